@@ -1,0 +1,1 @@
+"""Records and ports that every other package shares; imports nothing else of ``chaos``."""

@@ -1,0 +1,48 @@
+"""The port that every assertion implements, and what it may ask of a run."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+from chaos.model.signal import SubjectSet
+from chaos.model.timeline import Timeline
+
+
+class Undecidable(Exception):
+    """Raised by an assertion that cannot be answered from this timeline; the text says why (inconclusive)."""
+
+
+class View(Protocol):
+    """One expectation's view of a timeline."""
+
+    timeline: Timeline
+    anchor: float  # when judging starts
+
+    def nodes(self, reference: str) -> tuple[str, ...]:
+        """Names of the nodes of a target, of ``all``, or of one node by its own name. Raises Undecidable."""
+
+    def namespace(self, reference: str) -> str:
+        """The namespace; ``workload`` stands for the one the experiment's workload lives in. Raises Undecidable."""
+
+    def moment(self, reference: str) -> float:
+        """When a step began, or with ``end(step)`` returned. Raises Undecidable."""
+
+
+class Assertion(Protocol):
+    """A question asked of a timeline; a pure function of it.
+
+    ``params`` is the pydantic model (extra keys forbidden) of the experiment's ``with``. In it, fields named in
+    ``node_fields`` hold target references and those in ``moment_fields`` step references, which load checks.
+    """
+
+    name: str
+    summary: str
+    example: str  # YAML of one expectation
+    params: type[BaseModel]
+    node_fields: tuple[str, ...]
+    moment_fields: tuple[str, ...]
+
+    def subjects(self, params: Any, view: View) -> SubjectSet:
+        """Signals of the subjects, blind windows masked. Raises Undecidable."""

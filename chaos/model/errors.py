@@ -1,0 +1,83 @@
+"""Errors that a user can act on, each with the exit code that the command line ends with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes of every command."""
+
+    HELD = 0
+    VIOLATED = 1
+    INCONCLUSIVE = 2
+    UNDO_OWED = 3
+    REFUSED = 4
+    USAGE = 64
+    BUG = 70
+    SIGINT = 130
+    SIGTERM = 143
+
+
+class NodefallError(Exception):
+    """An expected failure: ``message`` says what and where, ``hint`` says what to do about it."""
+
+    code: Exit = Exit.INCONCLUSIVE
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class Refused(NodefallError):
+    """Nothing was touched: a guard, preflight, lock or missing steady state said no."""
+
+    code = Exit.REFUSED
+
+
+class Unsupported(Refused):
+    """An action cannot be done on this node; raised by ``Action.prepare``."""
+
+
+class Aborted(NodefallError):
+    """The run stopped early (abort condition, step that could not be sent); undo was attempted."""
+
+    code = Exit.INCONCLUSIVE
+
+
+class UsageError(NodefallError):
+    """The command line, or a combination of its options, makes no sense."""
+
+    code = Exit.USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in a file; ``line`` and ``column`` count from 1, 0 means unknown."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{where}: {self.message}" + (f" ({self.hint})" if self.hint else "")
+
+
+class BadInput(NodefallError):
+    """Files that cannot be used; carries every problem found, not only the first."""
+
+    code = Exit.USAGE
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("\n".join(str(p) for p in problems))
+        self.problems = problems
+
+
+def bad_input(file: str, message: str, hint: str = "") -> BadInput:
+    """A :class:`BadInput` about a whole file."""
+    return BadInput([Problem(file, 0, 0, message, hint)])

@@ -1,0 +1,182 @@
+"""The Experiment document (design: nodefall.dev/v1alpha1)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from chaos.model.bound import Bound, parse_bound
+from chaos.model.duration import parse_duration
+
+API_VERSION = "nodefall.dev/v1alpha1"
+
+
+def _bound_text(value: str) -> str:
+    parse_bound(value)
+    return value
+
+
+def _duration_text(value: str) -> str:
+    parse_duration(value)
+    return value
+
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+BoundText = Annotated[str, AfterValidator(_bound_text), Field(examples=["kubelet.shutdownGracePeriod + 10s"])]
+DurationText = Annotated[str, AfterValidator(_duration_text), Field(examples=["90s"])]
+
+
+class Model(BaseModel):
+    """Unknown keys are errors; keys are camelCase as written."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, frozen=True)
+
+
+class Metadata(Model):
+    name: Name
+    labels: dict[str, str] = {}
+
+
+class TargetSpec(Model):
+    """Which nodes a name stands for; chosen once, with a recorded seed. All given filters must match."""
+
+    role: Literal["worker", "control-plane"] | None = None
+    nodes: list[str] | None = Field(None, min_length=1)
+    match_labels: dict[str, str] | None = Field(None, alias="matchLabels")
+    zone: str | None = None
+    os: Literal["linux", "windows"] | None = None
+    count: int | str = Field(1, description="a number, or a percentage (rounded down, at least 1)")
+
+    @model_validator(mode="after")
+    def _count(self) -> Self:
+        text = str(self.count)
+        percent = text.removesuffix("%")
+        if not percent.isdigit() or int(percent) < 1 or (text != percent and int(percent) > 100):
+            raise ValueError(f"count must be a whole number from 1 or a percentage like 25%, not {text!r}")
+        return self
+
+
+class Workload(Model):
+    """Manifests applied in a namespace of their own before the run and removed after it."""
+
+    manifests: list[str] = Field(min_length=1)
+
+
+class Until(Model):
+    """The end of a never or always: the begin of a step, or a time after the anchor."""
+
+    until: str | None = None
+    for_: BoundText | None = Field(None, alias="for")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.until is None) == (self.for_ is None):
+            raise ValueError("give exactly one of until or for")
+        return self
+
+
+def _marker(value: Any) -> Any:
+    return None if value is False else value
+
+
+class Expectation(Model):
+    """One assertion with its time words, or the order of others."""
+
+    name: str | None = None
+    assert_: str | None = Field(None, alias="assert")
+    with_: dict[str, Any] = Field({}, alias="with")
+    after: str | None = Field(None, description="a step, end(step), or one of them + a duration")
+    within: BoundText | None = None
+    for_: BoundText | None = Field(None, alias="for", description="with within: how long it must stay true")
+    never: Until | None = None
+    always: Annotated[Until | Literal[True] | None, BeforeValidator(_marker)] = None
+    order: list[str] | None = Field(None, min_length=2, description="hypotheses that must come true in this order")
+
+    @model_validator(mode="after")
+    def _shape(self) -> Self:
+        if (self.assert_ is None) == (self.order is None):
+            raise ValueError("give exactly one of assert or order")
+        words = [w for w in ("within", "never", "always") if getattr(self, w) is not None]
+        if len(words) > 1:
+            raise ValueError(f"{' and '.join(words)} exclude each other")
+        if self.for_ is not None and self.within is None:
+            raise ValueError("for needs within; with never or always write {for: ...} below it")
+        if self.order is not None and (words or self.with_ or self.after):
+            raise ValueError("order stands alone: the named hypotheses have their own time words")
+        return self
+
+    @property
+    def title(self) -> str:
+        """The name, or what is asked."""
+        return self.name or self.assert_ or "order of " + ", ".join(self.order or ())
+
+
+class Step(Model):
+    """One action on one target. ``after`` defaults to the return of the step before."""
+
+    name: Name
+    action: str
+    target: str
+    with_: dict[str, Any] = Field({}, alias="with")
+    after: str | None = Field(None, description="a step (its begin), end(step), either + a duration, or a duration")
+
+
+class Recovery(Model):
+    within: DurationText
+
+
+class Spec(Model):
+    title: str
+    requires: dict[str, dict[str, str]] = Field({}, description='facts that must hold, as {kubelet: {x: ">0"}}')
+    allow: list[Literal["irreversible"]] = []
+    workload: Workload | None = None
+    targets: dict[str, TargetSpec] = Field(min_length=1)
+    steady_state: list[Expectation] = Field(alias="steadyState", min_length=1)
+    method: list[Step] = Field(min_length=1)
+    hypothesis: list[Expectation] = Field(min_length=1)
+    abort: list[Expectation] = []
+    recovery: Recovery | None = None
+    max_duration: DurationText = Field("15m", alias="maxDuration")
+
+
+class Experiment(Model):
+    """One experiment file."""
+
+    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion")
+    kind: Literal["Experiment"]
+    metadata: Metadata
+    spec: Spec
+
+
+class Moment(Model):
+    """A parsed ``after``: begin or return of ``step`` (the anchor if empty) plus ``offset`` seconds."""
+
+    step: str
+    returned: bool
+    offset: float
+
+
+def parse_moment(text: str) -> Moment:
+    """``power-off``, ``end(power-off)``, ``power-off + 90s`` or ``90s``. Raises ValueError."""
+    head, plus, tail = text.partition(" + ")
+    if plus:
+        offset = parse_duration(tail.strip())
+    elif head[:1].isdigit() and not head.startswith("end("):
+        try:
+            return Moment(step="", returned=True, offset=parse_duration(head.strip()))
+        except ValueError:
+            offset = 0.0  # a step whose name begins with a digit
+    else:
+        offset = 0.0
+    head = head.strip()
+    if head.startswith("end(") and head.endswith(")"):
+        return Moment(step=head[4:-1].strip(), returned=True, offset=offset)
+    if not head or any(c in head for c in " +()"):
+        raise ValueError(f"{text!r} is not a moment; write it like STEP, end(STEP) or STEP + 90s")
+    return Moment(step=head, returned=False, offset=offset)
+
+
+def bound(text: str) -> Bound:
+    """The parsed form of a validated :data:`BoundText`."""
+    return parse_bound(text)

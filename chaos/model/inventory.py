@@ -1,0 +1,136 @@
+"""The Inventory document: a cluster, its hosts, how to reach them and what must not be touched."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from chaos.model.bound import known_fact
+from chaos.model.experiment import Metadata, Model
+
+
+def _fact_name(name: str) -> str:
+    return known_fact(name)
+
+
+class Secret(Model):
+    """Where a secret is, never the secret."""
+
+    env: str | None = None
+    file: str | None = None
+    command: list[str] | None = Field(None, min_length=1, description="argv, run without a shell")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if sum(x is not None for x in (self.env, self.file, self.command)) != 1:
+            raise ValueError("give exactly one of env, file or command")
+        return self
+
+
+class TimeSource(Model):
+    """A clock other than this machine's; the lab serves one."""
+
+    address: str = "127.0.0.1"
+    port: int = Field(ge=1, le=65535)
+
+
+class Cluster(Model):
+    kubeconfig: str
+    context: str | None = None
+    expect_uid: str | None = Field(None, alias="expectUID", description="uid of the namespace kube-system")
+    allow_node_proxy: bool = Field(False, alias="allowNodeProxy")
+    kubelet_ca: str | None = Field(None, alias="kubeletCA", description="file; default: the cluster's CA")
+    facts: dict[Annotated[str, AfterValidator(_fact_name)], str] = {}
+    simulated: bool = Field(False, description="a lab; reports say so")
+    time_source: TimeSource | None = Field(None, alias="timeSource")
+
+
+class Prometheus(Model):
+    url: str
+    credentials: Secret | None = None
+
+
+class RedfishPower(Model):
+    kind: Literal["redfish"]
+    url: str = Field(description="of the ComputerSystem, as https://bmc/redfish/v1/Systems/1")
+    user: str | None = None
+    password: Secret | None = None
+    ca_file: str | None = Field(None, alias="caFile")
+
+
+class Connection(Model):
+    """How to reach a host; in ``defaults`` for all of them."""
+
+    transport: Literal["ssh"] | None = None
+    user: str | None = None
+    port: int | None = Field(None, ge=1, le=65535)
+    sudo: bool | None = None
+    identity_file: str | None = Field(None, alias="identityFile")
+    known_hosts: str | None = Field(None, alias="knownHosts")
+    agent: bool | None = Field(None, description="offer the keys of the SSH agent; default true")
+    proxy_jump: list[str] | None = Field(
+        None, alias="proxyJump", description="hosts of this inventory or user@address:port"
+    )
+    connect_timeout: str | None = Field(None, alias="connectTimeout")
+
+
+class Host(Connection):
+    node: str | None = Field(None, description="name of the Node object; default: the host's key")
+    os: Literal["linux"] = "linux"
+    address: str | None = None
+    power: RedfishPower | None = None
+
+
+class Protected(Model):
+    roles: list[Literal["control-plane", "worker"]] = ["control-plane"]
+    nodes: list[str] = []
+
+
+class Limits(Model):
+    max_nodes: int = Field(1, alias="maxNodes", ge=1)
+    min_ready_nodes: int = Field(1, alias="minReadyNodes", ge=1)
+
+
+class Lab(Model):
+    """A simulated cluster that is started for the command and stopped after it."""
+
+    workers: int = Field(3, ge=1, le=1000)
+    zones: list[str] = []
+    kubernetes: str = "v1.36.2"
+    systemd: int = Field(252, description="version; 257 and later cancel a shutdown in flight")
+    shutdown_grace_period: str = Field("30s", alias="shutdownGracePeriod")
+    shutdown_grace_period_critical_pods: str = Field("10s", alias="shutdownGracePeriodCriticalPods")
+    inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = Field("never", alias="inhibitorLostAfterCancel")
+    seed: int = 1
+    speed: float = Field(20.0, gt=0, le=1000, description="at most so many simulated seconds a second")
+
+
+class Inventory(Model):
+    """One inventory file: either ``lab`` or ``cluster`` and ``hosts``."""
+
+    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion")
+    kind: Literal["Inventory"]
+    metadata: Metadata
+    lab: Lab | None = None
+    cluster: Cluster | None = None
+    prometheus: Prometheus | None = None
+    defaults: Connection = Connection()
+    hosts: dict[str, Host] = {}
+    protected: Protected = Protected()
+    limits: Limits = Limits()
+
+    @model_validator(mode="after")
+    def _one_cluster(self) -> Self:
+        if (self.lab is None) == (self.cluster is None):
+            raise ValueError("give exactly one of lab or cluster")
+        if self.lab and self.hosts:
+            raise ValueError("a lab makes its own hosts; remove hosts")
+        return self
+
+    def host_of(self, node: str) -> tuple[str, Host]:
+        """The host's key and entry for a Node; an unlisted one is reached by its Node addresses."""
+        for key, host in self.hosts.items():
+            if (host.node or key) == node:
+                return key, host
+        return node, Host()

@@ -1,0 +1,47 @@
+"""The Plan: targets chosen and frozen, and exactly what will be sent where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from chaos.model.action import Memory, Undo
+from chaos.model.command import Command
+
+
+class PlannedStep(Struct, frozen=True):
+    """One step on one node."""
+
+    step: str
+    action: str
+    node: str
+    params: dict[str, Any]
+    memory: Memory
+    commands: tuple[Command, ...]
+    undo: Undo
+    proofs: tuple[str, ...]
+
+
+class PlannedTarget(Struct, frozen=True):
+    """A node under a target's name, with what must still be true of it when the run starts."""
+
+    target: str
+    node: str
+    uid: str
+    boot: str  # boot ID and start of PID 1
+
+
+class Plan(Struct, frozen=True):
+    """Good for 15 minutes, for one cluster, one experiment file and the nodes it names."""
+
+    run: str
+    experiment: str
+    experiment_hash: str
+    cluster_uid: str
+    created: float
+    seed: int
+    targets: tuple[PlannedTarget, ...]
+    steps: tuple[PlannedStep, ...]
+    namespace: str = ""  # of the workload
+    facts: dict[str, Any] = {}

@@ -1,0 +1,99 @@
+"""Ports to the outside world; implemented by observers, transports, power, engine and store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from chaos.model.command import HostCommand, Outcome
+from chaos.model.recording import Line
+
+Sink = Callable[[Line], None]
+
+
+class Clock(Protocol):
+    """The only now() and the only sleep. Times are seconds since the epoch in cluster time."""
+
+    def now(self) -> float: ...
+
+    def sleep(self, seconds: float) -> bool:
+        """Sleep; False if woken early because the run is stopping."""
+
+    def wake(self) -> None:
+        """End every sleep, now and from now on, until :meth:`resume`."""
+
+    def resume(self) -> None: ...
+
+
+class Armed(Protocol):
+    """A command that waits on its host for one write."""
+
+    def fire(self) -> Outcome:
+        """Let it run. The outcome's ``began`` is the host's own time of start."""
+
+    def cancel(self) -> None:
+        """Give it up without running it."""
+
+
+class Session(Protocol):
+    """An open line to one host. Reopens itself after a loss; only what was not sent is ever sent again."""
+
+    def run(self, command: HostCommand) -> Outcome: ...
+
+    def arm(self, command: HostCommand) -> Armed: ...
+
+    def close(self) -> None: ...
+
+
+class PowerControl(Protocol):
+    """How a dead machine comes back. Every method raises NodefallError when it cannot tell or do."""
+
+    def state(self) -> str:
+        """``on`` or ``off``."""
+
+    def on(self) -> None: ...
+
+    def off(self) -> None:
+        """At once, without shutting down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+
+class KubeApi(Protocol):
+    """Raw access to one API server. Raises KubeUnreachable (observers.api) when no answer came."""
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> Response:
+        """One request and its answer, whatever the status."""
+
+    def stream(self, path: str, query: Mapping[str, str]) -> AbstractContextManager[Iterator[bytes]]:
+        """A watch: chunks of bytes as they come."""
+
+    def kubelet(self, address: str, port: int, path: str) -> Response:
+        """GET from a kubelet's own port, with the cluster's credentials."""
+
+
+class Observer(Protocol):
+    """An eye: emits lines to its sink from threads of its own between start and stop; never sees the plan."""
+
+    name: str
+
+    def start(self, sink: Sink) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def synced(self) -> bool:
+        """True once everything that exists has been seen once."""

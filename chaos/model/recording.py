@@ -1,0 +1,53 @@
+"""One line of a recording (JSON Lines, gzipped); also what observers emit while a run is live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+FORMAT = 1
+LIST, ADDED, MODIFIED, DELETED, BOOKMARK = "LIST", "ADDED", "MODIFIED", "DELETED", "BOOKMARK"
+# Note on a DELETED line that was not received but deduced from a new list: the last state was not seen.
+MISSING_AT_RELIST = "missing at relist"
+
+
+class Line(Struct, omit_defaults=True):
+    """What was seen at ``t`` (seconds since the epoch, receipt time in the run's clock).
+
+    ``kind`` is ``meta``, a plural resource name, ``metrics``, ``host``, ``action``, ``probe``, ``blind`` or
+    ``verdict``; ``object`` is raw JSON until it is decoded by kind.
+    A ``blind`` line has type = what could not be seen (see :class:`Blind`), and object {from, to, reason}.
+    """
+
+    t: float
+    kind: str
+    type: str
+    object: Raw
+    node: str | UnsetType = UNSET
+    note: str | UnsetType = UNSET
+
+
+class ActionRecord(Struct, omit_defaults=True, frozen=True):
+    """Object of an ``action`` line; phase is begin, returned, proved or undone."""
+
+    step: str = ""
+    phase: str = ""
+    params: dict[str, Any] = {}
+    command: str = ""
+    delivery: str = ""
+    exit: int | None = None
+    evidence: dict[str, Any] = {}
+
+
+class Blind(Struct, frozen=True, rename={"start": "from", "end": "to"}):
+    """A time in which something could not be seen.
+
+    ``source`` (the line's type) is a plural resource, ``metrics@NODE`` or ``host@NODE``.
+    ``end`` is None while the window is still open.
+    """
+
+    start: float
+    end: float | None
+    reason: str
+    source: str = ""

@@ -1,0 +1,198 @@
+"""What was seen, in the order in which it was seen, with a history per object.
+
+Only :class:`Timeline.add` writes. Assertions read it and never change it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from chaos.model.kube import Event, Lease, Node, Pod, Workload
+from chaos.model.recording import ActionRecord, Blind
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line, decoded. ``object`` is a struct of model.kube, an ActionRecord, a Blind or plain JSON."""
+
+    seq: int
+    t: float
+    kind: str
+    type: str
+    object: Any
+    node: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Version(Generic[T]):
+    """An object as it was from ``t`` on.
+
+    ``gone``: it was deleted, and ``object`` is its last state; ``unseen`` if that last state is a guess,
+    because the deletion was deduced from a new list after a blind window.
+    """
+
+    t: float
+    seq: int
+    object: T
+    gone: bool = False
+    unseen: bool = False
+
+
+class History(Generic[T]):
+    """All versions of one object, oldest first."""
+
+    __slots__ = ("times", "versions")
+
+    def __init__(self) -> None:
+        self.versions: list[Version[T]] = []
+        self.times: list[float] = []
+
+    def append(self, version: Version[T]) -> None:
+        self.versions.append(version)
+        self.times.append(version.t)
+
+    def at(self, t: float) -> Version[T] | None:
+        """The version in force at ``t`` (inclusive), None before the first."""
+        index = bisect_right(self.times, t)
+        return self.versions[index - 1] if index else None
+
+    @property
+    def last(self) -> Version[T]:
+        return self.versions[-1]
+
+    def __iter__(self) -> Iterator[Version[T]]:
+        return iter(self.versions)
+
+
+@dataclass(frozen=True, slots=True)
+class Scrape:
+    """One scrape of a kubelet's metrics: HTTP status (0 = unreachable) and values by metric name."""
+
+    t: float
+    seq: int
+    status: int
+    values: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One reading of a fact of a host."""
+
+    t: float
+    seq: int
+    value: Any
+
+
+@dataclass
+class Timeline:
+    """Everything seen in one run or recording. Times are seconds since the epoch, in receipt order."""
+
+    meta: dict[str, Any] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    nodes: dict[str, History[Node]] = field(default_factory=dict)  # by name
+    pods: dict[str, History[Pod]] = field(default_factory=dict)  # by uid
+    leases: dict[str, History[Lease]] = field(default_factory=dict)  # by name
+    workloads: dict[tuple[str, str, str], History[Workload]] = field(default_factory=dict)  # plural, ns, name
+    events: list[tuple[Entry, Event]] = field(default_factory=list)
+    metrics: dict[str, list[Scrape]] = field(default_factory=dict)  # by node
+    host: dict[tuple[str, str], list[Fact]] = field(default_factory=dict)  # (node, fact)
+    actions: list[tuple[Entry, ActionRecord]] = field(default_factory=list)
+    blinds: list[Blind] = field(default_factory=list)
+    start: float = 0.0
+    end: float = 0.0
+
+    def add(self, entry: Entry) -> None:
+        """Append one entry; entries come in order of time."""
+        if not self.entries:
+            self.start = entry.t
+        self.end = max(self.end, entry.t)
+        self.entries.append(entry)
+        adder = _ADDERS.get(entry.kind)
+        if adder:
+            adder(self, entry)
+
+    def next_seq(self) -> int:
+        return len(self.entries)
+
+    def readings(self, node: str, fact: str) -> list[Fact]:
+        """All readings of a host fact, oldest first."""
+        return self.host.get((node, fact), [])
+
+    def blind(self, sources: Iterable[str], start: float, end: float) -> list[Blind]:
+        """Blind windows of any of ``sources`` that touch [start, end]; an open one lasts for ever."""
+        wanted = set(sources)
+        return [b for b in self.blinds if b.source in wanted and b.start <= end and (b.end is None or b.end > start)]
+
+
+def _versioned(entry: Entry) -> Version[Any]:
+    return Version(entry.t, entry.seq, entry.object, entry.type == "DELETED", bool(entry.note))
+
+
+def _add_node(timeline: Timeline, entry: Entry) -> None:
+    timeline.nodes.setdefault(entry.object.metadata.name, History()).append(_versioned(entry))
+
+
+def _add_pod(timeline: Timeline, entry: Entry) -> None:
+    timeline.pods.setdefault(entry.object.metadata.uid, History()).append(_versioned(entry))
+
+
+def _add_lease(timeline: Timeline, entry: Entry) -> None:
+    timeline.leases.setdefault(entry.object.metadata.name, History()).append(_versioned(entry))
+
+
+def _add_workload(timeline: Timeline, entry: Entry) -> None:
+    metadata = entry.object.metadata
+    timeline.workloads.setdefault((entry.kind, metadata.namespace, metadata.name), History()).append(_versioned(entry))
+
+
+def _add_event(timeline: Timeline, entry: Entry) -> None:
+    timeline.events.append((entry, entry.object))
+
+
+def _add_metrics(timeline: Timeline, entry: Entry) -> None:
+    status = int(entry.type) if entry.type.isdigit() else 0
+    timeline.metrics.setdefault(entry.node, []).append(Scrape(entry.t, entry.seq, status, entry.object))
+
+
+def _add_host(timeline: Timeline, entry: Entry) -> None:
+    timeline.host.setdefault((entry.node, entry.type), []).append(Fact(entry.t, entry.seq, entry.object))
+
+
+def _add_action(timeline: Timeline, entry: Entry) -> None:
+    timeline.actions.append((entry, entry.object))
+
+
+def _add_blind(timeline: Timeline, entry: Entry) -> None:
+    """A window is written when it opens (to = null) and again when it closes: the second replaces the first."""
+    blind: Blind = entry.object
+    timeline.blinds = [
+        b for b in timeline.blinds if not (b.source == blind.source and b.start == blind.start and b.end is None)
+    ]
+    timeline.blinds.append(blind)
+
+
+def _add_meta(timeline: Timeline, entry: Entry) -> None:
+    timeline.meta.update(entry.object)
+
+
+_ADDERS = {
+    "meta": _add_meta,
+    "nodes": _add_node,
+    "pods": _add_pod,
+    "leases": _add_lease,
+    "events": _add_event,
+    "deployments": _add_workload,
+    "statefulsets": _add_workload,
+    "daemonsets": _add_workload,
+    "replicasets": _add_workload,
+    "metrics": _add_metrics,
+    "host": _add_host,
+    "action": _add_action,
+    "blind": _add_blind,
+}
