@@ -97,7 +97,7 @@ class NodeStatus(Base):
 
 
 class Node(Base):
-    metadata: Metadata = Metadata()
+    metadata: Metadata = field(default_factory=Metadata)
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
 
@@ -165,7 +165,7 @@ class PodStatus(Base):
 
 
 class Pod(Base):
-    metadata: Metadata = Metadata()
+    metadata: Metadata = field(default_factory=Metadata)
     spec: PodSpec | None = None
     status: PodStatus | None = None
 
@@ -177,7 +177,7 @@ class LeaseSpec(Base):
 
 
 class Lease(Base):
-    metadata: Metadata = Metadata()
+    metadata: Metadata = field(default_factory=Metadata)
     spec: LeaseSpec | None = None
 
 
@@ -194,7 +194,7 @@ class EventSource(Base):
 
 
 class Event(Base):
-    metadata: Metadata = Metadata()
+    metadata: Metadata = field(default_factory=Metadata)
     involved_object: ObjectReference | None = None
     reason: str | None = None
     message: str | None = None
@@ -229,7 +229,7 @@ class WorkloadStatus(Base):
 class Workload(Base):
     """A Deployment, StatefulSet, ReplicaSet or DaemonSet; the kind is the timeline's key."""
 
-    metadata: Metadata = Metadata()
+    metadata: Metadata = field(default_factory=Metadata)
     spec: WorkloadSpec | None = None
     status: WorkloadStatus | None = None
 

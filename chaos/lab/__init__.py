@@ -1,0 +1,1 @@
+"""The simulated cluster: a stranger on loopback. Imports nothing of the rest of ``chaos``."""

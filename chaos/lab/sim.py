@@ -1,0 +1,64 @@
+"""Simulated time: a heap of callbacks, one thread, one seed. Same seed and calls, same history."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+
+class Timer:
+    """A callback that is due; ``cancel`` makes it never run."""
+
+    __slots__ = ("args", "call", "cancelled", "due")
+
+    def __init__(self, due: float, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.due, self.call, self.args, self.cancelled = due, call, args, False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Sim:
+    """``now`` is in seconds since the epoch; it moves only in :meth:`run_until`."""
+
+    def __init__(self, start: float, seed: int) -> None:
+        self.now = start
+        self.rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._order = count()
+
+    def at(self, due: float, call: Callable[..., Any], *args: Any) -> Timer:
+        """Call at ``due``, or as soon as time moves if that is past. Calls due together run in order of asking."""
+        timer = Timer(max(due, self.now), call, args)
+        heapq.heappush(self._heap, (timer.due, next(self._order), timer))
+        return timer
+
+    def after(self, delay: float, call: Callable[..., Any], *args: Any) -> Timer:
+        """Call ``delay`` seconds from now."""
+        return self.at(self.now + delay, call, *args)
+
+    def next_due(self) -> float | None:
+        """When the next callback is due, None if there is none."""
+        while self._heap and self._heap[0][2].cancelled:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def run_until(self, end: float) -> None:
+        """Run everything due up to ``end`` (inclusive) and set ``now`` to ``end``."""
+        while (due := self.next_due()) is not None and due <= end:
+            timer = heapq.heappop(self._heap)[2]
+            self.now = max(self.now, timer.due)
+            timer.call(*timer.args)
+        self.now = max(self.now, end)
+
+    def timestamp(self) -> str:
+        """Now as Kubernetes writes metav1.Time: RFC 3339, whole seconds."""
+        return datetime.fromtimestamp(int(self.now), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def micro_timestamp(self) -> str:
+        """Now as Kubernetes writes metav1.MicroTime."""
+        return datetime.fromtimestamp(self.now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

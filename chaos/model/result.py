@@ -1,0 +1,65 @@
+"""The result of a run or of judging a recording: what every renderer gets, and what result.json holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from chaos.model.action import Shown
+from chaos.model.verdict import Status, Verdict
+
+RESULT_VERSION = 1
+
+
+class StepResult(Struct, frozen=True):
+    """One step on one node; ``shown`` says whether it is proven that it took effect. Times in epoch seconds."""
+
+    step: str
+    action: str
+    node: str
+    begin: float | None
+    returned: float | None
+    delivery: str
+    command: str
+    shown: Shown
+    because: str
+    evidence: tuple[int, ...] = ()
+    weak: bool = False
+
+
+class UndoResult(Struct, frozen=True):
+    """One undo: proven, or still owed with the reason."""
+
+    step: str
+    action: str
+    node: str
+    proven: bool
+    because: str
+
+
+class RunResult(Struct, frozen=True):
+    """``status`` is the worst verdict; ``exit_code`` as the command ends (an owed undo beats all others)."""
+
+    version: int
+    run: str
+    experiment: str
+    title: str
+    status: Status
+    exit_code: int
+    headline: str  # one line: what failed, what was seen instead, and when; or that all held
+    simulated: bool
+    kubernetes: str
+    cluster_uid: str
+    started: float
+    ended: float
+    targets: dict[str, tuple[str, ...]]
+    steps: tuple[StepResult, ...]
+    steady: tuple[Verdict, ...]
+    hypothesis: tuple[Verdict, ...]
+    abort: tuple[Verdict, ...] = ()
+    recovery: tuple[Verdict, ...] = ()
+    undo: tuple[UndoResult, ...] = ()
+    left_behind: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    facts: dict[str, Any] = {}
