@@ -33,10 +33,11 @@ class Check(Struct, frozen=True):
 
 
 class UndoStep(Struct, frozen=True):
-    """Send ``command``, unless ``unless`` already holds."""
+    """Send ``command``, unless ``unless`` already holds or comes to hold within ``patience`` seconds."""
 
     command: Command
     unless: Check | None = None
+    patience: float = 0.0
 
 
 class Undo(Struct, frozen=True):
@@ -61,6 +62,7 @@ class Target:
 class StepRun:
     """One step on one node, as it happened; times in seconds since the epoch.
 
+    ``action`` and ``params`` are as recorded: with ``--map`` the action is not the experiment's.
     ``until`` is when the effect was ended on purpose (a later step on the node, or undo), else the end of the timeline.
     """
 

@@ -1,0 +1,1 @@
+"""One file per action: commands out, nothing sent."""

@@ -1,0 +1,67 @@
+"""A node cut off from the control plane. So far judged from recordings only; it cannot be injected yet."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from chaos.model.action import Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
+from chaos.model.command import Command
+from chaos.model.duration import format_duration
+from chaos.model.errors import Unsupported
+from chaos.model.evidence import not_shown, readings_after
+from chaos.model.experiment import DurationText, Model
+from chaos.model.timeline import Timeline
+
+
+class Params(Model):
+    """What is cut."""
+
+    from_: Literal["control-plane", "nodes", "everything-but-us", "cidr", "port"] = Field("control-plane", alias="from")
+    families: list[Literal["ipv4", "ipv6"]] | None = None
+    direction: Literal["both", "in", "out"] | None = None
+    traffic: Literal["host", "pods", "all"] | None = None
+    duration: DurationText | None = None
+
+
+def _api_unreachable(timeline: Timeline, step: StepRun) -> Finding:
+    """New connections to the API fail on every address family, throughout."""
+    readings = readings_after(timeline, step, "api-reachable")
+    for reading in readings:
+        open_families = sorted(family for family, reachable in reading.value.items() if reachable)
+        if open_families:
+            ago = format_duration(reading.t - step.begin)
+            because = f"{step.node} still reached the API over {' and '.join(open_families)} {ago} after the cut"
+            return Finding(Shown.DISPROVEN, because, (reading.seq,))
+    if readings:
+        return Finding(Shown.PROVEN, f"{step.node} reached the API over no address family", (readings[-1].seq,))
+    return not_shown(f"nobody tried on {step.node} whether the API is reachable")
+
+
+class Partition:
+    """Proven on the node itself: a node that is dual-stack lives on over the other family."""
+
+    name = "partition"
+    summary = "cut a node off (so far only judged from recordings)"
+    example = "{name: cut, action: partition, target: victim, with: {from: control-plane}}"
+    params = Params
+    undo_kind = UndoKind.RESTORES
+    cuts_line = True
+    proofs = (Proof("api-unreachable", _api_unreachable),)
+    probes = ("api-reachable",)
+
+    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - refused whatever it is
+        raise Unsupported(
+            "partition cannot be injected yet; recordings of one can be judged",
+            hint="use nodefall judge",
+        )
+
+    def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - prepare refused
+        return ()
+
+    def undo(self, memory: Memory) -> Undo:  # noqa: ARG002 - prepare refused
+        return Undo()
+
+
+ACTION = Partition()

@@ -1,0 +1,59 @@
+"""Power on by the power control: how a dead machine comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chaos.model.action import Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
+from chaos.model.command import Command, PowerCommand
+from chaos.model.errors import Unsupported
+from chaos.model.evidence import SAME_BOOT_SECONDS, not_shown, readings_after
+from chaos.model.experiment import Model
+from chaos.model.timeline import Timeline
+
+
+class Params(Model):
+    """None."""
+
+
+def _on(timeline: Timeline, step: StepRun) -> Finding:
+    """The power control says on, or PID 1 is younger than the step."""
+    last = readings_after(timeline, step, "machine")[-1:]
+    if last and last[0].value == "on":
+        return Finding(Shown.PROVEN, f"{step.node} was on {last[0].t - step.begin:+.1f}s after it", (last[0].seq,))
+    for start in readings_after(timeline, step, "pid1-start"):
+        if start.value >= step.begin - SAME_BOOT_SECONDS:
+            return Finding(Shown.PROVEN, f"PID 1 of {step.node} was started after it", (start.seq,))
+    if last:
+        return Finding(Shown.DISPROVEN, f"{step.node} was still off {last[0].t - step.begin:+.1f}s after it")
+    return not_shown(f"nothing was seen to say that {step.node} is on")
+
+
+class PowerOn:
+    """The power control's ``on``; nothing is sent to the host, which cannot answer."""
+
+    name = "power-on"
+    summary = "power the machine on with its power control"
+    example = "{name: power-on, action: power-on, target: victim, after: power-off + 90s}"
+    params = Params
+    undo_kind = UndoKind.RESTORES
+    cuts_line = False
+    proofs = (Proof("machine-on", _on),)
+    probes = ("machine", "pid1-start", "boot-id", "inhibitors")
+
+    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
+        if not target.power:
+            raise Unsupported(
+                f"{target.node} has no power control to power it on with",
+                hint="give its host a power control in the inventory",
+            )
+        return {"node": target.node}
+
+    def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
+        return (PowerCommand("on"),)
+
+    def undo(self, memory: Memory) -> Undo:  # noqa: ARG002 - a machine that runs is how it should be
+        return Undo()
+
+
+ACTION = PowerOn()

@@ -1,0 +1,40 @@
+"""Planned reboot through logind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chaos.model.action import Check, Memory, Target, Undo, UndoKind, UndoStep
+from chaos.model.command import Command, HostCommand, PowerCommand
+from chaos.model.evidence import BOOT_IDENTITY
+from chaos.model.experiment import Model
+
+
+class Params(Model):
+    """None."""
+
+
+class Reboot:
+    """``systemctl reboot``: delay locks are honoured, and the machine comes back by itself."""
+
+    name = "reboot"
+    summary = "reboot the machine through logind (graceful if the kubelet holds its lock)"
+    example = "{name: reboot, action: reboot, target: victim}"
+    params = Params
+    undo_kind = UndoKind.SELF_RESTORING
+    cuts_line = True
+    proofs = (BOOT_IDENTITY,)
+    probes = ("pid1-start", "boot-id", "inhibitors")
+
+    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
+        return {"node": target.node, "power": bool(target.power)}
+
+    def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
+        return (HostCommand(("systemctl", "reboot"), ends_session=True),)
+
+    def undo(self, memory: Memory) -> Undo:
+        on = (UndoStep(PowerCommand("on"), unless=Check("machine", "on")),) if memory["power"] else ()
+        return Undo(on, (Check("node-ready", True),))
+
+
+ACTION = Reboot()

@@ -1,0 +1,86 @@
+"""A shutdown scheduled with logind for later; until its time comes the kubelet hears nothing of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from chaos.facts.login1 import NOTHING_SCHEDULED
+from chaos.model.action import Check, Memory, Target, Undo, UndoKind, UndoStep
+from chaos.model.command import Command, HostCommand, PowerCommand
+from chaos.model.duration import parse_duration
+from chaos.model.errors import Unsupported
+from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, fact_is
+from chaos.model.experiment import DurationText, Model
+
+CANCEL_AHEAD = 5.0  # seconds before its time at which the planted timer cancels the shutdown
+CANCEL_UNIT = "nodefall-cancel-shutdown"
+
+
+def _whole_minutes(text: str) -> str:
+    if parse_duration(text) % 60 or parse_duration(text) < 60:
+        raise ValueError(f"{text!r} is not a whole number of minutes; shutdown(8) counts in minutes")
+    return text
+
+
+class Params(Model):
+    """When; and whether it may really come to that."""
+
+    in_: Annotated[DurationText, AfterValidator(_whole_minutes)] = Field("60s", alias="in")
+    fires: bool = Field(False, description="let it happen: do not plant a timer on the host that cancels it in time")
+
+
+class ScheduleShutdown:
+    """``shutdown -P +N``, after planting a timer of PID 1 that cancels it, should nodefall be gone by then."""
+
+    name = "schedule-shutdown"
+    summary = "schedule a power-off; unless fires is true, the host cancels it by itself 5s before"
+    example = "{name: schedule, action: schedule-shutdown, target: victim, with: {in: 60s}}"
+    params = Params
+    undo_kind = UndoKind.RESTORES
+    cuts_line = True
+    proofs = (
+        fact_is("scheduled-shutdown", lambda v: '"poweroff"' in str(v), "logind has it scheduled"),
+        MACHINE_OFF,
+        BOOT_IDENTITY,
+    )
+    probes = ("scheduled-shutdown", "machine", "pid1-start", "boot-id")
+
+    def prepare(self, target: Target, params: Params) -> Memory:
+        if params.fires and not target.power:
+            raise Unsupported(
+                f"{target.node} could not be powered on again after the shutdown",
+                hint="give its host a power control in the inventory, or leave fires out",
+            )
+        seconds = parse_duration(params.in_)
+        return {"seconds": seconds, "fires": params.fires, "power": bool(target.power)}
+
+    def inject(self, memory: Memory) -> tuple[Command, ...]:
+        shutdown = HostCommand(("shutdown", "-P", f"+{int(memory['seconds'] // 60)}"))
+        if memory["fires"]:
+            return (shutdown,)
+        plant = HostCommand(
+            (
+                "systemd-run",
+                f"--on-active={memory['seconds'] - CANCEL_AHEAD:g}s",
+                "--timer-property=AccuracySec=100ms",
+                f"--unit={CANCEL_UNIT}",
+                "shutdown",
+                "-c",
+            )
+        )
+        return (plant, shutdown)
+
+    def undo(self, memory: Memory) -> Undo:
+        idle = Check("scheduled-shutdown", NOTHING_SCHEDULED)
+        gone = Check("planted-timers", [])
+        steps = (
+            *((UndoStep(PowerCommand("on"), unless=Check("machine", "on")),) if memory["power"] else ()),
+            UndoStep(HostCommand(("shutdown", "-c")), unless=idle),
+            UndoStep(HostCommand(("systemctl", "stop", f"{CANCEL_UNIT}.timer"), accept=(0, 5)), unless=gone),
+        )
+        return Undo(steps, (idle, gone, Check("node-ready", True)))
+
+
+ACTION = ScheduleShutdown()

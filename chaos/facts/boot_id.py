@@ -1,0 +1,22 @@
+"""The kernel's boot ID; containers share their host's."""
+
+from __future__ import annotations
+
+from chaos.model.command import HostCommand
+
+
+class BootId:
+    """A UUID in lower case."""
+
+    name = "boot-id"
+    summary = "boot ID of the kernel"
+    command = HostCommand(("cat", "/proc/sys/kernel/random/boot_id"), sudo=False)
+
+    def parse(self, stdout: str, exit_code: int) -> str:
+        boot_id = stdout.strip()
+        if exit_code or not boot_id:
+            raise ValueError("no boot ID")
+        return boot_id
+
+
+FACT = BootId()

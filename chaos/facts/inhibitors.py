@@ -1,0 +1,46 @@
+"""Inhibitor locks held against a shutdown, as logind tells them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from chaos.model.command import HostCommand
+
+COMMAND = HostCommand(
+    (
+        "busctl",
+        "--json=short",
+        "call",
+        "org.freedesktop.login1",
+        "/org/freedesktop/login1",
+        "org.freedesktop.login1.Manager",
+        "ListInhibitors",
+    ),
+    sudo=False,
+)
+
+
+def parse_inhibitors(stdout: str, exit_code: int) -> list[dict[str, Any]]:
+    """Locks as {who, what, mode, why}. Raises ValueError."""
+    if exit_code:
+        raise ValueError("logind did not answer")
+    try:
+        locks = json.loads(stdout)["data"][0]
+        return [{"who": who, "what": what, "mode": mode, "why": why} for what, who, why, mode, _, _ in locks]
+    except (json.JSONDecodeError, KeyError, IndexError, TypeError) as error:
+        raise ValueError("logind's list of inhibitors is not understood") from error
+
+
+class Inhibitors:
+    """A list of {who, what, mode, why}."""
+
+    name = "inhibitors"
+    summary = "inhibitor locks known to logind"
+    command = COMMAND
+
+    def parse(self, stdout: str, exit_code: int) -> list[dict[str, Any]]:
+        return parse_inhibitors(stdout, exit_code)
+
+
+FACT = Inhibitors()

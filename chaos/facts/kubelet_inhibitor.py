@@ -1,0 +1,23 @@
+"""Whether the kubelet holds its delay lock; without it a power-off is not graceful."""
+
+from __future__ import annotations
+
+from chaos.facts.inhibitors import COMMAND, parse_inhibitors
+
+
+class KubeletInhibitor:
+    """True or false."""
+
+    name = "kubelet-inhibitor"
+    summary = "whether the kubelet holds a delay lock on shutdown"
+    command = COMMAND
+
+    def parse(self, stdout: str, exit_code: int) -> bool:
+        locks = parse_inhibitors(stdout, exit_code)
+        return any(
+            lock["who"] == "kubelet" and "shutdown" in lock["what"].split(":") and lock["mode"] == "delay"
+            for lock in locks
+        )
+
+
+FACT = KubeletInhibitor()

@@ -1,0 +1,32 @@
+"""Properties of logind's manager, in busctl's plain form."""
+
+from __future__ import annotations
+
+from chaos.model.command import HostCommand
+
+NOTHING_SCHEDULED = '(st) "" 18446744073709551615'
+
+
+class Property:
+    """The property's type and value as ``busctl get-property`` prints them."""
+
+    def __init__(self, name: str, summary: str, property_: str) -> None:
+        self.name = name
+        self.summary = summary
+        self.command = HostCommand(
+            (
+                "busctl",
+                "get-property",
+                "org.freedesktop.login1",
+                "/org/freedesktop/login1",
+                "org.freedesktop.login1.Manager",
+                property_,
+            ),
+            sudo=False,
+        )
+
+    def parse(self, stdout: str, exit_code: int) -> str:
+        value = stdout.strip()
+        if exit_code or not value:
+            raise ValueError("logind did not answer")
+        return value

@@ -1,0 +1,22 @@
+"""The machine ID: nodefall never faults the machine it runs on."""
+
+from __future__ import annotations
+
+from chaos.model.command import HostCommand
+
+
+class MachineId:
+    """32 hexadecimal digits."""
+
+    name = "machine-id"
+    summary = "identity of the installation"
+    command = HostCommand(("cat", "/etc/machine-id"), sudo=False)
+
+    def parse(self, stdout: str, exit_code: int) -> str:
+        machine_id = stdout.strip()
+        if exit_code or not machine_id:
+            raise ValueError("no machine ID")
+        return machine_id
+
+
+FACT = MachineId()

@@ -1,0 +1,23 @@
+"""Timers that nodefall has planted on a host and that are still there."""
+
+from __future__ import annotations
+
+from chaos.model.command import HostCommand
+
+
+class PlantedTimers:
+    """Unit names, sorted."""
+
+    name = "planted-timers"
+    summary = "timers of nodefall that are still loaded"
+    command = HostCommand(
+        ("systemctl", "list-units", "--all", "--plain", "--no-legend", "--type=timer", "nodefall-*"), sudo=False
+    )
+
+    def parse(self, stdout: str, exit_code: int) -> list[str]:
+        if exit_code:
+            raise ValueError("systemd did not answer")
+        return sorted(line.split()[0] for line in stdout.splitlines() if line.strip())
+
+
+FACT = PlantedTimers()

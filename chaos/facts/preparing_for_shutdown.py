@@ -1,0 +1,7 @@
+"""Whether logind has begun a shutdown and waits for delay locks."""
+
+from __future__ import annotations
+
+from chaos.facts.login1 import Property
+
+FACT = Property("preparing-for-shutdown", "whether a shutdown has begun", "PreparingForShutdown")

@@ -1,0 +1,24 @@
+"""The version of systemd: what a cancelled shutdown does depends on it."""
+
+from __future__ import annotations
+
+import re
+
+from chaos.model.command import HostCommand
+
+
+class SystemdVersion:
+    """A whole number."""
+
+    name = "systemd-version"
+    summary = "version of systemd"
+    command = HostCommand(("systemctl", "--version"), sudo=False)
+
+    def parse(self, stdout: str, exit_code: int) -> int:
+        match = re.match(r"systemd (\d+)", stdout)
+        if exit_code or not match:
+            raise ValueError("no systemd")
+        return int(match[1])
+
+
+FACT = SystemdVersion()

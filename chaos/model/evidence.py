@@ -1,0 +1,103 @@
+"""Proofs that several actions share: what a timeline shows of a machine after a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from chaos.model.action import Finding, Proof, Shown, StepRun
+from chaos.model.recording import ActionRecord
+from chaos.model.timeline import Entry, Fact, Timeline
+
+SAME_BOOT_SECONDS = 2  # pid1-start is rounded twice
+
+
+def not_shown(because: str) -> Finding:
+    """Neither proven nor disproven."""
+    return Finding(Shown.NOT_SHOWN, because)
+
+
+def readings_after(timeline: Timeline, step: StepRun, fact: str, until: float | None = None) -> list[Fact]:
+    """Readings of a host fact from the step's begin on, those in "proved" lines of the step included."""
+    end = step.until if until is None else until
+    found = [r for r in timeline.readings(step.node, fact) if step.begin <= r.t <= end]
+    for entry, record in _lines(timeline, step, "proved"):
+        if entry.t <= end and fact in record.evidence:
+            found.append(Fact(entry.t, entry.seq, record.evidence[fact]))
+    return sorted(found, key=lambda r: r.t)
+
+
+def _lines(timeline: Timeline, step: StepRun, phase: str) -> list[tuple[Entry, ActionRecord]]:
+    """The step's action lines of one phase, by node, action, time and the parameters that the step names."""
+    return [
+        (entry, record)
+        for entry, record in timeline.actions
+        if record.phase == phase
+        and entry.node == step.node
+        and entry.type == step.action
+        and entry.t >= step.begin
+        and all(record.params.get(name) == value for name, value in step.params.items())
+    ]
+
+
+def last_before(timeline: Timeline, step: StepRun, fact: str) -> Fact | None:
+    """The last reading of a host fact before the step began."""
+    before = [r for r in timeline.readings(step.node, fact) if r.t <= step.begin]
+    return before[-1] if before else None
+
+
+def machine_off(timeline: Timeline, step: StepRun) -> Finding:
+    """Proven when the power control said off; disproven when it still says on after all that time."""
+    readings = readings_after(timeline, step, "machine")
+    off = next((r for r in readings if r.value == "off"), None)
+    if off:
+        return Finding(Shown.PROVEN, f"{step.node} was off {off.t - step.begin:+.1f}s after it", (off.seq,))
+    if readings and readings[-1].value == "on" and boot_changed(timeline, step).shown is not Shown.PROVEN:
+        last = readings[-1]
+        return Finding(Shown.DISPROVEN, f"{step.node} was still on {last.t - step.begin:+.1f}s after it", (last.seq,))
+    return not_shown(f"no power control was seen to say that {step.node} is off")
+
+
+def boot_changed(timeline: Timeline, step: StepRun) -> Finding:
+    """Proven when the boot identity differs: boot ID in the Node object, or start of PID 1 on the host."""
+    history = timeline.nodes.get(step.node)
+    before = history.at(step.begin) if history else None
+    if history and before and before.object.status and before.object.status.node_info:
+        boot_id = before.object.status.node_info.boot_id
+        for version in history:
+            info = version.object.status.node_info if version.object.status else None
+            if version.t > step.begin and info and boot_id and info.boot_id not in ("", boot_id):
+                return Finding(Shown.PROVEN, f"the boot ID of {step.node} changed", (before.seq, version.seq))
+    start = last_before(timeline, step, "pid1-start")
+    for later in readings_after(timeline, step, "pid1-start", timeline.end):
+        if start and later.value > start.value + SAME_BOOT_SECONDS:
+            return Finding(Shown.PROVEN, f"PID 1 of {step.node} was started anew", (start.seq, later.seq))
+    return not_shown(f"no new boot identity of {step.node} was seen")
+
+
+def answered_zero(timeline: Timeline, step: StepRun) -> Finding:
+    """Weak: the host accepted the command."""
+    for entry, record in _lines(timeline, step, "returned"):
+        if record.delivery == "answered" and record.exit == 0:
+            return Finding(Shown.PROVEN, "the host accepted it (exit code 0)", (entry.seq,), weak=True)
+    return not_shown("the host did not answer it with exit code 0")
+
+
+def fact_is(fact: str, accept: Callable[[Any], bool], what: str) -> Proof:
+    """Proven by a reading of ``fact`` that ``accept`` likes; disproven if the last reading is one it does not."""
+
+    def check(timeline: Timeline, step: StepRun) -> Finding:
+        readings = readings_after(timeline, step, fact)
+        good = next((r for r in readings if accept(r.value)), None)
+        if good:
+            return Finding(Shown.PROVEN, f"{what} ({fact} = {good.value})", (good.seq,))
+        if readings:
+            return Finding(Shown.DISPROVEN, f"not so: {fact} = {readings[-1].value}", (readings[-1].seq,))
+        return not_shown(f"{fact} was not read on {step.node} after it")
+
+    return Proof(fact, check)
+
+
+MACHINE_OFF = Proof("machine-off", machine_off)
+BOOT_IDENTITY = Proof("boot-identity", boot_changed)
+ANSWERED = Proof("exit-code", answered_zero, weak=True)
