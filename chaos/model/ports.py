@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from chaos.model.command import HostCommand, Outcome
 from chaos.model.recording import Line
+from chaos.model.verdict import Verdict
 
 Sink = Callable[[Line], None]
 
@@ -84,6 +85,20 @@ class KubeApi(Protocol):
 
     def kubelet(self, address: str, port: int, path: str) -> Response:
         """GET from a kubelet's own port, with the cluster's credentials."""
+
+
+class Progress(Protocol):
+    """What a person sees while a run is live; ``tick`` says what time it is in the cluster."""
+
+    def phase(self, name: str) -> None: ...
+
+    def step(self, name: str, node: str, what: str) -> None: ...
+
+    def verdict(self, verdict: Verdict) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def tick(self, now: float) -> None: ...
 
 
 class Observer(Protocol):

@@ -1,0 +1,1 @@
+"""Phases of a run: arm, inject, observe, undo, judge."""

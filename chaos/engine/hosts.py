@@ -1,0 +1,126 @@
+"""The machines behind the nodes: sessions, power controls, and what is known of them right now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import Any
+
+from msgspec import DecodeError
+from msgspec import json as fast_json
+
+from chaos.model.action import Check
+from chaos.model.command import ANSWERED, LOST, Command, HostCommand, KubeCommand, Outcome
+from chaos.model.errors import NodefallError, Refused
+from chaos.model.fact import HostFact
+from chaos.model.kube import Node, is_ready
+from chaos.model.ports import KubeApi, PowerControl, Session
+
+NODE_READY, MACHINE, NAMESPACE = "node-ready", "machine", "namespace/"
+
+
+class UnknownFact(NodefallError):
+    """A fact of a host could not be read; the text says why."""
+
+
+class Hosts:
+    """Thread safe. ``open_session`` and ``open_power`` are called once per node, when first needed."""
+
+    def __init__(
+        self,
+        open_session: Callable[[str], Session],
+        open_power: Callable[[str], PowerControl | None],
+        kube: KubeApi,
+        facts: Mapping[str, HostFact],
+    ) -> None:
+        self._open_session, self._open_power, self._kube, self._facts = open_session, open_power, kube, facts
+        self._sessions: dict[str, Session] = {}
+        self._powers: dict[str, PowerControl | None] = {}
+        self._lock = Lock()
+
+    def session(self, node: str) -> Session:
+        """The node's session. Raises NodefallError when the host cannot be reached or trusted."""
+        with self._lock:
+            if node not in self._sessions:
+                self._sessions[node] = self._open_session(node)
+            return self._sessions[node]
+
+    def power(self, node: str) -> PowerControl | None:
+        """The node's power control, None if it has none."""
+        with self._lock:
+            if node not in self._powers:
+                self._powers[node] = self._open_power(node)
+            return self._powers[node]
+
+    def read(self, node: str, fact: str) -> Any:
+        """The value of a fact right now. Raises UnknownFact."""
+        if fact == MACHINE:
+            return self._machine(node)
+        if fact == NODE_READY:
+            return self._node_ready(node)
+        if fact.startswith(NAMESPACE):
+            return self._namespace(fact.removeprefix(NAMESPACE))
+        host_fact = self._facts[fact]
+        outcome = self.send(node, host_fact.command)
+        if outcome.delivery != ANSWERED:
+            raise UnknownFact(f"{fact} of {node}: {outcome.error or 'the line was lost'}")
+        try:
+            return host_fact.parse(outcome.stdout, outcome.exit or 0)
+        except ValueError as error:
+            detail = outcome.stderr.strip().splitlines()[-1:] or [""]
+            raise UnknownFact(f"{fact} of {node}: {error} {detail[0]}".rstrip()) from error
+
+    def holds(self, node: str, check: Check) -> tuple[bool, str]:
+        """Whether a check holds now, and what was seen. Not knowing is not holding."""
+        try:
+            value = self.read(node, check.fact)
+        except NodefallError as error:
+            return False, error.message
+        return value == check.value, f"{check.fact} is {json.dumps(value)}"
+
+    def send(self, node: str, command: Command) -> Outcome:
+        """Send one command wherever it goes. Raises NodefallError only where nothing was sent."""
+        if isinstance(command, HostCommand):
+            return self.session(node).run(command)
+        if isinstance(command, KubeCommand):
+            response = self._kube.request(
+                command.method, command.path, body=command.body, content_type=command.content_type
+            )
+            return Outcome(ANSWERED, response.status, response.body.decode("utf-8", "replace"))
+        power = self.power(node)
+        if power is None:
+            raise Refused(f"{node} has no power control", hint="give its host one in the inventory")
+        try:
+            power.on() if command.verb == "on" else power.off()
+        except NodefallError as error:  # it may have been done all the same: the state read later tells
+            return Outcome(LOST, error=error.message)
+        return Outcome(ANSWERED, 0)
+
+    def close(self) -> None:
+        """Close every session."""
+        with self._lock:
+            for session in self._sessions.values():
+                session.close()
+            self._sessions.clear()
+
+    def _machine(self, node: str) -> str:
+        power = self.power(node)
+        if power is None:
+            raise UnknownFact(f"machine of {node}: it has no power control")
+        return power.state()
+
+    def _node_ready(self, node: str) -> bool:
+        response = self._kube.request("GET", f"/api/v1/nodes/{node}")
+        if response.status != 200:
+            raise UnknownFact(f"node {node}: the API server answered {response.status}")
+        try:
+            return is_ready(fast_json.decode(response.body, type=Node))
+        except DecodeError as error:
+            raise UnknownFact(f"node {node}: {error}") from error
+
+    def _namespace(self, name: str) -> str:
+        status = self._kube.request("GET", f"/api/v1/namespaces/{name}").status
+        if status not in (200, 404):
+            raise UnknownFact(f"namespace {name}: the API server answered {status}")
+        return "gone" if status == 404 else "there"

@@ -1,0 +1,67 @@
+"""The experiment's workload: applied in a namespace of its own, labelled, and removed with it."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import msgspec
+
+from chaos.model.action import Check, Undo, UndoStep
+from chaos.model.command import KubeCommand
+from chaos.model.errors import Aborted
+from chaos.model.ports import KubeApi
+
+RUN_LABEL = "nodefall.dev/run"
+_IRREGULAR = {"NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
+
+
+def namespace_for(run: str) -> str:
+    """A namespace that only this run uses."""
+    return f"nodefall-{run}"[:63].rstrip("-")
+
+
+def removal(namespace: str) -> Undo:
+    """How the workload goes away, and the proof that it has."""
+    gone = Check(f"namespace/{namespace}", "gone")
+    delete = KubeCommand("DELETE", f"/api/v1/namespaces/{namespace}", accept=(200, 202, 404))
+    return Undo((UndoStep(delete, unless=gone),), (gone,))
+
+
+def commands(manifests: list[dict[str, Any]], namespace: str, run: str) -> list[KubeCommand]:
+    """The namespace, then every object in it."""
+    labels = {RUN_LABEL: run, "app.kubernetes.io/managed-by": "nodefall"}
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
+    created = [KubeCommand("POST", "/api/v1/namespaces", body)]
+    for manifest in manifests:
+        obj = copy.deepcopy(manifest)
+        metadata = obj.setdefault("metadata", {})
+        metadata["namespace"] = namespace
+        metadata["labels"] = {**metadata.get("labels", {}), **labels}
+        created.append(KubeCommand("POST", collection(obj, namespace), obj))
+    return created
+
+
+def collection(obj: dict[str, Any], namespace: str) -> str:
+    """The path that an object of this kind is created at."""
+    version, kind = obj["apiVersion"], obj["kind"]
+    prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    plural = _IRREGULAR.get(kind) or re.sub(r"y$", "ie", kind.lower()) + "s"
+    return f"{prefix}/namespaces/{namespace}/{plural}"
+
+
+def apply(kube: KubeApi, todo: list[KubeCommand]) -> None:
+    """Create everything. Raises Aborted with the API server's own words."""
+    for command in todo:
+        response = kube.request(command.method, command.path, body=command.body)
+        if response.status not in command.accept:
+            name = (command.body or {}).get("metadata", {}).get("name")
+            raise Aborted(f"{command} ({name}): the API server answered {response.status}: {_words(response.body)}")
+
+
+def _words(body: bytes) -> str:
+    try:
+        return str(msgspec.json.decode(body)["message"])
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return body[:200].decode("utf-8", "replace")

@@ -1,0 +1,1 @@
+"""Experiment + Inventory + what the cluster looks like + a seed -> Plan. Pure."""

@@ -1,0 +1,45 @@
+"""What planning knows of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from chaos.model.kube import Node, Pod, is_ready, is_static
+
+CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+ZONE = "topology.kubernetes.io/zone"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """Nodes by name and all pods, as listed at one moment; ``uid`` is that of the namespace kube-system."""
+
+    uid: str
+    nodes: Mapping[str, Node]
+    pods: tuple[Pod, ...] = field(default=())
+
+    def ready(self) -> list[str]:
+        """Names of the nodes that are Ready, sorted."""
+        return sorted(name for name, node in self.nodes.items() if is_ready(node))
+
+    def static_pods(self, node: str) -> tuple[str, ...]:
+        """Names of the static pods on a node."""
+        return tuple(sorted(p.metadata.name for p in self.pods if p.spec and p.spec.node_name == node and is_static(p)))
+
+
+def role(node: Node) -> str:
+    """``control-plane`` or ``worker``."""
+    labels = node.metadata.labels or {}
+    return "control-plane" if any(label in labels for label in CONTROL_PLANE) else "worker"
+
+
+def os(node: Node) -> str:
+    """``linux`` or ``windows``."""
+    info = node.status.node_info if node.status else None
+    return (info.operating_system if info else "") or "linux"
+
+
+def zone(node: Node) -> str:
+    """The node's zone, "" if it has none."""
+    return (node.metadata.labels or {}).get(ZONE, "")

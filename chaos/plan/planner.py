@@ -1,0 +1,79 @@
+"""Putting a plan together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chaos.model.action import Target
+from chaos.model.catalogue import Catalogue
+from chaos.model.errors import Refused, Unsupported
+from chaos.model.experiment import Experiment
+from chaos.model.plan import Plan, PlannedStep, PlannedTarget
+from chaos.plan.cluster import ClusterView
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What the planner is given besides the experiment; ``chosen`` are the nodes of each target."""
+
+    run: str
+    now: float
+    seed: int
+    experiment_text: bytes
+    view: ClusterView
+    chosen: Mapping[str, tuple[str, ...]]
+    targets: Mapping[str, Target]  # by node
+    namespace: str
+
+
+def make_plan(experiment: Experiment, catalogue: Catalogue, draft: Draft) -> Plan:
+    """Raises Refused (with the step and node) where an action cannot be done or taken back."""
+    return Plan(
+        run=draft.run,
+        experiment=experiment.metadata.name,
+        experiment_hash=hashlib.sha256(draft.experiment_text).hexdigest(),
+        cluster_uid=draft.view.uid,
+        created=draft.now,
+        seed=draft.seed,
+        targets=tuple(
+            PlannedTarget(name, node, draft.view.nodes[node].metadata.uid, boot_of(draft.targets[node].facts))
+            for name, nodes in draft.chosen.items()
+            for node in nodes
+        ),
+        steps=_steps(experiment, catalogue, draft),
+        namespace=draft.namespace,
+        facts={node: dict(target.facts) for node, target in draft.targets.items()},
+    )
+
+
+def boot_of(facts: Mapping[str, Any]) -> str:
+    """The identity of a boot: boot ID and start of PID 1 (containers share a boot ID)."""
+    return f"{facts.get('boot-id')} {facts.get('pid1-start')}"
+
+
+def _steps(experiment: Experiment, catalogue: Catalogue, draft: Draft) -> tuple[PlannedStep, ...]:
+    planned = []
+    for step in experiment.spec.method:
+        action = catalogue.actions[step.action]
+        params = action.params.model_validate(step.with_)
+        for node in draft.chosen[step.target]:
+            try:
+                memory = action.prepare(draft.targets[node], params)
+            except Unsupported as error:
+                raise Refused(f"step {step.name}: {error.message}", hint=error.hint) from error
+            planned.append(
+                PlannedStep(
+                    step=step.name,
+                    action=step.action,
+                    node=node,
+                    params=params.model_dump(by_alias=True, exclude_none=True),
+                    memory=memory,
+                    commands=action.inject(memory),
+                    undo=action.undo(memory),
+                    proofs=tuple(proof.name for proof in action.proofs),
+                )
+            )
+    return tuple(planned)

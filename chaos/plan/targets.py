@@ -1,0 +1,96 @@
+"""Choosing targets: once, with a recorded seed, inside the blast radius that the inventory allows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from chaos.model.errors import Refused
+from chaos.model.experiment import TargetSpec
+from chaos.model.inventory import Inventory
+from chaos.model.kube import Node, is_ready
+from chaos.plan.cluster import ClusterView, os, role, zone
+
+
+def choose(
+    specs: Mapping[str, TargetSpec], view: ClusterView, inventory: Inventory, seed: int
+) -> dict[str, tuple[str, ...]]:
+    """Nodes for each target's name, no node under two names.
+
+    Raises Refused when a target matches too few nodes, a protected one by name, or when the faults together would
+    touch more nodes than ``limits.maxNodes`` or leave fewer Ready ones than ``limits.minReadyNodes``.
+    """
+    rng = random.Random(seed)  # noqa: S311 - repeatable on purpose
+    chosen: dict[str, tuple[str, ...]] = {}
+    for name, spec in specs.items():
+        taken = {node for nodes in chosen.values() for node in nodes}
+        candidates = _candidates(name, spec, view, inventory, taken)
+        count = _count(spec, len(candidates))
+        if len(candidates) < count:
+            raise Refused(
+                f"target {name} wants {count} node(s), but only {len(candidates)} match: {_why_few(spec, view)}",
+                hint="see spec.targets of the experiment, and protected and limits of the inventory",
+            )
+        chosen[name] = tuple(sorted(rng.sample(candidates, count)))
+    _limits([node for nodes in chosen.values() for node in nodes], view, inventory)
+    return chosen
+
+
+def _candidates(name: str, spec: TargetSpec, view: ClusterView, inventory: Inventory, taken: set[str]) -> list[str]:
+    for node in spec.nodes or ():
+        if node not in view.nodes:
+            raise Refused(f"target {name} names the node {node}, which the cluster does not have")
+        if _protected(view.nodes[node], inventory):
+            raise Refused(f"target {name} names the node {node}, which the inventory protects")
+    return sorted(
+        node.metadata.name
+        for node in view.nodes.values()
+        if _matches(node, spec)
+        and is_ready(node)
+        and not _protected(node, inventory)
+        and node.metadata.name not in taken
+    )
+
+
+def _matches(node: Node, spec: TargetSpec) -> bool:
+    labels = node.metadata.labels or {}
+    return (
+        (spec.nodes is None or node.metadata.name in spec.nodes)
+        and (spec.role is None or role(node) == spec.role)
+        and (spec.zone is None or zone(node) == spec.zone)
+        and (spec.os is None or os(node) == spec.os)
+        and all(labels.get(key) == value for key, value in (spec.match_labels or {}).items())
+    )
+
+
+def _protected(node: Node, inventory: Inventory) -> bool:
+    protected = inventory.protected
+    return role(node) in protected.roles or node.metadata.name in protected.nodes
+
+
+def _count(spec: TargetSpec, candidates: int) -> int:
+    if spec.nodes and spec.count == 1:
+        return len(spec.nodes)
+    text = str(spec.count)
+    return max(1, candidates * int(text[:-1]) // 100) if text.endswith("%") else int(text)
+
+
+def _why_few(spec: TargetSpec, view: ClusterView) -> str:
+    matching = [node for node in view.nodes.values() if _matches(node, spec)]
+    not_ready = sum(not is_ready(node) for node in matching)
+    return f"{len(matching)} of {len(view.nodes)} nodes fit the description, {not_ready} of them are not Ready"
+
+
+def _limits(nodes: list[str], view: ClusterView, inventory: Inventory) -> None:
+    limits = inventory.limits
+    if len(nodes) > limits.max_nodes:
+        raise Refused(
+            f"the experiment would touch {len(nodes)} nodes; limits.maxNodes is {limits.max_nodes}",
+            hint="raise limits.maxNodes in the inventory if you mean it",
+        )
+    left = len(set(view.ready()) - set(nodes))
+    if left < max(1, limits.min_ready_nodes):
+        raise Refused(
+            f"only {left} node(s) would stay Ready; limits.minReadyNodes is {limits.min_ready_nodes}",
+            hint="choose fewer targets, or lower limits.minReadyNodes (never below 1)",
+        )

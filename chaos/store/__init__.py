@@ -1,0 +1,1 @@
+"""Run directories, the journal and recordings."""

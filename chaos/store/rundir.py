@@ -1,0 +1,65 @@
+"""Run directories: ``reports/<experiment>/<UTC stamp>/``, one file per artefact."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from chaos.model.errors import UsageError
+
+T = TypeVar("T")
+RUN, PLAN, RESULT, EXPERIMENT = "run.json", "plan.json", "result.json", "experiment.yaml"
+RECORDING = "recording.jsonl.gz"
+
+
+class RunInfo(Struct, frozen=True):
+    """What ``undo`` needs to find the cluster again: the inventory holds references to secrets, never secrets."""
+
+    run: str
+    experiment: str
+    started: float
+    inventory: dict[str, Any]
+    lab_pid: int | None = None
+
+
+def create(root: Path, experiment: str, now: float) -> Path:
+    """A new, empty run directory, readable by its owner only."""
+    stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
+    for attempt in range(1, 1000):
+        directory = root / experiment / (stamp if attempt == 1 else f"{stamp}-{attempt}")
+        try:
+            directory.mkdir(parents=True, mode=0o700)
+        except FileExistsError:
+            continue
+        return directory
+    raise UsageError(f"{root / experiment} holds too many runs of {stamp}")
+
+
+def find(root: Path, name: str) -> Path:
+    """The directory of a run: a path, EXPERIMENT/STAMP, or EXPERIMENT or ``last`` for the newest. Raises UsageError."""
+    for candidate in (Path(name), root / name):
+        if (candidate / RUN).is_file():
+            return candidate
+    pattern = f"*/*/{RUN}" if name == "last" else f"{name}/*/{RUN}"
+    found = sorted(root.glob(pattern), key=lambda p: (p.parent.name, p.parent.stat().st_mtime_ns))
+    if not found or (name != "last" and Path(name).is_absolute()):
+        raise UsageError(f"no run {name!r} in {root}", hint="give a run directory, EXPERIMENT/STAMP or last")
+    return found[-1].parent
+
+
+def save(directory: Path, name: str, artefact: Any) -> None:
+    """Write an artefact as indented JSON."""
+    data = msgspec.json.format(msgspec.json.encode(artefact), indent=2)
+    (directory / name).write_bytes(data + b"\n")
+
+
+def load(directory: Path, name: str, type_: type[T]) -> T:
+    """Read an artefact. Raises UsageError if it is missing or not understood."""
+    try:
+        return msgspec.json.decode((directory / name).read_bytes(), type=type_)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UsageError(f"{directory / name} cannot be read: {error}") from error
