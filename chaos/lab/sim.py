@@ -10,6 +10,11 @@ from itertools import count
 from typing import Any
 
 
+def rfc3339(when: float) -> str:
+    """A time in epoch seconds as Kubernetes writes metav1.Time: whole seconds, UTC."""
+    return datetime.fromtimestamp(int(when), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 class Timer:
     """A callback that is due; ``cancel`` makes it never run."""
 
@@ -57,7 +62,7 @@ class Sim:
 
     def timestamp(self) -> str:
         """Now as Kubernetes writes metav1.Time: RFC 3339, whole seconds."""
-        return datetime.fromtimestamp(int(self.now), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return rfc3339(self.now)
 
     def micro_timestamp(self) -> str:
         """Now as Kubernetes writes metav1.MicroTime."""

@@ -17,6 +17,15 @@ Object = dict[str, Any]
 Key = tuple[str, str]  # namespace ("" for cluster-wide), name
 
 
+def clone(value: Any) -> Any:
+    """A deep copy of plain JSON data; several times faster than ``copy.deepcopy``."""
+    if isinstance(value, dict):
+        return {key: clone(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [clone(item) for item in value]
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """type is ADDED, MODIFIED or DELETED; ``before`` is None for ADDED."""
@@ -82,6 +91,15 @@ class Store:
             return before
         self._commit("MODIFIED", plural, key, obj, before)
         return obj
+
+    def patch(self, plural: str, namespace: str, name: str, change: Callable[[Object], None]) -> Object | None:
+        """Let ``change`` edit a copy and store that. None if there is no such object (any more)."""
+        before = self.get(plural, namespace, name)
+        if before is None:
+            return None
+        obj: Object = clone(before)
+        change(obj)
+        return self.update(plural, obj)
 
     def remove(self, plural: str, namespace: str, name: str) -> Object:
         """Take an object away at once. Raises NotFoundError."""

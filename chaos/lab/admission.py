@@ -1,0 +1,175 @@
+"""Defaults and refusals on create: admission plugins and the defaulting of the API server, as far as simulated.
+
+What the simulation could not act out honestly (probes, affinity between pods, claims) is refused here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chaos.lab.objects import NOT_READY, UNREACHABLE, Object, random_suffix
+from chaos.lab.sim import Sim
+from chaos.lab.spec import LabSpec
+from chaos.lab.store import Store
+
+PREFIX = "lab.nodefall.dev/"
+_BEHAVIOUR = ("stops-after", "exit-code", "ignores-sigterm")
+_WORKLOADS = ("deployments", "replicasets", "statefulsets", "daemonsets")
+_PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
+
+
+class InvalidError(ValueError):
+    """The API server would answer 422, or the lab refuses to pretend."""
+
+
+def admit(plural: str, obj: Object, store: Store, spec: LabSpec, sim: Sim) -> None:
+    """Edit a new object in place. Raises InvalidError."""
+    metadata = obj["metadata"]
+    if not metadata.get("name"):
+        if not metadata.get("generateName"):
+            raise InvalidError("metadata.name: Required value: name or generateName is required")
+        metadata["name"] = metadata["generateName"] + random_suffix(sim.rng)
+    if plural == "pods":
+        _admit_pod(obj, store, spec)
+    elif plural in _WORKLOADS:
+        _admit_workload(plural, obj)
+    elif plural == "nodes":
+        _admit_node(obj, sim)
+    elif plural == "namespaces":
+        obj.setdefault("spec", {})["finalizers"] = ["kubernetes"]
+        obj["status"] = {"phase": "Active"}
+        metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata["name"]
+
+
+def check_pod_spec(spec: Object, annotations: dict[str, str]) -> None:
+    """Raises InvalidError for what is wrong or not simulated in a pod or pod template."""
+    containers = spec.get("containers") or []
+    if not containers:
+        raise InvalidError("spec.containers: Required value")
+    for container in containers:
+        if not container.get("name"):
+            raise InvalidError("spec.containers[0].name: Required value")
+        _check_container(container)
+    if spec.get("initContainers"):
+        raise InvalidError("the lab does not simulate initContainers")
+    if any("persistentVolumeClaim" in volume for volume in spec.get("volumes") or []):
+        raise InvalidError("the lab does not simulate persistentVolumeClaim")
+    _check_scheduling(spec)
+    for key, value in annotations.items():
+        if key.startswith(PREFIX):
+            _check_behaviour(key, value)
+
+
+def _check_container(container: Object) -> None:
+    for probe in _PROBES:
+        if container.get(probe):
+            raise InvalidError(f"the lab does not simulate {probe}")
+    lifecycle = container.get("lifecycle") or {}
+    if lifecycle.get("postStart") or (lifecycle.get("preStop") and "sleep" not in lifecycle["preStop"]):
+        raise InvalidError("the lab simulates no lifecycle hook but preStop.sleep")
+
+
+def _check_scheduling(spec: Object) -> None:
+    affinity = spec.get("affinity") or {}
+    if affinity.get("podAffinity") or affinity.get("podAntiAffinity"):
+        raise InvalidError("the lab does not simulate affinity between pods; use topologySpreadConstraints")
+    if spec.get("schedulerName", "default-scheduler") != "default-scheduler":
+        raise InvalidError("the lab has no scheduler but default-scheduler")
+    for item in spec.get("topologySpreadConstraints") or []:
+        if item.get("nodeTaintsPolicy", "Ignore") != "Ignore" or item.get("minDomains") or item.get("matchLabelKeys"):
+            raise InvalidError("the lab does not simulate nodeTaintsPolicy, minDomains and matchLabelKeys")
+
+
+def _check_behaviour(key: str, value: str) -> None:
+    name = key.removeprefix(PREFIX)
+    if name not in _BEHAVIOUR:
+        raise InvalidError(f"unknown annotation {key}; there are {', '.join(PREFIX + item for item in _BEHAVIOUR)}")
+    if name == "ignores-sigterm":
+        if value not in ("true", "false"):
+            raise InvalidError(f"{key}: {value!r} is neither true nor false")
+        return
+    try:
+        number = float(value) if name == "stops-after" else int(value)
+    except ValueError as error:
+        raise InvalidError(f"{key}: {value!r} is not a number") from error
+    if number < 0 or (name == "exit-code" and number > 255):
+        raise InvalidError(f"{key}: {value} is out of range")
+
+
+def _admit_pod(pod: Object, store: Store, spec: LabSpec) -> None:
+    body = pod.setdefault("spec", {})
+    check_pod_spec(body, pod["metadata"].get("annotations") or {})
+    default_pod_spec(body)
+    _priority(body, store)
+    tolerations = body.setdefault("tolerations", [])
+    settings = spec.controllers
+    for key, seconds in (
+        (NOT_READY, settings.default_not_ready_toleration_seconds),
+        (UNREACHABLE, settings.default_unreachable_toleration_seconds),
+    ):
+        if not any(_covers(item, key) for item in tolerations):
+            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
+    pod["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
+
+
+def _covers(toleration: Object, key: str) -> bool:
+    """Admission DefaultTolerationSeconds: this key or all keys, for NoExecute or all effects."""
+    return toleration.get("key", key) in (key, "") and toleration.get("effect", "NoExecute") in ("NoExecute", "")
+
+
+def default_pod_spec(body: dict[str, Any]) -> None:
+    """Fields that the API server fills in."""
+    body.setdefault("restartPolicy", "Always")
+    body.setdefault("terminationGracePeriodSeconds", 30)
+    body.setdefault("dnsPolicy", "ClusterFirst")
+    body.setdefault("schedulerName", "default-scheduler")
+    body.setdefault("securityContext", {})
+    for container in body["containers"]:
+        container.setdefault("image", "registry.k8s.io/pause:3.10")
+        container.setdefault("resources", {})
+
+
+def _priority(body: Object, store: Store) -> None:
+    name = body.get("priorityClassName")
+    found = store.get("priorityclasses", "", name) if name else _default_class(store)
+    if name and found is None:
+        raise InvalidError(f'no PriorityClass with name {name} was found')
+    body["priority"] = found["value"] if found else 0
+    body["preemptionPolicy"] = (found or {}).get("preemptionPolicy", "PreemptLowerPriority")
+
+
+def _default_class(store: Store) -> Object | None:
+    return next((item for item in store.list("priorityclasses") if item.get("globalDefault")), None)
+
+
+def _admit_workload(plural: str, obj: Object) -> None:
+    spec = obj.setdefault("spec", {})
+    template = spec.get("template") or {}
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    wanted = (spec.get("selector") or {}).get("matchLabels")
+    if not wanted or any(labels.get(key) != value for key, value in wanted.items()):
+        raise InvalidError("spec.selector: must have matchLabels that select the labels of spec.template")
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    check_pod_spec(template.setdefault("spec", {}), annotations)
+    default_pod_spec(template["spec"])
+    if plural != "daemonsets":
+        spec.setdefault("replicas", 1)
+    if plural == "deployments":
+        spec.setdefault("strategy", {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}})
+        spec.setdefault("revisionHistoryLimit", 10)
+        spec.setdefault("progressDeadlineSeconds", 600)
+    elif plural == "statefulsets":
+        spec.setdefault("podManagementPolicy", "OrderedReady")
+        spec.setdefault("serviceName", "")
+        if spec.get("volumeClaimTemplates"):
+            raise InvalidError("the lab does not simulate volumeClaimTemplates")
+    elif plural == "daemonsets":
+        spec.setdefault("updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}})
+    obj["status"] = {}
+
+
+def _admit_node(node: Object, sim: Sim) -> None:
+    """Admission TaintNodesByCondition: a new node is not ready (facts 5.4)."""
+    taints = node.setdefault("spec", {}).setdefault("taints", [])
+    if not any(taint["key"] == NOT_READY and taint["effect"] == "NoSchedule" for taint in taints):
+        taints.append({"key": NOT_READY, "effect": "NoSchedule", "timeAdded": sim.timestamp()})

@@ -1,0 +1,51 @@
+"""The simulated cluster: machines, control plane and store, driven by one simulated clock."""
+
+from __future__ import annotations
+
+from chaos.lab.controllers import Controllers
+from chaos.lab.machine import Machine
+from chaos.lab.objects import Object
+from chaos.lab.registry import Registry
+from chaos.lab.sim import Sim
+from chaos.lab.spec import LabSpec
+from chaos.lab.store import Store
+
+_PRIORITY_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+
+
+class Cluster:
+    """``sim`` moves only when its owner calls :meth:`Sim.run_until`; nothing else drives the cluster."""
+
+    def __init__(self, spec: LabSpec) -> None:
+        spec.check()
+        self.spec = spec
+        self.sim = Sim(spec.start, spec.seed)
+        self.store = Store(self.sim)
+        self.registry = Registry(self.sim, self.store, spec)
+        self.machines = {node.name: Machine(self.sim, self.registry, spec, node) for node in spec.nodes}
+        self.controllers = Controllers(self.sim, self.registry, spec)
+
+    def start(self) -> None:
+        """Make the namespaces, start the control plane and boot every machine; nodes are Ready within a second."""
+        for name in self.spec.namespaces:
+            self.registry.create("namespaces", {"metadata": {"name": name}})
+        for name, value in _PRIORITY_CLASSES.items():
+            self.registry.create("priorityclasses", {"metadata": {"name": name}, "value": value})
+        self.controllers.start()
+        for machine in self.machines.values():
+            machine.boot_at_once()
+            machine.kubelet.start()
+
+    def create_object(self, plural: str, obj: Object) -> Object:
+        """Create as a client of the API does. Raises InvalidError, ForbiddenError, NotFoundError, ConflictError."""
+        return self.registry.create(plural, obj)
+
+    def update_object(self, plural: str, obj: Object, subresource: str = "", expect: str | None = None) -> Object:
+        """Replace as a client does; ``expect`` is a resourceVersion. Raises InvalidError, NotFoundError, ConflictError."""
+        return self.registry.update(plural, obj, subresource, expect)
+
+    def delete_object(
+        self, plural: str, namespace: str, name: str, grace: int | None = None, preconditions: Object | None = None
+    ) -> Object:
+        """Delete as a client does; the object as it is left. Raises NotFoundError, ConflictError."""
+        return self.registry.delete(plural, namespace, name, grace, preconditions)

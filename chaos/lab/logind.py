@@ -1,0 +1,155 @@
+"""systemd-logind of one machine: delay inhibitors, shutdown in two steps, the scheduled shutdown. Facts 1.1, 1.7, 18."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from chaos.lab.sim import Sim, Timer
+
+Kind = Literal["poweroff", "reboot"]
+_DEFAULT_DELAY_MAX = 5.0  # logind.conf(5) InhibitDelayMaxSec
+_CANCELS_IN_FLIGHT = 257  # the first systemd whose `shutdown -c` works inside the inhibitor window
+
+
+class LogindError(RuntimeError):
+    """What logind answers instead of doing it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inhibitor:
+    what: str
+    who: str
+    why: str
+    mode: str
+    uid: int
+    pid: int
+
+
+class Logind:
+    """``execute`` is called with the kind when nothing holds the shutdown up any longer."""
+
+    def __init__(self, sim: Sim, version: int, execute: Callable[[Kind], None]) -> None:
+        self.version = version
+        self.inhibit_delay_max = _DEFAULT_DELAY_MAX
+        self.preparing_for_shutdown = False
+        self._sim, self._execute_cb = sim, execute
+        self._locks: list[Inhibitor] = []
+        self._listeners: list[Callable[[bool], None]] = []
+        self._scheduled: tuple[Kind, float] | None = None
+        self._schedule_timer: Timer | None = None
+        self._delayed: Kind | None = None
+        self._delay_timer: Timer | None = None
+
+    def power_off(self) -> None:
+        """What ``systemctl poweroff`` asks for. Raises LogindError if a shutdown is in progress."""
+        self._begin("poweroff")
+
+    def reboot(self) -> None:
+        """What ``systemctl reboot`` asks for. Raises LogindError if a shutdown is in progress."""
+        self._begin("reboot")
+
+    def schedule(self, kind: str, at: float) -> None:
+        """Shut down at that time (epoch seconds), in place of what was scheduled. Raises LogindError."""
+        if kind not in ("poweroff", "reboot"):
+            raise LogindError(f"shutdown type {kind!r} is not simulated")
+        if self.preparing_for_shutdown:
+            raise LogindError("There's already a shutdown or sleep operation in progress")
+        self._clear_schedule()
+        chosen: Kind = "poweroff" if kind == "poweroff" else "reboot"
+        self._scheduled = (chosen, at)
+        self._schedule_timer = self._sim.at(at, self._scheduled_fires, chosen)
+
+    def cancel_scheduled(self) -> bool:
+        """``shutdown -c``: whether there was something. Inside the window only systemd 257 and later really cancel."""
+        if self._delayed is not None and self.version >= _CANCELS_IN_FLIGHT:
+            self._delayed, self.preparing_for_shutdown = None, False
+            self._cancel_delay_timer()
+            self._clear_schedule()
+            return True
+        had = self._scheduled is not None
+        self._clear_schedule()
+        return had
+
+    def inhibitors(self) -> list[dict[str, str | int]]:
+        """What ``systemd-inhibit --list`` shows: what, who, why, mode, uid, pid."""
+        return [
+            {"what": i.what, "who": i.who, "why": i.why, "mode": i.mode, "uid": i.uid, "pid": i.pid} for i in self._locks
+        ]
+
+    def scheduled(self) -> tuple[str, float] | None:
+        """Kind and time of the scheduled shutdown."""
+        return self._scheduled
+
+    def emit_prepare_for_shutdown(self, active: bool) -> None:
+        """Put the signal on the bus as any root process can; logind itself is not changed (facts 1.8)."""
+        for listener in list(self._listeners):
+            self._sim.after(self._sim.rng.uniform(0.001, 0.004), self._deliver, listener, active)
+
+    def restart(self) -> None:
+        """Restart the service: locks and the scheduled shutdown are kept in /run, a delayed shutdown is forgotten."""
+        self._delayed, self.preparing_for_shutdown = None, False
+        self._cancel_delay_timer()
+
+    def inhibit(self, lock: Inhibitor) -> None:
+        """Take a delay lock. Raises LogindError inside a shutdown, as logind does."""
+        if self.preparing_for_shutdown:
+            raise LogindError("The operation inhibition has been requested for is already running")
+        self._locks.append(lock)
+
+    def release(self, lock: Inhibitor) -> None:
+        """Close the lock's file descriptor, if it is still held."""
+        self._locks = [held for held in self._locks if held is not lock]
+        if self._delayed is not None and not self._locks:
+            self._go()
+
+    def listen(self, listener: Callable[[bool], None]) -> None:
+        self._listeners.append(listener)
+
+    def unlisten(self, listener: Callable[[bool], None]) -> None:
+        """Stop listening; nothing that is under way is delivered any more."""
+        self._listeners = [other for other in self._listeners if other != listener]
+
+    def stop(self) -> None:
+        """The machine is gone, and with it everything in memory and /run."""
+        self.restart()
+        self._clear_schedule()
+        self._locks.clear()
+        self._listeners.clear()
+
+    def _deliver(self, listener: Callable[[bool], None], active: bool) -> None:
+        if listener in self._listeners:
+            listener(active)
+
+    def _scheduled_fires(self, kind: Kind) -> None:
+        self._scheduled = self._schedule_timer = None
+        if not self.preparing_for_shutdown:
+            self._begin(kind)
+
+    def _begin(self, kind: Kind) -> None:
+        if self.preparing_for_shutdown:
+            raise LogindError("There's already a shutdown or sleep operation in progress")
+        self.preparing_for_shutdown = True
+        self.emit_prepare_for_shutdown(True)
+        self._delayed = kind
+        if self._locks:
+            self._delay_timer = self._sim.after(self.inhibit_delay_max, self._go)
+        else:
+            self._go()
+
+    def _go(self) -> None:
+        kind, self._delayed = self._delayed, None
+        self._cancel_delay_timer()
+        if kind is not None:
+            self._execute_cb(kind)
+
+    def _clear_schedule(self) -> None:
+        if self._schedule_timer is not None:
+            self._schedule_timer.cancel()
+        self._scheduled = self._schedule_timer = None
+
+    def _cancel_delay_timer(self) -> None:
+        if self._delay_timer is not None:
+            self._delay_timer.cancel()
+        self._delay_timer = None

@@ -1,0 +1,107 @@
+"""A machine: power, boot, logind, and a kubelet that lives only while the machine does."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable
+from typing import Literal
+
+from chaos.lab.registry import Registry
+from chaos.lab.kubelet import Kubelet
+from chaos.lab.kubelet_runtime import Runtime
+from chaos.lab.logind import Kind, Logind
+from chaos.lab.sim import Sim, Timer
+from chaos.lab.spec import LabSpec, NodeSpec
+
+_FIRMWARE = (1.0, 2.0)  # power button to PID 1
+_SSHD = (3.5, 6.0)  # PID 1 to sshd
+_KUBELET = (0.3, 1.5)  # sshd to kubelet
+_STOP_SERVICES = (0.1, 0.3)  # logind's go-ahead to the kubelet's end; seen in recording 01
+_STOP_MACHINE = (0.6, 1.5)  # logind's go-ahead to power off
+
+
+class Machine:
+    """``on_change`` is called with the machine whenever ``state``, ``reachable`` or the kubelet's process changes."""
+
+    def __init__(self, sim: Sim, registry: Registry, spec: LabSpec, node: NodeSpec) -> None:
+        self.name = node.name
+        self.spec = node
+        self.address = node.address
+        self.kubelet_port = node.kubelet_port
+        self.state: Literal["on", "off"] = "off"
+        self.reachable = False
+        self.boot_id = ""
+        self.pid1_start = 0.0
+        self.machine_id = hashlib.sha256(f"{spec.seed}/{node.name}".encode()).hexdigest()[:32]
+        self.on_change: list[Callable[[Machine], None]] = []
+        self.files: dict[str, str] = {}
+        self._sim = sim
+        self._timers: list[Timer] = []
+        self.logind = Logind(sim, node.systemd, self._shut_down)
+        self.runtime = Runtime(sim)
+        self.kubelet = Kubelet(sim, registry, spec, self)
+
+    def boot_at_once(self) -> None:
+        """Be up and reachable now: how a lab begins. Raises RuntimeError if the machine is on."""
+        if self.state == "on":
+            raise RuntimeError(f"{self.name} is on already")
+        self._new_boot()
+        self.state, self.reachable = "on", True
+        self._changed()
+
+    def power_on(self) -> None:
+        """Press the button; nothing happens if the machine is on. sshd answers after 5 to 8 s, the kubelet later."""
+        if self.state == "on":
+            return
+        self.state = "on"
+        self._later(self._sim.rng.uniform(*_FIRMWARE), self._boot)
+        self._changed()
+
+    def power_off(self) -> None:
+        """Cut the power: nothing gets a chance to do anything."""
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        if self.state == "off":
+            return
+        self.state, self.reachable = "off", False
+        self.kubelet.stop()
+        self.logind.stop()
+        self.runtime.lose_power()
+        self._changed()
+
+    def notify(self) -> None:
+        """Tell ``on_change``; the kubelet calls it when its process starts or ends."""
+        self._changed()
+
+    def _boot(self) -> None:
+        self._new_boot()
+        sshd = self._sim.rng.uniform(*_SSHD)
+        self._later(sshd, self._sshd)
+        self._later(sshd + self._sim.rng.uniform(*_KUBELET), self.kubelet.start)
+
+    def _new_boot(self) -> None:
+        self.boot_id = str(uuid.UUID(int=self._sim.rng.getrandbits(128), version=4))
+        self.pid1_start = round(self._sim.now, 2)
+
+    def _sshd(self) -> None:
+        self.reachable = True
+        self._changed()
+
+    def _shut_down(self, kind: Kind) -> None:
+        self._later(self._sim.rng.uniform(*_STOP_SERVICES), self.kubelet.stop)
+        self._later(self._sim.rng.uniform(*_STOP_MACHINE), self._down, kind)
+
+    def _down(self, kind: Kind) -> None:
+        self.power_off()
+        if kind == "reboot":
+            self.power_on()
+
+    def _later(self, delay: float, call: Callable[..., None], *args: object) -> None:
+        self._timers = [timer for timer in self._timers if timer.due >= self._sim.now and not timer.cancelled]
+        self._timers.append(self._sim.after(delay, call, *args))
+
+    def _changed(self) -> None:
+        for call in list(self.on_change):
+            call(self)

@@ -1,0 +1,153 @@
+"""What the API server does to objects beyond storing them: defaults, generations, graceful deletion, finalizers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from chaos.lab.admission import InvalidError, admit
+from chaos.lab.objects import Object, is_deleting, is_terminal, node_of
+from chaos.lab.sim import Sim, rfc3339
+from chaos.lab.spec import LabSpec
+from chaos.lab.store import ConflictError, NotFoundError, Store, clone
+
+CLUSTER_WIDE = frozenset({"nodes", "namespaces", "priorityclasses", "persistentvolumes", "volumeattachments"})
+_DEFAULT_GRACE = 30
+_COUNTED = frozenset({"pods", "deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets"})
+
+
+class ForbiddenError(PermissionError):
+    """The API server would answer 403."""
+
+
+class Registry:
+    """Every write of the simulated components and of the API's clients goes through here."""
+
+    def __init__(self, sim: Sim, store: Store, spec: LabSpec) -> None:
+        self.sim, self.store, self._spec = sim, store, spec
+
+    def create(self, plural: str, obj: Object) -> Object:
+        """Default, check and store. Raises InvalidError, ForbiddenError, NotFoundError (namespace), ConflictError."""
+        new: Object = clone(obj)
+        metadata = new.setdefault("metadata", {})
+        if plural in CLUSTER_WIDE:
+            metadata.pop("namespace", None)
+        else:
+            self._check_namespace(metadata.setdefault("namespace", "default"))
+        for key in ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"):
+            metadata.pop(key, None)
+        admit(plural, new, self.store, self._spec, self.sim)
+        if plural in _COUNTED:
+            metadata["generation"] = 1
+        return self.store.create(plural, new)
+
+    def update(self, plural: str, obj: Object, subresource: str = "", expect: str | None = None) -> Object:
+        """Replace an object, or only its status with subresource "status". Raises as Store.update, and InvalidError."""
+        metadata = obj["metadata"]
+        before = self._find(plural, metadata.get("namespace", ""), metadata["name"])
+        new: Object = clone(obj)
+        if subresource == "status":
+            new = {**clone(before), "status": new.get("status", {})}
+        elif subresource:
+            raise InvalidError(f"subresource {subresource!r} is not simulated")
+        else:
+            self._keep_server_fields(plural, new, before)
+        stored = self.store.update(plural, new, expect)
+        if is_deleting(stored) and not stored["metadata"].get("finalizers") and before["metadata"].get("finalizers"):
+            return self._finish(plural, stored)
+        return stored
+
+    def delete(
+        self, plural: str, namespace: str, name: str, grace: int | None = None, preconditions: Object | None = None
+    ) -> Object:
+        """Delete as rest.BeforeDelete does; the object as it is left. Raises NotFoundError, ConflictError.
+
+        ``preconditions`` may hold uid and resourceVersion. Facts 5.7 and 10.
+        """
+        obj = self._find(plural, namespace, name)
+        for field, wanted in (preconditions or {}).items():
+            if wanted is not None and obj["metadata"].get(field) != wanted:
+                raise ConflictError(f"precondition failed: {field} of {plural} {name!r} is not {wanted!r}")
+        if plural == "pods":
+            return self._delete_pod(obj, grace)
+        if plural == "namespaces":
+            return self._delete_namespace(obj)
+        if not is_deleting(obj) and obj["metadata"].get("finalizers"):
+            return self._mark(plural, obj, 0)
+        return obj if is_deleting(obj) else self.store.remove(plural, namespace, name)
+
+    def _delete_pod(self, pod: Object, grace: int | None) -> Object:
+        seconds = grace if grace is not None else pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE)
+        if is_terminal(pod) or not node_of(pod):
+            seconds = 0
+        current = pod["metadata"].get("deletionGracePeriodSeconds")
+        if current is not None and seconds >= current > 0:
+            return pod
+        marked = pod if current == seconds else self._mark("pods", pod, seconds)
+        return self._finish("pods", marked) if seconds == 0 else marked
+
+    def _delete_namespace(self, namespace: Object) -> Object:
+        if is_deleting(namespace):
+            return namespace
+
+        def change(obj: Object) -> None:
+            obj["metadata"]["deletionTimestamp"] = self.sim.timestamp()
+            obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
+
+        return self.store.patch("namespaces", "", namespace["metadata"]["name"], change) or namespace
+
+    def _mark(self, plural: str, obj: Object, grace: int) -> Object:
+        """Set deletionTimestamp; the generation moves only the first time."""
+        marked: Object = clone(obj)
+        metadata = marked["metadata"]
+        if "deletionTimestamp" not in metadata and "generation" in metadata:
+            metadata["generation"] += 1
+        start = self.sim.now
+        if "deletionTimestamp" in metadata and grace == 0:
+            start = min(start, _epoch(metadata["deletionTimestamp"]))
+        metadata["deletionTimestamp"] = rfc3339(start + grace)
+        metadata["deletionGracePeriodSeconds"] = grace
+        return self.store.update(plural, marked)
+
+    def _finish(self, plural: str, obj: Object) -> Object:
+        metadata = obj["metadata"]
+        if metadata.get("finalizers") or (plural == "pods" and metadata.get("deletionGracePeriodSeconds", 0) > 0):
+            return obj
+        return self.store.remove(plural, metadata.get("namespace", ""), metadata["name"])
+
+    def _keep_server_fields(self, plural: str, new: Object, before: Object) -> None:
+        old = before["metadata"]
+        for key in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+            new["metadata"].pop(key, None)
+            if key in old:
+                new["metadata"][key] = old[key]
+        if plural != "namespaces" and "status" in before:
+            new["status"] = clone(before["status"])
+        if plural in _COUNTED and new.get("spec") != before.get("spec"):
+            _check_immutable(plural, new["spec"], before["spec"])
+            new["metadata"]["generation"] = old["generation"] + 1
+
+    def _check_namespace(self, name: str) -> None:
+        namespace = self._find("namespaces", "", name)
+        if is_deleting(namespace):
+            raise ForbiddenError(f"unable to create new content in namespace {name} because it is being terminated")
+
+    def _find(self, plural: str, namespace: str, name: str) -> Object:
+        obj = self.store.get(plural, namespace, name)
+        if obj is None:
+            raise NotFoundError(f'{plural} "{name}" not found')
+        return obj
+
+
+def _check_immutable(plural: str, new: dict[str, Any], old: dict[str, Any]) -> None:
+    if plural in ("deployments", "replicasets", "statefulsets", "daemonsets"):
+        if new.get("selector") != old.get("selector"):
+            raise InvalidError("spec.selector: field is immutable")
+        if new.get("template") != old.get("template"):
+            raise InvalidError("the lab does not simulate the roll-out of a changed spec.template")
+    if plural == "pods" and new.get("nodeName") != old.get("nodeName") and old.get("nodeName"):
+        raise InvalidError("spec.nodeName: field is immutable")
+
+
+def _epoch(timestamp: str) -> float:
+    return datetime.strptime(timestamp, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()

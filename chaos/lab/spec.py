@@ -1,0 +1,113 @@
+"""What a simulated cluster is made of: one ``LabSpec``, from JSON with camel-case keys. Unknown keys are refused."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+DEFAULT_NAMESPACES = ["default", "kube-system", "kube-public", "kube-node-lease"]
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class SpecError(ValueError):
+    """The LabSpec cannot be simulated; the text says why."""
+
+
+class Taint(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    key: str
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    value: str = ""
+
+
+class PriorityGrace(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    priority: int
+    shutdown_grace_period_seconds: int
+
+
+class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """One machine with its kubelet. ``address`` and ``kubelet_port`` are what its Node object tells."""
+
+    name: str
+    role: Literal["control-plane", "worker"] = "worker"
+    zone: str = ""
+    labels: dict[str, str] = {}
+    taints: list[Taint] = []
+    shutdown_grace_period: str = "30s"
+    shutdown_grace_period_critical_pods: str = "10s"
+    shutdown_grace_period_by_pod_priority: list[PriorityGrace] = []
+    systemd: int = 252
+    address: str = ""
+    kubelet_port: int = 10250
+
+
+class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """Settings of kube-controller-manager and API server; seconds, and nodes per second. Facts 5.2 and 5.6."""
+
+    node_monitor_period: float = 5.0
+    node_monitor_grace_period: float = 50.0
+    node_eviction_rate: float = 0.1
+    secondary_node_eviction_rate: float = 0.01
+    large_cluster_size_threshold: int = 50
+    unhealthy_zone_threshold: float = 0.55
+    default_not_ready_toleration_seconds: int = 300
+    default_unreachable_toleration_seconds: int = 300
+
+
+class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """The whole lab. ``start`` is in seconds since the epoch."""
+
+    nodes: list[NodeSpec]
+    kubernetes: str = "v1.36.2"
+    controllers: ControllerSpec = msgspec.field(default_factory=ControllerSpec)
+    inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = "seeded"
+    seed: int = 1
+    start: float = 1_795_000_000.0
+    namespaces: list[str] = msgspec.field(default_factory=lambda: list(DEFAULT_NAMESPACES))
+
+    @classmethod
+    def from_json(cls, data: bytes) -> LabSpec:
+        """Read and check. Raises SpecError."""
+        try:
+            spec = msgspec.json.decode(data, type=cls)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise SpecError(f"LabSpec: {error}") from error
+        spec.check()
+        return spec
+
+    def to_json(self) -> bytes:
+        return msgspec.json.encode(self)
+
+    def check(self) -> None:
+        """Raises SpecError for what a decoder cannot see."""
+        names = [node.name for node in self.nodes]
+        if not names:
+            raise SpecError("LabSpec: nodes is empty")
+        if len(set(names)) < len(names):
+            raise SpecError("LabSpec: two nodes have the same name")
+        for node in self.nodes:
+            _check_node(node)
+
+
+def _check_node(node: NodeSpec) -> None:
+    total, critical = seconds(node.shutdown_grace_period), seconds(node.shutdown_grace_period_critical_pods)
+    if critical > total:
+        raise SpecError(f"LabSpec: {node.name}: shutdownGracePeriodCriticalPods is longer than shutdownGracePeriod")
+    if 0 < total < 1 or 0 < critical < 1:
+        raise SpecError(f"LabSpec: {node.name}: a shutdown grace period is 0 or at least 1 s")
+    if node.shutdown_grace_period_by_pod_priority and total:
+        raise SpecError(f"LabSpec: {node.name}: shutdownGracePeriodByPodPriority excludes shutdownGracePeriod")
+    if node.systemd < 251:  # before it, a root's shutdown bypasses logind (facts 1.7)
+        raise SpecError(f"LabSpec: {node.name}: systemd {node.systemd} is not simulated, only 251 and later")
+
+
+def seconds(duration: str) -> float:
+    """Seconds of a Go duration such as ``30s`` or ``1m30s``; ``0`` too. Raises SpecError."""
+    if duration == "0":
+        return 0.0
+    parts = _DURATION.findall(duration)
+    if not parts or "".join(number + unit for number, unit in parts) != duration:
+        raise SpecError(f"not a duration: {duration!r}")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
