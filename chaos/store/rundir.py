@@ -44,9 +44,11 @@ def find(root: Path, name: str) -> Path:
     for candidate in (Path(name), root / name):
         if (candidate / RUN).is_file():
             return candidate
-    pattern = f"*/*/{RUN}" if name == "last" else f"{name}/*/{RUN}"
-    found = sorted(root.glob(pattern), key=lambda p: (p.parent.name, p.parent.stat().st_mtime_ns))
-    if not found or (name != "last" and Path(name).is_absolute()):
+    experiment = "*" if name == "last" else name
+    one_name = Path(experiment).name == experiment and experiment not in ("", "..")
+    runs = root.glob(f"{experiment}/*/{RUN}") if one_name else ()
+    found = sorted(runs, key=lambda p: (p.parent.name, p.parent.stat().st_mtime_ns))
+    if not found:
         raise UsageError(f"no run {name!r} in {root}", hint="give a run directory, EXPERIMENT/STAMP or last")
     return found[-1].parent
 

@@ -1,0 +1,160 @@
+"""What each action sends, refuses and takes back; and the contract that all of them keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from pydantic import ValidationError
+
+import chaos.actions
+from chaos.model.action import Action, Memory, Target, Undo
+from chaos.model.catalogue import discover
+from chaos.model.errors import Unsupported
+
+ACTIONS: dict[str, Action] = discover(chaos.actions, "ACTION")
+LOCKED = {"kubelet-inhibitor": True, "kubelet-unit": "k3s.service", "configz": {"shutdownGracePeriod": "30s"}}
+NODE = Target("n1", power="redfish", facts=LOCKED)
+BARE = Target("n1")
+STATIC = Target("n1", power="redfish", static_pods=("etcd-n1",))
+
+# action, with, node -> commands
+SENT = [
+    ("poweroff", {}, NODE, ["systemctl poweroff"]),
+    ("reboot", {}, BARE, ["systemctl reboot"]),
+    ("power-cut", {}, NODE, ["power off"]),
+    ("power-on", {}, NODE, ["power on"]),
+    ("cancel-shutdown", {}, BARE, ["shutdown -c"]),
+    (
+        "schedule-shutdown",
+        {"in": "2m"},
+        BARE,
+        [
+            (
+                "systemd-run --on-active=115s --timer-property=AccuracySec=100ms --unit=nodefall-cancel-shutdown "
+                "shutdown -c"
+            ),
+            "shutdown -P +2",
+        ],
+    ),
+    ("schedule-shutdown", {"fires": True}, NODE, ["shutdown -P +1"]),
+    (
+        "prepare-for-shutdown",
+        {"active": True},
+        NODE,
+        ["busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b true"],
+    ),
+    (
+        "prepare-for-shutdown",
+        {"active": False},
+        BARE,
+        ["busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b false"],
+    ),
+]
+# action, with, node -> part of the refusal
+REFUSED = [
+    ("poweroff", {}, BARE, "could not be powered on again"),
+    ("power-cut", {}, BARE, "no power control"),
+    ("power-on", {}, BARE, "no power control"),
+    ("schedule-shutdown", {"fires": True}, BARE, "could not be powered on again"),
+    ("prepare-for-shutdown", {"active": True}, STATIC, "static pods (etcd-n1)"),
+    ("partition", {}, NODE, "cannot be injected yet"),
+]
+INVALID = [
+    ("poweroff", {"now": True}),
+    ("schedule-shutdown", {"in": "90s"}),
+    ("schedule-shutdown", {"in": "0s"}),
+    ("schedule-shutdown", {"in": "soon"}),
+    ("prepare-for-shutdown", {}),
+    ("prepare-for-shutdown", {"active": "perhaps"}),
+    ("partition", {"from": "the-moon"}),
+]
+# action, with, node -> undo steps as "command unless check", proofs
+UNDONE = [
+    ("poweroff", {}, NODE, ["power on unless machine is on"], ["machine is on", "node-ready is True"]),
+    ("reboot", {}, BARE, [], ["node-ready is True"]),
+    ("power-on", {}, NODE, [], []),
+    (
+        "prepare-for-shutdown",
+        {"active": True},
+        NODE,
+        [
+            (
+                "busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b false "
+                "unless node-ready is True"
+            ),
+            "systemctl restart k3s.service unless kubelet-inhibitor is True",
+        ],
+        ["node-ready is True", "kubelet-inhibitor is True"],
+    ),
+    (
+        "schedule-shutdown",
+        {},
+        BARE,
+        [
+            'shutdown -c unless scheduled-shutdown is (st) "" 18446744073709551615',
+            "systemctl stop nodefall-cancel-shutdown.timer unless planted-timers is []",
+        ],
+        ['scheduled-shutdown is (st) "" 18446744073709551615', "planted-timers is []", "node-ready is True"],
+    ),
+]
+
+
+def memory(name: str, given: dict[str, Any], node: Target) -> Memory:
+    action = ACTIONS[name]
+    return action.prepare(node, action.params.model_validate(given))
+
+
+@pytest.mark.parametrize(("name", "given", "node", "commands"), SENT)
+def test_commands(name: str, given: dict[str, Any], node: Target, commands: list[str]) -> None:
+    assert [str(c) for c in ACTIONS[name].inject(memory(name, given, node))] == commands
+
+
+@pytest.mark.parametrize(("name", "given", "node", "why"), REFUSED)
+def test_refusals(name: str, given: dict[str, Any], node: Target, why: str) -> None:
+    with pytest.raises(Unsupported) as refused:
+        memory(name, given, node)
+    assert why in refused.value.message
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize(("name", "given"), INVALID)
+def test_invalid_parameters(name: str, given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ACTIONS[name].params.model_validate(given)
+
+
+@pytest.mark.parametrize(("name", "given", "node", "steps", "proof"), UNDONE)
+def test_undo(name: str, given: dict[str, Any], node: Target, steps: list[str], proof: list[str]) -> None:
+    undo = ACTIONS[name].undo(memory(name, given, node))
+    assert [f"{s.command} unless {s.unless}" for s in undo.steps] == steps
+    assert [str(c) for c in undo.proof] == proof
+
+
+@pytest.mark.parametrize(("name", "given", "node"), [row[:3] for row in SENT])
+def test_memory_and_undo_survive_json(name: str, given: dict[str, Any], node: Target) -> None:
+    """Undo after a crash has nothing but what was written down."""
+    action = ACTIONS[name]
+    remembered = memory(name, given, node)
+    again = msgspec.json.decode(msgspec.json.encode(remembered))
+    assert again == remembered
+    undo = action.undo(remembered)
+    assert action.undo(again) == undo
+    assert msgspec.json.decode(msgspec.json.encode(undo), type=Undo) == undo
+
+
+@pytest.mark.parametrize("name", sorted(ACTIONS))
+def test_every_action_is_told_of(name: str) -> None:
+    action = ACTIONS[name]
+    assert action.summary
+    assert f"action: {name}" in action.example
+    assert action.proofs, "an action without proof could be held without having happened"
+    assert not all(proof.weak for proof in action.proofs)
+    assert any(row[0] == name for row in (*SENT, *REFUSED)), "give it a row in the tables"
+
+
+@pytest.mark.parametrize(("name", "given", "node"), [row[:3] for row in SENT])
+def test_every_undo_step_is_harmless_twice(name: str, given: dict[str, Any], node: Target) -> None:
+    """Each step says when it is not needed, so that a second undo sends nothing."""
+    assert all(step.unless is not None for step in ACTIONS[name].undo(memory(name, given, node)).steps)

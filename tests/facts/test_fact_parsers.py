@@ -1,0 +1,97 @@
+"""What hosts really print, and what is made of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import chaos.facts
+from chaos.facts.login1 import NOTHING_SCHEDULED
+from chaos.model.catalogue import discover
+from chaos.model.fact import HostFact
+
+FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+PID1 = "1 (systemd) S 0 1 1 0 -1 4194560 9 8 7 6 5 4 3 2 20 0 1 0 1500 1 1 1"
+LOCKS = (
+    '{"type":"a(ssssuu)","data":[[["sleep","UPower","Pause device polling","delay",0,700],'
+    '["shutdown","kubelet","Kubelet needs time to handle node shutdown","delay",0,812]]]}'
+)
+NO_LOCKS = '{"type":"a(ssssuu)","data":[[]]}'
+
+GOOD = [
+    ("boot-id", "f4dc55dd-fb0c-4e07-97b3-1883fa27ab8b\n", "f4dc55dd-fb0c-4e07-97b3-1883fa27ab8b"),
+    ("machine-id", "a34188058e584bab8c51cd34df85c05c\n", "a34188058e584bab8c51cd34df85c05c"),
+    ("pid1-start", f"{PID1}\ncpu  1 2 3\nbtime 1795231571\n", 1795231586),
+    ("pid1-start", f"{PID1.replace('systemd', 'a) (b c')}\nbtime 1795231571\n", 1795231586),
+    ("systemd-version", "systemd 252 (252.38-1~deb12u1)\n+PAM\n", 252),
+    ("systemd-version", "systemd 257~rc1 (257~rc1)\n", 257),
+    ("scheduled-shutdown", '(st) "" 18446744073709551615\n', NOTHING_SCHEDULED),
+    ("scheduled-shutdown", '(st) "poweroff" 1795231571000000\n', '(st) "poweroff" 1795231571000000'),
+    ("preparing-for-shutdown", "b false\n", "b false"),
+    ("inhibit-delay-max", "t 5000000\n", "t 5000000"),
+    ("kubelet-inhibitor", LOCKS, True),
+    ("kubelet-inhibitor", NO_LOCKS, False),
+    ("kubelet-inhibitor", LOCKS.replace('"delay",0,812', '"block",0,812'), False),
+    ("inhibitors", NO_LOCKS, []),
+    ("planted-timers", "nodefall-cancel-shutdown.timer loaded active waiting x\n", ["nodefall-cancel-shutdown.timer"]),
+    ("planted-timers", "", []),
+    ("kubelet-unit", "Id=kubelet.service\nLoadState=loaded\nActiveState=active\n", "kubelet.service"),
+    (
+        "kubelet-unit",
+        (
+            "Id=kubelet.service\nLoadState=loaded\nActiveState=inactive\n\n"
+            "Id=k3s.service\nLoadState=not-found\nActiveState=inactive\n\n"
+            "Id=k3s-agent.service\nLoadState=loaded\nActiveState=active\n"
+        ),
+        "k3s-agent.service",
+    ),
+]
+BAD = [
+    ("boot-id", "", 1),
+    ("pid1-start", "1 (systemd) S 0\nbtime 5\n", 0),
+    ("pid1-start", PID1, 0),
+    ("systemd-version", "sh: systemctl: not found", 127),
+    ("scheduled-shutdown", "", 1),
+    ("inhibitors", "Failed to connect to bus", 1),
+    ("inhibitors", '{"data":[]}', 0),
+    ("kubelet-inhibitor", '{"data":[[["shutdown"]]]}', 0),
+    ("kubelet-unit", "Id=kubelet.service\nLoadState=not-found\nActiveState=inactive\n", 0),
+    ("planted-timers", "", 1),
+]
+
+
+@pytest.mark.parametrize(("name", "stdout", "value"), GOOD)
+def test_parse(name: str, stdout: str, value: Any) -> None:
+    assert FACTS[name].parse(stdout, 0) == value
+
+
+def test_inhibitors_keep_who_what_and_mode() -> None:
+    locks = FACTS["inhibitors"].parse(LOCKS, 0)
+    assert [(lock["who"], lock["what"], lock["mode"]) for lock in locks] == [
+        ("UPower", "sleep", "delay"),
+        ("kubelet", "shutdown", "delay"),
+    ]
+
+
+@pytest.mark.parametrize(("name", "stdout", "exit_code"), BAD)
+def test_what_is_not_understood_is_said(name: str, stdout: str, exit_code: int) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        FACTS[name].parse(stdout, exit_code)
+
+
+@given(st.sampled_from(sorted(FACTS)), st.text(), st.integers(0, 255))
+def test_any_output_parses_or_is_refused(name: str, stdout: str, exit_code: int) -> None:
+    try:
+        FACTS[name].parse(stdout, exit_code)
+    except ValueError:
+        return
+
+
+@pytest.mark.parametrize("name", sorted(FACTS))
+def test_reading_changes_nothing(name: str) -> None:
+    """Facts are read before anybody has agreed to anything."""
+    assert FACTS[name].command.argv[0] in ("cat", "busctl", "systemctl")
+    assert not {"start", "stop", "restart", "emit", "poweroff"} & set(FACTS[name].command.argv)

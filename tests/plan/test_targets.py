@@ -1,0 +1,111 @@
+"""Targets are chosen inside the blast radius, or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chaos.model.errors import Refused
+from chaos.model.experiment import TargetSpec
+from chaos.model.inventory import Inventory
+from chaos.model.kube import Condition, Metadata, Node, NodeStatus, is_ready
+from chaos.plan.cluster import ClusterView
+from chaos.plan.targets import choose
+
+CONTROL = {"node-role.kubernetes.io/control-plane": ""}
+
+
+def node(name: str, ready: str = "True", **labels: str) -> Node:
+    plain = {key.replace("_", "-"): value for key, value in labels.items()}
+    return Node(Metadata(name=name, labels=plain), None, NodeStatus(conditions=[Condition("Ready", ready)]))
+
+
+def cluster(workers: int = 3, not_ready: tuple[str, ...] = ()) -> ClusterView:
+    nodes = [Node(Metadata(name="cp", labels=CONTROL), None, NodeStatus(conditions=[Condition("Ready", "True")]))]
+    for index in range(workers):
+        name = f"w{index}"
+        zone = {"topology.kubernetes.io/zone": "ab"[index % 2]}
+        status = NodeStatus(conditions=[Condition("Ready", "Unknown" if name in not_ready else "True")])
+        nodes.append(Node(Metadata(name=name, labels={"kubernetes.io/hostname": name, **zone}), None, status))
+    return ClusterView("uid", {n.metadata.name: n for n in nodes})
+
+
+def inventory(**extra: Any) -> Inventory:
+    base = {
+        "apiVersion": "nodefall.dev/v1alpha1",
+        "kind": "Inventory",
+        "metadata": {"name": "t"},
+        "cluster": {"kubeconfig": "k"},
+    }
+    return Inventory.model_validate({**base, **extra})
+
+
+def target(**fields: Any) -> TargetSpec:
+    return TargetSpec.model_validate(fields)
+
+
+CHOSEN: list[tuple[dict[str, Any], dict[str, Any], set[str]]] = [
+    ({"nodes": ["w1"]}, {}, {"w1"}),
+    ({"matchLabels": {"kubernetes.io/hostname": "w2"}}, {}, {"w2"}),
+    ({"zone": "b"}, {}, {"w1"}),
+    ({"role": "worker", "count": "50%"}, {}, {"w0", "w1", "w2"}),  # one of them: floor of 1.5
+    ({"role": "worker", "count": "1%"}, {}, {"w0", "w1", "w2"}),  # at least one
+    ({"role": "control-plane"}, {"protected": {"roles": []}}, {"cp"}),
+]
+REFUSED: list[tuple[dict[str, Any], dict[str, Any], ClusterView, str]] = [
+    ({"role": "control-plane"}, {}, cluster(), "only 0 match"),
+    ({"nodes": ["cp"]}, {}, cluster(), "which the inventory protects"),
+    ({"nodes": ["w1"]}, {"protected": {"nodes": ["w1"]}}, cluster(), "which the inventory protects"),
+    ({"nodes": ["w9"]}, {}, cluster(), "which the cluster does not have"),
+    ({"role": "worker", "count": 2}, {}, cluster(), "limits.maxNodes is 1"),
+    ({"role": "worker"}, {"limits": {"minReadyNodes": 4}}, cluster(), "only 3 node(s) would stay Ready"),
+    ({"role": "worker"}, {"protected": {"roles": []}}, cluster(0), "only 0 match"),
+    ({"nodes": ["w0"]}, {}, cluster(3, ("w0",)), "1 of them are not Ready"),
+    ({"os": "windows"}, {}, cluster(), "0 of 4 nodes fit"),
+    ({"role": "worker", "count": 4}, {"limits": {"maxNodes": 9}}, cluster(), "wants 4 node(s), but only 3 match"),
+]
+
+
+@pytest.mark.parametrize(("spec", "extra", "allowed"), CHOSEN)
+def test_chosen(spec: dict[str, Any], extra: dict[str, Any], allowed: set[str]) -> None:
+    (nodes,) = choose({"victim": target(**spec)}, cluster(), inventory(**extra), seed=7).values()
+    assert len(nodes) == 1
+    assert set(nodes) <= allowed
+
+
+@pytest.mark.parametrize(("spec", "extra", "view", "why"), REFUSED)
+def test_refused(spec: dict[str, Any], extra: dict[str, Any], view: ClusterView, why: str) -> None:
+    with pytest.raises(Refused) as refused:
+        choose({"victim": target(**spec)}, view, inventory(**extra), seed=7)
+    assert why in refused.value.message
+
+
+def test_the_last_ready_node_is_never_touched() -> None:
+    view = ClusterView("uid", {"w0": node("w0"), "w1": node("w1", "False")})
+    with pytest.raises(Refused, match="only 0 node"):
+        choose({"victim": target(nodes=["w0"])}, view, inventory(), seed=1)
+
+
+@given(
+    seed=st.integers(),
+    workers=st.integers(2, 12),
+    counts=st.lists(st.integers(1, 3), min_size=1, max_size=4),
+    down=st.sets(st.integers(0, 11)),
+)
+def test_every_choice_is_safe_and_repeatable(seed: int, workers: int, counts: list[int], down: set[int]) -> None:
+    view = cluster(workers, tuple(f"w{i}" for i in down))
+    specs = {f"t{i}": target(role="worker", count=count) for i, count in enumerate(counts)}
+    allowed = inventory(limits={"maxNodes": 4, "minReadyNodes": 2})
+    try:
+        chosen = choose(specs, view, allowed, seed)
+    except Refused:
+        return
+    nodes = [name for names in chosen.values() for name in names]
+    assert len(nodes) == len(set(nodes)) <= 4
+    assert "cp" not in nodes
+    assert all(is_ready(view.nodes[name]) for name in nodes)
+    assert len(set(view.ready()) - set(nodes)) >= 2
+    assert choose(specs, view, allowed, seed) == chosen

@@ -1,0 +1,81 @@
+"""The journal survives what machines do to files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chaos.model.action import Check, Undo, UndoStep
+from chaos.model.command import HostCommand, KubeCommand, PowerCommand
+from chaos.model.errors import BadInput
+from chaos.store.journal import NAME, Journal
+
+UNDO = Undo(
+    (
+        UndoStep(PowerCommand("on"), unless=Check("machine", "on")),
+        UndoStep(HostCommand(("systemctl", "restart", "kubelet")), patience=3.5),
+        UndoStep(KubeCommand("DELETE", "/api/v1/namespaces/x", accept=(200, 404))),
+    ),
+    (Check("node-ready", True),),
+)
+
+
+def steps(journal: Journal) -> list[str]:
+    return [owed.step for owed in journal.owed()]
+
+
+def test_last_in_first_out_and_across_a_crash(tmp_path: Path) -> None:
+    first = Journal(tmp_path)
+    first.intend("a", "poweroff", "n1", UNDO, 1.0)
+    b = first.intend("b", "poweroff", "n2", UNDO, 2.0)
+    assert steps(first) == ["b", "a"]
+    # no close: the process was killed
+    second = Journal(tmp_path)
+    assert steps(second) == ["b", "a"]
+    assert second.owed()[0].undo == UNDO
+    second.strike(b, "n2 is on")
+    second.intend("c", "reboot", "n3", Undo(), 3.0)
+    assert steps(Journal(tmp_path)) == ["c", "a"]
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 7))
+def test_a_torn_last_line_was_never_acted_upon(tmp_path: Path, cut: int) -> None:
+    with Journal(tmp_path) as journal:
+        journal.intend("a", "poweroff", "n1", UNDO, 1.0)
+        journal.intend("b", "poweroff", "n2", UNDO, 2.0)
+    path = tmp_path / NAME
+    path.write_bytes(path.read_bytes()[:-cut])
+    with Journal(tmp_path) as journal:
+        assert steps(journal) == ["a"]
+        journal.intend("c", "poweroff", "n3", UNDO, 3.0)
+    with Journal(tmp_path) as journal:
+        assert steps(journal) == ["c", "a"]
+
+
+def test_damage_in_the_middle_is_not_overlooked(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.intend("a", "poweroff", "n1", UNDO, 1.0)
+    (tmp_path / NAME).write_bytes(b"\x00\x00\n" + (tmp_path / NAME).read_bytes())
+    with pytest.raises(BadInput, match="damaged"):
+        Journal(tmp_path)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.one_of(st.just("intend"), st.integers(0, 9)), max_size=30))
+def test_owed_is_what_was_intended_and_not_struck(
+    tmp_path_factory: pytest.TempPathFactory, moves: list[object]
+) -> None:
+    directory = tmp_path_factory.mktemp("journal")
+    model: list[int] = []
+    for move in moves:
+        with Journal(directory) as journal:
+            if move == "intend":
+                model.append(journal.intend("s", "reboot", "n", Undo(), 0.0).id)
+            elif isinstance(move, int) and move < len(model):
+                journal.strike(next(o for o in journal.owed() if o.id == model[move]), "proof")
+                del model[move]
+    with Journal(directory) as journal:
+        assert [o.id for o in journal.owed()] == sorted(model, reverse=True)
