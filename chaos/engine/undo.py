@@ -14,9 +14,12 @@ PROOF_SECONDS = 300.0  # until the node must be as it was
 POLL_SECONDS = 2.0
 
 
-def roll_back(journal: Journal, hosts: Hosts, clock: Clock, progress: Progress) -> list[UndoResult]:
-    """Undo everything owed; what cannot be proven stays owed. Cluster time, bounded per entry."""
-    return [_undo(owed, journal, hosts, clock, progress) for owed in journal.owed()]
+def roll_back(
+    journal: Journal, hosts: Hosts, clock: Clock, progress: Progress, skip: tuple[str, ...] = ()
+) -> list[UndoResult]:
+    """Undo everything owed but the actions in ``skip``; what cannot be proven stays owed. Bounded per entry."""
+    owed = [entry for entry in journal.owed() if entry.action not in skip]
+    return [_undo(entry, journal, hosts, clock, progress) for entry in owed]
 
 
 def _undo(owed: Owed, journal: Journal, hosts: Hosts, clock: Clock, progress: Progress) -> UndoResult:

@@ -1,0 +1,103 @@
+"""What the phases of a run share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from chaos.engine.hosts import Hosts
+from chaos.engine.lines import action_line
+from chaos.model.action import Shown
+from chaos.model.errors import Aborted
+from chaos.model.experiment import Experiment
+from chaos.model.plan import Plan
+from chaos.model.ports import Clock, KubeApi, Progress, Sink
+from chaos.model.result import RunResult, StepResult
+from chaos.model.verdict import Status, Verdict
+from chaos.store.journal import Journal
+
+TICK = 1.0  # seconds of cluster time between two looks at the verdicts
+
+
+class Interrupted(Exception):
+    """A person or the system asked the run to stop; ``signum`` is the signal."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"signal {signum}")
+        self.signum = signum
+
+
+@dataclass
+class Stop:
+    """Why the run should end early. Written by signal handlers and observer threads, read by every tick."""
+
+    signum: int | None = None
+    crash: BaseException | None = None
+
+    def check(self) -> None:
+        """Raises Interrupted, or the crash of an observer."""
+        if self.crash:
+            raise self.crash
+        if self.signum:
+            raise Interrupted(self.signum)
+
+
+@dataclass
+class Context:
+    """One run. ``judge`` judges everything seen so far (pending where a deadline has not come);
+    ``steady`` judges the steady state as of now; ``deadline`` is when maxDuration is over."""
+
+    experiment: Experiment
+    plan: Plan
+    clock: Clock
+    kube: KubeApi
+    hosts: Hosts
+    journal: Journal
+    progress: Progress
+    emit: Sink
+    judge: Callable[[], RunResult]
+    steady: Callable[[], Sequence[Verdict]]
+    deadline: float
+    stop: Stop = field(default_factory=Stop)
+    proved: set[tuple[str, str]] = field(default_factory=set)  # (step, node)
+    told: dict[str, Status] = field(default_factory=dict)
+
+    def wait_until(self, t: float) -> None:
+        """Wait in ticks. Raises Interrupted or Aborted."""
+        while (now := self.clock.now()) < t:
+            self.tick()
+            self.clock.sleep(min(TICK, t - now))
+        self.stop.check()
+
+    def tick(self) -> RunResult:
+        """Look at the verdicts so far. Raises Interrupted, Aborted (abort condition, maxDuration)."""
+        self.stop.check()
+        now = self.clock.now()
+        self.progress.tick(now)
+        result = self.judge()
+        self._prove(result.steps)
+        self._tell(result)
+        for verdict in result.abort:
+            if verdict.status is Status.VIOLATED:
+                raise Aborted(f"abort condition {verdict.name}: {verdict.because}")
+        if now > self.deadline:
+            raise Aborted(f"maxDuration of {self.experiment.spec.max_duration} is over")
+        return result
+
+    def _prove(self, steps: Sequence[StepResult]) -> None:
+        """Write down each proof when it is first seen."""
+        for step in steps:
+            planned = next((p for p in self.plan.steps if (p.step, p.node) == (step.step, step.node)), None)
+            if planned and step.shown is Shown.PROVEN and (step.step, step.node) not in self.proved:
+                self.proved.add((step.step, step.node))
+                evidence = {"because": step.because, "weak": step.weak}
+                self.emit(action_line(self.clock.now(), planned, "proved", evidence=evidence))
+                self.progress.step(step.step, step.node, f"proven: {step.because}")
+
+    def _tell(self, result: RunResult) -> None:
+        """Tell each verdict when it is decided."""
+        for verdict in (*result.hypothesis, *result.recovery):
+            if self.told.get(verdict.name) is not verdict.status:
+                self.told[verdict.name] = verdict.status
+                if verdict.status is not Status.PENDING:
+                    self.progress.verdict(verdict)

@@ -1,0 +1,79 @@
+"""What is known of a cluster and of the chosen nodes before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from chaos.engine.hosts import Hosts
+from chaos.model.action import Target
+from chaos.model.errors import NodefallError, Refused
+from chaos.model.kube import Node, Pod
+from chaos.model.ports import KubeApi
+from chaos.plan.cluster import ClusterView, os
+
+T = TypeVar("T")
+# Without these a host cannot be told from another, nor a boot from the next.
+ESSENTIAL = ("machine-id", "boot-id", "pid1-start")
+USEFUL = ("systemd-version", "kubelet-unit", "kubelet-inhibitor", "inhibitors", "scheduled-shutdown", "planted-timers")
+
+
+class _List(Struct):
+    items: list[msgspec.Raw] = []
+
+
+def cluster_view(kube: KubeApi, uid: str) -> ClusterView:
+    """All nodes and pods, as they are now. Raises NodefallError."""
+    nodes = {node.metadata.name: node for node in _list(kube, "/api/v1/nodes", Node)}
+    return ClusterView(uid, nodes, tuple(_list(kube, "/api/v1/pods", Pod)))
+
+
+def _list(kube: KubeApi, path: str, type_: type[T]) -> list[T]:
+    response = kube.request("GET", path)
+    if response.status != 200:
+        raise Refused(
+            f"GET {path}: the API server answered {response.status}",
+            hint="the credentials of the kubeconfig need list and watch on nodes and pods",
+        )
+    return [msgspec.json.decode(item, type=type_) for item in msgspec.json.decode(response.body, type=_List).items]
+
+
+def targets(nodes: Iterable[str], view: ClusterView, hosts: Hosts, kube: KubeApi) -> dict[str, Target]:
+    """The targets by node, with their facts. Raises Refused for a host that does not tell who it is."""
+    return {name: _target(view.nodes[name], view, hosts, kube) for name in nodes}
+
+
+def _target(node: Node, view: ClusterView, hosts: Hosts, kube: KubeApi) -> Target:
+    name = node.metadata.name
+    facts: dict[str, Any] = {}
+    for fact in (*ESSENTIAL, *USEFUL):
+        try:
+            facts[fact] = hosts.read(name, fact)
+        except Refused:
+            raise
+        except NodefallError as error:
+            if fact in ESSENTIAL:
+                raise Refused(
+                    error.message, hint=error.hint or f"see that the host of {name} can be reached"
+                ) from error
+    facts["configz"] = configz(node, kube)
+    power = hosts.power(name)
+    return Target(name, os(node), "power" if power else "", view.static_pods(name), facts)
+
+
+def configz(node: Node, kube: KubeApi) -> dict[str, Any]:
+    """The kubelet's effective configuration from its own port; empty if that cannot be read."""
+    status = node.status
+    endpoint = status.daemon_endpoints.kubelet_endpoint if status and status.daemon_endpoints else None
+    address = next((a.address for a in (status.addresses if status else None) or () if a.type == "InternalIP"), "")
+    if not address or endpoint is None:
+        return {}
+    try:
+        response = kube.kubelet(address, endpoint.port, "/configz")
+        config = msgspec.json.decode(response.body)["kubeletconfig"] if response.status == 200 else {}
+    except (NodefallError, msgspec.DecodeError, KeyError, TypeError):
+        return {}  # unknown facts make what depends on them inconclusive, and requirements refuse
+    return dict(config)

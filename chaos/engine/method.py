@@ -1,0 +1,120 @@
+"""Injecting the method: arm, then fire; the journal before the deed."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+
+from chaos.engine.context import Context
+from chaos.engine.lines import action_line
+from chaos.model.action import Shown
+from chaos.model.command import NOT_SENT, Command, HostCommand, Outcome, succeeded
+from chaos.model.errors import Aborted
+from chaos.model.experiment import Moment, Step, parse_moment
+from chaos.model.plan import PlannedStep
+from chaos.model.ports import Armed
+
+PROOF_SECONDS = 180.0  # after the last step, for proofs that are still missing
+
+
+def inject(context: Context) -> None:
+    """Every step at its time. Raises Aborted when a step could not be sent, Interrupted."""
+    moments: dict[str, tuple[float, float]] = {}
+    planned = {name: list(steps) for name, steps in groupby(context.plan.steps, key=lambda s: s.step)}
+    previous = ""
+    for step in context.experiment.spec.method:
+        _fire_when_due(context, step, planned[step.name], moments, previous)
+        previous = step.name
+
+
+def _fire_when_due(
+    context: Context, step: Step, group: list[PlannedStep], moments: dict[str, tuple[float, float]], previous: str
+) -> None:
+    due = _due(step, moments, previous, context.clock.now())
+    for planned in group:
+        _preliminaries(context, planned)
+    if due > context.clock.now():
+        context.wait_until(due)
+    else:
+        context.tick()
+    armed = {planned.node: _arm(context, planned) for planned in group}
+    begin = context.clock.now()
+    for planned in group:
+        context.journal.intend(planned.step, planned.action, planned.node, planned.undo, begin)
+        command = str(planned.commands[-1])
+        context.emit(action_line(begin, planned, "begin", command=command))
+        context.progress.step(planned.step, planned.node, command)
+    with ThreadPoolExecutor(max_workers=len(group)) as pool:
+        outcomes = list(pool.map(lambda planned: _fire(context, planned, armed[planned.node]), group))
+    moments[step.name] = (begin, context.clock.now())
+    _check(group, outcomes)
+
+
+def _due(step: Step, moments: dict[str, tuple[float, float]], previous: str, now: float) -> float:
+    """When the step is to begin: default is the return of the step before."""
+    moment = parse_moment(step.after) if step.after else Moment(step="", returned=True, offset=0.0)
+    reference = moment.step or previous
+    if not reference:
+        return now + moment.offset
+    begin, returned = moments[reference]
+    return (returned if moment.returned else begin) + moment.offset
+
+
+def _preliminaries(context: Context, planned: PlannedStep) -> None:
+    """What is sent ahead of the fault itself, as a timer that heals it; journalled as the step is."""
+    if len(planned.commands) < 2:
+        return
+    now = context.clock.now()
+    context.journal.intend(planned.step, planned.action, planned.node, planned.undo, now)
+    for command in planned.commands[:-1]:
+        outcome = context.hosts.send(planned.node, command)
+        if not succeeded(command, outcome):
+            raise Aborted(f"step {planned.step} on {planned.node}: {command}: {_why(outcome)}")
+
+
+def _arm(context: Context, planned: PlannedStep) -> Armed | None:
+    """A host command waits on its host for one write; others are sent when they are due."""
+    command = planned.commands[-1]
+    return context.hosts.session(planned.node).arm(command) if isinstance(command, HostCommand) else None
+
+
+def _fire(context: Context, planned: PlannedStep, armed: Armed | None) -> Outcome:
+    command: Command = planned.commands[-1]
+    outcome = armed.fire() if armed else context.hosts.send(planned.node, command)
+    evidence = {} if outcome.began is None else {"began": outcome.began}
+    context.emit(
+        action_line(
+            context.clock.now(),
+            planned,
+            "returned",
+            command=str(command),
+            delivery=outcome.delivery,
+            exit=outcome.exit,
+            evidence=evidence,
+        )
+    )
+    return outcome
+
+
+def _check(group: list[PlannedStep], outcomes: list[Outcome]) -> None:
+    """A command that was lost may have worked: its proof decides. One that was refused did not."""
+    for planned, outcome in zip(group, outcomes, strict=True):
+        refused = outcome.delivery == NOT_SENT or (
+            outcome.delivery == "answered" and not succeeded(planned.commands[-1], outcome)
+        )
+        if refused:
+            raise Aborted(f"step {planned.step} on {planned.node}: {planned.commands[-1]}: {_why(outcome)}")
+
+
+def _why(outcome: Outcome) -> str:
+    return outcome.error or outcome.stderr.strip() or f"exit code {outcome.exit}"
+
+
+def await_proofs(context: Context) -> None:
+    """Wait, within bounds, until every step is proven or disproven. Raises Interrupted or Aborted."""
+    deadline = context.clock.now() + PROOF_SECONDS
+    while context.clock.now() < deadline:
+        result = context.tick()
+        if all(step.shown is not Shown.NOT_SHOWN for step in result.steps):
+            return
+        context.clock.sleep(1.0)

@@ -1,0 +1,176 @@
+"""One run: arm, steady state, inject, observe, roll back, recover, judge."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import structs
+
+from chaos.engine.context import TICK, Context, Interrupted
+from chaos.engine.lines import action_line, meta_line
+from chaos.engine.method import await_proofs, inject
+from chaos.engine.undo import roll_back
+from chaos.engine.workload import apply, removal
+from chaos.model.action import Undo
+from chaos.model.command import KubeCommand
+from chaos.model.errors import Aborted, Exit, NodefallError, Refused
+from chaos.model.ports import Observer
+from chaos.model.result import RunResult, UndoResult
+from chaos.model.verdict import Status
+
+SYNC_SECONDS = 60.0  # until every observer has seen everything once
+STEADY_SECONDS = 180.0  # for the workload to become available
+WORKLOAD = "workload"  # action name of the journal entry that removes it
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a run starts with: ``workload`` are the commands that apply it, ``meta`` the recording's first line."""
+
+    observers: Sequence[Observer]
+    workload: Sequence[KubeCommand]
+    meta: dict[str, Any]
+
+
+def execute(context: Context, prepared: Prepared) -> RunResult:
+    """Run it. Whatever happens, what was done is undone; the result's exit code says how it ended."""
+    ended: NodefallError | Interrupted | None = None
+    undone: list[UndoResult] = []
+    with _watching_threads(context):
+        try:
+            _arm(context, prepared)
+            _steady_state(context)
+            context.progress.phase("inject")
+            inject(context)
+            await_proofs(context)
+            _observe(context)
+        except (NodefallError, Interrupted) as error:
+            ended = error
+            context.progress.note(_told(error))
+        finally:
+            undone = _roll_back(context, faults_only=True)
+        if ended is None:
+            _recover(context)
+        undone += _roll_back(context, faults_only=False)
+        for observer in prepared.observers:
+            observer.stop()
+    return _result(context, undone, ended)
+
+
+@contextmanager
+def _watching_threads(context: Context) -> Iterator[None]:
+    """A thread that dies must not make us blind without notice: its crash ends the run."""
+    before = threading.excepthook
+
+    def crashed(args: threading.ExceptHookArgs) -> None:
+        if context.stop.crash is None and args.exc_value is not None:
+            context.stop.crash = args.exc_value
+
+    threading.excepthook = crashed
+    try:
+        yield
+    finally:
+        threading.excepthook = before
+
+
+def _arm(context: Context, prepared: Prepared) -> None:
+    context.progress.phase("arm")
+    context.emit(meta_line(context.clock.now(), prepared.meta))
+    for observer in prepared.observers:
+        observer.start(context.emit)
+    deadline = context.clock.now() + SYNC_SECONDS
+    while not all(observer.synced() for observer in prepared.observers):
+        context.stop.check()
+        if context.clock.now() > deadline:
+            late = ", ".join(o.name for o in prepared.observers if not o.synced())
+            raise Refused(f"observers have not seen the cluster within {SYNC_SECONDS:g}s: {late}")
+        context.clock.sleep(TICK / 4)
+    if prepared.workload:
+        namespace = context.plan.namespace
+        context.journal.intend(WORKLOAD, WORKLOAD, namespace, removal(namespace), context.clock.now())
+        context.progress.note(f"applying the workload in namespace {namespace}")
+        apply(context.kube, list(prepared.workload))
+
+
+def _steady_state(context: Context) -> None:
+    """Wait until it holds. Raises Refused, naming what does not."""
+    context.progress.phase("steady state")
+    deadline = context.clock.now() + STEADY_SECONDS
+    while True:
+        context.stop.check()
+        open_ = [verdict for verdict in context.steady() if verdict.status is not Status.HELD]
+        if not open_:
+            return
+        if context.clock.now() > deadline:
+            raise Refused(f"no steady state: {open_[0].name}: {open_[0].because}")
+        context.progress.tick(context.clock.now())
+        context.clock.sleep(TICK)
+
+
+def _observe(context: Context) -> None:
+    """Until every hypothesis is decided; each has a deadline."""
+    context.progress.phase("observe")
+    while any(verdict.status is Status.PENDING for verdict in context.tick().hypothesis):
+        context.clock.sleep(TICK)
+
+
+def _recover(context: Context) -> None:
+    """Until the steady state holds again or its deadline is over; stopping here loses only this verdict."""
+    context.progress.phase("recovery")
+    try:
+        while any(verdict.status is Status.PENDING for verdict in context.tick().recovery):
+            context.clock.sleep(TICK)
+    except (Aborted, Interrupted) as error:
+        context.progress.note(_told(error))
+
+
+def _roll_back(context: Context, *, faults_only: bool) -> list[UndoResult]:
+    """Undo faults, then (not ``faults_only``) the workload too. Runs to its end: a second Ctrl-C does not stop it."""
+    if faults_only:
+        context.progress.phase("roll back")
+    context.clock.resume()
+    undone = roll_back(
+        context.journal,
+        context.hosts,
+        context.clock,
+        context.progress,
+        skip=(WORKLOAD,) if faults_only else (),
+    )
+    by_step = {(planned.step, planned.node): planned for planned in context.plan.steps}
+    for entry in undone:
+        planned = by_step.get((entry.step, entry.node))
+        if planned and entry.proven and planned.undo != Undo():
+            evidence = {"because": entry.because}
+            context.emit(action_line(context.clock.now(), planned, "undone", evidence=evidence))
+    return undone
+
+
+def _told(error: NodefallError | Interrupted) -> str:
+    return error.message if isinstance(error, NodefallError) else f"stopping on {error}; undoing first"
+
+
+def _result(context: Context, undone: list[UndoResult], ended: NodefallError | Interrupted | None) -> RunResult:
+    result = context.judge()
+    code, status, headline = result.exit_code, result.status, result.headline
+    if isinstance(ended, Interrupted):
+        code, status = 128 + ended.signum, Status.INCONCLUSIVE
+        headline = f"interrupted by {ended} before every question was answered"
+    elif ended is not None:
+        code, status = int(ended.code), Status.INCONCLUSIVE
+        headline = ("refused: " if isinstance(ended, Refused) else "aborted: ") + ended.message
+    owed = [f"undo of {entry.step} on {entry.node}: {entry.because}" for entry in undone if not entry.proven]
+    steady = result.steady or tuple(context.steady())
+    return structs.replace(
+        result,
+        exit_code=int(Exit.UNDO_OWED) if owed else code,
+        status=status,
+        headline=headline,
+        steady=steady,
+        undo=tuple(undone),
+        left_behind=tuple(owed),
+        ended=context.clock.now(),
+    )
