@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ from chaos.model.errors import Aborted, Exit, NodefallError, Refused
 from chaos.model.ports import Observer
 from chaos.model.result import RunResult, UndoResult
 from chaos.model.verdict import Status
+from chaos.store.journal import Owed
 
 SYNC_SECONDS = 60.0  # until every observer has seen everything once
 STEADY_SECONDS = 180.0  # for the workload to become available
@@ -38,27 +39,34 @@ class Prepared:
 
 def execute(context: Context, prepared: Prepared) -> RunResult:
     """Run it. Whatever happens, what was done is undone; the result's exit code says how it ended."""
-    ended: NodefallError | Interrupted | None = None
     undone: list[UndoResult] = []
     with _watching_threads(context):
         try:
-            _arm(context, prepared)
-            _steady_state(context)
-            context.progress.phase("inject")
-            inject(context)
-            await_proofs(context)
-            _observe(context)
-        except (NodefallError, Interrupted) as error:
-            ended = error
-            context.progress.note(_told(error))
+            ended = _attempt(context, prepared)
+            undone = _roll_back(context, lambda owed: owed.action != WORKLOAD)
+            if ended is None:
+                _recover(context)
         finally:
-            undone = _roll_back(context, faults_only=True)
-        if ended is None:
-            _recover(context)
-        undone += _roll_back(context, faults_only=False)
-        for observer in prepared.observers:
-            observer.stop()
+            failed = {(entry.step, entry.node) for entry in undone}
+            undone += _roll_back(context, lambda owed: (owed.step, owed.node) not in failed)
+            for observer in prepared.observers:
+                observer.stop()
     return _result(context, undone, ended)
+
+
+def _attempt(context: Context, prepared: Prepared) -> NodefallError | Interrupted | None:
+    """Everything up to the last verdict; why it ended early, or None."""
+    try:
+        _arm(context, prepared)
+        _steady_state(context)
+        context.progress.phase("inject")
+        inject(context)
+        await_proofs(context)
+        _observe(context)
+    except (NodefallError, Interrupted) as error:
+        context.progress.note(_told(error))
+        return error
+    return None
 
 
 @contextmanager
@@ -128,18 +136,11 @@ def _recover(context: Context) -> None:
         context.progress.note(_told(error))
 
 
-def _roll_back(context: Context, *, faults_only: bool) -> list[UndoResult]:
-    """Undo faults, then (not ``faults_only``) the workload too. Runs to its end: a second Ctrl-C does not stop it."""
-    if faults_only:
-        context.progress.phase("roll back")
+def _roll_back(context: Context, choose: Callable[[Owed], bool]) -> list[UndoResult]:
+    """Undo what is owed. Runs to its end: a second Ctrl-C does not stop it."""
+    context.progress.phase("roll back")
     context.clock.resume()
-    undone = roll_back(
-        context.journal,
-        context.hosts,
-        context.clock,
-        context.progress,
-        skip=(WORKLOAD,) if faults_only else (),
-    )
+    undone = roll_back(context.journal, context.hosts, context.clock, context.progress, choose)
     by_step = {(planned.step, planned.node): planned for planned in context.plan.steps}
     for entry in undone:
         planned = by_step.get((entry.step, entry.node))

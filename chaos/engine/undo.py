@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from chaos.engine.hosts import Hosts
 from chaos.model.action import Check, UndoStep
 from chaos.model.command import succeeded
@@ -15,11 +17,10 @@ POLL_SECONDS = 2.0
 
 
 def roll_back(
-    journal: Journal, hosts: Hosts, clock: Clock, progress: Progress, skip: tuple[str, ...] = ()
+    journal: Journal, hosts: Hosts, clock: Clock, progress: Progress, choose: Callable[[Owed], bool] = lambda _: True
 ) -> list[UndoResult]:
-    """Undo everything owed but the actions in ``skip``; what cannot be proven stays owed. Bounded per entry."""
-    owed = [entry for entry in journal.owed() if entry.action not in skip]
-    return [_undo(entry, journal, hosts, clock, progress) for entry in owed]
+    """Undo everything owed that is chosen; what cannot be proven stays owed. Bounded in cluster time per entry."""
+    return [_undo(owed, journal, hosts, clock, progress) for owed in journal.owed() if choose(owed)]
 
 
 def _undo(owed: Owed, journal: Journal, hosts: Hosts, clock: Clock, progress: Progress) -> UndoResult:
