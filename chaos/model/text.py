@@ -1,0 +1,23 @@
+"""Text from outside (names, messages, output of hosts) made fit to be shown."""
+
+from __future__ import annotations
+
+import unicodedata
+
+# Cc: control; Cf: format, which includes bidirectional overrides; Cs: lone surrogates, which UTF-8 cannot hold;
+# Co, Cn: private and unassigned, which includes U+FFFE and U+FFFF that XML 1.0 forbids; Zl, Zp: line ends to scripts.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_CUT = 2000
+
+
+def printable(text: str, limit: int = _CUT) -> str:
+    """``text`` on one line, whitespace collapsed, invisible characters as escapes, at most ``limit`` characters."""
+    shown = "".join(_visible(c) for c in " ".join(text[: 4 * limit].split()))
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def _visible(character: str) -> str:
+    if unicodedata.category(character) not in _HIDDEN:
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,177 @@
+"""One entry of a timeline in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct, to_builtins
+
+from chaos.model.kube import (
+    ContainerStatus,
+    Event,
+    Lease,
+    Node,
+    Pod,
+    Workload,
+    full_name,
+    node_condition,
+    phase,
+    pod_condition,
+)
+from chaos.model.recording import ActionRecord, Blind
+from chaos.model.text import printable
+from chaos.model.timeline import Entry
+
+_LONGEST = 400
+
+
+def describe(entry: Entry) -> str:
+    """What ``entry`` says, on one line, fit to be shown."""
+    teller = _TELLERS.get(type(entry.object))
+    told = teller(entry) if teller else _plain(entry)
+    gone = " was deleted" if entry.type == "DELETED" else ""
+    note = f" ({entry.note})" if entry.note else ""
+    return printable(f"{told}{gone}{note}", _LONGEST)
+
+
+def node_state(node: Node) -> str:
+    """``ready``, ``notready`` or ``unknown``, from the Ready condition."""
+    ready = node_condition(node, "Ready")
+    return {"True": "ready", "False": "notready"}.get(ready.status if ready else "", "unknown")
+
+
+def node_text(node: Node) -> str:
+    """The Ready condition in words."""
+    ready = node_condition(node, "Ready")
+    if ready is None:
+        return "no Ready condition"
+    why = ": ".join(part for part in (ready.reason, ready.message) if part)
+    return f"Ready={ready.status}" + (f" ({why})" if why and ready.status != "True" else "")
+
+
+def taints(node: Node) -> tuple[str, ...]:
+    """Its taints as ``key:Effect``, sorted."""
+    return tuple(sorted(f"{t.key}:{t.effect}" for t in (node.spec.taints if node.spec else None) or ()))
+
+
+def pod_state(pod: Pod) -> str:
+    """``succeeded``, ``failed``, ``terminating``, ``ready``, ``running`` (not ready) or ``pending``."""
+    now = phase(pod)
+    if now in ("Succeeded", "Failed"):
+        return now.lower()
+    if pod.metadata.deletion_timestamp:
+        return "terminating"
+    ready = pod_condition(pod, "Ready")
+    if ready and ready.status == "True":
+        return "ready"
+    return "running" if now == "Running" else "pending"
+
+
+def pod_text(pod: Pod) -> str:
+    """Phase, reason, readiness, disruption and exit codes in words."""
+    status = pod.status
+    parts = [phase(pod) or "no phase"]
+    if status and status.reason:
+        parts[0] += f" ({status.reason})"
+    if pod.metadata.deletion_timestamp:
+        parts.append("terminating")
+    ready = pod_condition(pod, "Ready")
+    if phase(pod) == "Running":
+        parts.append("ready" if ready and ready.status == "True" else "not ready")
+    disrupted = disruption(pod)
+    if disrupted:
+        parts.append(f"DisruptionTarget {disrupted}")
+    codes = [_exit(c) for c in (status.container_statuses if status else None) or ()]
+    shown = ", ".join(code for code in codes if code)
+    return ", ".join(parts) + (f", {shown}" if shown else "")
+
+
+def disruption(pod: Pod) -> str:
+    """The reason of its DisruptionTarget condition, "" if it has none."""
+    found = pod_condition(pod, "DisruptionTarget")
+    return (found.reason or "without reason") if found and found.status == "True" else ""
+
+
+def _exit(container: ContainerStatus) -> str:
+    ended = container.state.terminated if container.state else None
+    return f"{container.name} exit {ended.exit_code}" if ended else ""
+
+
+def _node(entry: Entry) -> str:
+    node: Node = entry.object
+    found = taints(node)
+    cordoned = ", cordoned" if node.spec and node.spec.unschedulable else ""
+    return f"{node.metadata.name}: {node_text(node)}{cordoned}" + (f", taints {', '.join(found)}" if found else "")
+
+
+def _pod(entry: Entry) -> str:
+    pod: Pod = entry.object
+    where = pod.spec.node_name if pod.spec else None
+    return f"{full_name(pod.metadata)}{f' on {where}' if where else ''}: {pod_text(pod)}"
+
+
+def _lease(entry: Entry) -> str:
+    lease: Lease = entry.object
+    return f"lease {lease.metadata.name} renewed at {lease.spec.renew_time if lease.spec else None}"
+
+
+def _event(entry: Entry) -> str:
+    event: Event = entry.object
+    about = event.involved_object
+    what = f"{about.kind} {about.namespace + '/' if about.namespace else ''}{about.name}" if about else "nothing"
+    return f"{event.reason} of {what}: {event.message}"
+
+
+def _workload(entry: Entry) -> str:
+    workload: Workload = entry.object
+    status = workload.status
+    wanted = workload.spec.replicas if workload.spec else None
+    if wanted is None and status:
+        wanted = status.desired_number_scheduled
+    ready = (status.ready_replicas or status.number_ready or 0) if status else 0
+    available = (status.available_replicas or status.number_available or 0) if status else 0
+    return f"{entry.kind} {full_name(workload.metadata)}: {ready} ready, {available} available of {wanted}"
+
+
+def _action(entry: Entry) -> str:
+    record: ActionRecord = entry.object
+    parts = [f"{entry.type} on {entry.node}: {record.phase}"]
+    if record.command:
+        parts.append(record.command)
+    if record.delivery:
+        parts.append(record.delivery + (f" with {record.exit}" if record.exit is not None else ""))
+    if record.evidence:
+        parts.append(_json(record.evidence))
+    return ", ".join(parts) + (f" (step {record.step})" if record.step else "")
+
+
+def _blind(entry: Entry) -> str:
+    blind: Blind = entry.object
+    lasted = f"for {blind.end - blind.start:.1f}s" if blind.end is not None else "from here on"
+    return f"nothing could be seen of {blind.source or entry.type} {lasted}: {blind.reason}"
+
+
+def _plain(entry: Entry) -> str:
+    if entry.kind == "metrics":
+        return f"metrics of {entry.node}: {_json(entry.object) if entry.object else entry.type}"
+    if entry.kind == "host":
+        return f"{entry.type} on {entry.node} = {_json(entry.object)}"
+    return f"{entry.kind} {entry.type}{f' on {entry.node}' if entry.node else ''}: {_json(entry.object)}"
+
+
+def _json(value: Any) -> str:
+    plain = to_builtins(value, str_keys=True) if isinstance(value, Struct) else value
+    return plain if isinstance(plain, str) else json.dumps(plain, sort_keys=True, default=str, ensure_ascii=False)
+
+
+_TELLERS: dict[type[Any], Callable[[Entry], str]] = {
+    Node: _node,
+    Pod: _pod,
+    Lease: _lease,
+    Event: _event,
+    Workload: _workload,
+    ActionRecord: _action,
+    Blind: _blind,
+}

@@ -1,0 +1,235 @@
+"""``report.html``: one page that needs nothing but itself; script and style are assets of this package, inlined."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib.resources import files
+
+from chaos.model.duration import format_duration
+from chaos.model.result import RunResult, StepResult
+from chaos.model.text import printable
+from chaos.model.timeline import Timeline
+from chaos.model.verdict import Verdict
+from chaos.report._data import page_data
+from chaos.report._lanes import lanes
+from chaos.report._markup import Html, join, script_json, table, tag, text
+from chaos.report._outline import (
+    SIMULATED,
+    STEP_SYMBOLS,
+    SYMBOLS,
+    Section,
+    assumed,
+    cited,
+    name_of,
+    offset,
+    origin,
+    origin_facts,
+    owed,
+    sections,
+    utc,
+)
+from chaos.report._renderer import Renderer
+from chaos.report._seen import seen
+from chaos.report._svg import picture
+
+_STYLES = ("report.css",)
+_SCRIPTS = ("layout.js", "draw.js", "page.js")
+_MOST_ROWS = 3000
+_KEYS = "Drag to move, Ctrl + wheel to zoom; with the keyboard: arrows, + and -, 0 for all."
+
+
+def render(result: RunResult, timeline: Timeline) -> str:
+    """The whole document, ending in a newline."""
+    style, script = _assets(_STYLES), _assets(_SCRIPTS)
+    drawn = lanes(timeline, [node for nodes in result.targets.values() for node in nodes])
+    data = script_json(page_data(result, timeline, drawn))
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{SYMBOLS[result.status]} {name_of(result)} {result.status}"),
+        tag("style", style),
+    )
+    main = tag(
+        "main",
+        _left_behind(result),
+        _verdicts(result),
+        _chart(picture(result, timeline, drawn)),
+        _steps(result),
+        _seen(result, timeline),
+        _about(result),
+    )
+    end = tag("footer", tag("p", SIMULATED if result.simulated else f"nodefall, run {printable(result.run)}"))
+    scripts = join((tag("script", data, type="application/json", id="data"), tag("script", script)), "\n")
+    page = tag("html", head, tag("body", join((_header(result), main, end, scripts), "\n")), lang="en")
+    return f"<!doctype html>\n{page}\n"
+
+
+def _assets(names: tuple[str, ...]) -> Html:
+    folder = files("chaos.report") / "assets"
+    return Html("\n".join((folder / name).read_text(encoding="utf-8") for name in names))
+
+
+def _policy(style: str, script: str) -> str:
+    """Only this very style and this very script; nothing from anywhere else."""
+
+    def source(code: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'"
+
+    sources = f"default-src 'none'; style-src {source(style)}; script-src {source(script)}"
+    return f"{sources}; base-uri 'none'; form-action 'none'"
+
+
+def _header(result: RunResult) -> Html:
+    word = tag("span", f"{SYMBOLS[result.status]} {result.status}", class_=f"badge {result.status}")
+    lab = tag("span", "simulated cluster", class_="badge lab") if result.simulated else Html()
+    return tag(
+        "header",
+        tag("p", word, " ", lab, " ", tag("span", f"{name_of(result)} · {utc(result.started)}", class_="quiet")),
+        tag("h1", result.headline),
+        tag("p", result.title, class_="quiet"),
+        class_=str(result.status),
+    )
+
+
+def _left_behind(result: RunResult) -> Html:
+    lines = [tag("li", tag("strong", "Undo still owed: "), line) for line in owed(result)]
+    lines += [tag("li", line) for line in result.left_behind]
+    if not lines:
+        return tag("p", "Nothing was left behind.", class_="quiet clean")
+    return tag("section", tag("h2", "Left behind"), tag("ul", join(lines)), class_="alarm")
+
+
+def _verdicts(result: RunResult) -> Html:
+    start = origin(result)
+    parts = [
+        tag("tbody", tag("tr", tag("th", section.title, colspan="4", scope="rowgroup")), _verdict_rows(section, start))
+        for section in sections(result)
+    ]
+    head = ("Verdict", "Expectation", "What was seen", "Evidence")
+    cells = join(tag("th", cell, scope="col") for cell in head)
+    caption = tag("caption", "Every expectation with its verdict, reason and evidence")
+    whole = tag("table", caption, tag("thead", tag("tr", cells)), join(parts, "\n"), class_="verdicts")
+    return tag("section", tag("h2", "Verdicts"), tag("div", whole, class_="wide"))
+
+
+def _verdict_rows(section: Section, start: float) -> Html:
+    return join(
+        tag(
+            "tr",
+            tag("td", tag("span", f"{SYMBOLS[v.status]} {v.status}", class_=f"badge {v.status}"), _when(v, start)),
+            tag("td", tag("strong", v.name), tag("span", v.assertion, class_="sub")),
+            tag("td", v.because, _beside(v)),
+            tag("td", _links(v.evidence), class_="links"),
+            id=f"{section.key}-{index}",
+            data_verdict=f"{section.key}-{index}",
+        )
+        for index, v in enumerate(section.verdicts)
+    )
+
+
+def _when(verdict: Verdict, start: float) -> Html:
+    """When it was decided, and the deadline."""
+    decided = f"at {offset(verdict.at, start)}" if verdict.at is not None else ""
+    due = f"due {offset(verdict.deadline, start)}" if verdict.deadline is not None else ""
+    return tag("span", ", ".join(part for part in (decided, due) if part), class_="sub")
+
+
+def _beside(verdict: Verdict) -> Html:
+    """Expected beside observed, where the verdict gives them."""
+    pairs = (("expected", verdict.expected), ("observed", verdict.observed))
+    told = [join((tag("dt", name), tag("dd", value))) for name, value in pairs if value]
+    return tag("dl", join(told)) if told else Html()
+
+
+def _links(evidence: tuple[int, ...]) -> Html:
+    most = 12
+    links = [tag("a", f"#{seq}", href=f"#e{seq}") for seq in evidence[:most]]
+    more = [f"and {len(evidence) - most} more"] if len(evidence) > most else []
+    return join((*links, *more), " ") if evidence else text("none")
+
+
+def _chart(still: Html) -> Html:
+    states = ("ready", "running", "pending", "notready", "unknown", "terminating", "succeeded", "failed")
+    names = {"running": "running, not ready", "notready": "node not ready", "unknown": "node unknown"}
+    legend = [tag("li", tag("i", class_=f"key k-{s}"), names.get(s, s)) for s in states]
+    legend += [tag("li", tag("i", class_="key k-taint"), "tainted"), tag("li", tag("i", class_="key k-blind"), "blind")]
+    legend += [tag("li", "▼ DisruptionTarget"), tag("li", "\u00d7 deleted"), tag("li", "◆ evidence")]
+    buttons = [
+        tag("button", label, type="button", id=name, title=title)
+        for label, name, title in (("+", "in", "zoom in"), ("-", "out", "zoom out"), ("all", "reset", "show all"))
+    ]
+    every = tag("label", Html('<input type="checkbox" id="every"/> '), "pods that did not change too")
+    bar = tag("div", join(buttons), every, tag("span", _KEYS, class_="quiet"), class_="bar")
+    where = "What happened, a lane per node and pod; the same is in the table of what was seen"
+    canvas = tag("canvas", tabindex="0", role="img", aria_label=where, id="lanes")
+    board = tag("div", tag("div", canvas, id="sizer"), id="board")
+    drawn = tag("div", bar, board, tag("div", id="tip", role="status"), tag("ul", join(legend), class_="legend"))
+    return tag("section", tag("h2", "What happened"), tag("div", drawn, class_="scripted"), tag("noscript", still))
+
+
+def _steps(result: RunResult) -> Html:
+    start = origin(result)
+    rows = [_step_row(step, start) for step in result.steps]
+    if not rows:
+        return tag("section", tag("h2", "Steps"), tag("p", "No step was sent."))
+    body = table(("Step", "Node", "Sent", "Effect", "Evidence"), rows, "What was done, and what proves it")
+    return tag("section", tag("h2", "Steps"), tag("div", body, class_="wide"))
+
+
+def _step_row(step: StepResult, start: float) -> Html:
+    took = f", took {format_duration(step.returned - step.begin)}" if step.begin and step.returned else ""
+    sent = tag("code", step.command) if step.command else Html()
+    effect = f"{STEP_SYMBOLS[step.shown]} {step.shown}{' (weakly)' if step.weak else ''}"
+    badge = tag("span", effect, class_=f"badge {step.shown.replace(' ', '-')}")
+    return tag(
+        "tr",
+        tag("td", tag("strong", step.step), tag("span", f"{step.action} at {offset(step.begin, start)}", class_="sub")),
+        tag("td", step.node),
+        tag("td", sent, tag("span", f"{step.delivery}{took}", class_="sub")),
+        tag("td", badge, " ", step.because),
+        tag("td", _links(step.evidence), class_="links"),
+    )
+
+
+def _seen(result: RunResult, timeline: Timeline) -> Html:
+    start, proving = origin(result), set(cited(result))
+    found, left_out = seen(timeline, proving, _MOST_ROWS)
+    rows = (
+        tag(
+            "tr",
+            tag("td", offset(entry.t, start), class_="time"),
+            tag("td", f"#{entry.seq}"),
+            tag("td", entry.kind),
+            tag("td", told),
+            id=f"e{entry.seq}",
+            class_=("cited " if entry.seq in proving else "")
+            + f"kind-{'action' if entry.kind == 'action' else 'other'}",
+        )
+        for entry, told in found
+    )
+    body = table(("When", "Number", "Kind", "What was seen"), rows, "Changes in the order in which they were seen")
+    rest = tag("p", f"{left_out} more changes are in the recording.", class_="quiet") if left_out else Html()
+    summary = tag("summary", tag("h2", f"What was seen ({len(found)} rows)"))
+    return tag("details", summary, tag("div", body, class_="wide seen"), rest, id="seen")
+
+
+def _about(result: RunResult) -> Html:
+    guesses = assumed(result)
+    lists = [
+        ("Assumed", guesses or ("Nothing: every bound was read from the cluster.",)),
+        ("Notes", result.notes),
+    ]
+    parts = [
+        tag("div", tag("h2", title), tag("ul", join(tag("li", line) for line in lines)))
+        for title, lines in lists
+        if lines
+    ]
+    facts = join(join((tag("dt", name), tag("dd", value))) for name, value in origin_facts(result))
+    return tag("section", tag("div", tag("h2", "How it was run"), tag("dl", facts)), join(parts), class_="about")
+
+
+RENDERER = Renderer("html", "report.html", "one page with lanes, to look at and to keep", render)

@@ -1,0 +1,27 @@
+"""``result.json``: the RunResult as it is, with what its evidence numbers stand for.
+
+One object; keys sorted, in snake_case; times in seconds since the epoch; ``version`` is RESULT_VERSION. Verdicts and
+steps hold evidence numbers, and ``resolved`` maps each of them to {seq, t, kind, node, what}. Decoding the text as
+RunResult gives the result back.
+"""
+
+from __future__ import annotations
+
+import json
+
+from msgspec import to_builtins
+
+from chaos.model.result import RunResult
+from chaos.model.timeline import Timeline
+from chaos.report._outline import evidence
+from chaos.report._renderer import Renderer
+
+
+def render(result: RunResult, timeline: Timeline) -> str:
+    """The result as JSON, in ASCII, ending in a newline."""
+    document = to_builtins(result, str_keys=True)
+    document["resolved"] = {str(seq): to_builtins(found) for seq, found in evidence(result, timeline).items()}
+    return json.dumps(document, sort_keys=True, indent=2, allow_nan=False) + "\n"
+
+
+RENDERER = Renderer("json", "result.json", "everything, for programs", render)

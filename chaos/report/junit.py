@@ -1,0 +1,134 @@
+"""``junit.xml``: what CI systems read. Shape: the common JUnit schema (windyroad's XSD, which Jenkins' is wider than).
+
+Violated is a failure. Inconclusive must not look green and is no failure of the cluster: an error of type
+"inconclusive". A step not proven to have taken effect and an undo still owed are errors too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from xml.etree import ElementTree as ET
+
+from chaos.model.action import Shown
+from chaos.model.result import RunResult
+from chaos.model.text import printable
+from chaos.model.timeline import Timeline
+from chaos.model.verdict import Status, Verdict
+from chaos.report._outline import (
+    SIMULATED,
+    assumed,
+    evidence,
+    name_of,
+    offset,
+    origin,
+    origin_facts,
+    owed,
+    sections,
+    step_text,
+    utc,
+)
+from chaos.report._renderer import Renderer
+
+_OUTCOMES = {Status.VIOLATED: "failure", Status.INCONCLUSIVE: "error", Status.PENDING: "error"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """``outcome`` is failure, error or "" for passed; ``type`` its kind; ``seconds`` how long it took."""
+
+    group: str
+    name: str
+    seconds: float = 0.0
+    outcome: str = ""
+    type: str = ""
+    message: str = ""
+    details: tuple[str, ...] = ()
+
+
+def render(result: RunResult, timeline: Timeline) -> str:
+    """The XML document, ending in a newline."""
+    cases = [*_step_cases(result), *_verdict_cases(result, timeline), *_undo_cases(result)]
+    totals = {
+        "tests": str(len(cases)),
+        "failures": str(sum(c.outcome == "failure" for c in cases)),
+        "errors": str(sum(c.outcome == "error" for c in cases)),
+        "time": _seconds(result.ended - result.started),
+    }
+    root = ET.Element("testsuites", {"name": "nodefall", **totals})
+    about = {"package": "nodefall", "id": "0", "name": printable(name_of(result)), "hostname": "localhost"}
+    suite = ET.SubElement(root, "testsuite", {**about, "timestamp": _timestamp(result.started), **totals})
+    properties = ET.SubElement(suite, "properties")
+    for name, value in origin_facts(result):
+        ET.SubElement(properties, "property", {"name": name, "value": printable(value)})
+    for case in cases:
+        _add(suite, case, result.experiment)
+    ET.SubElement(suite, "system-out").text = "\n".join(printable(line) for line in _out(result))
+    ET.SubElement(suite, "system-err")
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _step_cases(result: RunResult) -> Iterator[_Case]:
+    for step in result.steps:
+        took = (step.returned - step.begin) if step.begin is not None and step.returned is not None else 0.0
+        outcome = "" if step.shown is Shown.PROVEN else "error"
+        name = f"{step.step} on {step.node} is proven"
+        yield _Case("steps", name, took, outcome, "unproven", step_text(step), (f"sent: {step.command}",))
+
+
+def _verdict_cases(result: RunResult, timeline: Timeline) -> Iterator[_Case]:
+    seen, start = evidence(result, timeline), origin(result)
+    for section in sections(result):
+        for verdict in section.verdicts:
+            took = verdict.at - verdict.start if verdict.at is not None and verdict.start is not None else 0.0
+            facts = [
+                f"evidence {e.seq} {offset(e.t, start)}: {e.what}" for e in map(seen.__getitem__, verdict.evidence)
+            ]
+            details = (f"expected: {verdict.expected}", f"observed: {verdict.observed}", *facts)
+            outcome = _OUTCOMES.get(verdict.status, "")
+            kind = _kind(verdict)
+            yield _Case(section.key, verdict.name, took, outcome, kind, verdict.because, details)
+
+
+def _kind(verdict: Verdict) -> str:
+    return "inconclusive" if verdict.status is Status.PENDING else str(verdict.status)
+
+
+def _undo_cases(result: RunResult) -> Iterator[_Case]:
+    for undo in result.undo:
+        name = f"{undo.step} on {undo.node} is undone"
+        yield _Case("undo", name, 0.0, "" if undo.proven else "error", "undo owed", undo.because)
+
+
+def _add(suite: ET.Element, case: _Case, experiment: str) -> None:
+    where = f"nodefall.{printable(experiment)}.{case.group}"
+    attributes = {"name": printable(case.name), "classname": where, "time": _seconds(case.seconds)}
+    element = ET.SubElement(suite, "testcase", attributes)
+    if case.outcome:
+        told = {"type": case.type, "message": printable(case.message)}
+        lines = (case.message, *case.details)
+        ET.SubElement(element, case.outcome, told).text = "\n".join(printable(line) for line in lines)
+
+
+def _out(result: RunResult) -> Iterator[str]:
+    yield result.headline
+    yield from (f"undo still owed: {line}" for line in owed(result))
+    yield from (f"left behind: {line}" for line in result.left_behind)
+    yield from (f"assumed: {line}" for line in assumed(result))
+    yield from (f"note: {line}" for line in result.notes)
+    if result.simulated:
+        yield SIMULATED
+
+
+def _seconds(value: float) -> str:
+    return f"{max(0.0, value):.3f}"
+
+
+def _timestamp(t: float) -> str:
+    """xs:dateTime without a zone, as the schema's pattern wants it; in UTC."""
+    day, _, clock = utc(t).removesuffix(" UTC").partition(" ")
+    return f"{day}T{clock}" if clock else "1970-01-01T00:00:00"
+
+
+RENDERER = Renderer("junit", "junit.xml", "test cases for a CI system", render)

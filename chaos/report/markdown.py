@@ -1,0 +1,107 @@
+"""``report.md``: the report for a pull request, an issue or a terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from chaos.model.result import RunResult
+from chaos.model.text import printable
+from chaos.model.timeline import Timeline
+from chaos.model.verdict import Verdict
+from chaos.report._outline import (
+    SIMULATED,
+    STEP_SYMBOLS,
+    SYMBOLS,
+    assumed,
+    evidence,
+    name_of,
+    offset,
+    origin,
+    origin_facts,
+    owed,
+    sections,
+    step_text,
+)
+from chaos.report._renderer import Renderer
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#@!$])")
+_LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])")
+_AUTOLINK = re.compile(r"(?i)(?<=www)\.|:(?=//)")
+
+
+def escape(text: str) -> str:
+    """``text`` as itself: no markup, no link, no table cell, no HTML."""
+    shown = _SPECIAL.sub(r"\\\1", printable(text).replace("&", "&amp;"))
+    shown = _AUTOLINK.sub(lambda m: "\\" + m[0], shown)
+    return _LINE_START.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", shown)
+
+
+def render(result: RunResult, timeline: Timeline) -> str:
+    """GitHub-flavoured Markdown, ending in a newline."""
+    start = origin(result)
+    blocks = [
+        [
+            f"# {escape(name_of(result))}: {result.status}",
+            "",
+            f"**{escape(result.headline)}**",
+            "",
+            escape(result.title),
+        ],
+        ["## Left behind", "", *_bullets((*owed(result), *result.left_behind), "nothing")],
+        ["## Steps", "", *_steps(result, start)],
+    ]
+    blocks += [[f"## {s.title}", "", *_verdicts(s.verdicts, start)] for s in sections(result)]
+    blocks.append(["## Evidence", "", *_evidence(result, timeline, start)])
+    blocks.append(["## Assumed", "", *_bullets(assumed(result), "nothing: every bound was read from the cluster")])
+    if result.notes:
+        blocks.append(["## Notes", "", *_bullets(result.notes, "")])
+    blocks.append(["## How it was run", "", *_table(("what", "value"), origin_facts(result))])
+    if result.simulated:
+        blocks.append([SIMULATED])
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _bullets(items: Sequence[str], none: str) -> list[str]:
+    return [f"- {escape(item)}" for item in items or ((none,) if none else ())]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *([escape(cell) for cell in row] for row in rows)]
+    return ["| " + " | ".join(line) + " |" for line in lines]
+
+
+def _steps(result: RunResult, start: float) -> list[str]:
+    rows = [
+        (f"{STEP_SYMBOLS[s.shown]} {s.step}", s.action, s.node, offset(s.begin, start), s.command, step_text(s))
+        for s in result.steps
+    ]
+    return _table(("step", "action", "node", "began", "sent", "effect"), rows) if rows else ["- none"]
+
+
+def _verdicts(found: tuple[Verdict, ...], start: float) -> list[str]:
+    head = ("verdict", "expectation", "because", "expected", "observed", "decided", "deadline", "evidence")
+    return _table(
+        head,
+        (
+            (
+                f"{SYMBOLS[v.status]} {v.status}",
+                v.name,
+                v.because,
+                v.expected,
+                v.observed,
+                offset(v.at, start),
+                offset(v.deadline, start),
+                ", ".join(map(str, v.evidence)),
+            )
+            for v in found
+        ),
+    )
+
+
+def _evidence(result: RunResult, timeline: Timeline, start: float) -> list[str]:
+    rows = [(str(e.seq), offset(e.t, start), e.kind, e.what) for e in evidence(result, timeline).values()]
+    return _table(("number", "when", "kind", "what was seen"), rows) if rows else ["- none"]
+
+
+RENDERER = Renderer("markdown", "report.md", "tables to paste into an issue", render)
