@@ -1,0 +1,124 @@
+"""Hand-written stand-ins for the engine's ports: a clock that only sleeps move, hosts that are a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from chaos.model.command import ANSWERED, LOST, HostCommand, Outcome
+from chaos.model.errors import NodefallError
+from chaos.model.ports import Armed, Response
+from chaos.model.verdict import Verdict
+
+
+class FakeClock:
+    """Time moves when somebody sleeps; ``at`` runs things on the way."""
+
+    def __init__(self) -> None:
+        self.t = 1000.0
+        self.agenda: list[tuple[float, Callable[[], None]]] = []
+        self.slept = 0.0
+
+    def now(self) -> float:
+        return self.t
+
+    def sleep(self, seconds: float) -> bool:
+        self.t += seconds
+        self.slept += seconds
+        for due, call in [a for a in self.agenda if a[0] <= self.t]:
+            self.agenda.remove((due, call))
+            call()
+        return True
+
+    def wake(self) -> None:
+        raise AssertionError("not used here")
+
+    def resume(self) -> None:
+        return None
+
+
+class FakeSession:
+    """Answers by command line; what is not in the table is lost."""
+
+    def __init__(self, answers: dict[str, Outcome | Callable[[], Outcome]]) -> None:
+        self.answers = answers
+        self.sent: list[str] = []
+
+    def run(self, command: HostCommand) -> Outcome:
+        self.sent.append(str(command))
+        answer = self.answers.get(str(command), Outcome(LOST, error="the line was lost"))
+        return answer if isinstance(answer, Outcome) else answer()
+
+    def arm(self, command: HostCommand) -> Armed:
+        raise AssertionError("not used here")
+
+    def close(self) -> None:
+        self.sent.append("close")
+
+
+class FakePower:
+    def __init__(self, state: str = "on", broken: bool = False) -> None:
+        self.value, self.broken = state, broken
+
+    def state(self) -> str:
+        if self.broken:
+            raise NodefallError("the BMC does not answer")
+        return self.value
+
+    def on(self) -> None:
+        self.state()
+        self.value = "on"
+
+    def off(self) -> None:
+        self.state()
+        self.value = "off"
+
+
+class FakeKube:
+    """Answers by path; 404 otherwise."""
+
+    def __init__(self, answers: dict[str, Response]) -> None:
+        self.answers = answers
+        self.sent: list[tuple[str, str]] = []
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> Response:
+        self.sent.append((method, path))
+        return self.answers.get(path, Response(404, b'{"message": "not found"}', {}))
+
+    def stream(self, path: str, query: Mapping[str, str]) -> AbstractContextManager[Iterator[bytes]]:
+        raise AssertionError("not used here")
+
+    def kubelet(self, address: str, port: int, path: str) -> Response:
+        raise AssertionError("not used here")
+
+
+class FakeProgress:
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def phase(self, name: str) -> None:
+        self.told.append(f"phase {name}")
+
+    def step(self, name: str, node: str, what: str) -> None:
+        self.told.append(f"{name} on {node}: {what}")
+
+    def verdict(self, verdict: Verdict) -> None:
+        self.told.append(f"{verdict.name}: {verdict.status}")
+
+    def note(self, text: str) -> None:
+        self.told.append(text)
+
+    def tick(self, now: float) -> None:
+        return None
+
+
+def answered(stdout: str = "", exit_code: int = 0, stderr: str = "") -> Outcome:
+    return Outcome(ANSWERED, exit_code, stdout, stderr)

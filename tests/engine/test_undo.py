@@ -1,0 +1,134 @@
+"""Undo: conditional steps, proof before an entry is struck, on after a failure, harmless twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fakes import FakeClock, FakeKube, FakePower, FakeProgress, FakeSession, answered
+
+import chaos.actions
+import chaos.facts
+from chaos.engine.hosts import Hosts
+from chaos.engine.undo import PROOF_SECONDS, roll_back
+from chaos.model.action import Target, Undo
+from chaos.model.catalogue import discover
+from chaos.model.command import Outcome
+from chaos.model.ports import Response
+from chaos.store.journal import Journal
+
+ACTIONS = discover(chaos.actions, "ACTION")
+FACTS = discover(chaos.facts, "FACT")
+LOCKS = str(FACTS["inhibitors"].command)
+LOCKED = answered(
+    '{"type":"a(ssssuu)","data":[[["shutdown","kubelet","Kubelet needs time to handle node shutdown","delay",0,8]]]}'
+)
+UNLOCKED = answered('{"type":"a(ssssuu)","data":[[]]}')
+READY = Response(200, b'{"status":{"conditions":[{"type":"Ready","status":"True"}]}}', {})
+NOT_READY = Response(200, b'{"status":{"conditions":[{"type":"Ready","status":"False"}]}}', {})
+EMIT = "busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b false"
+
+
+class World:
+    """One node, its power control, its API server."""
+
+    def __init__(self, directory: Path, session: FakeSession, power: FakePower | None, node: Response = READY) -> None:
+        self.clock, self.progress = FakeClock(), FakeProgress()
+        self.session, self.power = session, power
+        self.kube = FakeKube({"/api/v1/nodes/n1": node})
+        self.hosts = Hosts(lambda _: session, lambda _: power, self.kube, FACTS)
+        self.journal = Journal(directory)
+
+    def intend(self, action: str, undo: Undo, node: str = "n1") -> None:
+        self.journal.intend("step", action, node, undo, self.clock.now())
+
+    def roll_back(self) -> list[bool]:
+        return [r.proven for r in roll_back(self.journal, self.hosts, self.clock, self.progress)]
+
+
+def undo_of(name: str, facts: dict[str, object] | None = None, **given: object) -> Undo:
+    action = ACTIONS[name]
+    target = Target("n1", power="redfish", facts=facts or {})
+    undo: Undo = action.undo(action.prepare(target, action.params.model_validate(given)))
+    return undo
+
+
+def test_a_machine_that_is_off_is_powered_on_once(tmp_path: Path) -> None:
+    power = FakePower("off")
+    world = World(tmp_path, FakeSession({}), power)
+    world.intend("poweroff", undo_of("poweroff"))
+    assert world.roll_back() == [True]
+    assert power.value == "on"
+    assert world.roll_back() == []
+    assert Journal(tmp_path).owed() == []
+
+
+def test_a_machine_that_is_on_is_left_alone(tmp_path: Path) -> None:
+    world = World(tmp_path, FakeSession({}), FakePower("on"))
+    world.intend("poweroff", undo_of("poweroff"))
+    assert world.roll_back() == [True]
+    assert not [line for line in world.progress.told if "undo: power on" in line]
+
+
+@pytest.mark.parametrize(
+    ("power", "node", "why"),
+    [
+        (FakePower("off", broken=True), READY, "the BMC does not answer"),
+        (FakePower("on"), NOT_READY, "node-ready is false"),
+        (None, READY, "it has no power control"),
+    ],
+)
+def test_what_is_not_proven_stays_owed(tmp_path: Path, power: FakePower | None, node: Response, why: str) -> None:
+    world = World(tmp_path, FakeSession({}), power, node)
+    world.intend("poweroff", undo_of("poweroff"))
+    (result,) = roll_back(world.journal, world.hosts, world.clock, world.progress)
+    assert not result.proven
+    assert why in result.because
+    assert world.clock.slept >= PROOF_SECONDS
+    assert [o.action for o in Journal(tmp_path).owed()] == ["poweroff"]
+
+
+def test_a_lost_lock_comes_back_with_a_kubelet_restart(tmp_path: Path) -> None:
+    locked = False
+
+    def restart() -> Outcome:
+        nonlocal locked
+        locked = True
+        return answered()
+
+    answers: dict[str, Outcome | Callable[[], Outcome]] = {
+        "systemctl restart k3s.service": restart,
+        LOCKS: lambda: LOCKED if locked else UNLOCKED,
+    }
+    world = World(tmp_path, FakeSession(answers), None)
+    facts = {"kubelet-inhibitor": True, "kubelet-unit": "k3s.service", "configz": {"shutdownGracePeriod": "30s"}}
+    world.intend("prepare-for-shutdown", undo_of("prepare-for-shutdown", facts, active=True))
+    assert world.roll_back() == [True]
+    assert "systemctl restart k3s.service" in world.session.sent
+    assert EMIT not in world.session.sent  # the node was Ready: it needs no cancellation
+    assert world.clock.slept >= 45  # the kubelet was given time to take its lock by itself
+
+
+def test_a_node_that_still_shuts_down_is_told_that_it_is_cancelled(tmp_path: Path) -> None:
+    answers: dict[str, Outcome | Callable[[], Outcome]] = {LOCKS: LOCKED}
+    world = World(tmp_path, FakeSession(answers), None, NOT_READY)
+
+    def cancel() -> Outcome:
+        world.kube.answers["/api/v1/nodes/n1"] = READY
+        return answered()
+
+    answers[EMIT] = cancel
+    facts = {"kubelet-inhibitor": True, "kubelet-unit": "kubelet.service"}
+    world.intend("prepare-for-shutdown", undo_of("prepare-for-shutdown", facts, active=True))
+    assert world.roll_back() == [True]
+    assert world.session.sent.count(EMIT) == 1
+
+
+def test_last_in_first_out_and_on_after_a_failure(tmp_path: Path) -> None:
+    world = World(tmp_path, FakeSession({}), FakePower("off"))
+    world.intend("poweroff", undo_of("poweroff"))
+    world.intend("poweroff", undo_of("poweroff"), node="n2")  # the API server does not know n2
+    results = roll_back(world.journal, world.hosts, world.clock, world.progress)
+    assert [(r.node, r.proven) for r in results] == [("n2", False), ("n1", True)]
+    assert [o.node for o in world.journal.owed()] == ["n2"]

@@ -1,0 +1,50 @@
+"""The workload's commands."""
+
+from __future__ import annotations
+
+import pytest
+from fakes import FakeKube
+
+from chaos.engine.workload import apply, collection, commands, namespace_for, removal
+from chaos.model.errors import Aborted
+from chaos.model.ports import Response
+
+COLLECTIONS = [
+    ("v1", "Service", "/api/v1/namespaces/ns/services"),
+    ("apps/v1", "Deployment", "/apis/apps/v1/namespaces/ns/deployments"),
+    ("apps/v1", "StatefulSet", "/apis/apps/v1/namespaces/ns/statefulsets"),
+    ("policy/v1", "PodDisruptionBudget", "/apis/policy/v1/namespaces/ns/poddisruptionbudgets"),
+    ("networking.k8s.io/v1", "NetworkPolicy", "/apis/networking.k8s.io/v1/namespaces/ns/networkpolicies"),
+    ("networking.k8s.io/v1", "Ingress", "/apis/networking.k8s.io/v1/namespaces/ns/ingresses"),
+    ("v1", "ResourceQuota", "/api/v1/namespaces/ns/resourcequotas"),
+]
+
+
+@pytest.mark.parametrize(("version", "kind", "path"), COLLECTIONS)
+def test_collection(version: str, kind: str, path: str) -> None:
+    assert collection({"apiVersion": version, "kind": kind}, "ns") == path
+
+
+def test_everything_is_labelled_and_in_the_namespace() -> None:
+    manifest = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "labels": {"app": "web"}}}
+    namespace, service = commands([manifest], "nodefall-r1", "r1")
+    assert namespace.body is not None
+    assert service.body is not None
+    assert namespace.body["metadata"]["name"] == "nodefall-r1"
+    assert service.body["metadata"]["namespace"] == "nodefall-r1"
+    labels = {"app": "web", "nodefall.dev/run": "r1", "app.kubernetes.io/managed-by": "nodefall"}
+    assert service.body["metadata"]["labels"] == labels
+    assert "namespace" not in manifest["metadata"], "the manifest is not changed"
+
+
+def test_a_refusal_is_told_in_the_servers_words() -> None:
+    kube = FakeKube({"/api/v1/namespaces": Response(403, b'{"message": "namespaces is forbidden"}', {})})
+    with pytest.raises(Aborted, match="403: namespaces is forbidden"):
+        apply(kube, commands([], "nodefall-r1", "r1"))
+
+
+def test_names_fit_and_removal_is_proven() -> None:
+    name = namespace_for("graceful-poweroff-" + "x" * 80)
+    assert len(name) <= 63
+    assert not name.endswith("-")
+    assert [str(check) for check in removal("ns").proof] == ["namespace/ns is gone"]
