@@ -1,0 +1,163 @@
+"""Which recorded actions are the steps of an experiment.
+
+By action (after ``--map``) and by the parameters that the step names, in order; other actions are left out and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from chaos.model.action import StepRun
+from chaos.model.command import Outcome
+from chaos.model.experiment import Experiment, Step, TargetSpec
+from chaos.model.recording import ActionRecord
+from chaos.model.timeline import Entry, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedStep:
+    """A step with one :class:`StepRun` per node of its target; ``missing`` says what the timeline lacks, or ""."""
+
+    step: Step
+    action: str
+    runs: tuple[StepRun, ...] = ()
+    commands: tuple[str, ...] = ()
+    missing: str = ""
+
+    @property
+    def begin(self) -> float | None:
+        """When it began on the first of its nodes; None if it has not on all of them."""
+        return None if self.missing else min(run.begin for run in self.runs)
+
+    @property
+    def returned(self) -> float | None:
+        """When it had returned on all of its nodes."""
+        times = [run.returned for run in self.runs]
+        known = [t for t in times if t is not None]
+        return max(known) if known and len(known) == len(times) and not self.missing else None
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    steps: tuple[MatchedStep, ...]
+    targets: Mapping[str, tuple[str, ...]]
+    ignored: tuple[str, ...] = ()
+    by_name: Mapping[str, MatchedStep] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Search:
+    timeline: Timeline
+    targets: dict[str, tuple[str, ...]]
+    position: int = 0
+    used: set[int] = field(default_factory=set)
+
+
+def match_steps(
+    experiment: Experiment,
+    timeline: Timeline,
+    bind: Mapping[str, tuple[str, ...]],
+    mapping: Mapping[str, str],
+) -> Matched:
+    """Match every step; targets are bound by ``bind``, by what the run itself recorded, or by the actions' nodes."""
+    recorded = timeline.meta.get("targets")
+    known = {t: tuple(n) for t, n in recorded.items() if t in experiment.spec.targets} if recorded else {}
+    search = _Search(timeline, known | {t: n for t, n in bind.items() if t in experiment.spec.targets})
+    steps = []
+    for step in experiment.spec.method:
+        action = mapping.get(step.name, step.action)
+        begins = list(_begins(search, step, action, experiment.spec.targets.get(step.target, TargetSpec())))
+        steps.append(_matched(search, step, action, begins))
+        if begins and not steps[-1].missing:
+            search.position = begins[0] + 1
+            search.used.update(begins)
+            search.targets.setdefault(step.target, tuple(timeline.actions[i][0].node for i in begins))
+    ignored = tuple(_ignored(search))
+    return Matched(tuple(steps), search.targets, ignored, {s.step.name: s for s in steps})
+
+
+def _begins(search: _Search, step: Step, action: str, spec: TargetSpec) -> Iterator[int]:
+    """Positions in ``timeline.actions`` at which the step began, one per node."""
+    wanted = search.targets.get(step.target)
+    seen: set[str] = set()
+    first = ""
+    limit = len(wanted) if wanted else (spec.count if isinstance(spec.count, int) else None)
+    for index, (entry, record) in enumerate(search.timeline.actions):
+        if index < search.position or index in search.used or not _fits(entry, record, step, action):
+            continue
+        if entry.node in seen or (wanted is not None and entry.node not in wanted):
+            continue
+        if seen and record.step != first:
+            continue
+        first = record.step
+        seen.add(entry.node)
+        yield index
+        if len(seen) == limit:
+            return
+
+
+def _fits(entry: Entry, record: ActionRecord, step: Step, action: str) -> bool:
+    """Mapped to another action, a step's parameters say nothing about that one's."""
+    params = step.with_ if action == step.action else {}
+    named = all(record.params.get(name) == value for name, value in params.items())
+    return record.phase == "begin" and entry.type == action and named
+
+
+def _matched(search: _Search, step: Step, action: str, begins: list[int]) -> MatchedStep:
+    actions = search.timeline.actions
+    found = {actions[index][0].node for index in begins}
+    absent = [node for node in search.targets.get(step.target, ()) if node not in found]
+    if not begins or absent:
+        params = _params(step.with_) if action == step.action else ""
+        where = f" on {', '.join(absent)}" if absent else ""
+        return MatchedStep(step, action, missing=f"no {action}{params}{where}")
+    runs = tuple(_run(search.timeline, step, index) for index in begins)
+    return MatchedStep(step, action, runs, tuple(actions[index][1].command for index in begins))
+
+
+def _params(params: Mapping[str, Any]) -> str:
+    return " with " + ", ".join(f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in params.items()) if (
+        params
+    ) else ""
+
+
+def _run(timeline: Timeline, step: Step, index: int) -> StepRun:
+    entry, begin = timeline.actions[index]
+    later = [(e, r) for e, r in timeline.actions[index + 1 :] if e.node == entry.node]
+    until = next((e.t for e, r in later if r.phase == "begin" or r.phase == "undone"), timeline.end)
+    own = [(e, r) for e, r in _own(later, entry, begin)]
+    returned = next(((e, r) for e, r in own if r.phase == "returned"), None)
+    evidence: dict[str, Any] = {}
+    for _, record in own:
+        if record.phase == "proved":
+            evidence |= record.evidence
+    return StepRun(
+        step=step.name,
+        action=entry.type,
+        node=entry.node,
+        params=begin.params,
+        begin=entry.t,
+        returned=returned[0].t if returned else None,
+        until=until,
+        outcome=Outcome(returned[1].delivery, returned[1].exit) if returned else None,
+        evidence=evidence,
+    )
+
+
+def _own(
+    later: list[tuple[Entry, ActionRecord]], entry: Entry, begin: ActionRecord
+) -> Iterator[tuple[Entry, ActionRecord]]:
+    """The lines that follow a begin, until the same step begins again."""
+    for other, record in later:
+        if other.type == entry.type and record.step == begin.step:
+            if record.phase == "begin":
+                return
+            yield other, record
+
+
+def _ignored(search: _Search) -> Iterator[str]:
+    for index, (entry, record) in enumerate(search.timeline.actions):
+        if record.phase == "begin" and index not in search.used:
+            yield f"the recorded action {entry.type} ({record.step}) on {entry.node} is not a step of the experiment"

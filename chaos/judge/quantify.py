@@ -1,0 +1,91 @@
+"""Many subjects, one signal: each, any, none or a count, moment by moment, in three values."""
+
+from __future__ import annotations
+
+from chaos.model.signal import Quantifier, Sample, Signal, SubjectSet
+from chaos.model.verdict import Status
+
+_UNSEEN = "nothing was seen of it yet"
+
+
+def combine(subjects: SubjectSet) -> Signal:
+    """One signal for the whole set."""
+    changes = sorted(
+        ((sample.t, index, sample) for index, s in enumerate(subjects.subjects) for sample in s.signal.samples),
+        key=lambda change: (change[0], change[1]),
+    )
+    tally = _Tally(subjects)
+    samples: list[Sample] = [tally.sample(float("-inf"), None)]
+    for position, (t, index, sample) in enumerate(changes):
+        tally.change(index, sample)
+        if position + 1 == len(changes) or changes[position + 1][0] > t:
+            samples.append(tally.sample(t, sample.seq))
+    return Signal(tuple(samples))
+
+
+class _Tally:
+    """Which subjects are true, false and unknown at the moment."""
+
+    def __init__(self, subjects: SubjectSet) -> None:
+        self.set = subjects
+        self.size = len(subjects.subjects)
+        start = Sample(float("-inf"), None, None, _UNSEEN)
+        self.now: list[Sample] = [start] * self.size
+        self.by_value: dict[bool | None, dict[int, None]] = {True: {}, False: {}, None: dict.fromkeys(range(self.size))}
+
+    def change(self, index: int, sample: Sample) -> None:
+        del self.by_value[self.now[index].value][index]
+        self.now[index] = sample
+        self.by_value[sample.value][index] = None
+
+    def sample(self, t: float, seq: int | None) -> Sample:
+        true, false, unknown = (len(self.by_value[v]) for v in (True, False, None))
+        value = decide(self.set, true, false, unknown)
+        telling = self._telling(value)
+        if telling is None:
+            return Sample(t, value, seq, f"{true} of {self.size}")
+        sample = self.now[telling]
+        return Sample(t, value, sample.seq if sample.seq is not None else seq, self._words(telling, true))
+
+    def _telling(self, value: bool | None) -> int | None:
+        """The subject that says most about the answer."""
+        order: tuple[bool | None, ...] = (value,)
+        if self.set.quantifier is Quantifier.NONE and value is not None:
+            order = (not value,)
+        if self.set.quantifier is Quantifier.COUNT:
+            order = (None,) if value is None else (True, False)
+        return next((index for v in order for index in self.by_value[v]), None)
+
+    def _words(self, index: int, true: int) -> str:
+        name, seen = self.set.subjects[index].name, self.now[index].seen
+        text = f"{name}: {seen}" if name else seen
+        if self.set.quantifier is Quantifier.COUNT:
+            return f"{true} of {self.size} (as {text})"
+        like = len(self.by_value[self.now[index].value])
+        return text if like == 1 else f"{text} ({like} of {self.size} like it)"
+
+
+def decide(subjects: SubjectSet, true: int, false: int, unknown: int) -> bool | None:
+    """The answer for so many subjects; an empty set satisfies only a count."""
+    if subjects.quantifier is Quantifier.COUNT:
+        most = float("inf") if subjects.most is None else subjects.most
+        if subjects.least <= true and true + unknown <= most:
+            return True
+        return False if true + unknown < subjects.least or true > most else None
+    if not true + false + unknown:
+        return None
+    if subjects.quantifier is Quantifier.EACH:
+        return False if false else (None if unknown else True)
+    some = True if true else (None if unknown else False)
+    if subjects.quantifier is Quantifier.NONE:
+        return None if some is None else not some
+    return some
+
+
+def decide_statuses(subjects: SubjectSet, statuses: list[Status]) -> Status:
+    """The same for subjects that were judged one by one, each with a deadline of its own."""
+    held, violated = statuses.count(Status.HELD), statuses.count(Status.VIOLATED)
+    value = decide(subjects, held, violated, len(statuses) - held - violated)
+    if value is None:
+        return Status.PENDING if Status.PENDING in statuses else Status.INCONCLUSIVE
+    return Status.HELD if value else Status.VIOLATED

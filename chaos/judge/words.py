@@ -1,0 +1,145 @@
+"""The time words on signals, in three values: what is unknown never decides.
+
+Adding a blind window to a signal can make an answer undecided; it can never turn held into violated or back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from chaos.model.signal import Sample, Signal, Span
+from chaos.model.verdict import Status
+
+_EPSILON = 1e-6  # seconds; sums of floats
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a time word makes of a signal.
+
+    ``sample`` was decisive: what came true, what broke it, what was seen instead, or what could not be seen;
+    ``at`` is its moment. PENDING: the signal is not known far enough. ``lasted``: how long the longest stretch of
+    truth lasted that was too short, None if there was none; ``late``: the first truth after the deadline.
+    """
+
+    status: Status
+    at: float
+    sample: Sample
+    lasted: float | None = None
+    late: Span | None = None
+
+
+def within(signal: Signal, start: float, deadline: float, hold: float, horizon: float) -> Answer:
+    """True at some moment in [start, deadline], and from it on for ``hold`` seconds.
+
+    Already true at ``start`` counts.
+    """
+    end = deadline + hold
+    runs = list(_runs(signal, start, end, horizon))
+    for run in runs:
+        if run.start <= deadline and _long_enough(run, hold):
+            return Answer(Status.HELD, run.start, run.sample)
+    doubts = [
+        span
+        for run in _possible(signal, start, end, horizon)
+        if run[0].start <= deadline and run[-1].end - run[0].start >= hold - _EPSILON
+        for span in run
+        if span.sample.value is None
+    ]
+    if doubts:
+        future = doubts[-1].start >= horizon and doubts[-1].end > horizon
+        return Answer(Status.PENDING if future else Status.INCONCLUSIVE, doubts[0].start, doubts[0].sample)
+    lasted = max((run.end - run.start for run in runs), default=None)
+    late = next((s for s in signal.spans(deadline, horizon) if s.sample.value and s.start > deadline), None)
+    return Answer(Status.VIOLATED, deadline, signal.at(min(deadline, horizon)), lasted, late)
+
+
+def always(signal: Signal, start: float, end: float, horizon: float) -> Answer:
+    """True at every moment of [start, end)."""
+    reach = min(end, horizon)
+    spans = [s for s in signal.spans(start, reach) if s.start < reach or start >= reach]
+    if horizon < start:
+        spans = []
+    broken = next((s for s in spans if s.sample.value is False), None)
+    if broken:
+        return Answer(Status.VIOLATED, broken.start, broken.sample)
+    doubt = next((s for s in spans if s.sample.value is None), None)
+    if horizon < end:
+        return Answer(Status.PENDING, horizon, doubt.sample if doubt else signal.at(horizon))
+    if doubt:
+        return Answer(Status.INCONCLUSIVE, doubt.start, doubt.sample)
+    return Answer(Status.HELD, end, signal.at(end))
+
+
+def never(signal: Signal, start: float, end: float, horizon: float) -> Answer:
+    """True at no moment of [start, end)."""
+    return always(negated(signal), start, end, horizon)
+
+
+def settled(signal: Signal, start: float, deadline: float, horizon: float) -> Answer:
+    """True at the end of [start, deadline], or of what is known before it: "true again, and still true".
+
+    The moment is the beginning of the stretch of truth that lasts to the end.
+    """
+    reach = min(deadline, horizon)
+    spans = list(signal.spans(start, reach))
+    if not spans:
+        return Answer(Status.PENDING, start, signal.at(start))
+    since = None
+    for span in reversed(spans):
+        if span.sample.value is not True:
+            break
+        since = span
+    if since:
+        return Answer(Status.HELD, since.start, since.sample)
+    last = spans[-1]
+    if horizon < deadline:
+        return Answer(Status.PENDING, horizon, last.sample)
+    return Answer(Status.INCONCLUSIVE if last.sample.value is None else Status.VIOLATED, deadline, last.sample)
+
+
+def first_truth(signal: Signal, start: float, horizon: float) -> tuple[float | None, float | None]:
+    """The first moment at which it may have been true, and the first at which it certainly was (None: none)."""
+    earliest = None
+    for span in signal.spans(start, horizon):
+        if span.sample.value is not False and earliest is None:
+            earliest = span.start
+        if span.sample.value is True:
+            return earliest, span.start
+    return earliest, None
+
+
+def negated(signal: Signal) -> Signal:
+    """The opposite; unknown stays unknown."""
+    return Signal(
+        tuple(Sample(s.t, None if s.value is None else not s.value, s.seq, s.seen) for s in signal.samples),
+    )
+
+
+def _spans(signal: Signal, start: float, end: float, horizon: float) -> Iterator[Span]:
+    """The stretches of [start, end]; what lies after ``horizon`` is one that is unknown."""
+    yield from signal.spans(start, min(end, horizon))
+    if horizon < end:
+        since = max(start, horizon)
+        yield Span(since, end, Sample(since, None, None, "the timeline ends here"))
+
+
+def _runs(signal: Signal, start: float, end: float, horizon: float) -> Iterator[Span]:
+    """Stretches of certain truth, neighbours joined."""
+    for value, group in groupby(_spans(signal, start, end, horizon), key=lambda span: span.sample.value is True):
+        if value:
+            spans = list(group)
+            yield Span(spans[0].start, spans[-1].end, spans[0].sample)
+
+
+def _possible(signal: Signal, start: float, end: float, horizon: float) -> Iterator[list[Span]]:
+    """Stretches in which it may have been true, neighbours joined."""
+    for value, group in groupby(_spans(signal, start, end, horizon), key=lambda span: span.sample.value is not False):
+        if value:
+            yield list(group)
+
+
+def _long_enough(run: Span, hold: float) -> bool:
+    return run.end - run.start >= hold - _EPSILON

@@ -1,0 +1,85 @@
+"""Lines to timeline entries: the one place where what was seen is given a type, live and in recordings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from chaos.model.kube import RESOURCES, Metadata
+from chaos.model.recording import BOOKMARK, ActionRecord, Blind, Line
+from chaos.model.timeline import Entry
+
+_META, _METRICS, _HOST, _ACTION, _BLIND = "meta", "metrics", "host", "action", "blind"
+
+
+class _Head(msgspec.Struct):
+    """What is needed to know which object a broken one is."""
+
+    metadata: Metadata
+
+
+_OBJECTS = {plural: msgspec.json.Decoder(resource.type) for plural, resource in RESOURCES.items()}
+_LINES = msgspec.json.Decoder(list[str])
+_ACTIONS = msgspec.json.Decoder(ActionRecord)
+_BLINDS = msgspec.json.Decoder(Blind)
+_HEADS = msgspec.json.Decoder(_Head)
+_JSON = msgspec.json.Decoder()
+
+
+def decode(line: Line, seq: int) -> Entry | None:
+    """One line as an entry of a timeline; None for bookmarks and kinds that nobody looks at.
+
+    An object that is not understood is never fatal: if it can be told which one it is, its new state is an
+    entry with a note (unknown to every judge), else a blind window of no length.
+    """
+    if line.type == BOOKMARK:
+        return None
+    node = "" if line.node is msgspec.UNSET else line.node
+    note = "" if line.note is msgspec.UNSET else line.note
+    try:
+        value = _value(line)
+    except (msgspec.DecodeError, ValueError) as error:
+        return _undecodable(line, seq, node, error)
+    return None if value is None else Entry(seq, line.t, line.kind, line.type, value, node, note)
+
+
+def _value(line: Line) -> Any:
+    decoder = _OBJECTS.get(line.kind)
+    if decoder is not None:
+        return decoder.decode(line.object)
+    if line.kind == _METRICS:
+        return _metrics(_LINES.decode(line.object))
+    if line.kind == _ACTION:
+        return _ACTIONS.decode(line.object)
+    if line.kind == _BLIND:
+        return msgspec.structs.replace(_BLINDS.decode(line.object), source=line.type)
+    if line.kind == _META:
+        return _mapping(_JSON.decode(line.object))
+    return _JSON.decode(line.object) if line.kind == _HOST else None
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("meta is not an object")  # noqa: TRY004 - every bad object is a ValueError here
+    return value
+
+
+def _metrics(lines: list[str]) -> dict[str, float]:
+    """Prometheus text lines ``name value`` (labels, if any, stay part of the name)."""
+    pairs = (line.rpartition(" ") for line in lines)
+    return {name: float(value) for name, _, value in pairs}
+
+
+def _undecodable(line: Line, seq: int, node: str, error: Exception) -> Entry:
+    note = f"undecodable: {error}"
+    resource = RESOURCES.get(line.kind)
+    if resource is not None:
+        try:
+            head = _HEADS.decode(line.object)
+        except msgspec.DecodeError:
+            head = None
+        if head is not None:
+            return Entry(seq, line.t, line.kind, line.type, resource.type(metadata=head.metadata), node, note)
+    source = f"{line.kind}@{node}" if node and resource is None else line.kind
+    return Entry(seq, line.t, _BLIND, source, Blind(line.t, line.t, note, source), node, note)
