@@ -133,7 +133,7 @@ def _priority(body: Object, store: Store) -> None:
     name = body.get("priorityClassName")
     found = store.get("priorityclasses", "", name) if name else _default_class(store)
     if name and found is None:
-        raise InvalidError(f'no PriorityClass with name {name} was found')
+        raise InvalidError(f"no PriorityClass with name {name} was found")
     body["priority"] = found["value"] if found else 0
     body["preemptionPolicy"] = (found or {}).get("preemptionPolicy", "PreemptLowerPriority")
 
@@ -155,7 +155,9 @@ def _admit_workload(plural: str, obj: Object) -> None:
     if plural != "daemonsets":
         spec.setdefault("replicas", 1)
     if plural == "deployments":
-        spec.setdefault("strategy", {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}})
+        spec.setdefault(
+            "strategy", {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}}
+        )
         spec.setdefault("revisionHistoryLimit", 10)
         spec.setdefault("progressDeadlineSeconds", 600)
     elif plural == "statefulsets":
@@ -164,7 +166,9 @@ def _admit_workload(plural: str, obj: Object) -> None:
         if spec.get("volumeClaimTemplates"):
             raise InvalidError("the lab does not simulate volumeClaimTemplates")
     elif plural == "daemonsets":
-        spec.setdefault("updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}})
+        spec.setdefault(
+            "updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
+        )
     obj["status"] = {}
 
 

@@ -41,7 +41,7 @@ class Cluster:
         return self.registry.create(plural, obj)
 
     def update_object(self, plural: str, obj: Object, subresource: str = "", expect: str | None = None) -> Object:
-        """Replace as a client does; ``expect`` is a resourceVersion. Raises InvalidError, NotFoundError, ConflictError."""
+        """Replace as a client does if it is at resourceVersion ``expect``. Raises as Registry.update."""
         return self.registry.update(plural, obj, subresource, expect)
 
     def delete_object(

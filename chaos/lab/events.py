@@ -26,7 +26,15 @@ class Recorder:
         self._sim.after(self._sim.rng.uniform(*_DELAY), self._write, involved, type_, reason, message)
 
     def _write(self, involved: dict[str, str], type_: str, reason: str, message: str) -> None:
-        key = (involved["kind"], involved.get("namespace", ""), involved["name"], involved["uid"], reason, message, type_)
+        key = (
+            involved["kind"],
+            involved.get("namespace", ""),
+            involved["name"],
+            involved["uid"],
+            reason,
+            message,
+            type_,
+        )
         namespace = involved.get("namespace") or "default"
         if key in self._known and self._count_up(*self._known[key]):
             return

@@ -1,4 +1,4 @@
-"""systemd-logind of one machine: delay inhibitors, shutdown in two steps, the scheduled shutdown. Facts 1.1, 1.7, 18."""
+"""systemd-logind of one machine: delay inhibitors, shutdown in two steps, scheduled shutdown. Facts 1.1, 1.7, 18."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ class Logind:
     def inhibitors(self) -> list[dict[str, str | int]]:
         """What ``systemd-inhibit --list`` shows: what, who, why, mode, uid, pid."""
         return [
-            {"what": i.what, "who": i.who, "why": i.why, "mode": i.mode, "uid": i.uid, "pid": i.pid} for i in self._locks
+            {"what": i.what, "who": i.who, "why": i.why, "mode": i.mode, "uid": i.uid, "pid": i.pid}
+            for i in self._locks
         ]
 
     def scheduled(self) -> tuple[str, float] | None:

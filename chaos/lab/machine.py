@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Callable
 from typing import Literal
 
-from chaos.lab.registry import Registry
 from chaos.lab.kubelet import Kubelet
 from chaos.lab.kubelet_runtime import Runtime
 from chaos.lab.logind import Kind, Logind
+from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim, Timer
 from chaos.lab.spec import LabSpec, NodeSpec
 
@@ -27,7 +27,7 @@ class Machine:
     def __init__(self, sim: Sim, registry: Registry, spec: LabSpec, node: NodeSpec) -> None:
         self.name = node.name
         self.spec = node
-        self.address = node.address
+        self.address = node.address or f"10.89.0.{spec.nodes.index(node) + 2}"
         self.kubelet_port = node.kubelet_port
         self.state: Literal["on", "off"] = "off"
         self.reachable = False

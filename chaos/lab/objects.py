@@ -16,18 +16,22 @@ _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery/pkg/util/rand
 
 
 def name_of(obj: Object) -> str:
+    """The object's name."""
     return str(obj["metadata"]["name"])
 
 
 def namespace_of(obj: Object) -> str:
+    """The object's namespace; empty for one that is cluster-wide."""
     return str(obj["metadata"].get("namespace", ""))
 
 
 def uid_of(obj: Object) -> str:
+    """The object's uid."""
     return str(obj["metadata"]["uid"])
 
 
 def labels_of(obj: Object) -> dict[str, str]:
+    """The object's labels; maybe none."""
     return obj["metadata"].get("labels") or {}
 
 
@@ -63,10 +67,12 @@ def set_condition(obj: Object, new: Object, now: str) -> None:
 
 
 def is_terminal(pod: Object) -> bool:
+    """Whether the pod's phase is Succeeded or Failed."""
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
 def is_deleting(obj: Object) -> bool:
+    """Whether deletionTimestamp is set."""
     return "deletionTimestamp" in obj["metadata"]
 
 
@@ -76,6 +82,7 @@ def is_active(pod: Object) -> bool:
 
 
 def is_ready(pod: Object) -> bool:
+    """Whether the pod's Ready condition is True."""
     return condition_status(pod, "Ready") == "True"
 
 
@@ -89,11 +96,13 @@ def controller_of(obj: Object) -> Object | None:
 
 
 def is_controlled_by(obj: Object, owner: Object) -> bool:
+    """Whether the owner is the object's controller, by uid."""
     reference = controller_of(obj)
     return reference is not None and reference["uid"] == uid_of(owner)
 
 
 def owner_reference(api_version: str, kind: str, owner: Object) -> Object:
+    """A controlling reference to the owner."""
     return {
         "apiVersion": api_version,
         "kind": kind,
@@ -118,11 +127,11 @@ def expression_matches(item: Object, labels: dict[str, str]) -> bool:
     """One requirement of a selector: In, NotIn, Exists, DoesNotExist. Raises ValueError for another operator."""
     key, operator, values = item["key"], item["operator"], item.get("values") or []
     if operator == "In":
-        return labels.get(key) in values
+        return bool(labels.get(key) in values)
     if operator == "NotIn":
-        return labels.get(key) not in values
+        return bool(labels.get(key) not in values)
     if operator in ("Exists", "DoesNotExist"):
-        return (key in labels) == (operator == "Exists")
+        return bool((key in labels) == (operator == "Exists"))
     raise ValueError(f"selector operator {operator} is not simulated")
 
 
@@ -134,7 +143,7 @@ def tolerates(toleration: Object, taint: Object) -> bool:
         return False
     if toleration.get("operator") == "Exists":
         return True
-    return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
+    return bool(toleration.get("key") and toleration.get("value", "") == taint.get("value", ""))
 
 
 def untolerated(pod: Object, taints: Iterable[Object], effects: tuple[str, ...]) -> list[Object]:
@@ -144,10 +153,12 @@ def untolerated(pod: Object, taints: Iterable[Object], effects: tuple[str, ...])
 
 
 def taints_of(node: Object) -> list[Object]:
+    """The node's taints; maybe none."""
     return node.get("spec", {}).get("taints") or []
 
 
 def has_taint(node: Object, key: str, effect: str) -> bool:
+    """Whether the node has a taint of this key and effect."""
     return any(taint["key"] == key and taint["effect"] == effect for taint in taints_of(node))
 
 

@@ -66,6 +66,10 @@ class Store:
         objects = self._objects.get(plural, {})
         return (objects[key] for key in sorted(objects) if not namespace or key[0] == namespace)
 
+    def plurals(self) -> tuple[str, ...]:
+        """The kinds of which there was ever an object."""
+        return tuple(self._objects)
+
     def create(self, plural: str, obj: Object) -> Object:
         """Store a new object with uid, resourceVersion and creationTimestamp. Raises ConflictError."""
         metadata = obj.setdefault("metadata", {})

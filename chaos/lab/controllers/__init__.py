@@ -1,0 +1,42 @@
+"""The control plane: controllers of kube-controller-manager and the scheduler, one file each."""
+
+from __future__ import annotations
+
+from chaos.lab.controllers.daemonset import DaemonSets
+from chaos.lab.controllers.deployment import Deployments
+from chaos.lab.controllers.disruption import Disruption
+from chaos.lab.controllers.garbage import GarbageCollector
+from chaos.lab.controllers.namespace import Namespaces
+from chaos.lab.controllers.node_lifecycle import NodeLifecycle
+from chaos.lab.controllers.replicaset import ReplicaSets
+from chaos.lab.controllers.scheduler import Scheduler
+from chaos.lab.controllers.statefulset import StatefulSets
+from chaos.lab.controllers.taint_eviction import TaintEviction
+from chaos.lab.registry import Registry
+from chaos.lab.sim import Sim
+from chaos.lab.spec import LabSpec
+
+
+class Controllers:
+    """All of them, started together."""
+
+    def __init__(self, sim: Sim, registry: Registry, spec: LabSpec) -> None:
+        self.node_lifecycle = NodeLifecycle(sim, registry, spec.controllers)
+        self.taint_eviction = TaintEviction(sim, registry)
+        self._others = (
+            Scheduler(sim, registry),
+            Deployments(sim, registry),
+            ReplicaSets(sim, registry),
+            StatefulSets(sim, registry),
+            DaemonSets(sim, registry),
+            Disruption(sim, registry),
+            Namespaces(sim, registry),
+            GarbageCollector(sim, registry),
+        )
+
+    def start(self) -> None:
+        """Subscribe to the store; the node lifecycle controller also begins its passes."""
+        self.node_lifecycle.start()
+        self.taint_eviction.start()
+        for controller in self._others:
+            controller.start()

@@ -1,0 +1,39 @@
+"""Deletion of namespaces: everything inside is deleted, then the namespace goes."""
+
+from __future__ import annotations
+
+from chaos.lab.controllers.queue import Queue
+from chaos.lab.objects import is_deleting, name_of, namespace_of
+from chaos.lab.registry import CLUSTER_WIDE, Registry
+from chaos.lab.sim import Sim
+from chaos.lab.store import Change
+
+
+class Namespaces:
+    """Pods go with their grace; the namespace stays Terminating until nothing is left."""
+
+    def __init__(self, sim: Sim, registry: Registry) -> None:
+        self._registry, self._store = registry, registry.store
+        self._queue: Queue[str] = Queue(sim, self._sync, 0.02, 0.1)
+
+    def start(self) -> None:
+        self._store.subscribe(self._changed)
+
+    def _changed(self, change: Change) -> None:
+        if change.plural == "namespaces" and is_deleting(change.object) and change.type != "DELETED":
+            self._queue.add(name_of(change.object))
+        elif change.type == "DELETED" and change.plural not in CLUSTER_WIDE:
+            namespace = self._store.get("namespaces", "", namespace_of(change.object))
+            if namespace is not None and is_deleting(namespace):
+                self._queue.add(name_of(namespace))
+
+    def _sync(self, name: str) -> None:
+        namespace = self._store.get("namespaces", "", name)
+        if namespace is None or not is_deleting(namespace):
+            return
+        left = [(plural, obj) for plural in self._store.plurals() for obj in list(self._store.list(plural, name))]
+        for plural, obj in left:
+            if not is_deleting(obj) and plural not in CLUSTER_WIDE:
+                self._registry.delete(plural, name, name_of(obj))
+        if not any(list(self._store.list(plural, name)) for plural in self._store.plurals()):
+            self._store.remove("namespaces", "", name)

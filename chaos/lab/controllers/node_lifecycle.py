@@ -1,0 +1,218 @@
+"""The node lifecycle controller: Unknown, condition taints, NoExecute by a limited queue per zone. Facts 5.2-5.5."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from chaos.lab.controllers.node_taints import NodeTaints
+from chaos.lab.controllers.queue import Queue
+from chaos.lab.controllers.zones import Limiter, counts, zone_of, zone_rate, zone_state
+from chaos.lab.events import Recorder
+from chaos.lab.objects import (
+    NOT_READY,
+    UNREACHABLE,
+    Object,
+    condition,
+    condition_status,
+    has_taint,
+    is_ready,
+    name_of,
+    namespace_of,
+    node_of,
+    set_condition,
+)
+from chaos.lab.registry import Registry
+from chaos.lab.sim import Sim
+from chaos.lab.spec import ControllerSpec
+from chaos.lab.store import Change
+
+_POLL = 0.1
+_STOPPED = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
+_NEVER = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
+_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+_STARTUP_GRACE = 60.0
+_TAINT_OF = {"False": NOT_READY, "Unknown": UNREACHABLE}
+
+
+@dataclass(slots=True)
+class _Health:
+    """``probe``: when something newer was last observed, on the controller's clock."""
+
+    probe: float
+    renew_time: str = ""
+    heartbeat: str = ""
+
+
+@dataclass(slots=True)
+class _Zone:
+    """``waiting`` in order; ``known`` also holds those that were handled (RLQ)."""
+
+    limiter: Limiter
+    waiting: list[str] = field(default_factory=list)
+    known: set[str] = field(default_factory=set)
+
+    def add(self, name: str) -> None:
+        if name not in self.known:
+            self.known.add(name)
+            self.waiting.append(name)
+
+    def remove(self, name: str) -> None:
+        self.known.discard(name)
+        if name in self.waiting:
+            self.waiting.remove(name)
+
+
+class NodeLifecycle:
+    """``evictions`` counts nodes tainted NoExecute (node_collector_evictions_total)."""
+
+    def __init__(self, sim: Sim, registry: Registry, settings: ControllerSpec) -> None:
+        self._sim, self._store, self._settings = sim, registry.store, settings
+        self._recorder = Recorder(sim, registry.store, "node-controller")
+        self._taints = NodeTaints(sim, registry.store)
+        self._health: dict[str, _Health] = {}
+        self._zones: dict[str, _Zone] = {}
+        self._all_full = False
+        self._no_schedule: Queue[str] = Queue(sim, self._taints.sync_no_schedule, 0.005, 0.15)
+        self.evictions = 0
+
+    def start(self) -> None:
+        self._store.subscribe(self._changed)
+        self._sim.after(self._sim.rng.uniform(0.0, self._settings.node_monitor_period), self._pass)
+        self._sim.after(_POLL, self._drain)
+
+    def _changed(self, change: Change) -> None:
+        if change.plural == "nodes" and change.type != "DELETED":
+            self._no_schedule.add(name_of(change.object))
+
+    def _pass(self) -> None:
+        """One monitor pass; the next begins a period after its end."""
+        nodes = list(self._store.list("nodes"))
+        self._forget({name_of(node) for node in nodes})
+        for node in nodes:
+            self._check(node)
+        self._handle_disruption(list(self._store.list("nodes")))
+        self._sim.after(self._settings.node_monitor_period, self._pass)
+
+    def _forget(self, names: set[str]) -> None:
+        for name in [name for name in self._health if name not in names]:
+            del self._health[name]
+            for zone in self._zones.values():
+                zone.remove(name)
+            self._recorder.emit(
+                "Node", {"metadata": {"name": name}}, "RemovingNode",
+                f"Node {name} event: Removing Node {name} from Controller",
+            )  # fmt: skip
+
+    def _check(self, node: Object) -> None:
+        name = name_of(node)
+        if name not in self._health:
+            self._health[name] = _Health(self._sim.now)
+            message = f"Node {name} event: Registered Node {name} in Controller"
+            self._recorder.emit("Node", node, "RegisteredNode", message)
+        self._zones.setdefault(zone_of(node), _Zone(Limiter(self._settings.node_eviction_rate, self._sim.now)))
+        observed = condition_status(node, "Ready")
+        self._probe(node)
+        if self._expired(node, observed):
+            node = self._mark_unknown(node)
+        current = condition_status(node, "Ready")
+        self._evict(node, current)
+        if observed == "True" and current != "True":
+            self._recorder.emit("Node", node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+            self._mark_pods(name)
+
+    def _probe(self, node: Object) -> None:
+        """A newer lease or Ready heartbeat moves the probe time, whatever the node's clock says."""
+        health = self._health[name_of(node)]
+        lease = self._store.get("leases", "kube-node-lease", name_of(node))
+        renew_time = lease["spec"]["renewTime"] if lease else ""
+        ready = condition(node, "Ready")
+        heartbeat = ready.get("lastHeartbeatTime", "") if ready and ready["status"] != "Unknown" else health.heartbeat
+        if renew_time > health.renew_time or heartbeat != health.heartbeat:
+            health.probe = self._sim.now
+        health.renew_time, health.heartbeat = max(renew_time, health.renew_time), heartbeat
+
+    def _expired(self, node: Object, observed: str) -> bool:
+        grace = self._settings.node_monitor_grace_period if observed else _STARTUP_GRACE
+        return self._sim.now > self._health[name_of(node)].probe + grace
+
+    def _mark_unknown(self, node: Object) -> Object:
+        def change(obj: Object) -> None:
+            for type_ in _CONDITIONS:
+                old = condition(obj, type_)
+                if old is not None and old["status"] == "Unknown":
+                    continue
+                reason, message = _NEVER if old is None else _STOPPED
+                new = {**(old or {"type": type_}), "status": "Unknown", "reason": reason, "message": message}
+                set_condition(obj, new, self._sim.timestamp())
+
+        return self._store.patch("nodes", "", name_of(node), change) or node
+
+    def _evict(self, node: Object, ready: str) -> None:
+        """Queue for NoExecute, swap without the limiter, or untaint. NLC processTaintBaseEviction."""
+        name, zone = name_of(node), self._zones[zone_of(node)]
+        if ready == "True":
+            zone.remove(name)
+            self._taints.remove_no_execute(name)
+        elif ready in _TAINT_OF and not self._all_full:
+            wanted = _TAINT_OF[ready]
+            other = NOT_READY if wanted == UNREACHABLE else UNREACHABLE
+            if has_taint(node, other, "NoExecute"):
+                self._taints.swap_no_execute(name, wanted, other)
+                return
+            if not has_taint(node, wanted, "NoExecute"):
+                zone.remove(name)
+            zone.add(name)
+
+    def _drain(self) -> None:
+        """Every 100 ms: a token is taken before the node is looked at."""
+        for zone in self._zones.values():
+            while zone.waiting and zone.limiter.take(self._sim.now):
+                name = zone.waiting.pop(0)
+                node = self._store.get("nodes", "", name)
+                ready = condition_status(node, "Ready") if node else ""
+                if node is not None and ready in _TAINT_OF:
+                    wanted = _TAINT_OF[ready]
+                    other = NOT_READY if wanted == UNREACHABLE else UNREACHABLE
+                    self._taints.swap_no_execute(name, wanted, other)
+                    self.evictions += 1
+        self._sim.after(_POLL, self._drain)
+
+    def _handle_disruption(self, nodes: list[Object]) -> None:
+        """Zone states at the end of the pass, and what follows from them. NLC handleDisruption."""
+        by_zone = {zone: [node for node in nodes if zone_of(node) == zone] for zone in self._zones}
+        numbers = {zone: counts(members) for zone, members in by_zone.items() if members}
+        threshold = self._settings.unhealthy_zone_threshold
+        states = {zone: zone_state(*number, threshold) for zone, number in numbers.items()}
+        all_full = bool(states) and all(state == "FullDisruption" for state in states.values())
+        now = self._sim.now
+        if all_full and not self._all_full:
+            for node in nodes:
+                self._taints.remove_no_execute(name_of(node))
+            for zone in self._zones.values():
+                zone.waiting.clear()
+                zone.known.clear()
+                zone.limiter.set_rate(0.0, now)
+        elif not all_full:
+            if self._all_full:
+                for health in self._health.values():
+                    health.probe = now
+            for key, state in states.items():
+                self._zones[key].limiter.set_rate(zone_rate(state, sum(numbers[key]), self._settings), now)
+        self._all_full = all_full
+
+    def _mark_pods(self, node: str) -> None:
+        """Ready=False on the node's pods, one after the other; reason and message stay (facts 5.3)."""
+        delay = 0.002
+        for pod in [pod for pod in self._store.list("pods") if node_of(pod) == node and is_ready(pod)]:
+            self._sim.after(delay, self._mark_pod, namespace_of(pod), name_of(pod))
+            delay += self._sim.rng.uniform(0.002, 0.012)
+
+    def _mark_pod(self, namespace: str, name: str) -> None:
+        def change(pod: Object) -> None:
+            ready = condition(pod, "Ready")
+            if ready is not None:
+                set_condition(pod, {**ready, "status": "False"}, self._sim.timestamp())
+
+        pod = self._store.patch("pods", namespace, name, change)
+        if pod is not None:
+            self._recorder.emit("Pod", pod, "NodeNotReady", "Node is not ready", type_="Warning")

@@ -1,0 +1,83 @@
+"""The taints that the node lifecycle controller owns: how they are added, swapped and removed. Facts 5.4."""
+
+from __future__ import annotations
+
+from chaos.lab.objects import (
+    NOT_READY,
+    UNREACHABLE,
+    UNSCHEDULABLE,
+    Object,
+    condition_status,
+    has_taint,
+    taints_of,
+)
+from chaos.lab.sim import Sim
+from chaos.lab.store import Store
+
+_PRESSURE = {
+    "MemoryPressure": "node.kubernetes.io/memory-pressure",
+    "DiskPressure": "node.kubernetes.io/disk-pressure",
+    "PIDPressure": "node.kubernetes.io/pid-pressure",
+    "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+}
+_OWNED = {NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURE.values()}
+_READY = {"False": NOT_READY, "Unknown": UNREACHABLE}
+
+
+def wanted_no_schedule(node: Object) -> set[str]:
+    """Keys of the NoSchedule taints that the node's conditions and spec ask for."""
+    keys = {key for type_, key in _PRESSURE.items() if condition_status(node, type_) == "True"}
+    if (ready := condition_status(node, "Ready")) in _READY:
+        keys.add(_READY[ready])
+    if node["spec"].get("unschedulable"):
+        keys.add(UNSCHEDULABLE)
+    return keys
+
+
+class NodeTaints:
+    """Additions and removals are two writes, as SwapNodeControllerTaint does it."""
+
+    def __init__(self, sim: Sim, store: Store) -> None:
+        self._sim, self._store = sim, store
+
+    def sync_no_schedule(self, name: str) -> None:
+        """Make the NoSchedule taints what the conditions say."""
+        node = self._store.get("nodes", "", name)
+        if node is None:
+            return
+        wanted = wanted_no_schedule(node)
+        current = {taint["key"] for taint in taints_of(node) if taint["effect"] == "NoSchedule"} & _OWNED
+        self._add(name, "NoSchedule", sorted(wanted - current))
+        self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, "NoSchedule", current - wanted)
+
+    def swap_no_execute(self, name: str, wanted: str, other: str) -> None:
+        """Add the one and then remove the other, in this call if the node has it."""
+        self._add(name, "NoExecute", [wanted])
+        node = self._store.get("nodes", "", name)
+        if node is not None and has_taint(node, other, "NoExecute"):
+            self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, "NoExecute", {other})
+
+    def remove_no_execute(self, name: str) -> None:
+        """The node is Ready, or nothing may be evicted at all."""
+        self._remove(name, "NoExecute", {NOT_READY, UNREACHABLE})
+
+    def _add(self, name: str, effect: str, keys: list[str]) -> None:
+        def change(node: Object) -> None:
+            taints = node["spec"].setdefault("taints", [])
+            for key in keys:
+                if not has_taint(node, key, effect):
+                    taints.append({"key": key, "effect": effect, "timeAdded": self._sim.timestamp()})
+
+        if keys:
+            self._store.patch("nodes", "", name, change)
+
+    def _remove(self, name: str, effect: str, keys: set[str]) -> None:
+        def change(node: Object) -> None:
+            left = [t for t in taints_of(node) if not (t["effect"] == effect and t["key"] in keys)]
+            if left != taints_of(node):
+                node["spec"]["taints"] = left
+            if not left:
+                node["spec"].pop("taints", None)
+
+        if keys:
+            self._store.patch("nodes", "", name, change)

@@ -1,0 +1,33 @@
+"""ReplicaSets: a replacement as soon as a pod is terminating or terminal, not when it turns unready. Facts 5.7."""
+
+from __future__ import annotations
+
+from chaos.lab.controllers.workload import WorkloadController
+from chaos.lab.objects import Object, is_active, is_deleting, is_ready, is_terminal, node_of
+
+
+class ReplicaSets(WorkloadController):
+    plural, kind, owned, component = "replicasets", "ReplicaSet", "pods", "replicaset-controller"
+
+    def sync(self, owner: Object) -> None:
+        pods = self._owned(owner)
+        active = [pod for pod in pods if is_active(pod)]
+        missing = owner["spec"]["replicas"] - len(active)
+        for _ in range(missing):
+            self._create_pod(owner, self._new_pod(owner, {}), "Created pod: {}")
+        for pod in sorted(active, key=_deletion_rank)[: max(0, -missing)]:
+            self._delete_pod(owner, pod, "Deleted pod: {}")
+        ready = sum(is_ready(pod) for pod in active)
+        terminating = sum(is_deleting(pod) and not is_terminal(pod) for pod in pods)
+        status = {"replicas": len(active), "terminatingReplicas": terminating}
+        if active:
+            status["fullyLabeledReplicas"] = len(active)
+        if ready:
+            status |= {"readyReplicas": ready, "availableReplicas": ready}
+        self._write_status(owner, status)
+
+
+def _deletion_rank(pod: Object) -> tuple[bool, bool, str]:
+    """Unbound before bound, unready before ready, then the youngest. controller_utils.go ActivePodsWithRanks."""
+    age = "".join(chr(255 - ord(char)) for char in pod["metadata"]["creationTimestamp"])
+    return bool(node_of(pod)), is_ready(pod), age

@@ -1,0 +1,92 @@
+"""The scheduler: binds pods in the order of priority and age, and tries again when nodes or pods change."""
+
+from __future__ import annotations
+
+from chaos.lab.controllers.queue import Queue
+from chaos.lab.controllers.scheduling import Snapshot, feasible, message, score
+from chaos.lab.events import Recorder
+from chaos.lab.objects import (
+    Object,
+    is_deleting,
+    is_terminal,
+    labels_of,
+    name_of,
+    namespace_of,
+    node_of,
+    set_condition,
+    taints_of,
+)
+from chaos.lab.registry import Registry
+from chaos.lab.sim import Sim
+from chaos.lab.store import Change
+
+
+class Scheduler:
+    """Never looks at Ready, only at taints and spec.unschedulable."""
+
+    def __init__(self, sim: Sim, registry: Registry) -> None:
+        self._sim, self._store = sim, registry.store
+        self._recorder = Recorder(sim, registry.store, "default-scheduler")
+        self._queue: Queue[str] = Queue(sim, self._run, 0.003, 0.012)
+
+    def start(self) -> None:
+        self._store.subscribe(self._changed)
+
+    def _changed(self, change: Change) -> None:
+        if change.plural == "pods":
+            pod, before = change.object, change.before
+            new = change.type == "ADDED" and not node_of(pod)
+            freed = change.type == "DELETED" or (before is not None and is_terminal(pod) and not is_terminal(before))
+            if new or freed:
+                self._queue.add("")
+        elif change.plural == "nodes" and (change.before is None or _matters(change.before, change.object)):
+            self._queue.add("")
+
+    def _run(self, _key: str) -> None:
+        waiting = [pod for pod in self._store.list("pods") if not node_of(pod) and not is_deleting(pod)]
+        if not waiting:
+            return
+        placed = [pod for pod in self._store.list("pods") if node_of(pod) and not is_terminal(pod)]
+        snapshot = Snapshot(list(self._store.list("nodes")), placed)
+        waiting.sort(key=lambda pod: (-pod["spec"].get("priority", 0), pod["metadata"]["creationTimestamp"]))
+        for pod in waiting:
+            self._schedule(pod, snapshot)
+
+    def _schedule(self, pod: Object, snapshot: Snapshot) -> None:
+        fitting, refused = feasible(pod, snapshot)
+        if not fitting:
+            self._refuse(pod, message(len(snapshot.nodes), refused))
+            return
+        scores = {name_of(node): score(pod, node, snapshot) for node in fitting}
+        best = min(scores.values())
+        node = self._sim.rng.choice([name for name, value in scores.items() if value == best])
+        bound = self._bind(pod, node)
+        if bound is not None:
+            snapshot.assume(bound)
+
+    def _bind(self, pod: Object, node: str) -> Object | None:
+        def change(obj: Object) -> None:
+            obj["spec"]["nodeName"] = node
+            set_condition(obj, {"type": "PodScheduled", "status": "True", "lastProbeTime": None}, self._sim.timestamp())
+
+        text = f"Successfully assigned {namespace_of(pod)}/{name_of(pod)} to {node}"
+        self._recorder.emit("Pod", pod, "Scheduled", text)
+        return self._store.patch("pods", namespace_of(pod), name_of(pod), change)
+
+    def _refuse(self, pod: Object, text: str) -> None:
+        def change(obj: Object) -> None:
+            new = {"type": "PodScheduled", "status": "False", "lastProbeTime": None}
+            new |= {"observedGeneration": obj["metadata"].get("generation", 1)}
+            new |= {"reason": "Unschedulable", "message": text}
+            set_condition(obj, new, self._sim.timestamp())
+
+        self._store.patch("pods", namespace_of(pod), name_of(pod), change)
+        self._recorder.emit("Pod", pod, "FailedScheduling", text, type_="Warning")
+
+
+def _matters(before: Object, after: Object) -> bool:
+    """Whether a change of the node can make a pod fit."""
+    same_spec = taints_of(before) == taints_of(after) and before["spec"].get("unschedulable") == after["spec"].get(
+        "unschedulable"
+    )
+    return not same_spec or labels_of(before) != labels_of(after)

@@ -1,0 +1,74 @@
+"""StatefulSets: one pod per ordinal, never two; Parallel and OrderedReady. Facts 5.7."""
+
+from __future__ import annotations
+
+from chaos.lab.controllers.workload import WorkloadController
+from chaos.lab.objects import Object, is_deleting, is_ready, is_terminal, name_of, template_hash
+
+
+class StatefulSets(WorkloadController):
+    plural, kind, owned, component = "statefulsets", "StatefulSet", "pods", "statefulset-controller"
+
+    def sync(self, owner: Object) -> None:
+        pods = {_ordinal(pod): pod for pod in self._owned(owner)}
+        ordered = owner["spec"]["podManagementPolicy"] == "OrderedReady"
+        replicas = owner["spec"]["replicas"]
+        for ordinal in range(replicas):
+            settled = self._replica(owner, ordinal, pods.get(ordinal))
+            if ordered and not settled:
+                break
+        else:
+            self._scale_down(owner, ordered, [pods[key] for key in sorted(pods, reverse=True) if key >= replicas])
+        self._status(owner, self._owned(owner))
+
+    def _replica(self, owner: Object, ordinal: int, pod: Object | None) -> bool:
+        """One ordinal; whether it is Running, Ready and not terminating. STS processReplica."""
+        if pod is None:
+            self._create_pod(
+                owner, self._ordinal_pod(owner, ordinal), f"Create Pod {{}} in StatefulSet {name_of(owner)} successful"
+            )
+            return False
+        if is_terminal(pod) and not is_deleting(pod):
+            text = f"Delete Pod {{}} in StatefulSet {name_of(owner)} successful"
+            self._delete_pod(owner, pod, text)
+            return False
+        return is_ready(pod) and not is_deleting(pod)
+
+    def _scale_down(self, owner: Object, ordered: bool, surplus: list[Object]) -> None:
+        for pod in surplus:
+            if not is_deleting(pod):
+                self._delete_pod(owner, pod, f"Delete Pod {{}} in StatefulSet {name_of(owner)} successful")
+            if ordered:
+                return
+
+    def _ordinal_pod(self, owner: Object, ordinal: int) -> Object:
+        name = f"{name_of(owner)}-{ordinal}"
+        labels = {
+            "apps.kubernetes.io/pod-index": str(ordinal),
+            "controller-revision-hash": _revision(owner),
+            "statefulset.kubernetes.io/pod-name": name,
+        }
+        pod = self._new_pod(owner, labels)
+        pod["metadata"]["name"] = name
+        pod["spec"].update(hostname=name, subdomain=owner["spec"]["serviceName"])
+        return pod
+
+    def _status(self, owner: Object, pods: list[Object]) -> None:
+        ready = sum(is_ready(pod) and not is_terminal(pod) for pod in pods)
+        number = sum(not is_terminal(pod) for pod in pods)
+        revision = _revision(owner)
+        status: Object = {"replicas": number, "availableReplicas": ready, "collisionCount": 0}
+        status |= {"currentRevision": revision, "updateRevision": revision}
+        if ready:
+            status["readyReplicas"] = ready
+        if number:
+            status |= {"currentReplicas": number, "updatedReplicas": number}
+        self._write_status(owner, status)
+
+
+def _ordinal(pod: Object) -> int:
+    return int(name_of(pod).rsplit("-", 1)[1])
+
+
+def _revision(owner: Object) -> str:
+    return f"{name_of(owner)}-{template_hash(owner['spec']['template'])}"

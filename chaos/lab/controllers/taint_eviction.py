@@ -1,0 +1,143 @@
+"""Taint eviction: a countdown per pod from the moment this controller handles a NoExecute taint. Facts 5.6."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chaos.lab.controllers.queue import Queue
+from chaos.lab.events import Recorder
+from chaos.lab.objects import (
+    Object,
+    name_of,
+    namespace_of,
+    node_of,
+    set_condition,
+    taints_of,
+    tolerates,
+    uid_of,
+)
+from chaos.lab.registry import Registry
+from chaos.lab.sim import Sim, Timer
+from chaos.lab.store import Change, ConflictError, NotFoundError
+
+_MESSAGE = "Taint manager: deleting due to NoExecute taint"
+_Pod = tuple[str, str, str]  # namespace, name, uid
+
+
+@dataclass(slots=True)
+class _Pending:
+    began: float
+    timer: Timer
+
+
+def toleration_seconds(pod: Object, taints: list[Object]) -> float | None:
+    """How long the pod may stay with these NoExecute taints: 0 now, None for ever. The first match counts."""
+    limits = []
+    tolerations = pod["spec"].get("tolerations") or []
+    for taint in taints:
+        match = next((item for item in tolerations if tolerates(item, taint)), None)
+        if match is None:
+            return 0.0
+        if match.get("tolerationSeconds") is not None:
+            limits.append(max(0.0, float(match["tolerationSeconds"])))
+    return min(limits) if limits else None
+
+
+class TaintEviction:
+    """Looks at neither phase, owner nor budgets."""
+
+    def __init__(self, sim: Sim, registry: Registry) -> None:
+        self._sim, self._registry, self._store = sim, registry, registry.store
+        self._recorder = Recorder(sim, registry.store, "taint-eviction-controller")
+        self._pending: dict[_Pod, _Pending] = {}
+        self._nodes: Queue[str] = Queue(sim, self._node_changed, 0.002, 0.01)
+        self._pods: Queue[_Pod] = Queue(sim, self._pod_changed, 0.002, 0.01)
+
+    def start(self) -> None:
+        self._store.subscribe(self._changed)
+
+    def _changed(self, change: Change) -> None:
+        obj = change.object
+        if change.plural == "nodes":
+            before = change.before
+            if before is None or _no_execute(before) != _no_execute(obj):
+                self._nodes.add(name_of(obj))
+        elif change.plural == "pods":
+            pod = (namespace_of(obj), name_of(obj), uid_of(obj))
+            old = change.before
+            if change.type == "DELETED":
+                self._cancel(pod, obj)
+            elif (
+                old is None
+                or node_of(old) != node_of(obj)
+                or old["spec"].get("tolerations") != obj["spec"].get("tolerations")
+            ):
+                self._pods.add(pod)
+
+    def _node_changed(self, name: str) -> None:
+        node = self._store.get("nodes", "", name)
+        if node is None:
+            return  # deleting the Node does not cancel timers
+        taints = _no_execute(node)
+        for pod in [pod for pod in self._store.list("pods") if node_of(pod) == name]:
+            self._process(pod, taints)
+
+    def _pod_changed(self, key: _Pod) -> None:
+        pod = self._store.get("pods", key[0], key[1])
+        if pod is None or uid_of(pod) != key[2] or not node_of(pod):
+            return
+        node = self._store.get("nodes", "", node_of(pod))
+        if node is not None:
+            self._process(pod, _no_execute(node))
+
+    def _process(self, pod: Object, taints: list[Object]) -> None:
+        key = (namespace_of(pod), name_of(pod), uid_of(pod))
+        limit = toleration_seconds(pod, taints) if taints else None
+        if limit is None:
+            self._cancel(key, pod)
+            return
+        pending = self._pending.get(key)
+        began = pending.began if pending is not None and limit > 0 else self._sim.now
+        due = began + limit
+        if pending is not None:
+            if pending.timer.due <= due:
+                return
+            pending.timer.cancel()
+        self._pending[key] = _Pending(began, self._sim.at(due, self._delete, key))
+
+    def _cancel(self, key: _Pod, pod: Object) -> None:
+        pending = self._pending.pop(key, None)
+        if pending is not None:
+            pending.timer.cancel()
+            message = f"Cancelling deletion of Pod {key[0]}/{key[1]}"
+            self._recorder.emit("Pod", pod, "TaintManagerEviction", message)
+
+    def _delete(self, key: _Pod) -> None:
+        del self._pending[key]
+        pod = self._store.get("pods", key[0], key[1])
+        if pod is None or uid_of(pod) != key[2]:
+            return
+        self._recorder.emit("Pod", pod, "TaintManagerEviction", f"Marking for deletion Pod {key[0]}/{key[1]}")
+        self._store.patch("pods", key[0], key[1], self._disrupt)
+        self._sim.after(self._sim.rng.uniform(0.002, 0.015), self._delete_object, key)
+
+    def _disrupt(self, pod: Object) -> None:
+        new = {
+            "type": "DisruptionTarget",
+            "observedGeneration": pod["metadata"].get("generation", 1),
+            "status": "True",
+            "lastProbeTime": None,
+            "reason": "DeletionByTaintManager",
+            "message": _MESSAGE,
+        }
+        set_condition(pod, new, self._sim.timestamp())
+
+    def _delete_object(self, key: _Pod) -> None:
+        try:
+            self._registry.delete("pods", key[0], key[1], None, {"uid": key[2]})
+        except (NotFoundError, ConflictError):
+            return  # its kubelet was faster
+
+
+def _no_execute(node: Object) -> list[Object]:
+    return [taint for taint in taints_of(node) if taint["effect"] == "NoExecute"]

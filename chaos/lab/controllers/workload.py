@@ -1,0 +1,96 @@
+"""What the workload controllers share: pods from templates, the pods of an owner, and when to look again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from chaos.lab.controllers.queue import Queue
+from chaos.lab.events import Recorder
+from chaos.lab.objects import (
+    Object,
+    controller_of,
+    is_controlled_by,
+    is_deleting,
+    name_of,
+    namespace_of,
+    owner_reference,
+    uid_of,
+)
+from chaos.lab.registry import ForbiddenError, Registry
+from chaos.lab.sim import Sim
+from chaos.lab.store import Change, ConflictError, NotFoundError, clone
+
+Key = tuple[str, str]
+
+
+class WorkloadController(ABC):
+    """Syncs one kind of owner; woken by the owner's changes and by those of what it owns."""
+
+    plural: str
+    kind: str
+    owned: str
+    component: str
+
+    def __init__(self, sim: Sim, registry: Registry) -> None:
+        self._sim, self._registry, self._store = sim, registry, registry.store
+        self._recorder = Recorder(sim, registry.store, self.component)
+        self._queue: Queue[Key] = Queue(sim, self._run)
+
+    def start(self) -> None:
+        self._store.subscribe(self._changed)
+
+    @abstractmethod
+    def sync(self, owner: Object) -> None:
+        """Bring the world closer to the owner's spec, then write its status."""
+
+    def _changed(self, change: Change) -> None:
+        if change.plural == self.plural and change.type != "DELETED":
+            self._queue.add((namespace_of(change.object), name_of(change.object)))
+        elif change.plural == self.owned:
+            owner = controller_of(change.object)
+            if owner is not None and owner["kind"] == self.kind:
+                self._queue.add((namespace_of(change.object), owner["name"]))
+
+    def _run(self, key: Key) -> None:
+        owner = self._store.get(self.plural, *key)
+        if owner is not None and not is_deleting(owner):
+            self.sync(owner)
+
+    def _owned(self, owner: Object) -> list[Object]:
+        return [obj for obj in self._store.list(self.owned, namespace_of(owner)) if is_controlled_by(obj, owner)]
+
+    def _new_pod(self, owner: Object, labels: dict[str, str]) -> Object:
+        """A pod from the owner's template, without a name."""
+        template: Object = clone(owner["spec"]["template"])
+        metadata = template.get("metadata") or {}
+        new: Object = {"labels": {**metadata.get("labels", {}), **labels}, "namespace": namespace_of(owner)}
+        new["generateName"] = f"{name_of(owner)}-"
+        new["ownerReferences"] = [owner_reference("apps/v1", self.kind, owner)]
+        if metadata.get("annotations"):
+            new["annotations"] = metadata["annotations"]
+        return {"metadata": new, "spec": template["spec"]}
+
+    def _create_pod(self, owner: Object, pod: Object, text: str) -> None:
+        """Create with an event; ``{}`` in the text is the pod's name. A pod that cannot be is told by an event."""
+        try:
+            created = self._registry.create("pods", pod)
+        except (ForbiddenError, NotFoundError, ConflictError) as error:
+            self._recorder.emit(self.kind, owner, "FailedCreate", f"Error creating: {error}", type_="Warning")
+            return
+        self._recorder.emit(self.kind, owner, "SuccessfulCreate", text.format(name_of(created)))
+
+    def _delete_pod(self, owner: Object, pod: Object, text: str) -> None:
+        try:
+            self._registry.delete("pods", namespace_of(pod), name_of(pod), None, {"uid": uid_of(pod)})
+        except (NotFoundError, ConflictError):
+            return  # gone already
+        self._recorder.emit(self.kind, owner, "SuccessfulDelete", text.format(name_of(pod)))
+
+    def _write_status(self, owner: Object, status: Object) -> None:
+        """Replace the status; zero counts of optional fields are left out by the caller."""
+        generation = owner["metadata"]["generation"]
+
+        def change(obj: Object) -> None:
+            obj["status"] = {**status, "observedGeneration": generation}
+
+        self._store.patch(self.plural, namespace_of(owner), name_of(owner), change)

@@ -1,0 +1,69 @@
+"""Zone states and eviction rates of the node lifecycle controller: pure. Facts 5.5."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chaos.lab.objects import Object, condition_status, labels_of
+from chaos.lab.spec import ControllerSpec
+
+ZoneState = Literal["Normal", "PartialDisruption", "FullDisruption"]
+_FULL = 1.0 - 1e-9  # tokens are added in many small steps
+_EXCLUDED = "node.kubernetes.io/exclude-disruption"
+
+
+def zone_of(node: Object) -> str:
+    """Region and zone as one key; empty without labels."""
+    labels = labels_of(node)
+    region = labels.get("failure-domain.beta.kubernetes.io/region") or labels.get("topology.kubernetes.io/region", "")
+    zone = labels.get("failure-domain.beta.kubernetes.io/zone") or labels.get("topology.kubernetes.io/zone", "")
+    return f"{region}:\x00:{zone}" if region or zone else ""
+
+
+def counts(nodes: list[Object]) -> tuple[int, int]:
+    """Ready and not ready, of those that are not excluded."""
+    counted = [node for node in nodes if _EXCLUDED not in labels_of(node)]
+    ready = sum(condition_status(node, "Ready") == "True" for node in counted)
+    return ready, len(counted) - ready
+
+
+def zone_state(ready: int, not_ready: int, threshold: float) -> ZoneState:
+    """NLC ComputeZoneState: Partial needs more than two that are not ready."""
+    if ready == 0 and not_ready > 0:
+        return "FullDisruption"
+    if not_ready > 2 and not_ready / (ready + not_ready) >= threshold:
+        return "PartialDisruption"
+    return "Normal"
+
+
+def zone_rate(state: ZoneState, size: int, settings: ControllerSpec) -> float:
+    """Nodes per second that may be tainted NoExecute in a zone of that size."""
+    if state != "PartialDisruption":
+        return settings.node_eviction_rate
+    return settings.secondary_node_eviction_rate if size > settings.large_cluster_size_threshold else 0.0
+
+
+class Limiter:
+    """A token bucket of burst 1. One that comes after an empty one starts empty (RLQ SwapLimiter)."""
+
+    def __init__(self, rate: float, now: float) -> None:
+        self.rate, self._tokens, self._at = rate, 1.0, now
+
+    def take(self, now: float) -> bool:
+        """Take a token if there is one."""
+        self._refill(now)
+        if self.rate == 0 or self._tokens < _FULL:
+            return False
+        self._tokens = max(0.0, self._tokens - 1.0)
+        return True
+
+    def set_rate(self, rate: float, now: float) -> None:
+        if rate == self.rate:
+            return
+        self._refill(now)
+        saturated = self.rate == 0 or self._tokens < _FULL
+        self.rate, self._tokens, self._at = rate, 0.0 if saturated else 1.0, now
+
+    def _refill(self, now: float) -> None:
+        self._tokens = min(1.0, self._tokens + (now - self._at) * self.rate)
+        self._at = now

@@ -1,0 +1,125 @@
+"""The kubelet's unit on a machine: its process starts, stops, and is born anew without memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from chaos.lab import metrics
+from chaos.lab.events import Recorder
+from chaos.lab.kubelet_node import NodeReporter
+from chaos.lab.kubelet_pods import PodWorkers
+from chaos.lab.kubelet_process import Process
+from chaos.lab.kubelet_shutdown import ShutdownManager
+from chaos.lab.objects import Object, node_of
+from chaos.lab.registry import Registry
+from chaos.lab.sim import Sim
+from chaos.lab.spec import LabSpec
+from chaos.lab.store import Change
+
+if TYPE_CHECKING:
+    from chaos.lab.machine import Machine
+
+_RESTART = (0.1, 0.3)
+_MANAGER = (0.2, 0.4)  # the shutdown manager starts once the container runtime is up
+_LIST_PODS = (0.9, 1.1)  # start to the first look at its pods; recordings 01 and 05
+
+
+class Kubelet:
+    """``running`` also says whether its port answers."""
+
+    def __init__(self, sim: Sim, registry: Registry, spec: LabSpec, machine: Machine) -> None:
+        self._sim, self._registry, self._spec, self._machine = sim, registry, spec, machine
+        self._recorder = Recorder(sim, registry.store, "kubelet", machine.name)
+        self._process: Process | None = None
+        self._workers: PodWorkers | None = None
+        self._manager: ShutdownManager | None = None
+        self._pids = 0
+        registry.store.subscribe(self._changed)
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    def start(self) -> None:
+        """Start the unit; nothing happens if it runs. Raises RuntimeError if the machine is off."""
+        if self.running:
+            return
+        if self._machine.state == "off":
+            raise RuntimeError(f"{self._machine.name} is off")
+        self._pids += 1
+        gauges = metrics.Metrics(process_start=round(self._sim.now, 2))
+        process = Process(
+            self._sim, self._registry, self._spec, self._machine, self._recorder, 700 + self._pids, gauges,
+            started=self._sim.now,
+        )  # fmt: skip
+        reporter = NodeReporter(process)
+        self._process, self._workers = process, PodWorkers(process)
+        self._manager = ShutdownManager(process, reporter, self._workers)
+        reporter.start()
+        process.soon(*_MANAGER, self._manager.start)
+        process.soon(*_LIST_PODS, self._workers.start)
+        self._machine.notify()
+
+    def stop(self) -> None:
+        """End the process: its lock is closed, containers run on."""
+        if self._process is None or self._manager is None:
+            return
+        self._process.alive = False
+        manager, self._process, self._workers, self._manager = self._manager, None, None, None
+        self._machine.runtime.forget_waiters()
+        manager.die()
+        self._machine.notify()
+
+    def restart(self) -> None:
+        """Stop, and start a moment later if the machine is still on."""
+        self.stop()
+        self._sim.after(self._sim.rng.uniform(*_RESTART), self._start_if_on)
+
+    def metrics_text(self) -> str:
+        """What its port answers on ``/metrics``. Raises RuntimeError if it does not run."""
+        process = self._required()
+        running = sum(
+            any(item.state == "running" for item in self._machine.runtime.containers(uid))
+            for uid in self._machine.runtime.pods()
+        )
+        return metrics.text(process.metrics, self._machine.name, self._spec.kubernetes, running)
+
+    def configz(self) -> dict[str, Any]:
+        """What its port answers on ``/configz``. Raises RuntimeError if it does not run."""
+        self._required()
+        node = self._machine.spec
+        by_priority = [
+            {"priority": item.priority, "shutdownGracePeriodSeconds": item.shutdown_grace_period_seconds}
+            for item in node.shutdown_grace_period_by_pod_priority
+        ]
+        config: dict[str, Any] = {
+            "shutdownGracePeriod": node.shutdown_grace_period,
+            "shutdownGracePeriodCriticalPods": node.shutdown_grace_period_critical_pods,
+            "nodeLeaseDurationSeconds": 40,
+            "nodeStatusUpdateFrequency": "10s",
+            "nodeStatusReportFrequency": "5m0s",
+        }
+        if by_priority:
+            config["shutdownGracePeriodByPodPriority"] = by_priority
+        return {"kubeletconfig": config}
+
+    def pods(self) -> list[Object]:
+        """What its port answers on ``/pods``: the pods bound to the node. Raises RuntimeError if it does not run."""
+        self._required()
+        return [pod for pod in self._registry.store.list("pods") if node_of(pod) == self._machine.name]
+
+    def _required(self) -> Process:
+        if self._process is None:
+            raise RuntimeError(f"the kubelet of {self._machine.name} does not run")
+        return self._process
+
+    def _start_if_on(self) -> None:
+        if self._machine.state == "on":
+            self.start()
+
+    def _changed(self, change: Change) -> None:
+        if change.plural != "pods" or self._workers is None:
+            return
+        before = change.before or change.object
+        if self._machine.name in (node_of(change.object), node_of(before)):
+            self._workers.notice(change)

@@ -1,0 +1,167 @@
+"""The kubelet's heartbeats: Node registration, Lease, node status. Facts 1.5 and 5.1."""
+
+from __future__ import annotations
+
+from chaos.lab.kubelet_process import Process
+from chaos.lab.objects import Object, condition_status
+from chaos.lab.store import clone
+
+_PERIOD = 10.0  # lease renewal and status update
+_JITTER = 0.04
+_REPORT = 300.0  # nodeStatusReportFrequency
+_HEALTH = {
+    "MemoryPressure": ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    "DiskPressure": ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    "PIDPressure": ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+}
+_CAPACITY = {"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "40Gi", "pods": "110"}
+
+
+class NodeReporter:
+    """Ready is True unless the process knows of a shutdown."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._registry = process.registry
+        self._report_at = 0.0
+
+    def start(self) -> None:
+        """Register at once, be Ready a moment later, then renew and report in periods with jitter."""
+        process = self._process
+        process.soon(0.05, 0.1, self._register)
+        process.soon(0.1, 0.15, self._renew)
+        process.soon(0.15, 0.3, self._sync)
+
+    def report_now(self) -> None:
+        """One sync outside the period, not waited for: the manager asks for it (facts 1.4)."""
+        self._process.soon(0.002, 0.012, self._report)
+
+    def _register(self) -> None:
+        machine = self._process.machine
+        self._process.recorder.emit("Node", {"metadata": {"name": machine.name}}, "Starting", "Starting kubelet.")
+        node = self._registry.store.get("nodes", "", machine.name)
+        if node is None:
+            self._registry.create("nodes", self._new_node())
+        elif node["status"]["nodeInfo"]["bootID"] != machine.boot_id:
+            message = f"Node {machine.name} has been rebooted, boot id: {machine.boot_id}"
+            self._process.recorder.emit(
+                "Node", {"metadata": {"name": machine.name}}, "Rebooted", message, type_="Warning"
+            )
+
+    def _renew(self) -> None:
+        node = self._registry.store.get("nodes", "", self._process.node)
+        if node is not None:
+            self._renew_for(node)
+        self._process.after(self._period(), self._renew)
+
+    def _renew_for(self, node: Object) -> None:
+        store, sim, name = self._registry.store, self._process.sim, self._process.node
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+        spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": sim.micro_timestamp()}
+        metadata = {"name": name, "namespace": "kube-node-lease", "ownerReferences": [owner]}
+        if store.patch("leases", "kube-node-lease", name, lambda lease: lease.update(spec=spec)) is None:
+            self._registry.create("leases", {"metadata": metadata, "spec": spec})
+
+    def _sync(self) -> None:
+        self._report()
+        self._process.after(self._period(), self._sync)
+
+    def _period(self) -> float:
+        return _PERIOD * (1 + _JITTER * self._process.sim.rng.random())
+
+    def _report(self) -> None:
+        """Patch the status if something changed, or if it is time to."""
+        node = self._registry.store.get("nodes", "", self._process.node)
+        if node is None:
+            return
+        sim = self._process.sim
+        new: Object = clone(node)
+        self._fill(new)
+        changed = _without_heartbeats(new) != _without_heartbeats(node)
+        if not changed and sim.now < self._report_at:
+            return
+        self._report_at = sim.now + _REPORT + (sim.rng.uniform(-0.5, 0.5) * _REPORT if changed else 0.0)
+        before, after = condition_status(node, "Ready"), condition_status(new, "Ready")
+        self._registry.store.update("nodes", new)
+        if before != after:
+            reason = "NodeReady" if after == "True" else "NodeNotReady"
+            message = f"Node {self._process.node} status is now: {reason}"
+            self._process.recorder.emit("Node", {"metadata": {"name": self._process.node}}, reason, message)
+
+    def _fill(self, node: Object) -> None:
+        ready = ("True", "KubeletReady", "kubelet is posting ready status")
+        if self._process.shutting_down:
+            ready = ("False", "KubeletNotReady", "node is shutting down")
+        wanted = {type_: ("False", *texts) for type_, texts in _HEALTH.items()} | {"Ready": ready}
+        now = self._process.sim.timestamp()
+        status = node["status"]
+        old = {item["type"]: item for item in status.get("conditions") or []}
+        conditions = []
+        for type_, (value, reason, message) in wanted.items():
+            before = old.pop(type_, None)
+            moved = before["lastTransitionTime"] if before is not None and before["status"] == value else now
+            conditions.append(
+                {"type": type_, "status": value, "lastHeartbeatTime": now, "lastTransitionTime": moved}
+                | {"reason": reason, "message": message}
+            )
+        status["conditions"] = [*old.values(), *conditions]
+        status.update(self._static_status())
+
+    def _static_status(self) -> Object:
+        machine = self._process.machine
+        version = self._process.spec.kubernetes
+        return {
+            "capacity": dict(_CAPACITY),
+            "allocatable": dict(_CAPACITY),
+            "addresses": [
+                {"type": "InternalIP", "address": machine.address},
+                {"type": "Hostname", "address": machine.name},
+            ],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": machine.kubelet_port}},
+            "nodeInfo": {
+                "machineID": machine.machine_id,
+                "systemUUID": machine.machine_id,
+                "bootID": machine.boot_id,
+                "kernelVersion": "6.1.0-lab",
+                "osImage": "nodefall lab (simulated)",
+                "containerRuntimeVersion": "containerd://2.1.0",
+                "kubeletVersion": version,
+                "kubeProxyVersion": "",
+                "operatingSystem": "linux",
+                "architecture": "amd64",
+            },
+        }
+
+    def _new_node(self) -> Object:
+        machine, spec = self._process.machine, self._process.machine.spec
+        labels = {
+            "kubernetes.io/hostname": machine.name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+            **({"topology.kubernetes.io/zone": spec.zone} if spec.zone else {}),
+        }
+        taints: list[Object] = [
+            {"key": taint.key, "effect": taint.effect, **({"value": taint.value} if taint.value else {})}
+            for taint in spec.taints
+        ]
+        if spec.role == "control-plane":
+            labels["node-role.kubernetes.io/control-plane"] = ""
+            taints.append({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"})
+        metadata = {"name": machine.name, "labels": labels | spec.labels}
+        ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady"}
+        now = self._process.sim.timestamp()
+        ready |= {"message": "container runtime status check may not have completed yet"}
+        ready |= {"lastHeartbeatTime": now, "lastTransitionTime": now}
+        return {
+            "metadata": metadata,
+            "spec": {"taints": taints, "providerID": f"lab://{machine.name}"},
+            "status": {"conditions": [ready], **self._static_status()},
+        }
+
+
+def _without_heartbeats(node: Object) -> Object:
+    status = dict(node["status"])
+    status["conditions"] = [
+        {key: value for key, value in item.items() if key != "lastHeartbeatTime"} for item in status["conditions"]
+    ]
+    return status

@@ -1,0 +1,275 @@
+"""The kubelet's pod workers: start, stop, adopt after a restart, report. Facts 1.6, 5.7; delays from recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from chaos.lab.kubelet_process import Process
+from chaos.lab.kubelet_status import REJECTED, View, write_rejection, write_status
+from chaos.lab.objects import (
+    Object,
+    is_deleting,
+    is_terminal,
+    name_of,
+    namespace_of,
+    node_of,
+    taints_of,
+    uid_of,
+    untolerated,
+)
+from chaos.lab.store import Change, ConflictError, NotFoundError
+
+_WATCH = (0.003, 0.012)  # a change until it is acted on
+_SANDBOX = (0.3, 0.7)
+_RUNNING = (0.03, 0.15)  # container started until Ready is patched
+_SETTLE = (0.05, 0.6)  # containers exited until the terminal status is patched
+_UNMOUNT = (0.1, 0.3)  # terminal status until volumes are gone
+_CLEANUP = (0.3, 0.8)  # terminal status until the kubelet's own DELETE
+_FAIL = (0.04, 0.1)  # after a reboot: seen as exited until Failed
+_RECONCILE = 10.0  # SM syncPeriod
+_REMOVED_GRACE = 1
+
+State = Literal["starting", "running", "stopping", "ended"]
+
+
+@dataclass(slots=True, eq=False)
+class Worker:
+    """One pod on this node. ``unmounted``: its volumes are gone; ``by_shutdown``: the node's shutdown stops it."""
+
+    uid: str
+    namespace: str
+    name: str
+    priority: int
+    termination_grace: int | None
+    state: State = "starting"
+    ip: str = ""
+    sandbox: bool = False
+    by_shutdown: bool = False
+    unmounted: bool = False
+
+
+class PodWorkers:
+    """Writes pod status; deletes a pod with grace 0 once its containers are gone."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._store, self._runtime = process.registry.store, process.machine.runtime
+        self._workers: dict[str, Worker] = {}
+        self._listed = False
+        self._addresses = 0
+
+    def start(self) -> None:
+        """The first list: adopt what runs, end what ended, start what is new, kill what is unknown."""
+        self._listed = True
+        self._runtime.notice_lost(self._process.started)
+        known = set()
+        for pod in [pod for pod in self._store.list("pods") if node_of(pod) == self._process.node]:
+            known.add(uid_of(pod))
+            self._process.soon(0.0, 0.3, self._adopt, namespace_of(pod), name_of(pod), uid_of(pod))
+        for uid in self._runtime.pods():
+            if uid not in known:
+                self._runtime.remove(uid)
+        self._process.after(_RECONCILE, self._reconcile)
+
+    def notice(self, change: Change) -> None:
+        """A pod of this node was written."""
+        if not self._listed:
+            return
+        pod = change.object
+        if change.type == "DELETED":
+            self._process.soon(*_WATCH, self._gone, pod)
+        else:
+            self._process.soon(*_WATCH, self._observe, namespace_of(pod), name_of(pod), uid_of(pod))
+
+    def active(self) -> list[Worker]:
+        """KP GetActivePods: neither ended nor finished before."""
+        return [worker for worker in self._workers.values() if worker.state != "ended"]
+
+    def kill_for_shutdown(self, worker: Worker, grace: int, done: Callable[[Worker], object]) -> None:
+        """Stop for the node's shutdown; a pod that is stopping already only gets a shorter grace (facts 1.6)."""
+        if worker.state != "stopping":
+            worker.by_shutdown = True
+        self._stop(worker, float(grace), done)
+
+    def _pod(self, worker: Worker) -> Object | None:
+        pod = self._store.get("pods", worker.namespace, worker.name)
+        return pod if pod is not None and uid_of(pod) == worker.uid else None
+
+    def _observe(self, namespace: str, name: str, uid: str) -> None:
+        pod = self._store.get("pods", namespace, name)
+        if pod is None or uid_of(pod) != uid:
+            return
+        worker = self._workers.get(uid)
+        if worker is None:
+            self._add(pod)
+        elif is_deleting(pod) and worker.state in ("starting", "running"):
+            self._stop(worker, float(pod["metadata"]["deletionGracePeriodSeconds"]), None)
+        elif is_deleting(pod) and worker.state == "stopping" and not worker.by_shutdown:
+            self._runtime_stop(worker, pod, float(pod["metadata"]["deletionGracePeriodSeconds"]), None)
+
+    def _new_worker(self, pod: Object, state: State) -> Worker:
+        spec = pod["spec"]
+        grace = spec.get("terminationGracePeriodSeconds")
+        worker = Worker(uid_of(pod), namespace_of(pod), name_of(pod), spec.get("priority") or 0, grace, state)
+        worker.ip = str(pod.get("status", {}).get("podIP") or "")
+        self._workers[worker.uid] = worker
+        return worker
+
+    def _add(self, pod: Object) -> None:
+        """A pod that this process has not seen: admit it or reject it."""
+        if is_terminal(pod):
+            self._new_worker(pod, "ended")
+            return
+        if is_deleting(pod):
+            worker = self._new_worker(pod, "stopping")
+            self._process.soon(*_CLEANUP, self._delete, worker)
+            return
+        if not self._admit(pod):
+            self._new_worker(pod, "ended")
+            return
+        worker = self._new_worker(pod, "starting")
+        self._process.soon(0.002, 0.02, self._write, worker)
+        self._process.soon(*_SANDBOX, self._start_containers, worker)
+
+    def _admit(self, pod: Object) -> bool:
+        reason = ""
+        if self._process.shutting_down:
+            reason, message = "NodeShutdown", REJECTED
+        else:
+            node = self._store.get("nodes", "", self._process.node)
+            if untolerated(pod, taints_of(node) if node else [], ("NoExecute",)):
+                reason, message = "TaintToleration", "Predicate TaintToleration failed"
+        if not reason:
+            return True
+        now = self._process.sim.now
+        self._process.metrics.reject(reason)
+        self._process.recorder.emit("Pod", pod, reason, message, type_="Warning")
+        self._store.patch("pods", namespace_of(pod), name_of(pod), lambda it: write_rejection(it, reason, message, now))
+        return False
+
+    def _start_containers(self, worker: Worker) -> None:
+        pod = self._pod(worker)
+        if pod is None or worker.state != "starting":
+            return
+        worker.sandbox = True
+        self._write(worker)
+        self._addresses += 1
+        index = [node.name for node in self._process.spec.nodes].index(self._process.node)
+        worker.ip = f"10.244.{index}.{self._addresses % 250 + 2}"
+        self._runtime.start(pod)
+        for container in pod["spec"]["containers"]:
+            image = f'Container image "{container["image"]}" already present on machine and can be accessed by the pod'
+            self._event(pod, "Pulled", image)
+            self._event(pod, "Created", "Container created")
+            self._event(pod, "Started", "Container started")
+        worker.state = "running"
+        self._process.soon(*_RUNNING, self._write, worker)
+
+    def _stop(self, worker: Worker, grace: float, done: Callable[[Worker], object] | None) -> None:
+        pod = self._pod(worker)
+        if pod is None:
+            self._gone_worker(worker)
+            if done is not None:
+                done(worker)
+            return
+        if worker.state != "stopping":
+            worker.state = "stopping"
+            for container in self._runtime.containers(worker.uid):
+                if container.state == "running":
+                    self._event(pod, "Killing", f"Stopping container {container.name}")
+        self._runtime_stop(worker, pod, grace, done)
+
+    def _runtime_stop(self, worker: Worker, pod: Object, grace: float, done: Callable[[Worker], object] | None) -> None:
+        self._runtime.stop(pod, grace, lambda: self._process.soon(*_SETTLE, self._stopped, worker, done))
+
+    def _stopped(self, worker: Worker, done: Callable[[Worker], object] | None) -> None:
+        """Every container has exited: write the terminal status; a deleted pod is then taken away."""
+        worker.state, worker.sandbox = "ended", False
+        self._write(worker, final=True)
+        if done is not None:
+            done(worker)
+        self._process.soon(*_UNMOUNT, self._unmount, worker)
+        pod = self._pod(worker)
+        if pod is not None and is_deleting(pod):
+            self._process.soon(*_CLEANUP, self._delete, worker)
+
+    def _unmount(self, worker: Worker) -> None:
+        worker.unmounted = True
+
+    def _delete(self, worker: Worker) -> None:
+        if self._pod(worker) is None:
+            return
+        try:
+            self._process.registry.delete("pods", worker.namespace, worker.name, 0, {"uid": worker.uid})
+        except (NotFoundError, ConflictError):
+            return  # somebody else was faster
+
+    def _gone(self, pod: Object) -> None:
+        worker = self._workers.get(uid_of(pod))
+        if worker is not None:
+            self._gone_worker(worker)
+
+    def _gone_worker(self, worker: Worker) -> None:
+        """The object was removed: what still runs is killed with the least grace (facts 10)."""
+        del self._workers[worker.uid]
+        running = [item for item in self._runtime.containers(worker.uid) if item.state == "running"]
+        delay = float(_REMOVED_GRACE) if running else 0.0
+        self._process.after(delay, self._runtime.remove, worker.uid)
+
+    def _adopt(self, namespace: str, name: str, uid: str) -> None:
+        """A pod that was bound to the node before this process began."""
+        pod = self._store.get("pods", namespace, name)
+        if pod is None or uid_of(pod) != uid or uid in self._workers:
+            return
+        containers = self._runtime.containers(uid)
+        if is_terminal(pod):
+            self._drop_address(self._new_worker(pod, "ended"))
+        elif not containers:
+            self._add(pod)
+        elif all(container.state == "running" for container in containers):
+            worker = self._new_worker(pod, "running")
+            worker.sandbox = True
+            self._write(worker)
+            self._observe(namespace, name, uid)
+        else:
+            self._after_reboot(self._new_worker(pod, "starting"), pod)
+
+    def _after_reboot(self, worker: Worker, pod: Object) -> None:
+        worker.ip = ""
+        self._write(worker)
+        never = pod["spec"].get("restartPolicy") == "Never"
+        if is_deleting(pod) or never:
+            worker.state = "stopping"
+            self._process.soon(*_FAIL, self._stopped, worker, None)
+            return
+        self._event(pod, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+        self._process.soon(*_SANDBOX, self._start_containers, worker)
+
+    def _drop_address(self, worker: Worker) -> None:
+        def change(pod: Object) -> None:
+            pod["status"].pop("podIP", None)
+            pod["status"].pop("podIPs", None)
+
+        self._store.patch("pods", worker.namespace, worker.name, change)
+
+    def _reconcile(self) -> None:
+        """The periodic sync puts back what others changed: Ready=False of the node controller (facts 5.3)."""
+        for worker in list(self._workers.values()):
+            if worker.state == "running":
+                self._write(worker)
+        self._process.after(_RECONCILE, self._reconcile)
+
+    def _write(self, worker: Worker, final: bool = False) -> None:
+        if self._pod(worker) is None or (worker.state in ("stopping", "ended") and not final):
+            return
+        machine = self._process.machine
+        view = View(
+            self._runtime.containers(worker.uid), machine.address, worker.ip, worker.sandbox, final, worker.by_shutdown
+        )
+        now = self._process.sim.now
+        self._store.patch("pods", worker.namespace, worker.name, lambda pod: write_status(pod, view, now))
+
+    def _event(self, pod: Object, reason: str, message: str) -> None:
+        self._process.recorder.emit("Pod", pod, reason, message)

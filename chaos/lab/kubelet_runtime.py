@@ -1,0 +1,154 @@
+"""The container runtime of one machine: containers outlive the kubelet's process, but not the machine's power."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from chaos.lab.admission import PREFIX
+from chaos.lab.objects import Object, uid_of
+from chaos.lab.sim import Sim, Timer
+
+MINIMUM_GRACE = 2.0  # minimumGracePeriodInSeconds, kuberuntime_manager.go
+_KILLED = 137
+_LOST = 255
+
+
+@dataclass(slots=True)
+class Container:
+    """``finished`` is None while it runs, and after a power cut until the runtime is back."""
+
+    name: str
+    id: str
+    started: float
+    restart_count: int
+    state: Literal["running", "exited"] = "running"
+    finished: float | None = None
+    exit_code: int = 0
+    reason: str = ""
+    exits_at: float | None = None
+    timer: Timer | None = None
+    last: Container | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """How a pod's containers react to SIGTERM: its annotations."""
+
+    stops_after: float
+    exit_code: int
+    ignores: bool
+
+
+def behaviour_of(pod: Object) -> Behaviour:
+    """From the annotations lab.nodefall.dev/stops-after, exit-code and ignores-sigterm."""
+    annotations = pod["metadata"].get("annotations") or {}
+    return Behaviour(
+        float(annotations.get(PREFIX + "stops-after", 0)),
+        int(annotations.get(PREFIX + "exit-code", 0)),
+        annotations.get(PREFIX + "ignores-sigterm") == "true",
+    )
+
+
+class Runtime:
+    """Containers by pod uid."""
+
+    def __init__(self, sim: Sim) -> None:
+        self._sim = sim
+        self._pods: dict[str, list[Container]] = {}
+        self._waiting: dict[str, Callable[[], object]] = {}
+
+    def pods(self) -> list[str]:
+        return list(self._pods)
+
+    def containers(self, uid: str) -> list[Container]:
+        return self._pods.get(uid, [])
+
+    def start(self, pod: Object) -> None:
+        """Start every container that does not run, keeping the last state of one that ran before."""
+        uid = uid_of(pod)
+        known = {container.name: container for container in self.containers(uid)}
+        self._pods[uid] = [self._start_one(item["name"], known.get(item["name"])) for item in pod["spec"]["containers"]]
+
+    def stop(self, pod: Object, grace: float, done: Callable[[], object]) -> None:
+        """SIGTERM, then SIGKILL after the grace; ``done`` when all have exited. Again only shortens the grace.
+
+        A preStop sleep runs within the grace (facts 1.3).
+        """
+        uid = uid_of(pod)
+        limit = self._sim.now + max(grace, MINIMUM_GRACE)
+        behaviour = behaviour_of(pod)
+        hooks = {item["name"]: _pre_stop(item) for item in pod["spec"]["containers"]}
+        self._waiting[uid] = done
+        for container in self.containers(uid):
+            if container.state == "running":
+                self._plan_exit(uid, container, behaviour, hooks.get(container.name, 0.0), limit)
+        if all(container.state == "exited" for container in self.containers(uid)):
+            self._sim.after(0, self._tell, uid)
+
+    def remove(self, uid: str) -> None:
+        """Forget a pod; what still runs is gone."""
+        for container in self._pods.pop(uid, []):
+            _cancel(container)
+        self._waiting.pop(uid, None)
+
+    def forget_waiters(self) -> None:
+        """The kubelet's process ended: nobody wants to know, the stops go on."""
+        self._waiting.clear()
+
+    def lose_power(self) -> None:
+        """Everything that ran has exited, unseen: 255, Unknown (recording 05)."""
+        self._waiting.clear()
+        for containers in self._pods.values():
+            for container in containers:
+                if container.state == "running":
+                    _cancel(container)
+                    container.state, container.exit_code, container.reason = "exited", _LOST, "Unknown"
+
+    def notice_lost(self, when: float) -> None:
+        """The runtime is back and gives lost containers their end."""
+        for containers in self._pods.values():
+            for container in containers:
+                if container.state == "exited" and container.finished is None:
+                    container.finished = when
+
+    def _start_one(self, name: str, before: Container | None) -> Container:
+        if before is not None and before.state == "running":
+            return before
+        identity = f"containerd://{self._sim.rng.getrandbits(256):064x}"
+        if before is None:
+            return Container(name, identity, self._sim.now, 0)
+        before.last = None
+        return Container(name, identity, self._sim.now, before.restart_count + 1, last=before)
+
+    def _plan_exit(self, uid: str, container: Container, behaviour: Behaviour, hook: float, limit: float) -> None:
+        """A second SIGTERM does not restart what the first began."""
+        wanted = self._sim.now + hook + behaviour.stops_after if container.exits_at is None else container.exits_at
+        killed = behaviour.ignores or wanted > limit
+        due = limit if killed else wanted
+        if container.exits_at is not None and due >= container.exits_at:
+            return
+        _cancel(container)
+        container.exits_at = due
+        container.timer = self._sim.at(due, self._exit, uid, container, _KILLED if killed else behaviour.exit_code)
+
+    def _exit(self, uid: str, container: Container, code: int) -> None:
+        container.state, container.finished, container.exit_code = "exited", self._sim.now, code
+        container.reason = "Completed" if code == 0 else "Error"
+        if all(other.state == "exited" for other in self.containers(uid)):
+            self._tell(uid)
+
+    def _tell(self, uid: str) -> None:
+        if (done := self._waiting.pop(uid, None)) is not None:
+            done()
+
+
+def _cancel(container: Container) -> None:
+    if container.timer is not None:
+        container.timer.cancel()
+
+
+def _pre_stop(container: Object) -> float:
+    hook = (container.get("lifecycle") or {}).get("preStop") or {}
+    return float((hook.get("sleep") or {}).get("seconds", 0))

@@ -1,0 +1,195 @@
+"""Graceful node shutdown: buckets, and the manager that acts on logind's signal. Facts sections 1, 2 and 4."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from chaos.lab.kubelet_node import NodeReporter
+from chaos.lab.kubelet_pods import PodWorkers, Worker
+from chaos.lab.kubelet_process import Process
+from chaos.lab.logind import Inhibitor, LogindError
+from chaos.lab.metrics import STATE_FILE, read_state_file, state_file
+from chaos.lab.spec import NodeSpec, seconds
+
+CRITICAL = 2_000_000_000
+_DROP_IN = "/etc/systemd/logind.conf.d/99-kubelet.conf"
+_POLL = 0.3  # WaitForAllPodsUnmount
+_RELOAD = (0.6, 1.0)  # a scrape before it still says 0 and 0 (facts 18)
+_LOST_IN_TRIES = 0.8  # "in most tries": the share for inhibitorLostAfterCancel=seeded
+
+_Pod = TypeVar("_Pod")
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Pods with at least this priority get these whole seconds."""
+
+    priority: int
+    seconds: int
+
+
+def buckets_of(node: NodeSpec) -> list[Bucket]:
+    """The effective list, lowest priority first; empty if the feature is off. NSM migrateConfig."""
+    if node.shutdown_grace_period_by_pod_priority:
+        listed = [
+            Bucket(item.priority, item.shutdown_grace_period_seconds)
+            for item in node.shutdown_grace_period_by_pod_priority
+        ]
+        return sorted(listed, key=lambda bucket: bucket.priority)
+    total = int(seconds(node.shutdown_grace_period))
+    critical = int(seconds(node.shutdown_grace_period_critical_pods))
+    if total == 0 or critical > total:
+        return []
+    return [Bucket(0, total - critical), Bucket(CRITICAL, critical)]
+
+
+def group(buckets: list[Bucket], pods: Iterable[tuple[int, _Pod]]) -> list[list[_Pod]]:
+    """Pods (priority, pod) by bucket: the greatest priority that is not above the pod's, else the lowest."""
+    groups: list[list[_Pod]] = [[] for _ in buckets]
+    for priority, pod in pods:
+        fitting = [index for index, bucket in enumerate(buckets) if bucket.priority <= priority]
+        groups[fitting[-1] if fitting else 0].append(pod)
+    return groups
+
+
+def grace_override(bucket_seconds: int, termination_grace: int | None) -> int:
+    """What the pod worker gets: the lesser of both, and 0 raised to 1. NSM killPods, PW."""
+    grace = bucket_seconds if termination_grace is None else min(bucket_seconds, termination_grace)
+    return max(grace, 1)
+
+
+class ShutdownManager:
+    """Handles one signal after the other: a cancellation waits until every bucket is done (facts 2)."""
+
+    def __init__(self, process: Process, reporter: NodeReporter, workers: PodWorkers) -> None:
+        self._process, self._reporter, self._workers = process, reporter, workers
+        self._logind = process.machine.logind
+        self._buckets = buckets_of(process.machine.spec)
+        self._lock: Inhibitor | None = None
+        self._signals: deque[bool] = deque()
+        self._busy = False
+        self._started_at = 0.0
+
+    def start(self) -> None:
+        """Raise logind's limit if it is too short, take the lock, listen. A refused lock: off, and never retried."""
+        if not self._buckets:
+            return
+        total = float(sum(bucket.seconds for bucket in self._buckets))
+        if total > self._logind.inhibit_delay_max:
+            drop_in = f"# Kubelet logind override\n[Login]\nInhibitDelayMaxSec={total:.0f}\n"
+            self._process.machine.files[_DROP_IN] = drop_in
+            self._logind.inhibit_delay_max = total
+        try:
+            self._take_lock()
+        except LogindError:
+            return
+        self._logind.listen(self._signal)
+        self._process.soon(*_RELOAD, self._reload)
+
+    def die(self) -> None:
+        """The process is gone: its file descriptors close."""
+        self._logind.unlisten(self._signal)
+        self._release()
+
+    def _signal(self, active: bool) -> None:
+        self._signals.append(active)
+        if not self._busy:
+            self._next()
+
+    def _next(self) -> None:
+        self._busy = False
+        if self._signals:
+            self._busy = True
+            self._process.after(0.0, self._begin if self._signals.popleft() else self._cancelled)
+
+    def _begin(self) -> None:
+        """Facts 1.4, steps 1 to 5."""
+        self._event("Shutdown manager detected shutdown event")
+        self._process.shutting_down = True
+        self._reporter.report_now()
+        self._started_at = self._process.sim.now
+        self._process.machine.files[STATE_FILE] = state_file(self._started_at, None)
+        metrics = self._process.metrics
+        metrics.shutdown_start, metrics.shutdown_end = int(self._started_at), 0
+        workers = [(worker.priority, worker) for worker in self._workers.active()]
+        self._run(list(zip(self._buckets, group(self._buckets, workers), strict=True)))
+
+    def _run(self, left: list[tuple[Bucket, list[Worker]]]) -> None:
+        """The lowest bucket that is not empty; then the others."""
+        while left and not left[0][1]:
+            left = left[1:]
+        if not left:
+            self._finish()
+            return
+        (bucket, workers), rest = left[0], left[1:]
+        waiting = set(workers)
+        end = self._process.sim.now + bucket.seconds
+        for worker in workers:
+            grace = grace_override(bucket.seconds, worker.termination_grace)
+            self._workers.kill_for_shutdown(worker, grace, waiting.discard)
+        self._wait(waiting, workers, end, rest)
+
+    def _wait(
+        self, waiting: set[Worker], workers: list[Worker], end: float, rest: list[tuple[Bucket, list[Worker]]]
+    ) -> None:
+        """Until all are killed and their volumes unmounted, or the bucket's time is over."""
+        done = not waiting and all(worker.unmounted for worker in workers)
+        now = self._process.sim.now
+        if done or now >= end:
+            self._run(rest)
+            return
+        self._process.after(min(_POLL, end - now), self._wait, waiting, workers, end, rest)
+
+    def _finish(self) -> None:
+        """Steps 6 and 7: the end is written before the lock is let go."""
+        now = self._process.sim.now
+        self._process.machine.files[STATE_FILE] = state_file(self._started_at, now)
+        self._process.metrics.shutdown_end = int(now)
+        self._next()
+        self._release()
+
+    def _cancelled(self) -> None:
+        """The node's status follows at its next regular sync, not now."""
+        self._event("Shutdown manager detected shutdown cancellation")
+        self._process.shutting_down = False
+        held_before = self._lock is not None
+        try:
+            self._take_lock()
+        except LogindError:
+            self._next()
+            return
+        if not held_before and self._loses_lock():
+            self._release()
+        self._next()
+
+    def _loses_lock(self) -> bool:
+        """The defect of facts 2 and 18: the new lock has the old file descriptor's number and is closed with it."""
+        option = self._process.spec.inhibitor_lost_after_cancel
+        return option == "always" or (option == "seeded" and self._process.sim.rng.random() < _LOST_IN_TRIES)
+
+    def _take_lock(self) -> None:
+        lock = Inhibitor(
+            "shutdown", "kubelet", "Kubelet needs time to handle node shutdown", "delay", 0, self._process.pid
+        )
+        self._logind.inhibit(lock)
+        old, self._lock = self._lock, lock
+        if old is not None:
+            self._logind.release(old)
+
+    def _release(self) -> None:
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            self._logind.release(lock)
+
+    def _reload(self) -> None:
+        """Gauges from the file, unless a shutdown has begun meanwhile; zero times are skipped."""
+        text = self._process.machine.files.get(STATE_FILE)
+        metrics = self._process.metrics
+        if text is not None and metrics.shutdown_start == 0:
+            metrics.shutdown_start, metrics.shutdown_end = read_state_file(text)
+
+    def _event(self, message: str) -> None:
+        self._process.recorder.emit("Node", {"metadata": {"name": self._process.node}}, "Shutdown", message)

@@ -1,0 +1,149 @@
+"""A pod's status as the kubelet writes it: conditions, phase and container statuses from what the runtime knows.
+
+Facts 1.6 and 5.7; shapes, texts and order from the recordings. Only what the kubelet owns is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from chaos.lab.kubelet_runtime import Container
+from chaos.lab.objects import Object
+from chaos.lab.sim import rfc3339
+
+SHUTDOWN_MESSAGE = "Pod was terminated in response to imminent node shutdown."
+REJECTED = "Pod was rejected as the node is shutting down."
+_OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+_NEVER_RAN = 137
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the kubelet knows of a pod. ``final``: it ends now; ``by_shutdown``: the node's shutdown ended it."""
+
+    containers: list[Container]
+    host_ip: str
+    pod_ip: str = ""
+    sandbox: bool = False
+    final: bool = False
+    by_shutdown: bool = False
+
+
+def write_status(pod: Object, view: View, now: float) -> None:
+    """Edit the pod's status in place."""
+    generation = pod["metadata"].get("generation", 1)
+    status = pod.setdefault("status", {})
+    phase = _phase(pod, view)
+    status.update(observedGeneration=generation, phase=phase, hostIP=view.host_ip, hostIPs=[{"ip": view.host_ip}])
+    status.setdefault("startTime", rfc3339(now))
+    for key, value in (("podIP", view.pod_ip), ("podIPs", [{"ip": view.pod_ip}] if view.pod_ip else None)):
+        if value:
+            status[key] = value
+        else:
+            status.pop(key, None)
+    status["containerStatuses"] = _containers(pod, view)
+    running = bool(view.containers) and all(item.state == "running" for item in view.containers)
+    extra: dict[str, dict[str, Any]] = {}
+    if view.final and view.by_shutdown:
+        extra["DisruptionTarget"] = {
+            "status": "True", "reason": "TerminationByKubelet", "message": SHUTDOWN_MESSAGE
+        }  # fmt: skip
+        if phase == "Failed":
+            status.update(reason="Terminated", message=SHUTDOWN_MESSAGE)
+    _write_conditions(status, {**_conditions(pod, view, phase, running), **extra}, generation, rfc3339(now))
+
+
+def write_rejection(pod: Object, reason: str, message: str, now: float) -> None:
+    """The kubelet does not admit the pod: Failed, and the conditions it owns vanish (facts 1.6)."""
+    status = pod.setdefault("status", {})
+    status.update(
+        phase="Failed",
+        reason=reason,
+        message=f"Pod was rejected: {message}",
+        observedGeneration=pod["metadata"].get("generation", 1),
+        startTime=rfc3339(now),
+    )
+    status["conditions"] = [item for item in status.get("conditions") or [] if item["type"] not in _OWNED]
+    if not status["conditions"]:
+        del status["conditions"]
+
+
+def _phase(pod: Object, view: View) -> str:
+    current = str(pod.get("status", {}).get("phase", "Pending"))
+    if current in ("Succeeded", "Failed"):
+        return current
+    if view.final:
+        ended = [item.exit_code for item in view.containers]
+        return "Succeeded" if ended and not any(ended) else "Failed"
+    return "Running" if view.containers else "Pending"
+
+
+def _conditions(pod: Object, view: View, phase: str, running: bool) -> dict[str, dict[str, Any]]:
+    ready: dict[str, Any] = {"status": "True"}
+    if phase in ("Succeeded", "Failed"):
+        ready = {"status": "False", "reason": "PodCompleted" if phase == "Succeeded" else "PodFailed"}
+    elif not running:
+        names = " ".join(item["name"] for item in pod["spec"]["containers"])
+        message = f"containers with unready status: [{names}]"
+        ready = {"status": "False", "reason": "ContainersNotReady", "message": message}
+    sandbox = view.sandbox and phase not in ("Succeeded", "Failed")
+    initialized = {"status": "True", "reason": "PodCompleted"} if phase == "Succeeded" else {"status": "True"}
+    return {
+        "PodReadyToStartContainers": {"status": "True" if sandbox else "False"},
+        "Initialized": initialized,
+        "Ready": ready,
+        "ContainersReady": dict(ready),
+        "PodScheduled": {"status": "True"},
+    }
+
+
+def _write_conditions(status: dict[str, Any], wanted: dict[str, dict[str, Any]], generation: int, now: str) -> None:
+    """Own conditions first, in the kubelet's order, then those of other writers."""
+    old = {item["type"]: item for item in status.get("conditions") or []}
+    new: list[dict[str, Any]] = []
+    for type_, body in wanted.items():
+        before = old.pop(type_, None)
+        kept = before is not None and before["status"] == body["status"]
+        moved = before["lastTransitionTime"] if before is not None and kept else now
+        new.append(
+            {"type": type_, "observedGeneration": generation, "lastProbeTime": None, "lastTransitionTime": moved} | body
+        )
+    status["conditions"] = [*new[: len(_OWNED)], *old.values(), *new[len(_OWNED) :]]
+
+
+def _containers(pod: Object, view: View) -> list[dict[str, Any]]:
+    known = {item.name: item for item in view.containers}
+    return [_container(item, known.get(item["name"]), view.final) for item in pod["spec"]["containers"]]
+
+
+def _container(spec: Object, container: Container | None, final: bool) -> dict[str, Any]:
+    body: dict[str, Any] = {"name": spec["name"], "image": spec["image"], "imageID": "", "lastState": {}}
+    if container is None:
+        state: dict[str, Any] = {"waiting": {"reason": "ContainerCreating"}}
+        if final:
+            state = {"terminated": {"exitCode": _NEVER_RAN, "reason": "ContainerStatusUnknown"}}
+        return {**body, "state": state, "ready": False, "restartCount": 0, "started": False}
+    running = container.state == "running"
+    body.update(
+        containerID=container.id,
+        imageID=f"sha256:{spec['image']}",
+        state={"running": {"startedAt": rfc3339(container.started)}} if running else _terminated(container),
+        lastState=_terminated(container.last) if container.last else {},
+        ready=running and not final,
+        restartCount=container.restart_count,
+        started=running,
+    )
+    return body
+
+
+def _terminated(container: Container) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "exitCode": container.exit_code,
+        "reason": container.reason,
+        "startedAt": rfc3339(container.started),
+        "containerID": container.id,
+    }
+    if container.finished is not None:
+        body["finishedAt"] = rfc3339(container.finished)
+    return {"terminated": body}

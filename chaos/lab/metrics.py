@@ -1,0 +1,85 @@
+"""The kubelet's gauges of its shutdown, their file, and the Prometheus text format. Facts section 4."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import msgspec
+
+STATE_FILE = "/var/lib/kubelet/graceful_node_shutdown_state"
+_ZERO = "0001-01-01T00:00:00Z"
+
+
+@dataclass(slots=True)
+class Metrics:
+    """Of one kubelet process; times are whole Unix seconds, 0 for none."""
+
+    shutdown_start: int = 0
+    shutdown_end: int = 0
+    rejections: dict[str, int] = field(default_factory=dict)
+    process_start: float = 0.0
+
+    def reject(self, reason: str) -> None:
+        self.rejections[reason] = self.rejections.get(reason, 0) + 1
+
+
+def state_file(start: float, end: float | None) -> str:
+    """The file's one line, as STO writes it."""
+    return msgspec.json.encode({"startTime": _nanos(start), "endTime": _ZERO if end is None else _nanos(end)}).decode()
+
+
+def read_state_file(text: str) -> tuple[int, int]:
+    """Start and end for the gauges; zero times give 0. Raises msgspec.DecodeError, KeyError, ValueError."""
+    data = msgspec.json.decode(text, type=dict[str, str])
+    return _seconds(data["startTime"]), _seconds(data["endTime"])
+
+
+def go_float(value: float) -> str:
+    """A float as Go's strconv.FormatFloat(v, 'g', -1, 64) writes it, which Prometheus text uses."""
+    digits = Decimal(repr(float(value))).normalize()
+    exponent = digits.adjusted()
+    if value == 0:
+        return "0"
+    if -4 <= exponent < 6:  # strconv: precision 6 decides when the shortest is asked for
+        return f"{digits:f}"
+    return _scientific(digits, exponent)
+
+
+def text(metrics: Metrics, node: str, version: str, running_pods: int) -> str:
+    """What ``/metrics`` answers."""
+    lines = [
+        *_one("kubelet_graceful_shutdown_end_time_seconds", "gauge", {"": metrics.shutdown_end}),
+        *_one("kubelet_graceful_shutdown_start_time_seconds", "gauge", {"": metrics.shutdown_start}),
+        *_one("kubelet_node_name", "gauge", {f'{{node="{node}"}}': 1}),
+        *_one("kubelet_running_pods", "gauge", {"": running_pods}),
+        *_one("kubernetes_build_info", "gauge", {f'{{git_version="{version}"}}': 1}),
+        *_one("process_start_time_seconds", "gauge", {"": metrics.process_start}),
+    ]
+    if metrics.rejections:
+        by_reason: dict[str, float] = {f'{{reason="{key}"}}': n for key, n in sorted(metrics.rejections.items())}
+        lines += _one("kubelet_admission_rejections_total", "counter", by_reason)
+    return "\n".join(lines) + "\n"
+
+
+def _one(name: str, kind: str, values: dict[str, float]) -> list[str]:
+    return [f"# TYPE {name} {kind}", *(f"{name}{labels} {go_float(value)}" for labels, value in values.items())]
+
+
+def _scientific(digits: Decimal, exponent: int) -> str:
+    mantissa = digits.scaleb(-exponent)
+    return f"{mantissa:f}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+
+
+def _nanos(when: float) -> str:
+    moment = datetime.fromtimestamp(when, UTC)
+    fraction = f"{moment.microsecond:06d}".rstrip("0")
+    return moment.strftime("%Y-%m-%dT%H:%M:%S") + (f".{fraction}" if fraction else "") + "Z"
+
+
+def _seconds(stamp: str) -> int:
+    if stamp == _ZERO:
+        return 0
+    whole = stamp.removesuffix("Z").split(".")[0]
+    return int(datetime.strptime(whole, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC).timestamp())
