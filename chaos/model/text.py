@@ -8,12 +8,22 @@ import unicodedata
 # Co, Cn: private and unassigned, which includes U+FFFE and U+FFFF that XML 1.0 forbids; Zl, Zp: line ends to scripts.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _CUT = 2000
+_PLAIN = str.maketrans({"✓": "+", "✗": "x", "…": "."})
 
 
 def printable(text: str, limit: int = _CUT) -> str:
     """``text`` on one line, whitespace collapsed, invisible characters as escapes, at most ``limit`` characters."""
     shown = "".join(_visible(c) for c in " ".join(text[: 4 * limit].split()))
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def encodable(text: str, encoding: str) -> str:
+    """``text`` with plain stand-ins for our own signs, and escapes for the rest, where ``encoding`` lacks them."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_PLAIN).encode(encoding, "backslashreplace").decode(encoding)
+    return text
 
 
 def _visible(character: str) -> str:

@@ -16,6 +16,7 @@ class Status(StrEnum):
     PENDING = "pending"
 
 
+SYMBOLS = {Status.HELD: "✓", Status.VIOLATED: "✗", Status.INCONCLUSIVE: "?", Status.PENDING: "…"}
 _ORDER = (Status.HELD, Status.PENDING, Status.INCONCLUSIVE, Status.VIOLATED)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from chaos.model.result import RunResult
 from chaos.model.text import printable
 from chaos.model.timeline import Timeline
+from chaos.model.verdict import SYMBOLS
 from chaos.report._lanes import Lane, Span, lane_of
-from chaos.report._outline import SYMBOLS, cited, origin, sections, step_text
+from chaos.report._outline import cited, origin, sections, step_text
 
 
 def page_data(result: RunResult, timeline: Timeline, drawn: list[Lane]) -> dict[str, Any]:

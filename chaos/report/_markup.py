@@ -18,6 +18,9 @@ class Html(str):
     __slots__ = ()
 
 
+SPACE = Html(" ")  # text() strips its edges
+
+
 def tag(name: str, /, *children: str, **attributes: str) -> Html:
     """An element. ``class_`` and ``data_x`` become ``class`` and ``data-x``; children that are not Html are escaped."""
     told = "".join(f' {key.strip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items())

@@ -11,10 +11,9 @@ from chaos.model.action import Shown
 from chaos.model.duration import format_duration
 from chaos.model.result import RunResult, StepResult
 from chaos.model.timeline import Entry, Timeline
-from chaos.model.verdict import Status, Verdict
+from chaos.model.verdict import Verdict
 from chaos.report._describe import describe
 
-SYMBOLS = {Status.HELD: "✓", Status.VIOLATED: "✗", Status.INCONCLUSIVE: "?", Status.PENDING: "…"}
 STEP_SYMBOLS = {Shown.PROVEN: "✓", Shown.DISPROVEN: "✗", Shown.NOT_SHOWN: "?"}
 SIMULATED = "This was a simulated cluster: it shows what the lab models, not what your cluster does."
 

@@ -10,14 +10,13 @@ from chaos.model.duration import format_duration
 from chaos.model.result import RunResult, StepResult
 from chaos.model.text import printable
 from chaos.model.timeline import Timeline
-from chaos.model.verdict import Verdict
+from chaos.model.verdict import SYMBOLS, Verdict
 from chaos.report._data import page_data
 from chaos.report._lanes import lanes
-from chaos.report._markup import Html, join, script_json, table, tag, text
+from chaos.report._markup import SPACE, Html, join, script_json, table, tag, text
 from chaos.report._outline import (
     SIMULATED,
     STEP_SYMBOLS,
-    SYMBOLS,
     Section,
     assumed,
     cited,
@@ -88,7 +87,7 @@ def _header(result: RunResult) -> Html:
     lab = tag("span", "simulated cluster", class_="badge lab") if result.simulated else Html()
     return tag(
         "header",
-        tag("p", word, " ", lab, " ", tag("span", f"{name_of(result)} · {utc(result.started)}", class_="quiet")),
+        tag("p", word, SPACE, lab, SPACE, tag("span", f"{name_of(result)} · {utc(result.started)}", class_="quiet")),
         tag("h1", result.headline),
         tag("p", result.title, class_="quiet"),
         class_=str(result.status),
@@ -96,7 +95,7 @@ def _header(result: RunResult) -> Html:
 
 
 def _left_behind(result: RunResult) -> Html:
-    lines = [tag("li", tag("strong", "Undo still owed: "), line) for line in owed(result)]
+    lines = [tag("li", tag("strong", "Undo still owed:"), SPACE, line) for line in owed(result)]
     lines += [tag("li", line) for line in result.left_behind]
     if not lines:
         return tag("p", "Nothing was left behind.", class_="quiet clean")
@@ -190,7 +189,7 @@ def _step_row(step: StepResult, start: float) -> Html:
         tag("td", tag("strong", step.step), tag("span", f"{step.action} at {offset(step.begin, start)}", class_="sub")),
         tag("td", step.node),
         tag("td", sent, tag("span", f"{step.delivery}{took}", class_="sub")),
-        tag("td", badge, " ", step.because),
+        tag("td", badge, SPACE, step.because),
         tag("td", _links(step.evidence), class_="links"),
     )
 

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Sequence
 from chaos.model.result import RunResult
 from chaos.model.text import printable
 from chaos.model.timeline import Timeline
-from chaos.model.verdict import Verdict
+from chaos.model.verdict import SYMBOLS, Verdict
 from chaos.report._outline import (
     SIMULATED,
     STEP_SYMBOLS,
-    SYMBOLS,
     assumed,
     evidence,
     name_of,
@@ -33,7 +32,12 @@ _AUTOLINK = re.compile(r"(?i)(?<=www)\.|:(?=//)")
 def escape(text: str) -> str:
     """``text`` as itself: no markup, no link, no table cell, no HTML."""
     shown = _SPECIAL.sub(r"\\\1", printable(text).replace("&", "&amp;"))
-    shown = _AUTOLINK.sub(lambda m: "\\" + m[0], shown)
+    return _AUTOLINK.sub(lambda m: "\\" + m[0], shown)
+
+
+def escape_line(text: str) -> str:
+    """As :func:`escape`, for the start of a line, where it must not make a list or a heading."""
+    shown = escape(text)
     return _LINE_START.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", shown)
 
 
@@ -46,7 +50,7 @@ def render(result: RunResult, timeline: Timeline) -> str:
             "",
             f"**{escape(result.headline)}**",
             "",
-            escape(result.title),
+            escape_line(result.title),
         ],
         ["## Left behind", "", *_bullets((*owed(result), *result.left_behind), "nothing")],
         ["## Steps", "", *_steps(result, start)],
@@ -63,7 +67,7 @@ def render(result: RunResult, timeline: Timeline) -> str:
 
 
 def _bullets(items: Sequence[str], none: str) -> list[str]:
-    return [f"- {escape(item)}" for item in items or ((none,) if none else ())]
+    return [f"- {escape_line(item)}" for item in items or ((none,) if none else ())]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -1,0 +1,44 @@
+"""The final words of a run on a terminal."""
+
+from __future__ import annotations
+
+from chaos.model.result import RunResult
+from chaos.model.text import printable
+from chaos.model.verdict import SYMBOLS, Status, Verdict
+from chaos.report._outline import SIMULATED, assumed, name_of, offset, origin, owed, sections
+
+_ANSI = {Status.HELD: "32", Status.VIOLATED: "1;31", Status.INCONCLUSIVE: "33", Status.PENDING: "33"}
+_WIDEST = len(f"? {Status.INCONCLUSIVE}")
+
+
+def summary(result: RunResult, *, report: str = "", color: bool = False) -> str:
+    """The headline first, a line a verdict, what was left behind; ends in a newline.
+
+    ``report`` is the path of the report to name. A simulated cluster is named in the first and the last line.
+    """
+    start = origin(result)
+    first = f"{SYMBOLS[result.status]} {printable(name_of(result))}: {printable(result.headline)}"
+    lines = [_paint(first, result.status, color)]
+    for section in sections(result):
+        lines += ["", section.title, *(_line(verdict, start, color) for verdict in section.verdicts)]
+    rest = [
+        *(f"undo still owed: {printable(line)}" for line in owed(result)),
+        *(f"left behind: {printable(line)}" for line in result.left_behind),
+        *(f"assumed: {printable(line)}" for line in assumed(result)),
+        *(f"note: {printable(line)}" for line in result.notes),
+    ]
+    if report:
+        rest.append(f"report: {printable(report)}")
+    if result.simulated:
+        rest.append(SIMULATED)
+    return "\n".join([*lines, *(["", *rest] if rest else [])]) + "\n"
+
+
+def _line(verdict: Verdict, start: float, color: bool) -> str:
+    word = f"{SYMBOLS[verdict.status]} {verdict.status}".ljust(_WIDEST)
+    why = "" if verdict.status is Status.HELD else f": {printable(verdict.because)}"
+    return f"  {_paint(word, verdict.status, color)} {offset(verdict.at, start):>8}  {printable(verdict.name)}{why}"
+
+
+def _paint(text: str, status: Status, color: bool) -> str:
+    return f"\x1b[{_ANSI[status]}m{text}\x1b[0m" if color else text
