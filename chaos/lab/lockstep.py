@@ -114,6 +114,15 @@ class Lockstep:
             if wait in self._waits:
                 self._waits.remove(wait)
 
+    def hold_a_turn(self) -> None:
+        """Time stands still until the tasks made so far have begun to run, and made requests of their own."""
+        self._in_flight += 1
+        asyncio.get_running_loop().call_soon(self._release)
+
+    def _release(self) -> None:
+        self._in_flight -= 1
+        self.kick()
+
     def emitted(self) -> None:
         """A watch event was written; let its receiver see it before time moves on."""
         self._hold_until = self.wall() + SETTLE
@@ -150,7 +159,7 @@ class Lockstep:
         target = min([limit, *wakings, *(until for until, _ in self._waits)])
         while (due := self.sim.next_due()) is not None and due <= target:
             self.sim.run_until(max(due, self.sim.now))
-            if self._hold_until != hold and not self.free:
+            if (self._hold_until != hold or self._in_flight) and not self.free:
                 break
         else:
             self.sim.run_until(max(target, self.sim.now))

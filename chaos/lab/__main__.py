@@ -1,0 +1,99 @@
+"""``python -m chaos.lab``: serve one lab on loopback.
+
+Reads a LabSpec (JSON, one line of stdin, or ``--spec FILE``), prints one line of JSON when everything answers, and runs
+until its owner says ``stop`` on stdin or it gets SIGTERM or SIGINT. An owner that dies without a word closes stdin:
+then the lab waits until no client has been connected for ``--linger`` seconds, so that an undo can still be done.
+Exit codes: 0; 64 for a bad LabSpec.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from chaos.lab.servers.lab import Lab
+from chaos.lab.servers.options import Options
+from chaos.lab.spec import LabSpec, SpecError
+
+_USAGE = 64
+_POLL = 0.25  # wall seconds between two looks at the clients of an orphan
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one lab; the exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        spec = LabSpec.from_json(arguments.spec.read_bytes() if arguments.spec else sys.stdin.buffer.readline())
+    except (SpecError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return _USAGE
+    free = arguments.speed is not None
+    options = Options(arguments.speed if free else arguments.pace, free, arguments.linger, arguments.ring)
+    directory = Path(tempfile.mkdtemp(prefix="nodefall-lab-"))  # mode 0700
+    try:
+        asyncio.run(_serve(spec, options, directory))
+    finally:
+        shutil.rmtree(directory)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m chaos.lab", description="a simulated cluster on loopback")
+    parser.add_argument("--spec", type=Path, help="file with the LabSpec; default: the first line of stdin")
+    parser.add_argument("--pace", type=float, default=20.0, help="lockstep: at most so many simulated seconds a second")
+    parser.add_argument("--speed", type=float, help="free-running: so many simulated seconds a second, no lockstep")
+    parser.add_argument(
+        "--linger", type=float, default=120.0, help="seconds that a lab without owner waits for clients"
+    )
+    parser.add_argument("--ring", type=int, default=1000, help="changes of a kind that a watch can go back")
+    return parser
+
+
+async def _serve(spec: LabSpec, options: Options, directory: Path) -> None:
+    loop = asyncio.get_running_loop()
+    ended, orphaned = asyncio.Event(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    lab = Lab(spec, options, directory)
+    try:
+        ready = await lab.start()
+        sys.stdout.write(json.dumps(ready) + "\n")
+        sys.stdout.flush()
+        threading.Thread(target=_listen_to_owner, args=(loop, ended, orphaned), daemon=True).start()
+        await _until_end(lab, options.linger, ended, orphaned)
+    finally:
+        await lab.stop()
+
+
+def _listen_to_owner(loop: asyncio.AbstractEventLoop, ended: asyncio.Event, orphaned: asyncio.Event) -> None:
+    """``stop`` ends the lab, the end of stdin orphans it. A thread: stdin may be a file, which no loop can watch."""
+    stopped = any(line.strip() == "stop" for line in sys.stdin)
+    with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+        loop.call_soon_threadsafe((ended if stopped else orphaned).set)
+
+
+async def _until_end(lab: Lab, linger: float, ended: asyncio.Event, orphaned: asyncio.Event) -> None:
+    """Raises what the lab died of, if it did."""
+    loop = asyncio.get_running_loop()
+    last_client = None
+    while not ended.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(ended.wait(), _POLL)
+        if failure := lab.failure():
+            raise failure
+        if orphaned.is_set():
+            last_client = loop.time() if lab.clients or last_client is None else last_client
+            if loop.time() - last_client >= linger:
+                return
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

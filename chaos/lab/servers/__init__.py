@@ -1,0 +1,1 @@
+"""What the simulated cluster shows on loopback: API server, kubelet ports, Redfish endpoint, SSH."""

@@ -1,0 +1,77 @@
+"""The kubelet's own port: ``/metrics``, ``/configz``, ``/pods`` and ``/healthz``, while the kubelet runs."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+
+from aiohttp import web
+
+from chaos.lab.lockstep import Lockstep
+from chaos.lab.machine import Machine
+from chaos.lab.servers.api import Handler, answer, authenticate
+from chaos.lab.servers.errors import ApiError
+from chaos.lab.servers.gate import Gate, Listener
+
+
+class KubeletServer:
+    """Listens on ``gate`` exactly while the kubelet of ``machine`` runs."""
+
+    def __init__(self, machine: Machine, gate: Gate, lockstep: Lockstep, tls: ssl.SSLContext, token: str) -> None:
+        self._machine, self._gate, self._lockstep, self._tls, self._token = machine, gate, lockstep, tls, token
+        self._runner = web.AppRunner(self._app(), access_log=None)
+
+    async def start(self) -> None:
+        await self._runner.setup()
+        self._machine.on_change.append(self._changed)
+        self._changed(self._machine)
+        await self._gate.settle()
+
+    async def stop(self) -> None:
+        self._gate.close()
+        await self._runner.cleanup()
+
+    def _app(self) -> web.Application:
+        app = web.Application(middlewares=[self._guard])
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/configz", self._configz)
+        app.router.add_get("/pods", self._pods)
+        return app
+
+    def _changed(self, machine: Machine) -> None:
+        if machine.kubelet.running:
+            self._gate.open(self._listen, self._lockstep)
+            return
+        self._gate.shut()
+        for connection in self._runner.server.connections if self._runner.server else ():
+            if connection.transport:
+                connection.transport.abort()
+
+    async def _listen(self, sock: socket.socket) -> Listener:
+        assert self._runner.server is not None  # noqa: S101 - set up in start
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(self._runner.server, sock=sock, ssl=self._tls)
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        with self._lockstep.request():
+            try:
+                authenticate(request, self._token)
+                return await handler(request)
+            except ApiError:
+                return web.Response(status=401, text="Unauthorized")
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        text = self._machine.kubelet.metrics_text().encode()
+        return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    async def _configz(self, _: web.Request) -> web.Response:
+        return answer(self._machine.kubelet.configz())
+
+    async def _pods(self, _: web.Request) -> web.Response:
+        return answer({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": self._machine.kubelet.pods()})

@@ -1,0 +1,161 @@
+"""Everything that a lab serves, and the files that tell its clients how to reach it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import ssl
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import msgspec
+from aiohttp import web
+
+from chaos.lab.cluster import Cluster
+from chaos.lab.lockstep import Lockstep, TimeSource
+from chaos.lab.servers.api import ApiServer
+from chaos.lab.servers.gate import Gate
+from chaos.lab.servers.kubelet import KubeletServer
+from chaos.lab.servers.options import Options
+from chaos.lab.servers.redfish import ROOT, Redfish
+from chaos.lab.servers.ssh import SshServer
+from chaos.lab.servers.tls import make_tls, write_private
+from chaos.lab.spec import LabSpec
+
+SSH_USER, BMC_USER, CONTEXT = "chaos", "ops", "nodefall-lab"
+_WARM_UP = 1.0  # simulated seconds in which the cluster settles before anybody may look
+_KEEP_ALIVE = 30.0  # wall seconds
+_SHUTDOWN_TIMEOUT = 0.2  # wall seconds for open requests when the lab ends
+
+
+class Lab:
+    """One lab in ``directory``, which is private to its owner. Start it inside a running loop."""
+
+    def __init__(self, spec: LabSpec, options: Options, directory: Path) -> None:
+        self.directory = directory
+        self._token, self._password = secrets.token_urlsafe(24), secrets.token_urlsafe(12)
+        self._ca_file, self._tls = make_tls(directory)
+        gates = {node.name: (Gate(), Gate()) for node in spec.nodes}
+        nodes = [
+            msgspec.structs.replace(node, address="127.0.0.1", kubelet_port=gates[node.name][0].port)
+            for node in spec.nodes
+        ]
+        self.cluster = Cluster(msgspec.structs.replace(spec, nodes=nodes))
+        self.lockstep = Lockstep(self.cluster.sim, options.speed, options.free)
+        self._time_source = TimeSource(self.lockstep)
+        self._client_key = asyncssh.generate_private_key("ssh-ed25519", comment="nodefall lab")
+        self._kubelets: list[KubeletServer] = []
+        self._hosts: list[tuple[SshServer, int]] = []
+        for name, machine in self.cluster.machines.items():
+            kubelet_gate, ssh_gate = gates[name]
+            self._kubelets.append(KubeletServer(machine, kubelet_gate, self.lockstep, self._tls, self._token))
+            host = SshServer(machine, ssh_gate, self.lockstep, self.cluster.sim, SSH_USER, self._client_key)
+            self._hosts.append((host, ssh_gate.port))
+        self._api = ApiServer(self.cluster, self.lockstep, self._token, options.ring)
+        self._redfish = Redfish(self.cluster.machines, self.lockstep, BMC_USER, self._password)
+        self._runners: list[web.AppRunner] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def clients(self) -> int:
+        """Open connections of the time source and of the API."""
+        server = self._runners[0].server
+        return self._time_source.connections + (len(server.connections) if server else 0)
+
+    async def start(self) -> dict[str, Any]:
+        """Serve. What the ready line tells."""
+        self.cluster.start()
+        self.cluster.sim.run_until(self.cluster.sim.now + _WARM_UP)
+        api_port = await self._serve(self._api.app(), self._tls)
+        redfish_port = await self._serve(self._redfish.app(), self._tls)
+        time_port = await self._time_source.start()
+        for server in self._machine_servers():
+            await server.start()
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self.lockstep.run()), loop.create_task(self._keep_alive())]
+        return self._describe(f"https://127.0.0.1:{api_port}", time_port, f"https://127.0.0.1:{redfish_port}{ROOT}")
+
+    def failure(self) -> BaseException | None:
+        """What a task that should run for ever died of."""
+        for task in self._tasks:
+            if task.done() and not task.cancelled():
+                return task.exception()
+        return None
+
+    async def stop(self) -> None:
+        """Close every connection and port."""
+        for task in self._tasks:
+            task.cancel()
+        self._api.watches.end_all()
+        await self._time_source.stop()
+        for server in self._machine_servers():
+            await server.stop()
+        for runner in self._runners:
+            await runner.cleanup()
+
+    def _machine_servers(self) -> list[KubeletServer | SshServer]:
+        return [*self._kubelets, *(host for host, _ in self._hosts)]
+
+    async def _serve(self, app: web.Application, tls: ssl.SSLContext) -> int:
+        """Serve ``app`` on a free port of loopback; the port."""
+        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_TIMEOUT)
+        await runner.setup()
+        self._runners.append(runner)
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        return int(runner.addresses[0][1])
+
+    async def _keep_alive(self) -> None:
+        while True:
+            await asyncio.sleep(_KEEP_ALIVE)
+            self._api.watches.keep_alive()
+
+    def _describe(self, api: str, time_port: int, redfish: str) -> dict[str, Any]:
+        identity, known_hosts = self.directory / "id_ed25519", self.directory / "known_hosts"
+        password, kubeconfig = self.directory / "bmc-password", self.directory / "kubeconfig.yaml"
+        write_private(identity, self._client_key.export_private_key())
+        write_private(password, self._password.encode())
+        write_private(kubeconfig, json.dumps(self._kubeconfig(api), indent=1).encode())
+        keys = [(port, host.host_key.export_public_key().decode().split()[:2]) for host, port in self._hosts]
+        known_hosts.write_text("".join(f"[127.0.0.1]:{port} {' '.join(key)}\n" for port, key in keys))
+        hosts = [
+            {
+                "node": host.host.machine.name,
+                "address": "127.0.0.1",
+                "port": port,
+                "user": SSH_USER,
+                "identityFile": str(identity),
+                "power": {
+                    "url": f"{redfish}/Systems/{host.host.machine.name}",
+                    "user": BMC_USER,
+                    "passwordFile": str(password),
+                    "caFile": str(self._ca_file),
+                },
+            }
+            for host, port in self._hosts
+        ]
+        return {
+            "apiServer": api,
+            "caFile": str(self._ca_file),
+            "kubeconfig": str(kubeconfig),
+            "token": self._token,
+            "timeSource": {"address": "127.0.0.1", "port": time_port},
+            "hosts": hosts,
+            "knownHosts": str(known_hosts),
+            "pid": os.getpid(),
+            "directory": str(self.directory),
+        }
+
+    def _kubeconfig(self, api: str) -> dict[str, Any]:
+        """JSON, which is YAML."""
+        cluster = {"server": api, "certificate-authority": str(self._ca_file)}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": CONTEXT, "cluster": cluster}],
+            "users": [{"name": CONTEXT, "user": {"token": self._token}}],
+            "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": CONTEXT}}],
+            "current-context": CONTEXT,
+        }

@@ -1,0 +1,19 @@
+"""How a lab is served; the LabSpec says what is in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``speed`` in simulated seconds a wall second, at most; ``free``: time always moves, at that speed.
+
+    ``linger``: wall seconds without a client after which a lab ends whose owner died. ``ring``: changes of a kind
+    that a watch can go back.
+    """
+
+    speed: float = 20.0
+    free: bool = False
+    linger: float = 120.0
+    ring: int = 1000

@@ -1,0 +1,70 @@
+"""What a program on a simulated host has: its host, its user, its standard streams."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from chaos.lab.lockstep import Lockstep
+from chaos.lab.machine import Machine
+from chaos.lab.sim import Sim, Timer
+
+
+@dataclass(slots=True)
+class PlantedTimer:
+    """A transient timer of systemd-run."""
+
+    name: str  # without suffix
+    description: str
+    due: float
+    timer: Timer
+
+
+@dataclass
+class HostSystem:
+    """A machine as its programs see it. ``run_as_root`` starts a command that nobody waits for."""
+
+    machine: Machine
+    sim: Sim
+    lockstep: Lockstep
+    run_as_root: Callable[[list[str]], None]
+    programs: Mapping[str, Program]  # by name
+    timers: dict[str, PlantedTimer] = field(default_factory=dict)
+
+    @property
+    def uptime(self) -> float:
+        return self.sim.now - self.machine.pid1_start
+
+    def lose_power(self) -> None:
+        """Nothing in memory or /run survives."""
+        for planted in self.timers.values():
+            planted.timer.cancel()
+        self.timers.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """``read_line`` gives what is left at the end of input."""
+
+    host: HostSystem
+    user: str
+    out: Callable[[str], None]
+    err: Callable[[str], None]
+    read_line: Callable[[], Awaitable[str]]
+
+    @property
+    def root(self) -> bool:
+        return self.user == "root"
+
+    def replace(self, **changes: Any) -> Process:
+        return dataclasses.replace(self, **changes)
+
+    def fail(self, message: str, code: int = 1) -> int:
+        """Write a line to stderr; the exit code."""
+        self.err(message + "\n")
+        return code
+
+
+Program = Callable[[Process, list[str]], Awaitable[int]]

@@ -1,0 +1,60 @@
+"""Options of the systemd tools: anywhere among the words, long ones with ``=`` or the next word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+class UnknownOptionError(ValueError):
+    """The text is what getopt would print, without the program's name."""
+
+
+def split_options(
+    words: Sequence[str], flags: Mapping[str, str], valued: Mapping[str, str]
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Options by canonical name (flags have empty values, one per use) and the other words. Raises UnknownOptionError.
+
+    ``flags`` and ``valued`` map what may be written (``--property``, ``-p``) to canonical names.
+    """
+    found: dict[str, list[str]] = {}
+    rest: list[str] = []
+    queue = list(words)
+    while queue:
+        word = queue.pop(0)
+        name, equals, value = word.partition("=")
+        if word == "--":
+            return found, rest + queue
+        if not word.startswith("-") or word == "-":
+            rest.append(word)
+        elif name.startswith("--"):
+            _take_long(name, value if equals else None, queue, (flags, valued), found)
+        elif word[:2] in valued:
+            found.setdefault(valued[word[:2]], []).append(word[2:] or _next(word, queue))
+        else:
+            for letter in word[1:]:
+                if f"-{letter}" not in flags:
+                    raise UnknownOptionError(f"invalid option -- '{letter}'")
+                found.setdefault(flags[f"-{letter}"], []).append("")
+    return found, rest
+
+
+def _take_long(
+    name: str,
+    value: str | None,
+    queue: list[str],
+    known: tuple[Mapping[str, str], Mapping[str, str]],
+    found: dict[str, list[str]],
+) -> None:
+    flags, valued = known
+    if name in flags:
+        found.setdefault(flags[name], []).append(value or "")
+    elif name in valued:
+        found.setdefault(valued[name], []).append(value if value is not None else _next(name, queue))
+    else:
+        raise UnknownOptionError(f"unrecognized option '{name}'")
+
+
+def _next(name: str, queue: list[str]) -> str:
+    if not queue:
+        raise UnknownOptionError(f"option '{name}' requires an argument")
+    return queue.pop(0)

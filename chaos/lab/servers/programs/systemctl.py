@@ -1,0 +1,228 @@
+"""systemctl: shutdown through logind, the kubelet's unit, logind's own, and transient timers. Texts: systemd 252."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from fnmatch import fnmatchcase
+
+from chaos.lab.logind import LogindError
+from chaos.lab.servers.process import HostSystem, PlantedTimer, Process, Program
+from chaos.lab.servers.programs.options import UnknownOptionError, split_options
+
+NOT_ROOT = "Interactive authentication required."
+_FLAGS = {
+    name: name.lstrip("-")
+    for name in ("--version", "--no-block", "--no-wall", "--no-pager", "--no-legend", "--plain", "--all", "--value")
+} | {
+    "-a": "all",
+    "-f": "force",
+    "--force": "force",
+    "-q": "quiet",
+    "--quiet": "quiet",
+    "-i": "ignore",
+    "--no-ask-password": "ask",
+}
+_VALUED = {
+    "-p": "property",
+    "--property": "property",
+    "-P": "only",
+    "-t": "type",
+    "--type": "type",
+    "--message": "message",
+}
+_FEATURES = "+PAM +AUDIT +SELINUX +APPARMOR +IMA +SMACK +SECCOMP +GCRYPT -GNUTLS +OPENSSL default-hierarchy=unified"
+_NOT_LOADED, _INACTIVE = 5, 3
+_KUBELET_START = 5.0  # simulated seconds that `start` waits at most
+Verb = Callable[[Process, list[str], dict[str, list[str]]], Awaitable[int]]
+
+
+def version_text(host: HostSystem) -> str:
+    """What ``--version`` of every systemd tool prints."""
+    version = host.machine.spec.systemd
+    return f"systemd {version} ({version})\n{_FEATURES}\n"
+
+
+def timespan(seconds: float) -> str:
+    """As systemd's format_timespan to the microsecond: ``1min 40.500000s``."""
+    micros = round(seconds * 1e6)
+    minutes, micros = divmod(micros, 60_000_000)
+    hours, minutes = divmod(minutes, 60)
+    parts = [f"{hours}h"] * bool(hours) + [f"{minutes}min"] * bool(minutes)
+    whole, fraction = divmod(micros, 1_000_000)
+    if whole or fraction or not parts:
+        parts.append(f"{whole}.{fraction:06d}s" if fraction else f"{whole}s")
+    return " ".join(parts)
+
+
+async def systemctl(process: Process, argv: list[str]) -> int:
+    """``systemctl [OPTION...] VERB ...``."""
+    try:
+        options, words = split_options(argv[1:], _FLAGS, _VALUED)
+    except UnknownOptionError as error:
+        return process.fail(f"systemctl: {error}")
+    if "version" in options:
+        process.out(version_text(process.host))
+        return 0
+    verb = words[0] if words else "list-units"
+    if verb not in _VERBS:
+        return process.fail(f"Unknown command verb {verb}.")
+    return await _VERBS[verb](process, words, options)
+
+
+async def _end(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
+    """poweroff and reboot."""
+    reboot = words[0] == "reboot"
+    what = "reboot" if reboot else "power off"
+    force = len(options.get("force", ()))
+    if not process.root:
+        return process.fail(f"Failed to {what} system via logind: {NOT_ROOT}")
+    if force == 1:
+        return process.fail(f"the lab does not simulate systemctl --force {words[0]}; only twice --force")
+    machine = process.host.machine
+    if force:
+        machine.power_off()
+        if reboot:
+            machine.power_on()
+        return 0
+    try:
+        (machine.logind.reboot if reboot else machine.logind.power_off)()
+    except LogindError as error:
+        return process.fail(f"Failed to {what} system via logind: {error}")
+    return 0
+
+
+def _unit(name: str) -> str:
+    return name if name.endswith((".service", ".timer", ".target", ".socket")) else f"{name}.service"
+
+
+def _properties(host: HostSystem, unit: str) -> dict[str, str]:
+    """What ``systemctl show`` knows of a unit, in its order."""
+    active = {"kubelet.service": host.machine.kubelet.running, "systemd-logind.service": True, "dbus.service": True}
+    timer = host.timers.get(unit.removesuffix(".timer")) if unit.endswith(".timer") else None
+    found: dict[str, str] = {}
+    if timer:
+        elapse = timespan(timer.due - host.machine.pid1_start)
+        found = {"Unit": f"{timer.name}.service", "NextElapseUSecMonotonic": elapse}
+    loaded = unit in active or timer is not None
+    running = timer is not None or active.get(unit, False)
+    found |= {
+        "Id": unit,
+        "Names": unit,
+        "Description": timer.description if timer else unit,
+        "LoadState": "loaded" if loaded else "not-found",
+        "ActiveState": "active" if running else "inactive",
+        "SubState": "waiting" if timer else "running" if running else "dead",
+    }
+    return found
+
+
+async def _show(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
+    wanted = [name for value in options.get("property", []) + options.get("only", []) for name in value.split(",")]
+    bare = "value" in options or "only" in options
+    blocks = []
+    for unit in words[1:]:
+        found = _properties(process.host, _unit(unit))
+        chosen = [(name, value) for name, value in found.items() if not wanted or name in wanted]
+        blocks.append("".join(f"{value}\n" if bare else f"{name}={value}\n" for name, value in chosen))
+    process.out("\n".join(blocks))
+    return 0
+
+
+async def _is_active(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
+    states = [_properties(process.host, _unit(unit))["ActiveState"] for unit in words[1:]]
+    if "quiet" not in options:
+        process.out("".join(f"{state}\n" for state in states))
+    return 0 if "active" in states else _INACTIVE
+
+
+async def _control(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
+    """start, stop and restart."""
+    for name in words[1:]:
+        unit = _unit(name)
+        if _properties(process.host, unit)["LoadState"] == "not-found":
+            return process.fail(f"Failed to {words[0]} {unit}: Unit {unit} not {_missing(words[0])}.", _NOT_LOADED)
+        if not process.root:
+            return process.fail(f"Failed to {words[0]} {unit}: {NOT_ROOT}")
+        await _control_one(process, words[0], unit)
+        if words[0] != "stop" and unit == "kubelet.service" and "no-block" not in options:
+            await _kubelet_runs(process)
+    return 0
+
+
+def _missing(verb: str) -> str:
+    return "loaded" if verb == "stop" else "found"
+
+
+async def _control_one(process: Process, verb: str, unit: str) -> None:
+    host = process.host
+    if unit.endswith(".timer"):
+        if verb == "stop":
+            host.timers.pop(unit.removesuffix(".timer")).timer.cancel()
+    elif unit == "kubelet.service":
+        {
+            "start": host.machine.kubelet.start,
+            "stop": host.machine.kubelet.stop,
+            "restart": host.machine.kubelet.restart,
+        }[verb]()
+    elif unit == "systemd-logind.service" and verb == "restart":
+        host.machine.logind.restart()
+
+
+async def _kubelet_runs(process: Process) -> None:
+    """A Type=notify unit's start returns once it runs."""
+    host = process.host
+    end = host.sim.now + _KUBELET_START
+    while not host.machine.kubelet.running and host.sim.now < end:
+        await host.lockstep.wait_until(host.sim.now + 0.05)
+
+
+def _timers(host: HostSystem, patterns: list[str]) -> list[PlantedTimer]:
+    chosen = [
+        timer
+        for timer in host.timers.values()
+        if not patterns or any(fnmatchcase(f"{timer.name}.timer", pattern) for pattern in patterns)
+    ]
+    return sorted(chosen, key=lambda timer: timer.name)
+
+
+async def _list_units(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
+    if options.get("type") != ["timer"]:
+        return process.fail("the lab simulates only systemctl list-units --type=timer")
+    for timer in _timers(process.host, words[1:]):
+        process.out(f"{timer.name}.timer loaded active waiting {timer.description}\n")
+    return 0
+
+
+async def _list_timers(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
+    if "no-legend" not in options:
+        process.out("NEXT LEFT LAST PASSED UNIT ACTIVATES\n")
+    for timer in _timers(process.host, words[1:]):
+        left = timespan(round(timer.due - process.host.sim.now))
+        process.out(f"- {left} left - - {timer.name}.timer {timer.name}.service\n")
+    return 0
+
+
+async def _daemon_reload(process: Process, _: list[str], __: dict[str, list[str]]) -> int:
+    return 0 if process.root else process.fail(f"Failed to reload daemon: {NOT_ROOT}")
+
+
+async def _is_system_running(process: Process, _: list[str], __: dict[str, list[str]]) -> int:
+    stopping = process.host.machine.logind.preparing_for_shutdown
+    process.out("stopping\n" if stopping else "running\n")
+    return 1 if stopping else 0
+
+
+_VERBS: dict[str, Verb] = {
+    "daemon-reload": _daemon_reload,
+    "is-active": _is_active,
+    "is-system-running": _is_system_running,
+    "list-timers": _list_timers,
+    "list-units": _list_units,
+    "poweroff": _end,
+    "reboot": _end,
+    "restart": _control,
+    "show": _show,
+    "start": _control,
+    "stop": _control,
+}
+PROGRAMS: dict[str, Program] = {"systemctl": systemctl}

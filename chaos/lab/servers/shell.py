@@ -1,0 +1,188 @@
+"""A tiny POSIX shell for the simulated hosts: ``;``, ``&&``, ``||``, quoting, ``$name``, ``"$@"``, ``>/dev/null``.
+
+What a real shell could do and this one cannot (pipes, ``$(...)``, ``if``, files) is refused with exit code 2.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from chaos.lab.servers.process import Process
+
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t]+|\\\n|(?<![^\s;&|])\#[^\n]*)
+    |(?P<redirect>[012]?(?:>>?|<)[ \t]*(?:/dev/null|&[12]))
+    |(?P<operator>&&|\|\||[;\n])
+    |(?P<word>(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s;&|()<>'"\\`])+)""",
+    re.VERBOSE | re.DOTALL,
+)
+_PIECE = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|([^'"\\]+)""", re.DOTALL)
+_VARIABLE = re.compile(r"\$(?:\{(\w+|[@*#?])\}|(\w+|[@*#?]))")
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_RESERVED = frozenset(
+    ["if", "then", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "{", "}", "!"]
+)
+_DIRECTORIES = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/")
+FAIL_SYNTAX, NOT_FOUND = 2, 127
+
+
+class ShellSyntaxError(ValueError):
+    """The script is no shell, or more than this shell does."""
+
+
+@dataclass(slots=True)
+class Simple:
+    """One command with the operator before it; ``words`` are still quoted."""
+
+    operator: str
+    words: list[str] = field(default_factory=list)
+    redirects: list[str] = field(default_factory=list)
+
+
+def parse(script: str) -> list[Simple]:
+    """The commands of a script. Raises ShellSyntaxError."""
+    commands: list[Simple] = []
+    current, position = Simple(";"), 0
+    while position < len(script):
+        match = _TOKEN.match(script, position)
+        if not match:
+            raise ShellSyntaxError(f"{script[position]!r} is not simulated")
+        position = match.end()
+        if match.lastgroup == "word":
+            if not current.words and match[0] in _RESERVED:
+                raise ShellSyntaxError(f"{match[0]!r} is not simulated")
+            current.words.append(match[0])
+        elif match.lastgroup == "redirect":
+            current.redirects.append(match[0].replace(" ", ""))
+        elif match.lastgroup == "operator":
+            current = _next(commands, current, match[0])
+    if current.words:
+        commands.append(current)
+    elif current.operator != ";":
+        raise ShellSyntaxError("end of file unexpected")
+    return commands
+
+
+def _next(commands: list[Simple], current: Simple, operator: str) -> Simple:
+    """End the current command."""
+    if current.words:
+        commands.append(current)
+    elif operator != "\n":
+        raise ShellSyntaxError(f'"{operator}" unexpected')
+    return Simple(";" if operator == "\n" else operator) if current.words else current
+
+
+class Shell:
+    """Runs scripts in ``process``. ``arguments`` are ``$0``, ``$1``, ..."""
+
+    def __init__(self, process: Process, arguments: list[str]) -> None:
+        self._process, self._arguments = process, arguments
+        self._variables: dict[str, str] = {}
+        self._last = 0
+
+    async def run(self, script: str) -> int:
+        """The exit code of the last command."""
+        try:
+            commands = parse(script)
+        except ShellSyntaxError as error:
+            self._process.err(f"{self._arguments[0]}: 1: Syntax error: {error}\n")
+            return FAIL_SYNTAX
+        for command in commands:
+            if (command.operator == "&&" and self._last) or (command.operator == "||" and not self._last):
+                continue
+            words = [word for text in command.words for word in self._expand(text)]
+            ends = bool(words) and words[0] in ("exec", "exit")
+            self._last = await self._command(words, redirected(self._process, command.redirects))
+            if ends and words != ["exec"]:
+                break
+        return self._last
+
+    async def _command(self, words: list[str], process: Process) -> int:
+        local = {}
+        while words and (match := _ASSIGNMENT.fullmatch(words[0])):
+            local[match[1]] = match[2]
+            words = words[1:]
+        if not words:
+            self._variables |= local
+            return 0
+        name, *rest = words
+        if name == "read":
+            return await self._read(rest, process)
+        if name == "exit":
+            return int(rest[0]) & 255 if rest and rest[0].isdecimal() else self._last
+        if name == "exec":
+            return await execute(process, rest, self._arguments[0]) if rest else 0
+        if name in ("set", "export", "umask", ":"):
+            return 0
+        return await execute(process, words, self._arguments[0])
+
+    async def _read(self, words: list[str], process: Process) -> int:
+        names = [word for word in words if not word.startswith("-")]
+        line = await process.read_line()
+        if names:
+            self._variables[names[0]] = line.rstrip("\n")
+        return 0 if line.endswith("\n") else 1
+
+    def _expand(self, text: str) -> list[str]:
+        """The words that one quoted word stands for."""
+        if text in ('"$@"', '"${@}"'):
+            return self._arguments[1:]
+        words, started = [""], False
+        for single, double, escaped, bare in _PIECE.findall(text):
+            if bare:
+                parts = self._substitute(bare).split() if "$" in bare else [bare]
+                words[-1] += parts[0] if parts else ""
+                words += parts[1:]
+                started = started or bool(parts)
+            else:
+                words[-1] += single or escaped or self._substitute(re.sub(r'\\([$`"\\\n])', r"\1", double))
+                started = True
+        return words if started else []
+
+    def _substitute(self, text: str) -> str:
+        return _VARIABLE.sub(lambda match: self._value(match[1] or match[2]), text)
+
+    def _value(self, name: str) -> str:
+        if name in "@*":
+            return " ".join(self._arguments[1:])
+        if name == "#":
+            return str(len(self._arguments) - 1)
+        if name == "?":
+            return str(self._last)
+        if name.isdecimal():
+            return self._arguments[int(name)] if int(name) < len(self._arguments) else ""
+        return self._variables.get(name, "")
+
+
+def redirected(process: Process, redirects: list[str]) -> Process:
+    """The process with its outputs led elsewhere."""
+    out, err = process.out, process.err
+    for text in redirects:
+        if text.startswith(("<", "0")):
+            continue
+        target = text.lstrip("012>")
+        chosen = {"/dev/null": _discard, "&1": out, "&2": err}[target]
+        if text.startswith("2"):
+            err = chosen
+        else:
+            out = chosen
+    return process.replace(out=out, err=err)
+
+
+def _discard(_: str) -> None:
+    """Write to /dev/null."""
+
+
+async def execute(process: Process, argv: list[str], shell: str) -> int:
+    """Run a program by its name or path; 127 with a shell's message if there is none."""
+    name = argv[0]
+    for directory in _DIRECTORIES:
+        if name.startswith(directory):
+            name = name.removeprefix(directory)
+            break
+    program = process.host.programs.get(name)
+    if program is None:
+        process.err(f"{shell}: 1: {argv[0]}: not found\n")
+        return NOT_FOUND
+    return await program(process, [name, *argv[1:]])

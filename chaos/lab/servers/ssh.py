@@ -1,0 +1,141 @@
+"""sshd of one machine: a port and a host key of its own, while the machine is reachable."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+
+import asyncssh
+
+from chaos.lab.lockstep import Lockstep
+from chaos.lab.machine import Machine
+from chaos.lab.servers.gate import Gate, Listener
+from chaos.lab.servers.process import HostSystem, Process
+from chaos.lab.servers.programs import PROGRAMS
+from chaos.lab.servers.shell import Shell, execute
+from chaos.lab.sim import Sim
+
+_LOGIN_TIMEOUT = 30  # wall seconds
+
+
+class _Connection(asyncssh.SSHServer):
+    """Lets one user in with one key."""
+
+    def __init__(self, server: SshServer) -> None:
+        self._server = server
+        self._connection: asyncssh.SSHServerConnection | None = None
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connection = conn
+        self._server.connections.add(conn)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
+        if self._connection:
+            self._server.connections.discard(self._connection)
+
+    def public_key_auth_supported(self) -> bool:
+        return True
+
+    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        return username == self._server.user and key.public_data == self._server.client_key.public_data
+
+
+class SshServer:
+    """``client_key`` may log in as ``user``; commands run as that user, ``sudo`` makes them root's."""
+
+    def __init__(
+        self, machine: Machine, gate: Gate, lockstep: Lockstep, sim: Sim, user: str, client_key: asyncssh.SSHKey
+    ) -> None:
+        self._machine, self._gate, self._lockstep = machine, gate, lockstep
+        self.user, self.client_key = user, client_key
+        self.host_key = asyncssh.generate_private_key("ssh-ed25519")
+        self.connections: set[asyncssh.SSHServerConnection] = set()
+        self.host = HostSystem(machine, sim, lockstep, self._run_as_root, PROGRAMS)
+        self._running: set[asyncio.Task[int]] = set()
+        self._was_reachable = False
+
+    async def start(self) -> None:
+        self._machine.on_change.append(self._changed)
+        self._changed(self._machine)
+        await self._gate.settle()
+
+    async def stop(self) -> None:
+        self._cut()
+        self._gate.close()
+
+    def _changed(self, machine: Machine) -> None:
+        if machine.reachable:
+            self._gate.open(self._listen, self._lockstep)
+        elif self._was_reachable:
+            self._gate.shut()
+            self._cut()
+            self.host.lose_power()
+        self._was_reachable = machine.reachable
+
+    def _cut(self) -> None:
+        """The machine is gone: its programs end, its connections break."""
+        for connection in list(self.connections):
+            connection.abort()
+        for task in list(self._running):
+            task.cancel()
+
+    async def _listen(self, sock: socket.socket) -> Listener:
+        return await asyncssh.listen(
+            sock=sock,
+            server_factory=lambda: _Connection(self),
+            server_host_keys=[self.host_key],
+            process_factory=self._serve,
+            errors="replace",
+            login_timeout=_LOGIN_TIMEOUT,
+            server_version="OpenSSH_9.2p1 Debian-2+deb12u3",
+            sftp_factory=None,
+            agent_forwarding=False,
+        )
+
+    async def _serve(self, channel: asyncssh.SSHServerProcess[str]) -> None:
+        with self._lockstep.request():
+            task = asyncio.get_running_loop().create_task(self._run(channel))
+            self._running.add(task)
+            try:
+                code = await task
+            except (asyncio.CancelledError, BrokenPipeError, ConnectionError):
+                return  # the machine or the client is gone
+            finally:
+                task.cancel()
+                self._running.discard(task)
+            with contextlib.suppress(BrokenPipeError, ConnectionError):
+                channel.exit(code)
+
+    async def _run(self, channel: asyncssh.SSHServerProcess[str]) -> int:
+        if channel.command is None:
+            channel.stderr.write("the lab simulates no interactive shell\n")
+            return 1
+
+        async def read_line() -> str:
+            with self._lockstep.aside():
+                return str(await channel.stdin.readline())
+
+        process = Process(self.host, self.user, channel.stdout.write, channel.stderr.write, read_line)
+        return await Shell(process, ["bash"]).run(channel.command)
+
+    def _run_as_root(self, argv: list[str]) -> None:
+        """Run a planted command now; time waits for it."""
+
+        async def run() -> int:
+            with self._lockstep.request():
+                return await execute(process, argv, "systemd")
+
+        process = Process(self.host, "root", _to_journal, _to_journal, _no_input)
+        task = asyncio.get_running_loop().create_task(run())
+        self._lockstep.hold_a_turn()
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+
+def _to_journal(_: str) -> None:
+    """Nobody reads the journal of a simulated machine."""
+
+
+async def _no_input() -> str:
+    return ""
