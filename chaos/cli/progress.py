@@ -112,6 +112,6 @@ class PlainProgress:
     def _write(self, line: str, at: float | None = None) -> None:
         if line:
             when = self._board.offset(self._board.now if at is None else at)
-            text = encodable(f"{when:>8}  {line}", self._stream.encoding or "ascii")
+            text = encodable(f"{when:>8}  {line}", self._stream.encoding or "utf-8")
             self._stream.write(text + "\n")
             self._stream.flush()

@@ -21,7 +21,13 @@ def render(result: RunResult, timeline: Timeline) -> str:
     """The result as JSON, in ASCII, ending in a newline."""
     document = to_builtins(result, str_keys=True)
     document["resolved"] = {str(seq): to_builtins(found) for seq, found in evidence(result, timeline).items()}
-    return json.dumps(document, sort_keys=True, indent=2, allow_nan=False) + "\n"
+    plain = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    return json.dumps(json.loads(_whole(plain)), sort_keys=True, indent=2) + "\n"
+
+
+def _whole(text: str) -> str:
+    """Lone surrogates (bytes that were no UTF-8) become U+FFFD: strict JSON readers refuse them."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 RENDERER = Renderer("json", "result.json", "everything, for programs", render)

@@ -118,7 +118,7 @@ def _hostile_timeline(text: str) -> Timeline:
     objects: list[tuple[str, str, Any]] = [
         ("nodes", "LIST", node), ("pods", "ADDED", pod), ("events", "ADDED", event), ("host", text, text),
         ("action", text, ActionRecord(text, "begin", {text: text}, text, text, 1, {text: text})),
-        ("blind", "pods", Blind(13.0, None, text, f"host@{text}")), (text, text, {text: [text]}),
+        ("blind", "pods", Blind(13.0, None, text, f"host@{text}")), (f"x{text}", text, {text: [text]}),
         ("pods", "DELETED", pod),
     ]  # fmt: skip
     for seq, (kind, type_, thing) in enumerate(objects):

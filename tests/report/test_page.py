@@ -1,0 +1,238 @@
+"""What the page is made of: lanes, rows of what was seen, its policy."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from typing import Any
+
+import pytest
+
+from chaos.model.kube import (
+    Condition,
+    ContainerState,
+    ContainerStatus,
+    Metadata,
+    Node,
+    NodeSpec,
+    NodeStatus,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Taint,
+    Terminated,
+    Workload,
+    WorkloadSpec,
+    WorkloadStatus,
+)
+from chaos.model.recording import ActionRecord, Blind
+from chaos.model.result import RunResult
+from chaos.model.timeline import Entry, Timeline
+from chaos.report import html
+from chaos.report._data import page_data
+from chaos.report._describe import describe, node_state, pod_state
+from chaos.report._lanes import UNSCHEDULED, lanes
+from chaos.report._seen import seen
+
+Made = tuple[RunResult, Timeline]
+
+
+def node(status: str, *taints: str, name: str = "n1") -> Node:
+    ready = Condition("Ready", status, "Why", "words")
+    return Node(Metadata(name), NodeSpec([Taint(t, "NoExecute") for t in taints]), NodeStatus([ready]))
+
+
+def pod(phase: str, *, ready: bool = False, ending: bool = False, reason: str = "", on: str | None = "n1") -> Pod:
+    conditions = [Condition("Ready", "True" if ready else "False")]
+    if reason:
+        conditions.append(Condition("DisruptionTarget", "True", reason))
+    metadata = Metadata("p", "ns", "u1", deletion_timestamp="2026-11-21T03:35:33Z" if ending else None)
+    return Pod(metadata, PodSpec(on), PodStatus(phase, conditions=conditions))
+
+
+def timeline_of(*lines: tuple[float, str, str, Any]) -> Timeline:
+    timeline = Timeline()
+    for seq, (t, kind, type_, thing) in enumerate(lines):
+        timeline.add(Entry(seq, t, kind, type_, thing))
+    return timeline
+
+
+@pytest.mark.parametrize(
+    ("made", "state"),
+    [
+        (node("True"), "ready"),
+        (node("False"), "notready"),
+        (node("Unknown"), "unknown"),
+        (Node(Metadata("n1")), "unknown"),
+    ],
+)
+def test_node_states(made: Node, state: str) -> None:
+    assert node_state(made) == state
+
+
+@pytest.mark.parametrize(
+    ("made", "state"),
+    [
+        (pod("Pending"), "pending"),
+        (pod(""), "pending"),
+        (pod("Running"), "running"),
+        (pod("Running", ready=True), "ready"),
+        (pod("Running", ready=True, ending=True), "terminating"),
+        (pod("Pending", ending=True), "terminating"),
+        (pod("Succeeded", ending=True), "succeeded"),
+        (pod("Failed"), "failed"),
+        (Pod(), "pending"),
+    ],
+)
+def test_pod_states(made: Pod, state: str) -> None:
+    assert pod_state(made) == state
+
+
+def test_lanes_join_what_stays_the_same_and_end_where_the_object_does() -> None:
+    timeline = timeline_of(
+        (10, "nodes", "LIST", node("True")),
+        (10, "pods", "LIST", pod("Running", ready=True)),
+        (12, "nodes", "MODIFIED", node("True")),
+        (14, "nodes", "MODIFIED", node("False", "not-ready")),
+        (15, "pods", "MODIFIED", pod("Running", ending=True, reason="TerminationByKubelet")),
+        (18, "pods", "DELETED", pod("Running", ending=True, reason="TerminationByKubelet")),
+        (20, "nodes", "MODIFIED", node("True")),
+        (30, "nodes", "MODIFIED", node("True")),
+    )
+    first, second = lanes(timeline)
+    assert [(s.start, s.end, s.state) for s in first.spans] == [
+        (10, 14, "ready"),
+        (14, 20, "notready"),
+        (20, 30, "ready"),
+    ]
+    assert [(s.start, s.end, s.text) for s in first.taints] == [(14, 20, "not-ready:NoExecute")]
+    assert [(s.start, s.end, s.state) for s in second.spans] == [(10, 15, "ready"), (15, 18, "terminating")]
+    assert [(m.t, m.kind) for m in second.marks] == [(15, "disruption"), (18, "gone")]
+    assert (first.changed, second.changed) == (True, True)
+
+
+def test_a_deletion_that_was_not_seen_says_so() -> None:
+    timeline = timeline_of((10, "pods", "LIST", pod("Running")))
+    timeline.add(Entry(1, 12, "pods", "DELETED", pod("Running"), note="missing at relist"))
+    assert lanes(timeline)[0].marks[0].text == "deleted, unseen: missing at the next list"
+
+
+def test_targets_stand_first_and_pods_without_a_node_last() -> None:
+    timeline = timeline_of(
+        (10, "nodes", "LIST", node("True", name="a")),
+        (10, "nodes", "LIST", node("True", name="b")),
+        (10, "pods", "LIST", pod("Pending", on=None)),
+    )
+    assert [(lane.kind, lane.group) for lane in lanes(timeline, ["b"])] == [
+        ("node", "b"),
+        ("node", "a"),
+        ("pod", UNSCHEDULED),
+    ]
+
+
+def test_a_pod_that_never_changed_is_known_as_such() -> None:
+    same = pod("Running", ready=True)
+    timeline = timeline_of((10, "pods", "LIST", same), (12, "pods", "MODIFIED", same), (30, "pods", "MODIFIED", same))
+    assert not lanes(timeline)[0].changed
+
+
+@pytest.mark.parametrize(
+    ("kind", "type_", "thing", "words"),
+    [
+        ("nodes", "MODIFIED", node("False", "k"), "n1: Ready=False (Why: words), taints k:NoExecute"),
+        ("nodes", "DELETED", node("True"), "n1: Ready=True was deleted"),
+        (
+            "pods",
+            "MODIFIED",
+            pod("Running", ending=True, reason="EvictionByEvictionAPI"),
+            "ns/p on n1: Running, terminating, not ready, DisruptionTarget EvictionByEvictionAPI",
+        ),
+        (
+            "pods",
+            "MODIFIED",
+            Pod(
+                Metadata("p"),
+                None,
+                PodStatus(
+                    "Failed",
+                    "Terminated",
+                    container_statuses=[ContainerStatus("c", state=ContainerState(terminated=Terminated(3)))],
+                ),
+            ),
+            "p: Failed (Terminated), c exit 3",
+        ),
+        (
+            "deployments",
+            "MODIFIED",
+            Workload(Metadata("web", "ns"), WorkloadSpec(6), WorkloadStatus(ready_replicas=5, available_replicas=4)),
+            "deployments ns/web: 5 ready, 4 available of 6",
+        ),
+        (
+            "action",
+            "poweroff",
+            ActionRecord("off", "returned", command="systemctl poweroff", delivery="answered", exit=0),
+            "poweroff on : returned, systemctl poweroff, answered with 0 (step off)",
+        ),
+        ("blind", "pods", Blind(1, 3.5, "reset", "pods"), "nothing could be seen of pods for 2.5s: reset"),
+        ("blind", "pods", Blind(1, None, "reset", "pods"), "nothing could be seen of pods from here on: reset"),
+        ("host", "machine", "off", "machine on  = off"),
+        ("metrics", "503", {}, "metrics of : 503"),
+    ],
+)
+def test_entries_in_words(kind: str, type_: str, thing: Any, words: str) -> None:
+    assert describe(Entry(0, 1.0, kind, type_, thing)).split() == words.split()
+
+
+def test_what_was_seen_has_changes_and_evidence_and_says_what_it_leaves_out() -> None:
+    timeline = timeline_of(
+        (1, "nodes", "LIST", node("True")),
+        (2, "nodes", "MODIFIED", node("True")),
+        (3, "nodes", "MODIFIED", node("False")),
+        (4, "nodes", "MODIFIED", node("True")),
+        (5, "action", "poweroff", ActionRecord("off", "begin")),
+        (6, "jobs", "ADDED", {}),
+    )
+    assert [entry.seq for entry, _ in seen(timeline, set(), 9)[0]] == [0, 2, 3, 4]
+    assert [entry.seq for entry, _ in seen(timeline, {1, 5}, 9)[0]] == [0, 1, 2, 3, 4, 5]
+    rows, left_out = seen(timeline, {3}, 1)
+    assert [entry.seq for entry, _ in rows] == [0, 3, 4]
+    assert left_out == 1
+
+
+def test_blind_windows_hatch_their_lanes_to_the_end_if_still_open(recorded: Made) -> None:
+    result, _ = recorded
+    start = result.steps[0].begin or 0.0
+    timeline = timeline_of((start, "nodes", "LIST", node("True")), (start + 30, "nodes", "MODIFIED", node("True")))
+    timeline.blinds += [Blind(start + 5, start + 9, "r", "pods"), Blind(start + 20, None, "r", "host@n1")]
+    found = page_data(result, timeline, lanes(timeline))["blinds"]
+    assert [(b["kind"], b["node"], b["start"], b["end"]) for b in found] == [("pods", "", 5, 9), ("host", "n1", 20, 30)]
+
+
+def test_every_evidence_link_leads_to_a_row(recorded: Made) -> None:
+    page = html.render(*recorded)
+    ids = set(re.findall(r' id="(e\d+)"', page))
+    links = set(re.findall(r'href="#(e\d+)"', page))
+    assert links
+    assert links <= ids
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    assert {f"e{seq}" for verdict in data["verdicts"] for seq in verdict["evidence"]} <= ids
+
+
+def test_the_page_needs_nothing_from_elsewhere(recorded: Made) -> None:
+    page = html.render(*recorded)
+    assert not re.search(r"""(?:src|action|srcset)\s*=|@import|url\(|\bfetch\(|XMLHttpRequest|style=""", page)
+    assert set(re.findall(r'href="(.)', page)) == {"#"}
+
+
+def test_the_policy_admits_exactly_the_style_and_script_of_the_page(recorded: Made) -> None:
+    page = html.render(*recorded)
+    for kind, code in (("style", page.split("<style>")[1].split("</style>")[0]), ("script", _script(page))):
+        digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+        assert f"{kind}-src &#x27;sha256-{digest}&#x27;" in page
+    assert "unsafe" not in page.split("</head>")[0].split("<style>")[0]
+
+
+def _script(page: str) -> str:
+    return page.split("<script>")[1].split("</script>", maxsplit=1)[0]

@@ -1,0 +1,228 @@
+"""All renderers: hostile names and messages change no structure; what must be said is said."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from html.parser import HTMLParser
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+import chaos.report
+from chaos.model.catalogue import discover
+from chaos.model.result import RunResult
+from chaos.model.timeline import Timeline
+from chaos.report import html, json_, junit, markdown
+from chaos.report._outline import SIMULATED
+from chaos.report._renderer import Renderer
+
+Made = tuple[RunResult, Timeline]
+Make = Callable[[str], Made]
+
+PAYLOADS = (
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    '" onmouseover="alert(1)" x=\'',
+    "]]>&lt;&amp;<b>&#x41;",
+    "a|b\\|c\\\\|d",
+    "line\nbreak\r\n\r\n# head\n| x | y |\n```",
+    "`code` **bold** _it_ [a](javascript:x) ![i](http://e) <http://e> ~~s~~ $x$",
+    "http://evil.example www.evil.example me@evil.example",
+    "\x00\x01\x08\x0b\x1b[31m\x1b]8;;http://e\x07\x7f\x9b",
+    "\ufffe\uffff\ud800\udfff\u202e\u2028\U000e0041",
+    "{{7*7}} ${x} %s {0}",
+    "x" * 5000,
+)
+ANY = st.text(st.characters(exclude_categories=()), max_size=60) | st.sampled_from(PAYLOADS)
+# The builder is a session's constant, so sharing it between examples is sound.
+PROPERTY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=80)
+
+
+def framed(text: str) -> str:
+    """Never empty and never one of our own words, so that only escaping can change the structure."""
+    return f"q{text}q"
+
+
+class Page(HTMLParser):
+    """Elements with the names of their attributes, all attributes, and the text of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, tuple[str, ...]]] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.inside: dict[str, str] = {}
+        self.words: list[str] = []
+        self._open = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, tuple(name for name, _ in attrs)))
+        self.attributes += [(name, value or "") for name, value in attrs]
+        kind = dict(attrs).get("type") or tag
+        self._open = kind if tag in ("script", "style") else ""
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.inside[self._open] = self.inside.get(self._open, "") + data
+        else:
+            self.words.append(data)
+
+
+def markdown_shape(text: str) -> list[str]:
+    """Kinds of all tokens; hard to fool, as the parser is another project's."""
+    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+    inner = [child for token in tokens for child in token.children or ()]
+    return [token.type for token in (*tokens, *inner)]
+
+
+def no_controls(text: str) -> bool:
+    return all(c == "\n" or c.isprintable() for c in text)
+
+
+def renderers() -> Iterable[Renderer]:
+    found: dict[str, Any] = discover(chaos.report, "RENDERER")
+    return found.values()
+
+
+def test_every_renderer_is_discovered_with_a_file_of_its_own() -> None:
+    assert {r.name: r.file for r in renderers()} == {
+        "html": "report.html",
+        "json": "result.json",
+        "junit": "junit.xml",
+        "markdown": "report.md",
+    }
+
+
+@pytest.mark.parametrize("renderer", renderers(), ids=lambda r: r.name)
+@given(text=ANY)
+@PROPERTY
+def test_no_control_characters_and_always_utf8(renderer: Renderer, hostile: Make, text: str) -> None:
+    out = renderer.render(*hostile(text))
+    assert no_controls(out)
+    assert out.encode("utf-8").endswith(b"\n")
+
+
+@given(text=ANY)
+@PROPERTY
+def test_html_keeps_its_structure_whatever_it_is_told(hostile: Make, text: str) -> None:
+    page, plain = Page(html.render(*hostile(framed(text)))), Page(html.render(*hostile("qq")))
+    assert page.elements == plain.elements
+    assert page.inside["script"] == plain.inside["script"]
+    assert page.inside["style"] == plain.inside["style"]
+    data, expected = (json.loads(p.inside["application/json"]) for p in (page, plain))
+    assert shape(data) == shape(expected)
+
+
+def shape(value: Any) -> Any:
+    """The JSON with every string blanked but fixed words."""
+    if isinstance(value, dict):
+        return {key: shape(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [shape(inner) for inner in value]
+    return "" if isinstance(value, str) else value
+
+
+@given(text=ANY)
+@PROPERTY
+def test_markdown_keeps_its_structure_whatever_it_is_told(hostile: Make, text: str) -> None:
+    said = markdown.render(*hostile(framed(text)))
+    kinds, plain = markdown_shape(said), markdown_shape(markdown.render(*hostile("qq")))
+    assert [k for k in kinds if k != "text_special"] == [k for k in plain if k != "text_special"]
+    for block in said.split("\n\n"):
+        widths = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in block.splitlines() if line.startswith("|")}
+        assert len(widths) <= 1
+
+
+@given(text=ANY)
+@PROPERTY
+def test_junit_parses_and_keeps_its_structure(hostile: Make, text: str) -> None:
+    said, plain = (ET.fromstring(junit.render(*hostile(t))) for t in (framed(text), "qq"))  # noqa: S314 (our own)
+    assert [(e.tag, sorted(e.attrib)) for e in said.iter()] == [(e.tag, sorted(e.attrib)) for e in plain.iter()]
+
+
+@given(text=ANY)
+@PROPERTY
+def test_json_gives_the_result_back(hostile: Make, text: str) -> None:
+    result, timeline = hostile(text)
+    back = msgspec.json.decode(json_.render(result, timeline), type=RunResult)
+    assert back == hostile(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))[0]
+
+
+def test_json_says_what_evidence_numbers_stand_for(recorded: Made) -> None:
+    document = json.loads(json_.render(*recorded))
+    (seq,) = document["hypothesis"][0]["evidence"]
+    found = document["resolved"][str(seq)]
+    assert (found["seq"], found["kind"], found["node"]) == (seq, "nodes", "")
+    assert found["what"].startswith("ra-worker: Ready=False (KubeletNotReady: node is shutting down)")
+    assert sorted(document) == list(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain words, 12:30", "plain words, 12:30"),
+        ("a|b", "a\\|b"),
+        ("`x` *y* _z_", "\\`x\\` \\*y\\* \\_z\\_"),
+        ("[a](http://e)", "\\[a\\](http\\://e)"),
+        ("www.evil.example", "www\\.evil.example"),
+        ("WWW.evil.example", "WWW\\.evil.example"),
+        ("me@evil", "me\\@evil"),
+        ("<b>&lt;", "\\<b\\>&amp;lt;"),
+        ("two\nlines", "two lines"),
+        ("\x1b[0m", "\\\\x1b\\[0m"),
+        ("back\\", "back\\\\"),
+    ],
+)
+def test_markdown_escapes(text: str, shown: str) -> None:
+    assert markdown.escape(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("1. x", "1\\. x"), ("2) x", "2\\) x"), ("- x", "\\- x"), ("+ x", "\\+ x"), ("=== x", "\\=== x")],
+)
+def test_markdown_line_starts(text: str, shown: str) -> None:
+    assert markdown.escape_line(text) == shown
+
+
+@pytest.mark.parametrize("renderer", [r for r in renderers() if r.name != "json"], ids=lambda r: r.name)
+@pytest.mark.parametrize("simulated", [True, False])
+def test_a_simulated_cluster_is_named_and_a_real_one_is_not(
+    renderer: Renderer, simulated: bool, recorded: Made
+) -> None:
+    result, timeline = recorded
+    said = renderer.render(msgspec.structs.replace(result, simulated=simulated), timeline)
+    assert (SIMULATED in said) is simulated
+    assert ("graceful-poweroff (simulated)" in said) is simulated
+
+
+@pytest.mark.parametrize("renderer", renderers(), ids=lambda r: r.name)
+def test_what_was_left_behind_is_told(renderer: Renderer, hostile: Make) -> None:
+    result, timeline = hostile("x")
+    undo = (msgspec.structs.replace(result.undo[0], because="the lock is gone"),)
+    told = msgspec.structs.replace(result, undo=undo, left_behind=("namespace nodefall-1",), notes=("seen twice",))
+    said = renderer.render(told, timeline)
+    for words in ("the lock is gone", "namespace nodefall-1", "seen twice"):
+        assert words in said
+
+
+@pytest.mark.parametrize("renderer", renderers(), ids=lambda r: r.name)
+def test_rendering_needs_no_timeline(renderer: Renderer, recorded: Made) -> None:
+    said = renderer.render(recorded[0], Timeline())
+    assert "not part of this timeline" in said or renderer.name == "html"
+
+
+def test_rendering_twice_gives_the_same(recorded: Made) -> None:
+    for renderer in renderers():
+        assert renderer.render(*recorded) == renderer.render(*recorded)
