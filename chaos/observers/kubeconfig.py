@@ -19,8 +19,8 @@ def load_configuration(kubeconfig: str, context: str | None) -> Any:
 
     Runs the exec plugin that the file names. Refreshed OIDC tokens are written back, as kubectl does.
     """
-    from kubernetes.client.configuration import Configuration
     from kubernetes import config
+    from kubernetes.client.configuration import Configuration
     from kubernetes.config.config_exception import ConfigException
 
     if not Path(kubeconfig).is_file():

@@ -1,0 +1,68 @@
+"""The one writer of a live timeline and its recording."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from chaos.model.ports import Clock
+from chaos.model.recording import Line
+from chaos.model.timeline import Entry, Timeline
+
+Decode = Callable[[Line, int], Entry | None]
+Write = Callable[[Line], None]
+
+
+class Recorder:
+    """Takes lines of all observers and the engine, from any thread, in the order in which they come.
+
+    No line gets a time before the last one's. ``write`` (of a RecordingWriter) may fail, as disks do: the timeline
+    goes on, so that the run can still be judged and rolled back, and ``failure`` says what was lost.
+    """
+
+    def __init__(self, decode: Decode, clock: Clock, write: Write | None = None) -> None:
+        self._decode, self._clock, self._write = decode, clock, write
+        self._timeline = Timeline()
+        self._lock = threading.Lock()
+        self._last = float("-inf")
+        self.failure: OSError | None = None
+
+    def emit(self, line: Line) -> None:
+        """The sink."""
+        with self._lock:
+            if line.t < self._last:
+                line = msgspec.structs.replace(line, t=self._last)
+            self._last = line.t
+            entry = self._decode(line, self._timeline.next_seq())
+            if entry is not None:
+                self._timeline.add(entry)
+            self._keep(line)
+
+    @contextmanager
+    def reading(self) -> Iterator[Timeline]:
+        """The timeline up to now, to look at while nothing is added; be quick."""
+        with self._lock:
+            self._last = max(self._last, self._clock.now())
+            self._timeline.end = max(self._timeline.end, self._last)
+            yield self._timeline
+
+    def snapshot(self) -> Timeline:
+        """A timeline of its own, up to now, to judge at leisure."""
+        with self.reading() as timeline:
+            entries, end = list(timeline.entries), timeline.end
+        copy = Timeline()
+        for entry in entries:
+            copy.add(entry)
+        copy.end = max(copy.end, end)
+        return copy
+
+    def _keep(self, line: Line) -> None:
+        if self._write is None or self.failure is not None:
+            return
+        try:
+            self._write(line)
+        except OSError as error:
+            self.failure = error

@@ -1,0 +1,14 @@
+"""Events of all namespaces: never the only evidence, as the API server may drop and merge them."""
+
+from __future__ import annotations
+
+from chaos.model.kube import RESOURCES
+from chaos.model.ports import Clock
+from chaos.observers.api import WatchApi
+from chaos.observers.health import ApiHealth
+from chaos.observers.listwatch import ListWatch
+
+
+class EventsObserver(ListWatch):
+    def __init__(self, api: WatchApi, clock: Clock, health: ApiHealth | None = None) -> None:
+        super().__init__(RESOURCES["events"], api, clock, health)

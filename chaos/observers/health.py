@@ -1,0 +1,98 @@
+"""A look at the API server every second, so that a silent watch is known to be a quiet one."""
+
+from __future__ import annotations
+
+import threading
+from typing import Protocol
+
+from chaos.model.ports import Clock, Sink
+from chaos.observers.api import KubeRejected, KubeUnreachable, WatchApi
+from chaos.observers.worker import Worker
+
+PERIOD = 1.0  # seconds of cluster time
+PATIENCE = 2.0  # wall seconds for an answer
+SLOW = 1.0  # seconds of cluster time: events that come so late were not seen when they happened
+
+
+class HealthListener(Protocol):
+    """Told from the health check's thread."""
+
+    def api_lost(self, since: float, reason: str) -> None:
+        """The server last answered what was asked at ``since``."""
+
+    def api_back(self) -> None: ...
+
+
+class ApiHealth:
+    """Asks for /readyz; a failure, a slow answer and a pause of our own process all count as not seeing."""
+
+    name = "api-health"
+
+    def __init__(self, api: WatchApi, clock: Clock) -> None:
+        self._api, self._clock = api, clock
+        self._lock = threading.Lock()
+        self._listeners: list[HealthListener] = []
+        self._last_good = float("-inf")
+        self._due = float("inf")
+        self._reason = ""
+        self._asked = False
+        self._worker = Worker(self.name, clock, self._run, self._tell)
+
+    @property
+    def last_good(self) -> float:
+        """When the last question that was answered well was asked; -inf before the first."""
+        return self._last_good
+
+    @property
+    def reason(self) -> str:
+        """Why the server cannot be seen now; "" if it can."""
+        return self._reason
+
+    def subscribe(self, listener: HealthListener) -> None:
+        with self._lock:
+            self._listeners.append(listener)
+
+    def start(self, sink: Sink) -> None:  # noqa: ARG002 - a port; its listeners emit what it means
+        self._worker.start()
+
+    def stop(self) -> None:
+        self._worker.stop()
+
+    def synced(self) -> bool:
+        return self._asked
+
+    def _run(self) -> None:
+        while not self._worker.stopping:
+            self._look()
+            self._asked = True
+            self._due = self._clock.now() + PERIOD
+            self._worker.pause(PERIOD)
+
+    def _look(self) -> None:
+        began = self._clock.now()
+        if began - self._due > SLOW:
+            self._tell(f"nodefall itself stood still for {began - self._due:.1f}s")
+        try:
+            self._api.probe(PATIENCE)
+        except (KubeUnreachable, KubeRejected) as error:
+            self._tell(error.message)
+            return
+        took = self._clock.now() - began
+        if took > SLOW:
+            self._tell(f"the API server took {took:.1f}s to answer")
+            return
+        self._last_good = began
+        if self._reason:
+            self._reason = ""
+            for listener in self._all():
+                listener.api_back()
+
+    def _tell(self, reason: str) -> None:
+        if not self._reason:
+            self._reason = reason
+            for listener in self._all():
+                listener.api_lost(self._last_good, reason)
+
+    def _all(self) -> list[HealthListener]:
+        with self._lock:
+            return list(self._listeners)

@@ -1,0 +1,19 @@
+"""Leases of the kubelets: their heartbeat."""
+
+from __future__ import annotations
+
+from chaos.model.kube import RESOURCES
+from chaos.model.ports import Clock
+from chaos.observers.api import WatchApi
+from chaos.observers.health import ApiHealth
+from chaos.observers.listwatch import ListWatch
+
+NAMESPACE = "kube-node-lease"
+
+
+class LeasesObserver(ListWatch):
+    def __init__(self, api: WatchApi, clock: Clock, health: ApiHealth | None = None) -> None:
+        resource = RESOURCES["leases"]
+        super().__init__(
+            resource, api, clock, health, path=f"{resource.prefix}/namespaces/{NAMESPACE}/{resource.plural}"
+        )

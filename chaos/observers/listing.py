@@ -1,0 +1,40 @@
+"""Paged lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from chaos.model.ports import KubeApi
+from chaos.observers.api import KubeRejected, rejected
+from chaos.observers.wire import Page, Wire
+
+PAGE = 500
+_GONE = 410
+
+
+def pages(api: KubeApi, path: str, wire: Wire) -> Iterator[tuple[Page, bool]]:
+    """Pages of a consistent list; True: forget the pages before, the list begins anew.
+
+    That happens when the server no longer knows the list's continue token (410): the rest is read in one piece.
+    Raises KubeUnreachable, KubeRejected.
+    """
+    query = {"limit": str(PAGE)}
+    anew = False
+    while True:
+        response = api.request("GET", path, query)
+        if response.status == _GONE and "continue" in query:
+            query, anew = {}, True
+            continue
+        if response.status != 200:
+            raise rejected(response, f"list of {path}")
+        try:
+            page = wire.page(response.body)
+        except msgspec.DecodeError as error:
+            raise KubeRejected(200, f"list of {path} is not understood: {error}") from error
+        yield page, anew
+        anew = False
+        if not page.metadata.continue_:
+            return
+        query = {"limit": str(PAGE), "continue": page.metadata.continue_}

@@ -1,0 +1,21 @@
+"""Nodes: conditions, taints, addresses and boot IDs."""
+
+from __future__ import annotations
+
+from chaos.model.kube import RESOURCES, Node
+from chaos.model.ports import Clock
+from chaos.observers.api import WatchApi
+from chaos.observers.health import ApiHealth
+from chaos.observers.listwatch import ListWatch
+
+
+class NodesObserver(ListWatch):
+    """Also tells other observers where a node is."""
+
+    def __init__(self, api: WatchApi, clock: Clock, health: ApiHealth | None = None) -> None:
+        super().__init__(RESOURCES["nodes"], api, clock, health)
+
+    def node(self, name: str) -> Node | None:
+        """The last known state, None if it is not known or was deleted."""
+        found = self.last(name)
+        return found.object if found and isinstance(found.object, Node) else None

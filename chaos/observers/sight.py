@@ -1,0 +1,47 @@
+"""Blind windows of one source: opened when sight is lost, closed when every cause of blindness is gone."""
+
+from __future__ import annotations
+
+import threading
+
+import msgspec
+
+from chaos.model.ports import Clock, Sink
+from chaos.model.recording import Line
+
+
+class Sight:
+    """Emits a ``blind`` line when the first cause appears and again, with its end, when the last one goes."""
+
+    def __init__(self, source: str, clock: Clock, sink: Sink) -> None:
+        self._source, self._clock, self._sink = source, clock, sink
+        self._lock = threading.Lock()
+        self._causes: set[str] = set()
+        self._since = 0.0
+        self._reason = ""
+
+    def blind(self, cause: str) -> bool:
+        """True while this cause lasts."""
+        with self._lock:
+            return cause in self._causes
+
+    def lost(self, cause: str, since: float, reason: str) -> None:
+        """Nothing was seen from ``since`` on; the first reason is kept."""
+        with self._lock:
+            fresh = not self._causes
+            self._causes.add(cause)
+            if fresh:
+                self._since, self._reason = since, reason
+                self._emit(None)
+
+    def regained(self, cause: str) -> None:
+        """That cause is gone."""
+        with self._lock:
+            if cause in self._causes:
+                self._causes.discard(cause)
+                if not self._causes:
+                    self._emit(self._clock.now())
+
+    def _emit(self, end: float | None) -> None:
+        window = msgspec.json.encode({"from": self._since, "to": end, "reason": self._reason})
+        self._sink(Line(self._clock.now(), "blind", self._source, msgspec.Raw(window)))

@@ -1,0 +1,100 @@
+"""Lists and watches as they come over the wire; only bytes are split, and one bad object spoils nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from chaos.model.kube import KubeObject, Metadata, Resource
+
+
+class CutLine(Exception):
+    """The stream ended in the middle of a line."""
+
+
+class Envelope(msgspec.Struct):
+    """One line of a watch."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class Page(msgspec.Struct):
+    """One page of a list."""
+
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+class Status(msgspec.Struct):
+    """What an ERROR event carries."""
+
+    code: int = 0
+    message: str = ""
+
+
+class Head(msgspec.Struct):
+    """The part of an object that says which one it is."""
+
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+
+
+class Found(msgspec.Struct):
+    """An object as far as it was understood; ``bad`` says what was not."""
+
+    metadata: Metadata
+    object: KubeObject | None
+    bad: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.metadata.namespace, self.metadata.name
+
+    def encode(self) -> msgspec.Raw:
+        """Only the fields of model.kube."""
+        value: Any = {"metadata": self.metadata} if self.object is None else self.object
+        return msgspec.Raw(msgspec.json.encode(value))
+
+
+class Wire:
+    """Decoders for one resource; all raise msgspec.DecodeError."""
+
+    def __init__(self, resource: Resource) -> None:
+        self._object = msgspec.json.Decoder(resource.type)
+        self._head = msgspec.json.Decoder(Head)
+        self.envelope = msgspec.json.Decoder(Envelope).decode
+        self.page = msgspec.json.Decoder(Page).decode
+        self.status = msgspec.json.Decoder(Status).decode
+
+    def head(self, raw: msgspec.Raw) -> Metadata:
+        return self._head.decode(raw).metadata
+
+    def found(self, raw: msgspec.Raw) -> Found:
+        """The object; if it is not understood, at least which one it is. Raises DecodeError if not even that."""
+        try:
+            value = self._object.decode(raw)
+        except msgspec.DecodeError as error:
+            return Found(self.head(raw), None, f"undecodable: {error}")
+        return Found(value.metadata, value)
+
+
+def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Whole lines, split at newlines only (never at U+0085 and its like). Raises CutLine."""
+    rest: list[bytes] = []
+    for chunk in chunks:
+        first, *others = chunk.split(b"\n")
+        rest.append(first)
+        for other in others:
+            line = b"".join(rest)
+            rest = [other]
+            if line.strip():
+                yield line
+    if b"".join(rest).strip():
+        raise CutLine("the watch ended in the middle of a line")

@@ -1,0 +1,29 @@
+"""Deployments, StatefulSets, DaemonSets and ReplicaSets of all namespaces."""
+
+from __future__ import annotations
+
+from chaos.model.kube import RESOURCES
+from chaos.model.ports import Clock, Sink
+from chaos.observers.api import WatchApi
+from chaos.observers.health import ApiHealth
+from chaos.observers.listwatch import ListWatch
+
+PLURALS = ("deployments", "statefulsets", "daemonsets", "replicasets")
+
+
+class WorkloadsObserver:
+    name = "workloads"
+
+    def __init__(self, api: WatchApi, clock: Clock, health: ApiHealth | None = None) -> None:
+        self._watches = [ListWatch(RESOURCES[plural], api, clock, health) for plural in PLURALS]
+
+    def start(self, sink: Sink) -> None:
+        for watch in self._watches:
+            watch.start(sink)
+
+    def stop(self) -> None:
+        for watch in self._watches:
+            watch.stop()
+
+    def synced(self) -> bool:
+        return all(watch.synced() for watch in self._watches)
