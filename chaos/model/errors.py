@@ -41,6 +41,10 @@ class Unsupported(Refused):
     """An action cannot be done on this node; raised by ``Action.prepare``."""
 
 
+class Unreachable(NodefallError):
+    """A host or a power control could not be reached; nothing was sent, so it may be tried again."""
+
+
 class Aborted(NodefallError):
     """The run stopped early (abort condition, step that could not be sent); undo was attempted."""
 

@@ -1,0 +1,1 @@
+"""How a dead machine comes back, and where its secrets are."""

@@ -1,0 +1,1 @@
+"""Lines to hosts: how commands get there and what comes back."""

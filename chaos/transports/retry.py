@@ -1,0 +1,37 @@
+"""A session that tries again, but only what was not sent."""
+
+from __future__ import annotations
+
+from chaos.model.command import NOT_SENT, HostCommand, Outcome
+from chaos.model.errors import Unreachable
+from chaos.model.ports import Armed, Clock, Session
+
+
+class RetryingSession:
+    """Up to ``tries`` times, ``pause`` seconds of cluster time apart; stops when the clock is woken."""
+
+    def __init__(self, session: Session, clock: Clock, tries: int = 3, pause: float = 1.0) -> None:
+        self._session, self._clock, self._tries, self._pause = session, clock, tries, pause
+
+    def run(self, command: HostCommand) -> Outcome:
+        """As the session's; lost and answered outcomes are final."""
+        outcome = self._session.run(command)
+        for _ in range(self._tries - 1):
+            if outcome.delivery != NOT_SENT or not self._clock.sleep(self._pause):
+                break
+            outcome = self._session.run(command)
+        return outcome
+
+    def arm(self, command: HostCommand) -> Armed:
+        """As the session's; arming sends nothing that acts, so it may be tried again."""
+        for _ in range(self._tries - 1):
+            try:
+                return self._session.arm(command)
+            except Unreachable:
+                if not self._clock.sleep(self._pause):
+                    break
+        return self._session.arm(command)
+
+    def close(self) -> None:
+        """Close the session."""
+        self._session.close()

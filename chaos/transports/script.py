@@ -1,0 +1,47 @@
+"""What is really sent to a host's shell, and what sudo says when it does not let us."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+READY = "ready"
+# Says that it waits, waits for one line, says when it starts, and becomes the program. Without the line (end of
+# file) nothing runs.
+ARMED = f'echo {READY} && IFS= read -r go && date +%s.%N && exec "$@"'
+_SUDO = re.compile(
+    r"^sudo: .*(a password is required|terminal is required|must have a tty)|^sudo: .*account validation failure"
+    r"|is not in the sudoers file|^Sorry, user .* (is not allowed|may not run)|sudo: (command )?not found",
+    re.MULTILINE,
+)
+_EPOCH = re.compile(r"(\d+(?:\.\d+)?)")
+
+
+def command_line(argv: Sequence[str], prefix: Sequence[str] = ()) -> str:
+    """``argv`` for the login shell, quoted."""
+    return shlex.join([*prefix, *argv])
+
+
+def armed_line(argv: Sequence[str], prefix: Sequence[str] = ()) -> str:
+    """The same, waiting; sudo stands in front, so that its work is done before the fault is fired."""
+    return shlex.join([*prefix, "sh", "-c", ARMED, "nodefall", *argv])
+
+
+def sudo_refusal(stderr: str, host: str, user: str) -> str:
+    """What is wrong with sudo and what to do, "" if ``stderr`` is no refusal of sudo's."""
+    match = _SUDO.search(stderr)
+    if not match:
+        return ""
+    said = next(line for line in stderr.splitlines() if match[0].splitlines()[0] in line)
+    return (
+        f"sudo on {host} does not let {user} run it without being asked ({said.strip()}); put "
+        f"`{user} ALL=(root) NOPASSWD: ALL`, or the line that `nodefall sudoers` prints, in /etc/sudoers.d/nodefall "
+        "there, with `Defaults:" + user + " !requiretty`"
+    )
+
+
+def began_at(line: str) -> float | None:
+    """Seconds since the epoch from ``date +%s.%N``; busybox prints no fraction."""
+    match = _EPOCH.match(line)
+    return float(match[1]) if match else None
