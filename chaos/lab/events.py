@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.lab.objects import Object
+from chaos.lab.objects import Object, is_deleting
 from chaos.lab.sim import Sim
 from chaos.lab.store import Store
 
@@ -38,6 +38,9 @@ class Recorder:
         namespace = involved.get("namespace") or "default"
         if key in self._known and self._count_up(*self._known[key]):
             return
+        home = self._store.get("namespaces", "", namespace)
+        if home is None or is_deleting(home):
+            return  # the API server refuses new objects there
         name = f"{involved['name']}.{int(self._sim.now * 1e9):x}"
         while self._store.get("events", namespace, name) is not None:
             name += "0"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from chaos.lab.kubelet_process import Process
@@ -48,6 +48,7 @@ class Worker:
     sandbox: bool = False
     by_shutdown: bool = False
     unmounted: bool = False
+    waiters: list[Callable[[Worker], object]] = field(default_factory=list)
 
 
 class PodWorkers:
@@ -89,9 +90,9 @@ class PodWorkers:
 
     def kill_for_shutdown(self, worker: Worker, grace: int, done: Callable[[Worker], object]) -> None:
         """Stop for the node's shutdown; a pod that is stopping already only gets a shorter grace (facts 1.6)."""
-        if worker.state != "stopping":
-            worker.by_shutdown = True
-        self._stop(worker, float(grace), done)
+        worker.by_shutdown = worker.by_shutdown or worker.state != "stopping"
+        worker.waiters.append(done)
+        self._stop(worker, float(grace))
 
     def _pod(self, worker: Worker) -> Object | None:
         pod = self._store.get("pods", worker.namespace, worker.name)
@@ -105,9 +106,9 @@ class PodWorkers:
         if worker is None:
             self._add(pod)
         elif is_deleting(pod) and worker.state in ("starting", "running"):
-            self._stop(worker, float(pod["metadata"]["deletionGracePeriodSeconds"]), None)
-        elif is_deleting(pod) and worker.state == "stopping" and not worker.by_shutdown:
-            self._runtime_stop(worker, pod, float(pod["metadata"]["deletionGracePeriodSeconds"]), None)
+            self._stop(worker, float(pod["metadata"]["deletionGracePeriodSeconds"]))
+        elif is_deleting(pod) and worker.state == "stopping":
+            self._runtime_stop(worker, pod, float(pod["metadata"]["deletionGracePeriodSeconds"]))
 
     def _new_worker(self, pod: Object, state: State) -> Worker:
         spec = pod["spec"]
@@ -167,33 +168,37 @@ class PodWorkers:
         worker.state = "running"
         self._process.soon(*_RUNNING, self._write, worker)
 
-    def _stop(self, worker: Worker, grace: float, done: Callable[[Worker], object] | None) -> None:
+    def _stop(self, worker: Worker, grace: float) -> None:
         pod = self._pod(worker)
         if pod is None:
             self._gone_worker(worker)
-            if done is not None:
-                done(worker)
             return
         if worker.state != "stopping":
             worker.state = "stopping"
             for container in self._runtime.containers(worker.uid):
                 if container.state == "running":
                     self._event(pod, "Killing", f"Stopping container {container.name}")
-        self._runtime_stop(worker, pod, grace, done)
+        self._runtime_stop(worker, pod, grace)
 
-    def _runtime_stop(self, worker: Worker, pod: Object, grace: float, done: Callable[[Worker], object] | None) -> None:
-        self._runtime.stop(pod, grace, lambda: self._process.soon(*_SETTLE, self._stopped, worker, done))
+    def _runtime_stop(self, worker: Worker, pod: Object, grace: float) -> None:
+        self._runtime.stop(pod, grace, lambda: self._process.soon(*_SETTLE, self._stopped, worker))
 
-    def _stopped(self, worker: Worker, done: Callable[[Worker], object] | None) -> None:
+    def _stopped(self, worker: Worker) -> None:
         """Every container has exited: write the terminal status; a deleted pod is then taken away."""
+        if worker.state == "ended":
+            return
         worker.state, worker.sandbox = "ended", False
         self._write(worker, final=True)
-        if done is not None:
-            done(worker)
         self._process.soon(*_UNMOUNT, self._unmount, worker)
+        self._tell(worker)
         pod = self._pod(worker)
         if pod is not None and is_deleting(pod):
             self._process.soon(*_CLEANUP, self._delete, worker)
+
+    def _tell(self, worker: Worker) -> None:
+        waiters, worker.waiters = worker.waiters, []
+        for waiter in waiters:
+            waiter(worker)
 
     def _unmount(self, worker: Worker) -> None:
         worker.unmounted = True
@@ -213,7 +218,9 @@ class PodWorkers:
 
     def _gone_worker(self, worker: Worker) -> None:
         """The object was removed: what still runs is killed with the least grace (facts 10)."""
-        del self._workers[worker.uid]
+        self._workers.pop(worker.uid, None)
+        worker.unmounted = True
+        self._tell(worker)
         running = [item for item in self._runtime.containers(worker.uid) if item.state == "running"]
         delay = float(_REMOVED_GRACE) if running else 0.0
         self._process.after(delay, self._runtime.remove, worker.uid)
@@ -232,17 +239,26 @@ class PodWorkers:
             worker = self._new_worker(pod, "running")
             worker.sandbox = True
             self._write(worker)
+            self._runtime.watch(uid, lambda: self._process.soon(*_SETTLE, self._exited, worker))
             self._observe(namespace, name, uid)
         else:
-            self._after_reboot(self._new_worker(pod, "starting"), pod)
+            self._after_exit(self._new_worker(pod, "starting"), pod)
 
-    def _after_reboot(self, worker: Worker, pod: Object) -> None:
-        worker.ip = ""
+    def _exited(self, worker: Worker) -> None:
+        """A process before this one had asked the containers to stop: they are started again (facts 18)."""
+        pod = self._pod(worker)
+        if pod is not None and worker.state == "running":
+            worker.state = "starting"
+            self._after_exit(worker, pod)
+
+    def _after_exit(self, worker: Worker, pod: Object) -> None:
+        """Containers ended without this process: restart in place, or end the pod if it is to be deleted."""
+        worker.ip, worker.sandbox = "", False
         self._write(worker)
         never = pod["spec"].get("restartPolicy") == "Never"
         if is_deleting(pod) or never:
             worker.state = "stopping"
-            self._process.soon(*_FAIL, self._stopped, worker, None)
+            self._process.soon(*_FAIL, self._stopped, worker)
             return
         self._event(pod, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
         self._process.soon(*_SANDBOX, self._start_containers, worker)

@@ -87,6 +87,10 @@ class Runtime:
         if all(container.state == "exited" for container in self.containers(uid)):
             self._sim.after(0, self._tell, uid)
 
+    def watch(self, uid: str, done: Callable[[], object]) -> None:
+        """Call ``done`` when all containers of a pod have exited that another process began to stop."""
+        self._waiting[uid] = done
+
     def remove(self, uid: str) -> None:
         """Forget a pod; what still runs is gone."""
         for container in self._pods.pop(uid, []):

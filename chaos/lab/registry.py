@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from chaos.lab.admission import InvalidError, admit
@@ -102,10 +101,7 @@ class Registry:
         metadata = marked["metadata"]
         if "deletionTimestamp" not in metadata and "generation" in metadata:
             metadata["generation"] += 1
-        start = self.sim.now
-        if "deletionTimestamp" in metadata and grace == 0:
-            start = min(start, _epoch(metadata["deletionTimestamp"]))
-        metadata["deletionTimestamp"] = rfc3339(start + grace)
+        metadata["deletionTimestamp"] = rfc3339(self.sim.now + grace)
         metadata["deletionGracePeriodSeconds"] = grace
         return self.store.update(plural, marked)
 
@@ -147,7 +143,3 @@ def _check_immutable(plural: str, new: dict[str, Any], old: dict[str, Any]) -> N
             raise InvalidError("the lab does not simulate the roll-out of a changed spec.template")
     if plural == "pods" and new.get("nodeName") != old.get("nodeName") and old.get("nodeName"):
         raise InvalidError("spec.nodeName: field is immutable")
-
-
-def _epoch(timestamp: str) -> float:
-    return datetime.strptime(timestamp, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 DEFAULT_NAMESPACES = ["default", "kube-system", "kube-public", "kube-node-lease"]
+_NEEDED_NAMESPACES = frozenset({"default", "kube-system", "kube-node-lease"})
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -87,6 +88,8 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
             raise SpecError("LabSpec: nodes is empty")
         if len(set(names)) < len(names):
             raise SpecError("LabSpec: two nodes have the same name")
+        if missing := _NEEDED_NAMESPACES - set(self.namespaces):
+            raise SpecError(f"LabSpec: namespaces lacks {', '.join(sorted(missing))}")
         for node in self.nodes:
             _check_node(node)
 

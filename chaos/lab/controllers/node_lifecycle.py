@@ -27,6 +27,7 @@ from chaos.lab.spec import ControllerSpec
 from chaos.lab.store import Change
 
 _POLL = 0.1
+_PASS = (0.005, 0.03)  # how long a pass takes; the period begins at its end
 _STOPPED = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
 _NEVER = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
 _CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
@@ -91,7 +92,8 @@ class NodeLifecycle:
         for node in nodes:
             self._check(node)
         self._handle_disruption(list(self._store.list("nodes")))
-        self._sim.after(self._settings.node_monitor_period, self._pass)
+        took = self._sim.rng.uniform(*_PASS)
+        self._sim.after(self._settings.node_monitor_period + took, self._pass)
 
     def _forget(self, names: set[str]) -> None:
         for name in [name for name in self._health if name not in names]:
