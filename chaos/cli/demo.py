@@ -1,0 +1,28 @@
+"""``nodefall demo``: the newcomer's first minute."""
+
+# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+EPILOG = """\b
+Examples:
+  nodefall demo
+  nodefall demo --json
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
+@click.option("--plain", is_flag=True, help="Plain progress lines, also on a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
+def command(reports: Path, plain: bool, as_json: bool) -> None:
+    """Power off a node of a simulated cluster, gracefully, and report what the cluster did."""
+    from chaos.cli.launch import Launch, launch
+    from chaos.cli.shipped import shipped
+
+    experiment, inventory = shipped("experiments/graceful-poweroff.yaml"), shipped("hosts/lab.yaml")
+    sys.exit(launch(Launch(experiment, str(inventory), reports), plain, as_json))

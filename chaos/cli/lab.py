@@ -1,0 +1,57 @@
+"""``nodefall lab``: a simulated cluster to try things on."""
+
+# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from threading import Event
+
+import click
+
+EPILOG = """\b
+Examples:
+  nodefall lab up hosts/lab.yaml --out lab-inventory.json
+  nodefall run experiments/graceful-poweroff.yaml --inventory lab-inventory.json
+"""
+
+
+@click.group(epilog=EPILOG)
+def command() -> None:
+    """A simulated cluster on loopback: API server, SSH, kubelets, power."""
+
+
+@command.command("up", epilog=EPILOG)
+@click.argument("inventory", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("lab-inventory.json"),
+    show_default=True,
+    help="Where to write the inventory that reaches it.",
+)
+def up(inventory: Path | None, out: Path) -> None:
+    """Start the lab that INVENTORY describes (default: the shipped hosts/lab.yaml) and keep it until Ctrl-C."""
+    from chaos.cli.labs import start_lab
+    from chaos.cli.shipped import shipped
+    from chaos.load.inventory import load_inventory
+    from chaos.model.errors import UsageError
+
+    source = inventory or shipped("hosts/lab.yaml")
+    asked = load_inventory(source)
+    if asked.lab is None:
+        raise UsageError(f"{source} describes a cluster, not a lab")
+    stop = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with start_lab(asked.lab) as lab:
+        made = lab.inventory.model_copy(update={"protected": asked.protected, "limits": asked.limits})
+        out.write_text(made.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n", encoding="utf-8")
+        try:
+            click.echo(f"the lab is up; use --inventory {out}; Ctrl-C ends it")
+            sys.stdout.flush()
+            while not stop.wait(1.0):
+                lab.check()
+        finally:
+            out.unlink(missing_ok=True)

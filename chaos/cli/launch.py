@@ -1,0 +1,60 @@
+"""Starting a run from the command line, and telling how it ended."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+import chaos.report
+from chaos.cli.opening import inventory_path, open_inventory, refuse_remote
+from chaos.cli.planning import load
+from chaos.cli.progress import make_progress
+from chaos.cli.running import Request, run
+from chaos.cli.summary import summary
+from chaos.cli.wiring import catalogue
+from chaos.load.inventory import load_inventory
+from chaos.model.catalogue import discover
+from chaos.model.duration import parse_duration
+from chaos.model.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """The command line's wishes."""
+
+    experiment: Path
+    inventory: str | None
+    reports: Path
+    seed: int | None = None
+    max_duration: str | None = None
+    record: Path | None = None
+
+
+def launch(wish: Launch, plain: bool, as_json: bool) -> int:
+    """Run, report, and return the exit code. Raises NodefallError before anything was touched."""
+    if wish.max_duration:
+        try:
+            parse_duration(wish.max_duration)
+        except ValueError as error:
+            raise UsageError(f"--max-duration: {error}") from error
+    known = catalogue()
+    loaded = load(wish.experiment, known)
+    inventory = load_inventory(inventory_path(wish.inventory))
+    request = Request(loaded, known, wish.reports, wish.seed, wish.max_duration, wish.record)
+    progress = make_progress(sys.stderr, force_plain=plain)
+    try:
+        if inventory.lab:
+            progress.note("starting the lab, a simulated cluster")
+        with open_inventory(inventory, seed=wish.seed) as opened:
+            refuse_remote(opened.kube)
+            result, timeline, directory = run(request, opened, progress)
+    finally:
+        progress.close()
+    if as_json:
+        click.echo(discover(chaos.report, "RENDERER")["json"].render(result, timeline))
+    report = str(directory / "report.html")
+    click.echo(summary(result, report=report, color=sys.stderr.isatty() and not as_json), err=True)
+    return result.exit_code

@@ -1,0 +1,145 @@
+"""Opening what an inventory describes: the lab if it is one, the clock, the API server, the hosts."""
+
+# ruff: noqa: PLC0415 - what is slow to import is imported where a cluster is really needed
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chaos.model.errors import Refused, UsageError
+from chaos.model.inventory import Inventory
+from chaos.model.kube import Node
+from chaos.model.ports import PowerControl, Session
+
+if TYPE_CHECKING:
+    from chaos.engine.clock import RemoteClock, SystemClock
+    from chaos.engine.hosts import Hosts
+    from chaos.observers.api import ClusterApi
+
+ENV_INVENTORY = "NODEFALL_INVENTORY"
+MACHINE_ID = Path("/etc/machine-id")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open cluster. ``lab_pid`` is set where a lab was started for it."""
+
+    inventory: Inventory
+    clock: SystemClock | RemoteClock
+    kube: ClusterApi
+    hosts: Hosts
+    uid: str
+    version: str
+    lab_pid: int | None = None
+
+
+@contextmanager
+def open_inventory(inventory: Inventory, *, seed: int | None = None) -> Iterator[Opened]:
+    """Open a cluster, and close it after use; a lab is started for it and stopped again."""
+    with ExitStack() as stack:
+        pid = None
+        if inventory.lab is not None:
+            from chaos.cli.labs import start_lab
+
+            lab = stack.enter_context(start_lab(inventory.lab, seed))
+            inventory, pid = _as_cluster(inventory, lab.inventory), lab.pid
+        yield stack.enter_context(_open_cluster(inventory, pid))
+
+
+def _as_cluster(asked: Inventory, made: Inventory) -> Inventory:
+    """The lab's cluster and hosts, with the limits that were asked for."""
+    return made.model_copy(update={"protected": asked.protected, "limits": asked.limits})
+
+
+@contextmanager
+def _open_cluster(inventory: Inventory, lab_pid: int | None) -> Iterator[Opened]:
+    from chaos.engine.clock import RemoteClock, SystemClock
+    from chaos.observers.api import cluster_uid, connect, server_version
+
+    cluster = inventory.cluster
+    if cluster is None:
+        raise UsageError("the inventory has no cluster")
+    source = cluster.time_source
+    clock = RemoteClock(source.address, source.port) if source else SystemClock()
+    with ExitStack() as stack:
+        stack.callback(clock.close)
+        kube = connect(cluster.kubeconfig, cluster.context, cluster.kubelet_ca)
+        uid = cluster_uid(kube)
+        if cluster.expect_uid and cluster.expect_uid != uid:
+            raise Refused(
+                f"this is another cluster: expectUID is {cluster.expect_uid}, its own is {uid}",
+                hint="see cluster.kubeconfig and cluster.context of the inventory",
+            )
+        hosts = _hosts(inventory, kube)
+        stack.callback(hosts.close)
+        yield Opened(inventory, clock, kube, hosts, uid, server_version(kube), lab_pid)
+
+
+def _hosts(inventory: Inventory, kube: ClusterApi) -> Hosts:
+    import chaos.facts
+    from chaos.engine.hosts import Hosts
+    from chaos.model.catalogue import discover
+    from chaos.power.redfish import redfish
+    from chaos.transports.settings import Local, host_settings
+    from chaos.transports.ssh import open_session
+
+    local = Local(getpass.getuser(), Path.home(), Path.cwd())
+
+    def session(node: str) -> Session:
+        key, host = inventory.host_of(node)
+        address = "" if host.address else _node_address(kube, node)
+        return open_session(host_settings(inventory, key, local, address))
+
+    def power(node: str) -> PowerControl | None:
+        _, host = inventory.host_of(node)
+        return redfish(host.power) if host.power else None
+
+    return Hosts(session, power, kube, discover(chaos.facts, "FACT"))
+
+
+def _node_address(kube: ClusterApi, node: str) -> str:
+    """The address in the Node object; asked for each time, as it may change with a restart."""
+    import msgspec
+
+    response = kube.request("GET", f"/api/v1/nodes/{node}")
+    status = msgspec.json.decode(response.body, type=Node).status if response.status == 200 else None
+    addresses = {a.type: a.address for a in (status.addresses if status else None) or ()}
+    address = addresses.get("InternalIP") or addresses.get("ExternalIP") or addresses.get("Hostname")
+    if not address:
+        raise Refused(f"no address of {node} is known", hint="give its host an address in the inventory")
+    return address
+
+
+def inventory_path(option: str | None) -> Path:
+    """The inventory that was asked for: there is no ambient cluster. Raises UsageError."""
+    name = option or os.environ.get(ENV_INVENTORY)
+    if not name:
+        raise UsageError(
+            "no inventory: say which cluster with --inventory FILE",
+            hint=f"or set {ENV_INVENTORY}; hosts/lab.yaml is a simulated cluster, and nodefall demo needs none",
+        )
+    return Path(name)
+
+
+def own_machine_id() -> str:
+    """The ID of the machine that nodefall runs on, "" where there is none."""
+    try:
+        return MACHINE_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def refuse_remote(kube: ClusterApi) -> None:
+    """Raises Refused unless the API server is on loopback."""
+    from chaos.observers.api import server_is_loopback
+
+    if not server_is_loopback(kube):
+        raise Refused(
+            f"{kube.server} is not on loopback; this version runs only on the lab and on clusters of this machine",
+            hint="the guards for real clusters are not all in place yet; plan and judge work everywhere",
+        )

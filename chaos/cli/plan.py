@@ -1,0 +1,62 @@
+"""``nodefall plan``: what would be sent where, what proves it and what undoes it. Touches nothing."""
+
+# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from chaos.model.plan import Plan, PlannedStep
+
+EPILOG = """\b
+Examples:
+  nodefall plan experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml
+  nodefall plan my.yaml --inventory hosts/staging.yaml --seed 7 --out plan.json
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("experiment", type=click.Path(path_type=Path))
+@click.option("--inventory", "-i", help="Which cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
+@click.option("--seed", type=int, help="Choose the same targets again.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the plan as JSON to this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON object on stdout.")
+def command(experiment: Path, inventory: str | None, seed: int | None, out: Path | None, as_json: bool) -> None:
+    """Choose targets for an EXPERIMENT, gather facts, and print exactly what a run would send."""
+    import msgspec
+
+    from chaos.cli.opening import inventory_path, open_inventory
+    from chaos.cli.planning import load, plan
+    from chaos.cli.wiring import catalogue
+    from chaos.load.inventory import load_inventory
+
+    known = catalogue()
+    loaded = load(experiment, known)
+    with open_inventory(load_inventory(inventory_path(inventory)), seed=seed) as opened, opened.clock.participant():
+        planned, _ = plan(loaded, opened, known, seed)
+    text = msgspec.json.format(msgspec.json.encode(planned), indent=2).decode()
+    if out:
+        out.write_text(text + "\n", encoding="utf-8")
+    click.echo(text if as_json else "\n".join(_words(planned)))
+
+
+def _words(plan: Plan) -> list[str]:
+    lines = [f"experiment {plan.experiment}, seed {plan.seed}, cluster {plan.cluster_uid}"]
+    lines += [f"target {target.target}: {target.node}" for target in plan.targets]
+    if plan.namespace:
+        lines.append(f"workload in namespace {plan.namespace}, removed afterwards")
+    return lines + [line for step in plan.steps for line in _step(step)]
+
+
+def _step(step: PlannedStep) -> list[str]:
+    lines = ["", f"step {step.step}: {step.action} on {step.node}"]
+    lines += [f"  send    {command}" for command in step.commands]
+    lines.append(f"  proof   {', '.join(step.proofs)}")
+    for undo in step.undo.steps:
+        lines.append(f"  undo    {undo.command}" + (f", unless {undo.unless}" if undo.unless else ""))
+    if step.undo.proof:
+        lines.append(f"  undone  when {', '.join(str(check) for check in step.undo.proof)}")
+    return lines

@@ -1,0 +1,64 @@
+"""From an experiment and an open cluster to a plan; shared by plan, run and demo."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chaos.cli.opening import Opened, own_machine_id
+from chaos.engine.gather import cluster_view, targets
+from chaos.engine.workload import namespace_for
+from chaos.load.experiment import load_experiment
+from chaos.load.manifests import load_manifests
+from chaos.model.catalogue import Catalogue
+from chaos.model.experiment import Experiment
+from chaos.model.plan import Plan
+from chaos.plan.cluster import ClusterView
+from chaos.plan.guards import never_ourselves
+from chaos.plan.planner import Draft, make_plan
+from chaos.plan.requires import check
+from chaos.plan.targets import choose
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An experiment file with its workload's objects."""
+
+    path: Path
+    experiment: Experiment
+    manifests: list[dict[str, Any]]
+
+
+def load(path: Path, catalogue: Catalogue) -> Loaded:
+    """Raises BadInput."""
+    experiment = load_experiment(path, catalogue)
+    workload = experiment.spec.workload
+    manifests = load_manifests([path.parent / name for name in workload.manifests]) if workload else []
+    return Loaded(path, experiment, manifests)
+
+
+def plan(loaded: Loaded, opened: Opened, catalogue: Catalogue, seed: int | None) -> tuple[Plan, ClusterView]:
+    """Choose targets, gather facts, refuse what must not be. Touches nothing."""
+    seed = secrets.randbits(32) if seed is None else seed
+    spec = loaded.experiment.spec
+    view = cluster_view(opened.kube, opened.uid)
+    chosen = choose(spec.targets, view, opened.inventory, seed)
+    nodes = [node for names in chosen.values() for node in names]
+    known = targets(nodes, view, opened.hosts, opened.kube)
+    for node, target in known.items():
+        never_ourselves(own_machine_id(), target.facts["machine-id"], node)
+        check(spec.requires, node, {"kubelet": target.facts["configz"]})
+    run = f"{loaded.experiment.metadata.name}-{secrets.token_hex(3)}"
+    draft = Draft(
+        run=run,
+        now=opened.clock.now(),
+        seed=seed,
+        experiment_text=loaded.path.read_bytes(),
+        view=view,
+        chosen=chosen,
+        targets=known,
+        namespace=namespace_for(run) if loaded.manifests else "",
+    )
+    return make_plan(loaded.experiment, catalogue, draft), view

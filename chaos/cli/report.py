@@ -1,0 +1,50 @@
+"""``nodefall report``: render a run again."""
+
+# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+EPILOG = """\b
+Examples:
+  nodefall report last
+  nodefall report graceful-poweroff --format markdown > report.md
+  nodefall report reports/graceful-poweroff/20261121T033533Z --format junit --out junit.xml
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("run")
+@click.option("--format", "format_", type=click.Choice(["html", "markdown", "junit", "json"]), help="Only this one.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write it here instead of stdout.")
+@click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
+def command(run: str, format_: str | None, out: Path | None, reports: Path) -> None:
+    """Render RUN again: a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run) or last.
+
+    Without --format all four are written into the run's directory.
+    """
+    import chaos.report
+    from chaos.model.catalogue import discover
+    from chaos.model.errors import UsageError
+    from chaos.model.result import RunResult
+    from chaos.store import rundir
+    from chaos.store.recording import build_timeline, read_recording
+
+    if out and not format_:
+        raise UsageError("--out needs --format")
+    directory = rundir.find(reports, run)
+    result = rundir.load(directory, rundir.RESULT, RunResult)
+    timeline = build_timeline(read_recording(directory / rundir.RECORDING))
+    renderers = discover(chaos.report, "RENDERER")
+    if format_ is None:
+        for renderer in renderers.values():
+            (directory / renderer.file).write_text(renderer.render(result, timeline), encoding="utf-8")
+        click.echo(str(directory / renderers["html"].file))
+        return
+    text = renderers[format_].render(result, timeline)
+    if out:
+        out.write_text(text, encoding="utf-8")
+    else:
+        click.echo(text)

@@ -1,0 +1,49 @@
+"""``nodefall run``."""
+
+# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+EPILOG = """\b
+Examples:
+  nodefall run experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml
+  nodefall run my.yaml --inventory hosts/staging.yaml --seed 7 --json
+  NODEFALL_INVENTORY=hosts/lab.yaml nodefall run experiments/cancelled-shutdown.yaml
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("experiment", type=click.Path(path_type=Path))
+@click.option("--inventory", "-i", help="Which cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
+@click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
+@click.option("--seed", type=int, help="Choose the same targets again.")
+@click.option("--max-duration", metavar="DURATION", help="Instead of the experiment's maxDuration.")
+@click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Copy the recording to this file.")
+@click.option("--plain", is_flag=True, help="Plain progress lines, also on a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
+def command(  # noqa: PLR0913, PLR0917 - one per option
+    experiment: Path,
+    inventory: str | None,
+    reports: Path,
+    seed: int | None,
+    max_duration: str | None,
+    record: Path | None,
+    plain: bool,
+    as_json: bool,
+) -> None:
+    """Run an EXPERIMENT: plan, inject, observe, undo, judge, report.
+
+    Exit code 0: every expectation held; 1: one was violated; 2: inconclusive or aborted; 3: something is still to be
+    undone; 4: refused, nothing touched.
+    """
+    from chaos.cli.launch import Launch, launch
+
+    sys.exit(
+        launch(
+            Launch(experiment, inventory, reports, seed=seed, max_duration=max_duration, record=record), plain, as_json
+        )
+    )

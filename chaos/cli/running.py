@@ -1,0 +1,172 @@
+"""One run from an open cluster to its report; shared by run and demo."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import chaos.report
+from chaos.cli.opening import Opened
+from chaos.cli.planning import Loaded, plan
+from chaos.cli.progress import Display
+from chaos.engine.context import Context, Stop
+from chaos.engine.hostwatch import HostWatch
+from chaos.engine.recorder import Recorder
+from chaos.engine.run import Prepared, execute
+from chaos.engine.workload import commands
+from chaos.judge.context import Options, look
+from chaos.judge.judge import judge, steady_state
+from chaos.model.catalogue import Catalogue, discover
+from chaos.model.duration import parse_duration
+from chaos.model.plan import Plan
+from chaos.model.ports import Observer
+from chaos.model.result import RunResult
+from chaos.model.timeline import Timeline
+from chaos.model.verdict import Verdict
+from chaos.observers.eyes import eyes
+from chaos.plan.cluster import ClusterView
+from chaos.store import rundir
+from chaos.store.journal import Journal
+from chaos.store.recording import RecordingWriter
+
+ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitors")  # read of every target, whatever the steps ask for
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a person asked for."""
+
+    loaded: Loaded
+    catalogue: Catalogue
+    reports: Path
+    seed: int | None = None
+    max_duration: str | None = None
+    record: Path | None = None
+
+
+def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult, Timeline, Path]:
+    """Run it; the result, what was seen, and the run's directory."""
+    with ExitStack() as stack:
+        stack.enter_context(opened.clock.participant())
+        progress.phase("plan")
+        planned, view = plan(request.loaded, opened, request.catalogue, request.seed)
+        directory = rundir.create(request.reports, planned.experiment, opened.clock.now())
+        _keep(directory, request, opened, planned)
+        timeline = Timeline()
+        journal = stack.enter_context(Journal(directory))
+        writer = stack.enter_context(RecordingWriter(directory / rundir.RECORDING))
+        recorder = Recorder(timeline, writer, opened.clock)
+        context = _context(request, opened, planned, journal, recorder, progress)
+        prepared = Prepared(
+            observers=_observers(request, opened, planned),
+            workload=commands(request.loaded.manifests, planned.namespace, planned.run) if planned.namespace else (),
+            meta=_meta(opened, planned, view),
+        )
+        with _signals(context.stop, opened):
+            result = execute(context, prepared)
+    _report(directory, result, timeline)
+    if request.record:
+        shutil.copyfile(directory / rundir.RECORDING, request.record)
+    return result, timeline, directory
+
+
+def _keep(directory: Path, request: Request, opened: Opened, planned: Plan) -> None:
+    """What undo needs to find the cluster again, the plan and the experiment as it was."""
+    inventory = opened.inventory.model_dump(mode="json", by_alias=True, exclude_none=True)
+    info = rundir.RunInfo(planned.run, planned.experiment, planned.created, inventory, opened.lab_pid)
+    rundir.save(directory, rundir.RUN, info)
+    rundir.save(directory, rundir.PLAN, planned)
+    shutil.copyfile(request.loaded.path, directory / rundir.EXPERIMENT)
+
+
+def _context(
+    request: Request, opened: Opened, planned: Plan, journal: Journal, recorder: Recorder, progress: Display
+) -> Context:
+    experiment = request.loaded.experiment
+    options = options_for(opened, planned)
+
+    def judged() -> RunResult:
+        with recorder.lock:
+            now = opened.clock.now()
+            return judge(experiment, recorder.timeline, request.catalogue, options, live=True, now=now)
+
+    def steady() -> tuple[Verdict, ...]:
+        with recorder.lock:
+            looked = look(experiment, recorder.timeline, request.catalogue, options, live=True)
+            return steady_state(looked, opened.clock.now())
+
+    limit = request.max_duration or experiment.spec.max_duration
+    return Context(
+        experiment=experiment,
+        plan=planned,
+        clock=opened.clock,
+        kube=opened.kube,
+        hosts=opened.hosts,
+        journal=journal,
+        progress=progress,
+        emit=recorder,
+        judge=judged,
+        steady=steady,
+        deadline=opened.clock.now() + parse_duration(limit),
+    )
+
+
+def options_for(opened: Opened, planned: Plan) -> Options:
+    """What the judge need not find out from the timeline."""
+    bind: dict[str, tuple[str, ...]] = {}
+    for target in planned.targets:
+        bind[target.target] = (*bind.get(target.target, ()), target.node)
+    facts = opened.inventory.cluster.facts if opened.inventory.cluster else {}
+    return Options(bind=bind, namespace=planned.namespace, inventory=facts)
+
+
+def _observers(request: Request, opened: Opened, planned: Plan) -> list[Observer]:
+    nodes = sorted({target.node for target in planned.targets})
+    facts = set(ALWAYS)
+    for step in planned.steps:
+        facts.update(request.catalogue.actions[step.action].probes)
+    return [*eyes(opened.kube, opened.clock), HostWatch(opened.hosts, opened.clock, nodes, sorted(facts))]
+
+
+def _meta(opened: Opened, planned: Plan, view: ClusterView) -> dict[str, object]:
+    cluster = opened.inventory.cluster
+    return {
+        "run": planned.run,
+        "experiment": planned.experiment,
+        "planHash": planned.experiment_hash,
+        "seed": planned.seed,
+        "kubernetes": opened.version,
+        "clusterUID": opened.uid,
+        "simulated": bool(cluster and cluster.simulated),
+        "targets": {t.node: t.target for t in planned.targets},
+        "workload": planned.namespace,
+        "nodes": len(view.nodes),
+    }
+
+
+@contextmanager
+def _signals(stop: Stop, opened: Opened) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM stops the run and undoes it; later ones do not stop the undoing."""
+
+    def handler(signum: int, _: FrameType | None) -> None:
+        if stop.signum is None:
+            stop.signum = signum
+            opened.clock.wake()
+
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def _report(directory: Path, result: RunResult, timeline: Timeline) -> None:
+    rundir.save(directory, rundir.RESULT, result)
+    for renderer in discover(chaos.report, "RENDERER").values():
+        (directory / renderer.file).write_text(renderer.render(result, timeline), encoding="utf-8")

@@ -1,0 +1,15 @@
+"""The experiments and inventories that come with nodefall: in the package, or beside it in a checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import chaos
+
+_PACKAGE = Path(chaos.__file__).parent
+
+
+def shipped(name: str) -> Path:
+    """The path of a shipped file, as ``experiments/graceful-poweroff.yaml``."""
+    packaged = _PACKAGE / "shipped" / name
+    return packaged if packaged.exists() else _PACKAGE.parent / name

@@ -1,0 +1,91 @@
+"""The work behind ``nodefall undo``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from chaos.cli.opening import open_inventory
+from chaos.cli.progress import make_progress
+from chaos.engine.undo import roll_back
+from chaos.load.inventory import load_inventory
+from chaos.model.errors import Exit, NodefallError
+from chaos.model.inventory import Inventory
+from chaos.model.result import UndoResult
+from chaos.store import rundir
+from chaos.store.journal import NAME, Journal
+
+
+def list_owed(reports: Path, as_json: bool) -> int:
+    """Every run below ``reports`` that owes something."""
+    rows = []
+    for path in sorted(reports.glob(f"*/*/{NAME}")):
+        with Journal(path.parent) as journal:
+            rows += [
+                {"run": str(path.parent), "step": o.step, "action": o.action, "node": o.node} for o in journal.owed()
+            ]
+    if as_json:
+        click.echo(json.dumps({"owed": rows}))
+    for row in rows if not as_json else ():
+        click.echo(f"{row['run']}: {row['step']} ({row['action']}) on {row['node']}")
+    if not rows:
+        click.echo(f"nothing is owed by the runs in {reports}", err=True)
+    return int(Exit.UNDO_OWED if rows else Exit.HELD)
+
+
+def undo(name: str, inventory: str | None, reports: Path, as_json: bool) -> int:
+    """Replay what one run owes."""
+    directory = rundir.find(reports, name)
+    with Journal(directory) as journal:
+        results: list[UndoResult] = []
+        if journal.owed():
+            info = rundir.load(directory, rundir.RUN, rundir.RunInfo)
+            try:
+                results = _replay(journal, _inventory(info, inventory))
+            except NodefallError as error:
+                if not _lab_is_gone(info, inventory):
+                    raise
+                click.echo(f"the simulated cluster of this run has ended ({error.message})", err=True)
+                for owed in journal.owed():
+                    journal.strike(owed, "its simulated cluster has ended")
+        owed = [{"step": o.step, "action": o.action, "node": o.node} for o in journal.owed()]
+    if as_json:
+        undone = [{"step": r.step, "node": r.node, "proven": r.proven, "because": r.because} for r in results]
+        click.echo(json.dumps({"run": str(directory), "undone": undone, "owed": owed}))
+    for entry in owed:
+        click.echo(f"still owed: {entry['step']} ({entry['action']}) on {entry['node']}", err=True)
+    if not owed:
+        click.echo(f"nothing is owed by {directory}", err=True)
+    return int(Exit.UNDO_OWED if owed else Exit.HELD)
+
+
+def _inventory(info: rundir.RunInfo, given: str | None) -> Inventory:
+    return load_inventory(Path(given)) if given else Inventory.model_validate(info.inventory)
+
+
+def _replay(journal: Journal, inventory: Inventory) -> list[UndoResult]:
+    progress = make_progress(sys.stderr)
+    try:
+        with open_inventory(inventory) as opened, opened.clock.participant():
+            return list(roll_back(journal, opened.hosts, opened.clock, progress))
+    finally:
+        progress.close()
+
+
+def _lab_is_gone(info: rundir.RunInfo, given: str | None) -> bool:
+    """True if the run had a lab of its own whose process has ended: nothing is left that could be undone."""
+    if info.lab_pid is None or given:
+        return False
+    try:
+        command = Path(f"/proc/{info.lab_pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        try:
+            os.kill(info.lab_pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+    return b"chaos.lab" not in command
