@@ -28,7 +28,7 @@ from chaos.model.ports import Observer
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Verdict
-from chaos.observers.eyes import eyes
+from chaos.observers.cluster import ClusterObservers
 from chaos.plan.cluster import ClusterView
 from chaos.store import rundir
 from chaos.store.journal import Journal
@@ -125,12 +125,16 @@ def options_for(opened: Opened, planned: Plan) -> Options:
     return Options(bind=bind, namespace=planned.namespace, inventory=facts)
 
 
-def _observers(request: Request, opened: Opened, planned: Plan) -> list[Observer]:
+def _observers(request: Request, opened: Opened, planned: Plan) -> list[list[Observer]]:
+    """Eyes on the cluster first; those on kubelets and hosts ask them for addresses."""
     nodes = sorted({target.node for target in planned.targets})
     facts = set(ALWAYS)
     for step in planned.steps:
         facts.update(request.catalogue.actions[step.action].probes)
-    return [*eyes(opened.kube, opened.clock), HostWatch(opened.hosts, opened.clock, nodes, sorted(facts))]
+    cluster = ClusterObservers(opened.kube, opened.clock)
+    proxy = bool(opened.inventory.cluster and opened.inventory.cluster.allow_node_proxy)
+    hosts = HostWatch(opened.hosts, opened.clock, nodes, sorted(facts))
+    return [list(cluster.watches), [cluster.kubelets(nodes, proxy), hosts]]
 
 
 def _meta(opened: Opened, planned: Plan, view: ClusterView) -> dict[str, object]:

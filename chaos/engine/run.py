@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from msgspec import structs
@@ -30,9 +31,12 @@ WORKLOAD = "workload"  # action name of the journal entry that removes it
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a run starts with: ``workload`` are the commands that apply it, ``meta`` the recording's first line."""
+    """What a run starts with: ``workload`` are the commands that apply it, ``meta`` the recording's first line.
 
-    observers: Sequence[Observer]
+    ``observers`` are started stage by stage: later ones may look up what earlier ones have seen.
+    """
+
+    observers: Sequence[Sequence[Observer]]
     workload: Sequence[KubeCommand]
     meta: dict[str, Any]
 
@@ -49,7 +53,7 @@ def execute(context: Context, prepared: Prepared) -> RunResult:
         finally:
             failed = {(entry.step, entry.node) for entry in undone}
             undone += _roll_back(context, lambda owed: (owed.step, owed.node) not in failed)
-            for observer in prepared.observers:
+            for observer in chain.from_iterable(prepared.observers):
                 observer.stop()
     return _result(context, undone, ended)
 
@@ -88,20 +92,25 @@ def _watching_threads(context: Context) -> Iterator[None]:
 def _arm(context: Context, prepared: Prepared) -> None:
     context.progress.phase("arm")
     context.emit(meta_line(context.clock.now(), prepared.meta))
-    for observer in prepared.observers:
-        observer.start(context.emit)
-    deadline = context.clock.now() + SYNC_SECONDS
-    while not all(observer.synced() for observer in prepared.observers):
-        context.stop.check()
-        if context.clock.now() > deadline:
-            late = ", ".join(o.name for o in prepared.observers if not o.synced())
-            raise Refused(f"observers have not seen the cluster within {SYNC_SECONDS:g}s: {late}")
-        context.clock.sleep(TICK / 4)
+    for stage in prepared.observers:
+        _open_eyes(context, stage)
     if prepared.workload:
         namespace = context.plan.namespace
         context.journal.intend(WORKLOAD, WORKLOAD, namespace, removal(namespace), context.clock.now())
         context.progress.note(f"applying the workload in namespace {namespace}")
         apply(context.kube, list(prepared.workload))
+
+
+def _open_eyes(context: Context, observers: Sequence[Observer]) -> None:
+    """Start them and wait until each has seen everything once. Raises Refused."""
+    for observer in observers:
+        observer.start(context.emit)
+    deadline = context.clock.now() + SYNC_SECONDS
+    while late := [observer.name for observer in observers if not observer.synced()]:
+        context.stop.check()
+        if context.clock.now() > deadline:
+            raise Refused(f"not seen within {SYNC_SECONDS:g}s: {', '.join(late)}")
+        context.clock.sleep(TICK / 4)
 
 
 def _steady_state(context: Context) -> None:
