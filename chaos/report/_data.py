@@ -88,7 +88,7 @@ def _verdicts(result: RunResult, start: float) -> list[dict[str, Any]]:
 
 
 def _blinds(timeline: Timeline, start: float, end: float) -> list[dict[str, Any]]:
-    """``kind`` nodes or pods hatches those lanes; with a ``node`` that node's lane alone."""
+    """``kind`` nodes or pods hatches those lanes, recording all; with a ``node`` that node's lane alone."""
     found = []
     for blind in timeline.blinds:
         kind, _, node = blind.source.partition("@")

@@ -161,7 +161,7 @@ def _chart(still: Html) -> Html:
         tag("button", label, type="button", id=name, title=title)
         for label, name, title in (("+", "in", "zoom in"), ("-", "out", "zoom out"), ("all", "reset", "show all"))
     ]
-    every = tag("label", Html('<input type="checkbox" id="every"/> '), "pods that did not change too")
+    every = tag("label", Html('<input type="checkbox" id="every"/> '), "also pods that did not change")
     bar = tag("div", join(buttons), every, tag("span", _KEYS, class_="quiet"), class_="bar")
     where = "What happened, a lane per node and pod; the same is in the table of what was seen"
     canvas = tag("canvas", tabindex="0", role="img", aria_label=where, id="lanes")

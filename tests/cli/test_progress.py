@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chaos.cli.live import LiveProgress
 from chaos.cli.progress import Board, Display, PlainProgress, make_progress
-from chaos.cli.summary import summary
+from chaos.cli.summary import summary, wants_color
 from chaos.model.action import Shown
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult, UndoResult
 from chaos.model.text import encodable, printable
@@ -162,6 +162,27 @@ def test_colour_is_never_the_only_sign(status: Status) -> None:
     assert f" {status} " in plain
     assert "\x1b[" not in plain
     assert "\x1b[" in coloured
+
+
+@pytest.mark.parametrize(
+    ("stream", "environment", "wanted"),
+    [
+        (Terminal(), {"TERM": "xterm"}, True),
+        (Terminal(), {"TERM": "xterm", "NO_COLOR": ""}, True),
+        (Terminal(), {"TERM": "xterm", "NO_COLOR": "1"}, False),
+        (Terminal(), {"TERM": "dumb"}, False),
+        (Terminal(), {}, False),
+        (io.StringIO(), {"TERM": "xterm"}, False),
+    ],
+)
+def test_colour_only_where_it_is_wanted(
+    stream: io.StringIO, environment: dict[str, str], wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TERM", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert wants_color(stream) is wanted
 
 
 @given(st.text(st.characters(exclude_categories=())))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 
 from chaos.model.action import Shown
 from chaos.model.kube import (
-    RESOURCES,
     Condition,
     Event,
     Metadata,
@@ -25,36 +23,14 @@ from chaos.model.kube import (
     PodStatus,
     Taint,
 )
-from chaos.model.recording import ActionRecord, Blind, Line
+from chaos.model.recording import ActionRecord, Blind
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult, UndoResult
 from chaos.model.timeline import Entry, Timeline
 from chaos.model.verdict import Status, Verdict
+from chaos.store.recording import build_timeline, read_recording
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 Made = tuple[RunResult, Timeline]
-
-
-def _decode(line: Line) -> Any:
-    known = RESOURCES.get(line.kind)
-    of_kind: type[Any] | None = {"action": ActionRecord, "blind": Blind}.get(line.kind)
-    wanted = known.type if known else of_kind
-    if wanted:
-        return msgspec.json.decode(line.object, type=wanted)
-    value = msgspec.json.decode(line.object)
-    if line.kind == "metrics":
-        return {name: float(number) for name, _, number in (text.partition(" ") for text in value)}
-    return value
-
-
-def _load(name: str) -> Timeline:
-    timeline = Timeline()
-    for raw in gzip.decompress((RECORDINGS / name).read_bytes()).splitlines():
-        line = msgspec.json.decode(raw, type=Line)
-        if line.type == "BOOKMARK":
-            continue
-        node, note = line.node or "", line.note or ""
-        timeline.add(Entry(timeline.next_seq(), line.t, line.kind, line.type, _decode(line), node, note))
-    return timeline
 
 
 def _seqs(timeline: Timeline, kind: str, name: str, has: str) -> tuple[int, ...]:
@@ -68,7 +44,7 @@ def _seqs(timeline: Timeline, kind: str, name: str, has: str) -> tuple[int, ...]
 @pytest.fixture(scope="session")
 def recorded() -> Made:
     """Recording 01 and a result that has every kind of verdict, made by hand."""
-    timeline = _load("01-graceful-poweroff.jsonl.gz")
+    timeline = build_timeline(read_recording(RECORDINGS / "01-graceful-poweroff.jsonl.gz"))
     begins = [(e, r) for e, r in timeline.actions if r.phase == "begin"]
     (off, _), (on, _) = begins[0], begins[1]
     down = _seqs(timeline, "nodes", "ra-worker", "node is shutting down")

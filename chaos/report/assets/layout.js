@@ -1,4 +1,5 @@
 "use strict";
+document.documentElement.classList.add("scripts"); // shows what is of no use without them
 // Data, view and rows. Times are seconds after the first step.
 const data = JSON.parse(document.getElementById("data").textContent);
 const AXIS = 30, ROW = 20, LEAST_SECONDS = 0.2;
@@ -46,11 +47,11 @@ function moveTo(from, size) {
   view.to = view.from + size;
 }
 
-// Blind windows that hide a row: all nodes, all pods, or what is asked of one node's host.
+// Blind windows that hide a row: all nodes, all pods, what is asked of one node's host, or everything (a cut recording).
 function blindsOf(row) {
   if (!row.lane) return [];
   return data.blinds.filter((blind) =>
-    blind.node ? row.kind === "node" && blind.node === row.lane.name : blind.kind === row.kind + "s");
+    blind.node ? row.kind === "node" && blind.node === row.lane.name : [row.kind + "s", "recording"].includes(blind.kind));
 }
 
 // What the pointer is over, in words; "" over nothing.
