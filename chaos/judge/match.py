@@ -118,15 +118,17 @@ def _matched(search: _Search, step: Step, action: str, begins: list[int]) -> Mat
 
 
 def _params(params: Mapping[str, Any]) -> str:
-    return " with " + ", ".join(f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in params.items()) if (
-        params
-    ) else ""
+    return (
+        " with " + ", ".join(f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in params.items())
+        if (params)
+        else ""
+    )
 
 
 def _run(timeline: Timeline, step: Step, index: int) -> StepRun:
     entry, begin = timeline.actions[index]
     later = [(e, r) for e, r in timeline.actions[index + 1 :] if e.node == entry.node]
-    until = next((e.t for e, r in later if r.phase == "begin" or r.phase == "undone"), timeline.end)
+    until = next((e.t for e, r in later if r.phase in {"begin", "undone"}), timeline.end)
     own = [(e, r) for e, r in _own(later, entry, begin)]
     returned = next(((e, r) for e, r in own if r.phase == "returned"), None)
     evidence: dict[str, Any] = {}

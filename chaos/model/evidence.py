@@ -36,7 +36,7 @@ def _lines(timeline: Timeline, step: StepRun, phase: str) -> list[tuple[Entry, A
         and entry.node == step.node
         and entry.type == step.action
         and entry.t >= step.begin
-        and all(record.params.get(name) == value for name, value in step.params.items())
+        and all(record.params.get(name, value) == value for name, value in step.params.items())
     ]
 
 

@@ -1,0 +1,59 @@
+"""Does a node have a taint?"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from chaos.judge.signals import Seen, node_signal
+from chaos.model.assertion import View
+from chaos.model.experiment import Model
+from chaos.model.kube import Node
+from chaos.model.signal import Subject, SubjectSet
+from chaos.model.timeline import Version
+
+
+class Params(Model):
+    """Which taint; ``present: false`` asks that there is none like it."""
+
+    node: str = Field(description="a target, a node's name, or all")
+    key: str
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    value: str | None = None
+    present: bool = True
+
+    def __str__(self) -> str:
+        value = f"={self.value}" if self.value is not None else ""
+        return f"{self.key}{value}:{self.effect or 'any effect'}"
+
+
+class NodeTaint:
+    """A taint of that key, and of that effect and value where they are given. A deleted Node has none."""
+
+    name = "node-taint"
+    summary = "a node has, or has not, a taint"
+    example = (
+        "{assert: node-taint, with: {node: victim, key: node.kubernetes.io/not-ready, effect: NoSchedule}, within: 5s}"
+    )
+    params = Params
+    node_fields = ("node",)
+    moment_fields = ()
+
+    def subjects(self, params: Params, view: View) -> SubjectSet:
+        def tell(version: Version[Node]) -> Seen:
+            spec = version.object.spec
+            taints = [] if version.gone or spec is None else spec.taints or []
+            there = any(
+                t.key == params.key and params.effect in (None, t.effect) and params.value in (None, t.value or "")
+                for t in taints
+            )
+            told = ", ".join(f"{t.key}:{t.effect}" for t in taints)
+            return there is params.present, f"its taints are {told}" if told else "it has no taints"
+
+        nodes = view.timeline.nodes
+        subjects = tuple(Subject(n, node_signal(view.timeline, n, tell, nodes)) for n in view.nodes(params.node))
+        return SubjectSet(f"{'the' if params.present else 'no'} taint {params}", subjects, empty="no node was seen")
+
+
+ASSERTION = NodeTaint()

@@ -1,0 +1,67 @@
+"""Are nodes Ready?"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from chaos.judge.signals import Seen, node_signal
+from chaos.model.assertion import View
+from chaos.model.experiment import Model
+from chaos.model.kube import Node, node_condition
+from chaos.model.signal import Quantifier, Subject, SubjectSet
+from chaos.model.timeline import Version
+
+
+class Params(Model):
+    """Either which nodes must be Ready, or how many of all may not be."""
+
+    nodes: str | None = Field(None, description="all, a target, or a node's name")
+    not_ready_at_most: int | None = Field(None, alias="not-ready-at-most", ge=0)
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.nodes is None) == (self.not_ready_at_most is None):
+            raise ValueError("give exactly one of nodes or not-ready-at-most")
+        return self
+
+
+def _ready(version: Version[Node]) -> Seen:
+    if version.gone:
+        return False, "the Node object was deleted"
+    ready = node_condition(version.object, "Ready")
+    if ready is None:
+        return False, "it has no Ready condition"
+    return ready.status == "True", f"Ready is {ready.status} ({ready.reason or 'no reason'})"
+
+
+def _not_ready(version: Version[Node]) -> Seen:
+    value, seen = _ready(version)
+    return (None if value is None else not value), seen
+
+
+class NodesReady:
+    """The Ready condition's status is True. A node whose Node object was deleted is not ready.
+
+    ``all`` are the nodes that exist when judging starts.
+    """
+
+    name = "nodes-ready"
+    summary = "nodes are Ready, or at most so many are not"
+    example = "{assert: nodes-ready, with: {nodes: all}}"
+    params = Params
+    node_fields = ("nodes",)
+    moment_fields = ()
+
+    def subjects(self, params: Params, view: View) -> SubjectSet:
+        names = view.nodes(params.nodes or "all")
+        tell: Any = _ready if params.nodes else _not_ready
+        subjects = tuple(Subject(n, node_signal(view.timeline, n, tell, view.timeline.nodes)) for n in names)
+        if params.nodes:
+            return SubjectSet("every node is Ready", subjects, empty="no node was seen")
+        most = params.not_ready_at_most
+        return SubjectSet(f"at most {most} not Ready", subjects, Quantifier.COUNT, 0, most, "no node was seen")
+
+
+ASSERTION = NodesReady()

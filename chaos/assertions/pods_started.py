@@ -1,0 +1,117 @@
+"""Does anything start on a node?"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import Field
+
+from chaos.judge.pods import on_node
+from chaos.judge.signals import masked
+from chaos.model.assertion import Undecidable, View
+from chaos.model.experiment import Model
+from chaos.model.kube import ContainerStatus, Pod, full_name
+from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
+from chaos.model.timeline import History, Timeline, Version
+
+_STATUS_SYNC = 15.0  # seconds: a kubelet reports a container's start within 10 s, worst case
+
+
+class Params(Model):
+    node: str = Field(description="a target, a node's name, or all")
+
+
+def _containers(pod: Pod) -> list[ContainerStatus]:
+    """Containers that have begun to run, the finished ones among them."""
+    status = pod.status
+    found = [*((status.init_container_statuses if status else None) or ())]
+    found += (status.container_statuses if status else None) or ()
+    return [c for c in found if c.container_id and _started_at(c) is not None]
+
+
+def _started_at(container: ContainerStatus) -> float | None:
+    """When it began to run, by its node's clock (whole seconds); None if it has not."""
+    state = container.state
+    told = (state.running or state.terminated) if state else None
+    if told is None or not told.started_at:
+        return None
+    try:
+        return datetime.fromisoformat(told.started_at).timestamp()
+    except ValueError:
+        return None
+
+
+def _identity(container: ContainerStatus) -> tuple[str, int]:
+    return container.container_id or "", container.restart_count or 0
+
+
+class _Starts:
+    """Starts of containers of one pod after a moment."""
+
+    def __init__(self, timeline: Timeline, anchor: float) -> None:
+        self.anchor = anchor
+        self.blinds = [b for b in timeline.blinds if b.source == "pods" and (b.end is None or b.end > anchor)]
+
+    def signal(self, history: History[Pod], nodes: set[str]) -> Signal:
+        """False until a start is seen, true from then on."""
+        before = history.at(self.anchor)
+        known = {_identity(c) for c in _containers(before.object)} if before else set()
+        samples = [Sample(float("-inf"), False, before.seq if before else None, "no container began to run")]
+        value: bool | None = False
+        for version in history:
+            if version.t <= self.anchor or on_node(version.object) not in nodes:
+                continue
+            found = [self._when(version, c) for c in _containers(version.object) if _identity(c) not in known]
+            new: bool | None = True if True in found else None if None in found or version.unseen else False
+            if new is not False and value is not True:
+                value = new
+                seen = "a container began to run" if new else "it is not certain whether a container began to run"
+                samples.append(Sample(version.t, new, version.seq, seen))
+        return Signal(tuple(samples))
+
+    def _when(self, version: Version[Pod], container: ContainerStatus) -> bool | None:
+        """Whether a container that was not known began after the moment.
+
+        A status may come late (the kubelet's next sync, or after a blind window); only then the start that it tells
+        decides, which is in whole seconds, so that the second of the moment itself is unknown.
+        """
+        late = version.t - self.anchor <= _STATUS_SYNC or any(b.start <= version.t for b in self.blinds)
+        started = _started_at(container)
+        if not late or started is None or started >= self.anchor:
+            return True
+        return False if started + 1.0 <= self.anchor else None
+
+
+class PodsStarted:
+    """A container began to run on the node after judging starts: of a new pod, or a restart in place.
+
+    A pod that is rejected, or bound to a node that is down, starts nothing.
+    """
+
+    name = "pods-started"
+    summary = "a container begins to run on a node"
+    example = "{assert: pods-started, with: {node: victim}, after: power-off, never: {until: power-on}}"
+    params = Params
+    node_fields = ("node",)
+    moment_fields = ()
+
+    def subjects(self, params: Params, view: View) -> SubjectSet:
+        nodes = set(view.nodes(params.node))
+        if not view.timeline.pods:
+            raise Undecidable("no pod was seen anywhere")
+        starts = _Starts(view.timeline, view.anchor)
+        subjects = [
+            Subject(
+                full_name(history.last.object.metadata),
+                masked(starts.signal(history, nodes), view.timeline, "pods"),
+            )
+            for history in view.timeline.pods.values()
+            if any(on_node(v.object) in nodes for v in history)
+        ]
+        nobody = Signal((Sample(float("-inf"), False, None, "no container of another pod began to run"),))
+        subjects.append(Subject("", masked(nobody, view.timeline, "pods")))
+        expected = f"a container begins to run on {', '.join(sorted(nodes))}"
+        return SubjectSet(expected, tuple(subjects), Quantifier.ANY)
+
+
+ASSERTION = PodsStarted()

@@ -1,0 +1,79 @@
+"""Are the workloads of a namespace fully available?"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from chaos.judge.signals import Seen, from_history, masked
+from chaos.model.assertion import Undecidable, View
+from chaos.model.experiment import Model
+from chaos.model.kube import Workload
+from chaos.model.signal import Subject, SubjectSet
+from chaos.model.timeline import Version
+
+_PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
+
+
+class Params(Model):
+    """Which workloads; by default all Deployments, StatefulSets and DaemonSets of the namespace."""
+
+    namespace: str = Field(description="a namespace, or workload: the one of the experiment's workload")
+    names: list[str] | None = Field(None, min_length=1)
+    kinds: list[Literal["Deployment", "StatefulSet", "DaemonSet"]] = Field(
+        ["Deployment", "StatefulSet", "DaemonSet"], min_length=1
+    )
+
+
+def _available(plural: str, version: Version[Workload]) -> Seen:
+    if version.gone:
+        return False, "it was deleted"
+    workload, status = version.object, version.object.status
+    if status is None:
+        return False, "it has no status"
+    if plural == "daemonsets":
+        wanted, ready = status.desired_number_scheduled or 0, status.number_available or 0
+    else:
+        replicas = workload.spec.replicas if workload.spec else None
+        wanted = 1 if replicas is None else replicas
+        ready = (status.available_replicas if plural == "deployments" else status.ready_replicas) or 0
+    if (status.observed_generation or 0) < (workload.metadata.generation or 0):
+        return False, "its controller has not seen its newest specification yet"
+    return ready >= wanted, f"{ready} of {wanted} are available"
+
+
+class WorkloadAvailable:
+    """As many pods are available (StatefulSet: ready) as are wanted, told by a controller that saw the newest spec.
+
+    The set is frozen when judging starts; a workload that is deleted later is not available.
+    """
+
+    name = "workload-available"
+    summary = "Deployments, StatefulSets and DaemonSets have all their pods available"
+    example = "{assert: workload-available, with: {namespace: workload}}"
+    params = Params
+    node_fields = ()
+    moment_fields = ()
+
+    def subjects(self, params: Params, view: View) -> SubjectSet:
+        namespace = view.namespace(params.namespace)
+        plurals = {_PLURALS[kind] for kind in params.kinds}
+        subjects, found = [], set()
+        for (plural, ns, name), history in sorted(view.timeline.workloads.items()):
+            there = history.at(view.anchor)
+            if ns != namespace or plural not in plurals or there is None or there.gone:
+                continue
+            if params.names is not None and name not in params.names:
+                continue
+            found.add(name)
+            signal = from_history(history, lambda version, plural=plural: _available(plural, version))  # type: ignore[misc]
+            subjects.append(Subject(f"{plural.removesuffix('s')} {name}", masked(signal, view.timeline, plural)))
+        absent = [name for name in params.names or () if name not in found]
+        if absent:
+            raise Undecidable(f"no workload {', '.join(absent)} was seen in {namespace}")
+        expected = f"every workload of {namespace} is available"
+        return SubjectSet(expected, tuple(subjects), empty=f"no workload was seen in namespace {namespace}")
+
+
+ASSERTION = WorkloadAvailable()

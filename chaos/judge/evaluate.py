@@ -1,0 +1,247 @@
+"""One expectation on one timeline: held, violated, inconclusive, or pending while a run is live."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chaos.judge.context import Context, NotYet, Scope
+from chaos.judge.facts import Facts
+from chaos.judge.ordering import judge_order
+from chaos.judge.quantify import combine, decide_statuses
+from chaos.judge.say import since, throughout_words, within_words
+from chaos.judge.words import Answer, always, negated, never, settled, within
+from chaos.model.assertion import Assertion, Undecidable
+from chaos.model.bound import Bound
+from chaos.model.duration import format_duration
+from chaos.model.experiment import Expectation, Until, bound
+from chaos.model.signal import Quantifier, Signal, Subject, SubjectSet
+from chaos.model.verdict import Status, Verdict
+
+_MOST_EVIDENCE = 50
+
+
+def evaluate(expectation: Expectation, context: Context, horizon: float) -> Verdict:
+    """Judge one hypothesis or abort condition with what is known up to ``horizon``. Never raises."""
+    return _guarded(expectation, context, lambda: _Evaluation(expectation, context, horizon).verdict())
+
+
+def evaluate_at(expectation: Expectation, context: Context, t: float) -> Verdict:
+    """Whether it is true at one moment, as steady state is judged. Never raises."""
+    return _guarded(expectation, context, lambda: _Evaluation(expectation, context, t, t).at_moment())
+
+
+def evaluate_recovery(
+    expectation: Expectation, context: Context, start: float, deadline: float, horizon: float
+) -> Verdict:
+    """Whether it is true again by ``deadline`` and still is, counted from ``start``. Never raises."""
+    made = _Evaluation(expectation, context, horizon, start)
+    return _guarded(expectation, context, lambda: made.recovered(deadline))
+
+
+def _guarded(expectation: Expectation, context: Context, judge: Any) -> Verdict:
+    status, because = Status.INCONCLUSIVE, ""
+    try:
+        verdict: Verdict = judge()
+    except NotYet as error:
+        status, because = (Status.PENDING if context.live else status), str(error)
+    except Undecidable as error:
+        because = str(error)
+    except Exception as error:  # noqa: BLE001 - a judge that fails has proven nothing, and must not end the run
+        because = f"the judge failed: {type(error).__name__}: {error}"
+    else:
+        if verdict.status is Status.PENDING and not context.live:
+            verdict = replace(verdict, status=Status.INCONCLUSIVE)
+        return verdict
+    return Verdict(expectation.title, expectation.assert_ or "order", status, because)
+
+
+@dataclass
+class _Evaluation:
+    expectation: Expectation
+    context: Context
+    horizon: float
+    anchor_at: float | None = None
+
+    def __post_init__(self) -> None:
+        self.label = self.expectation.after or self.context.experiment.spec.method[0].name
+
+    def verdict(self) -> Verdict:
+        """The expectation with its own time words."""
+        if self.expectation.order:
+            return judge_order(self.expectation, self.context, self.horizon, self.ordered)
+        self._prepare()
+        if not self.subjects.subjects and self.subjects.quantifier is not Quantifier.COUNT:
+            raise Undecidable(self.subjects.empty)
+        if self.expectation.within is not None:
+            return self._within(bound(self.expectation.within))
+        if self.expectation.never is not None:
+            return self._throughout(self.expectation.never, "never")
+        if self.expectation.always is not None:
+            return self._throughout(self.expectation.always, "always")
+        raise Undecidable("it has no deadline: give within, never or always")
+
+    def ordered(self, expectation: Expectation) -> tuple[Signal, float, float]:
+        """Signal, anchor and deadline of a hypothesis that an ``order`` names."""
+        other = _Evaluation(expectation, self.context, self.horizon)
+        if expectation.within is None:
+            raise Undecidable(f"{expectation.title!r} has no within, so no moment at which it comes true")
+        other._prepare()
+        if not other.subjects.subjects and other.subjects.quantifier is not Quantifier.COUNT:
+            raise Undecidable(f"{expectation.title!r}: {other.subjects.empty}")
+        time = bound(expectation.within)
+        deadline = other.anchor if time.per_pod else other.anchor + other._seconds(time)
+        return combine(other.subjects), other.anchor, deadline
+
+    def at_moment(self) -> Verdict:
+        """At the anchor, without time words."""
+        self._prepare()
+        if not self.subjects.subjects and self.subjects.quantifier is not Quantifier.COUNT:
+            raise Undecidable(self.subjects.empty)
+        signal = combine(self.subjects)
+        sample = signal.at(self.anchor)
+        status = {True: Status.HELD, False: Status.VIOLATED, None: Status.INCONCLUSIVE}[sample.value]
+        answer = Answer(status, self.anchor, sample)
+        return self._made(answer, sample.seen, self.subjects.expected, self.anchor)
+
+    def recovered(self, deadline: float) -> Verdict:
+        """True again, and still true at the deadline or at the end of what is known."""
+        self.label = "the last step"
+        self._prepare()
+        if not self.subjects.subjects and self.subjects.quantifier is not Quantifier.COUNT:
+            raise Undecidable(self.subjects.empty)
+        signal = combine(self.subjects)
+        answer = settled(signal, self.anchor, deadline, self.horizon)
+        if answer.status is Status.PENDING:
+            because = f"{answer.sample.seen}, and the recording ends before {since(deadline, self.anchor, self.label)}"
+        elif answer.status is Status.HELD:
+            because = f"{answer.sample.seen}, {since(max(answer.at, self.anchor), self.anchor, self.label)}"
+        else:
+            because = f"{answer.sample.seen}, {since(deadline, self.anchor, self.label)}"
+        expected = f"{self.subjects.expected}, again within {format_duration(deadline - self.anchor)}"
+        return self._made(answer, because, expected, deadline)
+
+    def _prepare(self) -> None:
+        """Anchor, nodes, facts and subjects. Raises Undecidable."""
+        expectation, context = self.expectation, self.context
+        assertion = context.catalogue.assertions.get(expectation.assert_ or "")
+        if assertion is None:
+            raise Undecidable(f"there is no assertion {expectation.assert_!r}")
+        if self.anchor_at is not None:
+            self.anchor = self.anchor_at
+        else:
+            self.anchor = context.moment(expectation.after) if expectation.after else context.start
+        params = assertion.params.model_validate(expectation.with_)
+        scope = Scope(context, self.anchor)
+        self.facts = Facts(context, _nodes(assertion, params, scope), self.anchor)
+        self.subjects: SubjectSet = assertion.subjects(params, scope)
+
+    def _within(self, time: Bound) -> Verdict:
+        hold = self._seconds(bound(self.expectation.for_)) if self.expectation.for_ else 0.0
+        if time.per_pod:
+            return self._each_its_own(time, lambda signal, end: within(signal, self.anchor, end, hold, self.horizon))
+        deadline = self.anchor + self._seconds(time)
+        answer = within(combine(self.subjects), self.anchor, deadline, hold, self.horizon)
+        words = within_words(answer, self.anchor, self.label, deadline, hold)
+        stays = f", for {format_duration(hold)}" if hold else ""
+        expected = f"{self.subjects.expected} within {format_duration(deadline - self.anchor)} of {self.label}{stays}"
+        return self._made(answer, words, expected, deadline)
+
+    def _throughout(self, until: Until | bool, word: str) -> Verdict:
+        judge = never if word == "never" else always
+        if isinstance(until, Until) and until.for_ and (time := bound(until.for_)).per_pod:
+            return self._each_its_own(time, lambda signal, end: judge(signal, self.anchor, end, self.horizon))
+        end, words = self._end(until)
+        if end < self.anchor:
+            raise Undecidable(f"its end comes {self.anchor - end:.1f}s before its beginning")
+        signal = combine(self.subjects)
+        answer = judge(signal, self.anchor, end, self.horizon)
+        said = throughout_words(answer, self.anchor, self.label, end)
+        if answer.status is Status.HELD:
+            said = f"{self._never_seen(signal, word)} until {since(end, self.anchor, self.label)}"
+        return self._made(answer, said, f"{word}, from {self.label} {words}: {self.subjects.expected}", end)
+
+    def _never_seen(self, signal: Signal, word: str) -> str:
+        seen = signal.at(self.anchor).seen
+        return f"{seen}, and nothing else" if word == "always" else f"not seen ({seen})"
+
+    def _end(self, until: Until | bool) -> tuple[float, str]:
+        """The end of a never or always; until a step that has not begun it lasts as long as the timeline, live."""
+        if not isinstance(until, Until):
+            return (math.inf if self.context.live else self.horizon), "to the end of the run"
+        if until.until is None:
+            seconds = self._seconds(bound(until.for_ or "0s"))
+            return self.anchor + seconds, f"for {format_duration(seconds)}"
+        try:
+            return self.context.moment(until.until), f"until {until.until}"
+        except NotYet:
+            if not self.context.live:
+                raise
+            return math.inf, f"until {until.until}"
+
+    def _each_its_own(self, time: Bound, judge: Any) -> Verdict:
+        """Every subject with a deadline of its own; the sentence is about the one that decides."""
+        subjects = self.subjects
+        if subjects.quantifier is Quantifier.NONE:
+            flipped = tuple(replace(s, signal=negated(s.signal)) for s in subjects.subjects)
+            subjects = replace(subjects, subjects=flipped, quantifier=Quantifier.EACH)
+        judged = [(s, *self._one(s, time, judge)) for s in subjects.subjects]
+        status = decide_statuses(subjects, [answer.status for _, answer, _ in judged])
+        chosen = next((j for j in judged if j[1].status is status), judged[-1] if judged else None)
+        expected = f"{subjects.expected} {'within' if self.expectation.within else 'for'} {time.text} of {self.label}"
+        if chosen is None:
+            return self._made(Answer(status, self.anchor, combine(subjects).at(self.anchor)), "none", expected, None)
+        subject, answer, deadline = chosen
+        if deadline is None:
+            return self._made(replace(answer, status=status), f"{subject.name}: {self._missing()}", expected, None)
+        wording = within_words(answer, self.anchor, self.label, deadline, 0.0)
+        if self.expectation.within is None:
+            wording = throughout_words(answer, self.anchor, self.label, deadline)
+        like = sum(1 for _, other, _ in judged if other.status is answer.status)
+        also = f" ({like} of {len(judged)} so)" if len(judged) > 1 else ""
+        made = self._made(answer, f"{subject.name}: {wording}{also}", expected, max(d or 0.0 for _, _, d in judged))
+        return replace(made, status=status)
+
+    def _one(self, subject: Subject, time: Bound, judge: Any) -> tuple[Answer, float | None]:
+        seconds = self.facts.subject_seconds(time, subject.facts)
+        if seconds is None:
+            return Answer(Status.INCONCLUSIVE, self.anchor, subject.signal.at(self.anchor)), None
+        deadline = self.anchor + seconds
+        return judge(subject.signal, deadline), deadline
+
+    def _seconds(self, time: Bound) -> float:
+        value = self.facts.seconds(time)
+        if value is None:
+            raise Undecidable(f"the bound {time.text!r} is not known: {self._missing()}")
+        return value
+
+    def _missing(self) -> str:
+        return "; ".join(f"{name}: {why}" for name, why in self.facts.unknown.items())
+
+    def _made(self, answer: Answer, because: str, expected: str, deadline: float | None) -> Verdict:
+        samples = [subject.signal.at(answer.at) for subject in self.subjects.subjects]
+        seqs = [answer.sample.seq, *(s.seq for s in samples)]
+        evidence = dict.fromkeys(seq for seq in seqs if seq is not None)
+        return Verdict(
+            name=self.expectation.title,
+            assertion=self.expectation.assert_ or "",
+            status=answer.status,
+            because=because,
+            expected=expected,
+            observed=answer.sample.seen,
+            at=answer.at,
+            start=self.anchor,
+            deadline=deadline if deadline is not None and math.isfinite(deadline) else None,
+            evidence=tuple(evidence)[:_MOST_EVIDENCE],
+            assumed=tuple(f"{name}={value}" for name, value in self.facts.assumed.items()),
+        )
+
+
+def _nodes(assertion: Assertion, params: Any, scope: Scope) -> tuple[str, ...]:
+    """The nodes that an expectation is about: those it names, else the experiment's targets."""
+    named = [ref for field in assertion.node_fields if (ref := getattr(params, field, None)) and ref != "all"]
+    nodes = [node for ref in named for node in scope.nodes(ref)]
+    if not nodes:
+        nodes = [node for names in scope.context.matched.targets.values() for node in names]
+    return tuple(dict.fromkeys(nodes))

@@ -1,0 +1,133 @@
+"""Values of the facts in bounds: given, read from the timeline, or assumed; never guessed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from chaos.judge.context import Context
+from chaos.model.bound import POD_FACTS, Bound
+from chaos.model.duration import format_duration, parse_duration
+from chaos.model.timeline import Timeline
+
+_META = {"controller": "controllerManager", "apiServer": "apiServer"}
+# https://kubernetes.io/docs/reference/command-line-tools-reference/kube-controller-manager/ (and kube-apiserver)
+_DEFAULTS = {
+    "controller.nodeMonitorPeriod": 5.0,
+    "apiServer.defaultNotReadyTolerationSeconds": 300.0,
+    "apiServer.defaultUnreachableTolerationSeconds": 300.0,
+}
+_VERSION = re.compile(r"v?(\d+)\.(\d+)")
+
+
+class Facts:
+    """Looks facts up for one expectation; ``assumed`` lists those taken from a default, ``unknown`` the others."""
+
+    def __init__(self, context: Context, nodes: tuple[str, ...], at: float) -> None:
+        self._context = context
+        self._nodes = nodes
+        self._at = at
+        self.assumed: dict[str, str] = {}
+        self.unknown: dict[str, str] = {}
+
+    def lookup(self, name: str) -> float | None:
+        """Seconds (or a plain number), None if unknown."""
+        given = self._context.options.facts.get(name)
+        if given is not None:
+            return _number(given)
+        if name in POD_FACTS:
+            return None
+        value = self._kubelet(name) if name.startswith("kubelet.") else self._control_plane(name)
+        if value is None:
+            self.unknown.setdefault(name, "not seen in this timeline")
+        return value
+
+    def seconds(self, bound: Bound) -> float | None:
+        """The bound, None if a fact in it is unknown."""
+        return bound.seconds(self.lookup)
+
+    def subject_seconds(self, bound: Bound, own: Mapping[str, float | None]) -> float | None:
+        """The bound of one subject with facts of its own."""
+
+        def lookup(name: str) -> float | None:
+            value = self.lookup(name)
+            if value is None and name in own:
+                value = own[name]
+            if value is None and name in POD_FACTS:
+                self.unknown.setdefault(name, "the pod does not have it")
+            return value
+
+        return bound.seconds(lookup)
+
+    def _kubelet(self, name: str) -> float | None:
+        values = {node: configz_at(self._context.timeline, node, self._at) for node in self._nodes}
+        found = {node: kubelet_fact(config, name) for node, config in values.items() if config is not None}
+        different = set(found.values())
+        if len(different) > 1:
+            told = ", ".join(f"{node}: {value}" for node, value in found.items())
+            self.unknown[name] = f"it differs between nodes ({told})"
+            return None
+        if len(found) < len(self._nodes) or not found:
+            absent = ", ".join(node for node in self._nodes if node not in found) or "any node"
+            self.unknown[name] = f"the kubelet configuration of {absent} was not read"
+            return None
+        return different.pop()
+
+    def _control_plane(self, name: str) -> float | None:
+        section, _, key = name.partition(".")
+        recorded = self._context.timeline.meta.get(_META.get(section, ""))
+        if isinstance(recorded, dict) and key in recorded:
+            return _number(recorded[key])
+        value = self._assumption(name)
+        if value is not None:
+            self.assumed[name] = format_duration(value)
+        return value
+
+    def _assumption(self, name: str) -> float | None:
+        if name in self._context.options.inventory:
+            return _number(self._context.options.inventory[name])
+        if name == "controller.nodeMonitorGracePeriod":
+            version = _VERSION.match(str(self._context.timeline.meta.get("kubernetes", "")))
+            if not version:
+                return None
+            # Raised from 40s by kubernetes/kubernetes#121130 in 1.32.
+            return 50.0 if (int(version[1]), int(version[2])) >= (1, 32) else 40.0
+        return _DEFAULTS.get(name)
+
+
+def configz_at(timeline: Timeline, node: str, at: float) -> dict[str, Any] | None:
+    """The kubelet configuration read last before ``at``, else first after it; None if it was never read."""
+    readings = [r for r in timeline.readings(node, "configz") if isinstance(r.value, dict)]
+    before = [r for r in readings if r.t <= at]
+    chosen = before[-1] if before else (readings[0] if readings else None)
+    return chosen.value if chosen else None
+
+
+def kubelet_fact(config: Mapping[str, Any], name: str) -> float | None:
+    """``kubelet.X`` from configz: seconds or a plain number, None if it is not there.
+
+    ``kubelet.shutdownGracePeriod`` is what is in force: shutdownGracePeriodByPodPriority, where it is set, replaces
+    both shutdownGracePeriod settings, and the kubelet goes through its groups one after the other
+    (pkg/kubelet/nodeshutdown/nodeshutdown_manager.go).
+    """
+    groups = config.get("shutdownGracePeriodByPodPriority")
+    if name == "kubelet.shutdownGracePeriod" and groups:
+        return float(sum(group.get("shutdownGracePeriodSeconds", 0) for group in groups))
+    value = config.get(name.removeprefix("kubelet."))
+    return None if value is None else _number(value)
+
+
+def _number(value: Any) -> float | None:
+    """Seconds of a duration, or a plain number; None if it is neither."""
+    if isinstance(value, int | float):
+        return float(value)
+    text = str(value).strip()
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return parse_duration(text)
+    except ValueError:
+        return None

@@ -1,0 +1,159 @@
+"""An experiment judged on a timeline: a recording, a finished run, or a run as far as it has come."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from chaos.judge.context import Context, Options, look
+from chaos.judge.evaluate import evaluate, evaluate_at, evaluate_recovery
+from chaos.judge.headline import headline
+from chaos.judge.proof import prove, unproven
+from chaos.judge.requires import unmet
+from chaos.model.catalogue import Catalogue
+from chaos.model.duration import parse_duration
+from chaos.model.errors import Exit
+from chaos.model.experiment import Experiment
+from chaos.model.result import RESULT_VERSION, RunResult, StepResult
+from chaos.model.timeline import Timeline
+from chaos.model.verdict import Status, Verdict, worst
+
+CUT_OFF = "recording"  # source of the blind window after a recording that was cut off (chaos.store.recording)
+_EXIT = {Status.HELD: Exit.HELD, Status.VIOLATED: Exit.VIOLATED}
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    steps: list[StepResult]
+    steady: tuple[Verdict, ...]
+    hypothesis: tuple[Verdict, ...]
+    abort: tuple[Verdict, ...]
+    recovery: tuple[Verdict, ...]
+    spoiled: str
+    status: Status
+
+
+def judge(
+    experiment: Experiment,
+    timeline: Timeline,
+    catalogue: Catalogue,
+    options: Options | None = None,
+    live: bool = False,
+    now: float | None = None,
+) -> RunResult:
+    """Judge everything. ``live``: the timeline still grows, and ``now`` is how far it reaches (default: its end).
+
+    While live, what may still be decided is pending, and proofs may still come.
+    """
+    context = look(experiment, timeline, catalogue, options or Options(), live)
+    horizon = timeline.end if now is None else max(now, timeline.end)
+    judged = _judge(context, horizon)
+    nodes = tuple(dict.fromkeys(n for names in context.matched.targets.values() for n in names))
+    simulated = bool(timeline.meta.get("simulated"))
+    return RunResult(
+        version=RESULT_VERSION,
+        run=str(timeline.meta.get("run", "")),
+        experiment=experiment.metadata.name,
+        title=experiment.spec.title,
+        status=judged.status,
+        exit_code=int(_EXIT.get(judged.status, Exit.INCONCLUSIVE)),
+        headline=headline(
+            judged.status,
+            experiment.metadata.name,
+            (*judged.hypothesis, *judged.recovery, *judged.abort),
+            judged.spoiled,
+            nodes,
+            simulated,
+        ),
+        simulated=simulated,
+        kubernetes=str(timeline.meta.get("kubernetes", "")),
+        cluster_uid=str(timeline.meta.get("clusterUID", "")),
+        started=timeline.start,
+        ended=timeline.end,
+        targets=dict(context.matched.targets),
+        steps=tuple(judged.steps),
+        steady=judged.steady,
+        hypothesis=judged.hypothesis,
+        abort=judged.abort,
+        recovery=judged.recovery,
+        notes=tuple(_notes(context)),
+        facts=dict(context.options.facts),
+    )
+
+
+def steady_state(context: Context, t: float) -> tuple[Verdict, ...]:
+    """The steady state at one moment."""
+    return tuple(evaluate_at(e, context, t) for e in context.experiment.spec.steady_state)
+
+
+def _judge(context: Context, horizon: float) -> _Judged:
+    spec = context.experiment.spec
+    steps = [r for s in context.matched.steps for r in prove(s, context.timeline, context.catalogue)]
+    begin = context.matched.steps[0].begin
+    steady = steady_state(context, math.nextafter(begin, -math.inf)) if begin is not None else ()
+    hypothesis = tuple(evaluate(e, context, horizon) for e in spec.hypothesis)
+    abort = tuple(evaluate(e, context, horizon) for e in spec.abort)
+    recovery = _recovery(context, steps, horizon)
+    spoiled = "" if context.live else _spoiled(context, steps, steady)
+    if spoiled:
+        hypothesis = tuple(_spoil(v, spoiled) for v in hypothesis)
+        recovery = tuple(_spoil(v, spoiled) for v in recovery)
+    aborted = next((v for v in abort if v.status is Status.VIOLATED), None)
+    statuses = [v.status for v in (*hypothesis, *recovery)]
+    if spoiled or aborted:
+        statuses.append(Status.INCONCLUSIVE)
+    if aborted and not spoiled and worst(statuses) is not Status.VIOLATED:
+        spoiled = f"the run should have been aborted: {aborted.name}: {aborted.because}"
+    return _Judged(steps, steady, hypothesis, abort, recovery, spoiled, worst(statuses))
+
+
+def _spoiled(context: Context, steps: list[StepResult], steady: Sequence[Verdict]) -> str:
+    """Why nothing of what was seen after the fault says anything about the cluster, or ""."""
+    why = unproven(steps)
+    if why:
+        return why
+    requirements = unmet(context)
+    if requirements:
+        return requirements[0]
+    not_steady = next((v for v in steady if v.status is not Status.HELD), None)
+    if not_steady:
+        return f"the steady state did not hold before the first step: {not_steady.name}: {not_steady.because}"
+    return ""
+
+
+def _spoil(verdict: Verdict, why: str) -> Verdict:
+    return replace(verdict, status=Status.INCONCLUSIVE, because=f"not judged, because {why}")
+
+
+def _recovery(context: Context, steps: list[StepResult], horizon: float) -> tuple[Verdict, ...]:
+    """Steady state again within ``recovery.within`` of the last return or undo.
+
+    It is looked at from the moment of the last proof on: before that it may only not have been lost yet.
+    """
+    spec = context.experiment.spec
+    if spec.recovery is None:
+        return ()
+    names = [e.title for e in spec.steady_state]
+    ends = [s.returned if s.returned is not None else s.begin for s in context.matched.steps]
+    known = [t for t in ends if t is not None]
+    if len(known) < len(ends):
+        status = Status.PENDING if context.live else Status.INCONCLUSIVE
+        return tuple(Verdict(f"recovery: {n}", "recovery", status, "a step has not happened") for n in names)
+    undone = [entry.t for entry, record in context.timeline.actions if record.phase == "undone"]
+    base = max([*known, *undone])
+    proofs = [context.timeline.entries[seq].t for s in steps for seq in s.evidence[-1:]]
+    start = max([base, *proofs])
+    deadline = max(base + parse_duration(spec.recovery.within), start)
+    verdicts = (evaluate_recovery(e, context, start, deadline, horizon) for e in spec.steady_state)
+    return tuple(replace(v, name=f"recovery: {v.name}") for v in verdicts)
+
+
+def _notes(context: Context) -> list[str]:
+    cut = [f"the recording is cut off: {b.reason}" for b in context.timeline.blinds if b.source == CUT_OFF]
+    mapped = [
+        f"the step {s.step.name} is judged on the recorded action {s.action}"
+        for s in context.matched.steps
+        if s.action != s.step.action
+    ]
+    return [*cut, *mapped, *context.matched.ignored]

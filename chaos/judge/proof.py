@@ -1,0 +1,85 @@
+"""Whether the steps of a method really took effect."""
+
+from __future__ import annotations
+
+from chaos.judge.match import MatchedStep
+from chaos.model.action import Finding, Shown, StepRun
+from chaos.model.catalogue import Catalogue
+from chaos.model.result import StepResult
+from chaos.model.timeline import Timeline
+
+
+def prove(step: MatchedStep, timeline: Timeline, catalogue: Catalogue) -> list[StepResult]:
+    """One result per node; one without node or begin for a step that the timeline lacks."""
+    if step.missing:
+        because = f"the recording has {step.missing}"
+        return [StepResult(step.step.name, step.action, "", None, None, "", "", Shown.NOT_SHOWN, because)]
+    return [
+        _result(step, run, command, finding(step, run, timeline, catalogue))
+        for run, command in zip(step.runs, step.commands, strict=True)
+    ]
+
+
+def finding(step: MatchedStep, run: StepRun, timeline: Timeline, catalogue: Catalogue) -> Finding:
+    """The strongest proof that shows anything decides.
+
+    A recorded action that is not in the catalogue is judged by the proofs of the step's own action, then by what
+    was recorded as proved.
+    """
+    known = catalogue.actions.get(run.action)
+    action = known or catalogue.actions.get(step.step.action)
+    silent = []
+    for proof in action.proofs if action else ():
+        found = proof.check(timeline, run)
+        if found.shown is not Shown.NOT_SHOWN:
+            weak = found.weak or proof.weak
+            return Finding(found.shown, found.because, found.evidence, weak)
+        silent.append(found.because)
+    if known is None:
+        recorded = _recorded(run, timeline)
+        if recorded:
+            return recorded
+    return Finding(Shown.NOT_SHOWN, "; ".join(dict.fromkeys(silent)) or "nothing was recorded that proves it")
+
+
+def _recorded(run: StepRun, timeline: Timeline) -> Finding | None:
+    """What a "proved" line with evidence says of an action that nodefall does not know."""
+    if not run.evidence:
+        return None
+    told = ", ".join(f"{name} = {value}" for name, value in run.evidence.items())
+    seqs = (
+        entry.seq
+        for entry, record in timeline.actions
+        if record.phase == "proved" and entry.node == run.node and entry.type == run.action and entry.t >= run.begin
+    )
+    return Finding(Shown.PROVEN, f"recorded as proved ({told})", tuple(seqs)[:1])
+
+
+def _result(step: MatchedStep, run: StepRun, command: str, found: Finding) -> StepResult:
+    return StepResult(
+        step=step.step.name,
+        action=run.action,
+        node=run.node,
+        begin=run.begin,
+        returned=run.returned,
+        delivery=run.outcome.delivery if run.outcome else "",
+        command=command,
+        shown=found.shown,
+        because=found.because,
+        evidence=found.evidence,
+        weak=found.weak,
+    )
+
+
+def unproven(steps: list[StepResult]) -> str:
+    """Why the hypotheses cannot be judged, in one clause; "" if every step is proven."""
+    for step in steps:
+        if step.begin is None:
+            return f"the step {step.step!r} is missing: {step.because}"
+    for step in steps:
+        if step.shown is Shown.DISPROVEN:
+            return f"{step.step!r} did not take effect on {step.node}: {step.because}"
+    for step in steps:
+        if step.shown is Shown.NOT_SHOWN:
+            return f"nothing proves that {step.step!r} took effect on {step.node}: {step.because}"
+    return ""

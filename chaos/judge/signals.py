@@ -1,0 +1,57 @@
+"""What assertions share: signals from histories and readings, text patterns, blind windows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Annotated, TypeVar
+
+from pydantic import AfterValidator, Field
+
+from chaos.model.signal import Sample, Signal
+from chaos.model.timeline import History, Timeline, Version
+
+T = TypeVar("T")
+Seen = tuple[bool | None, str]
+
+
+def _pattern_text(text: str) -> str:
+    if len(text) > 1 and text.startswith("/") and text.endswith("/"):
+        try:
+            re.compile(text[1:-1])
+        except re.error as error:
+            raise ValueError(f"{text!r} is not a regular expression: {error}") from error
+    return text
+
+
+Pattern = Annotated[str, AfterValidator(_pattern_text), Field(description="a substring, or /a regular expression/")]
+
+
+def matches(pattern: str, text: str | None) -> bool:
+    """Substring, or between slashes a regular expression found anywhere in the text."""
+    if len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/"):
+        return re.search(pattern[1:-1], text or "") is not None
+    return pattern in (text or "")
+
+
+def from_history(history: Iterable[Version[T]], tell: Callable[[Version[T]], Seen]) -> Signal:
+    """One sample per version; a version whose state is a guess is unknown."""
+    samples = []
+    for version in history:
+        value, seen = (None, "its last state was not seen") if version.unseen else tell(version)
+        samples.append(Sample(version.t, value, version.seq, seen))
+    return Signal(tuple(samples))
+
+
+def masked(signal: Signal, timeline: Timeline, *sources: str) -> Signal:
+    """Unknown inside every blind window of any of the sources."""
+    wanted = set(sources)
+    return signal.masked(b for b in timeline.blinds if b.source in wanted)
+
+
+def node_signal(
+    timeline: Timeline, node: str, tell: Callable[[Version[T]], Seen], histories: dict[str, History[T]]
+) -> Signal:
+    """The signal of one Node object; nothing but unknown if it was never seen."""
+    history = histories.get(node)
+    return masked(from_history(history or (), tell), timeline, "nodes")
