@@ -64,11 +64,8 @@ class Client:
     def redfish(self, method: str, node: str, reset: str = "", **headers: str) -> tuple[int, Any]:
         power = self.host(node)["power"]
         secret = Path(power["passwordFile"]).read_text()
-        sent = (
-            urllib3.make_headers(basic_auth=f"{power['user']}:{secret}")
-            | {"Content-Type": "application/json"}
-            | headers
-        )
+        basic = urllib3.make_headers(basic_auth=f"{power['user']}:{secret}")["authorization"]
+        sent = {"Authorization": basic, "Content-Type": "application/json", **headers}
         url = power["url"] + ("/Actions/ComputerSystem.Reset" if reset else "")
         body = json.dumps({"ResetType": reset}).encode() if reset else None
         answer = self.http.request(method, url, headers=sent, body=body)

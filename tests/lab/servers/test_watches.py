@@ -1,0 +1,130 @@
+"""Watches over real connections, and the official client."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client as official
+from kubernetes import config, watch
+
+pytestmark = pytest.mark.lab
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def version(lab: Any) -> str:
+    return str(lab.api("GET", MAPS)[1]["metadata"]["resourceVersion"])
+
+
+def make(lab: Any, name: str, **labels: str) -> None:
+    assert lab.api("POST", MAPS, {"metadata": {"name": name, "labels": labels}})[0] == 201
+
+
+def label(lab: Any, name: str, **labels: str | None) -> None:
+    headers = {"Content-Type": "application/merge-patch+json"}
+    assert lab.api("PATCH", f"{MAPS}/{name}", {"metadata": {"labels": labels}}, **headers)[0] == 200
+
+
+def told(event: dict[str, Any]) -> tuple[str, str]:
+    return event["type"], event["object"]["metadata"].get("name", "")
+
+
+def test_events_since_a_version(shared: Any) -> None:
+    since = version(shared)
+    make(shared, "a")
+    label(shared, "a", x="1")
+    shared.api("DELETE", MAPS + "/a")
+    events = list(shared.watch(f"{MAPS}?watch=true&resourceVersion={since}", 3))
+    assert [told(event) for event in events] == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
+    assert versions == sorted(set(versions))
+    assert {event["object"]["kind"] for event in events} == {"ConfigMap"}
+
+
+def test_a_selection_is_entered_and_left(shared: Any) -> None:
+    since = version(shared)
+    make(shared, "b", app="no")
+    label(shared, "b", app="yes")
+    label(shared, "b", more="1")
+    label(shared, "b", app=None)
+    shared.api("DELETE", MAPS + "/b")
+    events = list(shared.watch(f"{MAPS}?watch=1&labelSelector=app%3Dyes&resourceVersion={since}", 3))
+    assert [event["type"] for event in events] == ["ADDED", "MODIFIED", "DELETED"]
+    assert events[2]["object"]["metadata"]["labels"] == {"app": "yes", "more": "1"}
+
+
+def test_a_watch_from_nowhere_begins_with_what_exists(shared: Any) -> None:
+    events = list(shared.watch("/api/v1/nodes?watch=true&resourceVersion=0", 3))
+    assert [told(event) for event in events] == [("ADDED", "cp"), ("ADDED", "w1"), ("ADDED", "w2")]
+    path = "/api/v1/nodes?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+    events = list(shared.watch(path, 4))
+    assert [event["type"] for event in events] == ["ADDED", "ADDED", "ADDED", "BOOKMARK"]
+    assert events[3]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+@pytest.mark.parametrize(("since", "code"), [("x", 400), ("99999999", 504)])
+def test_versions_that_cannot_be(shared: Any, since: str, code: int) -> None:
+    events = list(shared.watch(f"{MAPS}?watch=true&resourceVersion={since}"))
+    assert [(event["type"], event["object"]["code"]) for event in events] == [("ERROR", code)]
+
+
+def test_too_old_is_gone(make_lab: Callable[..., Any]) -> None:
+    lab = make_lab("--ring", "5")
+    since = version(lab)
+    make(lab, "a")
+    for number in range(5):
+        label(lab, "a", n=str(number))
+    events = list(lab.watch(f"{MAPS}?watch=true&resourceVersion={since}"))
+    assert [event["type"] for event in events] == ["ERROR"]
+    status = events[0]["object"]
+    assert (status["kind"], status["code"], status["reason"]) == ("Status", 410, "Expired")
+    assert "too old resource version" in status["message"]
+
+
+def test_bookmarks_every_simulated_minute_and_at_the_end(shared: Any) -> None:
+    events: list[tuple[str, float]] = []
+
+    def follow() -> None:
+        path = f"{MAPS}?watch=true&allowWatchBookmarks=true&timeoutSeconds=150&resourceVersion={since}"
+        events.extend((event["type"], shared.clock.now()) for event in shared.watch(path))
+
+    since = version(shared)
+    thread = threading.Thread(target=follow)
+    with shared.clock.participant():
+        begin = shared.clock.now()
+        thread.start()
+        assert shared.clock.sleep(160)
+        thread.join(20)
+    assert [type_ for type_, _ in events] == ["BOOKMARK"] * 3
+    for (_, at), expected in zip(events, (60, 120, 150), strict=True):
+        assert begin + expected <= at <= begin + 161
+
+
+def test_the_official_client(shared: Any) -> None:
+    api = official.CoreV1Api(config.new_client_from_config(shared.facts["kubeconfig"]))
+    nodes = api.list_node()
+    assert [node.metadata.name for node in nodes.items] == ["cp", "w1", "w2"]
+    ready = [c.status for node in nodes.items for c in node.status.conditions if c.type == "Ready"]
+    assert ready == ["True"] * 3
+    assert api.read_namespace("kube-system").metadata.uid
+    since = api.list_namespaced_config_map("default").metadata.resource_version
+    api.create_namespaced_config_map("default", official.V1ConfigMap(metadata=official.V1ObjectMeta(name="typed")))
+    api.patch_namespaced_config_map("typed", "default", {"data": {"k": "v"}})
+    api.delete_namespaced_config_map("typed", "default")
+    seen = []
+    source = watch.Watch()
+    for event in source.stream(api.list_namespaced_config_map, "default", resource_version=since, timeout_seconds=60):
+        seen.append((event["type"], event["object"].metadata.name))
+        if event["type"] == "DELETED":
+            source.stop()
+    assert seen == [("ADDED", "typed"), ("MODIFIED", "typed"), ("DELETED", "typed")]
+
+
+def test_files_are_private(shared: Any) -> None:
+    directory = Path(shared.facts["directory"])
+    assert directory.stat().st_mode & 0o777 == 0o700
+    for name in ("id_ed25519", "bmc-password", "kubeconfig.yaml", "server.key"):
+        assert (directory / name).stat().st_mode & 0o777 == 0o600
