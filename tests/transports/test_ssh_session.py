@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sshd import USER, Server, agent, keygen, public, serving, wait_for
+
+from chaos.model.command import ANSWERED, LOST, NOT_SENT, HostCommand, succeeded
+from chaos.model.errors import Refused, Unreachable
+from chaos.plan.guards import never_ourselves
+from chaos.transports.exchange import LIMIT
+from chaos.transports.ssh import SshSession, open_session
+
+
+def command(*argv: str, stdin: str = "", timeout: float = 30.0) -> HostCommand:
+    return HostCommand(argv, stdin=stdin, timeout=timeout)
+
+
+@pytest.mark.parametrize(
+    ("argv", "exit_code", "stdout", "stderr"),
+    [
+        (("true",), 0, "", ""),
+        (("false",), 1, "", ""),
+        (("sh", "-c", "exit 37"), 37, "", ""),
+        (("printf", "%s|", "a b", "", "$HOME", "'\"", "*"), 0, "a b||$HOME|'\"|*|", ""),
+        (("sh", "-c", "echo out; echo err >&2; exit 3"), 3, "out\n", "err\n"),
+        (("printf", "\\303\\050"), 0, "\ufffd(", ""),
+    ],
+)
+def test_answers(session: SshSession, argv: tuple[str, ...], exit_code: int, stdout: str, stderr: str) -> None:
+    outcome = session.run(HostCommand(argv))
+    assert (outcome.delivery, outcome.exit, outcome.stdout, outcome.stderr) == (ANSWERED, exit_code, stdout, stderr)
+    assert outcome.error == ""
+
+
+def test_a_missing_program_is_an_answer(session: SshSession) -> None:
+    outcome = session.run(command("no-such-program-here"))
+    assert (outcome.delivery, outcome.exit) == (ANSWERED, 127)
+
+
+def test_a_program_ended_by_a_signal_is_an_answer_without_an_exit_code(session: SshSession) -> None:
+    outcome = session.run(command("sh", "-c", "kill -TERM $$"))
+    assert outcome.delivery == ANSWERED
+    assert outcome.exit is None or outcome.exit == 143
+    assert not succeeded(command("x"), outcome)
+
+
+text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(arguments=st.lists(text, min_size=1, max_size=5))
+def test_any_argument_arrives_intact(session: SshSession, arguments: list[str]) -> None:
+    outcome = session.run(command("printf", "%s\\0", *arguments))
+    assert outcome.stdout == "".join(f"{a}\0" for a in arguments)
+
+
+@pytest.mark.parametrize("size", [1, 100_000, 900_000])
+def test_stdin(session: SshSession, size: int) -> None:
+    assert session.run(command("cat", stdin="x" * size)).stdout == "x" * size
+
+
+def test_stdin_that_is_not_read_does_no_harm(session: SshSession) -> None:
+    assert session.run(command("true", stdin="x" * 5_000_000)).exit == 0
+
+
+@pytest.mark.parametrize(("redirect", "name"), [("", "stdout"), (">&2", "stderr")])
+def test_big_output_is_cut_and_said(session: SshSession, redirect: str, name: str) -> None:
+    outcome = session.run(command("sh", "-c", f"head -c {3 * LIMIT} /dev/zero | tr '\\0' x {redirect}; exit 5"))
+    assert (outcome.exit, len(getattr(outcome, name))) == (5, LIMIT)
+    assert outcome.error == f"{name} cut at 1 MiB"
+
+
+def test_output_held_open_by_what_was_left_behind(session: SshSession) -> None:
+    outcome = session.run(command("sh", "-c", "sleep 3 & echo done", timeout=20))
+    assert (outcome.delivery, outcome.exit, outcome.stdout) == (ANSWERED, 0, "done\n")
+
+
+def test_time_out_is_lost_and_the_line_stays_good(session: SshSession) -> None:
+    outcome = session.run(command("sh", "-c", "echo first; exec sleep 5", timeout=0.6))
+    assert (outcome.delivery, outcome.exit, outcome.stdout) == (LOST, None, "first\n")
+    assert "0.6 s" in outcome.error
+    assert session.run(command("true")).exit == 0
+
+
+def test_one_connection_serves_many_commands_at_once(server: Server, session: SshSession) -> None:
+    before = session.connect()
+    with ThreadPoolExecutor(20) as pool:
+        outcomes = list(pool.map(lambda n: session.run(command("sh", "-c", f"sleep 0.1; echo {n}")), range(20)))
+    assert [(o.delivery, o.stdout) for o in outcomes] == [(ANSWERED, f"{n}\n") for n in range(20)]
+    assert session.connect() is before
+
+
+def test_nagle_is_off(session: SshSession) -> None:
+    sock = session.connect().transport.sock
+    assert isinstance(sock, socket.socket)
+    assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+
+
+def test_a_lost_line_is_lost_and_is_opened_again(server: Server, session: SshSession, tmp_path: Path) -> None:
+    flag, count = tmp_path / "flag", tmp_path / "count"
+    script = f"echo x >> {count}; : > {flag}; exec sleep 3"
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(session.run, command("sh", "-c", script))
+        wait_for(flag.exists)
+        server.cut()
+        outcome = future.result(20)
+    assert (outcome.delivery, outcome.exit) == (LOST, None)
+    assert "lost" in outcome.error
+    assert session.run(command("echo", "again")).stdout == "again\n"
+    assert count.read_text() == "x\n"  # what may have run was not sent again
+
+
+def test_a_line_that_died_idle_is_replaced(server: Server, session: SshSession) -> None:
+    assert session.run(command("true")).exit == 0
+    server.cut()
+    assert session.run(command("true")).exit == 0
+
+
+def test_a_lost_line_makes_no_noise(
+    server: Server, session: SshSession, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with caplog.at_level(logging.INFO):
+        server.cut()
+        session.run(command("true"))
+    assert [r for r in caplog.records if r.name.startswith("paramiko")] == []
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_not_sent_where_nobody_listens(server: Server) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    outcome = SshSession(server.settings(port=port)).run(command("true"))
+    assert outcome.delivery == NOT_SENT
+    assert "refused" in outcome.error
+    with pytest.raises(Unreachable, match="Connection refused"):
+        open_session(server.settings(port=port))
+
+
+def test_a_silent_server_is_given_up(server: Server) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        started = monotonic()
+        with pytest.raises(Unreachable, match="not as an SSH server"):
+            open_session(server.settings(port=silent.getsockname()[1], connect_timeout=0.5))
+        assert monotonic() - started < 20
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
+def test_kinds_of_keys(server: Server, tmp_path: Path, kind: str) -> None:
+    key = keygen(tmp_path / "key", kind)
+    (server.folder / "authorized_keys").write_text(public(key) + "\n", encoding="utf-8")
+    session = open_session(server.settings(identity_file=key))
+    assert session.run(command("true")).exit == 0
+    session.close()
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
+def test_an_encrypted_key_is_refused(server: Server, tmp_path: Path, kind: str) -> None:
+    key = keygen(tmp_path / "key", kind, "not telling")
+    with pytest.raises(Refused, match="is encrypted") as caught:
+        open_session(server.settings(identity_file=key))
+    assert "ssh-add" in caught.value.hint
+
+
+def test_bad_identity_files(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="cannot be read"):
+        open_session(server.settings(identity_file=tmp_path / "none"))
+    (tmp_path / "junk").write_text("junk")
+    with pytest.raises(Refused, match="no private key"):
+        open_session(server.settings(identity_file=tmp_path / "junk"))
+
+
+def test_a_key_that_is_not_authorized(server: Server, tmp_path: Path) -> None:
+    key = keygen(tmp_path / "other")
+    with pytest.raises(Unreachable, match=f"does not let {USER} in; offered: .*other"):
+        open_session(server.settings(identity_file=key))
+    with pytest.raises(Unreachable, match="offered: no key at all"):
+        open_session(server.settings(identity_file=None))
+
+
+def test_keys_of_the_agent(server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with agent(tmp_path / "agent.sock", server.folder / "user") as path:
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(path))
+        session = open_session(server.settings(identity_file=None, agent=True))
+        assert session.run(command("true")).exit == 0
+        session.close()
+        with pytest.raises(Unreachable, match="no key at all"):
+            open_session(server.settings(identity_file=None, agent=False))
+
+
+def test_ipv6(tmp_path: Path) -> None:
+    try:
+        with serving(tmp_path, address="::1") as server:
+            session = open_session(server.settings(address="::1"))
+            assert session.run(command("true")).exit == 0
+            session.close()
+    except OSError as error:
+        pytest.skip(f"no IPv6 here: {error}")
+
+
+def test_two_hops(server: Server, tmp_path: Path) -> None:
+    with serving(tmp_path / "jump") as first, serving(tmp_path / "jump2") as second:
+        session = open_session(server.settings(jumps=(first.settings(name="first"), second.settings(name="second"))))
+        assert session.run(command("printf", "%s", "through")).stdout == "through"
+        first.cut()
+        assert session.run(command("true")).exit == 0  # all hops are opened again
+        session.close()
+        second.know("")
+        with pytest.raises(Refused, match=r"host key of second") as caught:
+            open_session(server.settings(jumps=(first.settings(name="first"), second.settings(name="second"))))
+        assert (
+            f"ssh ssh://{USER}@127.0.0.1:{first.port} ssh-keyscan -p {second.port} 127.0.0.1 >> " in caught.value.hint
+        )
+
+
+def test_a_hop_that_cannot_reach_the_host(server: Server) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(Unreachable, match="through its jump host"):
+        open_session(server.settings(port=port, jumps=(server.settings(name="jump"),)))
+
+
+def test_armed_fires_once_and_says_when(session: SshSession) -> None:
+    armed = session.arm(command("sh", "-c", 'cat; echo "$0 end"; exit 4', "a b", stdin="input\n"))
+    outcome = armed.fire()
+    assert (outcome.delivery, outcome.exit, outcome.stdout) == (ANSWERED, 4, "input\na b end\n")
+    own = session.run(command("date", "+%s")).stdout
+    assert outcome.began is not None
+    assert abs(outcome.began - float(own)) < 60
+    assert armed.fire().delivery == NOT_SENT
+
+
+def test_cancelled_runs_nothing(session: SshSession, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    armed = session.arm(command("touch", str(mark)))
+    armed.cancel()
+    armed.cancel()
+    assert armed.fire().delivery == NOT_SENT
+    control = session.arm(command("touch", str(tmp_path / "control")))
+    assert control.fire().exit == 0
+    assert [p.name for p in tmp_path.iterdir()] == ["control"]
+
+
+def test_armed_but_the_line_is_gone_is_not_sent(server: Server, session: SshSession, tmp_path: Path) -> None:
+    armed = session.arm(command("touch", str(tmp_path / "mark")))
+    transport = session.connect().transport
+    server.cut()
+    transport.join(10)
+    assert armed.fire().delivery == NOT_SENT
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fired_and_the_line_is_lost(server: Server, session: SshSession, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    armed = session.arm(command("sh", "-c", f": > {flag}; exec sleep 3"))
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(armed.fire)
+        wait_for(flag.exists)
+        server.cut()
+        outcome = future.result(20)
+    assert outcome.delivery == LOST
+    assert outcome.began is not None
+
+
+def test_armed_time_out(session: SshSession) -> None:
+    outcome = session.arm(command("sleep", "5", timeout=0.5)).fire()
+    assert outcome.delivery == LOST
+
+
+def test_sudo_that_is_not_there(session: SshSession) -> None:
+    """The prefix is added for any login but root; here the settings only say that it is another."""
+    session.connect()
+    session.settings = replace(session.settings, user="chaos")
+    ran = session.run(command("true"))
+    if ran.exit == 0:
+        pytest.skip("this machine has sudo")
+    assert ran.delivery == NOT_SENT
+    assert "NOPASSWD" in ran.error
+    with pytest.raises(Refused, match="NOPASSWD"):
+        session.arm(command("true"))
+    plain = session.run(HostCommand(("true",), sudo=False))
+    assert plain.exit == 0
+
+
+def test_a_host_that_is_this_machine_is_refused_before_a_poweroff_is_armed(session: SshSession) -> None:
+    own = Path("/etc/machine-id")
+    if not own.exists():
+        pytest.skip("this machine has no ID")
+    fact = session.run(command("cat", "/etc/machine-id"))
+    armed: list[str] = []
+    with pytest.raises(Refused, match="the machine that nodefall runs on"):
+        never_ourselves(own.read_text(), fact.stdout, "here")
+        armed.append("poweroff")  # where the engine would arm it
+    assert armed == []
+
+
+def test_a_closed_session_leaves_no_thread(server: Server) -> None:
+    session = open_session(server.settings())
+    transport = session.connect().transport
+    session.close()
+    transport.join(10)
+    assert transport not in threading.enumerate()
