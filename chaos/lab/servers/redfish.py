@@ -27,13 +27,12 @@ class Redfish:
         self._credentials = b"Basic " + base64.b64encode(f"{user}:{password}".encode())
 
     def app(self) -> web.Application:
-        app = web.Application(
-            middlewares=[self._guard, web.normalize_path_middleware(remove_slash=True, append_slash=False)]
-        )
-        app.router.add_get(ROOT, self._root)
-        app.router.add_get(f"{ROOT}/Systems", self._systems)
-        app.router.add_get(f"{ROOT}/Systems/{{node}}", self._system)
-        app.router.add_post(f"{ROOT}/Systems/{{node}}/Actions/ComputerSystem.Reset", self._reset)
+        app = web.Application(middlewares=[self._guard])
+        for end in ("", "/"):
+            app.router.add_get(f"{ROOT}{end}", self._root)
+            app.router.add_get(f"{ROOT}/Systems{end}", self._systems)
+            app.router.add_get(f"{ROOT}/Systems/{{node}}{end}", self._system)
+            app.router.add_post(f"{ROOT}/Systems/{{node}}/Actions/ComputerSystem.Reset{end}", self._reset)
         return app
 
     @web.middleware

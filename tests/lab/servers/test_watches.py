@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import kubernetes
 import pytest
-from kubernetes import client as official
-from kubernetes import config, watch
 
 pytestmark = pytest.mark.lab
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -104,18 +103,22 @@ def test_bookmarks_every_simulated_minute_and_at_the_end(shared: Any) -> None:
 
 
 def test_the_official_client(shared: Any) -> None:
-    api = official.CoreV1Api(config.new_client_from_config(shared.facts["kubeconfig"]))
+    official: Any = kubernetes  # its helpers are not typed
+    official.config.load_kube_config(shared.facts["kubeconfig"])
+    api = official.client.CoreV1Api()
     nodes = api.list_node()
     assert [node.metadata.name for node in nodes.items] == ["cp", "w1", "w2"]
     ready = [c.status for node in nodes.items for c in node.status.conditions if c.type == "Ready"]
     assert ready == ["True"] * 3
     assert api.read_namespace("kube-system").metadata.uid
     since = api.list_namespaced_config_map("default").metadata.resource_version
-    api.create_namespaced_config_map("default", official.V1ConfigMap(metadata=official.V1ObjectMeta(name="typed")))
+    api.create_namespaced_config_map(
+        "default", official.client.V1ConfigMap(metadata=official.client.V1ObjectMeta(name="typed"))
+    )
     api.patch_namespaced_config_map("typed", "default", {"data": {"k": "v"}})
     api.delete_namespaced_config_map("typed", "default")
     seen = []
-    source = watch.Watch()
+    source = official.watch.Watch()
     for event in source.stream(api.list_namespaced_config_map, "default", resource_version=since, timeout_seconds=60):
         seen.append((event["type"], event["object"].metadata.name))
         if event["type"] == "DELETED":
