@@ -7,7 +7,7 @@ from typing import Any
 from chaos.model.action import Check, Memory, Target, Undo, UndoKind, UndoStep
 from chaos.model.command import Command, HostCommand, PowerCommand
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF
+from chaos.model.evidence import BOOT_IDENTITY, CANCELLED, MACHINE_OFF
 from chaos.model.experiment import Model
 
 
@@ -24,7 +24,7 @@ class Poweroff:
     params = Params
     undo_kind = UndoKind.RESTORES
     cuts_line = True
-    proofs = (MACHINE_OFF, BOOT_IDENTITY)
+    proofs = (MACHINE_OFF, BOOT_IDENTITY, CANCELLED)
     probes = ("machine", "pid1-start", "boot-id", "inhibitors")
 
     def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none

@@ -50,7 +50,6 @@ def judge(
     horizon = timeline.end if now is None else max(now, timeline.end)
     judged = _judge(context, horizon)
     nodes = tuple(dict.fromkeys(n for names in context.matched.targets.values() for n in names))
-    simulated = bool(timeline.meta.get("simulated"))
     return RunResult(
         version=RESULT_VERSION,
         run=str(timeline.meta.get("run", "")),
@@ -58,15 +57,8 @@ def judge(
         title=experiment.spec.title,
         status=judged.status,
         exit_code=int(_EXIT.get(judged.status, Exit.INCONCLUSIVE)),
-        headline=headline(
-            judged.status,
-            experiment.metadata.name,
-            (*judged.hypothesis, *judged.recovery, *judged.abort),
-            judged.spoiled,
-            nodes,
-            simulated,
-        ),
-        simulated=simulated,
+        headline=headline(judged.status, (*judged.hypothesis, *judged.recovery), judged.spoiled, nodes),
+        simulated=bool(timeline.meta.get("simulated")),
         kubernetes=str(timeline.meta.get("kubernetes", "")),
         cluster_uid=str(timeline.meta.get("clusterUID", "")),
         started=timeline.start,
@@ -95,7 +87,9 @@ def _judge(context: Context, horizon: float) -> _Judged:
     hypothesis = tuple(evaluate(e, context, horizon) for e in spec.hypothesis)
     abort = tuple(evaluate(e, context, horizon) for e in spec.abort)
     recovery = _recovery(context, steps, horizon)
-    spoiled = "" if context.live else _spoiled(context, steps, steady)
+    # Live, proofs may still come for as long as a hypothesis is open; after that nothing may count without them.
+    open_ = context.live and any(v.status is Status.PENDING for v in hypothesis)
+    spoiled = "" if open_ else _spoiled(context, steps, steady)
     if spoiled:
         hypothesis = tuple(_spoil(v, spoiled) for v in hypothesis)
         recovery = tuple(_spoil(v, spoiled) for v in recovery)

@@ -62,8 +62,7 @@ def match_steps(
     mapping: Mapping[str, str],
 ) -> Matched:
     """Match every step; targets are bound by ``bind``, by what the run itself recorded, or by the actions' nodes."""
-    recorded = timeline.meta.get("targets")
-    known = {t: tuple(n) for t, n in recorded.items() if t in experiment.spec.targets} if recorded else {}
+    known = _recorded_targets(experiment, timeline)
     search = _Search(timeline, known | {t: n for t, n in bind.items() if t in experiment.spec.targets})
     steps = []
     for step in experiment.spec.method:
@@ -76,6 +75,16 @@ def match_steps(
             search.targets.setdefault(step.target, tuple(timeline.actions[i][0].node for i in begins))
     ignored = tuple(_ignored(search))
     return Matched(tuple(steps), search.targets, ignored, {s.step.name: s for s in steps})
+
+
+def _recorded_targets(experiment: Experiment, timeline: Timeline) -> dict[str, tuple[str, ...]]:
+    """What our own runs write into ``meta.targets``: the target's name by node."""
+    recorded = timeline.meta.get("targets")
+    known: dict[str, tuple[str, ...]] = {}
+    for node, target in recorded.items() if isinstance(recorded, dict) else ():
+        if target in experiment.spec.targets:
+            known[target] = (*known.get(target, ()), node)
+    return known
 
 
 def _begins(search: _Search, step: Step, action: str, spec: TargetSpec) -> Iterator[int]:

@@ -9,7 +9,7 @@ from chaos.judge.context import Context
 from chaos.judge.facts import Facts
 from chaos.model.duration import format_duration, parse_duration
 
-_TEST = re.compile(r"\s*(>=|<=|==|!=|>|<|)\s*(\S+)\s*")
+_TEST = re.compile(r"\s*(>=|<=|==|!=|=|>|<|)\s*(\S+)\s*")
 _OPERATORS = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -17,6 +17,7 @@ _OPERATORS = {
     "<=": operator.le,
     "==": operator.eq,
     "!=": operator.ne,
+    "=": operator.eq,
     "": operator.eq,
 }
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chaos.model.action import Finding, Proof, Shown, StepRun
+from chaos.model.kube import node_condition
 from chaos.model.recording import ActionRecord
 from chaos.model.timeline import Entry, Fact, Timeline
 
@@ -98,6 +99,21 @@ def fact_is(fact: str, accept: Callable[[Any], bool], what: str) -> Proof:
     return Proof(fact, check)
 
 
+def announced_then_cancelled(timeline: Timeline, step: StepRun) -> Finding:
+    """A shutdown that a later step cancelled is proven by the kubelet's announcement of it before that."""
+    cancelled = any(
+        entry.node == step.node and entry.type == "cancel-shutdown" and record.phase == "begin" and entry.t == step.until
+        for entry, record in timeline.actions
+    )
+    for version in (timeline.nodes.get(step.node) or ()) if cancelled else ():
+        ready = node_condition(version.object, "Ready")
+        if step.begin <= version.t <= step.until and ready and "node is shutting down" in (ready.message or ""):
+            because = f"{step.node} was shutting down, {version.t - step.begin:.1f}s after it, until that was cancelled"
+            return Finding(Shown.PROVEN, because, (version.seq,))
+    return not_shown(f"{step.node} was not seen to shut down before that was cancelled")
+
+
 MACHINE_OFF = Proof("machine-off", machine_off)
 BOOT_IDENTITY = Proof("boot-identity", boot_changed)
+CANCELLED = Proof("announced-then-cancelled", announced_then_cancelled)
 ANSWERED = Proof("exit-code", answered_zero, weak=True)
