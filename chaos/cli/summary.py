@@ -25,8 +25,9 @@ def summary(result: RunResult, *, report: str = "", color: bool = False) -> str:
     ``report`` is the path of the report to name. A simulated cluster is named in the first and the last line.
     """
     start = origin(result)
-    first = f"{SYMBOLS[result.status]} {printable(name_of(result))}: {printable(result.headline)}"
-    lines = [_paint(first, result.status, color)]
+    lab = " (simulated cluster)" if result.simulated and "simulated" not in result.headline else ""
+    first = f"{SYMBOLS[result.status]} {printable(result.headline)}{lab}"
+    lines = [_paint(first, result.status, color), f"  {printable(name_of(result))}: {printable(result.title)}"]
     for section in sections(result):
         lines += ["", section.title, *(_line(verdict, start, color) for verdict in section.verdicts)]
     rest = [

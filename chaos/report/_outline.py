@@ -94,7 +94,7 @@ def origin_facts(result: RunResult) -> list[tuple[str, str]]:
     """How it was run, as (name, value)."""
     targets = "; ".join(f"{name}: {', '.join(nodes)}" for name, nodes in sorted(result.targets.items()))
     return [
-        ("Run", result.run),
+        ("Run", result.run or "judged from a recording"),
         ("Cluster", ("simulated, " if result.simulated else "") + f"Kubernetes {result.kubernetes or 'unknown'}"),
         ("Cluster UID", result.cluster_uid or "unknown"),
         ("Targets", targets or "none"),

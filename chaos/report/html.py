@@ -88,7 +88,7 @@ def _header(result: RunResult) -> Html:
     return tag(
         "header",
         tag("p", word, SPACE, lab, SPACE, tag("span", f"{name_of(result)} · {utc(result.started)}", class_="quiet")),
-        tag("h1", result.headline),
+        tag("h1", result.headline.removeprefix(f"{result.status}: ")),  # the badge above says it
         tag("p", result.title, class_="quiet"),
         class_=str(result.status),
     )

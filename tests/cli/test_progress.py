@@ -143,7 +143,7 @@ def result_of(text: str, status: Status = Status.VIOLATED, simulated: bool = Tru
 
 def test_the_summary_begins_with_the_headline_and_ends_with_the_simulated_cluster() -> None:
     lines = summary(result_of("exp"), report="reports/exp/report.html").splitlines()
-    assert lines[0] == "✗ exp (simulated): exp"
+    assert lines[:2] == ["✗ exp (simulated cluster)", "  exp (simulated): exp"]
     assert "  ✗ violated          +2s  exp: exp" in lines
     assert "undo still owed: exp (exp on exp): exp" in lines
     assert "left behind: exp" in lines
