@@ -12,9 +12,10 @@ READY = "ready"
 ARMED = f'echo {READY} && IFS= read -r go && date +%s.%N && exec "$@"'
 _SUDO = re.compile(
     r"^sudo: .*(a password is required|terminal is required|must have a tty)|^sudo: .*account validation failure"
-    r"|is not in the sudoers file|^Sorry, user .* (is not allowed|may not run)|sudo: (command )?not found",
+    r"|^.*is not in the sudoers file|^Sorry, user .* (is not allowed|may not run)",
     re.MULTILINE,
 )
+_NO_SUDO = re.compile(r"sudo: (command )?not found")
 _EPOCH = re.compile(r"(\d+(?:\.\d+)?)")
 
 
@@ -30,14 +31,15 @@ def armed_line(argv: Sequence[str], prefix: Sequence[str] = ()) -> str:
 
 def sudo_refusal(stderr: str, host: str, user: str) -> str:
     """What is wrong with sudo and what to do, "" if ``stderr`` is no refusal of sudo's."""
+    if _NO_SUDO.search(stderr):
+        return f"there is no sudo on {host}; install it, or log in as root"
     match = _SUDO.search(stderr)
     if not match:
         return ""
-    said = next(line for line in stderr.splitlines() if match[0].splitlines()[0] in line)
+    said = next(line for line in stderr[match.start() :].splitlines() if line)
     return (
-        f"sudo on {host} does not let {user} run it without being asked ({said.strip()}); put "
-        f"`{user} ALL=(root) NOPASSWD: ALL`, or the line that `nodefall sudoers` prints, in /etc/sudoers.d/nodefall "
-        "there, with `Defaults:" + user + " !requiretty`"
+        f"sudo on {host} does not let {user} run it without being asked ({said.strip()}); put the line "
+        f"`{user} ALL=(root) NOPASSWD: ALL`, or what `nodefall sudoers` prints, in /etc/sudoers.d/nodefall there"
     )
 
 
