@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sshd import SSHD, Server, serving
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from sshd import SSHD, Server, serving  # noqa: E402
-
-from chaos.transports.ssh import SshSession, open_session  # noqa: E402
+from chaos.transports.ssh import SshSession, open_session
 
 
 @pytest.fixture(scope="session")
