@@ -17,6 +17,7 @@ from chaos.lab.spec import LabSpec, NodeSpec
 _FIRMWARE = (1.0, 2.0)  # power button to PID 1
 _SSHD = (3.5, 6.0)  # PID 1 to sshd
 _KUBELET = (0.3, 1.5)  # sshd to kubelet
+_RESET = (0.4, 1.0)  # a reboot's off to on
 _STOP_SERVICES = (0.1, 0.3)  # logind's go-ahead to the kubelet's end; seen in recording 01
 _STOP_MACHINE = (0.6, 1.5)  # logind's go-ahead to power off
 
@@ -96,7 +97,7 @@ class Machine:
     def _down(self, kind: Kind) -> None:
         self.power_off()
         if kind == "reboot":
-            self.power_on()
+            self._later(self._sim.rng.uniform(*_RESET), self.power_on)
 
     def _later(self, delay: float, call: Callable[..., None], *args: object) -> None:
         self._timers = [timer for timer in self._timers if timer.due >= self._sim.now and not timer.cancelled]

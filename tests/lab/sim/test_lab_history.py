@@ -1,0 +1,88 @@
+"""Repeatability: the seed and the calls decide everything."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from simkit import VICTIM, run, spec, started
+
+from chaos.lab.sim import Sim
+
+_SCRIPT = """
+import hashlib
+from simkit import VICTIM, run, spec, started
+cluster, history = started(spec(seed=3))
+cluster.machines[VICTIM].logind.power_off()
+run(cluster, 60.0)
+cluster.machines[VICTIM].power_on()
+run(cluster, 60.0)
+print(hashlib.sha256(history.lines()).hexdigest())
+"""
+
+
+def _history(seed: int) -> bytes:
+    cluster, history = started(spec(seed=seed))
+    cluster.machines[VICTIM].power_off()
+    run(cluster, 400.0)
+    cluster.machines[VICTIM].power_on()
+    run(cluster, 60.0)
+    return history.lines()
+
+
+def test_same_seed_same_history_byte_for_byte() -> None:
+    assert _history(5) == _history(5)
+
+
+def test_another_seed_another_history() -> None:
+    assert _history(5) != _history(6)
+
+
+def test_history_does_not_depend_on_the_process() -> None:
+    """Neither on the hash seed nor on anything outside."""
+    digests = set()
+    for hash_seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", _SCRIPT],
+            env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        digests.add(done.stdout)
+    assert len(digests) == 1
+
+
+def test_how_time_is_cut_into_steps_does_not_matter() -> None:
+    whole, first = started(spec(seed=4))
+    cut, second = started(spec(seed=4))
+    run(whole, 300.0)
+    for _ in range(300):
+        run(cut, 1.0)
+    assert first.lines() == second.lines()
+
+
+def test_a_quiet_cluster_writes_heartbeats_only() -> None:
+    cluster, history = started(settle=60.0)
+    begin = cluster.sim.now
+    run(cluster, 600.0)
+    plurals = {change.plural for when, change in history.changes if when >= begin}
+    assert plurals == {"leases", "nodes"}
+    renewals = [when for when, change in history.changes if change.plural == "leases" and when >= begin]
+    assert 4 * 600 / 10.4 - 4 <= len(renewals) <= 4 * 600 / 10.0 + 4
+
+
+def test_callbacks_due_together_run_in_order_and_cancelled_ones_never() -> None:
+    sim = Sim(0.0, 1)
+    ran: list[str] = []
+    sim.at(1.0, ran.append, "first")
+    cancelled = sim.at(1.0, ran.append, "cancelled")
+    sim.at(1.0, ran.append, "second")
+    sim.at(2.0, ran.append, "late")
+    cancelled.cancel()
+    sim.run_until(1.5)
+    assert (ran, sim.now, sim.next_due()) == (["first", "second"], 1.5, 2.0)

@@ -1,0 +1,140 @@
+"""logind alone: locks, the two steps of a shutdown, the schedule."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.lab.logind import Inhibitor, Kind, Logind, LogindError
+from chaos.lab.sim import Sim
+
+_LOCK = Inhibitor("shutdown", "kubelet", "why", "delay", 0, 700)
+
+
+class Bench:
+    """A logind with what it told and did."""
+
+    def __init__(self, version: int = 252) -> None:
+        self.sim = Sim(1000.0, 1)
+        self.done: list[tuple[float, Kind]] = []
+        self.heard: list[bool] = []
+        self.logind = Logind(self.sim, version, lambda kind: self.done.append((self.sim.now, kind)))
+        self.logind.listen(self.heard.append)
+
+    def run(self, seconds: float) -> None:
+        self.sim.run_until(self.sim.now + seconds)
+
+
+def test_without_a_lock_it_announces_and_goes_at_once() -> None:
+    bench = Bench()
+    bench.logind.power_off()
+    bench.run(0.1)
+    assert (bench.done, bench.heard) == ([(1000.0, "poweroff")], [True])
+
+
+def test_a_delay_lock_holds_until_it_is_released() -> None:
+    bench = Bench()
+    bench.logind.inhibit(_LOCK)
+    bench.logind.reboot()
+    bench.run(3.0)
+    assert (bench.done, bench.heard) == ([], [True])
+    bench.logind.release(_LOCK)
+    assert bench.done == [(1003.0, "reboot")]
+    bench.run(100.0)
+    assert len(bench.done) == 1
+
+
+def test_two_locks_both_have_to_go() -> None:
+    bench = Bench()
+    other = Inhibitor("shutdown", "unattended-upgrades", "why", "delay", 0, 800)
+    bench.logind.inhibit(_LOCK)
+    bench.logind.inhibit(other)
+    bench.logind.power_off()
+    bench.logind.release(other)
+    assert not bench.done
+    bench.logind.release(_LOCK)
+    assert bench.done
+
+
+def test_the_lock_is_overrun_after_the_maximum() -> None:
+    bench = Bench()
+    bench.logind.inhibit(_LOCK)
+    bench.logind.power_off()
+    bench.run(4.9)
+    assert not bench.done
+    bench.run(0.2)
+    assert bench.done == [(1005.0, "poweroff")]
+
+
+def test_one_shutdown_at_a_time() -> None:
+    bench = Bench()
+    bench.logind.inhibit(_LOCK)
+    bench.logind.power_off()
+    for again in (bench.logind.power_off, bench.logind.reboot, lambda: bench.logind.schedule("poweroff", 2000.0)):
+        with pytest.raises(LogindError, match="already a shutdown"):
+            again()
+    with pytest.raises(LogindError, match="already running"):
+        bench.logind.inhibit(_LOCK)
+
+
+def test_schedule_fires_with_its_kind_at_its_time() -> None:
+    bench = Bench()
+    bench.logind.schedule("poweroff", 1030.0)
+    bench.logind.schedule("reboot", 1060.0)
+    assert bench.logind.scheduled() == ("reboot", 1060.0)
+    bench.run(100.0)
+    assert bench.done == [(1060.0, "reboot")]
+    assert bench.logind.scheduled() is None
+
+
+def test_schedule_of_another_kind_is_refused() -> None:
+    with pytest.raises(LogindError, match="kexec"):
+        Bench().logind.schedule("kexec", 1030.0)
+
+
+def test_cancel_before_the_time_is_silent() -> None:
+    bench = Bench()
+    bench.logind.schedule("poweroff", 1030.0)
+    assert bench.logind.cancel_scheduled()
+    bench.run(100.0)
+    assert (bench.done, bench.heard, bench.logind.cancel_scheduled()) == ([], [], False)
+
+
+@pytest.mark.parametrize(("version", "done"), [(252, 1), (256, 1), (257, 0)])
+def test_cancel_in_flight(version: int, done: int) -> None:
+    bench = Bench(version)
+    bench.logind.inhibit(_LOCK)
+    bench.logind.power_off()
+    bench.run(1.0)
+    bench.logind.cancel_scheduled()
+    bench.run(30.0)
+    assert len(bench.done) == done
+    assert bench.heard == [True]  # nobody is ever told of the cancellation
+
+
+def test_a_foreign_signal_changes_nothing_in_logind() -> None:
+    bench = Bench()
+    bench.logind.emit_prepare_for_shutdown(True)
+    bench.run(1.0)
+    bench.logind.emit_prepare_for_shutdown(False)
+    bench.run(1.0)
+    assert (bench.heard, bench.done, bench.logind.preparing_for_shutdown) == ([True, False], [], False)
+
+
+def test_restart_forgets_the_delayed_shutdown_and_keeps_locks_and_schedule() -> None:
+    bench = Bench()
+    bench.logind.inhibit(_LOCK)
+    bench.logind.schedule("reboot", 1100.0)
+    bench.logind.power_off()
+    bench.logind.restart()
+    bench.run(50.0)
+    assert not bench.done
+    assert (len(bench.logind.inhibitors()), bench.logind.scheduled()) == (1, ("reboot", 1100.0))
+
+
+def test_nobody_hears_a_signal_after_the_machine_is_gone() -> None:
+    bench = Bench()
+    bench.logind.schedule("poweroff", 1001.0)
+    bench.logind.emit_prepare_for_shutdown(True)
+    bench.logind.stop()
+    bench.run(30.0)
+    assert (bench.heard, bench.done, bench.logind.inhibitors()) == ([], [], [])
