@@ -217,5 +217,5 @@ def test_nothing_new_in_a_terminating_namespace() -> None:
 def test_workload_must_select_its_own_template(labels: dict[str, str] | None) -> None:
     obj = workload("web", ns="default", replicas=1)
     obj["spec"]["selector"] = {"matchLabels": labels} if labels else {}
-    with pytest.raises(InvalidError, match="spec.selector"):
+    with pytest.raises(InvalidError, match=r"spec\.selector"):
         _cluster().create_object("deployments", obj)

@@ -7,6 +7,8 @@ from simkit import spec
 
 from chaos.lab.spec import LabSpec, SpecError, seconds
 
+_BY_PRIORITY = b'{"nodes": [{"name": "a", "shutdownGracePeriodByPodPriority": [{"priority": 0, "shutdownGracePeriodSeconds": 5}]}]}'
+
 
 def test_defaults_are_those_of_kubernetes() -> None:
     lab = LabSpec.from_json(b'{"nodes": [{"name": "a"}]}')
@@ -35,8 +37,7 @@ def test_json_round_trip() -> None:
         (b'{"nodes": [{"name": "a", "shutdownGracePeriodCriticalPods": "500ms"}]}', "at least 1 s"),
         (b'{"nodes": [{"name": "a", "systemd": 249}]}', "systemd 249"),
         (
-            b'{"nodes": [{"name": "a", "shutdownGracePeriodByPodPriority":'
-            b' [{"priority": 0, "shutdownGracePeriodSeconds": 5}]}]}',
+            _BY_PRIORITY,
             "excludes shutdownGracePeriod",
         ),
         (b'{"nodes": [{"name": "a"}], "namespaces": ["default"]}', "lacks kube-node-lease, kube-system"),
