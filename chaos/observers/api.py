@@ -19,6 +19,7 @@ from chaos.model.errors import NodefallError, bad_input
 from chaos.model.ports import KubeApi, Response
 from chaos.observers.kubeconfig import load_configuration
 from chaos.observers.unreachable import KubeRejected, KubeUnreachable, explain
+from chaos.observers.wire import UNDECODABLE
 
 __all__ = ["ClusterApi", "KubeRejected", "KubeUnreachable", "WatchApi", "WatchStream", "cluster_uid", "connect"]
 
@@ -325,7 +326,7 @@ def server_version(api: KubeApi) -> str:
 def _decode(body: bytes, type_: type[T], what: str) -> T:
     try:
         return msgspec.json.decode(body, type=type_)
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         raise NodefallError(f"{what}: the answer is not understood: {error}") from error
 
 
@@ -340,7 +341,7 @@ def rejected(response: Response, what: str) -> KubeRejected:
     """The error for an answer that is no success, with what Kubernetes says about it."""
     try:
         message = str(msgspec.json.decode(response.body).get("message", ""))
-    except (msgspec.DecodeError, AttributeError):
+    except (*UNDECODABLE, AttributeError):
         message = ""
     hint = {
         401: "the credentials are not accepted; an expired client certificate or token looks so (kubectl auth whoami)",

@@ -16,6 +16,7 @@ from chaos.model.recording import Line
 from chaos.observers.api import KubeUnreachable
 from chaos.observers.sight import Sight
 from chaos.observers.unreachable import DNS, OTHER, TLS
+from chaos.observers.wire import UNDECODABLE
 from chaos.observers.worker import Worker
 
 PERIOD = 1.0  # seconds of cluster time
@@ -160,7 +161,7 @@ def configz(body: bytes) -> dict[str, Any]:
     """The settings that are looked at, None where the kubelet does not tell one. {} if it is not understood."""
     try:
         document = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         return {}
     config = document.get("kubeletconfig") if isinstance(document, dict) else None
     return {key: config.get(key) for key in _CONFIGZ} if isinstance(config, dict) else {}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from chaos.model.ports import KubeApi
 from chaos.observers.api import KubeRejected, rejected
-from chaos.observers.wire import Page, Wire
+from chaos.observers.wire import UNDECODABLE, Page, Wire
 
 PAGE = 500
 _GONE = 410
@@ -31,7 +29,7 @@ def pages(api: KubeApi, path: str, wire: Wire) -> Iterator[tuple[Page, bool]]:
             raise rejected(response, f"list of {path}")
         try:
             page = wire.page(response.body)
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             raise KubeRejected(200, f"list of {path} is not understood: {error}") from error
         yield page, anew
         anew = False

@@ -23,7 +23,7 @@ from chaos.observers.listing import pages
 from chaos.observers.pace import Pace
 from chaos.observers.sight import Sight
 from chaos.observers.unreachable import TIMEOUT
-from chaos.observers.wire import CutLine, Found, Wire, split_lines
+from chaos.observers.wire import UNDECODABLE, CutLine, Found, Wire, split_lines
 from chaos.observers.worker import Worker
 
 GAP = 0.5  # seconds of cluster time between two watches that are no blindness
@@ -209,7 +209,7 @@ class ListWatch:
             if anew:
                 there.clear()
             for raw in page.items or ():
-                with suppress(msgspec.DecodeError):  # the watch brings and records it
+                with suppress(*UNDECODABLE):  # the watch brings and records it
                     metadata = self._wire.head(raw)
                     there[metadata.namespace, metadata.name] = metadata
         return there
@@ -230,7 +230,7 @@ class ListWatch:
             if event.type == BOOKMARK:
                 self._bookmark(self._wire.head(event.object))
                 return
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             self._unseen(f"undecodable: {error}", self._good)
             return
         found = self._found(event.object, self._good)
@@ -267,7 +267,7 @@ class ListWatch:
         """None, and a blind moment, for what cannot even be told from others."""
         try:
             return self._wire.found(raw)
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             self._unseen(f"undecodable: {error}", t)
             return None
 

@@ -9,6 +9,8 @@ import msgspec
 
 from chaos.model.kube import KubeObject, Metadata, Resource
 
+UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError)  # what decoding raises
+
 
 class CutLine(Exception):
     """The stream ended in the middle of a line."""
@@ -64,7 +66,7 @@ class Found(msgspec.Struct):
 
 
 class Wire:
-    """Decoders for one resource; all raise msgspec.DecodeError."""
+    """Decoders for one resource; all raise what UNDECODABLE names."""
 
     def __init__(self, resource: Resource) -> None:
         self._object = msgspec.json.Decoder(resource.type)
@@ -80,7 +82,7 @@ class Wire:
         """The object; if it is not understood, at least which one it is. Raises DecodeError if not even that."""
         try:
             value = self._object.decode(raw)
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             return Found(self.head(raw), None, f"undecodable: {error}")
         return Found(value.metadata, value)
 

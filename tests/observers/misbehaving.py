@@ -99,7 +99,10 @@ class Lines:
 
 
 def pod(name: str, **more: Any) -> JSON:
-    return {"metadata": {"name": name, "namespace": "demo", "uid": f"uid-{name}"}, "status": {"phase": "Running"}} | more
+    return {
+        "metadata": {"name": name, "namespace": "demo", "uid": f"uid-{name}"},
+        "status": {"phase": "Running"},
+    } | more
 
 
 class KubeServer:
@@ -263,7 +266,8 @@ class _Handler(BaseHTTPRequestHandler):
         while True:
             with state.changed:
                 state.changed.wait_for(
-                    lambda: len(state.log) > sent or state.ends != ends or state.cuts != cuts, timeout=PATIENCE
+                    lambda known=sent: len(state.log) > known or state.ends != ends or state.cuts != cuts,
+                    timeout=PATIENCE,
                 )
                 batch = state.log[sent:]
                 ending, cut = state.ends != ends, state.cuts != cuts
