@@ -7,7 +7,6 @@ hosts (@cert-authority) are not used.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import shlex
@@ -55,7 +54,7 @@ def parse_known_hosts(text: str) -> tuple[Entry, ...]:
             continue
         try:
             key = base64.b64decode(fields[2], validate=True)
-        except binascii.Error:
+        except ValueError:  # binascii.Error is one, and so is a character beyond ASCII
             continue
         entries.append(Entry(number, marker, tuple(fields[0].split(",")), fields[1], key))
     return tuple(entries)

@@ -56,6 +56,7 @@ def host(address: str = "10.0.0.1", port: int = 22) -> HostSettings:
         (f"10.0.0.1? ssh-ed25519 {A}", "10.0.0.1", 22, "is not in"),
         (f"10.0.0.*,!10.0.0.1 ssh-ed25519 {A}", "10.0.0.1", 22, "is not in"),
         ("10.0.0.1 ssh-ed25519 not/base64!", "10.0.0.1", 22, "is not in"),
+        ("10.0.0.1 ssh-ed25519 \x80", "10.0.0.1", 22, "is not in"),
         (f"10.0.0.1 ssh-rsa {B}", "10.0.0.1", 22, "only ssh-rsa is known of it"),
         (f"@cert-authority 10.0.0.1 ssh-ed25519 {A}", "10.0.0.1", 22, "is not in"),
         ("|1|broken ssh-ed25519 " + A, "10.0.0.1", 22, "is not in"),
