@@ -36,7 +36,7 @@ def up(inventory: Path | None, out: Path) -> None:
     from chaos.cli.labs import start_lab
     from chaos.cli.shipped import shipped
     from chaos.load.inventory import load_inventory
-    from chaos.model.errors import UsageError
+    from chaos.model.errors import NodefallError, UsageError
 
     source = inventory or shipped("hosts/lab.yaml")
     asked = load_inventory(source)
@@ -52,6 +52,7 @@ def up(inventory: Path | None, out: Path) -> None:
             click.echo(f"the lab is up; use --inventory {out}; Ctrl-C ends it")
             sys.stdout.flush()
             while not stop.wait(1.0):
-                lab.check()
+                if lab.ended:
+                    raise NodefallError("the lab has ended by itself")
         finally:
             out.unlink(missing_ok=True)

@@ -28,6 +28,11 @@ class RunningLab:
     def __init__(self, process: subprocess.Popen[bytes], facts: dict[str, Any], inventory: Inventory) -> None:
         self._process, self.facts, self.inventory = process, facts, inventory
 
+    @property
+    def ended(self) -> bool:
+        """True once the process is gone."""
+        return self._process.poll() is not None
+
     def stop(self) -> None:
         """End the lab; twice is harmless."""
         _end(self._process)

@@ -13,12 +13,13 @@ from chaos.cli.opening import inventory_path, open_inventory, refuse_remote
 from chaos.cli.planning import load
 from chaos.cli.progress import make_progress
 from chaos.cli.running import Request, run
-from chaos.cli.summary import summary
+from chaos.cli.summary import summary, wants_color
 from chaos.cli.wiring import catalogue
 from chaos.load.inventory import load_inventory
 from chaos.model.catalogue import discover
 from chaos.model.duration import parse_duration
 from chaos.model.errors import UsageError
+from chaos.model.text import encodable
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def launch(wish: Launch, plain: bool, as_json: bool) -> int:
     finally:
         progress.close()
     if as_json:
-        click.echo(discover(chaos.report, "RENDERER")["json"].render(result, timeline))
-    report = str(directory / "report.html")
-    click.echo(summary(result, report=report, color=sys.stderr.isatty() and not as_json), err=True)
+        click.echo(discover(chaos.report, "RENDERER")["json"].render(result, timeline), nl=False)
+    words = summary(result, report=str(directory / "report.html"), color=wants_color(sys.stderr))
+    click.echo(encodable(words, sys.stderr.encoding), err=True, nl=False)
     return result.exit_code

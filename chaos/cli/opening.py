@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from chaos.model.errors import Refused, UsageError
 from chaos.model.inventory import Inventory
 from chaos.model.kube import Node
-from chaos.model.ports import PowerControl, Session
+from chaos.model.ports import Clock, PowerControl, Session
 
 if TYPE_CHECKING:
     from chaos.engine.clock import RemoteClock, SystemClock
@@ -47,7 +47,7 @@ def open_inventory(inventory: Inventory, *, seed: int | None = None) -> Iterator
             from chaos.cli.labs import start_lab
 
             lab = stack.enter_context(start_lab(inventory.lab, seed))
-            inventory, pid = _as_cluster(inventory, lab.inventory), lab.pid
+            inventory, pid = _as_cluster(inventory, lab.inventory), lab.facts["pid"]
         yield stack.enter_context(_open_cluster(inventory, pid))
 
 
@@ -75,16 +75,18 @@ def _open_cluster(inventory: Inventory, lab_pid: int | None) -> Iterator[Opened]
                 f"this is another cluster: expectUID is {cluster.expect_uid}, its own is {uid}",
                 hint="see cluster.kubeconfig and cluster.context of the inventory",
             )
-        hosts = _hosts(inventory, kube)
+        hosts = _hosts(inventory, kube, clock)
         stack.callback(hosts.close)
         yield Opened(inventory, clock, kube, hosts, uid, server_version(kube), lab_pid)
 
 
-def _hosts(inventory: Inventory, kube: ClusterApi) -> Hosts:
+def _hosts(inventory: Inventory, kube: ClusterApi, clock: Clock) -> Hosts:
     import chaos.facts
     from chaos.engine.hosts import Hosts
     from chaos.model.catalogue import discover
     from chaos.power.redfish import redfish
+    from chaos.power.secrets import Place
+    from chaos.transports.retry import RetryingSession
     from chaos.transports.settings import Local, host_settings
     from chaos.transports.ssh import open_session
 
@@ -93,11 +95,11 @@ def _hosts(inventory: Inventory, kube: ClusterApi) -> Hosts:
     def session(node: str) -> Session:
         key, host = inventory.host_of(node)
         address = "" if host.address else _node_address(kube, node)
-        return open_session(host_settings(inventory, key, local, address))
+        return RetryingSession(open_session(host_settings(inventory, key, local, address)), clock)
 
     def power(node: str) -> PowerControl | None:
         _, host = inventory.host_of(node)
-        return redfish(host.power) if host.power else None
+        return redfish(host.power, Place(os.environ, Path.home())) if host.power else None
 
     return Hosts(session, power, kube, discover(chaos.facts, "FACT"))
 

@@ -96,7 +96,9 @@ class PlainProgress:
 
     def verdict(self, verdict: Verdict) -> None:
         with self._lock:
-            self._write(self._board.verdict(verdict), verdict.at)
+            line = self._board.verdict(verdict)
+            if verdict.status is not Status.PENDING:  # only a view that redraws itself can count down
+                self._write(line, verdict.at)
 
     def note(self, text: str) -> None:
         with self._lock:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from msgspec import structs
+
 import chaos.report
 from chaos.cli.opening import Opened
 from chaos.cli.planning import Loaded, plan
@@ -29,6 +31,7 @@ from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Verdict
 from chaos.observers.cluster import ClusterObservers
+from chaos.observers.decode import decode
 from chaos.plan.cluster import ClusterView
 from chaos.store import rundir
 from chaos.store.journal import Journal
@@ -57,10 +60,9 @@ def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult,
         planned, view = plan(request.loaded, opened, request.catalogue, request.seed)
         directory = rundir.create(request.reports, planned.experiment, opened.clock.now())
         _keep(directory, request, opened, planned)
-        timeline = Timeline()
         journal = stack.enter_context(Journal(directory))
         writer = stack.enter_context(RecordingWriter(directory / rundir.RECORDING))
-        recorder = Recorder(timeline, writer, opened.clock)
+        recorder = Recorder(decode, opened.clock, writer.write)
         context = _context(request, opened, planned, journal, recorder, progress)
         prepared = Prepared(
             observers=_observers(request, opened, planned),
@@ -69,6 +71,10 @@ def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult,
         )
         with _signals(context.stop, opened):
             result = execute(context, prepared)
+        timeline = recorder.snapshot()
+    if recorder.failure:
+        lost = f"the recording is not whole: {recorder.failure}"
+        result = structs.replace(result, notes=(*result.notes, lost))
     _report(directory, result, timeline)
     if request.record:
         shutil.copyfile(directory / rundir.RECORDING, request.record)
@@ -90,15 +96,13 @@ def _context(
     experiment = request.loaded.experiment
     options = options_for(opened, planned)
 
-    def judged() -> RunResult:
-        with recorder.lock:
-            now = opened.clock.now()
-            return judge(experiment, recorder.timeline, request.catalogue, options, live=True, now=now)
+    def judged(live: bool) -> RunResult:
+        with recorder.reading() as timeline:
+            return judge(experiment, timeline, request.catalogue, options, live=live)
 
     def steady() -> tuple[Verdict, ...]:
-        with recorder.lock:
-            looked = look(experiment, recorder.timeline, request.catalogue, options, live=True)
-            return steady_state(looked, opened.clock.now())
+        with recorder.reading() as timeline:
+            return steady_state(look(experiment, timeline, request.catalogue, options, live=True), timeline.end)
 
     limit = request.max_duration or experiment.spec.max_duration
     return Context(
@@ -109,7 +113,7 @@ def _context(
         hosts=opened.hosts,
         journal=journal,
         progress=progress,
-        emit=recorder,
+        emit=recorder.emit,
         judge=judged,
         steady=steady,
         deadline=opened.clock.now() + parse_duration(limit),

@@ -50,14 +50,14 @@ def undo(name: str, inventory: str | None, reports: Path, as_json: bool) -> int:
                 if not _lab_is_gone(info, inventory):
                     raise
                 click.echo(f"the simulated cluster of this run has ended ({error.message})", err=True)
-                for owed in journal.owed():
-                    journal.strike(owed, "its simulated cluster has ended")
+                for entry in journal.owed():
+                    journal.strike(entry, "its simulated cluster has ended")
         owed = [{"step": o.step, "action": o.action, "node": o.node} for o in journal.owed()]
     if as_json:
         undone = [{"step": r.step, "node": r.node, "proven": r.proven, "because": r.because} for r in results]
         click.echo(json.dumps({"run": str(directory), "undone": undone, "owed": owed}))
-    for entry in owed:
-        click.echo(f"still owed: {entry['step']} ({entry['action']}) on {entry['node']}", err=True)
+    for left in owed:
+        click.echo(f"still owed: {left['step']} ({left['action']}) on {left['node']}", err=True)
     if not owed:
         click.echo(f"nothing is owed by {directory}", err=True)
     return int(Exit.UNDO_OWED if owed else Exit.HELD)

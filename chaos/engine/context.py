@@ -16,6 +16,7 @@ from chaos.model.result import RunResult, StepResult
 from chaos.model.verdict import Status, Verdict
 from chaos.store.journal import Journal
 
+STRONGER_SECONDS = 5.0  # after a step's return, in which a proof better than a weak one may come
 TICK = 1.0  # seconds of cluster time between two looks at the verdicts
 
 
@@ -44,7 +45,7 @@ class Stop:
 
 @dataclass
 class Context:
-    """One run. ``judge`` judges everything seen so far (pending where a deadline has not come);
+    """One run. ``judge`` judges everything seen so far: live (pending where a deadline has not come) or for good;
     ``steady`` judges the steady state as of now; ``deadline`` is when maxDuration is over."""
 
     experiment: Experiment
@@ -55,7 +56,7 @@ class Context:
     journal: Journal
     progress: Progress
     emit: Sink
-    judge: Callable[[], RunResult]
+    judge: Callable[[bool], RunResult]
     steady: Callable[[], Sequence[Verdict]]
     deadline: float
     stop: Stop = field(default_factory=Stop)
@@ -74,7 +75,7 @@ class Context:
         self.stop.check()
         now = self.clock.now()
         self.progress.tick(now)
-        result = self.judge()
+        result = self.judge(True)
         self._prove(result.steps)
         self._tell(result)
         for verdict in result.abort:
@@ -85,19 +86,23 @@ class Context:
         return result
 
     def _prove(self, steps: Sequence[StepResult]) -> None:
-        """Write down each proof when it is first seen."""
+        """Write down each proof when it is first seen; a weak one only when no better has come for a while."""
+        now = self.clock.now()
         for step in steps:
             planned = next((p for p in self.plan.steps if (p.step, p.node) == (step.step, step.node)), None)
-            if planned and step.shown is Shown.PROVEN and (step.step, step.node) not in self.proved:
+            early = step.weak and now - (step.returned or now) < STRONGER_SECONDS
+            if planned and step.shown is Shown.PROVEN and not early and (step.step, step.node) not in self.proved:
                 self.proved.add((step.step, step.node))
                 evidence = {"because": step.because, "weak": step.weak}
-                self.emit(action_line(self.clock.now(), planned, "proved", evidence=evidence))
+                self.emit(action_line(now, planned, "proved", evidence=evidence))
                 self.progress.step(step.step, step.node, f"proven: {step.because}")
 
     def _tell(self, result: RunResult) -> None:
-        """Tell each verdict when it is decided."""
+        """Tell each verdict when it changes; while a proof is still awaited nothing is inconclusive for good."""
+        awaited = any(step.shown is Shown.NOT_SHOWN and step.begin is not None for step in result.steps)
         for verdict in (*result.hypothesis, *result.recovery):
+            if awaited and verdict.status is Status.INCONCLUSIVE:
+                continue
             if self.told.get(verdict.name) is not verdict.status:
                 self.told[verdict.name] = verdict.status
-                if verdict.status is not Status.PENDING:
-                    self.progress.verdict(verdict)
+                self.progress.verdict(verdict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import Event, Thread
+from functools import partial
 
 import msgspec
 
@@ -11,6 +11,7 @@ from chaos.engine.hosts import MACHINE, Hosts
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, Sink
 from chaos.model.recording import Line
+from chaos.observers.worker import Worker
 
 PERIOD = 2.0  # seconds of cluster time between two readings
 
@@ -25,32 +26,36 @@ class HostWatch:
         self._facts = [f for f in facts if f != MACHINE]
         self._machine = MACHINE in facts
         self._blind: dict[str, float] = {}
-        self._stop = Event()
         self._first: set[str] = set()
         self._nodes = list(nodes)
-        self._threads: list[Thread] = []
+        self._workers: list[Worker] = []
 
     def start(self, sink: Sink) -> None:
         for node in self._nodes:
-            thread = Thread(target=self._watch, args=(node, sink), name=f"host-{node}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+            worker = Worker(
+                f"host-{node}", self._clock, partial(self._watch, node, sink), partial(self._broke, node, sink)
+            )
+            self._workers.append(worker)
+            worker.start()
 
     def stop(self) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(timeout=30)
+        for worker in self._workers:
+            worker.stop()
 
     def synced(self) -> bool:
         return len(self._first) == len(self._nodes)
 
     def _watch(self, node: str, sink: Sink) -> None:
-        while not self._stop.is_set():
+        worker = self._workers[self._nodes.index(node)]
+        while not worker.stopping:
             alive = self._read_machine(node, sink)
             self._read_facts(node, sink, alive)
             self._first.add(node)
-            if not self._stop.is_set():
-                self._clock.sleep(PERIOD)
+            worker.pause(PERIOD)
+
+    def _broke(self, node: str, sink: Sink, why: str) -> None:
+        for source in (f"host@{node}", f"power@{node}"):
+            self._lost(source, node, why, sink)
 
     def _read_machine(self, node: str, sink: Sink) -> bool:
         """False if the machine is known to be off: then nobody need knock at its door."""

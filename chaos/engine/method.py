@@ -39,6 +39,7 @@ def _fire_when_due(
         context.tick()
     armed = {planned.node: _arm(context, planned) for planned in group}
     begin = context.clock.now()
+    context.progress.tick(begin)
     for planned in group:
         context.journal.intend(planned.step, planned.action, planned.node, planned.undo, begin)
         command = str(planned.commands[-1])

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import structs
 
 from chaos.engine.context import TICK, Context, Interrupted
+from chaos.engine.hostwatch import PERIOD
 from chaos.engine.lines import action_line, meta_line
 from chaos.engine.method import await_proofs, inject
 from chaos.engine.undo import roll_back
@@ -42,7 +43,10 @@ class Prepared:
 
 
 def execute(context: Context, prepared: Prepared) -> RunResult:
-    """Run it. Whatever happens, what was done is undone; the result's exit code says how it ended."""
+    """Run it. Whatever happens, what was done is undone; the result's exit code says how it ended.
+
+    The workload is removed last, when nobody looks any more: its end says nothing about the cluster.
+    """
     undone: list[UndoResult] = []
     with _watching_threads(context):
         try:
@@ -50,12 +54,14 @@ def execute(context: Context, prepared: Prepared) -> RunResult:
             undone = _roll_back(context, lambda owed: owed.action != WORKLOAD)
             if ended is None:
                 _recover(context)
+            steady = tuple(context.steady())
+            result = context.judge(False)
         finally:
-            failed = {(entry.step, entry.node) for entry in undone}
-            undone += _roll_back(context, lambda owed: (owed.step, owed.node) not in failed)
             for observer in chain.from_iterable(prepared.observers):
                 observer.stop()
-    return _result(context, undone, ended)
+            failed = {(entry.step, entry.node) for entry in undone}
+            undone += _roll_back(context, lambda owed: (owed.step, owed.node) not in failed)
+    return _result(context, structs.replace(result, steady=result.steady or steady), undone, ended)
 
 
 def _attempt(context: Context, prepared: Prepared) -> NodefallError | Interrupted | None:
@@ -129,10 +135,11 @@ def _steady_state(context: Context) -> None:
 
 
 def _observe(context: Context) -> None:
-    """Until every hypothesis is decided; each has a deadline."""
+    """Until every hypothesis is decided; each has a deadline. Hosts are read a last time after the last of them."""
     context.progress.phase("observe")
     while any(verdict.status is Status.PENDING for verdict in context.tick().hypothesis):
         context.clock.sleep(TICK)
+    context.wait_until(context.clock.now() + 2 * PERIOD)
 
 
 def _recover(context: Context) -> None:
@@ -163,8 +170,10 @@ def _told(error: NodefallError | Interrupted) -> str:
     return error.message if isinstance(error, NodefallError) else f"stopping on {error}; undoing first"
 
 
-def _result(context: Context, undone: list[UndoResult], ended: NodefallError | Interrupted | None) -> RunResult:
-    result = context.judge()
+def _result(
+    context: Context, result: RunResult, undone: list[UndoResult], ended: NodefallError | Interrupted | None
+) -> RunResult:
+    """The verdicts, and how it really ended: an owed undo beats an interruption beats an abort beats the verdicts."""
     code, status, headline = result.exit_code, result.status, result.headline
     if isinstance(ended, Interrupted):
         code, status = 128 + ended.signum, Status.INCONCLUSIVE
@@ -173,13 +182,11 @@ def _result(context: Context, undone: list[UndoResult], ended: NodefallError | I
         code, status = int(ended.code), Status.INCONCLUSIVE
         headline = ("refused: " if isinstance(ended, Refused) else "aborted: ") + ended.message
     owed = [f"undo of {entry.step} on {entry.node}: {entry.because}" for entry in undone if not entry.proven]
-    steady = result.steady or tuple(context.steady())
     return structs.replace(
         result,
         exit_code=int(Exit.UNDO_OWED) if owed else code,
         status=status,
         headline=headline,
-        steady=steady,
         undo=tuple(undone),
         left_behind=tuple(owed),
         ended=context.clock.now(),
