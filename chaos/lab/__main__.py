@@ -86,7 +86,8 @@ async def _until_end(lab: Lab, linger: float, ended: asyncio.Event, orphaned: as
     last_client = None
     while not ended.is_set():
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(ended.wait(), _POLL)
+            async with asyncio.timeout(_POLL):
+                await ended.wait()
         if failure := lab.failure():
             raise failure
         if orphaned.is_set():

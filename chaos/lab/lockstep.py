@@ -143,7 +143,8 @@ class Lockstep:
             if not self.may_move():
                 self._kicked.clear()
                 with contextlib.suppress(TimeoutError):  # the end of a sleeper's linger is not told
-                    await asyncio.wait_for(self._kicked.wait(), LINGER)
+                    async with asyncio.timeout(LINGER):  # wait_for of Python 3.11 can lose a cancellation
+                        await self._kicked.wait()
                 last = self.wall()
                 continue
             await asyncio.sleep(max(TICK, self._hold_until - self.wall()))

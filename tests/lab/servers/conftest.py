@@ -32,7 +32,7 @@ class Client:
 
     def __init__(self, process: subprocess.Popen[str], facts: dict[str, Any]) -> None:
         self.process, self.facts = process, facts
-        self.http = urllib3.PoolManager(ca_certs=facts["caFile"], retries=False, timeout=20.0)
+        self.http = urllib3.PoolManager(ca_certs=facts["caFile"], retries=False, timeout=20.0, maxsize=16)
         self.clock = RemoteClock(facts["timeSource"]["address"], facts["timeSource"]["port"])
         self._ssh: dict[str, paramiko.SSHClient] = {}
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from chaos.lab.servers.process import Program
-from chaos.lab.servers.programs import basic, busctl, shutdown, systemctl, systemd
+from chaos.lab.servers.programs.basic import PROGRAMS as BASIC
+from chaos.lab.servers.programs.busctl import PROGRAMS as BUSCTL
+from chaos.lab.servers.programs.shutdown import PROGRAMS as SHUTDOWN
+from chaos.lab.servers.programs.systemctl import PROGRAMS as SYSTEMCTL
+from chaos.lab.servers.programs.systemd import PROGRAMS as SYSTEMD
 
 PROGRAMS: dict[str, Program] = {
-    **basic.PROGRAMS,
-    **busctl.PROGRAMS,
-    **shutdown.PROGRAMS,
-    **systemctl.PROGRAMS,
-    **systemd.PROGRAMS,
+    **BASIC,
+    **BUSCTL,
+    **SHUTDOWN,
+    **SYSTEMCTL,
+    **SYSTEMD,
 }
