@@ -34,7 +34,7 @@ Examples:
 @click.option("--fact", multiple=True, metavar="NAME=VALUE", help="Use this value of a fact.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
 @click.option("--report", type=click.Path(path_type=Path, file_okay=False), help="Write all reports to this directory.")
-def command(  # noqa: PLR0913 - one argument an option
+def command(
     recording: Path,
     experiment: Path,
     bind: tuple[str, ...],

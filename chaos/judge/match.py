@@ -15,6 +15,21 @@ from chaos.model.experiment import Experiment, Step, TargetSpec
 from chaos.model.recording import ActionRecord
 from chaos.model.timeline import Entry, Timeline
 
+# Actions that change what a node's power, shutdown or network is in; whatever was done to it before has ended by then.
+_ENDING = frozenset(
+    {
+        "cancel-shutdown",
+        "heal",
+        "partition",
+        "power-cut",
+        "power-on",
+        "poweroff",
+        "prepare-for-shutdown",
+        "reboot",
+        "schedule-shutdown",
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class MatchedStep:
@@ -137,7 +152,7 @@ def _params(params: Mapping[str, Any]) -> str:
 def _run(timeline: Timeline, step: Step, index: int) -> StepRun:
     entry, begin = timeline.actions[index]
     later = [(e, r) for e, r in timeline.actions[index + 1 :] if e.node == entry.node]
-    until = next((e.t for e, r in later if r.phase in {"begin", "undone"}), timeline.end)
+    until = next((e.t for e, r in later if r.phase == "undone" or _ends(e, r)), timeline.end)
     own = [(e, r) for e, r in _own(later, entry, begin)]
     returned = next(((e, r) for e, r in own if r.phase == "returned"), None)
     evidence: dict[str, Any] = {}
@@ -155,6 +170,11 @@ def _run(timeline: Timeline, step: Step, index: int) -> StepRun:
         outcome=Outcome(returned[1].delivery, returned[1].exit) if returned else None,
         evidence=evidence,
     )
+
+
+def _ends(entry: Entry, record: ActionRecord) -> bool:
+    """Whether an action ends the effect of one before it on the same node; a kubelet restart, say, does not."""
+    return record.phase == "begin" and entry.type in _ENDING
 
 
 def _own(

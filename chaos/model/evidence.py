@@ -102,7 +102,7 @@ def fact_is(fact: str, accept: Callable[[Any], bool], what: str) -> Proof:
 def announced_then_cancelled(timeline: Timeline, step: StepRun) -> Finding:
     """A shutdown that a later step cancelled is proven by the kubelet's announcement of it before that."""
     cancelled = any(
-        entry.node == step.node and entry.type == "cancel-shutdown" and record.phase == "begin" and entry.t == step.until
+        (entry.node, entry.type, record.phase, entry.t) == (step.node, "cancel-shutdown", "begin", step.until)
         for entry, record in timeline.actions
     )
     for version in (timeline.nodes.get(step.node) or ()) if cancelled else ():

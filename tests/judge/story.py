@@ -1,0 +1,241 @@
+"""Timelines told line by line, through the same decoding as real ones. Times in seconds after T0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+import yaml
+
+import chaos.actions
+import chaos.assertions
+from chaos.judge.context import Context, Options, look
+from chaos.judge.evaluate import evaluate
+from chaos.model.catalogue import Catalogue, discover
+from chaos.model.experiment import Expectation, Experiment
+from chaos.model.recording import Line
+from chaos.model.timeline import Timeline
+from chaos.model.verdict import Status, Verdict
+from chaos.store.recording import build_timeline, read_recording
+
+T0 = 1_800_000_000.0
+HERE = Path(__file__).parent
+RECORDINGS = HERE.parent / "recordings"
+EXPERIMENTS = HERE.parent.parent / "experiments"
+HELD, VIOLATED, INCONCLUSIVE, PENDING = Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE, Status.PENDING
+KUBELET_SAYS = {"True": ("KubeletReady", "kubelet is posting ready status"), "False": ("KubeletNotReady", "")}
+
+
+@cache
+def catalogue() -> Catalogue:
+    return Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+
+
+def stamp(t: float) -> str:
+    """Whole seconds, as Kubernetes writes them."""
+    return datetime.fromtimestamp(T0 + t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Story:
+    """A recording in the making; lines may be told in any order."""
+
+    def __init__(self, **meta: Any) -> None:
+        self.lines: list[Line] = []
+        self.tell(0, "meta", "recording", {"format": 1, "kubernetes": "v1.36.2"} | meta)
+
+    def tell(self, t: float, kind: str, type_: str, obj: Any, node: str = "", note: str = "") -> Self:
+        line = Line(T0 + t, kind, type_, msgspec.Raw(msgspec.json.encode(obj)))
+        if node:
+            line.node = node
+        if note:
+            line.note = note
+        self.lines.append(line)
+        return self
+
+    def node(
+        self,
+        t: float,
+        name: str,
+        ready: str = "True",
+        message: str = "",
+        taints: Sequence[str] = (),
+        boot_id: str = "",
+        type_: str = "MODIFIED",
+        heartbeat: float | None = None,
+        reason: str = "",
+    ) -> Self:
+        default = KUBELET_SAYS.get(ready, ("NodeStatusUnknown", "Kubelet stopped posting node status."))
+        condition = {"type": "Ready", "status": ready, "reason": reason or default[0], "message": message or default[1]}
+        condition["lastHeartbeatTime"] = stamp(t if heartbeat is None else heartbeat)
+        split = [taint.split(":") for taint in taints]
+        return self.tell(
+            t,
+            "nodes",
+            type_,
+            {
+                "metadata": {"name": name, "uid": f"uid-{name}"},
+                "spec": {"taints": [{"key": key, "effect": effect} for key, effect in split]},
+                "status": {"conditions": [condition], "nodeInfo": {"bootID": boot_id or f"boot-{name}"}},
+            },
+        )
+
+    def pod(
+        self,
+        t: float,
+        name: str,
+        node: str = "n1",
+        phase: str = "Running",
+        disruption: str = "",
+        type_: str = "MODIFIED",
+        owner: tuple[str, str] = ("ReplicaSet", "web-1"),
+        labels: dict[str, str] | None = None,
+        reason: str = "",
+        message: str = "",
+        ready: bool = True,
+        deleting: bool = False,
+        started: float | None = -100,
+        container: str = "c1",
+        restarts: int = 0,
+        namespace: str = "demo",
+        grace: int = 30,
+        tolerations: Sequence[dict[str, Any]] = (),
+        static: bool = False,
+        note: str = "",
+        uid: str = "",
+    ) -> Self:
+        metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": uid or f"uid-{name}", "labels": labels}
+        metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "controller": True}]
+        if deleting:
+            metadata["deletionTimestamp"] = stamp(t + 30)
+        if static:
+            metadata["annotations"] = {"kubernetes.io/config.mirror": "hash"}
+        conditions = [{"type": "Ready", "status": "True" if ready and phase == "Running" else "False"}]
+        if disruption:
+            conditions.append({"type": "DisruptionTarget", "status": "True", "reason": disruption})
+        statuses = []
+        if started is not None:
+            state = "running" if phase == "Running" else "terminated"
+            told = {"name": "c", "containerID": container, "restartCount": restarts}
+            statuses.append(told | {"state": {state: {"startedAt": stamp(started)}}})
+        return self.tell(
+            t,
+            "pods",
+            type_,
+            {
+                "metadata": metadata,
+                "spec": {
+                    "nodeName": node,
+                    "terminationGracePeriodSeconds": grace,
+                    "tolerations": list(tolerations),
+                    "containers": [{"name": "c"}],
+                },
+                "status": {
+                    "phase": phase,
+                    "reason": reason,
+                    "message": message,
+                    "conditions": conditions,
+                    "containerStatuses": statuses,
+                },
+            },
+            note=note,
+        )
+
+    def workload(
+        self,
+        t: float,
+        name: str,
+        ready: int,
+        wanted: int = 3,
+        plural: str = "deployments",
+        namespace: str = "demo",
+        generation: int = 1,
+        observed: int = 1,
+        type_: str = "MODIFIED",
+    ) -> Self:
+        status: dict[str, Any] = {"observedGeneration": observed, "availableReplicas": ready, "readyReplicas": ready}
+        if plural == "daemonsets":
+            status = {"observedGeneration": observed, "desiredNumberScheduled": wanted, "numberAvailable": ready}
+        metadata = {"name": name, "namespace": namespace, "generation": generation}
+        return self.tell(t, plural, type_, {"metadata": metadata, "spec": {"replicas": wanted}, "status": status})
+
+    def act(self, t: float, action: str, phase: str = "begin", node: str = "n1", step: str = "", **record: Any) -> Self:
+        return self.tell(t, "action", action, {"step": step or action, "phase": phase} | record, node)
+
+    def done(self, t: float, action: str, node: str = "n1", step: str = "", **record: Any) -> Self:
+        """Begin and, 0.2 s later, return with exit code 0."""
+        self.act(t, action, "begin", node, step, **record)
+        return self.act(t + 0.2, action, "returned", node, step, delivery="answered", exit=0, **record)
+
+    def host(self, t: float, fact: str, value: Any, node: str = "n1") -> Self:
+        return self.tell(t, "host", fact, value, node)
+
+    def metrics(
+        self, t: float, start: float | None, end: float | None = 0, node: str = "n1", status: str = "200"
+    ) -> Self:
+        """Start and end of the kubelet's last shutdown after T0; 0 stays 0, None: no such metric."""
+        names = ("kubelet_graceful_shutdown_start_time_seconds", "kubelet_graceful_shutdown_end_time_seconds")
+        values = [(n, v if v == 0 else T0 + v) for n, v in zip(names, (start, end), strict=True) if v is not None]
+        return self.tell(t, "metrics", status, [f"{n} {v:g}" if v == 0 else f"{n} {v}" for n, v in values], node)
+
+    def blind(self, start: float, end: float | None, source: str, reason: str = "the line was cut") -> Self:
+        window = {"from": T0 + start, "to": None if end is None else T0 + end, "reason": reason}
+        return self.tell(start, "blind", source, window)
+
+    def timeline(self, end: float | None = None) -> Timeline:
+        """Everything told, in order of time; ``end``: how far it was watched."""
+        if end is not None:
+            self.tell(end, "nodes", "BOOKMARK", {})
+        return build_timeline(sorted(self.lines, key=lambda line: line.t))
+
+
+def experiment(
+    hypothesis: str = "[{assert: nodes-ready, with: {nodes: all}, within: 10s}]",
+    method: str = "[{name: stop, action: poweroff, target: victim}]",
+    **spec: Any,
+) -> Experiment:
+    """An experiment with one target, ``victim``; YAML texts."""
+    document = {
+        "apiVersion": "nodefall.dev/v1alpha1",
+        "kind": "Experiment",
+        "metadata": {"name": "test"},
+        "spec": {
+            "title": "A test",
+            "targets": {"victim": {"role": "worker"}},
+            "steadyState": [{"assert": "nodes-ready", "with": {"nodes": "all"}}],
+            "method": yaml.safe_load(method),
+            "hypothesis": yaml.safe_load(hypothesis),
+        }
+        | spec,
+    }
+    return Experiment.model_validate(document)
+
+
+def shipped(name: str) -> Experiment:
+    return Experiment.model_validate(yaml.safe_load((EXPERIMENTS / f"{name}.yaml").read_text()))
+
+
+def manifests(name: str = "web-db-tiers") -> list[tuple[str, str]]:
+    documents = yaml.safe_load_all((EXPERIMENTS / "workloads" / f"{name}.yaml").read_text())
+    return [(d["kind"], d["metadata"]["name"]) for d in documents]
+
+
+def recording(name: str) -> Timeline:
+    return build_timeline(read_recording(next(RECORDINGS.glob(f"{name}*.gz"))))
+
+
+def context_of(story: Story, made: Experiment, end: float, live: bool = False, **options: Any) -> Context:
+    given = {"bind": {"victim": ("n1",)}} | options
+    return look(made, story.timeline(end), catalogue(), Options(**given), live)
+
+
+def ask(story: Story, expectation: str, end: float = 100, live: bool = False, **options: Any) -> Verdict:
+    """The verdict on one expectation (YAML); a power-off of n1 begins at 10 unless the story has actions."""
+    if not any(line.kind == "action" for line in story.lines):
+        story.done(10, "poweroff", step="stop")
+    asked = Expectation.model_validate(yaml.safe_load(expectation))
+    context = context_of(story, experiment(), end, live, **options)
+    return evaluate(asked, context, context.timeline.end)
