@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.spec import LabSpec, NodeSpec
+from chaos.lab.spec import LabSpec, NodeSpec, PriorityGrace
 from chaos.lab.store import Change
 
 Object = dict[str, Any]
@@ -68,6 +68,29 @@ def apply_recorded_workload(cluster: Cluster) -> None:
     cluster.create_object("daemonsets", workload("agent", grace=5, ns="kube-system", pod=agent))
     budget = {"minAvailable": 5, "selector": {"matchLabels": {"app": "web"}}}
     cluster.create_object("poddisruptionbudgets", {"metadata": {"name": "web", "namespace": "demo"}, "spec": budget})
+
+
+def apply_extra_workload(cluster: Cluster) -> None:
+    """Namespace ``extra`` of the recordings that have one."""
+    cluster.create_object("namespaces", {"metadata": {"name": "extra"}})
+    ignores = {"lab.nodefall.dev/ignores-sigterm": "true"}
+    hook = {"containers": [{"name": "c", "lifecycle": {"preStop": {"sleep": {"seconds": 4}}}}]}
+    for obj in (
+        workload("stubborn", grace=120, ns="extra", replicas=3, annotations=ignores),
+        workload("exits-three", code=3, ns="extra", replicas=4),
+        workload("prestop", grace=12, ns="extra", replicas=3, pod=hook),
+    ):
+        obj["spec"]["template"]["spec"]["topologySpreadConstraints"] = spread(obj["metadata"]["name"], "ScheduleAnyway")
+        cluster.create_object("deployments", obj)
+
+
+def with_priorities(lab: LabSpec, buckets: list[tuple[int, int]]) -> LabSpec:
+    """The same lab with shutdownGracePeriodByPodPriority on every worker."""
+    listed = [PriorityGrace(priority=p, shutdown_grace_period_seconds=s) for p, s in buckets]
+    for item in lab.nodes[1:]:
+        item.shutdown_grace_period = item.shutdown_grace_period_critical_pods = "0s"
+        item.shutdown_grace_period_by_pod_priority = listed
+    return lab
 
 
 def spec(*, workers: int = 3, seed: int = 1, systemd: int = 252, **settings: Any) -> LabSpec:

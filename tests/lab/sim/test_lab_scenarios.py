@@ -17,12 +17,12 @@ from simkit import (
     spec,
     started,
     taints,
+    with_priorities,
     workload,
 )
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.metrics import STATE_FILE
-from chaos.lab.spec import LabSpec, NodeSpec, PriorityGrace
 from chaos.lab.store import Change
 
 
@@ -170,7 +170,7 @@ def test_pods_bound_during_the_shutdown_are_rejected() -> None:
 
 def test_priority_buckets_end_low_to_high() -> None:
     cluster, history = started(
-        _with_priorities([(100000, 10), (10000, 20), (1000, 15), (0, 12)]),
+        with_priorities(spec(), [(100000, 10), (10000, 20), (1000, 15), (0, 12)]),
     )
     begin = cluster.sim.now
     cluster.machines[VICTIM].logind.power_off()
@@ -182,25 +182,6 @@ def test_priority_buckets_end_low_to_high() -> None:
     order = ["web", "tier-c", "tier-b", "tier-a"]
     assert [min(ends[app]) for app in order] == sorted(min(ends[app]) for app in order)
     assert all(min(ends[later]) > max(ends[app]) for app, later in pairwise(order))
-
-
-def _with_priorities(buckets: list[tuple[int, int]]) -> LabSpec:
-    lab = spec()
-    lab.nodes = [
-        lab.nodes[0],
-        *[
-            NodeSpec(
-                name=item.name,
-                shutdown_grace_period="0s",
-                shutdown_grace_period_critical_pods="0s",
-                shutdown_grace_period_by_pod_priority=[
-                    PriorityGrace(priority=p, shutdown_grace_period_seconds=s) for p, s in buckets
-                ],
-            )
-            for item in lab.nodes[1:]
-        ],
-    ]
-    return lab
 
 
 def test_metrics_and_state_file_survive_the_reboot_and_the_first_scrape_is_empty() -> None:

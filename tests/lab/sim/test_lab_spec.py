@@ -7,7 +7,8 @@ from simkit import spec
 
 from chaos.lab.spec import LabSpec, SpecError, seconds
 
-_BY_PRIORITY = b'{"nodes": [{"name": "a", "shutdownGracePeriodByPodPriority": [{"priority": 0, "shutdownGracePeriodSeconds": 5}]}]}'
+_BUCKET = b'{"priority": 0, "shutdownGracePeriodSeconds": 5}'
+_BY_PRIORITY = b'{"nodes": [{"name": "a", "shutdownGracePeriodByPodPriority": [%s]}]}' % _BUCKET
 
 
 def test_defaults_are_those_of_kubernetes() -> None:
