@@ -11,8 +11,8 @@ from msgspec import DecodeError
 from msgspec import json as fast_json
 
 from chaos.model.action import Check
-from chaos.model.command import ANSWERED, LOST, Command, HostCommand, KubeCommand, Outcome
-from chaos.model.errors import NodefallError, Refused
+from chaos.model.command import ANSWERED, LOST, NOT_SENT, Command, HostCommand, KubeCommand, Outcome
+from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.fact import HostFact
 from chaos.model.kube import Node, is_ready
 from chaos.model.ports import KubeApi, PowerControl, Session
@@ -82,7 +82,10 @@ class Hosts:
     def send(self, node: str, command: Command) -> Outcome:
         """Send one command wherever it goes. Raises NodefallError only where nothing was sent."""
         if isinstance(command, HostCommand):
-            return self.session(node).run(command)
+            outcome = self.session(node).run(command)
+            if outcome.delivery == NOT_SENT:
+                self._forget(node)
+            return outcome
         if isinstance(command, KubeCommand):
             response = self._kube.request(
                 command.method, command.path, body=command.body, content_type=command.content_type
@@ -93,6 +96,8 @@ class Hosts:
             raise Refused(f"{node} has no power control", hint="give its host one in the inventory")
         try:
             power.on() if command.verb == "on" else power.off()
+        except Unreachable as error:
+            return Outcome(NOT_SENT, error=error.message)
         except NodefallError as error:  # it may have been done all the same: the state read later tells
             return Outcome(LOST, error=error.message)
         return Outcome(ANSWERED, 0)
@@ -103,6 +108,13 @@ class Hosts:
             for session in self._sessions.values():
                 session.close()
             self._sessions.clear()
+
+    def _forget(self, node: str) -> None:
+        """Look the host up anew next time: its address may have changed with a restart."""
+        with self._lock:
+            session = self._sessions.pop(node, None)
+        if session:
+            session.close()
 
     def _machine(self, node: str) -> str:
         power = self.power(node)

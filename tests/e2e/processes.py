@@ -1,0 +1,69 @@
+"""The real command line, as a process, and labs that outlive it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+EXPERIMENTS, LAB = ROOT / "experiments", ROOT / "hosts" / "lab.yaml"
+WALL = 90  # seconds that any one command may take
+
+
+def environment() -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("NODEFALL")}
+    return {**kept, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+
+
+def nodefall(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "chaos", *map(str, arguments)]
+    return subprocess.run(
+        command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=WALL, check=False
+    )
+
+
+def start(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "chaos", *map(str, arguments)]
+    return subprocess.Popen(
+        command, cwd=cwd, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
+    )
+
+
+def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:
+    """Read its lines until one holds ``text``."""
+    assert process.stdout is not None
+    lines: list[str] = []
+    for line in process.stdout:
+        lines.append(line)
+        if text in line:
+            return lines
+    raise AssertionError(f"it ended without {text!r}:\n{''.join(lines)}")
+
+
+@contextmanager
+def lab(cwd: Path) -> Iterator[Path]:
+    """A lab of its own; yields the inventory that reaches it."""
+    process = start("lab", "up", LAB, "--out", "lab.json", cwd=cwd)
+    try:
+        wait_for(process, "the lab is up")
+        yield cwd / "lab.json"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=WALL)
+
+
+def verdicts(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {v["name"]: v for part in ("hypothesis", "recovery") for v in result[part]}
+
+
+def result_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.stdout, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result

@@ -1,0 +1,66 @@
+"""The shipped experiments on the lab, each by the real command, and every run judged again from its recording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from processes import EXPERIMENTS, LAB, nodefall, result_of
+
+pytestmark = pytest.mark.lab
+NAMES = sorted(path.stem for path in EXPERIMENTS.glob("*.yaml"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shipped_experiment_holds_and_its_recording_says_the_same(tmp_path: Path, name: str) -> None:
+    experiment = EXPERIMENTS / f"{name}.yaml"
+    done = nodefall("run", experiment, "--inventory", LAB, "--seed", "1", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = result_of(done)
+    assert result["status"] == "held"
+    assert result["simulated"] is True
+    assert all(step["shown"] == "proven" for step in result["steps"])
+    assert all(undo["proven"] for undo in result["undo"])
+    assert result["left_behind"] == []
+    assert done.stderr.rstrip().splitlines()[-1].startswith("This was a simulated cluster")
+    directory = next((tmp_path / "reports" / name).iterdir())
+    made = {path.name for path in directory.iterdir()}
+    assert {"report.html", "report.md", "junit.xml", "result.json", "recording.jsonl.gz", "journal.jsonl"} <= made
+    again = result_of(nodefall("judge", directory, experiment, "--json", cwd=tmp_path))
+    assert again["status"] == "held"
+    told = {v["name"]: v["status"] for v in result["hypothesis"] + result["recovery"]}
+    assert {v["name"]: v["status"] for v in again["hypothesis"] + again["recovery"]} == told
+    assert "nothing is owed" in nodefall("undo", "last", cwd=tmp_path).stderr
+    assert nodefall("undo", "--list", cwd=tmp_path).returncode == 0
+
+
+def test_a_kubelet_that_loses_its_lock_is_found_out_and_mended(tmp_path: Path) -> None:
+    inventory = tmp_path / "lab.yaml"
+    text = LAB.read_text(encoding="utf-8")
+    inventory.write_text(text.replace("inhibitorLostAfterCancel: never", "inhibitorLostAfterCancel: always"))
+    done = nodefall("run", EXPERIMENTS / "lock-after-cancel.yaml", "-i", inventory, "--json", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    result = result_of(done)
+    assert all(undo["proven"] for undo in result["undo"]), "undo restarts the kubelet, which takes its lock again"
+    assert "systemctl restart kubelet" in done.stderr
+
+
+def test_no_graceful_shutdown_configured_is_refused(tmp_path: Path) -> None:
+    inventory = tmp_path / "lab.yaml"
+    text = LAB.read_text(encoding="utf-8")
+    text = text.replace("shutdownGracePeriod: 30s", "shutdownGracePeriod: 0s")
+    inventory.write_text(text.replace("CriticalPods: 10s", "CriticalPods: 0s"))
+    done = nodefall("run", EXPERIMENTS / "graceful-poweroff.yaml", "-i", inventory, cwd=tmp_path)
+    assert done.returncode == 4, done.stderr
+    assert "requires kubelet.shutdownGracePeriod >0" in done.stderr
+
+
+def test_demo_and_plan(tmp_path: Path) -> None:
+    done = nodefall("demo", "--plain", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = next(line for line in done.stderr.splitlines() if line.startswith("report: ")).removeprefix("report: ")
+    assert (tmp_path / report).is_file()
+    planned = nodefall("plan", EXPERIMENTS / "graceful-poweroff.yaml", "-i", LAB, "--seed", "1", cwd=tmp_path)
+    assert planned.returncode == 0, planned.stderr
+    assert "send    systemctl poweroff" in planned.stdout
+    assert "undo    power on, unless machine is on" in planned.stdout
