@@ -1,0 +1,85 @@
+"""The eye on hosts: what it reads, and what it says when it sees nothing."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+import msgspec
+from fakes import FakeClock, FakeKube, FakePower, FakeSession, answered
+
+import chaos.facts
+from chaos.engine.hosts import Hosts
+from chaos.engine.hostwatch import PERIOD, HostWatch
+from chaos.model.catalogue import discover
+from chaos.model.command import Outcome
+from chaos.model.recording import Line
+
+FACTS = discover(chaos.facts, "FACT")
+BOOT = str(FACTS["boot-id"].command)
+
+
+class Script:
+    """A clock that does one thing a round and stops the watch after the last."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.lines: list[Line] = []
+        self.done = threading.Event()
+
+    def run(self, power: FakePower | None, answers: dict[str, Outcome], rounds: list[dict[str, object]]) -> list[Line]:
+        session = FakeSession(dict(answers))
+        hosts = Hosts(lambda _: session, lambda _: power, FakeKube({}), FACTS)
+        watch = HostWatch(hosts, self.clock, ["n1"], ["machine", "boot-id"])
+        for number, change in enumerate(rounds, 1):
+            self.clock.agenda.append((1000.0 + number * PERIOD, partial(self._turn, change, power, session)))
+        self.clock.agenda.append((1000.0 + (len(rounds) + 1) * PERIOD, partial(self._end, watch)))
+        watch.start(self.lines.append)
+        assert self.done.wait(10)
+        assert watch.synced()
+        return self.lines
+
+    def _end(self, watch: HostWatch) -> None:
+        watch.stop()
+        self.done.set()
+
+    def _turn(self, change: dict[str, object], power: FakePower | None, session: FakeSession) -> None:
+        if power is not None and "power" in change:
+            power.value = str(change["power"])
+        if "boot-id" in change:
+            answer = change["boot-id"]
+            session.answers[BOOT] = answer if isinstance(answer, Outcome) else answered(str(answer))
+
+
+def told(lines: list[Line]) -> list[tuple[str, str, object]]:
+    return [(line.kind, line.type, msgspec.json.decode(line.object)) for line in lines]
+
+
+def test_a_machine_that_goes_off_and_comes_back() -> None:
+    lines = Script().run(
+        FakePower("on"), {BOOT: answered("b1\n")}, [{"power": "off"}, {}, {"power": "on", "boot-id": "b2\n"}]
+    )
+    seen = told(lines)
+    assert seen[:2] == [("host", "machine", "on"), ("host", "boot-id", "b1")]
+    off = seen.index(("host", "machine", "off"))
+    window = {"from": 1000.0 + PERIOD, "to": None, "reason": "the machine is off"}
+    assert seen[off + 1] == ("blind", "host@n1", window), "nobody knocks at the door of a machine that is off"
+    closed = next(s for s in seen[off + 2 :] if s[0] == "blind")
+    assert isinstance(closed[2], dict)
+    assert closed[2]["to"] == 1000.0 + 3 * PERIOD
+    assert ("host", "boot-id", "b2") in seen[seen.index(closed) - 1 :]
+
+
+def test_a_lost_line_is_a_blind_window_once() -> None:
+    lost = Outcome("not-sent", error="connection refused")
+    seen = told(Script().run(None, {BOOT: lost}, [{}, {}, {"boot-id": "b1\n"}]))
+    windows = [s for s in seen if s[0] == "blind"]
+    assert [isinstance(w[2], dict) and w[2]["to"] is None for w in windows] == [True, False]
+    assert "connection refused" in str(windows[0][2])
+    assert ("host", "boot-id", "b1") in seen
+
+
+def test_a_broken_power_control_blinds_only_for_power() -> None:
+    seen = told(Script().run(FakePower("on", broken=True), {BOOT: answered("b1\n")}, [{}]))
+    assert [s[1] for s in seen if s[0] == "blind"] == ["power@n1"]
+    assert ("host", "boot-id", "b1") in seen
