@@ -87,10 +87,13 @@ def _judge(context: Context, horizon: float) -> _Judged:
     hypothesis = tuple(evaluate(e, context, horizon) for e in spec.hypothesis)
     abort = tuple(evaluate(e, context, horizon) for e in spec.abort)
     recovery = _recovery(context, steps, horizon)
-    # Live, proofs may still come for as long as a hypothesis is open; after that nothing may count without them.
-    open_ = context.live and any(v.status is Status.PENDING for v in hypothesis)
-    spoiled = "" if open_ else _spoiled(context, steps, steady)
-    if spoiled:
+    spoiled = _spoiled(context, steps, steady)
+    if context.live:  # proofs may still come, so verdicts stand as they are; but the whole counts for nothing without
+        undecided = Status.PENDING in [v.status for v in (*hypothesis, *recovery)]
+        whole = Status.PENDING if undecided else Status.INCONCLUSIVE
+        if spoiled:
+            return _Judged(steps, steady, hypothesis, abort, recovery, spoiled, whole)
+    elif spoiled:
         hypothesis = tuple(_spoil(v, spoiled) for v in hypothesis)
         recovery = tuple(_spoil(v, spoiled) for v in recovery)
     aborted = next((v for v in abort if v.status is Status.VIOLATED), None)

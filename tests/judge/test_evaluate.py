@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from story import HELD, INCONCLUSIVE, PENDING, VIOLATED, Story, ask, context_of, experiment
 
@@ -205,7 +207,7 @@ def test_an_endless_toleration_is_never_due() -> None:
     ],
 )
 def test_facts(
-    meta: dict[str, object], options: dict[str, object], deadline: float | None, assumed: tuple[str, ...]
+    meta: dict[str, object], options: dict[str, Any], deadline: float | None, assumed: tuple[str, ...]
 ) -> None:
     story = Story(**meta).node(0, "n1")
     verdict = ask(story, NOT_READY % "within: controller.nodeMonitorGracePeriod", **options)

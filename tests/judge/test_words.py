@@ -157,7 +157,7 @@ SIGNALS = st.lists(st.tuples(TIMES, st.sampled_from([True, False, None])), max_s
     )
 )
 BLINDS = st.tuples(TIMES, st.one_of(st.none(), TIMES)).map(
-    lambda pair: Blind(pair[0], pair[1] if pair[1] is None else max(pair), "cut", "nodes")
+    lambda pair: Blind(pair[0], None if pair[1] is None else max(pair[0], pair[1]), "cut", "nodes")
 )
 WORDS = st.sampled_from(["within", "within-for", "always", "never", "settled"])
 

@@ -1,0 +1,252 @@
+"""The shipped experiments on recordings of a real cluster, and on ones made of their parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from story import HERE, RECORDINGS, catalogue, manifests, shipped
+
+from chaos.judge.context import Options
+from chaos.judge.judge import judge
+from chaos.model.action import Shown
+from chaos.model.experiment import Experiment
+from chaos.model.recording import Line
+from chaos.model.result import RunResult
+from chaos.model.verdict import Status
+from chaos.store.recording import build_timeline, read_recording
+
+HELD, VIOLATED, INCONCLUSIVE = Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE
+POWER_CUT = {"steps": {"power-off": "power-cut"}}
+
+
+def lines_of(number: str) -> list[Line]:
+    return list(read_recording(next(RECORDINGS.glob(f"{number}-*.gz"))))
+
+
+def named(name: str) -> Experiment:
+    own = HERE / "experiments" / f"{name}.yaml"
+    return Experiment.model_validate(yaml.safe_load(own.read_text())) if own.exists() else shipped(name)
+
+
+def judged(lines: Iterable[Line], name: str, **options: Any) -> RunResult:
+    given = Options(**({"manifests": manifests()} | options))
+    return judge(named(name), build_timeline(lines), catalogue(), given)
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "options", "code", "headline"),
+    [
+        ("01", "graceful-poweroff", {}, 0, "held: all 5 expectations held on ra-worker"),
+        ("16", "graceful-poweroff", {}, 0, "held"),
+        ("10", "graceful-poweroff", {}, 0, "held"),
+        ("02", "cancelled-shutdown", {}, 0, "held: all 6 expectations held on ra-worker"),
+        ("01", "cancelled-shutdown", {}, 2, "the step 'announce' is missing"),
+        ("02", "graceful-poweroff", {}, 2, "the step 'power-off' is missing"),
+        ("27", "graceful-poweroff", {}, 2, "the step 'power-on' is missing"),
+        ("02", "lock-after-cancel", {}, 2, "the inhibitors were not read since cancel began"),
+        ("01", "shutdown-cancelled-in-time", {}, 2, "the step 'schedule' is missing"),
+        ("05", "graceful-poweroff", {}, 2, "the step 'power-off' is missing"),
+        ("05", "graceful-poweroff", POWER_CUT, 1, "the kubelet announces the shutdown"),
+        ("07", "partition", {}, 0, "held"),
+        ("12", "partition", {}, 2, "ra-worker still reached the API over ipv6"),
+        ("27", "poweroff-cancelled", {}, 1, "the node is Ready again"),
+        ("01", "graceful-poweroff", {"bind": {"victim": ("ra-worker2",)}}, 2, "the step 'power-off' is missing"),
+        ("01", "graceful-poweroff", {"bind": {"victim": ("ra-worker",)}}, 0, "held"),
+        ("01", "graceful-poweroff", {"facts": {"kubelet.shutdownGracePeriod": "0s"}}, 2, "it requires kubelet."),
+        ("01", "graceful-poweroff", {"manifests": ()}, 2, "steady state did not hold before the first step"),
+        ("01", "graceful-poweroff", {"manifests": (), "namespace": "demo"}, 0, "held"),
+    ],
+)
+def test_recordings(number: str, name: str, options: dict[str, Any], code: int, headline: str) -> None:
+    result = judged(lines_of(number), name, **options)
+    assert (result.exit_code, headline in result.headline) == (code, True), result.headline
+
+
+def test_a_power_cut_is_not_graceful() -> None:
+    """The first line says which expectation failed, what was seen instead, and when."""
+    result = judged(lines_of("05"), "graceful-poweroff", **POWER_CUT)
+    assert result.headline.startswith("violated: the kubelet announces the shutdown: rb-worker: Ready is True")
+    assert "5.0s after power-off" in result.headline
+    assert [step.shown for step in result.steps] == [Shown.PROVEN, Shown.PROVEN]
+    assert any("judged on the recorded action power-cut" in note for note in result.notes)
+
+
+def test_half_a_partition_blames_nobody() -> None:
+    """Recording 12: the cut took only IPv4, the kubelet lives on over IPv6, and Ready never changes."""
+    result = judged(lines_of("12"), "partition")
+    assert {v.status for v in (*result.hypothesis, *result.recovery)} == {INCONCLUSIVE}
+    assert [step.shown for step in result.steps] == [Shown.DISPROVEN]
+    assert all("did not take effect" in v.because for v in result.hypothesis)
+
+
+def test_systemd_257_never_tells_the_kubelet() -> None:
+    """Recording 27, our flagship finding: the machine stays up and the node stays NotReady."""
+    result = judged(lines_of("27"), "poweroff-cancelled")
+    assert [v.status for v in result.hypothesis] == [HELD, VIOLATED]
+    assert "Ready is False (KubeletNotReady: node is shutting down)" in result.hypothesis[1].because
+    assert "only came true 32.1s too late" in result.hypothesis[1].because
+    assert any("kubelet-restart" in note for note in result.notes)
+
+
+def replaced(line: Line, change: Callable[[Any], Any]) -> Line:
+    return msgspec.structs.replace(
+        line, object=msgspec.Raw(msgspec.json.encode(change(msgspec.json.decode(line.object))))
+    )
+
+
+def lost_lock() -> Iterator[Line]:
+    """Recording 01 as it is without the lock: announced, then the machine is gone at once; pods restart in place.
+
+    The pods of the victim stay as they were, and run again with a new container after power-on.
+    """
+    lines = lines_of("01")
+    begin = next(line.t for line in lines if line.kind == "action")
+    back = next(line.t for line in lines if line.kind == "action" and line.type == "power-on")
+    last: dict[str, Any] = {}
+    for line in lines:
+        pod = msgspec.json.decode(line.object) if line.kind == "pods" and line.type != "BOOKMARK" else None
+        if pod is None:
+            yield line
+            continue
+        uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName")
+        if line.t < begin or node not in (None, "ra-worker"):
+            if line.type != "DELETED" and node == "ra-worker":
+                last[uid] = pod
+            elif node == "ra-worker":
+                last.pop(uid, None)
+            yield line
+    for count, pod in enumerate(last.values()):
+        status = pod["status"]["containerStatuses"][0]
+        status["restartCount"], status["containerID"] = 1, f"containerd://new{count}"
+        status["state"] = {"running": {"startedAt": "2026-11-21T03:37:30Z"}}
+        raw = msgspec.Raw(msgspec.json.encode(pod))
+        yield Line(back + 4 + count / 100, "pods", "MODIFIED", raw)
+
+
+def test_a_power_off_without_the_lock_is_not_graceful() -> None:
+    """Ready=False says "node is shutting down" there too; that no pod was ended in order tells the difference."""
+    result = judged(sorted(lost_lock(), key=lambda line: line.t), "graceful-poweroff")
+    assert result.exit_code == 1, result.headline
+    assert [v.status for v in result.hypothesis] == [HELD, VIOLATED, HELD]
+    assert result.headline.startswith("violated: every pod ends with the reason that the kubelet gives: demo/")
+    assert "Running, no DisruptionTarget" in result.headline
+    assert "40.0s after power-off" in result.headline
+
+
+def without(lines: Iterable[Line], drop: Callable[[Line], bool]) -> list[Line]:
+    return [line for line in lines if not drop(line)]
+
+
+def test_nothing_counts_without_proof() -> None:
+    """05 without the power control's word, and without the new boot: it looks violated, and is not judged."""
+    silent = without(
+        lines_of("05"),
+        lambda line: line.kind == "action" and line.type == "power-cut" and b'"proved"' in bytes(line.object),
+    )
+    silent = without(silent, lambda line: line.kind == "host" and line.type in ("machine", "pid1-start"))
+    result = judged(silent, "graceful-poweroff", **POWER_CUT)
+    assert result.exit_code == 2
+    assert "nothing proves that 'power-off' took effect on rb-worker" in result.headline
+    assert {v.status for v in result.hypothesis} == {INCONCLUSIVE}
+
+
+@pytest.mark.parametrize("seconds", [3, 6, 20, 60, 111])
+def test_a_recording_that_ends_early_says_nothing_false(seconds: float) -> None:
+    lines = lines_of("01")
+    result = judged([line for line in lines if line.t < lines[0].t + seconds], "graceful-poweroff")
+    assert result.exit_code == 2, result.headline
+
+
+def blinded(lines: list[Line], sources: list[str], start: float, length: float) -> Iterator[Line]:
+    """As if a proxy had cut the API: nothing of ``sources`` arrives in the window, and the last state after it."""
+    begin, end = lines[0].t + start, lines[0].t + start + length
+    held: dict[tuple[str, str], Line] = {}
+    for source in sources:
+        window = {"from": begin, "to": end, "reason": "connection refused"}
+        yield Line(end, "blind", source, msgspec.Raw(msgspec.json.encode(window)))
+    for line in lines:
+        if line.kind not in sources or not begin <= line.t < end or line.type == "BOOKMARK":
+            yield line
+            continue
+        uid = msgspec.json.decode(line.object)["metadata"]["uid"]
+        held[line.kind, uid] = line
+    for line in held.values():
+        note = {"note": "missing at relist"} if line.type == "DELETED" else {}
+        yield msgspec.structs.replace(line, t=end, **note)
+
+
+EYES = ["nodes", "pods", "deployments", "statefulsets", "daemonsets", "events"]
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "options"), [("01", "graceful-poweroff", {}), ("05", "graceful-poweroff", POWER_CUT)]
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(start=st.floats(0, 130), length=st.floats(1, 20))
+def test_a_cut_line_never_turns_a_verdict_round(
+    number: str, name: str, options: dict[str, Any], start: float, length: float
+) -> None:
+    lines = lines_of(number)
+    clear = judged(lines, name, **options)
+    cut = judged(sorted(blinded(lines, EYES, start, length), key=lambda line: line.t), name, **options)
+    for before, after in zip((*clear.hypothesis, *clear.recovery), (*cut.hypothesis, *cut.recovery), strict=True):
+        assert after.status in (before.status, INCONCLUSIVE), f"{after.name}: {after.because}"
+
+
+def test_a_cut_over_a_deadline_is_named() -> None:
+    cut = sorted(blinded(lines_of("01"), EYES, 4.5, 6), key=lambda line: line.t)
+    result = judged(cut, "graceful-poweroff")
+    assert result.hypothesis[0].status is INCONCLUSIVE
+    assert "nothing could be seen of nodes: connection refused" in result.hypothesis[0].because
+
+
+def test_two_nodes_of_a_zone() -> None:
+    """Recording 25: one step on two nodes."""
+    document = named("partition").model_dump(by_alias=True)
+    document["spec"] |= {
+        "targets": {"victims": {"role": "worker", "count": 2}},
+        "method": [{"name": "cut", "action": "power-cut", "target": "victims"}],
+        "hypothesis": [
+            {
+                "assert": "node-condition",
+                "with": {"node": "victims", "type": "Ready", "status": "Unknown"},
+                "within": "controller.nodeMonitorGracePeriod + 15s",
+            }
+        ],
+    }
+    result = judge(Experiment.model_validate(document), build_timeline(lines_of("25")), catalogue())
+    assert result.targets == {"victims": ("rz-worker", "rz-worker2")}
+    assert [(s.node, s.shown) for s in result.steps] == [("rz-worker", Shown.PROVEN), ("rz-worker2", Shown.PROVEN)]
+    assert result.exit_code == 0, result.headline
+    assert math.isclose(result.hypothesis[0].deadline or 0, (result.steps[0].begin or 0) + 65)
+
+
+def test_live_the_same_verdicts_come_in_the_end() -> None:
+    """What is decided while the run goes on is what is judged afterwards; before, it is pending."""
+    lines = lines_of("01")
+    final = judged(lines, "graceful-poweroff")
+    options = Options(bind={"victim": ("ra-worker",)}, namespace="demo")
+    for seconds in (2, 5, 8, 30, 60, 113):
+        seen = build_timeline(line for line in lines if line.t < lines[0].t + seconds)
+        live = judge(named("graceful-poweroff"), seen, catalogue(), options, live=True, now=lines[0].t + seconds)
+        for now, later in zip(live.hypothesis, final.hypothesis, strict=True):
+            assert now.status in (Status.PENDING, later.status), f"{seconds}: {now.name}: {now.because}"
+    done = judge(named("graceful-poweroff"), build_timeline(lines), catalogue(), options, live=True)
+    assert [v.status for v in done.hypothesis] == [v.status for v in final.hypothesis]
+    assert done.status is HELD
+
+
+def test_live_nothing_counts_without_proof_either() -> None:
+    silent = without(lines_of("05"), lambda line: line.kind == "action" and b'"proved"' in bytes(line.object))
+    options = Options(steps={"power-off": "power-cut"}, namespace="demo")
+    silent = without(silent, lambda line: line.kind == "host" and line.type in ("machine", "pid1-start"))
+    live = judge(named("graceful-poweroff"), build_timeline(silent), catalogue(), options, live=True)
+    assert live.status is INCONCLUSIVE
+    assert "nothing proves" in live.headline
