@@ -14,7 +14,7 @@ from chaos.lab.store import Store
 
 PREFIX = "lab.nodefall.dev/"
 _BEHAVIOUR = ("stops-after", "exit-code", "ignores-sigterm")
-_WORKLOADS = ("deployments", "replicasets", "statefulsets", "daemonsets")
+WORKLOADS = ("deployments", "replicasets", "statefulsets", "daemonsets")
 _PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
 
 
@@ -31,8 +31,9 @@ def admit(plural: str, obj: Object, store: Store, spec: LabSpec, sim: Sim) -> No
         metadata["name"] = metadata["generateName"] + random_suffix(sim.rng)
     if plural == "pods":
         _admit_pod(obj, store, spec)
-    elif plural in _WORKLOADS:
-        _admit_workload(plural, obj)
+    elif plural in WORKLOADS:
+        admit_workload(plural, obj)
+        obj["status"] = {}
     elif plural == "nodes":
         _admit_node(obj, sim)
     elif plural == "namespaces":
@@ -109,7 +110,7 @@ def _admit_pod(pod: Object, store: Store, spec: LabSpec) -> None:
     ):
         if not any(_covers(item, key) for item in tolerations):
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
-    pod["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
+    pod["status"] = {"phase": "Pending", "qosClass": qos_class(body["containers"])}
 
 
 def _covers(toleration: Object, key: str) -> bool:
@@ -129,6 +130,17 @@ def default_pod_spec(body: dict[str, Any]) -> None:
         container.setdefault("resources", {})
 
 
+def qos_class(containers: list[Object]) -> str:
+    """Guaranteed, Burstable or BestEffort, from requests and limits of cpu and memory."""
+    wanted = [(item["resources"].get("requests") or {}, item["resources"].get("limits") or {}) for item in containers]
+    if not any(requests or limits for requests, limits in wanted):
+        return "BestEffort"
+    for requests, limits in wanted:
+        if not {"cpu", "memory"} <= limits.keys() or {**limits, **requests} != limits:
+            return "Burstable"
+    return "Guaranteed"
+
+
 def _priority(body: Object, store: Store) -> None:
     name = body.get("priorityClassName")
     found = store.get("priorityclasses", "", name) if name else _default_class(store)
@@ -142,7 +154,8 @@ def _default_class(store: Store) -> Object | None:
     return next((item for item in store.list("priorityclasses") if item.get("globalDefault")), None)
 
 
-def _admit_workload(plural: str, obj: Object) -> None:
+def admit_workload(plural: str, obj: Object) -> None:
+    """Check and default a workload's spec in place, on create and on update. Raises InvalidError."""
     spec = obj.setdefault("spec", {})
     template = spec.get("template") or {}
     labels = (template.get("metadata") or {}).get("labels") or {}
@@ -169,7 +182,6 @@ def _admit_workload(plural: str, obj: Object) -> None:
         spec.setdefault(
             "updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
         )
-    obj["status"] = {}
 
 
 def _admit_node(node: Object, sim: Sim) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.lab.admission import InvalidError, admit
+from chaos.lab.admission import WORKLOADS, InvalidError, admit, admit_workload
 from chaos.lab.objects import Object, is_deleting, is_terminal, node_of
 from chaos.lab.sim import Sim, rfc3339
 from chaos.lab.spec import LabSpec
@@ -119,6 +119,8 @@ class Registry:
                 new["metadata"][key] = old[key]
         if plural != "namespaces" and "status" in before:
             new["status"] = clone(before["status"])
+        if plural in WORKLOADS:
+            admit_workload(plural, new)
         if plural in _COUNTED and new.get("spec") != before.get("spec"):
             _check_immutable(plural, new["spec"], before["spec"])
             new["metadata"]["generation"] = old["generation"] + 1
@@ -136,7 +138,7 @@ class Registry:
 
 
 def _check_immutable(plural: str, new: dict[str, Any], old: dict[str, Any]) -> None:
-    if plural in ("deployments", "replicasets", "statefulsets", "daemonsets"):
+    if plural in WORKLOADS:
         if new.get("selector") != old.get("selector"):
             raise InvalidError("spec.selector: field is immutable")
         if new.get("template") != old.get("template"):

@@ -187,6 +187,30 @@ def test_an_update_leaves_the_status_and_a_status_update_the_spec() -> None:
     assert (updated["spec"]["replicas"], updated["status"]) == (2, {"replicas": 9})
 
 
+def test_an_update_without_the_defaults_changes_nothing() -> None:
+    """A client that puts its manifest again does not have the fields that the server filled in."""
+    cluster = _cluster()
+    manifest = workload("web", ns="default", replicas=2)
+    created = cluster.create_object("deployments", manifest)
+    assert cluster.update_object("deployments", manifest) == created
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "expected"),
+    [
+        ({}, {}, "BestEffort"),
+        ({"cpu": "10m"}, {}, "Burstable"),
+        ({}, {"cpu": "1", "memory": "1Gi"}, "Guaranteed"),
+        ({"cpu": "1", "memory": "1Gi"}, {"cpu": "1", "memory": "1Gi"}, "Guaranteed"),
+        ({"cpu": "1"}, {"cpu": "2", "memory": "1Gi"}, "Burstable"),
+    ],
+)
+def test_quality_of_service(requests: dict[str, str], limits: dict[str, str], expected: str) -> None:
+    container = {"name": "c", "resources": {"requests": requests, "limits": limits}}
+    pod = _cluster().create_object("pods", _pod(spec={"containers": [container]}))
+    assert pod["status"]["qosClass"] == expected
+
+
 def test_what_is_not_simulated_is_refused_on_update() -> None:
     cluster = _cluster()
     obj: Object = clone(cluster.create_object("deployments", workload("web", ns="default", replicas=2)))

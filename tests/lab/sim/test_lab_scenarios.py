@@ -499,3 +499,89 @@ def test_node_back_in_time_cancels_the_eviction() -> None:
     web = [pod for pod in pods_on(cluster, VICTIM) if pod["metadata"]["labels"]["app"] == "web"]
     assert web
     assert not any("deletionTimestamp" in pod["metadata"] for pod in web)
+
+
+def test_restart_of_the_kubelet_leaves_pods_alone() -> None:
+    cluster, history = started()
+    before = {pod["metadata"]["uid"] for pod in pods_on(cluster, VICTIM)}
+    begin = cluster.sim.now
+    cluster.machines[VICTIM].kubelet.restart()
+    run(cluster, 30.0)
+    assert {pod["metadata"]["uid"] for pod in pods_on(cluster, VICTIM)} == before
+    assert not history.since(begin, "pods")
+    assert events(cluster, "Rebooted") == []
+
+
+def test_stopped_kubelet_looks_like_a_power_cut_but_the_containers_run_on() -> None:
+    cluster, _ = started()
+    machine = cluster.machines[VICTIM]
+    machine.kubelet.stop()
+    run(cluster, 65.0)
+    assert _ready(cluster) == ("Unknown", "Kubelet stopped posting node status.")
+    with pytest.raises(RuntimeError, match="does not run"):
+        machine.kubelet.metrics_text()
+    machine.kubelet.start()
+    run(cluster, 12.0)
+    assert taints(node(cluster)) == set()
+    for pod in pods_on(cluster, VICTIM):
+        status = pod["status"]
+        assert {item["type"]: item["status"] for item in status["conditions"]}["Ready"] == "True"
+        assert status["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_containers_of_force_deleted_pods_run_until_their_kubelet_is_back() -> None:
+    cluster, _ = started()
+    machine = cluster.machines[VICTIM]
+    (pod,) = [p for p in pods_on(cluster, VICTIM) if p["metadata"]["labels"]["app"] == "db"]
+    machine.kubelet.stop()
+    cluster.delete_object("pods", "demo", pod["metadata"]["name"], 0)
+    run(cluster, 5.0)
+    assert pod["metadata"]["uid"] in machine.runtime.pods()
+    machine.kubelet.start()
+    run(cluster, 5.0)
+    assert pod["metadata"]["uid"] not in machine.runtime.pods()
+
+
+def test_pod_deleted_while_its_node_was_off_goes_when_it_is_back() -> None:
+    cluster, _ = started()
+    _bare(cluster, "bare")
+    run(cluster, 5.0)
+    cluster.machines[VICTIM].power_off()
+    cluster.delete_object("pods", "demo", "bare")
+    run(cluster, 60.0)
+    assert _pod(cluster, "bare")["status"]["phase"] == "Running"
+    cluster.machines[VICTIM].power_on()
+    run(cluster, 20.0)
+    assert cluster.store.get("pods", "demo", "bare") is None
+
+
+def test_pod_that_is_terminating_already_only_gets_a_shorter_grace() -> None:
+    """Facts 1.6: the shutdown's status text is not applied to it."""
+    cluster, _ = started(settle=20.0)
+    _bare(cluster, "leaving", grace=120, ignores_sigterm="true")
+    run(cluster, 5.0)
+    cluster.delete_object("pods", "demo", "leaving")
+    run(cluster, 5.0)
+    begin = cluster.sim.now
+    cluster.machines[VICTIM].logind.emit_prepare_for_shutdown(True)
+    run(cluster, 25.0)
+    assert cluster.store.get("pods", "demo", "leaving") is None
+    assert cluster.sim.now - begin < 120
+    run(cluster, 5.0)
+    start, end = _gauges(cluster)
+    assert 19 <= end - start <= 23
+
+
+def test_hard_power_off_during_the_boot_and_again_on() -> None:
+    cluster, _ = started()
+    machine = cluster.machines[VICTIM]
+    machine.power_off()
+    machine.power_on()
+    run(cluster, 3.0)
+    machine.power_off()
+    run(cluster, 30.0)
+    assert (_power(cluster), machine.reachable, machine.kubelet.running) == ("off", False, False)
+    machine.power_on()
+    machine.power_on()
+    run(cluster, 20.0)
+    assert (_power(cluster), machine.reachable, machine.kubelet.running) == ("on", True, True)
