@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 from chaos.model.bound import Bound, parse_bound
 from chaos.model.duration import parse_duration
@@ -22,9 +32,17 @@ def _duration_text(value: str) -> str:
     return value
 
 
+def _with_unit(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise ValueError(f"{value} has no unit; write {value}s for seconds")  # noqa: TRY004 - pydantic wants it
+    return value
+
+
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
-BoundText = Annotated[str, AfterValidator(_bound_text), Field(examples=["kubelet.shutdownGracePeriod + 10s"])]
-DurationText = Annotated[str, AfterValidator(_duration_text), Field(examples=["90s"])]
+BoundText = Annotated[
+    str, BeforeValidator(_with_unit), AfterValidator(_bound_text), Field(examples=["kubelet.shutdownGracePeriod + 10s"])
+]
+DurationText = Annotated[str, BeforeValidator(_with_unit), AfterValidator(_duration_text), Field(examples=["90s"])]
 
 
 class Model(BaseModel):
@@ -48,13 +66,15 @@ class TargetSpec(Model):
     os: Literal["linux", "windows"] | None = None
     count: int | str = Field(1, description="a number, or a percentage (rounded down, at least 1)")
 
-    @model_validator(mode="after")
-    def _count(self) -> Self:
-        text = str(self.count)
-        percent = text.removesuffix("%")
-        if not percent.isdigit() or int(percent) < 1 or (text != percent and int(percent) > 100):
+    @field_validator("count", mode="before")
+    @classmethod
+    def _count(cls, value: Any) -> Any:
+        text = str(value)[:20]
+        number = text.removesuffix("%")
+        fits = isinstance(value, int | str) and number.isascii() and number.isdigit() and int(number) >= 1
+        if not fits or (text != number and int(number) > 100):
             raise ValueError(f"count must be a whole number from 1 or a percentage like 25%, not {text!r}")
-        return self
+        return value
 
 
 class Workload(Model):
@@ -80,6 +100,10 @@ def _marker(value: Any) -> Any:
     return None if value is False else value
 
 
+def _always_kind(value: Any) -> str:
+    return "true" if value is True else "until"
+
+
 class Expectation(Model):
     """One assertion with its time words, or the order of others."""
 
@@ -90,7 +114,14 @@ class Expectation(Model):
     within: BoundText | None = None
     for_: BoundText | None = Field(None, alias="for", description="with within: how long it must stay true")
     never: Until | None = None
-    always: Annotated[Until | Literal[True] | None, BeforeValidator(_marker)] = None
+    always: Annotated[
+        Annotated[
+            Annotated[Until, Tag("until")] | Annotated[Literal[True], Tag("true")],
+            Discriminator(_always_kind),
+        ]
+        | None,
+        BeforeValidator(_marker),
+    ] = None
     order: list[str] | None = Field(None, min_length=2, description="hypotheses that must come true in this order")
 
     @model_validator(mode="after")

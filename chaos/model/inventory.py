@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, model_validator
 
-from chaos.model.bound import known_fact
-from chaos.model.experiment import Metadata, Model
+from chaos.model.bound import FACTS, known_fact
+from chaos.model.duration import parse_duration
+from chaos.model.experiment import DurationText, Metadata, Model
 
 
 def _fact_name(name: str) -> str:
-    return known_fact(name)
+    if known_fact(name) not in FACTS:
+        raise ValueError(f"{name!r} differs from pod to pod; the cluster has no one value for it")
+    return name
+
+
+def _fact_value(value: Any) -> str:
+    """A duration; a bare number is seconds, as in the API's own configuration."""
+    text = str(value)
+    if isinstance(value, bool) or not (text.isascii() and text.isdigit()):
+        parse_duration(text)
+    return text
 
 
 class Secret(Model):
@@ -20,6 +31,14 @@ class Secret(Model):
     env: str | None = None
     file: str | None = None
     command: list[str] | None = Field(None, min_length=1, description="argv, run without a shell")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _reference(cls, value: Any) -> Any:
+        if not isinstance(value, dict | Secret):
+            where = "{env: NAME}, {file: PATH} or {command: [PROGRAM, ARGUMENT]}"
+            raise ValueError(f"a secret is not written in a file; say where it is: {where}")  # noqa: TRY004 - pydantic wants it
+        return value
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -32,7 +51,7 @@ class TimeSource(Model):
     """A clock other than this machine's; the lab serves one."""
 
     address: str = "127.0.0.1"
-    port: int = Field(ge=1, le=65535)
+    port: StrictInt = Field(ge=1, le=65535)
 
 
 class Cluster(Model):
@@ -41,7 +60,7 @@ class Cluster(Model):
     expect_uid: str | None = Field(None, alias="expectUID", description="uid of the namespace kube-system")
     allow_node_proxy: bool = Field(False, alias="allowNodeProxy")
     kubelet_ca: str | None = Field(None, alias="kubeletCA", description="file; default: the cluster's CA")
-    facts: dict[Annotated[str, AfterValidator(_fact_name)], str] = {}
+    facts: dict[Annotated[str, AfterValidator(_fact_name)], Annotated[str, BeforeValidator(_fact_value)]] = {}
     simulated: bool = Field(False, description="a lab; reports say so")
     time_source: TimeSource | None = Field(None, alias="timeSource")
 
@@ -64,7 +83,7 @@ class Connection(Model):
 
     transport: Literal["ssh"] | None = None
     user: str | None = None
-    port: int | None = Field(None, ge=1, le=65535)
+    port: StrictInt | None = Field(None, ge=1, le=65535)
     sudo: bool | None = None
     identity_file: str | None = Field(None, alias="identityFile")
     known_hosts: str | None = Field(None, alias="knownHosts")
@@ -72,7 +91,7 @@ class Connection(Model):
     proxy_jump: list[str] | None = Field(
         None, alias="proxyJump", description="hosts of this inventory or user@address:port"
     )
-    connect_timeout: str | None = Field(None, alias="connectTimeout")
+    connect_timeout: DurationText | None = Field(None, alias="connectTimeout")
 
 
 class Host(Connection):
@@ -88,19 +107,19 @@ class Protected(Model):
 
 
 class Limits(Model):
-    max_nodes: int = Field(1, alias="maxNodes", ge=1)
-    min_ready_nodes: int = Field(1, alias="minReadyNodes", ge=1)
+    max_nodes: StrictInt = Field(1, alias="maxNodes", ge=1)
+    min_ready_nodes: StrictInt = Field(1, alias="minReadyNodes", ge=1)
 
 
 class Lab(Model):
     """A simulated cluster that is started for the command and stopped after it."""
 
-    workers: int = Field(3, ge=1, le=1000)
+    workers: StrictInt = Field(3, ge=1, le=1000)
     zones: list[str] = []
     kubernetes: str = "v1.36.2"
     systemd: int = Field(252, description="version; 257 and later cancel a shutdown in flight")
-    shutdown_grace_period: str = Field("30s", alias="shutdownGracePeriod")
-    shutdown_grace_period_critical_pods: str = Field("10s", alias="shutdownGracePeriodCriticalPods")
+    shutdown_grace_period: DurationText = Field("30s", alias="shutdownGracePeriod")
+    shutdown_grace_period_critical_pods: DurationText = Field("10s", alias="shutdownGracePeriodCriticalPods")
     inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = Field("never", alias="inhibitorLostAfterCancel")
     seed: int = 1
     speed: float = Field(20.0, gt=0, le=1000, description="at most so many simulated seconds a second")

@@ -1,0 +1,107 @@
+"""``nodefall explain``."""
+
+from __future__ import annotations
+
+import json
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chaos.cli.lazy import examples
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from chaos.model.action import Action
+    from chaos.model.assertion import Assertion
+
+
+@click.command(
+    **examples("nodefall explain poweroff", "nodefall explain pods", "nodefall explain kubelet.shutdownGracePeriod")
+)
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(name: str, as_json: bool) -> None:
+    """Explain an action, an assertion or a fact: what it does, what it takes, how it is written."""
+    told = _lookup(name)
+    if as_json:
+        click.echo(json.dumps(told, indent=2))
+        return
+    click.echo(f"{told['name']} ({told['kind']}): {told['summary']}")
+    for parameter in told.get("with", ()):
+        click.echo(f"  {parameter['key']}: {parameter['type']}{_rest(parameter)}")
+    for label in ("undo", "proofs", "example"):
+        if told.get(label):
+            shown = told[label] if isinstance(told[label], str) else "; ".join(told[label])
+            click.echo(f"{label}: {shown}")
+
+
+def _rest(parameter: dict[str, Any]) -> str:
+    default = ", required" if parameter["required"] else f", default {json.dumps(parameter['default'])}"
+    return default + (f" - {parameter['description']}" if parameter["description"] else "")
+
+
+def _lookup(name: str) -> dict[str, Any]:
+    from chaos.cli.wiring import catalogue  # noqa: PLC0415 - slow
+    from chaos.model.bound import FACTS, POD_FACTS  # noqa: PLC0415
+    from chaos.model.errors import UsageError  # noqa: PLC0415
+
+    found = catalogue()
+    facts = {**FACTS, **POD_FACTS}
+    if name in found.actions:
+        action = found.actions[name]
+        proofs = [proof.name + (" (weak)" if proof.weak else "") for proof in action.proofs]
+        return {**_plugin("action", action), "undo": str(action.undo_kind), "proofs": proofs}
+    if name in found.assertions:
+        return _plugin("assertion", found.assertions[name])
+    if name in facts:
+        return {"kind": "fact", "name": name, "summary": facts[name]}
+    near = get_close_matches(name, [*found.actions, *found.assertions, *facts], 1, 0.5)
+    raise UsageError(
+        f"there is no action, assertion or fact {name!r}", hint=f"did you mean {near[0]!r}?" if near else ""
+    )
+
+
+def _plugin(kind: str, plugin: Action | Assertion) -> dict[str, Any]:
+    parameters = _parameters(plugin.params)
+    return {
+        "kind": kind,
+        "name": plugin.name,
+        "summary": plugin.summary,
+        "with": parameters,
+        "example": plugin.example.strip(),
+    }
+
+
+def _parameters(model: type[BaseModel]) -> list[dict[str, Any]]:
+    schema = model.model_json_schema(by_alias=True)
+    required = schema.get("required", ())
+    return [
+        {
+            "key": key,
+            "type": _type(field),
+            "required": key in required,
+            "default": field.get("default"),
+            "description": field.get("description", ""),
+        }
+        for key, field in schema.get("properties", {}).items()
+    ]
+
+
+def _type(field: dict[str, Any]) -> str:
+    """A JSON Schema's type in a few words."""
+    options = field.get("anyOf") or field.get("oneOf")
+    if options:
+        return " or ".join(dict.fromkeys(_type(option) for option in options if option.get("type") != "null"))
+    if "enum" in field:
+        return " | ".join(str(value) for value in field["enum"])
+    if "const" in field:
+        return str(field["const"])
+    if "$ref" in field:
+        return str(field["$ref"]).rsplit("/", 1)[-1]
+    if field.get("type") == "array":
+        return f"list of {_type(field.get('items', {}))}"
+    return {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "mapping"}.get(
+        field.get("type", ""), field.get("type", "anything")
+    )

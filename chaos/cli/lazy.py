@@ -1,0 +1,57 @@
+"""A group of commands whose modules are imported when they are used, and not before."""
+
+from __future__ import annotations
+
+import importlib
+from difflib import get_close_matches
+from typing import Any
+
+import click
+
+# Name: (module, what it does). The order is the one that --help shows.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("chaos.cli.demo", "Power a node of the simulated cluster off and report."),
+    "validate": ("chaos.cli.validate", "Check experiments and inventories, without a cluster."),
+    "plan": ("chaos.cli.plan", "Choose targets and show exactly what a run would send."),
+    "run": ("chaos.cli.run", "Plan, inject, observe, roll back, judge and report."),
+    "undo": ("chaos.cli.undo", "Take back what a run still owes."),
+    "judge": ("chaos.cli.judge", "Judge a run or a recording again, without a cluster."),
+    "report": ("chaos.cli.report", "Render the report of a run again."),
+    "lab": ("chaos.cli.lab", "Start and stop the simulated cluster."),
+    "list": ("chaos.cli.list_names", "List actions, assertions and facts."),
+    "explain": ("chaos.cli.explain", "Explain one action, assertion or fact."),
+    "schema": ("chaos.cli.schema", "Print the JSON Schema of experiments and inventories."),
+    "completion": ("chaos.cli.completion", "Print the completion script of a shell."),
+}
+
+
+class LazyGroup(click.Group):
+    """Commands by the table :data:`COMMANDS`; each module exposes ``command``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = get_close_matches(name, COMMANDS, 1, 0.5)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"there is no command {name!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, short) for name, (_, short) in COMMANDS.items()])
+
+
+def examples(*lines: str) -> dict[str, Any]:
+    """Keyword arguments of ``click.command`` that put an Examples section below the help."""
+    return {"epilog": "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)}

@@ -1,0 +1,29 @@
+"""``nodefall schema``."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from chaos.cli.lazy import examples
+
+
+@click.command(
+    **examples(
+        "nodefall schema > nodefall.schema.json",
+        "# first line of an experiment, for editors with the YAML language server:",
+        "# yaml-language-server: $schema=nodefall.schema.json",
+    )
+)
+def command() -> None:
+    """Print one JSON Schema (draft 2020-12) for experiments and inventories."""
+    click.echo(schema_text(), nl=False)
+
+
+def schema_text() -> str:
+    """What is kept in docs/nodefall.schema.json."""
+    from chaos.cli.wiring import catalogue  # noqa: PLC0415 - slow
+    from chaos.load.schema import json_schema  # noqa: PLC0415
+
+    return json.dumps(json_schema(catalogue()), indent=2, ensure_ascii=False) + "\n"

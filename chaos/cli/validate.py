@@ -1,0 +1,59 @@
+"""``nodefall validate``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chaos.cli.lazy import examples
+from chaos.model.errors import BadInput, Exit, Problem
+
+if TYPE_CHECKING:
+    from chaos.model.experiment import Experiment
+    from chaos.model.inventory import Inventory
+
+
+@click.command(
+    **examples(
+        "nodefall validate experiments/graceful-poweroff.yaml",
+        "nodefall validate experiments/*.yaml hosts/*.yaml --json",
+    )
+)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(files: tuple[Path, ...], as_json: bool) -> int:
+    """Check experiments and inventories: all problems at once, each with its place and a suggestion."""
+    results = [_check(path) for path in files]
+    valid = not any(result["problems"] for result in results)
+    if as_json:
+        click.echo(json.dumps({"valid": valid, "files": results}, indent=2))
+    for result in results:
+        for problem in result["problems"]:
+            click.echo(f"error: {Problem(**problem)}", err=True)
+        if not result["problems"] and not as_json:
+            click.echo(f"{result['file']}: {result['kind']} {result['name']} is valid")
+    return Exit.HELD if valid else Exit.USAGE
+
+
+def _check(path: Path) -> dict[str, Any]:
+    try:
+        document = _load(path)
+    except BadInput as error:
+        fields = ("file", "line", "column", "message", "hint")
+        problems = [{field: getattr(problem, field) for field in fields} for problem in error.problems]
+        return {"file": str(path), "kind": "", "name": "", "problems": problems}
+    return {"file": str(path), "kind": document.kind, "name": document.metadata.name, "problems": []}
+
+
+def _load(path: Path) -> Experiment | Inventory:
+    from chaos.load import load_experiment, load_inventory  # noqa: PLC0415 - slow
+    from chaos.load.document import kind_of_document, read_document  # noqa: PLC0415
+
+    if kind_of_document(path, read_document(path)) == "Inventory":
+        return load_inventory(path)
+    from chaos.cli.wiring import catalogue  # noqa: PLC0415
+
+    return load_experiment(path, catalogue())

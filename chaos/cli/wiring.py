@@ -1,0 +1,13 @@
+"""What is put together for the commands."""
+
+from __future__ import annotations
+
+from chaos.model.catalogue import Catalogue, discover
+
+
+def catalogue() -> Catalogue:
+    """All actions and assertions of this installation."""
+    import chaos.actions  # noqa: PLC0415 - slow
+    import chaos.assertions  # noqa: PLC0415
+
+    return Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))

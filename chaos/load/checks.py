@@ -1,0 +1,119 @@
+"""What an experiment's parts say about each other: names, moments, deadlines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from chaos.load.cursor import Cursor, did_you_mean
+from chaos.load.expectations import Names, check_expectations
+from chaos.load.manifests import load_manifests
+from chaos.load.translate import check_model
+from chaos.model.action import UndoKind
+from chaos.model.bound import FACTS
+from chaos.model.catalogue import Catalogue
+from chaos.model.errors import BadInput
+from chaos.model.experiment import parse_moment
+from chaos.plan.requires import parse_requirement
+
+
+def check_experiment(root: Cursor, catalogue: Catalogue, folder: Path) -> None:
+    """Add what is wrong to the cursor's problems; tolerates parts of any shape."""
+    spec = root.get("spec")
+    steps = list(spec.get("method").items())
+    targets = spec.get("targets").keys()
+    _check_steps(steps, targets, catalogue, allow=_texts(spec.get("allow")))
+    _check_requires(spec.get("requires"))
+    _check_workload(spec.get("workload", "manifests"), folder)
+    names = Names(
+        targets=targets,
+        steps=[name for step in steps if (name := step.get("name").text)],
+        hypotheses=[name for h in spec.get("hypothesis").items() if (name := h.get("name").text)],
+    )
+    check_expectations(spec, names, catalogue)
+
+
+def _texts(cursor: Cursor) -> list[str]:
+    return [text for item in cursor.items() if (text := item.text)]
+
+
+def report_duplicates(cursors: Iterable[Cursor], what: str) -> None:
+    """Report every name that an earlier cursor already has."""
+    first: dict[str, int] = {}
+    for cursor in cursors:
+        if cursor.text and cursor.entry:
+            line = first.setdefault(cursor.text, cursor.entry.node.mark.line)
+            if line != cursor.entry.node.mark.line:
+                cursor.report(f"a second {what} {cursor.text!r}, the first is in line {line}")
+
+
+def _check_steps(steps: list[Cursor], targets: list[str], catalogue: Catalogue, allow: list[str]) -> None:
+    report_duplicates((step.get("name") for step in steps), "step")
+    names = [step.get("name").text for step in steps]
+    for index, step in enumerate(steps):
+        target = step.get("target")
+        if target.text and targets and target.text not in targets:
+            target.report(f"unknown target {target.text!r}", did_you_mean(target.text, targets))
+        _check_action(step, catalogue, allow)
+        _check_after(step.get("after"), names, index)
+
+
+def _check_action(step: Cursor, catalogue: Catalogue, allow: list[str]) -> None:
+    name = step.get("action")
+    if not name.text:
+        return
+    action = catalogue.actions.get(name.text)
+    if action is None:
+        name.report(f"unknown action {name.text!r}", did_you_mean(name.text, catalogue.actions))
+        return
+    if action.undo_kind is UndoKind.IRREVERSIBLE and "irreversible" not in allow:
+        name.report(f"{name.text} cannot be undone", "if that is meant, write allow: [irreversible] in spec")
+    place = step.get("with") or name
+    if place.node and (step.get("with").keys() or not step.get("with")):
+        check_model(action.params, place.node, step.get("with").value or {}, step.problems)
+
+
+def _check_after(after: Cursor, names: list[str | None], index: int) -> None:
+    """A step may wait for earlier ones only."""
+    if after.text is None:
+        return
+    try:
+        moment = parse_moment(after.text)
+    except ValueError as error:
+        after.report(str(error))
+        return
+    earlier = [name for name in names[:index] if name]
+    if not moment.step or moment.step in earlier:
+        return
+    if moment.step in names:
+        itself = moment.step == names[index]
+        after.report("a step cannot wait for itself" if itself else f"the step {moment.step!r} comes later")
+    else:
+        after.report(f"unknown step {moment.step!r}", did_you_mean(moment.step, earlier))
+
+
+def _check_requires(requires: Cursor) -> None:
+    for source, facts in requires.entries():
+        for name, wanted in facts.entries():
+            fact = f"{source}.{name}"
+            if fact not in FACTS:
+                wanted.report_key(f"unknown fact {fact!r}", did_you_mean(fact, FACTS))
+            elif wanted.text is not None:
+                try:
+                    parse_requirement(wanted.text)
+                except ValueError as error:
+                    wanted.report(f"{wanted.text!r} is not a requirement ({error})", "write it like '>0' or '>= 30s'")
+
+
+def _check_workload(manifests: Cursor, folder: Path) -> None:
+    for item in manifests.items():
+        if not item.text:
+            continue
+        path = folder / item.text
+        if "\0" in item.text or not path.is_file():
+            item.report(f"there is no file {item.text!r}", "paths are relative to this file")
+            continue
+        try:
+            load_manifests([path])
+        except BadInput as error:
+            item.problems.found += error.problems

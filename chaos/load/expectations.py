@@ -1,0 +1,152 @@
+"""What expectations (steady state, hypotheses, abort conditions) may name and must have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from chaos.load.cursor import Cursor, did_you_mean
+from chaos.load.translate import check_model
+from chaos.model.assertion import Assertion
+from chaos.model.bound import parse_bound
+from chaos.model.catalogue import Catalogue
+from chaos.model.experiment import parse_moment
+
+_TIME_WORDS = ("after", "within", "for", "never", "always", "order")
+_PER_POD = ("pods", "pods-started")
+_ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the experiment itself names."""
+
+    targets: list[str]
+    steps: list[str]
+    hypotheses: list[str]
+
+
+def check_expectations(spec: Cursor, names: Names, catalogue: Catalogue) -> None:
+    """Report what is wrong with the expectations of ``spec``."""
+    for part in ("steadyState", "hypothesis", "abort"):
+        for expectation in spec.get(part).items():
+            _check_assertion(expectation, names, catalogue)
+            _check_bounds(expectation)
+            _check_moments(expectation, names.steps)
+    for expectation in spec.get("steadyState").items():
+        _refuse_words(expectation, _TIME_WORDS, "the steady state is judged at one moment, before the first step")
+    for expectation in spec.get("abort").items():
+        _check_abort(expectation)
+    hypotheses = list(spec.get("hypothesis").items())
+    _check_names(hypotheses)
+    for hypothesis in hypotheses:
+        _check_deadline(hypothesis)
+        _check_order(hypothesis, names.hypotheses)
+
+
+def _check_names(hypotheses: Iterable[Cursor]) -> None:
+    seen: dict[str, int] = {}
+    for hypothesis in hypotheses:
+        name = hypothesis.get("name")
+        if name.text and name.node:
+            line = seen.setdefault(name.text, name.node.mark.line)
+            if line != name.node.mark.line:
+                name.report(f"a second hypothesis {name.text!r}, the first is in line {line}")
+
+
+def _check_assertion(expectation: Cursor, names: Names, catalogue: Catalogue) -> None:
+    name = expectation.get("assert")
+    if not name.text:
+        return
+    assertion = catalogue.assertions.get(name.text)
+    if assertion is None:
+        name.report(f"unknown assertion {name.text!r}", did_you_mean(name.text, catalogue.assertions))
+        return
+    given = expectation.get("with")
+    place = given or name
+    if place.node and (given.keys() or not given):
+        check_model(assertion.params, place.node, given.value or {}, expectation.problems)
+    _check_references(given, assertion, names)
+
+
+def _check_references(given: Cursor, assertion: Assertion, names: Names) -> None:
+    """Nodes are named by target, so that the same experiment fits every cluster."""
+    for field in assertion.node_fields:
+        node = given.get(_key(assertion, field))
+        if node.text and names.targets and node.text not in (*names.targets, _ALL):
+            known = [*names.targets, _ALL]
+            hint = did_you_mean(node.text, known)
+            node.report(f"unknown target {node.text!r}", hint)
+    for field in assertion.moment_fields:
+        _check_moment(given.get(_key(assertion, field)), names.steps)
+
+
+def _key(assertion: Assertion, field: str) -> str:
+    """The key in YAML of a field of the assertion's params."""
+    info = assertion.params.model_fields.get(field)
+    return (info.alias if info else None) or field
+
+
+def _check_moments(expectation: Cursor, steps: list[str]) -> None:
+    for path in (("after",), ("never", "until"), ("always", "until")):
+        _check_moment(expectation.get(*path), steps)
+
+
+def _check_moment(cursor: Cursor, steps: list[str]) -> None:
+    if cursor.text is None:
+        return
+    try:
+        moment = parse_moment(cursor.text)
+    except ValueError as error:
+        cursor.report(str(error))
+        return
+    if moment.step and steps and moment.step not in steps:
+        cursor.report(f"unknown step {moment.step!r}", did_you_mean(moment.step, steps))
+
+
+def _check_bounds(expectation: Cursor) -> None:
+    """Facts of a pod need an assertion that looks at pods one by one."""
+    asked = expectation.get("assert").text
+    if asked in _PER_POD:
+        return
+    for path in (("within",), ("for",), ("never", "for"), ("always", "for")):
+        cursor = expectation.get(*path)
+        try:
+            per_pod = cursor.text is not None and parse_bound(cursor.text).per_pod
+        except ValueError:
+            continue  # the model reports it
+        if per_pod:
+            message = f"{cursor.text!r} differs from pod to pod, and {asked or 'order'} does not look at single pods"
+            cursor.report(message, f"use it with {' or '.join(_PER_POD)}")
+
+
+def _check_deadline(hypothesis: Cursor) -> None:
+    if hypothesis.get("always").value is True:
+        hypothesis.get("always").report("always: true has no end", "write always: {for: 1m} or {until: STEP}")
+    elif hypothesis.get("assert") and not any(hypothesis.get(word) for word in ("within", "never", "always")):
+        hint = "add within: 30s, or never or always with until or for"
+        hypothesis.report("the hypothesis has no deadline", hint)
+
+
+def _check_order(hypothesis: Cursor, known: list[str]) -> None:
+    own = hypothesis.get("name").text
+    for item in hypothesis.get("order").items():
+        if item.text and item.text not in known:
+            item.report(f"unknown hypothesis {item.text!r}", did_you_mean(item.text, known))
+        elif item.text and item.text == own:
+            item.report("order names itself")
+
+
+def _check_abort(expectation: Cursor) -> None:
+    words = [word for word in _TIME_WORDS if word != "always"]
+    _refuse_words(expectation, words, "an abort condition is judged all the time")
+    always = expectation.get("always")
+    if always and always.value is not True:
+        always.report("an abort condition is judged all the time", "write always: true, or nothing")
+
+
+def _refuse_words(expectation: Cursor, words: Iterable[str], why: str) -> None:
+    for word in words:
+        cursor = expectation.get(word)
+        if cursor:
+            cursor.report_key(f"{word!r} has no place here: {why}", "remove it")

@@ -1,0 +1,70 @@
+"""Reading a file of YAML, with everything that can be wrong with the file itself."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from chaos.model.errors import BadInput, Problem, bad_input
+
+MOST_BYTES = 2 * 1024 * 1024
+
+
+def read_text(path: Path) -> str:
+    """The text of ``path``. Raises BadInput: missing, no file, too large, not UTF-8, or others may write it."""
+    name = str(path)
+    try:
+        _refuse_by_status(name, path.stat())
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise bad_input(name, "there is no such file", _neighbour(path)) from None
+    except (OSError, ValueError) as error:
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        raise bad_input(name, f"cannot be read: {reason}") from None
+    return _decode(name, data)
+
+
+def _refuse_by_status(name: str, status: object) -> None:
+    mode, size = getattr(status, "st_mode", 0), getattr(status, "st_size", 0)
+    if stat.S_ISDIR(mode):
+        raise bad_input(name, "is a directory", f"name its files: {name.rstrip('/')}/*.yaml")
+    if not stat.S_ISREG(mode):
+        raise bad_input(name, "is not a regular file", "save it as a file first")
+    if mode & stat.S_IWOTH:
+        raise bad_input(name, "everybody may write this file, so it is not trusted", f"chmod go-w {name}")
+    if mode & stat.S_IWGRP and not _private_group(status):
+        raise bad_input(name, "its group may write this file, so it is not trusted", f"chmod go-w {name}")
+    if size > MOST_BYTES:
+        raise bad_input(name, f"has {size} bytes; the most is {MOST_BYTES}")
+
+
+def _private_group(status: object) -> bool:
+    """True for the owner's own group without other members: Debian's default, with files of mode 664."""
+    try:
+        import grp  # noqa: PLC0415 - not there on Windows
+        import pwd  # noqa: PLC0415
+
+        owner = pwd.getpwuid(getattr(status, "st_uid", -1))
+        group = grp.getgrgid(getattr(status, "st_gid", -1))
+    except (ImportError, KeyError):
+        return False
+    return owner.pw_gid == group.gr_gid and set(group.gr_mem) <= {owner.pw_name}
+
+
+def _neighbour(path: Path) -> str:
+    """The other ending, if such a file is there."""
+    for other in (path.with_suffix(s) for s in (".yaml", ".yml") if path.name not in ("", "..")):
+        if other.is_file():
+            return f"did you mean {str(other)!r}?"
+    return ""
+
+
+def _decode(name: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        byte = data[error.start]
+        hint = "save it as UTF-8"
+        raise BadInput([Problem(name, line, column, f"is not UTF-8 (byte 0x{byte:02x})", hint)]) from None

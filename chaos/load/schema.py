@@ -1,0 +1,53 @@
+"""The JSON Schema of both kinds of document, for editors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from chaos.model.action import Action
+from chaos.model.assertion import Assertion
+from chaos.model.catalogue import Catalogue
+from chaos.model.experiment import Experiment
+from chaos.model.inventory import Inventory
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def json_schema(catalogue: Catalogue) -> dict[str, Any]:
+    """One schema, oneOf on kind; ``with`` is checked by the action or assertion that it belongs to."""
+    plugins: list[Action | Assertion] = [*catalogue.actions.values(), *catalogue.assertions.values()]
+    models: list[type[BaseModel]] = list(dict.fromkeys([Experiment, Inventory, *(p.params for p in plugins)]))
+    references, schema = models_json_schema([(model, "validation") for model in models], by_alias=True)
+    refs = {model: reference for (model, _), reference in references.items()}
+    definitions: dict[str, Any] = schema["$defs"]
+    _by_name(definitions["Step"], "action", catalogue.actions, refs)
+    _by_name(definitions["Expectation"], "assert", catalogue.assertions, refs)
+    return {
+        "$schema": DIALECT,
+        "title": "nodefall",
+        "oneOf": [refs[Experiment], refs[Inventory]],
+        "$defs": definitions,
+    }
+
+
+def _by_name(
+    definition: dict[str, Any],
+    key: str,
+    plugins: Mapping[str, Action] | Mapping[str, Assertion],
+    refs: Mapping[Any, dict[str, Any]],
+) -> None:
+    """Name the plug-ins in ``definition`` and tie ``with`` to the one that is chosen."""
+    names = {"enum": list(plugins)}
+    options = definition["properties"][key].get("anyOf")
+    definition["properties"][key] |= {"anyOf": [names, *options[1:]]} if options else names
+    definition["allOf"] = [
+        {
+            "if": {"properties": {key: {"const": name}}, "required": [key]},
+            "then": {"properties": {"with": {**refs[plugin.params], "description": plugin.summary}}},
+        }
+        for name, plugin in plugins.items()
+    ]
