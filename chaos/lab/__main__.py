@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import resource
 import shutil
 import signal
 import sys
@@ -37,12 +38,22 @@ def main(argv: list[str] | None = None) -> int:
         return _USAGE
     free = arguments.speed is not None
     options = Options(arguments.speed if free else arguments.pace, free, arguments.linger, arguments.ring)
+    _allow_files(len(spec.nodes))
     directory = Path(tempfile.mkdtemp(prefix="nodefall-lab-"))  # mode 0700
     try:
         asyncio.run(_serve(spec, options, directory))
     finally:
         shutil.rmtree(directory)
     return 0
+
+
+def _allow_files(nodes: int) -> None:
+    """Two ports and some connections a node need more open files than the usual soft limit of 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 512 + 8 * nodes
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def _parser() -> argparse.ArgumentParser:

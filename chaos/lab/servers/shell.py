@@ -18,7 +18,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _PIECE = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|([^'"\\]+)""", re.DOTALL)
-_VARIABLE = re.compile(r"\$(?:\{(\w+|[@*#?])\}|(\w+|[@*#?]))")
+_VARIABLE = re.compile(r"\\([$`\"\\\n])|\$(?:\{(\w+|[@*#?])\}|(\d|[A-Za-z_]\w*|[@*#?]))")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _RESERVED = frozenset(
     ["if", "then", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "{", "}", "!"]
@@ -136,12 +136,19 @@ class Shell:
                 words += parts[1:]
                 started = started or bool(parts)
             else:
-                words[-1] += single or escaped or self._substitute(re.sub(r'\\([$`"\\\n])', r"\1", double))
+                words[-1] += single or escaped or self._substitute(double)
                 started = True
         return words if started else []
 
     def _substitute(self, text: str) -> str:
-        return _VARIABLE.sub(lambda match: self._value(match[1] or match[2]), text)
+        """Variables and, for double quotes, escapes; bare text has none left."""
+
+        def replacement(match: re.Match[str]) -> str:
+            if match[1]:
+                return match[1].replace("\n", "")
+            return self._value(match[2] or match[3])
+
+        return _VARIABLE.sub(replacement, text)
 
     def _value(self, name: str) -> str:
         if name in "@*":

@@ -159,3 +159,14 @@ def test_start_lab_gives_an_inventory_and_stops() -> None:
 def test_start_lab_says_why_it_did_not_start() -> None:
     with pytest.raises(NodefallError, match="systemd 1 is not simulated"), start_lab(Lab(systemd=1)):
         pass
+
+
+def test_many_nodes_under_a_small_limit_of_open_files() -> None:
+    spec = json.dumps({"nodes": [{"name": f"n{number}"} for number in range(150)]})
+    script = 'ulimit -Sn 128 && exec "$0" -m chaos.lab'
+    lab = subprocess.Popen(
+        ["sh", "-c", script, sys.executable], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    out, _ = lab.communicate(f"{spec}\nstop\n", timeout=40)
+    assert lab.returncode == 0
+    assert len(json.loads(out)["hosts"]) == 150
