@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.lab.objects import NOT_READY, UNREACHABLE, Object, random_suffix
+from chaos.lab.quantity import parse_quantity
 from chaos.lab.sim import Sim
 from chaos.lab.spec import LabSpec
 from chaos.lab.store import Store
@@ -62,6 +63,12 @@ def check_pod_spec(spec: Object, annotations: dict[str, str]) -> None:
 
 
 def _check_container(container: Object) -> None:
+    for kind, amounts in (container.get("resources") or {}).items():
+        for resource, amount in (amounts if isinstance(amounts, dict) else {}).items():
+            try:
+                parse_quantity(amount)
+            except ValueError as error:
+                raise InvalidError(f"resources.{kind}.{resource}: {error}") from error
     for probe in _PROBES:
         if container.get(probe):
             raise InvalidError(f"the lab does not simulate {probe}")

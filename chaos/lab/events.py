@@ -20,7 +20,8 @@ class Recorder:
     def emit(self, kind: str, obj: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
         """An event about an object; an object without a uid is allowed, as kubelets send them for their Node."""
         meta = obj["metadata"]
-        involved = {"kind": kind, "name": meta["name"], "uid": meta.get("uid", "")}
+        version = "v1" if kind in ("Pod", "Node") else "apps/v1"
+        involved = {"kind": kind, "apiVersion": version, "name": meta["name"], "uid": meta.get("uid", "")}
         if meta.get("namespace"):
             involved["namespace"] = meta["namespace"]
         self._sim.after(self._sim.rng.uniform(*_DELAY), self._write, involved, type_, reason, message)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
+from math import ceil
 
 from chaos.lab.objects import (
     UNSCHEDULABLE,
@@ -18,12 +20,14 @@ from chaos.lab.objects import (
     tolerates,
     untolerated,
 )
+from chaos.lab.quantity import parse_quantity
 
 _UNSCHEDULABLE = "node(s) were unschedulable"
 _TAINTS = "node(s) had untolerated taint(s)"
 _AFFINITY = "node(s) didn't match Pod's node affinity/selector"
 _SPREAD = "node(s) didn't match pod topology spread constraints"
 _FULL = "Too many pods"
+_RESOURCES = ("cpu", "memory")
 
 
 class Snapshot:
@@ -33,11 +37,19 @@ class Snapshot:
         self.nodes = nodes
         self.pods = pods
         self.count = Counter(node_of(pod) for pod in pods)
+        self.requested: Counter[tuple[str, str]] = Counter()
+        for pod in pods:
+            self._add(pod)
+
+    def _add(self, pod: Object) -> None:
+        for resource, amount in requests_of(pod).items():
+            self.requested[node_of(pod), resource] += amount
 
     def assume(self, pod: Object) -> None:
         """Take a pod that was just bound into account."""
         self.pods.append(pod)
         self.count[node_of(pod)] += 1
+        self._add(pod)
 
 
 def feasible(pod: Object, snapshot: Snapshot) -> tuple[list[Object], Counter[str]]:
@@ -82,7 +94,30 @@ def _refusal(pod: Object, node: Object, snapshot: Snapshot) -> str:
         return _AFFINITY
     if snapshot.count[name_of(node)] >= int(node["status"]["allocatable"]["pods"]):
         return _FULL
+    if short := _shortage(pod, node, snapshot):
+        return f"Insufficient {short}"
     return "" if _spread_allows(pod, node, snapshot) else _SPREAD
+
+
+def requests_of(pod: Object) -> dict[str, int]:
+    """What the pod's containers ask for: milli-CPUs, and bytes of memory."""
+    total = dict.fromkeys(_RESOURCES, Fraction(0))
+    for container in pod["spec"]["containers"]:
+        resources = container.get("resources") or {}
+        wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+        for resource in _RESOURCES:
+            total[resource] += parse_quantity(wanted.get(resource, 0))
+    return {"cpu": ceil(total["cpu"] * 1000), "memory": ceil(total["memory"])}
+
+
+def _shortage(pod: Object, node: Object, snapshot: Snapshot) -> str:
+    """The first resource of which the node has too little left."""
+    allocatable = node["status"]["allocatable"]
+    room = {"cpu": parse_quantity(allocatable["cpu"]) * 1000, "memory": parse_quantity(allocatable["memory"])}
+    for resource, amount in requests_of(pod).items():
+        if amount and snapshot.requested[name_of(node), resource] + amount > room[resource]:
+            return resource
+    return ""
 
 
 def matches_node(pod: Object, node: Object) -> bool:

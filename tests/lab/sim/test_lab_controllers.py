@@ -172,6 +172,21 @@ def test_spread_that_cannot_be_kept_leaves_the_pod_pending_with_a_reason() -> No
     assert events(cluster, "FailedScheduling")
 
 
+def test_pods_that_ask_for_more_than_is_left_stay_pending() -> None:
+    cluster = _demo()
+    container = {"name": "c", "resources": {"requests": {"cpu": "900m", "memory": "64Mi"}}}
+    cluster.create_object("deployments", workload("big", replicas=7, pod={"containers": [container]}))
+    run(cluster, 3.0)
+    assert Counter(pod["spec"].get("nodeName", "") for pod in _of(cluster, "big")) == {
+        "ra-worker": 2,
+        "ra-worker2": 2,
+        "ra-worker3": 2,
+        "": 1,
+    }
+    (event,) = events(cluster, "FailedScheduling")
+    assert event["message"] == "0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 Insufficient cpu."
+
+
 def test_cordon_taints_and_uncordon_lets_pending_pods_in() -> None:
     cluster = _demo(spec(workers=1))
     _cordon(cluster, VICTIM)

@@ -72,6 +72,7 @@ def test_priority_from_class(name: str, value: int) -> None:
         ({"spec": {"containers": [{"image": "x"}]}}, "name: Required"),
         ({"spec": {"containers": [{"name": "c", "readinessProbe": {"tcpSocket": {"port": 1}}}]}}, "readinessProbe"),
         ({"spec": {"containers": [{"name": "c", "lifecycle": {"preStop": {"exec": {}}}}]}}, "preStop.sleep"),
+        ({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "lots"}}}]}}, "requests.cpu: 'lots'"),
         ({"spec": {"initContainers": [{"name": "i"}]}}, "initContainers"),
         ({"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {}}]}}, "persistentVolumeClaim"),
         ({"spec": {"affinity": {"podAntiAffinity": {"x": 1}}}}, "affinity between pods"),

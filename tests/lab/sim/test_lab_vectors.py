@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import msgspec
 import pytest
 
@@ -12,6 +14,7 @@ from chaos.lab.kubelet_runtime import MINIMUM_GRACE
 from chaos.lab.kubelet_shutdown import CRITICAL, Bucket, buckets_of, grace_override, group
 from chaos.lab.metrics import go_float, read_state_file, state_file
 from chaos.lab.objects import Object, selector_matches, template_hash, tolerates
+from chaos.lab.quantity import parse_quantity
 from chaos.lab.spec import ControllerSpec, NodeSpec, PriorityGrace
 
 _TAINT = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
@@ -210,3 +213,27 @@ def test_template_hash_changes_with_the_template_only() -> None:
     assert template_hash(first) == template_hash({"spec": {"x": 1}, "metadata": {"labels": {"a": "b"}}})
     assert template_hash(first) != template_hash({"spec": {"x": 2}, "metadata": {"labels": {"a": "b"}}})
     assert set(template_hash(first)) <= set("bcdfghjklmnpqrstvwxz2456789")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("10m", 0.01),
+        ("1.5", 1.5),
+        (".5", 0.5),
+        ("8Mi", 8388608),
+        ("1k", 1000),
+        ("1e3", 1000),
+        ("2E", 2e18),
+        (3, 3),
+    ],
+)
+def test_quantity(text: str | int, value: float) -> None:
+    assert parse_quantity(text) == Fraction(value).limit_denominator(1000)
+
+
+@pytest.mark.parametrize("text", ["", "m", "1mi", "1 Gi", "1e", "0x10", "1KI", "\u0661"])
+def test_no_quantity(text: str) -> None:
+    with pytest.raises(ValueError, match="not a quantity"):
+        parse_quantity(text)
