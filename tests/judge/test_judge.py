@@ -1,0 +1,252 @@
+"""The whole judge on stories: matching, proof, steady state, recovery, abort conditions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from story import HELD, INCONCLUSIVE, VIOLATED, Story, catalogue, experiment
+
+from chaos.judge.context import Options
+from chaos.judge.judge import judge
+from chaos.judge.requires import satisfies
+from chaos.model.action import Shown
+from chaos.model.result import RunResult
+
+BOTH = "[{name: stop, action: poweroff, target: victim}, {name: start, action: power-on, target: victim}]"
+SIGNALS = """[
+  {name: announce, action: prepare-for-shutdown, target: victim, with: {active: true}},
+  {name: cancel, action: prepare-for-shutdown, target: victim, with: {active: false}}]"""
+NOT_READY = '[{assert: node-condition, with: {node: victim, status: "False"}, within: 5s}]'
+
+
+def stopped(**meta: Any) -> Story:
+    """A power-off at 10 that is announced at 11 and proven at 15, power-on at 40, Ready at 45."""
+    story = Story(**meta).node(0, "n1").node(0, "n2").done(10, "poweroff", step="stop")
+    story.node(11, "n1", "False").host(15, "machine", "off").done(40, "power-on", step="start")
+    return story.host(44, "machine", "on").node(45, "n1")
+
+
+def run(story: Story, end: float = 100, hypothesis: str = NOT_READY, method: str = BOTH, **rest: Any) -> RunResult:
+    options = rest.pop("options", Options())
+    return judge(experiment(hypothesis, method, **rest), story.timeline(end), catalogue(), options)
+
+
+def test_held() -> None:
+    result = run(stopped())
+    assert (result.status, result.exit_code) == (HELD, 0), result.headline
+    assert result.headline == "held: all 1 expectations held on n1"
+    assert result.targets == {"victim": ("n1",)}
+    assert [s.shown for s in result.steps] == [Shown.PROVEN, Shown.PROVEN]
+
+
+def test_violated() -> None:
+    result = run(stopped(), hypothesis=NOT_READY.replace("5s", "500ms"))
+    assert (result.status, result.exit_code) == (VIOLATED, 1)
+    assert "n1: Ready is True" in result.headline
+    assert "0.5s too late (+1.0s)" in result.headline
+
+
+def test_violated_beats_inconclusive() -> None:
+    two = "[{name: a, assert: nodes-ready, with: {nodes: gone}, within: 1s}, " + NOT_READY[1:].replace("5s", "100ms")
+    result = run(stopped(), hypothesis=two)
+    assert [v.status for v in result.hypothesis] == [INCONCLUSIVE, VIOLATED]
+    assert result.exit_code == 1
+
+
+def test_the_steady_state_is_judged_just_before_the_first_step() -> None:
+    story = stopped().node(5, "n2", "False").node(10, "n2")
+    result = run(story)
+    assert result.exit_code == 2
+    assert [v.status for v in result.steady] == [VIOLATED]
+    assert "the steady state did not hold before the first step: nodes-ready: n2: Ready is False" in result.headline
+
+
+@pytest.mark.parametrize(
+    ("ready_again", "end", "status"),
+    [(45.0, 100.0, HELD), (71.0, 100.0, VIOLATED), (71.0, 60.0, INCONCLUSIVE), (45.0, 46.0, HELD)],
+)
+def test_recovery(ready_again: float, end: float, status: str) -> None:
+    story = Story().node(0, "n1").done(10, "poweroff", step="stop").node(11, "n1", "False").host(15, "machine", "off")
+    story.done(40, "power-on", step="start").host(44, "machine", "on")
+    if ready_again < end:
+        story.node(ready_again, "n1")
+    result = run(story, end, recovery={"within": "30s"})
+    assert [v.status for v in result.recovery] == [status], result.recovery
+
+
+def test_recovery_is_not_what_was_not_lost_yet() -> None:
+    """At the last step's return the node is still Ready: nobody has noticed its loss."""
+    story = (
+        Story().node(0, "n1").done(10, "power-cut", step="stop").host(11, "machine", "off").node(50, "n1", "Unknown")
+    )
+    result = run(
+        story,
+        hypothesis="[{assert: node-condition, with: {node: n1, status: Unknown}, within: 60s}]",
+        method="[{name: stop, action: power-cut, target: victim}]",
+        recovery={"within": "60s"},
+    )
+    assert [v.status for v in result.recovery] == [VIOLATED]
+
+
+def test_recovery_counts_from_the_undo() -> None:
+    story = stopped().act(60, "poweroff", "undone", step="stop").node(61, "n2", "False").node(80, "n2")
+    assert run(story, recovery={"within": "25s"}).recovery[0].status is HELD
+    assert run(story, recovery={"within": "15s"}).recovery[0].status is VIOLATED
+
+
+def test_an_abort_condition_that_was_met_makes_the_rest_worthless() -> None:
+    abort = [{"assert": "nodes-ready", "with": {"not-ready-at-most": 0}, "always": True}]
+    result = run(stopped(), abort=abort)
+    assert [v.status for v in result.abort] == [VIOLATED]
+    assert result.exit_code == 2
+    assert "should have been aborted" in result.headline
+
+
+@pytest.mark.parametrize(
+    ("what", "story", "shown", "because"),
+    [
+        ("off", Story().done(10, "poweroff").host(15, "machine", "off"), Shown.PROVEN, "was off +5.0s"),
+        ("still on", Story().done(10, "poweroff").host(99, "machine", "on"), Shown.DISPROVEN, "still on +89.0s"),
+        ("silence", Story().done(10, "poweroff"), Shown.NOT_SHOWN, "no power control"),
+        ("off before", Story().host(9, "machine", "off").done(10, "poweroff"), Shown.NOT_SHOWN, "no power control"),
+        (
+            "proved line",
+            Story().done(10, "poweroff").act(12, "poweroff", "proved", evidence={"machine": "off"}),
+            Shown.PROVEN,
+            "was off +2.0s",
+        ),
+        (
+            "a new boot",
+            Story().host(5, "pid1-start", 100).done(10, "poweroff").host(60, "pid1-start", 999),
+            Shown.PROVEN,
+            "PID 1 of n1 was started anew",
+        ),
+        (
+            "another machine is off",
+            Story().done(10, "poweroff").host(15, "machine", "off", node="n2"),
+            Shown.NOT_SHOWN,
+            "no power control",
+        ),
+        (
+            "off only after a kubelet restart",
+            Story().done(10, "poweroff").done(12, "kubelet-restart").host(15, "machine", "off"),
+            Shown.PROVEN,
+            "was off +5.0s",
+        ),
+        (
+            "cancelled on purpose",
+            Story().done(10, "poweroff").node(11, "n1", "False", "node is shutting down").done(14, "cancel-shutdown"),
+            Shown.PROVEN,
+            "until that was cancelled",
+        ),
+        (
+            "announced only",
+            Story().done(10, "poweroff").node(11, "n1", "False", "node is shutting down"),
+            Shown.NOT_SHOWN,
+            "no power control",
+        ),
+    ],
+)
+def test_proofs_of_a_power_off(what: str, story: Story, shown: Shown, because: str) -> None:
+    story.node(0, "n1")
+    result = run(story, method="[{name: stop, action: poweroff, target: victim}]")
+    step = result.steps[0]
+    assert (step.shown, because in step.because) == (shown, True), f"{what}: {step.because}"
+    if shown is not Shown.PROVEN:
+        assert result.exit_code == 2
+        assert {v.status for v in result.hypothesis} == {INCONCLUSIVE}
+
+
+def test_a_weak_proof_counts_and_is_called_weak() -> None:
+    story = Story().node(0, "n1")
+    for t, active in ((10, True), (20, False)):
+        story.done(t, "prepare-for-shutdown", params={"active": active})
+    result = run(story.node(11, "n1", "False"), method=SIGNALS)
+    assert [(s.shown, s.weak) for s in result.steps] == [(Shown.PROVEN, True), (Shown.PROVEN, True)]
+    assert result.exit_code == 0, result.headline
+
+
+@pytest.mark.parametrize(
+    ("evidence", "shown"),
+    [({"machine": "off"}, Shown.PROVEN), ({"vm": "deleted"}, Shown.PROVEN), ({"machine": "on"}, Shown.DISPROVEN)],
+)
+def test_an_action_that_nodefall_does_not_know(evidence: dict[str, str], shown: Shown) -> None:
+    story = Story().node(0, "n1").done(10, "kill-vm").act(12, "kill-vm", "proved", evidence=evidence)
+    result = run(
+        story, method="[{name: stop, action: poweroff, target: victim}]", options=Options(steps={"stop": "kill-vm"})
+    )
+    assert [s.shown for s in result.steps] == [shown]
+
+
+@pytest.mark.parametrize(
+    ("what", "actions", "begins"),
+    [
+        ("in order", [(10, True), (18, False)], [10, 18]),
+        ("others between", [(10, True), (12, True), (18, False)], [10, 18]),
+        ("parameters tell them apart", [(5, False), (10, True), (18, False)], [10, 18]),
+        ("wrong order", [(10, False), (18, True)], [18, None]),
+        ("the second is missing", [(10, True)], [10, None]),
+        ("none", [], [None, None]),
+    ],
+)
+def test_matching(what: str, actions: list[tuple[float, bool]], begins: list[float | None]) -> None:
+    story = Story().node(0, "n1")
+    for t, active in actions:
+        story.done(t, "prepare-for-shutdown", params={"active": active, "extra": "is ignored"})
+    result = run(story, method=SIGNALS)
+    found = [None if s.begin is None else s.begin - story.lines[0].t for s in result.steps]
+    assert found == begins, what
+    if None in begins:
+        assert result.exit_code == 2
+        assert "is missing: the recording has no prepare-for-shutdown with active=" in result.headline
+
+
+def test_a_target_is_the_node_of_its_actions() -> None:
+    story = Story().node(0, "n1").node(0, "n2").done(10, "poweroff", node="n2").host(11, "machine", "off", node="n2")
+    result = run(story.node(11, "n2", "False"), method="[{name: stop, action: poweroff, target: victim}]")
+    assert result.targets == {"victim": ("n2",)}
+    assert result.exit_code == 0
+
+
+def test_targets_that_the_run_itself_recorded() -> None:
+    story = stopped(targets={"n2": "victim"}).done(50, "poweroff", node="n2", step="stop")
+    result = run(story, method="[{name: stop, action: poweroff, target: victim}]")
+    assert result.targets == {"victim": ("n2",)}
+    assert result.steps[0].node == "n2"
+
+
+def test_other_actions_are_told() -> None:
+    result = run(stopped().done(30, "patch", node="n2", step="relax"))
+    assert result.notes == ("the recorded action patch (relax) on n2 is not a step of the experiment",)
+
+
+def test_a_recording_that_was_cut_off_says_so() -> None:
+    story = stopped().blind(100, None, "recording", "the file ends before its end mark")
+    assert "the recording is cut off: the file ends before its end mark" in run(story).notes
+
+
+def test_a_requirement_that_is_not_met() -> None:
+    story = stopped().host(1, "configz", {"shutdownGracePeriod": "0s"})
+    result = run(story, requires={"kubelet": {"shutdownGracePeriod": ">0"}})
+    assert result.exit_code == 2
+    assert "requires kubelet.shutdownGracePeriod >0, and on n1 it is 0s" in result.headline
+
+
+@pytest.mark.parametrize(
+    ("value", "test", "expected"),
+    [
+        (30, ">0", True),
+        (0, ">0", False),
+        (30, ">= 30s", True),
+        (29, ">=30s", False),
+        (30, "30s", True),
+        (1, "!=1", False),
+    ],
+)
+def test_requirements(value: float, test: str, expected: bool) -> None:
+    assert satisfies(value, test) is expected
+
+
+def test_a_simulated_cluster_is_named() -> None:
+    assert run(stopped(simulated=True)).simulated
