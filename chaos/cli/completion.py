@@ -9,7 +9,7 @@ from chaos.cli.lazy import examples
 
 
 @click.command(
-    **examples(
+    epilog=examples(
         "nodefall completion bash > ~/.local/share/bash-completion/completions/nodefall",
         "nodefall completion zsh > ~/.zfunc/_nodefall",
         "nodefall completion fish > ~/.config/fish/completions/nodefall.fish",

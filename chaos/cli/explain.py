@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    **examples("nodefall explain poweroff", "nodefall explain pods", "nodefall explain kubelet.shutdownGracePeriod")
+    epilog=examples(
+        "nodefall explain poweroff", "nodefall explain pods", "nodefall explain kubelet.shutdownGracePeriod"
+    )
 )
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -102,6 +104,7 @@ def _type(field: dict[str, Any]) -> str:
         return str(field["$ref"]).rsplit("/", 1)[-1]
     if field.get("type") == "array":
         return f"list of {_type(field.get('items', {}))}"
+    kind = str(field.get("type", "anything"))
     return {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "mapping"}.get(
-        field.get("type", ""), field.get("type", "anything")
+        kind, kind
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from difflib import get_close_matches
-from typing import Any
 
 import click
 
@@ -52,6 +51,6 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, short) for name, (_, short) in COMMANDS.items()])
 
 
-def examples(*lines: str) -> dict[str, Any]:
-    """Keyword arguments of ``click.command`` that put an Examples section below the help."""
-    return {"epilog": "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)}
+def examples(*lines: str) -> str:
+    """The epilog of a command: an Examples section below its help."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

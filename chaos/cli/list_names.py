@@ -11,7 +11,7 @@ from chaos.cli.lazy import examples
 _KINDS = ("actions", "assertions", "facts")
 
 
-@click.command(name="list", **examples("nodefall list", "nodefall list actions", "nodefall list facts --json"))
+@click.command(name="list", epilog=examples("nodefall list", "nodefall list actions", "nodefall list facts --json"))
 @click.argument("kind", required=False, type=click.Choice(_KINDS))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(kind: str | None, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from chaos.cli.lazy import examples
 
 
 @click.command(
-    **examples(
+    epilog=examples(
         "nodefall schema > nodefall.schema.json",
         "# first line of an experiment, for editors with the YAML language server:",
         "# yaml-language-server: $schema=nodefall.schema.json",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    **examples(
+    epilog=examples(
         "nodefall validate experiments/graceful-poweroff.yaml",
         "nodefall validate experiments/*.yaml hosts/*.yaml --json",
     )
