@@ -25,8 +25,14 @@ CONTROL_PLANE = "control-plane"
 class RunningLab:
     """``inventory`` reaches it like any cluster; ``facts`` is its ready line."""
 
-    def __init__(self, process: subprocess.Popen[bytes], facts: dict[str, Any], inventory: Inventory) -> None:
-        self._process, self.facts, self.inventory = process, facts, inventory
+    def __init__(self, process: subprocess.Popen[bytes], facts: dict[str, Any], errors: IO[bytes]) -> None:
+        self._process, self._errors = process, errors
+        self.facts, self.inventory = facts, make_inventory(facts)
+
+    @property
+    def said(self) -> str:
+        """What it wrote on stderr; worth showing if it ended by itself."""
+        return _text(self._errors)
 
     @property
     def ended(self) -> bool:
@@ -49,8 +55,7 @@ def start_lab(lab: Lab, seed: int | None = None) -> Iterator[RunningLab]:
         )
         try:
             facts = _ready(process, _spec(lab, seed, clock.now()), errors)
-            running = RunningLab(process, facts, make_inventory(facts))
-            yield running
+            yield RunningLab(process, facts, errors)
         finally:
             _end(process)
 
@@ -116,10 +121,13 @@ def _ready(process: subprocess.Popen[bytes], spec: dict[str, Any], errors: IO[by
     died = process.poll()
     process.kill()
     process.wait()
-    errors.seek(0)
-    said = errors.read().decode(errors="replace").strip() or "it said nothing"
     why = f"did not answer within {_READY_TIMEOUT:g} s" if died is None else "did not start"
-    raise NodefallError(f"the lab {why}: {said}")
+    raise NodefallError(f"the lab {why}: {_text(errors) or 'it said nothing'}")
+
+
+def _text(errors: IO[bytes]) -> str:
+    said = os.pread(errors.fileno(), 1 << 16, 0)  # the file's position belongs to the lab
+    return said.decode(errors="replace").strip()
 
 
 def _read_line(fd: int) -> bytes:

@@ -60,6 +60,11 @@ class Lab:
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
+    def watches(self) -> int:
+        """Watches that are being served."""
+        return len(self._api.watches)
+
+    @property
     def clients(self) -> int:
         """Open connections of the time source and of the API."""
         server = self._runners[0].server

@@ -121,7 +121,7 @@ class Watches:
         except ApiError as error:
             watcher.write(frame("ERROR", error.status()))
             return
-        if initial or start == "0":
+        if initial or start in ("", "0"):
             self._initial(watcher, mark=initial)
         else:
             for recorded in backlog:
