@@ -78,10 +78,12 @@ def _by_tls(cause: ssl.SSLError, where: str) -> KubeUnreachable:
 
 
 def _by_socket(cause: BaseException, where: str) -> KubeUnreachable | None:  # noqa: PLR0911 - a table of causes
-    from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, ReadTimeoutError
+    from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError, ReadTimeoutError
 
     if isinstance(cause, (NameResolutionError, socket.gaierror)):
         return KubeUnreachable(DNS, f"{where}: its name cannot be resolved", hint="check the server's name and DNS")
+    if isinstance(cause, NewConnectionError):  # its cause says why; it is a ConnectTimeoutError by name only
+        return None
     if isinstance(cause, ConnectTimeoutError):
         return KubeUnreachable(TIMEOUT, f"{where}: no connection in time", hint="check the address, VPN and firewall")
     if isinstance(cause, (ReadTimeoutError, TimeoutError)):

@@ -9,6 +9,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -265,10 +266,7 @@ class _Handler(BaseHTTPRequestHandler):
         sent = next((i for i, (v, _) in enumerate(state.log) if v > version), len(state.log))
         while True:
             with state.changed:
-                state.changed.wait_for(
-                    lambda known=sent: len(state.log) > known or state.ends != ends or state.cuts != cuts,
-                    timeout=PATIENCE,
-                )
+                state.changed.wait_for(partial(self._news, sent, ends, cuts), timeout=PATIENCE)
                 batch = state.log[sent:]
                 ending, cut = state.ends != ends, state.cuts != cuts
             for _, line in batch:
@@ -284,6 +282,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self._reset()
             if ending or cut:
                 return
+
+    def _news(self, sent: int, ends: int, cuts: int) -> bool:
+        return len(self.state.log) > sent or self.state.ends != ends or self.state.cuts != cuts
 
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -389,3 +390,36 @@ def test_a_woken_clock_makes_no_hot_loop(bench: Bench) -> None:
     bench.clock.until(lambda: len(bench.server.requests) >= 4)
     bench.pods.stop()
     assert len(bench.server.requests) < 20
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_happens_to_the_connection_every_event_is_told_once(bench: Bench, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - repeatable
+    bench.start()
+
+    def halve() -> None:
+        bench.server.halve_next = True
+
+    faults: list[Callable[[], None]] = [bench.server.cut_watches, bench.server.end_watches, halve]
+    for number in range(60):
+        if chance.random() < 0.3:
+            bench.server.bookmark()
+        bench.server.put(pod(f"p{number % 7}"))
+        if chance.random() < 0.2:
+            bench.server.delete(f"p{number % 7}")
+        if chance.random() < 0.3:
+            chance.choice(faults)()
+        bench.clock.advance(chance.choice([0.0, 0.3, 2.0]))
+        threading.Event().wait(chance.choice([0.0, 0.02]))
+    bench.server.halve_next = False
+    bench.server.put(pod("end"))
+    bench.seen("end", step=0.1)
+    wanted = []
+    for _, line in bench.server.log[3:]:
+        event = json.loads(line)
+        metadata = event["object"]["metadata"]
+        if event["type"] != "BOOKMARK":
+            wanted.append((event["type"], metadata["name"], metadata["resourceVersion"]))
+    assert bench.lines.told()[3:] == wanted
+    assert bench.server.count(watch=True) > 5, "the connection did break"
+    bench.clock.until(lambda: not bench.lines.windows() or bench.lines.windows()[-1][1] is not None, step=0.1)

@@ -1,0 +1,99 @@
+"""The one writer: order, live reading and a disk that fails."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+from fakes import FakeClock
+
+from chaos.engine.recorder import Recorder
+from chaos.model.recording import Line
+from chaos.observers.decode import decode
+from chaos.store.recording import RecordingWriter, build_timeline, read_recording
+
+
+def clock_at(t: float) -> FakeClock:
+    clock = FakeClock()
+    clock.t = t
+    return clock
+
+
+def fact(t: float, value: int, name: str = "f") -> Line:
+    return Line(t, "host", name, msgspec.Raw(str(value).encode()), node="n1")
+
+
+def test_no_line_gets_a_time_before_the_last_ones() -> None:
+    recorder = Recorder(decode, clock_at(5))
+    for t in (10.0, 9.0, 11.0, 10.5):
+        recorder.emit(fact(t, 1))
+    with recorder.reading() as timeline:
+        assert [(e.seq, e.t) for e in timeline.entries] == [(0, 10), (1, 10), (2, 11), (3, 11)]
+
+
+def test_what_is_kept_judges_like_what_was_live(tmp_path: Path) -> None:
+    path = tmp_path / "recording.jsonl.gz"
+    with RecordingWriter(path) as writer:
+        recorder = Recorder(decode, clock_at(5), writer.write)
+        recorder.emit(Line(1.0, "meta", "recording", msgspec.Raw(b'{"format":1}')))
+        recorder.emit(fact(10, 1))
+        recorder.emit(Line(11.0, "pods", "BOOKMARK", msgspec.Raw(b'{"metadata":{"resourceVersion":"7"}}')))
+        recorder.emit(fact(12, 2))
+        live = recorder.snapshot()
+    assert build_timeline(read_recording(path)).entries == live.entries
+    assert [e.seq for e in live.entries] == [0, 1, 2]
+
+
+def test_reading_goes_up_to_now_and_nothing_comes_before_it() -> None:
+    clock = clock_at(100)
+    recorder = Recorder(decode, clock)
+    recorder.emit(fact(90, 1))
+    with recorder.reading() as timeline:
+        assert timeline.end == 100
+    recorder.emit(fact(99, 2))
+    assert [f.t for f in recorder.snapshot().readings("n1", "f")] == [90, 100]
+
+
+def test_a_snapshot_stays_as_it_was() -> None:
+    recorder = Recorder(decode, clock_at(5))
+    recorder.emit(fact(10, 1))
+    snapshot = recorder.snapshot()
+    recorder.emit(fact(11, 2))
+    assert len(snapshot.readings("n1", "f")) == 1
+
+
+def test_many_threads() -> None:
+    recorder = Recorder(decode, clock_at(5))
+
+    def emit(name: str) -> None:
+        for t in range(200):
+            recorder.emit(fact(t, t, name))
+
+    threads = [threading.Thread(target=emit, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=20)
+    with recorder.reading() as timeline:
+        assert [e.seq for e in timeline.entries] == list(range(800))
+        times = [e.t for e in timeline.entries]
+        assert times == sorted(times)
+
+
+def test_a_full_disk_does_not_stop_the_eyes() -> None:
+    written: list[Line] = []
+
+    def write(line: Line) -> None:
+        if written:
+            raise OSError(28, "No space left on device")
+        written.append(line)
+
+    recorder = Recorder(decode, clock_at(5), write)
+    for t in (10.0, 11.0, 12.0):
+        recorder.emit(fact(t, 1))
+    assert len(recorder.snapshot().entries) == 3
+    assert isinstance(recorder.failure, OSError)
+    with pytest.raises(OSError, match="No space"):
+        raise recorder.failure
