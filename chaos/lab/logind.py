@@ -34,6 +34,7 @@ class Logind:
         self.version = version
         self.inhibit_delay_max = _DEFAULT_DELAY_MAX
         self.preparing_for_shutdown = False
+        self.running = False
         self._sim, self._execute_cb = sim, execute
         self._locks: list[Inhibitor] = []
         self._listeners: list[Callable[[bool], None]] = []
@@ -41,6 +42,10 @@ class Logind:
         self._schedule_timer: Timer | None = None
         self._delayed: Kind | None = None
         self._delay_timer: Timer | None = None
+
+    def start(self) -> None:
+        """The machine has booted."""
+        self.running = True
 
     def power_off(self) -> None:
         """What ``systemctl poweroff`` asks for. Raises LogindError if a shutdown is in progress."""
@@ -54,8 +59,7 @@ class Logind:
         """Shut down at that time (epoch seconds), in place of what was scheduled. Raises LogindError."""
         if kind not in ("poweroff", "reboot"):
             raise LogindError(f"shutdown type {kind!r} is not simulated")
-        if self.preparing_for_shutdown:
-            raise LogindError("There's already a shutdown or sleep operation in progress")
+        self._check_free()
         self._clear_schedule()
         chosen: Kind = "poweroff" if kind == "poweroff" else "reboot"
         self._scheduled = (chosen, at)
@@ -115,6 +119,7 @@ class Logind:
     def stop(self) -> None:
         """The machine is gone, and with it everything in memory and /run."""
         self.restart()
+        self.running = False
         self._clear_schedule()
         self._locks.clear()
         self._listeners.clear()
@@ -128,9 +133,14 @@ class Logind:
         if not self.preparing_for_shutdown:
             self._begin(kind)
 
-    def _begin(self, kind: Kind) -> None:
+    def _check_free(self) -> None:
+        if not self.running:
+            raise LogindError("logind does not run: the machine is off")
         if self.preparing_for_shutdown:
             raise LogindError("There's already a shutdown or sleep operation in progress")
+
+    def _begin(self, kind: Kind) -> None:
+        self._check_free()
         self.preparing_for_shutdown = True
         self.emit_prepare_for_shutdown(True)
         self._delayed = kind

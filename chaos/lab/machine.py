@@ -67,8 +67,8 @@ class Machine:
         if self.state == "off":
             return
         self.state, self.reachable = "off", False
+        self.logind.stop()  # first: it must not take the kubelet's end for the release of its lock
         self.kubelet.stop()
-        self.logind.stop()
         self.runtime.lose_power()
         self._changed()
 
@@ -85,6 +85,7 @@ class Machine:
     def _new_boot(self) -> None:
         self.boot_id = str(uuid.UUID(int=self._sim.rng.getrandbits(128), version=4))
         self.pid1_start = round(self._sim.now, 2)
+        self.logind.start()
 
     def _sshd(self) -> None:
         self.reachable = True

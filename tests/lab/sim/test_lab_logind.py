@@ -18,6 +18,7 @@ class Bench:
         self.done: list[tuple[float, Kind]] = []
         self.heard: list[bool] = []
         self.logind = Logind(self.sim, version, lambda kind: self.done.append((self.sim.now, kind)))
+        self.logind.start()
         self.logind.listen(self.heard.append)
 
     def run(self, seconds: float) -> None:
@@ -138,3 +139,11 @@ def test_nobody_hears_a_signal_after_the_machine_is_gone() -> None:
     bench.logind.stop()
     bench.run(30.0)
     assert (bench.heard, bench.done, bench.logind.inhibitors()) == ([], [], [])
+
+
+def test_nothing_is_done_on_a_machine_that_is_off() -> None:
+    bench = Bench()
+    bench.logind.stop()
+    for ask in (bench.logind.power_off, bench.logind.reboot, lambda: bench.logind.schedule("poweroff", 2000.0)):
+        with pytest.raises(LogindError, match="machine is off"):
+            ask()

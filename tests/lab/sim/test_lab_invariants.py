@@ -1,0 +1,146 @@
+"""Invariants of facts 16 over random sequences of deeds, and recovery after them; parsers under random input."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from simkit import History, Object, disruption, events, ready, run, spec, started, taints
+
+from chaos.lab.cluster import Cluster
+from chaos.lab.kubelet_shutdown import Bucket, group
+from chaos.lab.logind import LogindError
+from chaos.lab.machine import Machine
+from chaos.lab.metrics import go_float, read_state_file, state_file
+from chaos.lab.quantity import parse_quantity
+from chaos.lab.sim import Sim
+from chaos.lab.spec import SpecError, seconds
+from chaos.lab.store import Change
+
+_READY = {"deployments": "readyReplicas", "statefulsets": "readyReplicas", "daemonsets": "numberReady"}
+
+
+def _schedule(machine: Machine, sim: Sim) -> None:
+    machine.logind.schedule("reboot", sim.now + 20.0)
+
+
+_DEEDS: list[Callable[[Machine, Sim], object]] = [
+    lambda machine, _: machine.logind.power_off(),
+    lambda machine, _: machine.logind.reboot(),
+    lambda machine, _: machine.power_off(),
+    lambda machine, _: machine.power_on(),
+    lambda machine, _: machine.logind.emit_prepare_for_shutdown(True),
+    lambda machine, _: machine.logind.emit_prepare_for_shutdown(False),
+    lambda machine, _: machine.logind.cancel_scheduled(),
+    lambda machine, _: machine.logind.restart(),
+    lambda machine, _: machine.kubelet.restart() if machine.state == "on" else None,
+    lambda machine, _: machine.kubelet.stop(),
+    _schedule,
+]
+
+
+def _play(seed: int) -> tuple[Cluster, History]:
+    """Thirty deeds on random machines, up to a minute apart; then everything is switched on and restarted."""
+    dice = random.Random(seed)  # noqa: S311
+    cluster, history = started(spec(seed=seed, systemd=dice.choice([252, 257])))
+    for _ in range(30):
+        machine = cluster.machines[dice.choice(list(cluster.machines))]
+        if machine.reachable or machine.state == "off":
+            try:
+                dice.choice(_DEEDS)(machine, cluster.sim)
+            except LogindError:
+                assert machine.logind.preparing_for_shutdown or not machine.logind.running
+        run(cluster, dice.choice([0.01, 0.5, 3.0, 12.0, 60.0]))
+    run(cluster, 60.0)
+    for machine in cluster.machines.values():
+        machine.logind.cancel_scheduled()
+        machine.power_on()
+    run(cluster, 60.0)
+    for machine in cluster.machines.values():
+        machine.power_on()
+        machine.kubelet.restart()
+    run(cluster, 400.0)
+    return cluster, history
+
+
+def _check(change: Change, ended: set[str]) -> None:
+    """One change against the invariants of facts 16."""
+    if change.plural != "pods":
+        return
+    pod: Object = change.object
+    status, meta = pod["status"], pod["metadata"]
+    terminal = status["phase"] in ("Succeeded", "Failed")
+    running = any("running" in item["state"] for item in status.get("containerStatuses", []))
+    conditions = {item["type"]: item["status"] for item in status.get("conditions", [])}
+    assert not (terminal and running)
+    assert not (terminal and conditions.get("Ready") == "True")
+    assert len(conditions) == len(status.get("conditions", []))
+    if disruption(pod) == "TerminationByKubelet":
+        assert terminal
+    if status.get("reason") == "Terminated":
+        assert status["phase"] == "Failed"
+    if change.type == "DELETED":
+        assert meta["deletionGracePeriodSeconds"] == 0
+    assert terminal or meta["uid"] not in ended
+    if terminal:
+        ended.add(meta["uid"])
+
+
+@pytest.mark.parametrize("seed", range(1, 13))
+def test_invariants_hold_and_the_cluster_recovers(seed: int) -> None:
+    cluster, history = _play(seed)
+    ended: set[str] = set()
+    versions = [change.version for _, change in history.changes]
+    assert versions == sorted(set(versions))
+    for _, change in history.changes:
+        _check(change, ended)
+    for obj in cluster.store.list("nodes"):
+        assert ready(obj)["status"] == "True"
+        assert taints(obj) <= {("node-role.kubernetes.io/control-plane", "NoSchedule")}
+    for machine in cluster.machines.values():
+        assert [item["who"] for item in machine.logind.inhibitors()] == ["kubelet"]
+    for plural, key in (
+        ("deployments", "readyReplicas"),
+        ("statefulsets", "readyReplicas"),
+        ("daemonsets", "numberReady"),
+    ):
+        for obj in cluster.store.list(plural):
+            wanted = obj["spec"].get("replicas", 4)
+            assert obj["status"].get(key) == wanted, obj["metadata"]["name"]
+    assert events(cluster, "Starting")
+
+
+@given(st.floats(min_value=-1e18, max_value=1e18, allow_nan=False))
+def test_numbers_are_read_back_as_they_were(value: float) -> None:
+    assert float(go_float(value)) == value
+
+
+@given(st.integers(0, 4_000_000_000), st.integers(0, 999_999), st.booleans())
+def test_state_file_is_read_back(start: int, micros: int, finished: bool) -> None:
+    end = start + 30 if finished else None
+    assert read_state_file(state_file(start + micros / 1e6, end)) == (start, end or 0)
+
+
+@given(st.text(max_size=12))
+def test_parsers_refuse_with_their_own_error(text: str) -> None:
+    for parse, error in ((seconds, SpecError), (parse_quantity, ValueError)):
+        try:
+            parse(text)
+        except error:
+            continue
+
+
+@given(
+    st.lists(st.integers(-10, 2_000_001_000), min_size=1, unique=True),
+    st.lists(st.integers(-(2**31), 2**31 - 1)),
+)
+def test_every_pod_is_in_one_bucket_and_order_is_kept(starts: list[int], priorities: list[int]) -> None:
+    buckets = [Bucket(priority, 1) for priority in sorted(starts)]
+    groups = group(buckets, [(priority, index) for index, priority in enumerate(priorities)])
+    assert sorted(index for members in groups for index in members) == list(range(len(priorities)))
+    for lower, upper in pairwise(groups):
+        assert not lower or not upper or max(priorities[i] for i in lower) < min(priorities[i] for i in upper)
