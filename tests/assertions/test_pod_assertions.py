@@ -198,7 +198,7 @@ def waiting() -> Story:
         ("told late: it began before", waiting().pod(12, "w", started=7), HELD),
         (
             "in the very second",
-            web().pod(0, "w", phase="Pending", started=None).pod(12, "w", started=9.5),
+            waiting().done(10.4, "poweroff", step="stop").pod(12, "w", started=10.2),
             INCONCLUSIVE,
         ),
         ("long after, whatever its clock says", web().pod(28, "new", container="c9", started=5), VIOLATED),
