@@ -61,6 +61,7 @@ class ListWatch:
         self._pace = Pace()
         self._version: str | None = None  # None: list first
         self._synced = False
+        self._began = 0.0
         self._good = 0.0  # when the API last showed that this source is seen
         self._opened: float | None = None  # when the open watch was opened
         self._ended: float | None = None  # when the watch before ended well
@@ -69,7 +70,7 @@ class ListWatch:
 
     def start(self, sink: Sink) -> None:
         self._sink = sink
-        self._good = self._clock.now()
+        self._good = self._began = self._clock.now()
         if self._health:
             self._health.subscribe(self)
             if self._health.reason:
@@ -91,7 +92,8 @@ class ListWatch:
         with self._lock:
             self._kicks += 1
             stream = self._stream
-        self._sight.lost(_API, max(since, self._good), reason)
+        # Bytes that came since then may have come late, so they do not shorten the window.
+        self._sight.lost(_API, max(since, self._began), reason)
         if stream:
             stream.abort()
 

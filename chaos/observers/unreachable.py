@@ -38,10 +38,14 @@ class KubeRejected(NodefallError):
 
 def explain(error: BaseException, where: str) -> KubeUnreachable:
     """The error of urllib3, ssl or socket as one that a user can act on; ``where`` is the server."""
+    from urllib3.exceptions import ProtocolError
+
     for cause in _chain(error):
         found = _by_tls(cause, where) if isinstance(cause, ssl.SSLError) else _by_socket(cause, where)
         if found:
             return found
+    if isinstance(error, ProtocolError):  # it ended too early, for no reason of the socket's
+        return KubeUnreachable(RESET, f"{where}: the connection was cut ({error})", sent=True)
     return KubeUnreachable(OTHER, f"{where}: {error}", sent=True)
 
 

@@ -124,6 +124,7 @@ class KubeServer:
         self.halve_next = False
         self.ends = self.cuts = 0
         self.watches = 0  # open ones
+        self.opened = 0  # ever
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.headers: list[dict[str, str]] = []
         self.answers: dict[str, tuple[int, bytes]] = {"/readyz": (200, b"ok")}
@@ -248,6 +249,7 @@ class _Handler(BaseHTTPRequestHandler):
         with state.changed:
             ends, cuts = state.ends, state.cuts
             state.watches += 1
+            state.opened += 1
         try:
             if version < state.oldest:
                 self._chunk(json.dumps({"type": "ERROR", "object": status}).encode() + b"\n")
