@@ -137,8 +137,8 @@ def _one_of(option: str, what: str, name: str, known: object) -> str:
     if name in names:
         return name
     near = get_close_matches(name, names, 1, 0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names)}"
-    raise UsageError(f"{option}: the experiment has no {what} {name!r}", hint=hint)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+    raise UsageError(f"{option}: there is no {what} {name!r}", hint=hint)
 
 
 def _check_nodes(options: Options, timeline: Timeline) -> None:

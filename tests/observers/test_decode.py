@@ -1,0 +1,103 @@
+"""Lines to entries, by kind; what is not understood is never fatal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chaos.model.kube import RESOURCES, Node, Pod
+from chaos.model.recording import ActionRecord, Blind, Line
+from chaos.model.timeline import Entry, Timeline
+from chaos.observers.decode import decode
+
+
+def made(kind: str, obj: Any, type_: str = "ADDED", node: str = "", note: str = "") -> Entry | None:
+    raw = msgspec.Raw(obj if isinstance(obj, bytes) else msgspec.json.encode(obj))
+    return decode(Line(5.0, kind, type_, raw, node or msgspec.UNSET, note or msgspec.UNSET), 7)
+
+
+def entry(kind: str, obj: Any, type_: str = "ADDED", node: str = "", note: str = "") -> Entry:
+    found = made(kind, obj, type_, node, note)
+    assert found is not None
+    return found
+
+
+def test_objects() -> None:
+    found = entry("pods", {"metadata": {"name": "p", "uid": "u"}, "spec": {"containers": None}, "status": {}})
+    assert (found.seq, found.t, found.kind, found.type) == (7, 5.0, "pods", "ADDED")
+    assert isinstance(found.object, Pod)
+    assert isinstance(entry("nodes", {"metadata": {"name": "n"}}).object, Node)
+    assert entry("pods", {"metadata": {"uid": "u"}}, "DELETED", note="missing at relist").note == "missing at relist"
+
+
+@pytest.mark.parametrize("kind", [*RESOURCES, "jobs", "volumeattachments"])
+def test_bookmarks_are_left_out(kind: str) -> None:
+    assert made(kind, {"metadata": {"resourceVersion": "1"}, "spec": {"containers": None}}, "BOOKMARK") is None
+
+
+@pytest.mark.parametrize(
+    "kind", ["poddisruptionbudgets", "endpointslices", "priorityclasses", "probe", "verdict", "new"]
+)
+def test_kinds_that_nobody_looks_at(kind: str) -> None:
+    assert made(kind, {"metadata": {"name": "x"}}) is None
+
+
+def test_the_other_kinds() -> None:
+    assert entry("metrics", ["a_total 3", 'b{l="x y"} 1.5e+09'], "200", "n").object == {
+        "a_total": 3,
+        'b{l="x y"}': 1.5e9,
+    }
+    assert entry("host", [1, {"a": None}], "configz", "n").object == [1, {"a": None}]
+    action = entry("action", {"step": "s", "phase": "begin", "params": {"x": 1}}, "poweroff", "n").object
+    assert action == ActionRecord("s", "begin", {"x": 1})
+    blind = entry("blind", {"from": 1, "to": None, "reason": "cut"}, "pods").object
+    assert blind == Blind(1, None, "cut", "pods")
+    assert entry("meta", {"format": 1}, "recording").object == {"format": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "obj", "what"),
+    [
+        ("pods", {"metadata": {"name": "p", "uid": "u"}, "status": {"phase": 3}}, "pods"),
+        ("nodes", {"metadata": {"name": "n"}, "spec": []}, "nodes"),
+        ("pods", {"metadata": 1}, "blind"),
+        ("pods", [], "blind"),
+        ("metrics", ["no value"], "blind"),
+        ("metrics", {"a": 1}, "blind"),
+        ("action", {"phase": 1}, "blind"),
+        ("blind", {"from": "noon"}, "blind"),
+        ("meta", [], "blind"),
+    ],
+)
+def test_what_is_not_understood_is_told(kind: str, obj: Any, what: str) -> None:
+    found = entry(kind, obj, "x", "n1" if kind == "metrics" else "")
+    assert found.kind == what
+    assert found.note.startswith("undecodable: ")
+    timeline = Timeline()
+    timeline.add(found)
+    if what == "blind":
+        assert timeline.blinds[0].source == ("metrics@n1" if kind == "metrics" else kind)
+    else:
+        histories: dict[str, Any] = {"pods": timeline.pods, "nodes": timeline.nodes}
+        assert next(iter(histories[kind].values())).last.unseen
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["metadata", "status", "spec", "name", "uid", "phase", "from", "to"]), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from([*RESOURCES, "metrics", "host", "action", "blind", "meta", "probe"]), JSON)
+def test_nothing_is_fatal(kind: str, obj: Any) -> None:
+    found = made(kind, obj, "200")
+    if found is not None:
+        Timeline().add(found)

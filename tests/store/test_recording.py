@@ -1,0 +1,143 @@
+"""Recordings: written, read back, cut off, damaged."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chaos.model.errors import BadInput
+from chaos.model.recording import Line
+from chaos.store.recording import RecordingWriter, build_timeline, read_recording
+
+META = {"t": 1.0, "kind": "meta", "type": "recording", "object": {"format": 1}}
+POD = {"t": 2.0, "kind": "pods", "type": "ADDED", "object": {"metadata": {"name": "p", "uid": "u"}}}
+
+
+def text(*lines: dict[str, Any] | str) -> bytes:
+    return b"".join((line if isinstance(line, str) else json.dumps(line)).encode() + b"\n" for line in lines)
+
+
+def put(folder: Path, data: bytes) -> Path:
+    path = folder / "r.jsonl.gz"
+    path.write_bytes(data)
+    return path
+
+
+def line(t: float, value: Any = None) -> Line:
+    return Line(t, "host", "fact", msgspec.Raw(msgspec.json.encode(value)), "n1")
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_plain_and_gzipped(tmp_path: Path, pack: Any) -> None:
+    lines = list(read_recording(put(tmp_path, pack(text(META, POD)))))
+    assert [(found.t, found.kind) for found in lines] == [(1.0, "meta"), (2.0, "pods")]
+
+
+def test_several_gzip_members(tmp_path: Path) -> None:
+    data = gzip.compress(text(META)) + gzip.compress(text(POD))
+    assert [found.kind for found in read_recording(put(tmp_path, data))] == ["meta", "pods"]
+
+
+@pytest.mark.parametrize(
+    ("data", "where", "message"),
+    [
+        (b"", "", "is empty"),
+        (gzip.compress(b""), "", "is empty"),
+        (text("garbage"), ":1:1", "not a line of a recording"),
+        (b"garbage", ":1:1", "not a JSON line"),
+        (b"\x00\xff\xfe\n", ":1:1", "not a line of a recording"),
+        (text(POD), ":1:1", "must be of kind meta"),
+        (text(META | {"object": {"format": 2}}), ":1:1", "has format 2; this version of nodefall reads format 1"),
+        (text(META | {"object": {}}), ":1:1", "has format None"),
+        (text(META | {"object": []}), ":1:1", "has format None"),
+        (text(META, "{"), ":2:1", "not a line of a recording"),
+        (text(META, POD, {"t": 1.5, "kind": "x", "type": "x", "object": 1}), ":3:1", "0.500s earlier"),
+        (text(META, {"t": "noon", "kind": "x", "type": "x", "object": 1}), ":2:1", "Expected `float`"),
+        (text(META, {"kind": "x", "type": "x", "object": 1}), ":2:1", "missing required field `t`"),
+        (gzip.compress(text(META))[:12] + b"damaged beyond repair", "", "is damaged"),
+    ],
+)
+def test_what_is_no_recording(tmp_path: Path, data: bytes, where: str, message: str) -> None:
+    path = put(tmp_path, data)
+    with pytest.raises(BadInput) as caught:
+        list(read_recording(path))
+    assert f"{path}{where}: " in caught.value.message
+    assert message in caught.value.message
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot be read: No such file"):
+        list(read_recording(tmp_path / "nothing"))
+    with pytest.raises(BadInput, match="cannot be read: Is a directory"):
+        list(read_recording(tmp_path))
+
+
+def test_blank_lines_and_a_last_line_without_an_end(tmp_path: Path) -> None:
+    data = text(META, "") + json.dumps(POD).encode()
+    assert [found.kind for found in read_recording(put(tmp_path, data))] == ["meta", "pods"]
+
+
+def test_a_tail_that_was_cut_off_is_told(tmp_path: Path) -> None:
+    data = text(META) + b'{"t": 2.0, "kind": "po'
+    lines = list(read_recording(put(tmp_path, data)))
+    assert [(found.kind, found.type) for found in lines] == [("meta", "recording"), ("blind", "recording")]
+    assert b"not complete" in bytes(lines[-1].object)
+
+
+@given(st.integers(min_value=30, max_value=2000))
+def test_every_prefix_of_a_gzip_is_readable(tmp_path_factory: pytest.TempPathFactory, kept: int) -> None:
+    many = text(META, *({"t": 2.0 + i, "kind": "host", "type": "x", "object": i * i} for i in range(400)))
+    whole = gzip.compress(many)
+    path = put(tmp_path_factory.mktemp("prefix"), whole[:kept])
+    try:
+        lines = list(read_recording(path))
+    except BadInput as error:
+        assert "is empty" in error.message or "not a JSON line" in error.message  # noqa: PT017 - either is right
+        return
+    if kept >= len(whole):
+        assert len(lines) == 401
+    else:
+        assert (lines[-1].kind, lines[-1].type) == ("blind", "recording")
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl.gz"
+    with RecordingWriter(path) as writer:
+        writer.write(Line(1.0, "meta", "recording", msgspec.Raw(b'{"format":1}')))
+        writer.write(line(2.0, [1, "two"]))
+        writer.write(line(1.9, "late"))
+    writer.close()  # harmless twice
+    lines = list(read_recording(path))
+    assert [(found.t, bytes(found.object)) for found in lines[1:]] == [(2.0, b'[1,"two"]'), (2.0, b'"late"')]
+    assert gzip.decompress(path.read_bytes()).count(b"\n") == 3
+
+
+def test_it_can_be_read_while_it_is_written(tmp_path: Path) -> None:
+    """As after a SIGKILL: nothing was closed."""
+    path = tmp_path / "r.jsonl.gz"
+    writer = RecordingWriter(path)
+    writer.write(Line(1.0, "meta", "recording", msgspec.Raw(b'{"format":1}')))
+    for number in range(50):
+        writer.write(line(2.0 + number, number))
+    lines = list(read_recording(path))
+    assert [found.kind for found in lines] == ["meta", *["host"] * 50, "blind"]
+    writer.close()
+
+
+def test_a_recording_is_never_overwritten(tmp_path: Path) -> None:
+    RecordingWriter(tmp_path / "r").close()
+    with pytest.raises(FileExistsError):
+        RecordingWriter(tmp_path / "r")
+
+
+def test_a_bookmark_moves_the_end(tmp_path: Path) -> None:
+    bookmark = {"t": 9.0, "kind": "pods", "type": "BOOKMARK", "object": {"metadata": {}, "spec": {"containers": None}}}
+    timeline = build_timeline(read_recording(put(tmp_path, text(META, POD, bookmark))))
+    assert (timeline.start, timeline.end, len(timeline.entries)) == (1.0, 9.0, 2)
