@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.facts.login1 import NOTHING_SCHEDULED
+from chaos.facts.login1 import NOT_PREPARING, NOTHING_SCHEDULED
 from chaos.model.action import Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand
 from chaos.model.evidence import fact_is, machine_off, readings_after
 from chaos.model.experiment import Model
 from chaos.model.timeline import Timeline
 
-_NOT_PREPARING = fact_is("preparing-for-shutdown", lambda v: v == "b false", "logind is not shutting down")
+_NOT_PREPARING = fact_is("preparing-for-shutdown", lambda v: v == NOT_PREPARING, "logind is not shutting down")
 _NOTHING_SCHEDULED = fact_is("scheduled-shutdown", lambda v: v == NOTHING_SCHEDULED, "logind has nothing scheduled")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chaos.facts.login1 import NOT_PREPARING
 from chaos.model.action import Check, Memory, Target, Undo, UndoKind, UndoStep
 from chaos.model.command import Command, PowerCommand
 from chaos.model.errors import Unsupported
@@ -39,9 +40,10 @@ class PowerCut:
         return (PowerCommand("off"),)
 
     def undo(self, memory: Memory) -> Undo:  # noqa: ARG002 - the same on every node
+        """Up is a machine whose logind answers that it is not going down: on and Ready it may also be on its way."""
         return Undo(
             (UndoStep(PowerCommand("on"), unless=Check("machine", "on")),),
-            (Check("machine", "on"), Check("node-ready", True)),
+            (Check("machine", "on"), Check("preparing-for-shutdown", NOT_PREPARING), Check("node-ready", True)),
         )
 
 

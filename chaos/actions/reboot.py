@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chaos.facts.login1 import NOT_PREPARING
 from chaos.model.action import Check, Memory, Target, Undo, UndoKind, UndoStep
 from chaos.model.command import Command, HostCommand, PowerCommand
 from chaos.model.evidence import BOOT_IDENTITY
@@ -34,7 +35,7 @@ class Reboot:
 
     def undo(self, memory: Memory) -> Undo:
         on = (UndoStep(PowerCommand("on"), unless=Check("machine", "on")),) if memory["power"] else ()
-        return Undo(on, (Check("node-ready", True),))
+        return Undo(on, (Check("preparing-for-shutdown", NOT_PREPARING), Check("node-ready", True)))
 
 
 ACTION = Reboot()

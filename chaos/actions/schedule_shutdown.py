@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from chaos.facts.login1 import NOTHING_SCHEDULED
+from chaos.facts.login1 import NOT_PREPARING, NOTHING_SCHEDULED
 from chaos.model.action import Check, Memory, Target, Undo, UndoKind, UndoStep
 from chaos.model.command import Command, HostCommand, PowerCommand
 from chaos.model.duration import parse_duration
@@ -80,7 +80,7 @@ class ScheduleShutdown:
             UndoStep(HostCommand(("shutdown", "-c")), unless=idle),
             UndoStep(HostCommand(("systemctl", "stop", f"{CANCEL_UNIT}.timer"), accept=(0, 5)), unless=gone),
         )
-        return Undo(steps, (idle, gone, Check("node-ready", True)))
+        return Undo(steps, (idle, gone, Check("preparing-for-shutdown", NOT_PREPARING), Check("node-ready", True)))
 
 
 ACTION = ScheduleShutdown()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chaos.engine.hosts import Hosts
-from chaos.model.action import Check, UndoStep
+from chaos.model.action import Undo, UndoStep
 from chaos.model.command import succeeded
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, Progress
@@ -14,6 +14,7 @@ from chaos.store.journal import Journal, Owed
 
 PROOF_SECONDS = 300.0  # until the node must be as it was
 POLL_SECONDS = 2.0
+SENDS, RESEND_SECONDS = 3, 30.0  # how often a step that is still needed is sent, and how far apart
 
 
 def roll_back(
@@ -23,44 +24,65 @@ def roll_back(
     return [_undo(owed, journal, hosts, clock, progress) for owed in journal.owed() if choose(owed)]
 
 
+class _Attempt:
+    """One entry's undo: sends what is needed until every proof holds, or the deadline is over.
+
+    A step is looked at again after it was sent or found unnecessary: a machine that is still on may be going down.
+    """
+
+    def __init__(self, owed: Owed, hosts: Hosts, clock: Clock, progress: Progress) -> None:
+        self._owed, self._hosts, self._clock, self._progress = owed, hosts, clock, progress
+        self._start = clock.now()
+        self._sent: dict[int, list[float]] = {}
+        self.problems: list[str] = []
+
+    def prove(self) -> str:
+        """Empty once every check holds, else what was seen last."""
+        while True:
+            for number, step in enumerate(self._owed.undo.steps):
+                if self._due(number, step):
+                    self._send(number, step)
+            seen = self._missing()
+            if not seen or self._clock.now() >= self._start + PROOF_SECONDS:
+                return seen
+            self._clock.sleep(POLL_SECONDS)
+
+    def _due(self, number: int, step: UndoStep) -> bool:
+        now, sent = self._clock.now(), self._sent.get(number, [])
+        if now < self._start + step.patience or len(sent) >= SENDS or (sent and now < sent[-1] + RESEND_SECONDS):
+            return False
+        return step.unless is None or not self._hosts.holds(self._owed.node, step.unless)[0]
+
+    def _send(self, number: int, step: UndoStep) -> None:
+        self._sent.setdefault(number, []).append(self._clock.now())
+        self._progress.step(self._owed.step, self._owed.node, f"undo: {step.command}")
+        try:
+            outcome = self._hosts.send(self._owed.node, step.command)
+        except NodefallError as error:
+            self.problems.append(f"{step.command} was not sent: {error.message}")
+            return
+        if not succeeded(step.command, outcome):
+            why = outcome.error or outcome.stderr.strip() or f"answered {outcome.exit}"
+            self.problems.append(f"{step.command}: {why}")
+
+    def _missing(self) -> str:
+        """What was seen of the first check that does not hold, or ""."""
+        for check in self._owed.undo.proof:
+            holds, seen = self._hosts.holds(self._owed.node, check)
+            if not holds:
+                return seen
+        return ""
+
+
 def _undo(owed: Owed, journal: Journal, hosts: Hosts, clock: Clock, progress: Progress) -> UndoResult:
-    problems = [text for step in owed.undo.steps if (text := _send(owed, step, hosts, clock, progress))]
-    because = _prove(owed, hosts, clock)
+    attempt = _Attempt(owed, hosts, clock, progress)
+    because = attempt.prove()
     if because:
-        why = "; ".join([because, *problems])
+        why = "; ".join([because, *dict.fromkeys(attempt.problems)])
         progress.note(f"still owed: undo of {owed.step} on {owed.node}: {why}")
         return UndoResult(owed.step, owed.action, owed.node, proven=False, because=why)
     proof = ", ".join(str(check) for check in owed.undo.proof) or "nothing to take back"
     journal.strike(owed, proof)
-    if owed.undo.steps or owed.undo.proof:
+    if owed.undo != Undo():
         progress.step(owed.step, owed.node, f"undone: {proof}")
     return UndoResult(owed.step, owed.action, owed.node, proven=True, because=proof)
-
-
-def _send(owed: Owed, step: UndoStep, hosts: Hosts, clock: Clock, progress: Progress) -> str:
-    """Send one undo step unless it is not needed; what went wrong, or ""."""
-    if step.unless and not _wait(owed.node, (step.unless,), hosts, clock, step.patience):
-        return ""
-    progress.step(owed.step, owed.node, f"undo: {step.command}")
-    try:
-        outcome = hosts.send(owed.node, step.command)
-    except NodefallError as error:
-        return f"{step.command} was not sent: {error.message}"
-    if succeeded(step.command, outcome):
-        return ""
-    return f"{step.command}: {outcome.error or outcome.stderr.strip() or f'answered {outcome.exit}'}"
-
-
-def _prove(owed: Owed, hosts: Hosts, clock: Clock) -> str:
-    """Empty once every check holds, else what was seen last."""
-    return _wait(owed.node, owed.undo.proof, hosts, clock, PROOF_SECONDS)
-
-
-def _wait(node: str, checks: tuple[Check, ...], hosts: Hosts, clock: Clock, seconds: float) -> str:
-    """Wait until all checks hold; what was seen of the first that does not, or ""."""
-    deadline = clock.now() + seconds
-    while True:
-        seen = next((seen for check in checks if not (found := hosts.holds(node, check))[0] and (seen := found[1])), "")
-        if not seen or clock.now() >= deadline:
-            return seen
-        clock.sleep(POLL_SECONDS)

@@ -6,6 +6,8 @@ from chaos.model.command import HostCommand
 
 NOTHING_SCHEDULED = '(st) "" 18446744073709551615'
 
+NOT_PREPARING = "b false"
+
 
 class Property:
     """The property's type and value as ``busctl get-property`` prints them."""

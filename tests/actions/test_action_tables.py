@@ -17,6 +17,7 @@ ACTIONS: dict[str, Action] = discover(chaos.actions, "ACTION")
 LOCKED = {"kubelet-inhibitor": True, "kubelet-unit": "k3s.service", "configz": {"shutdownGracePeriod": "30s"}}
 NODE = Target("n1", power="redfish", facts=LOCKED)
 BARE = Target("n1")
+UP = "preparing-for-shutdown is b false"
 STATIC = Target("n1", power="redfish", static_pods=("etcd-n1",))
 
 # action, with, node -> commands
@@ -72,8 +73,14 @@ INVALID = [
 ]
 # action, with, node -> undo steps as "command unless check", proofs
 UNDONE = [
-    ("poweroff", {}, NODE, ["power on unless machine is on"], ["machine is on", "node-ready is True"]),
-    ("reboot", {}, BARE, [], ["node-ready is True"]),
+    (
+        "poweroff",
+        {},
+        NODE,
+        ["power on unless machine is on"],
+        ["machine is on", UP, "node-ready is True"],
+    ),
+    ("reboot", {}, BARE, [], [UP, "node-ready is True"]),
     ("power-on", {}, NODE, [], []),
     (
         "prepare-for-shutdown",
@@ -96,7 +103,12 @@ UNDONE = [
             'shutdown -c unless scheduled-shutdown is (st) "" 18446744073709551615',
             "systemctl stop nodefall-cancel-shutdown.timer unless planted-timers is []",
         ],
-        ['scheduled-shutdown is (st) "" 18446744073709551615', "planted-timers is []", "node-ready is True"],
+        [
+            'scheduled-shutdown is (st) "" 18446744073709551615',
+            "planted-timers is []",
+            "preparing-for-shutdown is b false",
+            "node-ready is True",
+        ],
     ),
 ]
 

@@ -27,6 +27,8 @@ LOCKED = answered(
 UNLOCKED = answered('{"type":"a(ssssuu)","data":[[]]}')
 READY = Response(200, b'{"status":{"conditions":[{"type":"Ready","status":"True"}]}}', {})
 NOT_READY = Response(200, b'{"status":{"conditions":[{"type":"Ready","status":"False"}]}}', {})
+PREPARING = str(FACTS["preparing-for-shutdown"].command)
+UP = {PREPARING: answered("b false\n")}
 EMIT = "busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b false"
 
 
@@ -56,7 +58,7 @@ def undo_of(name: str, facts: dict[str, object] | None = None, **given: object) 
 
 def test_a_machine_that_is_off_is_powered_on_once(tmp_path: Path) -> None:
     power = FakePower("off")
-    world = World(tmp_path, FakeSession({}), power)
+    world = World(tmp_path, FakeSession(dict(UP)), power)
     world.intend("poweroff", undo_of("poweroff"))
     assert world.roll_back() == [True]
     assert power.value == "on"
@@ -65,7 +67,7 @@ def test_a_machine_that_is_off_is_powered_on_once(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_is_on_is_left_alone(tmp_path: Path) -> None:
-    world = World(tmp_path, FakeSession({}), FakePower("on"))
+    world = World(tmp_path, FakeSession(dict(UP)), FakePower("on"))
     world.intend("poweroff", undo_of("poweroff"))
     assert world.roll_back() == [True]
     assert not [line for line in world.progress.told if "undo: power on" in line]
@@ -80,13 +82,30 @@ def test_a_machine_that_is_on_is_left_alone(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_proven_stays_owed(tmp_path: Path, power: FakePower | None, node: Response, why: str) -> None:
-    world = World(tmp_path, FakeSession({}), power, node)
+    world = World(tmp_path, FakeSession(dict(UP)), power, node)
     world.intend("poweroff", undo_of("poweroff"))
     (result,) = roll_back(world.journal, world.hosts, world.clock, world.progress)
     assert not result.proven
     assert why in result.because
     assert world.clock.slept >= PROOF_SECONDS
     assert [o.action for o in Journal(tmp_path).owed()] == ["poweroff"]
+
+
+def test_a_machine_that_is_still_on_but_going_down_is_powered_on_later(tmp_path: Path) -> None:
+    """Right after ``systemctl poweroff`` it is on, and its node is Ready: nothing has been undone yet."""
+    power = FakePower("on")
+    session = FakeSession({PREPARING: answered("b true\n")})
+    world = World(tmp_path, session, power)
+
+    def off() -> None:
+        power.value = "off"
+        session.answers[PREPARING] = Outcome("not-sent", error="connection refused")
+
+    world.clock.agenda += [(1010.0, off), (1030.0, lambda: session.answers.update(UP))]
+    world.intend("poweroff", undo_of("poweroff"))
+    assert world.roll_back() == [True]
+    assert power.value == "on"
+    assert world.clock.now() >= 1030
 
 
 def test_a_lost_lock_comes_back_with_a_kubelet_restart(tmp_path: Path) -> None:
@@ -126,7 +145,7 @@ def test_a_node_that_still_shuts_down_is_told_that_it_is_cancelled(tmp_path: Pat
 
 
 def test_last_in_first_out_and_on_after_a_failure(tmp_path: Path) -> None:
-    world = World(tmp_path, FakeSession({}), FakePower("off"))
+    world = World(tmp_path, FakeSession(dict(UP)), FakePower("off"))
     world.intend("poweroff", undo_of("poweroff"))
     world.intend("poweroff", undo_of("poweroff"), node="n2")  # the API server does not know n2
     results = roll_back(world.journal, world.hosts, world.clock, world.progress)
