@@ -35,7 +35,8 @@ def _add(model: type[BaseModel], root: Tree, detail: ErrorDetails, problems: Pro
         problems.add(place.entry.key, f"missing key {str(detail['loc'][-1])!r}")
     else:
         message, hint = _words(detail)
-        problems.add(place.entry.node.mark, message, hint)
+        is_key = detail["loc"][-1:] == ("[key]",)
+        problems.add(place.entry.key if is_key else place.entry.node.mark, message, hint)
 
 
 def _words(detail: ErrorDetails) -> tuple[str, str]:

@@ -1,0 +1,129 @@
+"""Bad input, measured on the real process: exit code, place and words; and never a traceback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+DATA = Path(__file__).parent.parent / "load" / "data"
+CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "bad_input.yaml").read_text(encoding="utf-8"))
+Process = subprocess.CompletedProcess[str]
+
+
+def nodefall(*arguments: str) -> Process:
+    command = [sys.executable, "-m", "chaos", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Process]]:
+    """Every case in a process of its own, a few at a time."""
+    folder = tmp_path_factory.mktemp("bad")
+    shutil.copytree(DATA / "workloads", folder / "workloads")
+    files = []
+    for index, case in enumerate(CASES):
+        file = folder / f"{index}.yaml"
+        file.write_text(content(case), encoding="utf-8")
+        files.append(file)
+    with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
+        processes = list(pool.map(lambda file: nodefall("validate", str(file)), files))
+    return {case["name"]: (file, process) for case, file, process in zip(CASES, files, processes, strict=True)}
+
+
+def content(case: dict[str, Any]) -> str:
+    if "text" in case:
+        return str(case["text"])
+    base = (DATA / f"{case['base']}.yaml").read_text(encoding="utf-8")
+    assert case["old"] in base, case["name"]
+    return base.replace(case["old"], case["new"], 1)
+
+
+def test_there_are_enough_cases() -> None:
+    assert len({case["name"] for case in CASES}) == len(CASES) >= 60
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_a_file_is_refused_with_place_and_reason(
+    case: dict[str, Any], outcomes: dict[str, tuple[Path, Process]]
+) -> None:
+    file, process = outcomes[case["name"]]
+    assert process.returncode == case["exit"], process.stderr
+    assert "Traceback" not in process.stderr
+    place = f"{file}:{case['at']}: " if case["at"] else f"{file}: "
+    told = [line for line in process.stderr.splitlines() if line.startswith(f"error: {place}") and case["says"] in line]
+    assert told, process.stderr
+
+
+def test_a_secret_is_not_repeated(outcomes: dict[str, tuple[Path, Process]]) -> None:
+    _, process = outcomes["a secret in the file"]
+    assert "hunter2" not in process.stdout + process.stderr
+
+
+def _missing(path: Path) -> None:
+    assert not path.exists()
+
+
+def _almost(path: Path) -> None:
+    path.with_suffix(".yml").write_text("a: b")
+
+
+def _latin1(path: Path) -> None:
+    path.write_bytes(b"a: b\nc: caf\xe9\n")
+
+
+def _writable(mode: int) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        shutil.copy(DATA / "inventory.yaml", path)
+        path.chmod(mode)
+        if mode & 0o020 and os.geteuid() == 0:
+            os.chown(path, 0, 12345)
+
+    return make
+
+
+def _huge(path: Path) -> None:
+    path.write_text("# " + "x" * (3 * 1024 * 1024))
+
+
+FILES: list[tuple[Callable[[Path], Any], str]] = [
+    (_missing, "file.yaml: there is no such file"),
+    (_almost, "file.yml'?"),
+    (Path.mkdir, "file.yaml: is a directory (name its files: "),
+    (os.mkfifo, "is not a regular file"),
+    (_latin1, "file.yaml:2:7: is not UTF-8 (byte 0xe9)"),
+    (_writable(0o666), "everybody may write this file"),
+    (_huge, "the most is 2097152"),
+]
+if os.geteuid() == 0:
+    FILES.append((_writable(0o664), "its group may write this file"))
+
+
+@pytest.mark.parametrize(("make", "says"), FILES, ids=[says for _, says in FILES])
+def test_what_is_no_file_to_trust(make: Callable[[Path], Any], says: str, tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    make(path)
+    process = nodefall("validate", str(path))
+    assert process.returncode == 64
+    assert says in process.stderr
+    assert "Traceback" not in process.stderr
+
+
+def test_all_files_and_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text(
+        (DATA / "inventory.yaml").read_text().replace("port: 22", "port: 0").replace("maxNodes", "maxNode")
+    )
+    second.write_text("a: b\n")
+    process = nodefall("validate", str(first), str(second), str(DATA / "experiment.yaml"))
+    assert process.returncode == 64
+    assert len(process.stderr.splitlines()) == 3
+    assert process.stdout.endswith("experiment.yaml: Experiment graceful-poweroff is valid\n")

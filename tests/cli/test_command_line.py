@@ -1,0 +1,153 @@
+"""The command line on the real process: usage, bugs, what is imported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chaos.cli.lazy import COMMANDS
+from chaos.cli.schema import schema_text
+
+ROOT = Path(__file__).parent.parent.parent
+DATA = ROOT / "tests" / "load" / "data"
+HEAVY = ("kubernetes", "paramiko", "winrm", "aiohttp", "rich", "asyncssh", "pydantic", "yaml", "msgspec")
+Process = subprocess.CompletedProcess[str]
+
+
+def python(*arguments: str) -> Process:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def nodefall(*arguments: str) -> Process:
+    return python("-m", "chaos", *arguments)
+
+
+USAGE = [
+    (["validte"], "there is no command 'validte'. Did you mean 'validate'?"),
+    (["frobnicate"], "there is no command 'frobnicate'."),
+    (["--nonsense"], "--nonsense"),
+    (["validate"], "FILE"),
+    (["validate", "--jsn", "x.yaml"], "--json"),
+    (["list", "nodes"], "'nodes' is not one of"),
+    (["explain"], "NAME"),
+    (["explain", "powerof"], "did you mean 'poweroff'?"),
+    (["completion", "tcsh"], "'tcsh' is not one of"),
+    (["schema", "more"], "more"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "says"), USAGE, ids=[" ".join(a) for a, _ in USAGE])
+def test_usage_errors_are_64(arguments: list[str], says: str) -> None:
+    process = nodefall(*arguments)
+    assert process.returncode == 64
+    assert says in process.stderr
+    assert "error: " in process.stderr
+    assert not process.stdout
+    assert "Traceback" not in process.stderr
+
+
+# Run the command line with a command whose body is planted.
+PLANTED = """
+import sys
+import chaos.cli.schema as schema
+from chaos.cli.main import run
+def planted():
+    {body}
+schema.command.callback = planted
+sys.argv = ["nodefall", "schema"]
+run()
+"""
+ENDINGS = [
+    (
+        "raise KeyError('no such thing')",
+        70,
+        "error: this is a bug in nodefall, please report it: KeyError: 'no such thing'",
+    ),
+    ("raise KeyboardInterrupt", 130, "interrupted"),
+    ("from chaos.model.errors import Refused; raise Refused('no', hint='ask')", 4, "error: no\nhint: ask"),
+    ("return 3", 3, ""),
+    ("raise BrokenPipeError", 2, ""),
+]
+
+
+@pytest.mark.parametrize(("body", "code", "says"), ENDINGS, ids=[body for body, _, _ in ENDINGS])
+def test_how_a_command_ends(body: str, code: int, says: str) -> None:
+    process = python("-c", PLANTED.format(body=body))
+    assert process.returncode == code
+    assert process.stderr.startswith(says)
+    assert "Traceback" not in process.stderr
+
+
+def test_a_bug_leaves_its_traceback_in_a_file() -> None:
+    process = python("-c", PLANTED.format(body="raise KeyError('x')"))
+    assert len(process.stderr.splitlines()) == 1
+    file = Path(process.stderr.split("the traceback is in ")[1].rstrip(")\n"))
+    try:
+        assert "KeyError: 'x'" in file.read_text()
+    finally:
+        file.unlink()
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    command = f"{sys.executable} -m chaos schema | head -c 1"
+    process = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)  # noqa: S602 - a pipe is what is tested
+    assert (process.stdout, process.stderr) == ("{", "")
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], []])
+def test_the_first_words_import_nothing_slow(arguments: list[str]) -> None:
+    script = (
+        "import sys; from chaos.cli.main import main; code = main(sys.argv[1:]); "
+        f"sys.exit(code or ', '.join(m for m in {HEAVY!r} if m in sys.modules) or 0)"
+    )
+    process = python("-c", script, *arguments)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert "nodefall" in process.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples(name: str) -> None:
+    process = nodefall(name, "--help")
+    assert process.returncode == 0, process.stderr
+    assert "Examples:" in process.stdout
+
+
+def test_validate_as_json() -> None:
+    process = nodefall("validate", "--json", str(DATA / "inventory.yaml"), "nowhere.yaml")
+    assert process.returncode == 64
+    told = json.loads(process.stdout)
+    assert told["valid"] is False
+    assert told["files"][0] == {
+        "file": str(DATA / "inventory.yaml"),
+        "kind": "Inventory",
+        "name": "staging",
+        "problems": [],
+    }
+    assert told["files"][1]["problems"][0]["message"] == "there is no such file"
+
+
+def test_list_and_explain_tell_the_same_names() -> None:
+    listed = json.loads(nodefall("list", "--json").stdout)
+    assert {"poweroff", "power-on"} <= listed["actions"].keys()
+    assert "pods" in listed["assertions"]
+    told = json.loads(nodefall("explain", "schedule-shutdown", "--json").stdout)
+    assert told["summary"] == listed["actions"]["schedule-shutdown"]
+    assert told["with"][0]["key"] == "in"
+    assert told["undo"] == "restores"
+    assert "kubelet configz" in nodefall("explain", "kubelet.shutdownGracePeriod").stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str) -> None:
+    process = nodefall("completion", shell)
+    assert process.returncode == 0
+    assert "_NODEFALL_COMPLETE" in process.stdout
+
+
+def test_the_schema_in_docs_is_the_one_that_is_printed() -> None:
+    kept = (ROOT / "docs" / "nodefall.schema.json").read_text(encoding="utf-8")
+    assert kept == schema_text(), "write it again: nodefall schema > docs/nodefall.schema.json"

@@ -1,0 +1,255 @@
+"""Good files, scalars, and what no input can make of us."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import chaos.actions
+import chaos.assertions
+from chaos.load import load_experiment, load_inventory, load_manifests
+from chaos.load.compose import compose
+from chaos.load.scalars import resolve
+from chaos.load.schema import json_schema
+from chaos.load.tree import plain
+from chaos.model.action import UndoKind
+from chaos.model.catalogue import Catalogue, discover
+from chaos.model.errors import BadInput
+
+DATA = Path(__file__).parent / "data"
+CATALOGUE = Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+
+
+def test_the_experiment_of_the_design_loads() -> None:
+    experiment = load_experiment(DATA / "experiment.yaml", CATALOGUE)
+    assert experiment.metadata.name == "graceful-poweroff"
+    assert [step.action for step in experiment.spec.method] == ["poweroff", "power-on"]
+    assert experiment.spec.abort[0].always is True
+    never = experiment.spec.hypothesis[2].never
+    assert never is not None
+    assert never.until == "power-on"
+
+
+def test_paths_of_an_inventory_become_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    inventory = load_inventory(DATA / "inventory.yaml")
+    assert inventory.cluster is not None
+    assert inventory.cluster.kubeconfig == str(DATA / "kubeconfig.yaml")
+    assert inventory.defaults.identity_file == "/home/me/.ssh/chaos"
+    assert inventory.defaults.known_hosts == str(DATA / "known_hosts")
+    power = inventory.hosts["worker-1"].power
+    assert power is not None
+    assert power.password is not None
+    assert power.password.file == str(DATA / "bmc.txt")
+
+
+SCALARS: list[tuple[str, Any]] = [
+    ("on", "on"),
+    ("off", "off"),
+    ("yes", "yes"),
+    ("No", "No"),
+    ("y", "y"),
+    ("true", True),
+    ("False", False),
+    ("", None),
+    ("~", None),
+    ("null", None),
+    ("1:30", "1:30"),
+    ("022", 22),
+    ("0o22", 18),
+    ("0xff", 255),
+    ("1_000", "1_000"),
+    ("-7", -7),
+    ("1e3", 1000.0),
+    ("1.50", 1.5),
+    (".5", 0.5),
+    ("1.", 1.0),
+    (".", "."),
+    ("-", "-"),
+    ("2026-11-21", "2026-11-21"),
+    ("v1.36.2", "v1.36.2"),
+    ("90s", "90s"),
+    (".inf", float("inf")),
+    ("\u0663", "\u0663"),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), SCALARS)
+def test_scalars_are_those_of_yaml_1_2(text: str, value: Any) -> None:
+    assert resolve(text) == value
+    assert type(resolve(text)) is type(value)
+
+
+def test_modes_in_manifests_are_octal_as_for_kubectl() -> None:
+    deployment, config = load_manifests([DATA / "workloads" / "web-db-tiers.yaml"])
+    volume = deployment["spec"]["template"]["spec"]["volumes"][0]
+    assert volume["configMap"]["defaultMode"] == 0o644
+    assert config["data"] == {"answer": "yes"}
+
+
+MANIFESTS = [
+    ("", "holds no object"),
+    ("- a\n", "expected a Kubernetes object"),
+    ("kind: Pod\nmetadata: {name: a}\n", "needs apiVersion"),
+    ("apiVersion: v1\nmetadata: {name: a}\n", "needs kind"),
+    ("apiVersion: v1\nkind: Pod\n", "needs metadata.name"),
+    ("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n", "a Node has no namespace"),
+    ("apiVersion: v1\nkind: List\nmetadata: {name: a}\n", "a List is not supported"),
+    ("apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: b}\n", "names a namespace"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), MANIFESTS, ids=[says for _, says in MANIFESTS])
+def test_bad_manifests(text: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(text)
+    with pytest.raises(BadInput, match=says):
+        load_manifests([DATA / "workloads" / "web-db-tiers.yaml", file])
+
+
+def test_problems_of_manifests_are_problems_of_the_experiment(tmp_path: Path) -> None:
+    (tmp_path / "workloads").mkdir()
+    (tmp_path / "workloads" / "web-db-tiers.yaml").write_text("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n")
+    file = tmp_path / "a.yaml"
+    file.write_text((DATA / "experiment.yaml").read_text().replace("within: 5s", "within: 5"))
+    with pytest.raises(BadInput) as caught:
+        load_experiment(file, CATALOGUE)
+    assert [(Path(p.file).name, p.line, p.column) for p in caught.value.problems] == [
+        ("a.yaml", 21, 15),
+        ("web-db-tiers.yaml", 2, 7),
+    ]
+
+
+class Burn:
+    """An action that cannot be undone."""
+
+    undo_kind = UndoKind.IRREVERSIBLE
+    params = CATALOGUE.actions["poweroff"].params
+
+
+def test_what_cannot_be_undone_needs_leave(tmp_path: Path) -> None:
+    catalogue = Catalogue({**CATALOGUE.actions, "burn": Burn()}, CATALOGUE.assertions)  # type: ignore[dict-item]
+    text = (DATA / "experiment.yaml").read_text().replace("action: poweroff", "action: burn")
+    text = text.replace("workload: {manifests: [workloads/web-db-tiers.yaml]}", "")
+    file = tmp_path / "a.yaml"
+    file.write_text(text)
+    with pytest.raises(BadInput, match=r"14:33: burn cannot be undone .*allow: \[irreversible\]"):
+        load_experiment(file, catalogue)
+    file.write_text(text.replace("  targets:", "  allow: [irreversible]\n  targets:"))
+    assert load_experiment(file, catalogue).spec.allow == ["irreversible"]
+
+
+def test_the_schema_ties_with_to_the_action() -> None:
+    schema = json_schema(CATALOGUE)
+    step = schema["$defs"]["Step"]
+    assert "poweroff" in step["properties"]["action"]["enum"]
+    tied = {each["if"]["properties"]["action"]["const"]: each["then"]["properties"]["with"] for each in step["allOf"]}
+    definition = schema["$defs"][tied["schedule-shutdown"]["$ref"].rsplit("/", 1)[-1]]
+    assert {"in", "fires"} == definition["properties"].keys()
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+WORDS = st.sampled_from(
+    [
+        "apiVersion",
+        "kind",
+        "metadata",
+        "name",
+        "spec",
+        "targets",
+        "method",
+        "hypothesis",
+        "assert",
+        "with",
+        "after",
+        "within",
+        "never",
+        "always",
+        "until",
+        "for",
+        "action",
+        "target",
+        "hosts",
+        "cluster",
+        "lab",
+        "power",
+        "order",
+        "proxyJump",
+        "steadyState",
+        "abort",
+        "requires",
+        "workload",
+        "manifests",
+        "kubeconfig",
+        "facts",
+        "count",
+    ]
+)
+VALUES = LEAVES | WORDS | st.sampled_from(["pods", "poweroff", "end(a)", "a + 1s", "1s + pod.x"])
+TREES = st.recursive(
+    VALUES,
+    lambda below: st.lists(below, max_size=4) | st.dictionaries(WORDS | st.text(max_size=4), below, max_size=5),
+    max_leaves=30,
+)
+
+
+def _load_all(data: bytes) -> None:
+    """Every loader either loads or raises BadInput, with at least one problem."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "a.yaml"
+        file.write_bytes(data)
+        for load in (
+            lambda: load_experiment(file, CATALOGUE),
+            lambda: load_inventory(file),
+            lambda: load_manifests([file]),
+        ):
+            try:
+                load()
+            except BadInput as error:
+                assert error.problems  # noqa: PT017 - loading may also succeed
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=200))
+def test_any_bytes(data: bytes) -> None:
+    _load_all(data)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(alphabet="ab:-[]{}&*!|>#'\"%@`,?\n\t \x00~<0.", max_size=60))
+def test_any_punctuation(text: str) -> None:
+    _load_all(text.encode())
+
+
+@settings(max_examples=200, deadline=None)
+@given(TREES, st.sampled_from(["Experiment", "Inventory"]))
+def test_any_tree(tree: Any, kind: str) -> None:
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": kind}
+    document = {**tree, **head} if isinstance(tree, dict) else {**head, "spec": tree, "hosts": tree, "cluster": tree}
+    _load_all(yaml.safe_dump(document).encode())
+
+
+@settings(max_examples=200, deadline=None)
+@given(TREES, st.sampled_from(["targets", "steadyState", "method", "hypothesis", "abort", "requires", "workload"]))
+def test_any_tree_in_an_experiment(tree: Any, part: str) -> None:
+    document = yaml.safe_load((DATA / "experiment.yaml").read_text())
+    document["spec"][part] = tree
+    _load_all(yaml.safe_dump(document).encode())
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.recursive(
+        st.text("abc \n:#'\"", max_size=8),
+        lambda b: st.lists(b, max_size=3) | st.dictionaries(st.text("ab", min_size=1), b),
+    )
+)
+def test_quoted_text_comes_back(tree: Any) -> None:
+    documents = compose("x", yaml.safe_dump([tree], default_style='"'))
+    assert [plain(document) for document in documents] == [[tree]]
