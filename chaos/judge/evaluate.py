@@ -20,11 +20,16 @@ from chaos.model.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.model.verdict import Status, Verdict
 
 _MOST_EVIDENCE = 50
+_LATE = 5.0  # seconds after a deadline in which, live, a reading may still tell what was so before it
 
 
 def evaluate(expectation: Expectation, context: Context, horizon: float) -> Verdict:
     """Judge one hypothesis or abort condition with what is known up to ``horizon``. Never raises."""
-    return _guarded(expectation, context, lambda: _Evaluation(expectation, context, horizon).verdict())
+    verdict = _guarded(expectation, context, lambda: _Evaluation(expectation, context, horizon).verdict())
+    doubtful = context.live and verdict.status is Status.INCONCLUSIVE and verdict.deadline is not None
+    if doubtful and horizon < (verdict.deadline or 0.0) + _LATE:
+        return replace(verdict, status=Status.PENDING)
+    return verdict
 
 
 def evaluate_at(expectation: Expectation, context: Context, t: float) -> Verdict:

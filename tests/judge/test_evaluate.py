@@ -96,6 +96,19 @@ def test_the_end_of_what_is_known(end: float, live: bool, status: Status) -> Non
         assert "the recording ends before the deadline" in verdict.because
 
 
+def test_live_a_late_reading_may_still_tell() -> None:
+    """Host facts are read every few seconds: what they say of the time before the deadline comes after it."""
+    asked = "{assert: node-rebooted, with: {node: victim}, never: {for: 20s}}"
+
+    def story() -> Story:
+        return Story().node(0, "n1", boot_id="x").node(0, "n2", boot_id="x").host(5, "pid1-start", 100)
+
+    assert ask(story(), asked, 31, live=True).status is PENDING
+    assert ask(story(), asked, 36, live=True).status is INCONCLUSIVE
+    assert ask(story(), asked, 31).status is INCONCLUSIVE
+    assert ask(story().host(32, "pid1-start", 100), asked, 32, live=True).status is HELD
+
+
 def test_until_ends_at_the_steps_begin() -> None:
     story = changes((0, "True"), (50, "False")).done(10, "poweroff", step="stop").done(50, "power-on", step="start")
     made = experiment(
