@@ -101,7 +101,7 @@ def test_a_closed_pipe_is_quiet() -> None:
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], []])
 def test_the_first_words_import_nothing_slow(arguments: list[str]) -> None:
     script = (
-        "import sys; from chaos.cli.main import main; code = main(sys.argv[1:]); "
+        "import sys; from chaos.cli.app import main; code = main(sys.argv[1:]); "
         f"sys.exit(code or ', '.join(m for m in {HEAVY!r} if m in sys.modules) or 0)"
     )
     process = python("-c", script, *arguments)
