@@ -105,13 +105,14 @@ def _recorded_targets(experiment: Experiment, timeline: Timeline) -> dict[str, t
 def _begins(search: _Search, step: Step, action: str, spec: TargetSpec) -> Iterator[int]:
     """Positions in ``timeline.actions`` at which the step began, one per node."""
     wanted = search.targets.get(step.target)
+    taken = {node for target, nodes in search.targets.items() if target != step.target for node in nodes}
     seen: set[str] = set()
     first = ""
     limit = len(wanted) if wanted else (spec.count if isinstance(spec.count, int) else None)
     for index, (entry, record) in enumerate(search.timeline.actions):
         if index < search.position or index in search.used or not _fits(entry, record, step, action):
             continue
-        if entry.node in seen or (wanted is not None and entry.node not in wanted):
+        if entry.node in seen or (entry.node in taken if wanted is None else entry.node not in wanted):
             continue
         if seen and record.step != first:
             continue

@@ -209,6 +209,17 @@ def test_a_target_is_the_node_of_its_actions() -> None:
     assert result.exit_code == 0
 
 
+def test_two_targets_are_two_nodes() -> None:
+    story = (
+        Story().node(0, "n1").node(0, "n2").done(10, "poweroff", node="n2", step="a").done(11, "poweroff", node="n2")
+    )
+    story.done(12, "poweroff", node="n1", step="b").host(15, "machine", "off", "n1").host(15, "machine", "off", "n2")
+    method = "[{name: a, action: poweroff, target: first}, {name: b, action: poweroff, target: second}]"
+    targets = {"first": {"role": "worker"}, "second": {"role": "worker"}}
+    asked = "[{assert: nodes-ready, with: {nodes: all}, within: 5s}]"
+    assert run(story, hypothesis=asked, method=method, targets=targets).targets == {"first": ("n2",), "second": ("n1",)}
+
+
 def test_targets_that_the_run_itself_recorded() -> None:
     story = stopped(targets={"n2": "victim"}).done(50, "poweroff", node="n2", step="stop")
     result = run(story, method="[{name: stop, action: poweroff, target: victim}]")

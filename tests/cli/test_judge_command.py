@@ -1,0 +1,81 @@
+"""``nodefall judge`` as a process: exit codes, first lines, bad input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RECORDINGS, EXPERIMENTS = ROOT / "tests" / "recordings", ROOT / "experiments"
+GRACEFUL, CUT = "01-graceful-poweroff.jsonl.gz", "05-power-cut.jsonl.gz"
+
+
+def nodefall(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from chaos.cli.main import run; run()", "judge", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+def on(recording: str, experiment: str = "graceful-poweroff", *rest: str) -> subprocess.CompletedProcess[str]:
+    return nodefall(str(RECORDINGS / recording), str(EXPERIMENTS / f"{experiment}.yaml"), *rest)
+
+
+@pytest.mark.parametrize(
+    ("recording", "experiment", "options", "code", "first"),
+    [
+        (GRACEFUL, "graceful-poweroff", [], 0, "held: all 5 expectations held on ra-worker"),
+        (GRACEFUL, "graceful-poweroff", ["--bind", "victim=ra-worker", "--bind", "workload=demo"], 0, "held"),
+        (GRACEFUL, "cancelled-shutdown", [], 2, "inconclusive: the step 'announce' is missing"),
+        (CUT, "graceful-poweroff", ["--map", "power-off=power-cut"], 1, "violated: the kubelet announces the shutdown"),
+        (GRACEFUL, "graceful-poweroff", ["--fact", "kubelet.shutdownGracePeriod=0s"], 2, "inconclusive: it requires"),
+    ],
+)
+def test_judged(recording: str, experiment: str, options: list[str], code: int, first: str) -> None:
+    done = on(recording, experiment, *options)
+    assert done.returncode == code, done.stderr
+    assert done.stdout.startswith(first)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--bind", "victim"], "--bind victim: write it as NAME=VALUE"),
+        (["--bind", "victm=ra-worker"], "no target 'victm'\nhint: did you mean 'victim'?"),
+        (["--bind", "victim=ra-wrker"], "no node 'ra-wrker'\nhint: did you mean 'ra-worker'?"),
+        (["--map", "poweroff=power-cut"], "no step 'poweroff'\nhint: did you mean 'power-off'?"),
+        (["--fact", "kubelet.shutdownGrace=1s"], "did you mean 'kubelet.shutdownGracePeriod'?"),
+        (["--fact", "kubelet.shutdownGracePeriod=soon"], "'soon' is not a duration"),
+    ],
+)
+def test_usage_errors(options: list[str], message: str) -> None:
+    done = on(GRACEFUL, "graceful-poweroff", *options)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert message in done.stderr
+
+
+def test_bad_recordings(tmp_path: Path) -> None:
+    experiment = str(EXPERIMENTS / "graceful-poweroff.yaml")
+    broken = tmp_path / "r.jsonl"
+    broken.write_text("{}\n")
+    for path, message in ((broken, f"{broken}:1:1: "), (tmp_path, "No such file"), (tmp_path / "x", "No such file")):
+        done = nodefall(str(path), experiment)
+        assert (done.returncode, message in done.stderr) == (64, True), done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_json_and_reports(tmp_path: Path) -> None:
+    done = on(CUT, "graceful-poweroff", "--map", "power-off=power-cut", "--json", "--report", str(tmp_path / "r"))
+    assert done.returncode == 1
+    result = json.loads(done.stdout)
+    assert (result["status"], result["exit_code"]) == ("violated", 1)
+    assert json.loads((tmp_path / "r" / "result.json").read_text())["headline"] == result["headline"]
+    assert (tmp_path / "r" / "report.html").stat().st_size > 1000
+
+
+def test_a_run_directory(tmp_path: Path) -> None:
+    (tmp_path / "recording.jsonl.gz").write_bytes((RECORDINGS / GRACEFUL).read_bytes())
+    assert nodefall(str(tmp_path), str(EXPERIMENTS / "graceful-poweroff.yaml")).returncode == 0
