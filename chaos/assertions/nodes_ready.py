@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from chaos.judge.signals import Seen, node_signal
-from chaos.model.assertion import View
+from chaos.model.assertion import Undecidable, View
 from chaos.model.experiment import Model
 from chaos.model.kube import Node, node_condition
 from chaos.model.signal import Quantifier, Subject, SubjectSet
@@ -60,6 +60,8 @@ class NodesReady:
         subjects = tuple(Subject(n, node_signal(view.timeline, n, tell, view.timeline.nodes)) for n in names)
         if params.nodes:
             return SubjectSet("every node is Ready", subjects, empty="no node was seen")
+        if not names:
+            raise Undecidable("no node was seen")
         most = params.not_ready_at_most
         return SubjectSet(f"at most {most} not Ready", subjects, Quantifier.COUNT, 0, most, "no node was seen")
 

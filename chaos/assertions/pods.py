@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from chaos.judge.pods import disruption, ended, last_of, on_node, owned_by, pod_facts
-from chaos.judge.signals import Pattern, Seen, from_history, masked, matches
+from chaos.judge.signals import Pattern, Seen, from_history, matches, pods_masked
 from chaos.model.assertion import Undecidable, View
 from chaos.model.experiment import Model
 from chaos.model.kube import Pod, controller_of, full_name, is_finished, is_static, phase, pod_condition
@@ -190,7 +190,7 @@ class Pods:
 
     A pod is followed by its UID; one that is gone keeps its last state, and the reason with which it was disrupted is
     the one with which it ended, whatever its clean-up writes later. If its last state was not seen (it vanished in a
-    blind window), it is unknown. ``count`` without ``at`` counts, at every moment, the pods that belong to the set then.
+    blind window), it is unknown. ``count`` without ``at`` counts, at every moment, the pods that belong then.
     """
 
     name = "pods"
@@ -231,17 +231,18 @@ class Pods:
 
     def _subject(self, view: View, history: History[Pod], wanted: Filter, selection: Any) -> Subject:
         pod = history.versions[0].object
-        signal = masked(_signal(history, wanted, selection), view.timeline, "pods")
+        signal = pods_masked(_signal(history, wanted, selection), view.timeline)
         latest = history.at(view.anchor) or history.versions[0]
         return Subject(full_name(pod.metadata), signal, pod_facts(latest.object))
 
 
 def _unseen(view: View) -> list[Subject]:
     """Pods that may have come and gone while nobody could see them."""
-    if not any(blind.source == "pods" for blind in view.timeline.blinds):
-        return []
     nobody = Signal((Sample(float("-inf"), False, None, "no pod like it was seen"),))
-    hidden = masked(nobody, view.timeline, "pods")
+    hidden = pods_masked(nobody, view.timeline)
+    later = [sample for sample in hidden.samples if sample.t > view.anchor]
+    if all(sample.value is False for sample in (hidden.at(view.anchor), *later)):
+        return []
     return [Subject("", hidden) for _ in range(max(_BLIND_GUESSES, len(view.timeline.pods)))]
 
 

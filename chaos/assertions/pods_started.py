@@ -7,8 +7,8 @@ from datetime import datetime
 from pydantic import Field
 
 from chaos.judge.pods import on_node
-from chaos.judge.signals import masked
-from chaos.model.assertion import Undecidable, View
+from chaos.judge.signals import pods_masked
+from chaos.model.assertion import View
 from chaos.model.experiment import Model
 from chaos.model.kube import ContainerStatus, Pod, full_name
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
@@ -97,19 +97,17 @@ class PodsStarted:
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         nodes = set(view.nodes(params.node))
-        if not view.timeline.pods:
-            raise Undecidable("no pod was seen anywhere")
         starts = _Starts(view.timeline, view.anchor)
         subjects = [
             Subject(
                 full_name(history.last.object.metadata),
-                masked(starts.signal(history, nodes), view.timeline, "pods"),
+                pods_masked(starts.signal(history, nodes), view.timeline),
             )
             for history in view.timeline.pods.values()
             if any(on_node(v.object) in nodes for v in history)
         ]
         nobody = Signal((Sample(float("-inf"), False, None, "no container of another pod began to run"),))
-        subjects.append(Subject("", masked(nobody, view.timeline, "pods")))
+        subjects.append(Subject("", pods_masked(nobody, view.timeline)))
         expected = f"a container begins to run on {', '.join(sorted(nodes))}"
         return SubjectSet(expected, tuple(subjects), Quantifier.ANY)
 

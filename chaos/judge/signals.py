@@ -8,6 +8,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, Field
 
+from chaos.model.assertion import Undecidable
+from chaos.model.recording import Blind
 from chaos.model.signal import Sample, Signal
 from chaos.model.timeline import History, Timeline, Version
 
@@ -47,6 +49,17 @@ def masked(signal: Signal, timeline: Timeline, *sources: str) -> Signal:
     """Unknown inside every blind window of any of the sources."""
     wanted = set(sources)
     return signal.masked(b for b in timeline.blinds if b.source in wanted)
+
+
+def pods_masked(signal: Signal, timeline: Timeline) -> Signal:
+    """Unknown while pods could not be seen: in blind windows, and before any pod was seen at all.
+
+    Raises Undecidable if none ever was: then "no pod" is not known either.
+    """
+    first = min((history.times[0] for history in timeline.pods.values()), default=None)
+    if first is None:
+        raise Undecidable("no pod was seen anywhere")
+    return masked(signal.masked([Blind(float("-inf"), first, "they were not watched yet", "pods")]), timeline, "pods")
 
 
 def node_signal(

@@ -48,6 +48,7 @@ def test_nodes_ready(what: str, story: Story, status: Status) -> None:
         ("two, one after the other", two("False").node(11, "n1").node(12, "n2", "False"), HELD),
         ("one blind for both", two().blind(12, 13, "nodes"), INCONCLUSIVE),
         ("blind before", two().blind(2, 9, "nodes"), HELD),
+        ("no node was seen", Story(), INCONCLUSIVE),
     ],
 )
 def test_not_ready_at_most(what: str, story: Story, status: Status) -> None:

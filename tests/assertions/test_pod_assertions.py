@@ -149,6 +149,8 @@ WEB: dict[str, Any] = {"labels": {"app": "web"}}
             Story().pod(0, "a", **WEB).pod(5, "a", **GONE, **WEB),
             VIOLATED,
         ),
+        ("no pod was seen anywhere", "most: 0", Story(), INCONCLUSIVE),
+        ("pods were watched too late", "most: 0", Story().pod(30, "a"), INCONCLUSIVE),
         ("blind: some may be there", "least: 2", Story().pod(0, "a", **WEB).blind(12, 60, "pods"), INCONCLUSIVE),
     ],
 )
@@ -207,6 +209,7 @@ def waiting() -> Story:
         ("blind", web().blind(15, 16, "pods"), INCONCLUSIVE),
         ("gone unseen", web().pod(15, "a", type_="DELETED", note="missing at relist"), INCONCLUSIVE),
         ("began and ended between two looks", web().pod(15, "n", phase="Failed", container="c9", started=13), VIOLATED),
+        ("watched too late", Story().node(0, "n1").pod(15, "a", started=-50), INCONCLUSIVE),
         ("no pod anywhere", Story().node(0, "n1"), INCONCLUSIVE),
         ("no pod on the node", Story().node(0, "n1").pod(0, "c", "n2"), HELD),
     ],
