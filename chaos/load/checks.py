@@ -14,7 +14,7 @@ from chaos.model.bound import FACTS
 from chaos.model.catalogue import Catalogue
 from chaos.model.errors import BadInput
 from chaos.model.experiment import parse_moment
-from chaos.plan.requires import parse_requirement
+from chaos.model.requirement import parse_requirement
 
 
 def check_experiment(root: Cursor, catalogue: Catalogue, folder: Path) -> None:

@@ -9,7 +9,7 @@ from story import HELD, INCONCLUSIVE, VIOLATED, Story, catalogue, experiment
 
 from chaos.judge.context import Options
 from chaos.judge.judge import judge
-from chaos.judge.requires import satisfies
+from chaos.model.requirement import satisfies
 from chaos.model.action import Shown
 from chaos.model.result import RunResult
 

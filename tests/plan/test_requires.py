@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from chaos.model.errors import Refused
-from chaos.plan.requires import check, parse_requirement
+from chaos.model.requirement import parse_requirement
+from chaos.plan.requires import check
 
 HELD = [(">0", "30s"), (">= 30s", "30s"), ("<1m", "30s"), ("30s", "0m30s"), ("=40", 40), ("!=0s", "1s"), ("<=40", 40)]
 NOT_HELD: list[tuple[str, Any, str]] = [
