@@ -55,8 +55,7 @@ def _check_jumps(root: Cursor) -> None:
             text = jump.text or ""
             if owner and text == owner:
                 jump.report("a host cannot be reached through itself")
-            elif text and text not in hosts and not any(mark in text for mark in "@:."):
-                hint = did_you_mean(text, hosts) or "name a host of this inventory, or write user@address:port"
+            elif text not in hosts and (hint := did_you_mean(text, hosts)):  # any other name may be an address
                 jump.report(f"unknown host {text!r}", hint)
 
 
