@@ -22,7 +22,7 @@ def main() -> None:
         bare.append(wall("-c", "pass"))
         version.append(wall("-m", "chaos", "--version"))
     ratio = statistics.median(version) / statistics.median(bare)
-    print(  # noqa: T201
+    print(
         f"nodefall --version: {statistics.median(version) * 1000:.0f} ms, python -c pass: "
         f"{statistics.median(bare) * 1000:.0f} ms, ratio {ratio:.1f} (goal: at most 6)"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from chaos.cli.opening import Opened, own_machine_id
 from chaos.engine.gather import cluster_view, targets
 from chaos.engine.workload import namespace_for
+from chaos.judge.facts import kubelet_fact
 from chaos.load.experiment import load_experiment
 from chaos.load.manifests import load_manifests
 from chaos.model.catalogue import Catalogue
@@ -39,6 +41,11 @@ def load(path: Path, catalogue: Catalogue) -> Loaded:
     return Loaded(path, experiment, manifests)
 
 
+def _in_force(requires: Mapping[str, Mapping[str, str]], config: Mapping[str, Any]) -> dict[str, float | None]:
+    """What the kubelet's configuration amounts to, as the judge understands it."""
+    return {name: kubelet_fact(config, f"kubelet.{name}") for name in requires.get("kubelet", {})}
+
+
 def plan(loaded: Loaded, opened: Opened, catalogue: Catalogue, seed: int | None) -> tuple[Plan, ClusterView]:
     """Choose targets, gather facts, refuse what must not be. Touches nothing."""
     seed = secrets.randbits(32) if seed is None else seed
@@ -49,7 +56,7 @@ def plan(loaded: Loaded, opened: Opened, catalogue: Catalogue, seed: int | None)
     known = targets(nodes, view, opened.hosts, opened.kube)
     for node, target in known.items():
         never_ourselves(own_machine_id(), target.facts["machine-id"], node)
-        check(spec.requires, node, {"kubelet": target.facts["configz"]})
+        check(spec.requires, node, {"kubelet": _in_force(spec.requires, target.facts["configz"])})
     run = f"{loaded.experiment.metadata.name}-{secrets.token_hex(3)}"
     draft = Draft(
         run=run,

@@ -9,8 +9,8 @@ from story import HELD, INCONCLUSIVE, VIOLATED, Story, catalogue, experiment
 
 from chaos.judge.context import Options
 from chaos.judge.judge import judge
-from chaos.model.requirement import satisfies
 from chaos.model.action import Shown
+from chaos.model.requirement import satisfies
 from chaos.model.result import RunResult
 
 BOTH = "[{name: stop, action: poweroff, target: victim}, {name: start, action: power-on, target: victim}]"
