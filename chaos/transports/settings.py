@@ -63,7 +63,7 @@ def host_settings(inventory: Inventory, key: str, local: Local, address: str = "
     """Settings of the host ``key``; ``address`` (of the Node object) is used where the inventory has none.
 
     Hops are reached through the hops before them; their own ``proxyJump`` does not count. A host that is a
-    hop itself is reached through the hops before it. Raises UsageError for a bad hop or duration.
+    hop itself is reached through the hops before it. Raises UsageError for a bad hop.
     """
     host = inventory.hosts.get(key, Host())
     names = _first(host.proxy_jump, inventory.defaults.proxy_jump, [])
@@ -94,10 +94,6 @@ def _merge(
 ) -> HostSettings:
     identity = _first(own.identity_file, defaults.identity_file, None)
     timeout = _first(own.connect_timeout, defaults.connect_timeout, CONNECT_TIMEOUT)
-    try:
-        seconds = parse_duration(timeout)
-    except ValueError as error:
-        raise UsageError(f"connectTimeout of {name}: {error}") from error
     return HostSettings(
         name=name,
         address=address,
@@ -108,7 +104,7 @@ def _merge(
         identity_file=local.path(identity) if identity else None,
         agent=_first(own.agent, defaults.agent, True),
         jumps=jumps,
-        connect_timeout=seconds,
+        connect_timeout=parse_duration(timeout),
     )
 
 

@@ -45,7 +45,6 @@ def test_plain_lines_one_per_change_with_offsets_from_the_first_step() -> None:
     assert stream.getvalue().splitlines() == [
         "          phase: arm",
         "     +0s  step power-off on worker-1: systemctl poweroff",
-        "     +0s  … pending: pods end: due +40s",
         "   +1.5s  a note",
         "     +8s  ✓ held: pods end: all 5 had ended after 8s",
     ]

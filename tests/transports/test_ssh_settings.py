@@ -83,11 +83,6 @@ def test_bad_hops(hop: str) -> None:
         host_settings(inventory({"w": {"proxyJump": [hop]}}), "w", LOCAL)
 
 
-def test_bad_time_out() -> None:
-    with pytest.raises(UsageError, match="connectTimeout of w"):
-        host_settings(inventory({"w": {"connectTimeout": "soon"}}), "w", LOCAL)
-
-
 @pytest.mark.parametrize(
     ("user", "sudo", "expected"),
     [("chaos", True, ("sudo", "-n", "--")), ("chaos", False, ()), ("root", True, ()), ("root", False, ())],
