@@ -56,7 +56,8 @@ class Machine:
         if self.state == "on":
             return
         self.state = "on"
-        self._later(self._sim.rng.uniform(*_FIRMWARE), self._boot)
+        known = self.spec.boot_seconds
+        self._later(0.2 * known if known else self._sim.rng.uniform(*_FIRMWARE), self._boot)
         self._changed()
 
     def power_off(self) -> None:
@@ -78,9 +79,10 @@ class Machine:
 
     def _boot(self) -> None:
         self._new_boot()
-        sshd = self._sim.rng.uniform(*_SSHD)
+        known = self.spec.boot_seconds
+        sshd = 0.6 * known if known else self._sim.rng.uniform(*_SSHD)
         self._later(sshd, self._sshd)
-        self._later(sshd + self._sim.rng.uniform(*_KUBELET), self.kubelet.start)
+        self._later(sshd + (0.2 * known if known else self._sim.rng.uniform(*_KUBELET)), self.kubelet.start)
 
     def _new_boot(self) -> None:
         self.boot_id = str(uuid.UUID(int=self._sim.rng.getrandbits(128), version=4))

@@ -29,7 +29,10 @@ class PriorityGrace(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, re
 
 
 class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """One machine with its kubelet. ``address`` and ``kubelet_port`` are what its Node object tells."""
+    """One machine with its kubelet. ``address`` and ``kubelet_port`` are what its Node object tells.
+
+    ``boot_seconds``: power button to the start of the kubelet; 0 draws 5 to 10 s.
+    """
 
     name: str
     role: Literal["control-plane", "worker"] = "worker"
@@ -42,6 +45,7 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     systemd: int = 252
     address: str = ""
     kubelet_port: int = 10250
+    boot_seconds: float = 0.0
 
 
 class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
@@ -104,6 +108,8 @@ def _check_node(node: NodeSpec) -> None:
         raise SpecError(f"LabSpec: {node.name}: shutdownGracePeriodByPodPriority excludes shutdownGracePeriod")
     if node.systemd < 251:  # before it, a root's shutdown bypasses logind (facts 1.7)
         raise SpecError(f"LabSpec: {node.name}: systemd {node.systemd} is not simulated, only 251 and later")
+    if node.boot_seconds < 0:
+        raise SpecError(f"LabSpec: {node.name}: bootSeconds is negative")
 
 
 def seconds(duration: str) -> float:
