@@ -1,0 +1,73 @@
+"""Every action on the lab: it is proven, it is undone, undo twice is harmless, and the cluster is as it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import lab, nodefall, result_of
+
+import chaos.actions
+from chaos.model.action import Action
+from chaos.model.catalogue import discover
+
+pytestmark = pytest.mark.lab
+ACTIONS: dict[str, Action] = discover(chaos.actions, "ACTION")
+GIVEN: dict[str, dict[str, Any]] = {"prepare-for-shutdown": {"active": True}}
+REFUSED = ("partition",)
+
+
+@pytest.fixture(scope="module")
+def inventory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with lab(tmp_path_factory.mktemp("lab")) as path:
+        yield path
+
+
+def experiment(directory: Path, action: str) -> Path:
+    path = directory / "contract.yaml"
+    document = {
+        "apiVersion": "nodefall.dev/v1alpha1",
+        "kind": "Experiment",
+        "metadata": {"name": "contract"},
+        "spec": {
+            "title": f"the contract of {action}",
+            "targets": {"victim": {"nodes": ["worker-2"]}},
+            "steadyState": [
+                {"assert": "nodes-ready", "with": {"nodes": "all"}},
+                {"assert": "inhibitor-held", "with": {"node": "victim"}},
+            ],
+            "method": [{"name": "do", "action": action, "target": "victim", "with": GIVEN.get(action, {})}],
+            "hypothesis": [{"assert": "nodes-ready", "with": {"not-ready-at-most": 1}, "within": "5s"}],
+            "recovery": {"within": "3m"},
+        },
+    }
+    path.write_text(json.dumps(document))
+    path.chmod(0o644)
+    return path
+
+
+@pytest.mark.parametrize("action", [name for name in ACTIONS if name not in REFUSED])
+def test_it_is_proven_and_undone_and_nothing_stays(tmp_path: Path, inventory: Path, action: str) -> None:
+    done = nodefall("run", experiment(tmp_path, action), "-i", inventory, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = result_of(done)
+    (step,) = result["steps"]
+    assert step["shown"] == "proven"
+    assert not step["weak"], step["because"]
+    assert {undo["proven"] for undo in result["undo"]} == {True}
+    again = nodefall("undo", "last", cwd=tmp_path)
+    assert again.returncode == 0
+    assert "undo:" not in again.stderr
+    # Steady state held again at the end of the run; it holds for the next action's run as well, in any order.
+    assert [v["status"] for v in result["recovery"]] == ["held", "held"]
+
+
+@pytest.mark.parametrize("action", REFUSED)
+def test_what_cannot_be_done_yet_is_refused(tmp_path: Path, inventory: Path, action: str) -> None:
+    done = nodefall("run", experiment(tmp_path, action), "-i", inventory, cwd=tmp_path)
+    assert done.returncode == 4
+    assert "cannot be injected yet" in done.stderr
+    assert not (tmp_path / "reports").exists()
