@@ -5,6 +5,7 @@ What the simulation could not act out honestly (probes, affinity between pods, c
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from chaos.lab.objects import NOT_READY, UNREACHABLE, Object, random_suffix
@@ -16,6 +17,7 @@ from chaos.lab.store import Store
 PREFIX = "lab.nodefall.dev/"
 _BEHAVIOUR = ("stops-after", "exit-code", "ignores-sigterm")
 WORKLOADS = ("deployments", "replicasets", "statefulsets", "daemonsets")
+_PERCENT = re.compile(r"(100|[0-9]{1,2})%", re.ASCII)
 _PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
 
 
@@ -35,6 +37,9 @@ def admit(plural: str, obj: Object, store: Store, spec: LabSpec, sim: Sim) -> No
     elif plural in WORKLOADS:
         admit_workload(plural, obj)
         obj["status"] = {}
+    elif plural == "poddisruptionbudgets":
+        check_budget(obj)
+        obj["status"] = dict.fromkeys(("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 0)
     elif plural == "nodes":
         _admit_node(obj, sim)
     elif plural == "namespaces":
@@ -189,6 +194,21 @@ def admit_workload(plural: str, obj: Object) -> None:
         spec.setdefault(
             "updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
         )
+
+
+def check_budget(budget: Object) -> None:
+    """Raises InvalidError for a PodDisruptionBudget that the API server would refuse."""
+    spec = budget.setdefault("spec", {})
+    amounts = [spec[key] for key in ("minAvailable", "maxUnavailable") if spec.get(key) is not None]
+    if len(amounts) > 1:
+        raise InvalidError("spec: minAvailable and maxUnavailable cannot be both set")
+    for amount in amounts:
+        percent = isinstance(amount, str) and _PERCENT.fullmatch(amount)
+        if not percent and not (isinstance(amount, int) and not isinstance(amount, bool) and amount >= 0):
+            raise InvalidError(f"spec: {amount!r} is neither a whole number nor a percentage up to 100%")
+    policy = spec.get("unhealthyPodEvictionPolicy", "IfHealthyBudget")
+    if policy not in ("IfHealthyBudget", "AlwaysAllow"):
+        raise InvalidError(f"spec.unhealthyPodEvictionPolicy: Unsupported value: {policy!r}")
 
 
 def _admit_node(node: Object, sim: Sim) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chaos.lab.controllers import Controllers
+from chaos.lab.eviction import Evictions
 from chaos.lab.machine import Machine
 from chaos.lab.objects import Object
 from chaos.lab.registry import Registry
@@ -22,6 +23,7 @@ class Cluster:
         self.sim = Sim(spec.start, spec.seed)
         self.store = Store(self.sim)
         self.registry = Registry(self.sim, self.store, spec)
+        self._evictions = Evictions(self.sim, self.registry)
         self.machines = {node.name: Machine(self.sim, self.registry, spec, node) for node in spec.nodes}
         self.controllers = Controllers(self.sim, self.registry, spec)
 
@@ -49,3 +51,7 @@ class Cluster:
     ) -> Object:
         """Delete as a client does; the object as it is left. Raises NotFoundError, ConflictError."""
         return self.registry.delete(plural, namespace, name, grace, preconditions)
+
+    def evict_pod(self, namespace: str, name: str, options: Object | None = None, dry_run: bool = False) -> None:
+        """POST to the pod's eviction subresource, with DeleteOptions. Raises as Evictions.evict."""
+        self._evictions.evict(namespace, name, options, dry_run)

@@ -6,6 +6,8 @@ from chaos.lab.objects import Object, is_deleting
 from chaos.lab.sim import Sim
 from chaos.lab.store import Store
 
+_VERSIONS = dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"), "apps/v1")
+_VERSIONS |= {"PodDisruptionBudget": "policy/v1", "Job": "batch/v1"}
 _DELAY = (0.002, 0.03)  # events are sent by a goroutine of their own; seen in the recordings
 
 
@@ -20,7 +22,7 @@ class Recorder:
     def emit(self, kind: str, obj: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
         """An event about an object; an object without a uid is allowed, as kubelets send them for their Node."""
         meta = obj["metadata"]
-        version = "v1" if kind in ("Pod", "Node") else "apps/v1"
+        version = _VERSIONS.get(kind, "v1")
         involved = {"kind": kind, "apiVersion": version, "name": meta["name"], "uid": meta.get("uid", "")}
         if meta.get("namespace"):
             involved["namespace"] = meta["namespace"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.lab.admission import WORKLOADS, InvalidError, admit, admit_workload
+from chaos.lab.admission import WORKLOADS, InvalidError, admit, admit_workload, check_budget
 from chaos.lab.objects import Object, is_deleting, is_terminal, node_of
 from chaos.lab.sim import Sim, rfc3339
 from chaos.lab.spec import LabSpec
@@ -121,6 +121,8 @@ class Registry:
             new["status"] = clone(before["status"])
         if plural in WORKLOADS:
             admit_workload(plural, new)
+        elif plural == "poddisruptionbudgets":
+            check_budget(new)
         if plural in _COUNTED and new.get("spec") != before.get("spec"):
             _check_immutable(plural, new["spec"], before["spec"])
             new["metadata"]["generation"] = old["generation"] + 1

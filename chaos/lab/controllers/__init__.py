@@ -10,6 +10,7 @@ from chaos.lab.controllers.namespace import Namespaces
 from chaos.lab.controllers.node_lifecycle import NodeLifecycle
 from chaos.lab.controllers.replicaset import ReplicaSets
 from chaos.lab.controllers.scheduler import Scheduler
+from chaos.lab.controllers.stale_disruption import StaleDisruption
 from chaos.lab.controllers.statefulset import StatefulSets
 from chaos.lab.controllers.taint_eviction import TaintEviction
 from chaos.lab.registry import Registry
@@ -30,6 +31,7 @@ class Controllers:
             StatefulSets(sim, registry),
             DaemonSets(sim, registry),
             Disruption(sim, registry),
+            StaleDisruption(sim, registry),
             Namespaces(sim, registry),
             GarbageCollector(sim, registry),
         )

@@ -1,13 +1,14 @@
-"""The status of PodDisruptionBudgets. Facts 8.2; the eviction API itself is not simulated."""
+"""The disruption controller: the status of PodDisruptionBudgets. Facts 8.2, texts from DIS and recording 08."""
 
 from __future__ import annotations
 
 import math
+from datetime import datetime
 
 from chaos.lab.controllers.queue import Queue
+from chaos.lab.events import Recorder
 from chaos.lab.objects import (
     Object,
-    condition,
     controller_of,
     is_deleting,
     is_ready,
@@ -15,12 +16,24 @@ from chaos.lab.objects import (
     name_of,
     namespace_of,
     selector_matches,
+    set_condition,
+    uid_of,
 )
 from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim
 from chaos.lab.store import Change
 
-_PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "Deployment": "deployments"}
+_PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
+_DELETION_TIMEOUT = 120.0
+_UNMANAGED = (
+    "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the status of "
+    "the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please "
+    'set ".spec.minAvailable" field of the PDB to an integer value.'
+)
+
+
+class SyncFailedError(ValueError):
+    """The expected number of pods cannot be told."""
 
 
 class Disruption:
@@ -28,6 +41,7 @@ class Disruption:
 
     def __init__(self, sim: Sim, registry: Registry) -> None:
         self._sim, self._store = sim, registry.store
+        self._recorder = Recorder(sim, registry.store, "controllermanager")
         self._queue: Queue[tuple[str, str]] = Queue(sim, self._sync)
 
     def start(self) -> None:
@@ -48,33 +62,97 @@ class Disruption:
             return
         selector = budget["spec"].get("selector")
         pods = [pod for pod in self._store.list("pods", key[0]) if selector_matches(selector, labels_of(pod))]
-        healthy = sum(is_ready(pod) and not is_deleting(pod) for pod in pods)
-        expected, desired = needed(budget["spec"], len(pods), self._scales(pods))
-        allowed = max(0, healthy - desired) if expected > 0 else 0
-        reason = "SufficientPods" if allowed > 0 else "InsufficientPods"
-        now, value = self._sim.timestamp(), str(allowed > 0)
-        old = condition(budget, "DisruptionAllowed")
-        moved = old["lastTransitionTime"] if old is not None and old["status"] == value else now
-        new = {"type": "DisruptionAllowed", "status": value, "reason": reason, "message": ""}
-        status = {
+        if not pods:
+            self._recorder.emit("PodDisruptionBudget", budget, "NoPods", "No matching pods found")
+        try:
+            expected, desired = needed(budget["spec"], len(pods), self._scales(budget, pods))
+        except SyncFailedError as error:
+            self._fail(budget, str(error))
+            return
+        disrupted = self._disrupted(budget, pods)
+        healthy = sum(is_ready(pod) and not is_deleting(pod) and name_of(pod) not in disrupted for pod in pods)
+        status: Object = {
             "observedGeneration": budget["metadata"]["generation"],
-            "disruptionsAllowed": allowed,
+            "disruptionsAllowed": max(0, healthy - desired) if expected > 0 else 0,
             "currentHealthy": healthy,
             "desiredHealthy": desired,
             "expectedPods": expected,
-            "conditions": [{**new, "lastTransitionTime": moved}],
         }
-        self._store.patch("poddisruptionbudgets", *key, lambda obj: obj.update(status=status))
+        if disrupted:
+            status["disruptedPods"] = disrupted
+        reason = "SufficientPods" if status["disruptionsAllowed"] > 0 else "InsufficientPods"
+        self._write(budget, status, reason, "")
 
-    def _scales(self, pods: list[Object]) -> int:
-        """The sum of the replicas that the pods' controllers want."""
-        owners = {}
+    def _fail(self, budget: Object, why: str) -> None:
+        """Fail safe: no disruption, the rest of the status stays."""
+        text = f"Failed to calculate the number of expected pods: {why}"
+        self._recorder.emit("PodDisruptionBudget", budget, "CalculateExpectedPodCountFailed", text, type_="Warning")
+        kept = {key: value for key, value in budget["status"].items() if key != "conditions"}
+        observed = {"observedGeneration": budget["metadata"]["generation"]}
+        self._write(budget, {**kept, **observed, "disruptionsAllowed": 0}, "SyncFailed", why)
+
+    def _write(self, budget: Object, status: Object, reason: str, message: str) -> None:
+        now = self._sim.timestamp()
+        item = {"type": "DisruptionAllowed", "status": str(reason == "SufficientPods"), "reason": reason}
+        item |= {"message": message, "observedGeneration": status["observedGeneration"]}
+
+        def change(obj: Object) -> None:
+            obj["status"] = {**status, "conditions": obj["status"].get("conditions") or []}
+            set_condition(obj, item, now)
+
+        self._store.patch("poddisruptionbudgets", namespace_of(budget), name_of(budget), change)
+
+    def _disrupted(self, budget: Object, pods: list[Object]) -> dict[str, str]:
+        """Evictions that the API server promised and that are not under way yet. DIS buildDisruptedPodMap."""
+        promised = budget["status"].get("disruptedPods") or {}
+        key, found = (namespace_of(budget), name_of(budget)), {}
+        for pod in pods:
+            if is_deleting(pod) or name_of(pod) not in promised:
+                continue
+            left = seconds_of(promised[name_of(pod)]) + _DELETION_TIMEOUT - self._sim.now
+            if left < 0:
+                text = f"Pod was expected by PDB {key[0]}/{key[1]} to be deleted but it wasn't"
+                self._recorder.emit("Pod", pod, "NotDeleted", text, type_="Warning")
+                continue
+            found[name_of(pod)] = promised[name_of(pod)]
+            self._queue.add_after(key, left + 0.001)
+        return found
+
+    def _scales(self, budget: Object, pods: list[Object]) -> int:
+        """The sum of the replicas that the pods' controllers want. Raises SyncFailedError. DIS getExpectedScale."""
+        if not _needs_scales(budget["spec"]):
+            return 0
+        owners: dict[str, int] = {}
         for pod in pods:
             reference = controller_of(pod)
-            if reference is not None and reference["kind"] in _PLURALS:
-                owners[reference["uid"]] = (_PLURALS[reference["kind"]], namespace_of(pod), reference["name"])
-        found = [self._store.get(*owner) for owner in owners.values()]
-        return sum(owner["spec"]["replicas"] for owner in found if owner is not None)
+            if reference is None:
+                text = _UNMANAGED.format(budget["spec"].get("selector"))
+                self._recorder.emit("PodDisruptionBudget", budget, "UnmanagedPods", text, type_="Warning")
+                continue
+            owner = self._scaled(namespace_of(pod), reference)
+            if owner is not None:
+                owners[uid_of(owner)] = owner["spec"]["replicas"]
+        return sum(owners.values())
+
+    def _scaled(self, namespace: str, reference: Object) -> Object | None:
+        """Who has the scale of a pod with this controller: of a Deployment's ReplicaSet, the Deployment."""
+        plural = _PLURALS.get(reference["kind"])
+        if plural is None:
+            kind = reference["kind"].lower()
+            group = reference["apiVersion"].partition("/")[0]
+            raise SyncFailedError(f"{kind}s.{group} does not implement the scale subresource")
+        owner = self._store.get(plural, namespace, reference["name"])
+        above = controller_of(owner) if owner is not None else None
+        return self._store.get("deployments", namespace, above["name"]) if above is not None else owner
+
+
+def seconds_of(timestamp: str) -> float:
+    """A metav1.Time in epoch seconds."""
+    return datetime.fromisoformat(timestamp).timestamp()
+
+
+def _needs_scales(spec: Object) -> bool:
+    return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
 
 
 def needed(spec: Object, pods: int, scales: int) -> tuple[int, int]:

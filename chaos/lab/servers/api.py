@@ -13,10 +13,11 @@ import msgspec
 from aiohttp import web
 
 from chaos.lab.cluster import Cluster
+from chaos.lab.eviction import ATTEMPTS, BudgetBusy
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.servers.errors import STORE_ERRORS, ApiError, translate
 from chaos.lab.servers.patches import json_patch, merge
-from chaos.lab.servers.resources import REVIEW, Place, discovery, groups, locate
+from chaos.lab.servers.resources import EVICTION, REVIEW, Place, discovery, groups, locate
 from chaos.lab.servers.selectors import Match, field_selector, label_selector
 from chaos.lab.servers.watches import Watcher, Watches, stream
 from chaos.lab.store import Object
@@ -26,9 +27,10 @@ _OPEN = ("/version", "/healthz", "/livez", "/readyz")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def answer(body: Any, status: int = 200) -> web.Response:
+def answer(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
     """A JSON response."""
-    return web.Response(body=msgspec.json.encode(body), status=status, content_type="application/json")
+    data = msgspec.json.encode(body)
+    return web.Response(body=data, status=status, content_type="application/json", headers=headers)
 
 
 def authenticate(request: web.Request, token: str) -> None:
@@ -73,7 +75,7 @@ class ApiServer:
                 return answer(error.status(), error.code)
             except STORE_ERRORS as error:
                 refusal = translate(error, creating=request.method == "POST")
-                return answer(refusal.status(), refusal.code)
+                return answer(refusal.status(), refusal.code, refusal.headers())
             except web.HTTPException as error:
                 reason = "NotFound" if error.status == 404 else error.reason.replace(" ", "")
                 return answer(ApiError(error.status, error.reason, reason).status(), error.status)
@@ -105,6 +107,8 @@ class ApiServer:
         place = locate(group_version, rest)
         if place is None:
             raise ApiError(404, "the server could not find the requested resource")
+        if (place.resource.plural, place.subresource) == EVICTION and request.method == "POST":
+            return await self._evict(request, place)
         if place.subresource and not (place.subresource == "status" and place.resource.status):
             raise ApiError(404, f"the lab does not simulate {place.resource.plural}/{place.subresource}")
         table = self._object_methods() if place.name else self._collection_methods()
@@ -225,6 +229,22 @@ class ApiServer:
         details = {"name": place.name, "kind": place.resource.plural, "uid": obj["metadata"]["uid"]}
         head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
         return answer({**head, "details": details})
+
+    async def _evict(self, request: web.Request, place: Place) -> web.Response:
+        body = await _body(request)
+        if (body.get("metadata") or {}).get("name") != place.name:
+            raise ApiError(400, "name in URL does not match name in Eviction object")
+        options = body.get("deleteOptions") or {}
+        dry_run = bool(options.get("dryRun") or request.query.get("dryRun"))
+        for _ in range(ATTEMPTS - 1):
+            try:
+                self._cluster.evict_pod(place.namespace, place.name, options, dry_run)
+                break
+            except BudgetBusy as busy:
+                await self._lockstep.wait_until(self._cluster.sim.now + busy.again)
+        else:
+            self._cluster.evict_pod(place.namespace, place.name, options, dry_run)
+        return answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
 
     async def _delete_collection(self, request: web.Request, place: Place) -> web.Response:
         matches = label_selector(request.query.get("labelSelector", ""))

@@ -46,6 +46,7 @@ RESOURCES = {
         Resource("priorityclasses", "PriorityClass", "scheduling.k8s.io/v1", namespaced=False, status=False),
     )
 }
+EVICTION = ("pods", "eviction")
 REVIEW = ("authorization.k8s.io/v1", "selfsubjectaccessreviews")
 
 
@@ -83,6 +84,9 @@ def discovery(group_version: str) -> dict[str, Any] | None:
     if group_version == REVIEW[0]:
         kind = "SelfSubjectAccessReview"
         entries = [{"name": REVIEW[1], "singularName": "", "namespaced": False, "kind": kind, "verbs": ["create"]}]
+    if group_version == "v1":  # kubectl drain looks for it
+        eviction = {"name": "/".join(EVICTION), "singularName": "", "namespaced": True, "kind": "Eviction"}
+        entries.append({**eviction, "group": "policy", "version": "v1", "verbs": ["create"]})
     if not entries:
         return None
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": entries}

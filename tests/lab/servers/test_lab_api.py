@@ -69,7 +69,8 @@ def test_selectors(maps: Any, query: str, expected: list[str]) -> None:
         ("GET", MAPS + "?limit=x", None, "", 400, "BadRequest"),
         ("GET", MAPS + "?continue=x", None, "", 400, "BadRequest"),
         ("GET", "/api/v1/namespaces/default/pods/x/log", None, "", 404, "NotFound"),
-        ("POST", "/api/v1/namespaces/default/pods/x/eviction", {}, "", 404, "NotFound"),
+        ("POST", "/api/v1/namespaces/default/pods/x/eviction", {}, "", 400, "BadRequest"),
+        ("POST", "/api/v1/namespaces/default/pods/x/eviction", {"metadata": {"name": "x"}}, "", 404, "NotFound"),
         ("PUT", MAPS, config_map("x"), "", 405, "MethodNotAllowed"),
         ("POST", MAPS, {"kind": "Secret", "metadata": {"name": "x"}}, "", 400, "BadRequest"),
         ("POST", MAPS, {"kind": "ConfigMap"}, "", 400, "BadRequest"),
@@ -176,3 +177,61 @@ def test_a_pod_is_deleted_gracefully_and_a_namespace_takes_its_own_along(shared:
     shared.wait(60)
     assert names(shared.api("GET", pods)) == []
     assert shared.api("GET", "/api/v1/namespaces/trial")[0] == 404
+
+
+def test_eviction_and_its_refusals(shared: Any) -> None:
+    labels = {"app": "kept"}
+    pods, budgets = "/api/v1/namespaces/default/pods", "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    body = {"containers": [{"name": "c"}], "nodeName": "w1", "terminationGracePeriodSeconds": 3}
+    for name in ("kept-1", "kept-2"):
+        assert shared.api("POST", pods, {"metadata": {"name": name, "labels": labels}, "spec": body})[0] == 201
+    budget = {"metadata": {"name": "kept"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}}
+    assert shared.api("POST", budgets, budget)[0] == 201
+    shared.wait(10)
+    eviction = {"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "kept-1", "namespace": "default"}}
+    path = f"{pods}/kept-1/eviction"
+    assert shared.api("POST", f"{path}?dryRun=All", eviction)[0] == 201
+    status, answer = shared.api("POST", path, eviction)
+    assert (status, answer["kind"], answer["status"]) == (201, "Status", "Success")
+    shared.wait(10)
+    status, answer = shared.api("POST", f"{pods}/kept-2/eviction", {"metadata": {"name": "kept-2"}})
+    assert (status, answer["reason"]) == (429, "TooManyRequests")
+    (cause,) = answer["details"]["causes"]
+    assert cause["reason"] == "DisruptionBudget"
+    assert cause["message"] == "The disruption budget kept needs 1 healthy pods and has 1 currently"
+    assert shared.api("DELETE", f"{budgets}/kept")[0] == 200
+    assert shared.api("POST", budgets, budget)[0] == 201
+    status, answer = shared.api("POST", f"{pods}/kept-2/eviction", {"metadata": {"name": "kept-2"}})
+    assert (status, answer["details"]["retryAfterSeconds"]) == (429, 10)
+    assert shared.api("DELETE", f"{budgets}/kept")[0] == 200
+    assert shared.api("DELETE", pods)[0] == 200
+    shared.wait(10)
+
+
+def test_racing_evictions_are_answered_when_the_race_is_over(shared: Any) -> None:
+    """The second is tried again half a second later by the server itself, and then refused."""
+    labels = {"app": "raced"}
+    pods, budgets = "/api/v1/namespaces/default/pods", "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    body = {"containers": [{"name": "c"}], "nodeName": "w1", "terminationGracePeriodSeconds": 3}
+    for name in ("raced-1", "raced-2"):
+        assert shared.api("POST", pods, {"metadata": {"name": name, "labels": labels}, "spec": body})[0] == 201
+    budget = {"metadata": {"name": "raced"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}}
+    assert shared.api("POST", budgets, budget)[0] == 201
+    shared.wait(10)
+    with shared.clock.participant():
+        begin = shared.clock.now()
+        codes = [
+            shared.api("POST", f"{pods}/{name}/eviction", {"metadata": {"name": name}})[0]
+            for name in ("raced-1", "raced-2")
+        ]
+        assert codes == [201, 429]
+        assert 0.4 < shared.clock.now() - begin < 2.0
+    assert shared.api("DELETE", f"{budgets}/raced")[0] == 200
+    assert shared.api("DELETE", pods)[0] == 200
+    shared.wait(10)
+
+
+def test_discovery_names_the_eviction_subresource(shared: Any) -> None:
+    entries = {item["name"]: item for item in shared.api("GET", "/api/v1")[1]["resources"]}
+    found = entries["pods/eviction"]
+    assert (found["kind"], found["group"], found["version"], found["verbs"]) == ("Eviction", "policy", "v1", ["create"])

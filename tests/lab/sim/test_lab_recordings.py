@@ -24,6 +24,7 @@ from simkit import (
 )
 
 from chaos.lab.cluster import Cluster
+from chaos.lab.drain import Drain, cordon
 from chaos.lab.spec import ControllerSpec, LabSpec
 
 Story = list[tuple[float, tuple[object, ...]]]
@@ -74,6 +75,38 @@ def cancelled_in_flight(cluster: Cluster) -> None:
     run(cluster, 91.1)
     machine.kubelet.restart()
     run(cluster, 20.0)
+
+
+def drain_blocked_then_allowed(cluster: Cluster) -> None:
+    """The budget was 6 some seconds before the first drain."""
+    blocked = Drain(cluster, VICTIM, timeout=25.0)
+    run(cluster, 25.5)
+    assert blocked.result
+    change_budget(cluster, 5)
+    Drain(cluster, VICTIM, timeout=120.0)
+    run(cluster, 16.6)
+    cordon(cluster, VICTIM, unschedulable=False)
+    run(cluster, 14.0)
+
+
+def change_budget(cluster: Cluster, minimum: int) -> None:
+    budget = cluster.store.get("poddisruptionbudgets", "demo", "web")
+    assert budget is not None
+    cluster.update_object("poddisruptionbudgets", {**budget, "spec": {**budget["spec"], "minAvailable": minimum}})
+
+
+def with_budget_of(minimum: int) -> Callable[[Cluster], None]:
+    def deed(cluster: Cluster) -> None:
+        change_budget(cluster, minimum)
+        run(cluster, 0.5)
+        drain_blocked_then_allowed(cluster)
+
+    return deed
+
+
+def drain_unhindered(cluster: Cluster) -> None:
+    Drain(cluster, VICTIM, timeout=120.0)
+    run(cluster, 60.0)
 
 
 def priorities(seed: int) -> LabSpec:
@@ -221,6 +254,7 @@ def _differences(name: str, lab: Callable[[int], LabSpec], deed: Callable[[Clust
         ("01-graceful-poweroff", usual, graceful_poweroff),
         ("02-cancelled-shutdown-signal", usual, cancelled_by_signal),
         ("05-power-cut", usual, power_cut),
+        ("08-drain-blocked-then-allowed", usual, with_budget_of(6)),
         ("10-priority-shutdown", priorities, priority_poweroff),
         ("16-graceful-poweroff-exit-codes", usual, poweroff_with_exit_codes),
         ("27-poweroff-cancelled-in-flight-systemd-257", newer_systemd, cancelled_in_flight),
@@ -239,6 +273,7 @@ def test_recording_is_a_possible_history(
         ("01-graceful-poweroff", usual, power_cut),
         ("01-graceful-poweroff", no_grace, graceful_poweroff),
         ("05-power-cut", impatient, power_cut),
+        ("08-drain-blocked-then-allowed", usual, drain_unhindered),
         ("10-priority-shutdown", priorities, cancelled_by_signal),
         ("27-poweroff-cancelled-in-flight-systemd-257", usual, cancelled_in_flight),
     ],

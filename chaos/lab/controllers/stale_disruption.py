@@ -1,0 +1,53 @@
+"""The disruption controller's second duty: a DisruptionTarget that came to nothing is reset. Facts 8.2 and 9."""
+
+from __future__ import annotations
+
+from chaos.lab.controllers.disruption import seconds_of
+from chaos.lab.controllers.queue import Queue
+from chaos.lab.objects import Object, condition, is_deleting, is_terminal, name_of, namespace_of, set_condition
+from chaos.lab.registry import Registry
+from chaos.lab.sim import Sim
+from chaos.lab.store import Change
+
+_TIMEOUT = 120.0
+
+
+class StaleDisruption:
+    """Two minutes after the condition became True; never the kubelet's."""
+
+    def __init__(self, sim: Sim, registry: Registry) -> None:
+        self._sim, self._store = sim, registry.store
+        self._queue: Queue[tuple[str, str]] = Queue(sim, self._sync)
+
+    def start(self) -> None:
+        self._store.subscribe(self._changed)
+
+    def _changed(self, change: Change) -> None:
+        if change.plural == "pods" and change.type != "DELETED":
+            self._look(change.object)
+
+    def _look(self, pod: Object) -> None:
+        target = _waiting(pod)
+        if target is not None:
+            left = seconds_of(target["lastTransitionTime"]) + _TIMEOUT - self._sim.now
+            self._queue.add_after((namespace_of(pod), name_of(pod)), max(left, 0.01))
+
+    def _sync(self, key: tuple[str, str]) -> None:
+        pod = self._store.get("pods", *key)
+        target = _waiting(pod) if pod is not None else None
+        if pod is None or target is None:
+            return
+        if seconds_of(target["lastTransitionTime"]) + _TIMEOUT > self._sim.now:
+            self._look(pod)  # of a pod with the same name
+            return
+        now, generation = self._sim.timestamp(), pod["metadata"].get("generation", 1)
+        new = {"type": "DisruptionTarget", "status": "False", "lastProbeTime": None, "observedGeneration": generation}
+        self._store.patch("pods", *key, lambda obj: set_condition(obj, new, now))
+
+
+def _waiting(pod: Object) -> Object | None:
+    """The pod's condition if it can become stale. DIS nonTerminatingPodHasStaleDisruptionCondition."""
+    target = condition(pod, "DisruptionTarget")
+    if target is None or target["status"] != "True" or target.get("reason") == "TerminationByKubelet":
+        return None
+    return None if is_deleting(pod) or is_terminal(pod) else target

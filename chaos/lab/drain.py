@@ -1,0 +1,115 @@
+"""``kubectl drain`` and ``kubectl uncordon`` on simulated time, in process. Facts 8.3; pace from recording 08."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.lab.cluster import Cluster
+from chaos.lab.eviction import ATTEMPTS, BudgetBusy, EvictionRefused
+from chaos.lab.objects import (
+    Object,
+    controller_of,
+    is_terminal,
+    name_of,
+    namespace_of,
+    node_of,
+    uid_of,
+)
+from chaos.lab.store import NotFoundError, clone
+
+_START = (0.06, 0.1)  # the program begins, cordons and lists
+_RETRY = 5.0  # after a 429
+_POLL = 1.0
+
+
+def cordon(cluster: Cluster, node: str, unschedulable: bool = True) -> None:
+    """Set or clear spec.unschedulable. Raises NotFoundError."""
+    found = cluster.store.get("nodes", "", node)
+    if found is None:
+        raise NotFoundError(f'nodes "{node}" not found')
+    changed: Object = clone(found)
+    if unschedulable:
+        changed["spec"]["unschedulable"] = True
+    else:
+        changed["spec"].pop("unschedulable", None)
+    cluster.update_object("nodes", changed)
+
+
+class Drain:
+    """One drain with --ignore-daemonsets and --delete-emptydir-data. ``timeout`` in seconds, 0 for ever.
+
+    ``result`` is None while it runs, then empty for success or the reason of the failure.
+    """
+
+    def __init__(self, cluster: Cluster, node: str, timeout: float = 0.0, force: bool = False) -> None:
+        self._cluster, self._node, self._force = cluster, node, force
+        self._sim, self._store = cluster.sim, cluster.store
+        self._deadline = self._sim.now + timeout if timeout else float("inf")
+        self._left: set[str] = set()
+        self.result: str | None = None
+        self._sim.after(self._sim.rng.uniform(*_START), self._begin)
+        if timeout:
+            self._sim.at(self._deadline, self._fail, f"drain did not complete within {timeout:g}s")
+
+    def _begin(self) -> None:
+        cordon(self._cluster, self._node)
+        pods = [pod for pod in self._store.list("pods") if node_of(pod) == self._node and _is_drained(pod)]
+        bare = [pod for pod in pods if controller_of(pod) is None and not is_terminal(pod)]
+        if bare and not self._force:
+            names = ", ".join(f"{namespace_of(pod)}/{name_of(pod)}" for pod in bare)
+            self._fail(f"cannot delete Pods that declare no controller (use --force to override): {names}")
+            return
+        self._left = {uid_of(pod) for pod in pods}
+        for pod in pods:
+            self._soon(0.002, 0.02, self._evict, pod, 0)
+        self._check()
+
+    def _evict(self, pod: Object, conflicts: int) -> None:
+        if self.result is not None:
+            return
+        try:
+            self._cluster.evict_pod(namespace_of(pod), name_of(pod))
+        except NotFoundError:
+            self._gone(pod)
+        except BudgetBusy as busy:
+            if conflicts + 1 == ATTEMPTS:
+                self._fail(str(busy))
+            else:
+                self._sim.after(busy.again, self._evict, pod, conflicts + 1)
+        except EvictionRefused as refused:
+            if refused.code == 429:
+                self._sim.after(_RETRY, self._evict, pod, 0)
+            else:
+                self._fail(str(refused))
+        else:
+            self._wait(pod)
+
+    def _wait(self, pod: Object) -> None:
+        now = self._store.get("pods", namespace_of(pod), name_of(pod))
+        if now is None or uid_of(now) != uid_of(pod):
+            self._gone(pod)
+        elif self.result is None:
+            self._sim.after(_POLL, self._wait, pod)
+
+    def _gone(self, pod: Object) -> None:
+        self._left.discard(uid_of(pod))
+        self._check()
+
+    def _check(self) -> None:
+        if not self._left and self.result is None:
+            self.result = ""
+
+    def _fail(self, why: str) -> None:
+        if self.result is None:
+            self.result = why
+
+    def _soon(self, low: float, high: float, call: Callable[..., object], *args: object) -> None:
+        self._sim.after(self._sim.rng.uniform(low, high), call, *args)
+
+
+def _is_drained(pod: Object) -> bool:
+    """Not a daemon's pod, unless that has finished; not a mirror pod."""
+    owner = controller_of(pod)
+    if "kubernetes.io/config.mirror" in (pod["metadata"].get("annotations") or {}):
+        return False
+    return is_terminal(pod) or not owner or owner["kind"] != "DaemonSet"

@@ -1,0 +1,148 @@
+"""The eviction subresource: what POST pods/<name>/eviction does. Facts 8.1."""
+
+from __future__ import annotations
+
+from chaos.lab.objects import (
+    Object,
+    condition_status,
+    is_deleting,
+    is_ready,
+    is_terminal,
+    labels_of,
+    name_of,
+    selector_matches,
+    set_condition,
+    uid_of,
+)
+from chaos.lab.registry import ForbiddenError, Registry
+from chaos.lab.sim import Sim
+from chaos.lab.store import ConflictError, NotFoundError, clone
+
+_MESSAGE = "Cannot evict pod as it would violate the pod's disruption budget."
+_MANY = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+_RETRY = 10
+_RACE = 0.02  # two requests that are nearer to each other have read the same budget
+_BACKOFF = 0.5
+ATTEMPTS = 20
+_MAX_DISRUPTED = 2000
+_TARGET = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "lastProbeTime": None,
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+
+
+class EvictionRefused(RuntimeError):
+    """429, 500 or 504. ``retry_after`` in seconds, 0 for no such header; ``cause`` empty for none."""
+
+    def __init__(self, code: int, message: str, cause: str = "", retry_after: int = 0) -> None:
+        super().__init__(message)
+        self.code, self.cause, self.retry_after = code, cause, retry_after
+
+
+class BudgetBusy(EvictionRefused):
+    """A race for the last of a budget was lost; the API server itself tries again ``again`` seconds later.
+
+    After :data:`ATTEMPTS` it answers with this, a 504. Recording 08: the loser gets its turn half a second later.
+    """
+
+    def __init__(self, name: str, again: float) -> None:
+        super().__init__(504, f'couldn\'t update PodDisruptionBudget "{name}" due to conflicts', retry_after=_RETRY)
+        self.again = again
+
+
+class Evictions:
+    """Takes from budgets, marks pods and deletes them."""
+
+    def __init__(self, sim: Sim, registry: Registry) -> None:
+        self._sim, self._registry, self._store = sim, registry, registry.store
+        self._taken: dict[str, float] = {}
+
+    def evict(self, namespace: str, name: str, options: Object | None = None, dry_run: bool = False) -> None:
+        """Evict with DeleteOptions. Raises EvictionRefused, NotFoundError, ForbiddenError, ConflictError."""
+        pod = self._store.get("pods", namespace, name)
+        if pod is None:
+            raise NotFoundError(f'pods "{name}" not found')
+        options = options or {}
+        if is_terminal(pod) or is_deleting(pod) or pod["status"].get("phase") == "Pending":
+            self._delete(pod, options, dry_run)
+            return
+        budgets = self._budgets(pod)
+        if len(budgets) > 1:
+            raise EvictionRefused(500, _MANY)
+        if budgets and (is_ready(pod) or not _unhealthy_may_go(budgets[0])):
+            self._take(pod, budgets[0], dry_run)
+        self._delete(pod, options, dry_run)
+
+    def _budgets(self, pod: Object) -> list[Object]:
+        return [
+            budget
+            for budget in self._store.list("poddisruptionbudgets", pod["metadata"]["namespace"])
+            if selector_matches(budget["spec"].get("selector"), labels_of(pod))
+        ]
+
+    def _take(self, pod: Object, budget: Object, dry_run: bool) -> None:
+        """EVI checkAndDecrement."""
+        last = self._taken.get(uid_of(budget), float("-inf"))
+        if budget["status"]["disruptionsAllowed"] == 0 and self._sim.now - last < _RACE:
+            raise BudgetBusy(name_of(budget), _BACKOFF * self._sim.rng.uniform(1.0, 1.1))
+        check_budget(budget)
+        new: Object = clone(budget)
+        status = new["status"]
+        status["disruptionsAllowed"] -= 1
+        now = self._sim.timestamp()
+        status["disruptedPods"] = {**(status.get("disruptedPods") or {}), name_of(pod): now}
+        if status["disruptionsAllowed"] == 0:
+            item = {"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": ""}
+            set_condition(new, {**item, "observedGeneration": status["observedGeneration"]}, now)
+        if not dry_run:
+            self._store.update("poddisruptionbudgets", new)
+            self._taken[uid_of(budget)] = self._sim.now
+
+    def _delete(self, pod: Object, options: Object, dry_run: bool) -> None:
+        """The condition and then the DELETE, both before the answer. EVI addConditionAndDeletePod."""
+        metadata, wanted = pod["metadata"], dict(options.get("preconditions") or {})
+        for field, value in wanted.items():
+            if value is not None and metadata.get(field) != value:
+                raise ConflictError(f'precondition failed: {field} of pods "{name_of(pod)}" is not {value!r}')
+        if dry_run:
+            return
+        now = self._sim.timestamp()
+        self._store.patch("pods", metadata["namespace"], name_of(pod), lambda it: set_condition(it, _TARGET, now))
+        self._registry.delete("pods", metadata["namespace"], name_of(pod), options.get("gracePeriodSeconds"))
+
+
+def _unhealthy_may_go(budget: Object) -> bool:
+    """Whether a pod that is not Ready goes without using the budget: spec.unhealthyPodEvictionPolicy."""
+    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    status = budget["status"]
+    return bool(status["currentHealthy"] >= status["desiredHealthy"] > 0)
+
+
+def check_budget(budget: Object) -> None:
+    """Raises EvictionRefused or ForbiddenError if this budget allows no disruption now."""
+    name, status = name_of(budget), budget["status"]
+    if status.get("observedGeneration", 0) < budget["metadata"]["generation"]:
+        cause = f"The disruption budget {name} is still being processed by the server."
+        raise EvictionRefused(429, _MESSAGE, cause, _RETRY)
+    head = f'poddisruptionbudget.policy "{name}" is forbidden: '
+    if status["disruptionsAllowed"] < 0:
+        raise ForbiddenError(f"{head}pdb disruptions allowed is negative")
+    if len(status.get("disruptedPods") or {}) > _MAX_DISRUPTED:
+        why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise ForbiddenError(head + why)
+    if status["disruptionsAllowed"] == 0:
+        raise EvictionRefused(429, _MESSAGE, _cause(budget))
+
+
+def _cause(budget: Object) -> str:
+    name, status = name_of(budget), budget["status"]
+    failed = [item for item in status.get("conditions") or [] if item["reason"] == "SyncFailed"]
+    if failed and condition_status(budget, "DisruptionAllowed") == "False":
+        why = failed[0]["message"]
+        return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {why}"
+    healthy, desired = status["currentHealthy"], status["desiredHealthy"]
+    return f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
