@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
 import click
 
 from chaos import __version__
 from chaos.cli.lazy import LazyGroup
-from chaos.model.errors import Exit, NodefallError
+from chaos.model.errors import Exit, NodefallError, UndoOwed
 
 PROGRAM = "nodefall"
 _COMPLETE = "_NODEFALL_COMPLETE"  # set by the completion scripts
@@ -35,8 +40,14 @@ def cli(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM where no run is under way that would have to be undone first."""
+
+
 def run() -> NoReturn:
     """Run the command line of this process and exit."""
+    _open_standard_streams()
+    signal.signal(signal.SIGTERM, _terminate)
     if _COMPLETE in os.environ:
         cli.main(prog_name=PROGRAM)
     code = main(sys.argv[1:])
@@ -44,55 +55,76 @@ def run() -> NoReturn:
         sys.stdout.flush()
     except BrokenPipeError:
         _drop_stdout()
+    except OSError as error:
+        click.echo(f"error: the output could not be written: {error.strerror}", err=True)
+        _drop_stdout()
+        code = code or Exit.INCONCLUSIVE
     sys.exit(code)
 
 
 def main(arguments: list[str]) -> int:
-    """Run a command; its exit code. Errors are told on stderr, never with a traceback."""
+    """Run a command; its exit code. Errors are told on stderr, never with a traceback; with --json on stdout too."""
     try:
         with cli.make_context(PROGRAM, arguments) as context:
             result = cli.invoke(context)
     except click.exceptions.Exit as error:
         return error.exit_code
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever nobody expected is our bug
-        return _tell(error)
+        told = _told(error)
+        with suppress(BrokenPipeError):
+            click.echo("\n".join(line for line in told.lines if line), err=True)
+        if "--json" in arguments and not isinstance(error, BrokenPipeError):
+            _as_json(told)
+        return told.code
     return int(result) if isinstance(result, int) else Exit.HELD
 
 
-def _tell(error: BaseException) -> int:
-    """Say what went wrong; the exit code."""
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """An error in words, and the exit code."""
+
+    code: int
+    message: str
+    hint: str = ""
+    usage: str = ""
+    also: str = ""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        plain = "interrupted" if self.code in {Exit.SIGINT, Exit.SIGTERM} else f"error: {self.message}"
+        return (self.usage, self.also, plain, f"hint: {self.hint}" if self.hint else "")
+
+
+def _told(error: BaseException) -> _Told:
+    """What went wrong."""
     if isinstance(error, click.Abort | KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        return Exit.SIGINT
+        return _Told(Exit.SIGTERM if isinstance(error, Terminated) else Exit.SIGINT, "interrupted")
     if isinstance(error, click.ClickException):
-        return _usage(error)
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        hint = f"{context.command_path} --help" if context else ""
+        return _Told(Exit.USAGE, error.format_message(), hint, context.get_usage() if context else "")
     if isinstance(error, NodefallError):
-        return _expected(error)
+        cause = error.__cause__
+        ours = isinstance(error, UndoOwed) and not isinstance(cause, NodefallError | KeyboardInterrupt | None)
+        also = f"error: {_bug(cause)}" if ours and cause else ""
+        return _Told(error.code, error.message, error.hint, also=also)
     if isinstance(error, BrokenPipeError):
         _drop_stdout()
-        return Exit.INCONCLUSIVE  # the command did not finish
-    return _bug(error)
+        return _Told(Exit.INCONCLUSIVE, "nobody reads the output any more")  # the command did not finish
+    return _Told(Exit.BUG, _bug(error))
 
 
-def _usage(error: click.ClickException) -> int:
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    if context:
-        click.echo(context.get_usage(), err=True)
-    click.echo(f"error: {error.format_message()}", err=True)
-    if context:
-        click.echo(f"hint: {context.command_path} --help", err=True)
-    return Exit.USAGE
+def _as_json(told: _Told) -> None:
+    """One object, whatever happened."""
+    import json  # noqa: PLC0415 - only where asked for
+
+    error = {"code": int(told.code), "message": told.message, "hint": told.hint}
+    with suppress(BrokenPipeError):
+        click.echo(json.dumps({"error": error}))
 
 
-def _expected(error: NodefallError) -> int:
-    click.echo(f"error: {error.message}", err=True)
-    if error.hint:
-        click.echo(f"hint: {error.hint}", err=True)
-    return error.code
-
-
-def _bug(error: BaseException) -> int:
-    """One line on stderr; the traceback goes to a file."""
+def _bug(error: BaseException) -> str:
+    """One line; the traceback goes to a file."""
     import tempfile  # noqa: PLC0415 - slow, and hopefully never needed
     import traceback  # noqa: PLC0415
 
@@ -104,8 +136,23 @@ def _bug(error: BaseException) -> int:
         where = f"the traceback is in {file.name}"
     except OSError as failed:
         where = f"the traceback could not be written: {failed}"
-    click.echo(f"error: this is a bug in nodefall, please report it: {told} ({where})", err=True)
-    return Exit.BUG
+    return f"this is a bug in nodefall, please report it: {told} ({where})"
+
+
+def _terminate(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - a handler's signature
+    raise Terminated
+
+
+def _open_standard_streams() -> None:
+    """A closed stdin, stdout or stderr would lend its number to the next file opened, as the journal."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - for good
 
 
 def _drop_stdout() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 
@@ -34,6 +35,7 @@ def command() -> None:
 def up(inventory: Path | None, out: Path) -> None:
     """Start the lab that INVENTORY describes (default: the shipped hosts/lab.yaml) and keep it until Ctrl-C."""
     from chaos.cli.labs import start_lab
+    from chaos.cli.output import write
     from chaos.cli.shipped import shipped
     from chaos.load.inventory import load_inventory
     from chaos.model.errors import NodefallError, UsageError
@@ -42,12 +44,14 @@ def up(inventory: Path | None, out: Path) -> None:
     asked = load_inventory(source)
     if asked.lab is None:
         raise UsageError(f"{source} describes a cluster, not a lab")
+    _keep_foreign(out)
     stop = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     with start_lab(asked.lab) as lab:
         made = lab.inventory.model_copy(update={"protected": asked.protected, "limits": asked.limits})
-        out.write_text(made.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n", encoding="utf-8")
+        text = made.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n"
+        write(out, text)
         try:
             click.echo(f"the lab is up; use --inventory {out}; Ctrl-C ends it")
             sys.stdout.flush()
@@ -55,4 +59,20 @@ def up(inventory: Path | None, out: Path) -> None:
                 if lab.ended:
                     raise NodefallError("the lab has ended by itself")
         finally:
-            out.unlink(missing_ok=True)
+            with suppress(OSError, UnicodeDecodeError):  # whatever is there now is not ours
+                if out.read_text(encoding="utf-8") == text:
+                    out.unlink()
+
+
+def _keep_foreign(out: Path) -> None:
+    """Raises UsageError if ``out`` is a file that no lab has written."""
+    from chaos.model.errors import UsageError
+
+    try:
+        text = out.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    if '"simulated": true' not in text:
+        raise UsageError(f"{out} exists and is no inventory of a lab", hint="name another file with --out")

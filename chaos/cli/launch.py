@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 import chaos.report
-from chaos.cli.opening import inventory_path, open_inventory, refuse_remote
+from chaos.cli.opening import inventory_path, nothing_touched, open_inventory, refuse_remote
 from chaos.cli.planning import load
-from chaos.cli.progress import make_progress
+from chaos.cli.progress import Guarded, make_progress
 from chaos.cli.running import Request, run
 from chaos.cli.summary import summary, wants_color
 from chaos.cli.wiring import catalogue
@@ -41,21 +42,28 @@ def launch(wish: Launch, plain: bool, as_json: bool) -> int:
             parse_duration(wish.max_duration)
         except ValueError as error:
             raise UsageError(f"--max-duration: {error}") from error
+    if wish.record and not wish.record.parent.is_dir():
+        raise UsageError(f"--record: there is no directory {wish.record.parent}")
     known = catalogue()
     loaded = load(wish.experiment, known)
     inventory = load_inventory(inventory_path(wish.inventory))
     request = Request(loaded, known, wish.reports, wish.seed, wish.max_duration, wish.record)
-    progress = make_progress(sys.stderr, force_plain=plain)
+    progress = Guarded(make_progress(sys.stderr, force_plain=plain))
     try:
         if inventory.lab:
             progress.note("starting the lab, a simulated cluster")
-        with open_inventory(inventory, seed=wish.seed) as opened:
-            refuse_remote(opened.kube)
+        with ExitStack() as stack:
+            with nothing_touched():
+                opened = stack.enter_context(open_inventory(inventory, seed=wish.seed))
+                refuse_remote(opened.kube)
             result, timeline, directory = run(request, opened, progress)
     finally:
         progress.close()
-    if as_json:
-        click.echo(discover(chaos.report, "RENDERER")["json"].render(result, timeline), nl=False)
     words = summary(result, report=str(directory / "report.html"), color=wants_color(sys.stderr))
-    click.echo(encodable(words, sys.stderr.encoding), err=True, nl=False)
+    with suppress(BrokenPipeError):  # the exit code still tells
+        click.echo(encodable(words, sys.stderr.encoding), err=True, nl=False)
+    if as_json:
+        told = discover(chaos.report, "RENDERER")["json"].render(result, timeline)
+        with suppress(BrokenPipeError):
+            click.echo(told, nl=False)
     return result.exit_code

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chaos.model.errors import Refused, UsageError
+from chaos.model.errors import Exit, NodefallError, Refused, UsageError
 from chaos.model.inventory import Inventory
 from chaos.model.kube import Node
 from chaos.model.ports import Clock, PowerControl, Session
@@ -36,6 +36,17 @@ class Opened:
     uid: str
     version: str
     lab_pid: int | None = None
+
+
+@contextmanager
+def nothing_touched() -> Iterator[None]:
+    """What fails before anything was touched is refused, whatever it was."""
+    try:
+        yield
+    except NodefallError as error:
+        if error.code is not Exit.INCONCLUSIVE:
+            raise
+        raise Refused(error.message, hint=error.hint) from error
 
 
 @contextmanager
@@ -90,7 +101,7 @@ def _hosts(inventory: Inventory, kube: ClusterApi, clock: Clock) -> Hosts:
     from chaos.transports.settings import Local, host_settings
     from chaos.transports.ssh import open_session
 
-    local = Local(getpass.getuser(), Path.home(), Path.cwd())
+    local = Local(_login(), Path.home())
 
     def session(node: str) -> Session:
         key, host = inventory.host_of(node)
@@ -102,6 +113,14 @@ def _hosts(inventory: Inventory, kube: ClusterApi, clock: Clock) -> Hosts:
         return redfish(host.power, Place(os.environ, Path.home())) if host.power else None
 
     return Hosts(session, power, kube, discover(chaos.facts, "FACT"))
+
+
+def _login() -> str:
+    """The login user of this machine; a user ID without a name, as containers have, is given as a number."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def _node_address(kube: ClusterApi, node: str) -> str:

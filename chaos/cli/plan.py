@@ -28,18 +28,20 @@ def command(experiment: Path, inventory: str | None, seed: int | None, out: Path
     """Choose targets for an EXPERIMENT, gather facts, and print exactly what a run would send."""
     import msgspec
 
-    from chaos.cli.opening import inventory_path, open_inventory
+    from chaos.cli.opening import inventory_path, nothing_touched, open_inventory
+    from chaos.cli.output import write
     from chaos.cli.planning import load, plan
     from chaos.cli.wiring import catalogue
     from chaos.load.inventory import load_inventory
 
     known = catalogue()
     loaded = load(experiment, known)
-    with open_inventory(load_inventory(inventory_path(inventory)), seed=seed) as opened, opened.clock.participant():
+    cluster = load_inventory(inventory_path(inventory))
+    with nothing_touched(), open_inventory(cluster, seed=seed) as opened, opened.clock.participant():
         planned, _ = plan(loaded, opened, known, seed)
     text = msgspec.json.format(msgspec.json.encode(planned), indent=2).decode()
     if out:
-        out.write_text(text + "\n", encoding="utf-8")
+        write(out, text + "\n")
     click.echo(text if as_json else "\n".join(_words(planned)))
 
 

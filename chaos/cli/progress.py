@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TextIO
 
@@ -31,6 +32,39 @@ def make_progress(stream: TextIO, force_plain: bool = False) -> Display:
     from chaos.cli.live import LiveProgress  # noqa: PLC0415 (rich is slow to import, and most runs draw nothing)
 
     return LiveProgress(stream)
+
+
+class Guarded:
+    """Words that nobody can read any more (a closed pipe, a lost terminal) must not stop a run, nor its undoing."""
+
+    def __init__(self, display: Display) -> None:
+        self._display: Display | None = display
+
+    def phase(self, name: str) -> None:
+        self._try(lambda display: display.phase(name))
+
+    def step(self, name: str, node: str, what: str) -> None:
+        self._try(lambda display: display.step(name, node, what))
+
+    def verdict(self, verdict: Verdict) -> None:
+        self._try(lambda display: display.verdict(verdict))
+
+    def note(self, text: str) -> None:
+        self._try(lambda display: display.note(text))
+
+    def tick(self, now: float) -> None:
+        self._try(lambda display: display.tick(now))
+
+    def close(self) -> None:
+        self._try(lambda display: display.close())
+
+    def _try(self, tell: Callable[[Display], None]) -> None:
+        if self._display is None:
+            return
+        try:
+            tell(self._display)
+        except (OSError, ValueError):  # ValueError: the file is closed
+            self._display = None
 
 
 @dataclass

@@ -26,6 +26,7 @@ def command(run: str, format_: str | None, out: Path | None, reports: Path) -> N
     Without --format all four are written into the run's directory.
     """
     import chaos.report
+    from chaos.cli.output import write
     from chaos.model.catalogue import discover
     from chaos.model.errors import UsageError
     from chaos.model.result import RunResult
@@ -35,16 +36,21 @@ def command(run: str, format_: str | None, out: Path | None, reports: Path) -> N
     if out and not format_:
         raise UsageError("--out needs --format")
     directory = rundir.find(reports, run)
+    if not (directory / rundir.RESULT).exists():
+        raise UsageError(
+            f"the run {directory} has no result: it was killed, or is still going on",
+            hint=f"nodefall undo {directory}, then nodefall judge {directory} {directory / rundir.EXPERIMENT}",
+        )
     result = rundir.load(directory, rundir.RESULT, RunResult)
     timeline = build_timeline(read_recording(directory / rundir.RECORDING))
     renderers = discover(chaos.report, "RENDERER")
     if format_ is None:
         for renderer in renderers.values():
-            (directory / renderer.file).write_text(renderer.render(result, timeline), encoding="utf-8")
+            write(directory / renderer.file, renderer.render(result, timeline))
         click.echo(str(directory / renderers["html"].file))
         return
     text = renderers[format_].render(result, timeline)
     if out:
-        out.write_text(text, encoding="utf-8")
+        write(out, text)
     else:
         click.echo(text)

@@ -13,7 +13,8 @@ from types import FrameType
 from msgspec import structs
 
 import chaos.report
-from chaos.cli.opening import Opened
+from chaos.cli.opening import Opened, nothing_touched
+from chaos.cli.owing import owing
 from chaos.cli.planning import Loaded, plan
 from chaos.cli.progress import Display
 from chaos.engine.context import Context, Stop
@@ -25,11 +26,12 @@ from chaos.judge.context import Options, look
 from chaos.judge.judge import judge, steady_state
 from chaos.model.catalogue import Catalogue, discover
 from chaos.model.duration import parse_duration
+from chaos.model.errors import Exit, Refused
 from chaos.model.plan import Plan
 from chaos.model.ports import Observer
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
-from chaos.model.verdict import Verdict
+from chaos.model.verdict import Status, Verdict
 from chaos.observers.cluster import ClusterObservers
 from chaos.observers.decode import decode
 from chaos.plan.cluster import ClusterView
@@ -53,15 +55,23 @@ class Request:
 
 
 def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult, Timeline, Path]:
-    """Run it; the result, what was seen, and the run's directory."""
+    """Run it; the result, what was seen, and the run's directory.
+
+    Raises NodefallError before anything was touched, and UndoOwed where not even the undoing could be finished.
+    """
     with ExitStack() as stack:
         stack.enter_context(opened.clock.participant())
         progress.phase("plan")
-        planned, view = plan(request.loaded, opened, request.catalogue, request.seed)
+        with nothing_touched():
+            planned, view = plan(request.loaded, opened, request.catalogue, request.seed)
         directory = rundir.create(request.reports, planned.experiment, opened.clock.now())
-        _keep(directory, request, opened, planned)
+        try:
+            _keep(directory, request, opened, planned)
+            writer = RecordingWriter(directory / rundir.RECORDING)
+        except OSError as error:
+            raise Refused(f"{error.filename or directory} cannot be written: {error.strerror}") from error
+        stack.callback(_closed, writer)
         journal = stack.enter_context(Journal(directory))
-        writer = stack.enter_context(RecordingWriter(directory / rundir.RECORDING))
         recorder = Recorder(decode, opened.clock, writer.write)
         context = _context(request, opened, planned, journal, recorder, progress)
         prepared = Prepared(
@@ -69,22 +79,51 @@ def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult,
             workload=commands(request.loaded.manifests, planned.namespace, planned.run) if planned.namespace else (),
             meta=_meta(opened, planned, view),
         )
-        with _signals(context.stop, opened):
+        with _signals(context.stop, opened), owing(directory):
             result = execute(context, prepared)
-        timeline = recorder.snapshot()
-    if recorder.failure:
-        lost = f"the recording is not whole: {recorder.failure}"
-        result = structs.replace(result, notes=(*result.notes, lost))
-    _report(directory, result, timeline)
+            timeline = recorder.snapshot()
+        closing = _closed(writer)
+    return _kept(directory, request, result, timeline, recorder.failure or closing), timeline, directory
+
+
+def _closed(writer: RecordingWriter) -> OSError | None:
+    try:
+        writer.close()
+    except OSError as error:
+        return error
+    return None
+
+
+def _kept(
+    directory: Path, request: Request, result: RunResult, timeline: Timeline, failure: OSError | None
+) -> RunResult:
+    """Write the report. What could not be written is noted, and then nothing counts as held: its evidence is lost."""
+    if failure:
+        result = _noted(result, f"the recording is not whole: {failure}")
+    try:
+        _report(directory, result, timeline)
+    except OSError as error:
+        result = _noted(result, f"the report could not be written: {error}")
     if request.record:
-        shutil.copyfile(directory / rundir.RECORDING, request.record)
-    return result, timeline, directory
+        try:
+            shutil.copyfile(directory / rundir.RECORDING, request.record)
+        except OSError as error:
+            result = _noted(result, f"--record: the recording could not be copied: {error}")
+    return result
+
+
+def _noted(result: RunResult, lost: str) -> RunResult:
+    result = structs.replace(result, notes=(*result.notes, lost))
+    if result.exit_code != Exit.HELD:
+        return result
+    code, headline = int(Exit.INCONCLUSIVE), f"all expectations held, but {lost}"
+    return structs.replace(result, exit_code=code, status=Status.INCONCLUSIVE, headline=headline)
 
 
 def _keep(directory: Path, request: Request, opened: Opened, planned: Plan) -> None:
     """What undo needs to find the cluster again, the plan and the experiment as it was."""
     inventory = opened.inventory.model_dump(mode="json", by_alias=True, exclude_none=True)
-    info = rundir.RunInfo(planned.run, planned.experiment, planned.created, inventory, opened.lab_pid)
+    info = rundir.RunInfo(planned.run, planned.experiment, planned.created, inventory, opened.lab_pid, opened.uid)
     rundir.save(directory, rundir.RUN, info)
     rundir.save(directory, rundir.PLAN, planned)
     shutil.copyfile(request.loaded.path, directory / rundir.EXPERIMENT)
@@ -159,14 +198,20 @@ def _meta(opened: Opened, planned: Plan, view: ClusterView) -> dict[str, object]
 
 @contextmanager
 def _signals(stop: Stop, opened: Opened) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM stops the run and undoes it; later ones do not stop the undoing."""
+    """The first Ctrl-C or SIGTERM stops the run and undoes it; later ones do not stop the undoing.
+
+    A terminal that goes away (SIGHUP) counts as SIGTERM, unless nohup told us not to mind.
+    """
 
     def handler(signum: int, _: FrameType | None) -> None:
         if stop.signum is None:
-            stop.signum = signum
+            stop.signum = signal.SIGTERM if signum == signal.SIGHUP else signum
             opened.clock.wake()
 
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:

@@ -8,44 +8,50 @@ import sys
 from pathlib import Path
 
 import click
+from pydantic import ValidationError
 
 from chaos.cli.opening import open_inventory
-from chaos.cli.progress import make_progress
+from chaos.cli.owing import owing
+from chaos.cli.progress import Guarded, make_progress
 from chaos.engine.undo import roll_back
 from chaos.load.inventory import load_inventory
-from chaos.model.errors import Exit, NodefallError
+from chaos.model.errors import Exit, NodefallError, Refused, bad_input
 from chaos.model.inventory import Inventory
 from chaos.model.result import UndoResult
 from chaos.store import rundir
-from chaos.store.journal import NAME, Journal
+from chaos.store.journal import NAME, Journal, read_owed
 
 
 def list_owed(reports: Path, as_json: bool) -> int:
-    """Every run below ``reports`` that owes something."""
-    rows = []
+    """Every run below ``reports`` that owes something; one whose journal cannot be read may owe anything."""
+    rows, unread = [], []
     for path in sorted(reports.glob(f"*/*/{NAME}")):
-        with Journal(path.parent) as journal:
-            rows += [
-                {"run": str(path.parent), "step": o.step, "action": o.action, "node": o.node} for o in journal.owed()
-            ]
+        try:
+            owed = read_owed(path.parent)
+        except NodefallError as error:
+            unread.append(error.message)
+            continue
+        rows += [{"run": str(path.parent), "step": o.step, "action": o.action, "node": o.node} for o in owed]
     if as_json:
-        click.echo(json.dumps({"owed": rows}))
+        click.echo(json.dumps({"owed": rows, "unreadable": unread}))
     for row in rows if not as_json else ():
         click.echo(f"{row['run']}: {row['step']} ({row['action']}) on {row['node']}")
-    if not rows:
+    for message in unread:
+        click.echo(f"error: {message}", err=True)
+    if not rows and not unread:
         click.echo(f"nothing is owed by the runs in {reports}", err=True)
-    return int(Exit.UNDO_OWED if rows else Exit.HELD)
+    return int(Exit.UNDO_OWED if rows or unread else Exit.HELD)
 
 
 def undo(name: str, inventory: str | None, reports: Path, as_json: bool) -> int:
-    """Replay what one run owes."""
+    """Replay what one run owes. Raises UndoOwed while anything is owed that could not even be tried."""
     directory = rundir.find(reports, name)
-    with Journal(directory) as journal:
+    with owing(directory), Journal(directory) as journal:
         results: list[UndoResult] = []
         if journal.owed():
             info = rundir.load(directory, rundir.RUN, rundir.RunInfo)
             try:
-                results = _replay(journal, _inventory(info, inventory))
+                results = _replay(journal, info, _inventory(directory, info, inventory))
             except NodefallError as error:
                 if not _lab_is_gone(info, inventory):
                     raise
@@ -53,6 +59,10 @@ def undo(name: str, inventory: str | None, reports: Path, as_json: bool) -> int:
                 for entry in journal.owed():
                     journal.strike(entry, "its simulated cluster has ended")
         owed = [{"step": o.step, "action": o.action, "node": o.node} for o in journal.owed()]
+    return _tell(directory, results, owed, as_json)
+
+
+def _tell(directory: Path, results: list[UndoResult], owed: list[dict[str, str]], as_json: bool) -> int:
     if as_json:
         undone = [{"step": r.step, "node": r.node, "proven": r.proven, "because": r.because} for r in results]
         click.echo(json.dumps({"run": str(directory), "undone": undone, "owed": owed}))
@@ -63,14 +73,26 @@ def undo(name: str, inventory: str | None, reports: Path, as_json: bool) -> int:
     return int(Exit.UNDO_OWED if owed else Exit.HELD)
 
 
-def _inventory(info: rundir.RunInfo, given: str | None) -> Inventory:
-    return load_inventory(Path(given)) if given else Inventory.model_validate(info.inventory)
+def _inventory(directory: Path, info: rundir.RunInfo, given: str | None) -> Inventory:
+    if given:
+        return load_inventory(Path(given))
+    try:
+        return Inventory.model_validate(info.inventory)
+    except ValidationError as error:
+        raise bad_input(
+            str(directory / rundir.RUN), f"its inventory is damaged: {error.errors()[0]['msg']}", "give --inventory"
+        ) from error
 
 
-def _replay(journal: Journal, inventory: Inventory) -> list[UndoResult]:
-    progress = make_progress(sys.stderr)
+def _replay(journal: Journal, info: rundir.RunInfo, inventory: Inventory) -> list[UndoResult]:
+    progress = Guarded(make_progress(sys.stderr))
     try:
         with open_inventory(inventory) as opened, opened.clock.participant():
+            if info.cluster_uid and opened.uid != info.cluster_uid:
+                raise Refused(
+                    f"this is another cluster than the run's: its uid is {opened.uid}, not {info.cluster_uid}",
+                    hint="give the run's own with --inventory",
+                )
             return list(roll_back(journal, opened.hosts, opened.clock, progress))
     finally:
         progress.close()

@@ -16,6 +16,7 @@ from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.fact import HostFact
 from chaos.model.kube import Node, is_ready
 from chaos.model.ports import KubeApi, PowerControl, Session
+from chaos.observers.unreachable import KubeUnreachable
 
 NODE_READY, MACHINE, NAMESPACE = "node-ready", "machine", "namespace/"
 
@@ -37,18 +38,19 @@ class Hosts:
         self._open_session, self._open_power, self._kube, self._facts = open_session, open_power, kube, facts
         self._sessions: dict[str, Session] = {}
         self._powers: dict[str, PowerControl | None] = {}
+        self._gates: dict[str, Lock] = {}
         self._lock = Lock()
 
     def session(self, node: str) -> Session:
         """The node's session. Raises NodefallError when the host cannot be reached or trusted."""
-        with self._lock:
+        with self._gate(node):
             if node not in self._sessions:
                 self._sessions[node] = self._open_session(node)
             return self._sessions[node]
 
     def power(self, node: str) -> PowerControl | None:
         """The node's power control, None if it has none."""
-        with self._lock:
+        with self._gate(node):
             if node not in self._powers:
                 self._powers[node] = self._open_power(node)
             return self._powers[node]
@@ -87,10 +89,7 @@ class Hosts:
                 self._forget(node)
             return outcome
         if isinstance(command, KubeCommand):
-            response = self._kube.request(
-                command.method, command.path, body=command.body, content_type=command.content_type
-            )
-            return Outcome(ANSWERED, response.status, response.body.decode("utf-8", "replace"))
+            return self._ask(command)
         power = self.power(node)
         if power is None:
             raise Refused(f"{node} has no power control", hint="give its host one in the inventory")
@@ -102,17 +101,30 @@ class Hosts:
             return Outcome(LOST, error=error.message)
         return Outcome(ANSWERED, 0)
 
+    def _ask(self, command: KubeCommand) -> Outcome:
+        try:
+            response = self._kube.request(
+                command.method, command.path, body=command.body, content_type=command.content_type
+            )
+        except KubeUnreachable as error:
+            if not error.sent:
+                raise
+            return Outcome(LOST, error=error.message)
+        return Outcome(ANSWERED, response.status, response.body.decode("utf-8", "replace"))
+
     def close(self) -> None:
         """Close every session."""
+        for node in list(self._sessions):
+            self._forget(node)
+
+    def _gate(self, node: str) -> Lock:
+        """A lock per node: one that does not answer keeps nobody waiting for another."""
         with self._lock:
-            for session in self._sessions.values():
-                session.close()
-            self._sessions.clear()
+            return self._gates.setdefault(node, Lock())
 
     def _forget(self, node: str) -> None:
         """Look the host up anew next time: its address may have changed with a restart."""
-        with self._lock:
-            session = self._sessions.pop(node, None)
+        session = self._sessions.pop(node, None)
         if session:
             session.close()
 

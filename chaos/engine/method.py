@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import groupby
 
 from chaos.engine.context import Context
@@ -31,13 +32,19 @@ def _fire_when_due(
     context: Context, step: Step, group: list[PlannedStep], moments: dict[str, tuple[float, float]], previous: str
 ) -> None:
     due = _due(step, moments, previous, context.clock.now())
-    for planned in group:
-        _preliminaries(context, planned)
     if due > context.clock.now():
         context.wait_until(due)
     else:
         context.tick()
-    armed = {planned.node: _arm(context, planned) for planned in group}
+    for planned in group:  # not earlier: a timer that heals the fault counts from now on
+        _preliminaries(context, planned)
+    with ExitStack() as stack:
+        armed = {planned.node: _arm(context, planned, stack) for planned in group}
+        moments[step.name] = _fire_all(context, group, armed)
+
+
+def _fire_all(context: Context, group: list[PlannedStep], armed: dict[str, Armed | None]) -> tuple[float, float]:
+    """Begin and return of the step."""
     begin = context.clock.now()
     context.progress.tick(begin)
     for planned in group:
@@ -47,8 +54,8 @@ def _fire_when_due(
         context.progress.step(planned.step, planned.node, command)
     with ThreadPoolExecutor(max_workers=len(group)) as pool:
         outcomes = list(pool.map(lambda planned: _fire(context, planned, armed[planned.node]), group))
-    moments[step.name] = (begin, context.clock.now())
     _check(group, outcomes)
+    return begin, context.clock.now()
 
 
 def _due(step: Step, moments: dict[str, tuple[float, float]], previous: str, now: float) -> float:
@@ -73,10 +80,14 @@ def _preliminaries(context: Context, planned: PlannedStep) -> None:
             raise Aborted(f"step {planned.step} on {planned.node}: {command}: {_why(outcome)}")
 
 
-def _arm(context: Context, planned: PlannedStep) -> Armed | None:
-    """A host command waits on its host for one write; others are sent when they are due."""
+def _arm(context: Context, planned: PlannedStep, stack: ExitStack) -> Armed | None:
+    """A host command waits on its host for one write; others are sent when they are due. ``stack`` gives it up."""
     command = planned.commands[-1]
-    return context.hosts.session(planned.node).arm(command) if isinstance(command, HostCommand) else None
+    if not isinstance(command, HostCommand):
+        return None
+    armed = context.hosts.session(planned.node).arm(command)
+    stack.callback(armed.cancel)
+    return armed
 
 
 def _fire(context: Context, planned: PlannedStep, armed: Armed | None) -> Outcome:

@@ -45,15 +45,15 @@ class Prepared:
 def execute(context: Context, prepared: Prepared) -> RunResult:
     """Run it. Whatever happens, what was done is undone; the result's exit code says how it ended.
 
-    The workload is removed last, when nobody looks any more: its end says nothing about the cluster.
+    The workload is removed last, when nobody looks any more: its end says nothing about the cluster. Raises what made
+    going on impossible, after undoing; what is still owed then, the journal tells.
     """
     undone: list[UndoResult] = []
     with _watching_threads(context):
         try:
             ended = _attempt(context, prepared)
             undone = _roll_back(context, lambda owed: owed.action != WORKLOAD)
-            if ended is None:
-                _recover(context)
+            ended = ended or _recover(context)
             steady = tuple(context.steady())
             result = context.judge(False)
         finally:
@@ -66,16 +66,19 @@ def execute(context: Context, prepared: Prepared) -> RunResult:
 
 def _attempt(context: Context, prepared: Prepared) -> NodefallError | Interrupted | None:
     """Everything up to the last verdict; why it ended early, or None."""
+    begun = False
     try:
         _arm(context, prepared)
         _steady_state(context)
         context.progress.phase("inject")
+        begun = True
         inject(context)
         await_proofs(context)
         _observe(context)
     except (NodefallError, Interrupted) as error:
         context.progress.note(_told(error))
-        return error
+        # "Refused" promises that nothing was touched.
+        return Aborted(error.message, hint=error.hint) if begun and isinstance(error, NodefallError) else error
     return None
 
 
@@ -142,20 +145,24 @@ def _observe(context: Context) -> None:
     context.wait_until(context.clock.now() + 2 * PERIOD)
 
 
-def _recover(context: Context) -> None:
+def _recover(context: Context) -> Interrupted | None:
     """Until the steady state holds again or its deadline is over; stopping here loses only this verdict."""
     context.progress.phase("recovery")
     try:
         while any(verdict.status is Status.PENDING for verdict in context.tick().recovery):
             context.clock.sleep(TICK)
-    except (Aborted, Interrupted) as error:
+    except (NodefallError, Interrupted) as error:
         context.progress.note(_told(error))
+        return error if isinstance(error, Interrupted) else None
+    return None
 
 
 def _roll_back(context: Context, choose: Callable[[Owed], bool]) -> list[UndoResult]:
-    """Undo what is owed. Runs to its end: a second Ctrl-C does not stop it."""
-    context.progress.phase("roll back")
+    """Undo what is owed. Runs to its end: Ctrl-C does not stop it."""
     context.clock.resume()
+    if not any(choose(owed) for owed in context.journal.owed()):
+        return []
+    context.progress.phase("roll back")
     undone = roll_back(context.journal, context.hosts, context.clock, context.progress, choose)
     by_step = {(planned.step, planned.node): planned for planned in context.plan.steps}
     for entry in undone:

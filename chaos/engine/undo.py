@@ -13,6 +13,7 @@ from chaos.model.result import UndoResult
 from chaos.store.journal import Journal, Owed
 
 PROOF_SECONDS = 300.0  # until the node must be as it was
+SETTLE_SECONDS = 5.0  # after a deed, in which its effect may not show yet: no proof counts before
 POLL_SECONDS = 2.0
 SENDS, RESEND_SECONDS = 3, 30.0  # how often a step that is still needed is sent, and how far apart
 
@@ -38,14 +39,17 @@ class _Attempt:
 
     def prove(self) -> str:
         """Empty once every check holds, else what was seen last."""
+        settled = self._owed.t + SETTLE_SECONDS if self._owed.undo.proof else 0.0
         while True:
             for number, step in enumerate(self._owed.undo.steps):
                 if self._due(number, step):
                     self._send(number, step)
             seen = self._missing()
-            if not seen or self._clock.now() >= self._start + PROOF_SECONDS:
+            now = self._clock.now()
+            if (not seen and now >= settled) or now >= self._start + PROOF_SECONDS:
                 return seen
-            self._clock.sleep(POLL_SECONDS)
+            if not self._clock.sleep(POLL_SECONDS):
+                self._clock.resume()  # a signal that came late: undoing goes on all the same
 
     def _due(self, number: int, step: UndoStep) -> bool:
         now, sent = self._clock.now(), self._sent.get(number, [])
@@ -75,14 +79,22 @@ class _Attempt:
 
 
 def _undo(owed: Owed, journal: Journal, hosts: Hosts, clock: Clock, progress: Progress) -> UndoResult:
-    attempt = _Attempt(owed, hosts, clock, progress)
-    because = attempt.prove()
-    if because:
-        why = "; ".join([because, *dict.fromkeys(attempt.problems)])
-        progress.note(f"still owed: undo of {owed.step} on {owed.node}: {why}")
-        return UndoResult(owed.step, owed.action, owed.node, proven=False, because=why)
-    proof = ", ".join(str(check) for check in owed.undo.proof) or "nothing to take back"
-    journal.strike(owed, proof)
+    try:
+        attempt = _Attempt(owed, hosts, clock, progress)
+        because = attempt.prove()
+        if because:
+            return _left(owed, progress, "; ".join([because, *dict.fromkeys(attempt.problems)]))
+        proof = ", ".join(str(check) for check in owed.undo.proof) or "nothing to take back"
+        journal.strike(owed, proof)
+    except NodefallError as error:
+        return _left(owed, progress, error.message)
+    except Exception as error:  # noqa: BLE001 - whatever failed here, the other deeds must still be taken back
+        return _left(owed, progress, f"a bug of nodefall: {type(error).__name__}: {error}")
     if owed.undo != Undo():
         progress.step(owed.step, owed.node, f"undone: {proof}")
     return UndoResult(owed.step, owed.action, owed.node, proven=True, because=proof)
+
+
+def _left(owed: Owed, progress: Progress, why: str) -> UndoResult:
+    progress.note(f"still owed: undo of {owed.step} on {owed.node}: {why}")
+    return UndoResult(owed.step, owed.action, owed.node, proven=False, because=why)

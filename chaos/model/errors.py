@@ -51,6 +51,12 @@ class Aborted(NodefallError):
     code = Exit.INCONCLUSIVE
 
 
+class UndoOwed(NodefallError):
+    """Something could not be taken back, or not be proven to be; beats every other end."""
+
+    code = Exit.UNDO_OWED
+
+
 class UsageError(NodefallError):
     """The command line, or a combination of its options, makes no sense."""
 

@@ -1,11 +1,14 @@
 """The journal: what was about to be done is on disk before it is done, with how to take it back.
 
-JSON Lines, appended and fsynced. An entry is struck only when its undo is proven.
+JSON Lines, appended and fsynced. An entry is struck only when its undo is proven. While a process has the journal
+open it is locked, so that nobody else undoes what is still going on; the lock ends with the process.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from chaos.model.action import Undo
-from chaos.model.errors import bad_input
+from chaos.model.errors import NodefallError, Refused, bad_input
 
 NAME = "journal.jsonl"
 
@@ -39,13 +42,24 @@ class _Record(Struct, frozen=True, omit_defaults=True):
 
 
 class Journal:
-    """Of one run. Not thread safe: the engine's main thread owns it."""
+    """Of one run. Not thread safe: the engine's main thread owns it. Every write raises NodefallError."""
 
     def __init__(self, directory: Path) -> None:
+        """Raises Refused while another process has it open, or where it cannot be written; BadInput if damaged."""
         self.path = directory / NAME
-        self._owed, self._last = _read(self.path)
-        self._file = self.path.open("ab")
-        _sync_directory(directory)
+        try:
+            self._file = self.path.open("ab", buffering=0)
+            try:
+                self._lock()
+                self._owed, self._last = _read(self.path)
+                _sync_directory(directory)
+            except BaseException:
+                self._file.close()
+                raise
+        except OSError as error:
+            raise Refused(
+                f"the journal {self.path} cannot be written: {error.strerror}", hint="nothing is done without a journal"
+            ) from error
 
     def intend(self, step: str, action: str, node: str, undo: Undo, t: float) -> Owed:
         """Write down a deed before it is done; on disk when this returns."""
@@ -62,7 +76,7 @@ class Journal:
 
     def owed(self) -> list[Owed]:
         """What has not been undone, the last deed first."""
-        return sorted(self._owed.values(), key=lambda o: -o.id)
+        return _last_first(self._owed)
 
     def close(self) -> None:
         self._file.close()
@@ -73,27 +87,61 @@ class Journal:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Refused(
+                f"{self.path} is in use: its run, or an undo of it, is still going on",
+                hint="let it end, or stop it with Ctrl-C or SIGTERM: it undoes what it did",
+            ) from None
+
     def _write(self, record: _Record) -> None:
-        self._file.write(msgspec.json.encode(record) + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        """Append, whole or not at all: half a line would damage what comes after it."""
+        data = msgspec.json.encode(record) + b"\n"
+        size = os.fstat(self._file.fileno()).st_size
+        try:
+            written = self._file.write(data)
+            self._file.write(data[written:])  # half of it was written only if the disk is full: the rest says why
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            with suppress(OSError):  # a torn end is cut off by the next reader too
+                os.ftruncate(self._file.fileno(), size)
+            raise NodefallError(f"the journal {self.path} cannot be written: {error.strerror}") from error
+
+
+def read_owed(directory: Path) -> list[Owed]:
+    """What a run owes, the last deed first. Changes nothing, so a run that goes on may be asked. Raises BadInput."""
+    path = directory / NAME
+    try:
+        owed, _ = _parse(path, path.read_bytes().rpartition(b"\n")[0])
+    except OSError as error:
+        raise bad_input(str(path), f"cannot be read: {error.strerror}") from error
+    return _last_first(owed)
+
+
+def _last_first(owed: dict[int, Owed]) -> list[Owed]:
+    return sorted(owed.values(), key=lambda o: -o.id)
 
 
 def _read(path: Path) -> tuple[dict[int, Owed], int]:
     """Owed entries by id, and the last id. A last line without its end was never acted upon: it is cut off."""
-    if not path.exists():
-        return {}, 0
     data = path.read_bytes()
     whole, _, torn = data.rpartition(b"\n")
     if torn:
         os.truncate(path, len(data) - len(torn))
+    return _parse(path, whole)
+
+
+def _parse(path: Path, whole: bytes) -> tuple[dict[int, Owed], int]:
     owed: dict[int, Owed] = {}
     last = 0
     for number, line in enumerate(whole.splitlines(), 1):
         try:
             record = msgspec.json.decode(line, type=_Record)
-        except msgspec.MsgspecError as error:
-            raise bad_input(f"{path}:{number}", f"the journal is damaged: {error}", "undo by hand") from error
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            hint = f"see what the whole lines of it say, and {path.parent}/plan.json, and undo that by hand"
+            raise bad_input(f"{path}:{number}", f"the journal is damaged: {error}", hint) from error
         if record.intent:
             owed[record.intent.id] = record.intent
             last = max(last, record.intent.id)

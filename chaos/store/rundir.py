@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from chaos.model.errors import UsageError
+from chaos.model.errors import Refused, UsageError
 
 T = TypeVar("T")
 RUN, PLAN, RESULT, EXPERIMENT = "run.json", "plan.json", "result.json", "experiment.yaml"
@@ -24,19 +25,31 @@ class RunInfo(Struct, frozen=True):
     started: float
     inventory: dict[str, Any]
     lab_pid: int | None = None
+    cluster_uid: str = ""
 
 
 def create(root: Path, experiment: str, now: float) -> Path:
-    """A new, empty run directory, readable by its owner only."""
+    """A new, empty run directory, readable by its owner only. Raises Refused where there can be none."""
     stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     for attempt in range(1, 1000):
         directory = root / experiment / (stamp if attempt == 1 else f"{stamp}-{attempt}")
         try:
-            directory.mkdir(parents=True, mode=0o700)
-        except FileExistsError:
-            continue
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700)
+        except FileExistsError as error:
+            if directory.parent.is_dir():
+                continue
+            raise _no_directory(directory.parent, error) from error
+        except OSError as error:
+            raise _no_directory(directory, error) from error
         return directory
     raise UsageError(f"{root / experiment} holds too many runs of {stamp}")
+
+
+def _no_directory(directory: Path, error: OSError) -> Refused:
+    return Refused(
+        f"the run's directory {directory} cannot be made: {error.strerror}", hint="say where with --reports DIRECTORY"
+    )
 
 
 def find(root: Path, name: str) -> Path:
@@ -54,9 +67,12 @@ def find(root: Path, name: str) -> Path:
 
 
 def save(directory: Path, name: str, artefact: Any) -> None:
-    """Write an artefact as indented JSON."""
+    """Write an artefact as indented JSON, on disk when this returns. Raises OSError."""
     data = msgspec.json.format(msgspec.json.encode(artefact), indent=2)
-    (directory / name).write_bytes(data + b"\n")
+    with (directory / name).open("wb") as file:
+        file.write(data + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def load(directory: Path, name: str, type_: type[T]) -> T:

@@ -16,7 +16,7 @@ from chaos.model.action import Target, Undo
 from chaos.model.catalogue import discover
 from chaos.model.command import Outcome
 from chaos.model.ports import Response
-from chaos.store.journal import Journal
+from chaos.store.journal import Journal, read_owed
 
 ACTIONS = discover(chaos.actions, "ACTION")
 FACTS = discover(chaos.facts, "FACT")
@@ -63,7 +63,7 @@ def test_a_machine_that_is_off_is_powered_on_once(tmp_path: Path) -> None:
     assert world.roll_back() == [True]
     assert power.value == "on"
     assert world.roll_back() == []
-    assert Journal(tmp_path).owed() == []
+    assert read_owed(tmp_path) == []
 
 
 def test_a_machine_that_is_on_is_left_alone(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_what_is_not_proven_stays_owed(tmp_path: Path, power: FakePower | None, 
     assert not result.proven
     assert why in result.because
     assert world.clock.slept >= PROOF_SECONDS
-    assert [o.action for o in Journal(tmp_path).owed()] == ["poweroff"]
+    assert [o.action for o in read_owed(tmp_path)] == ["poweroff"]
 
 
 def test_a_machine_that_is_still_on_but_going_down_is_powered_on_later(tmp_path: Path) -> None:

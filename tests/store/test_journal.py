@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 
 from chaos.model.action import Check, Undo, UndoStep
 from chaos.model.command import HostCommand, KubeCommand, PowerCommand
-from chaos.model.errors import BadInput
-from chaos.store.journal import NAME, Journal
+from chaos.model.errors import BadInput, NodefallError, Refused
+from chaos.store.journal import NAME, Journal, read_owed
 
 UNDO = Undo(
     (
@@ -32,13 +33,13 @@ def test_last_in_first_out_and_across_a_crash(tmp_path: Path) -> None:
     first.intend("a", "poweroff", "n1", UNDO, 1.0)
     b = first.intend("b", "poweroff", "n2", UNDO, 2.0)
     assert steps(first) == ["b", "a"]
-    # no close: the process was killed
+    first._file.close()  # the process was killed: the lock ends with it
     second = Journal(tmp_path)
     assert steps(second) == ["b", "a"]
     assert second.owed()[0].undo == UNDO
     second.strike(b, "n2 is on")
     second.intend("c", "reboot", "n3", Undo(), 3.0)
-    assert steps(Journal(tmp_path)) == ["c", "a"]
+    assert [owed.step for owed in read_owed(tmp_path)] == ["c", "a"]
 
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))
@@ -61,6 +62,41 @@ def test_damage_in_the_middle_is_not_overlooked(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(b"\x00\x00\n" + (tmp_path / NAME).read_bytes())
     with pytest.raises(BadInput, match="damaged"):
         Journal(tmp_path)
+
+
+def test_a_journal_in_use_is_left_alone_and_can_be_read(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.intend("a", "poweroff", "n1", UNDO, 1.0)
+        with (tmp_path / NAME).open("ab") as file:
+            file.write(b'{"half')  # as if read while the run writes
+        with pytest.raises(Refused, match="still going on"):
+            Journal(tmp_path)
+        assert [owed.step for owed in read_owed(tmp_path)] == ["a"]
+        assert (tmp_path / NAME).read_bytes().endswith(b'{"half')
+    with Journal(tmp_path) as journal:
+        assert steps(journal) == ["a"]
+
+
+def test_a_full_disk_is_told_and_leaves_no_half_line(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        a = journal.intend("a", "poweroff", "n1", UNDO, 1.0)
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / NAME).stat().st_size + 10, before[1]))
+        try:
+            with pytest.raises(NodefallError, match="cannot be written: "):
+                journal.intend("b", "poweroff", "n2", UNDO, 2.0)
+            with pytest.raises(NodefallError, match="cannot be written"):
+                journal.strike(a, "n1 is on")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert steps(journal) == ["a"]
+        journal.intend("c", "poweroff", "n3", UNDO, 3.0)
+    assert [owed.step for owed in read_owed(tmp_path)] == ["c", "a"]
+
+
+def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="cannot be written: No such file"):
+        Journal(tmp_path / "gone")
 
 
 @settings(max_examples=30)
