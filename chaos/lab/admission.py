@@ -212,7 +212,10 @@ def check_budget(budget: Object) -> None:
 
 
 def _admit_node(node: Object, sim: Sim) -> None:
-    """Admission TaintNodesByCondition: a new node is not ready (facts 5.4)."""
+    """Admission TaintNodesByCondition: a new node is not ready (facts 5.4). One made by hand says nothing else."""
+    status = node.setdefault("status", {})
+    status.setdefault("conditions", [])
+    status.setdefault("nodeInfo", {"bootID": "", "machineID": "", "systemUUID": "", "kubeletVersion": ""})
     taints = node.setdefault("spec", {}).setdefault("taints", [])
     if not any(taint["key"] == NOT_READY and taint["effect"] == "NoSchedule" for taint in taints):
         taints.append({"key": NOT_READY, "effect": "NoSchedule", "timeAdded": sim.timestamp()})

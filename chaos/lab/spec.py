@@ -49,7 +49,7 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
 
 
 class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """Settings of kube-controller-manager and API server; seconds, and nodes per second. Facts 5.2 and 5.6."""
+    """Settings of kube-controller-manager and API server; seconds, and nodes per second. Facts 5.2, 5.6 and 7."""
 
     node_monitor_period: float = 5.0
     node_monitor_grace_period: float = 50.0
@@ -59,6 +59,8 @@ class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, r
     unhealthy_zone_threshold: float = 0.55
     default_not_ready_toleration_seconds: int = 300
     default_unreachable_toleration_seconds: int = 300
+    terminated_pod_gc_threshold: int = 12500
+    disable_force_detach_on_timeout: bool = False
 
 
 class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
@@ -66,6 +68,7 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
 
     nodes: list[NodeSpec]
     kubernetes: str = "v1.36.2"
+    dual_stack: bool = True
     controllers: ControllerSpec = msgspec.field(default_factory=ControllerSpec)
     inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = "seeded"
     seed: int = 1

@@ -8,6 +8,7 @@ from chaos.lab.controllers.disruption import Disruption
 from chaos.lab.controllers.garbage import GarbageCollector
 from chaos.lab.controllers.namespace import Namespaces
 from chaos.lab.controllers.node_lifecycle import NodeLifecycle
+from chaos.lab.controllers.pod_gc import PodGarbageCollector
 from chaos.lab.controllers.replicaset import ReplicaSets
 from chaos.lab.controllers.scheduler import Scheduler
 from chaos.lab.controllers.stale_disruption import StaleDisruption
@@ -24,16 +25,19 @@ class Controllers:
     def __init__(self, sim: Sim, registry: Registry, spec: LabSpec) -> None:
         self.node_lifecycle = NodeLifecycle(sim, registry, spec.controllers)
         self.taint_eviction = TaintEviction(sim, registry)
+        self.pod_gc = PodGarbageCollector(sim, registry, spec.controllers)
+        self._daemon_sets = DaemonSets(sim, registry)
         self._others = (
             Scheduler(sim, registry),
             Deployments(sim, registry),
             ReplicaSets(sim, registry),
             StatefulSets(sim, registry),
-            DaemonSets(sim, registry),
+            self._daemon_sets,
             Disruption(sim, registry),
             StaleDisruption(sim, registry),
             Namespaces(sim, registry),
             GarbageCollector(sim, registry),
+            self.pod_gc,
         )
 
     def start(self) -> None:
@@ -42,3 +46,13 @@ class Controllers:
         self.taint_eviction.start()
         for controller in self._others:
             controller.start()
+
+    def restart(self) -> None:
+        """Replace the process of kube-controller-manager at once: what it only remembered is lost.
+
+        Toleration countdowns, quarantines and back-offs begin anew; each node counts as heard of now. Facts 5.6.
+        """
+        self.node_lifecycle.restart()
+        self.taint_eviction.restart()
+        self.pod_gc.restart()
+        self._daemon_sets.restart()

@@ -43,6 +43,10 @@ class DaemonSets(WorkloadController):
         super().__init__(sim, registry)
         self._failures: dict[tuple[str, str], tuple[float, float]] = {}
 
+    def restart(self) -> None:
+        """A new process: no back-off is remembered."""
+        self._failures.clear()
+
     def _changed(self, change: Change) -> None:
         super()._changed(change)
         if change.plural != "nodes":

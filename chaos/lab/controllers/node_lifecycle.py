@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from chaos.lab.controllers.node_taints import NodeTaints
 from chaos.lab.controllers.queue import Queue
@@ -81,6 +82,12 @@ class NodeLifecycle:
         self._sim.after(self._sim.rng.uniform(0.0, self._settings.node_monitor_period), self._pass)
         self._sim.after(_POLL, self._drain)
 
+    def restart(self) -> None:
+        """A new process: every node is registered again and heard of now; the limiters are full."""
+        self._health.clear()
+        self._zones.clear()
+        self._all_full = False
+
     def _changed(self, change: Change) -> None:
         if change.plural == "nodes" and change.type != "DELETED":
             self._no_schedule.add(name_of(change.object))
@@ -108,7 +115,7 @@ class NodeLifecycle:
     def _check(self, node: Object) -> None:
         name = name_of(node)
         if name not in self._health:
-            self._health[name] = _Health(self._sim.now)
+            self._health[name] = _Health(self._sim.now if condition(node, "Ready") else _created(node))
             message = f"Node {name} event: Registered Node {name} in Controller"
             self._recorder.emit("Node", node, "RegisteredNode", message)
         self._zones.setdefault(zone_of(node), _Zone(Limiter(self._settings.node_eviction_rate, self._sim.now)))
@@ -144,7 +151,8 @@ class NodeLifecycle:
                 if old is not None and old["status"] == "Unknown":
                     continue
                 reason, message = _NEVER if old is None else _STOPPED
-                new = {**(old or {"type": type_}), "status": "Unknown", "reason": reason, "message": message}
+                first = {"type": type_, "lastHeartbeatTime": node["metadata"]["creationTimestamp"]}
+                new = {**(old or first), "status": "Unknown", "reason": reason, "message": message}
                 set_condition(obj, new, self._sim.timestamp())
 
         return self._store.patch("nodes", "", name_of(node), change) or node
@@ -218,3 +226,7 @@ class NodeLifecycle:
         pod = self._store.patch("pods", namespace, name, change)
         if pod is not None:
             self._recorder.emit("Pod", pod, "NodeNotReady", "Node is not ready", type_="Warning")
+
+
+def _created(node: Object) -> float:
+    return datetime.fromisoformat(node["metadata"]["creationTimestamp"]).timestamp()

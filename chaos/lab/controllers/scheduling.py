@@ -92,7 +92,7 @@ def _refusal(pod: Object, node: Object, snapshot: Snapshot) -> str:
         return _TAINTS
     if not matches_node(pod, node):
         return _AFFINITY
-    if snapshot.count[name_of(node)] >= int(node["status"]["allocatable"]["pods"]):
+    if snapshot.count[name_of(node)] >= int(_allocatable(node)["pods"]):
         return _FULL
     if short := _shortage(pod, node, snapshot):
         return f"Insufficient {short}"
@@ -112,12 +112,18 @@ def requests_of(pod: Object) -> dict[str, int]:
 
 def _shortage(pod: Object, node: Object, snapshot: Snapshot) -> str:
     """The first resource of which the node has too little left."""
-    allocatable = node["status"]["allocatable"]
+    allocatable = _allocatable(node)
     room = {"cpu": parse_quantity(allocatable["cpu"]) * 1000, "memory": parse_quantity(allocatable["memory"])}
     for resource, amount in requests_of(pod).items():
         if amount and snapshot.requested[name_of(node), resource] + amount > room[resource]:
             return resource
     return ""
+
+
+def _allocatable(node: Object) -> Object:
+    """A node whose kubelet never posted its status has nothing."""
+    found: Object = node["status"].get("allocatable") or dict.fromkeys(("pods", *_RESOURCES), 0)
+    return found
 
 
 def matches_node(pod: Object, node: Object) -> bool:

@@ -56,6 +56,14 @@ class TaintEviction:
     def start(self) -> None:
         self._store.subscribe(self._changed)
 
+    def restart(self) -> None:
+        """A new process handles every taint as if it were new: countdowns start again, without an event."""
+        for pending in self._pending.values():
+            pending.timer.cancel()
+        self._pending.clear()
+        for node in self._store.list("nodes"):
+            self._nodes.add(name_of(node))
+
     def _changed(self, change: Change) -> None:
         obj = change.object
         if change.plural == "nodes":

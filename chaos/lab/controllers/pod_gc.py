@@ -1,0 +1,111 @@
+"""The pod garbage collector: pods of nodes that are gone or out of service, and too many finished ones.
+
+Facts 6 and 11; PGC. One loop every 20 s; no events.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from chaos.lab.objects import (
+    OUT_OF_SERVICE,
+    Object,
+    condition_status,
+    is_deleting,
+    is_terminal,
+    name_of,
+    namespace_of,
+    node_of,
+    set_condition,
+    taints_of,
+    uid_of,
+)
+from chaos.lab.registry import Registry
+from chaos.lab.sim import Sim
+from chaos.lab.spec import ControllerSpec
+from chaos.lab.store import ConflictError, NotFoundError
+
+_PERIOD = 20.0
+_QUARANTINE = 40.0
+
+
+class PodGarbageCollector:
+    """``deletions`` by reason, as pod_gc_collector_force_delete_pods_total counts them."""
+
+    def __init__(self, sim: Sim, registry: Registry, settings: ControllerSpec) -> None:
+        self._sim, self._registry, self._store, self._settings = sim, registry, registry.store, settings
+        self._missing: dict[str, float] = {}
+        self.deletions: Counter[str] = Counter()
+
+    def start(self) -> None:
+        self._sim.after(self._sim.rng.uniform(0.0, _PERIOD), self._loop)
+
+    def restart(self) -> None:
+        """A new process: quarantines begin anew."""
+        self._missing.clear()
+
+    def _loop(self) -> None:
+        pods = list(self._store.list("pods"))
+        self._terminated(pods)
+        self._out_of_service(pods)
+        self._orphaned(pods)
+        for pod in pods:
+            if is_deleting(pod) and not node_of(pod):
+                self._remove(pod, "unscheduled")
+        self._sim.after(_PERIOD + self._sim.rng.uniform(0.001, 0.01), self._loop)
+
+    def _terminated(self, pods: list[Object]) -> None:
+        """Evicted ones first, then the oldest, until the threshold is kept; 0 keeps all."""
+        threshold = self._settings.terminated_pod_gc_threshold
+        finished = [pod for pod in pods if is_terminal(pod)]
+        if threshold <= 0 or len(finished) <= threshold:
+            return
+        finished.sort(key=lambda pod: (pod["status"].get("reason") != "Evicted", *_age(pod)))
+        for pod in finished[: len(finished) - threshold]:
+            self._remove(pod, "terminated")
+
+    def _out_of_service(self, pods: list[Object]) -> None:
+        for pod in pods:
+            node = self._store.get("nodes", "", node_of(pod)) if is_deleting(pod) and node_of(pod) else None
+            if node is None or condition_status(node, "Ready") == "True":
+                continue
+            if any(taint["key"] == OUT_OF_SERVICE for taint in taints_of(node)):
+                self._remove(pod, "out-of-service")
+
+    def _orphaned(self, pods: list[Object]) -> None:
+        """A node stays in quarantine for 40 s from the first loop that missed it."""
+        now = self._sim.now
+        absent = {node_of(pod) for pod in pods if node_of(pod)}
+        absent = {name for name in absent if self._store.get("nodes", "", name) is None}
+        self._missing = {name: self._missing.get(name, now) for name in sorted(absent)}
+        for pod in pods:
+            since = self._missing.get(node_of(pod))
+            if since is not None and now - since >= _QUARANTINE:
+                self._remove(pod, "orphaned")
+
+    def _remove(self, pod: Object, reason: str) -> None:
+        """PGC markFailedAndDeletePodWithCondition; the condition only for orphans."""
+        key, now = (namespace_of(pod), name_of(pod)), self._sim.timestamp()
+
+        def fail(obj: Object) -> None:
+            obj["status"]["phase"] = "Failed"
+            if reason == "orphaned":
+                new = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None}
+                new |= {"observedGeneration": obj["metadata"].get("generation", 1)}
+                new |= {"reason": "DeletionByPodGC", "message": "PodGC: node no longer exists"}
+                set_condition(obj, new, now)
+
+        current = self._store.get("pods", *key)
+        if current is None or uid_of(current) != uid_of(pod):
+            return  # an earlier duty of this loop had it
+        if not is_terminal(current):
+            self._store.patch("pods", *key, fail)
+        try:
+            self._registry.delete("pods", *key, 0, {"uid": uid_of(pod)})
+        except (NotFoundError, ConflictError):
+            return  # gone already
+        self.deletions[reason] += 1
+
+
+def _age(pod: Object) -> tuple[str, str]:
+    return pod["metadata"]["creationTimestamp"], name_of(pod)
