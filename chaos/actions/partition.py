@@ -8,9 +8,8 @@ from pydantic import Field
 
 from chaos.model.action import Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command
-from chaos.model.duration import format_duration
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import not_shown, readings_after
+from chaos.model.evidence import last_before, not_shown, readings_after
 from chaos.model.experiment import DurationText, Model
 from chaos.model.timeline import Timeline
 
@@ -27,16 +26,23 @@ class Params(Model):
 
 def _api_unreachable(timeline: Timeline, step: StepRun) -> Finding:
     """New connections to the API fail on every address family, throughout."""
-    readings = readings_after(timeline, step, "api-reachable")
+    readings = [r for r in readings_after(timeline, step, "api-reachable") if isinstance(r.value, dict)]
     for reading in readings:
         open_families = sorted(family for family, reachable in reading.value.items() if reachable)
         if open_families:
-            ago = format_duration(reading.t - step.begin)
-            because = f"{step.node} still reached the API over {' and '.join(open_families)} {ago} after the cut"
+            because = (
+                f"{step.node} still reached the API over {' and '.join(open_families)}"
+                f" {reading.t - step.begin:.1f}s after the cut"
+            )
             return Finding(Shown.DISPROVEN, because, (reading.seq,))
-    if readings:
-        return Finding(Shown.PROVEN, f"{step.node} reached the API over no address family", (readings[-1].seq,))
-    return not_shown(f"nobody tried on {step.node} whether the API is reachable")
+    before = last_before(timeline, step, "api-reachable")
+    families = {f for f, open_ in before.value.items() if open_} if before and isinstance(before.value, dict) else set()
+    for reading in readings:
+        closed = {family for family, reachable in reading.value.items() if reachable is False}
+        if closed and closed >= families:
+            return Finding(Shown.PROVEN, f"{step.node} reached the API over no address family", (reading.seq,))
+    untried = " and ".join(sorted(families)) if readings else ""
+    return not_shown(f"nobody tried on {step.node} whether the API is reachable{untried and f' over {untried}'}")
 
 
 class Partition:

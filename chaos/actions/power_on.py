@@ -7,7 +7,7 @@ from typing import Any
 from chaos.model.action import Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command, PowerCommand
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import SAME_BOOT_SECONDS, not_shown, readings_after
+from chaos.model.evidence import SAME_BOOT_SECONDS, is_number, not_shown, readings_after
 from chaos.model.experiment import Model
 from chaos.model.timeline import Timeline
 
@@ -22,7 +22,7 @@ def _on(timeline: Timeline, step: StepRun) -> Finding:
     if last and last[0].value == "on":
         return Finding(Shown.PROVEN, f"{step.node} was on {last[0].t - step.begin:+.1f}s after it", (last[0].seq,))
     for start in readings_after(timeline, step, "pid1-start"):
-        if start.value >= step.begin - SAME_BOOT_SECONDS:
+        if is_number(start.value) and start.value >= step.begin - SAME_BOOT_SECONDS:
             return Finding(Shown.PROVEN, f"PID 1 of {step.node} was started after it", (start.seq,))
     if last:
         return Finding(Shown.DISPROVEN, f"{step.node} was still off {last[0].t - step.begin:+.1f}s after it")

@@ -13,6 +13,8 @@ from chaos.model.experiment import Model
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Timeline
 
+_GOOD_FOR = 15.0  # seconds: the last reading; one that another follows is good until that
+
 
 class Params(Model):
     """Whose lock; ``held: false`` asks that there is none."""
@@ -33,7 +35,10 @@ def _has_lock(locks: Any, who: str) -> bool | None:
 
 
 def _samples(timeline: Timeline, node: str, params: Params) -> Iterator[Sample]:
-    for reading in timeline.readings(node, "inhibitors"):
+    readings = timeline.readings(node, "inhibitors")
+    if readings:
+        yield Sample(readings[-1].t + _GOOD_FOR, None, readings[-1].seq, "the inhibitors were not read any more")
+    for reading in readings:
         locked = _has_lock(reading.value, params.who)
         seen = {
             True: f"{params.who} holds a delay lock on shutdown",
@@ -50,8 +55,9 @@ def _samples(timeline: Timeline, node: str, params: Params) -> Iterator[Sample]:
 class InhibitorHeld:
     """The host fact ``inhibitors`` lists a delay lock on shutdown.
 
-    Readings are sparse: one is good from its moment on until the next, or until an action begins on the node, which
-    may change it. So a lock that was read before a shutdown was announced says nothing about the time after it.
+    Readings are sparse: one is good from its moment on until the next (the last one for 15s), or until an action begins
+    on the node, which may change it. So a lock that was read before a shutdown was announced says nothing about the
+    time after it.
     """
 
     name = "inhibitor-held"

@@ -8,7 +8,7 @@ from datetime import datetime
 from pydantic import Field
 
 from chaos.model.assertion import View
-from chaos.model.evidence import SAME_BOOT_SECONDS
+from chaos.model.evidence import SAME_BOOT_SECONDS, all_readings, is_number
 from chaos.model.experiment import Model
 from chaos.model.kube import Node, node_condition
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
@@ -33,10 +33,10 @@ class _Boot:
         base = history.at(anchor) if history else None
         self.versions = [v for v in history or () if v.t > anchor and not v.unseen]
         self.boot_id = _boot_id(base.object) if base else ""
-        starts = timeline.readings(node, "pid1-start")
+        starts = [r for r in all_readings(timeline, node, "pid1-start") if is_number(r.value)]
         before = [r for r in starts if r.t <= anchor]
-        self.start = before[-1] if before and isinstance(before[-1].value, int | float) else None
-        self.starts = [r for r in starts if r.t > anchor and isinstance(r.value, int | float)]
+        self.start = before[-1] if before else None
+        self.starts = [r for r in starts if r.t > anchor]
 
     def signal(self) -> Signal:
         """False as long as it is confirmed, true from a new boot identity on, unknown between."""
@@ -59,6 +59,8 @@ class _Boot:
         for reading in self.starts:
             if self.start and reading.value > self.start.value + SAME_BOOT_SECONDS:
                 yield Sample(reading.t, True, reading.seq, "its PID 1 was started anew")
+            elif self.start is None and reading.value > self.anchor + SAME_BOOT_SECONDS:
+                yield Sample(reading.t, True, reading.seq, "its PID 1 was started later, by its own clock")
 
     def _same(self) -> Iterator[Sample]:
         """Until when it certainly had not rebooted."""

@@ -42,7 +42,7 @@ class Filter(Model):
 
     def words(self) -> str:
         """The filter in words."""
-        given = self.model_dump(exclude_none=True, by_alias=True)
+        given = self.model_dump(exclude_none=True, by_alias=True, exclude={"least", "most"})
         return ", ".join(f"{k} {' or '.join(v) if isinstance(v, list) else str(v)}" for k, v in given.items())
 
 
@@ -59,6 +59,12 @@ class Count(Filter):
         if self.most is not None and self.most < self.least:
             raise ValueError(f"most {self.most} is less than least {self.least}")
         return self
+
+    def range(self) -> str:
+        """How many, in words."""
+        if self.most is None:
+            return f"at least {self.least}"
+        return f"at most {self.most}" if not self.least else f"{self.least} to {self.most}"
 
 
 class Owner(Model):
@@ -208,7 +214,7 @@ class Pods:
         quantifier, wanted = params.quantified()
         selection = _Selection(params, view)
         if isinstance(wanted, Count):
-            expected = f"pods with {Filter.words(wanted)}"
+            expected = f"{wanted.range()} pods with {Filter.words(wanted)}"
             wanted_only = Count.model_construct(**{k: getattr(wanted, k) for k in Filter.model_fields})
             dynamic = selection if params.at is None else None
             pods = self._frozen(params, view, selection) if params.at else list(view.timeline.pods.values())

@@ -50,7 +50,7 @@ class _Starts:
 
     def __init__(self, timeline: Timeline, anchor: float) -> None:
         self.anchor = anchor
-        self.blinds = [b for b in timeline.blinds if b.source == "pods" and (b.end is None or b.end > anchor)]
+        self.blinds = [b for b in timeline.blinds if b.hides("pods") and (b.end is None or b.end > anchor)]
 
     def signal(self, history: History[Pod], nodes: set[str]) -> Signal:
         """False until a start is seen, true from then on."""

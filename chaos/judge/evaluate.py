@@ -169,7 +169,7 @@ class _Evaluation:
 
     def _never_seen(self, signal: Signal, word: str) -> str:
         seen = signal.at(self.anchor).seen
-        return f"{seen}, and nothing else" if word == "always" else f"not seen ({seen})"
+        return f"so at all times (at first: {seen})" if word == "always" else f"not seen ({seen})"
 
     def _end(self, until: Until | bool) -> tuple[float, str]:
         """The end of a never or always; until a step that has not begun it lasts as long as the timeline, live."""

@@ -113,9 +113,16 @@ def kubelet_fact(config: Mapping[str, Any], name: str) -> float | None:
     """
     groups = config.get("shutdownGracePeriodByPodPriority")
     if name == "kubelet.shutdownGracePeriod" and groups:
-        return float(sum(group.get("shutdownGracePeriodSeconds", 0) for group in groups))
+        return _sum_of(groups)
     value = config.get(name.removeprefix("kubelet."))
     return None if value is None else _number(value)
+
+
+def _sum_of(groups: Any) -> float | None:
+    """Seconds of all groups; None if they are not what a kubelet writes."""
+    known = isinstance(groups, list) and all(isinstance(group, dict) for group in groups)
+    seconds = [_number(group.get("shutdownGracePeriodSeconds", 0)) for group in groups] if known else [None]
+    return None if None in seconds else sum(s for s in seconds if s is not None)
 
 
 def _number(value: Any) -> float | None:

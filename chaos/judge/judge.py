@@ -15,11 +15,11 @@ from chaos.model.catalogue import Catalogue
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit
 from chaos.model.experiment import Experiment
+from chaos.model.recording import CUT_OFF
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict, worst
 
-CUT_OFF = "recording"  # source of the blind window after a recording that was cut off (chaos.store.recording)
 _EXIT = {Status.HELD: Exit.HELD, Status.VIOLATED: Exit.VIOLATED}
 
 

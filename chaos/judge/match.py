@@ -11,6 +11,7 @@ from typing import Any
 
 from chaos.model.action import StepRun
 from chaos.model.command import Outcome
+from chaos.model.duration import parse_duration
 from chaos.model.experiment import Experiment, Step, TargetSpec
 from chaos.model.recording import ActionRecord
 from chaos.model.timeline import Entry, Timeline
@@ -126,8 +127,22 @@ def _begins(search: _Search, step: Step, action: str, spec: TargetSpec) -> Itera
 def _fits(entry: Entry, record: ActionRecord, step: Step, action: str) -> bool:
     """Mapped to another action, a step's parameters say nothing about that one's."""
     params = step.with_ if action == step.action else {}
-    named = all(record.params.get(name) == value for name, value in params.items())
+    named = all(name in record.params and _same(record.params[name], value) for name, value in params.items())
     return record.phase == "begin" and entry.type == action and named
+
+
+def _same(recorded: Any, wanted: Any) -> bool:
+    """Equal, also where one is written another way: 100s and 1m40s, the same list in another order."""
+    if isinstance(recorded, list) and isinstance(wanted, list):
+        return sorted(map(str, recorded)) == sorted(map(str, wanted))
+    if isinstance(recorded, bool) or isinstance(wanted, bool):
+        return str(recorded).lower() == str(wanted).lower()
+    if isinstance(recorded, str) and isinstance(wanted, str) and recorded != wanted:
+        try:
+            return parse_duration(recorded) == parse_duration(wanted)
+        except ValueError:
+            return False
+    return bool(recorded == wanted)
 
 
 def _matched(search: _Search, step: Step, action: str, begins: list[int]) -> MatchedStep:
@@ -152,7 +167,8 @@ def _params(params: Mapping[str, Any]) -> str:
 
 def _run(timeline: Timeline, step: Step, index: int) -> StepRun:
     entry, begin = timeline.actions[index]
-    later = [(e, r) for e, r in timeline.actions[index + 1 :] if e.node == entry.node]
+    same = (entry.t, entry.type, begin)  # a line that was recorded twice is not another action
+    later = [(e, r) for e, r in timeline.actions[index + 1 :] if e.node == entry.node and (e.t, e.type, r) != same]
     until = next((e.t for e, r in later if r.phase == "undone" or _ends(e, r)), timeline.end)
     own = [(e, r) for e, r in _own(later, entry, begin)]
     returned = next(((e, r) for e, r in own if r.phase == "returned"), None)
@@ -191,5 +207,9 @@ def _own(
 
 def _ignored(search: _Search) -> Iterator[str]:
     for index, (entry, record) in enumerate(search.timeline.actions):
-        if record.phase == "begin" and index not in search.used:
+        twice = any(
+            (entry.t, entry.type, entry.node) == (used.t, used.type, used.node)
+            for used in (search.timeline.actions[i][0] for i in search.used)
+        )
+        if record.phase == "begin" and index not in search.used and not twice:
             yield f"the recorded action {entry.type} ({record.step}) on {entry.node} is not a step of the experiment"

@@ -66,7 +66,7 @@ def _compare(firsts: list[_First], live: bool) -> tuple[Status, str]:
     for one, two in itertools.pairwise(firsts):
         if one.earliest is not None and two.certain is not None and one.earliest > two.certain:
             gap = one.earliest - two.certain
-            return Status.VIOLATED, f"{two.name!r} came true {gap:.1f}s before {one.name!r}"
+            return Status.VIOLATED, f"{two.name!r} came true {gap:.{1 if gap >= 1 else 3}f}s before {one.name!r}"
         if one.certain is None or two.earliest is None or one.certain > two.earliest:
             doubt = doubt or f"it could not be seen whether {one.name!r} came true before {two.name!r}"
     for one in firsts:

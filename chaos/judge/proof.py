@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.judge.match import MatchedStep
-from chaos.model.action import Finding, Shown, StepRun
+from chaos.model.action import Finding, Proof, Shown, StepRun
 from chaos.model.catalogue import Catalogue
 from chaos.model.result import StepResult
 from chaos.model.timeline import Timeline
@@ -30,7 +30,7 @@ def finding(step: MatchedStep, run: StepRun, timeline: Timeline, catalogue: Cata
     action = known or catalogue.actions.get(step.step.action)
     silent = []
     for proof in action.proofs if action else ():
-        found = proof.check(timeline, run)
+        found = _checked(proof, timeline, run)
         if found.shown is not Shown.NOT_SHOWN:
             weak = found.weak or proof.weak
             return Finding(found.shown, found.because, found.evidence, weak)
@@ -40,6 +40,13 @@ def finding(step: MatchedStep, run: StepRun, timeline: Timeline, catalogue: Cata
         if recorded:
             return recorded
     return Finding(Shown.NOT_SHOWN, "; ".join(dict.fromkeys(silent)) or "nothing was recorded that proves it")
+
+
+def _checked(proof: Proof, timeline: Timeline, run: StepRun) -> Finding:
+    try:
+        return proof.check(timeline, run)
+    except Exception as error:  # noqa: BLE001 - a proof that fails has shown nothing; the step stays unproven
+        return Finding(Shown.NOT_SHOWN, f"the proof {proof.name} failed: {type(error).__name__}: {error}")
 
 
 def _recorded(run: StepRun, timeline: Timeline) -> Finding | None:

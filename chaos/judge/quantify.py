@@ -60,7 +60,7 @@ class _Tally:
         name, seen = self.set.subjects[index].name, self.now[index].seen
         text = f"{name}: {seen}" if name else seen
         if self.set.quantifier is Quantifier.COUNT:
-            return f"{true} of {self.size} (as {text})"
+            return f"{true} of {self.size}" + (f" (as {text})" if true or self.now[index].value is None else "")
         like = len(self.by_value[self.now[index].value])
         return text if like == 1 else f"{text} ({like} of {self.size} like it)"
 

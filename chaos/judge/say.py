@@ -41,7 +41,7 @@ def throughout_words(answer: Answer, anchor: float, label: str, end: float) -> s
     if answer.status is Status.VIOLATED:
         return f"{answer.sample.seen}, {since(answer.at, anchor, label)}"
     if answer.status is Status.HELD:
-        return f"nothing else was seen until {since(end, anchor, label)}"
+        return f"so at all times until {since(end, anchor, label)}"
     return _undecided(answer, anchor, label, f"the end ({since(end, anchor, label)})")
 
 

@@ -47,8 +47,7 @@ def from_history(history: Iterable[Version[T]], tell: Callable[[Version[T]], See
 
 def masked(signal: Signal, timeline: Timeline, *sources: str) -> Signal:
     """Unknown inside every blind window of any of the sources."""
-    wanted = set(sources)
-    return signal.masked(b for b in timeline.blinds if b.source in wanted)
+    return signal.masked(b for b in timeline.blinds if any(b.hides(source) for source in sources))
 
 
 def pods_masked(signal: Signal, timeline: Timeline) -> Signal:

@@ -28,6 +28,16 @@ def readings_after(timeline: Timeline, step: StepRun, fact: str, until: float | 
     return sorted(found, key=lambda r: r.t)
 
 
+def all_readings(timeline: Timeline, node: str, fact: str) -> list[Fact]:
+    """Readings of a host fact, those in "proved" lines of any action on the node included."""
+    proved = (
+        Fact(entry.t, entry.seq, record.evidence[fact])
+        for entry, record in timeline.actions
+        if entry.node == node and record.phase == "proved" and fact in record.evidence
+    )
+    return sorted([*timeline.readings(node, fact), *proved], key=lambda r: r.t)
+
+
 def _lines(timeline: Timeline, step: StepRun, phase: str) -> list[tuple[Entry, ActionRecord]]:
     """The step's action lines of one phase, by node, action, time and the parameters that the step names."""
     return [
@@ -71,9 +81,19 @@ def boot_changed(timeline: Timeline, step: StepRun) -> Finding:
                 return Finding(Shown.PROVEN, f"the boot ID of {step.node} changed", (before.seq, version.seq))
     start = last_before(timeline, step, "pid1-start")
     for later in readings_after(timeline, step, "pid1-start", timeline.end):
-        if start and later.value > start.value + SAME_BOOT_SECONDS:
+        if (
+            start
+            and is_number(start.value)
+            and is_number(later.value)
+            and later.value > start.value + SAME_BOOT_SECONDS
+        ):
             return Finding(Shown.PROVEN, f"PID 1 of {step.node} was started anew", (start.seq, later.seq))
     return not_shown(f"no new boot identity of {step.node} was seen")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a reading, which anybody may have written, can be compared with a time."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def answered_zero(timeline: Timeline, step: StepRun) -> Finding:

@@ -12,6 +12,38 @@ LIST, ADDED, MODIFIED, DELETED, BOOKMARK = "LIST", "ADDED", "MODIFIED", "DELETED
 MISSING_AT_RELIST = "missing at relist"
 
 
+CUT_OFF = "recording"  # source of the blind window after a recording that was cut off
+_PER_NODE = frozenset({"metrics", "host", "power"})
+# Resources that recordings hold: a window about one of them says nothing about the others.
+_RESOURCES = frozenset(
+    [
+        "configmaps",
+        "controllerrevisions",
+        "cronjobs",
+        "daemonsets",
+        "deployments",
+        "endpoints",
+        "endpointslices",
+        "events",
+        "jobs",
+        "leases",
+        "namespaces",
+        "nodes",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "poddisruptionbudgets",
+        "pods",
+        "priorityclasses",
+        "replicasets",
+        "secrets",
+        "services",
+        "statefulsets",
+        "volumeattachments",
+        "probe",
+    ]
+)
+
+
 class Line(Struct, omit_defaults=True):
     """What was seen at ``t`` (seconds since the epoch, receipt time in the run's clock).
 
@@ -43,11 +75,18 @@ class ActionRecord(Struct, omit_defaults=True, frozen=True):
 class Blind(Struct, frozen=True, rename={"start": "from", "end": "to"}):
     """A time in which something could not be seen.
 
-    ``source`` (the line's type) is a plural resource, ``metrics@NODE`` or ``host@NODE``.
-    ``end`` is None while the window is still open.
+    ``source`` (the line's type) is a plural resource, ``metrics@NODE``, ``host@NODE`` or ``power@NODE``; without a node
+    it is about all of them. ``end`` is None while the window is still open.
     """
 
     start: float
-    end: float | None
-    reason: str
+    end: float | None = None
+    reason: str = "no reason was recorded"
     source: str = ""
+
+    def hides(self, wanted: str) -> bool:
+        """Whether ``wanted`` could not be seen. What another recorder calls by a name of its own hides everything."""
+        kind, _, node = self.source.partition("@")
+        if kind in _PER_NODE:
+            return self.source == wanted or (not node and wanted.startswith(f"{kind}@"))
+        return self.source == wanted or (kind not in _RESOURCES and kind != CUT_OFF)

@@ -67,7 +67,8 @@ class Signal:
         return signal
 
     def _mask(self, blind: Blind) -> Signal:
-        why = Sample(blind.start, None, None, f"nothing could be seen of {blind.source}: {blind.reason}")
+        lasted = "from then on" if blind.end is None else f"for {blind.end - blind.start:.1f}s"
+        why = Sample(blind.start, None, None, f"nothing could be seen of {blind.source} {lasted}: {blind.reason}")
         before = [s for s in self.samples if s.t < blind.start]
         if blind.end is None:
             return Signal((*before, why))

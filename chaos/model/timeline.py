@@ -126,8 +126,12 @@ class Timeline:
 
     def blind(self, sources: Iterable[str], start: float, end: float) -> list[Blind]:
         """Blind windows of any of ``sources`` that touch [start, end]; an open one lasts for ever."""
-        wanted = set(sources)
-        return [b for b in self.blinds if b.source in wanted and b.start <= end and (b.end is None or b.end > start)]
+        wanted = tuple(sources)
+        return [
+            b
+            for b in self.blinds
+            if any(b.hides(source) for source in wanted) and b.start <= end and (b.end is None or b.end > start)
+        ]
 
 
 def _versioned(entry: Entry) -> Version[Any]:

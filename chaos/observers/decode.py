@@ -10,6 +10,7 @@ from chaos.model.kube import RESOURCES, Metadata
 from chaos.model.recording import BOOKMARK, ActionRecord, Blind, Line
 from chaos.model.timeline import Entry
 
+_STATELESS = frozenset({BOOKMARK, "ERROR"})  # ERROR of a watch is a Status, no object of its kind
 _META, _METRICS, _HOST, _ACTION, _BLIND = "meta", "metrics", "host", "action", "blind"
 
 
@@ -28,12 +29,12 @@ _JSON = msgspec.json.Decoder()
 
 
 def decode(line: Line, seq: int) -> Entry | None:
-    """One line as an entry of a timeline; None for bookmarks and kinds that nobody looks at.
+    """One line as an entry of a timeline; None for bookmarks, errors and kinds that nobody looks at.
 
     An object that is not understood is never fatal: if it can be told which one it is, its new state is an
     entry with a note (unknown to every judge), else a blind window of no length.
     """
-    if line.type == BOOKMARK:
+    if line.type in _STATELESS:
         return None
     node = "" if line.node is msgspec.UNSET else line.node
     note = "" if line.note is msgspec.UNSET else line.note
@@ -53,10 +54,16 @@ def _value(line: Line) -> Any:
     if line.kind == _ACTION:
         return _ACTIONS.decode(line.object)
     if line.kind == _BLIND:
-        return msgspec.structs.replace(_BLINDS.decode(line.object), source=line.type)
+        return msgspec.structs.replace(_BLINDS.decode(line.object), source=_blind_source(line))
     if line.kind == _META:
         return _mapping(_JSON.decode(line.object))
     return _JSON.decode(line.object) if line.kind == _HOST else None
+
+
+def _blind_source(line: Line) -> str:
+    """``metrics`` about a node is ``metrics@NODE``."""
+    about = "" if line.node is msgspec.UNSET else line.node
+    return f"{line.type}@{about}" if line.type in ("metrics", "host", "power") and about else line.type
 
 
 def _mapping(value: Any) -> dict[str, Any]:
@@ -81,5 +88,7 @@ def _undecodable(line: Line, seq: int, node: str, error: Exception) -> Entry:
             head = None
         if head is not None:
             return Entry(seq, line.t, line.kind, line.type, resource.type(metadata=head.metadata), node, note)
+    if line.kind == _BLIND:  # nobody knows how long it lasted
+        return Entry(seq, line.t, _BLIND, line.type, Blind(line.t, None, note, _blind_source(line)), node, note)
     source = f"{line.kind}@{node}" if node and resource is None else line.kind
     return Entry(seq, line.t, _BLIND, source, Blind(line.t, line.t, note, source), node, note)

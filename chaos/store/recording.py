@@ -12,11 +12,10 @@ from typing import BinaryIO
 import msgspec
 
 from chaos.model.errors import BadInput, Problem, bad_input
-from chaos.model.recording import FORMAT, Line
+from chaos.model.recording import CUT_OFF, FORMAT, Line
 from chaos.model.timeline import Timeline
 from chaos.observers.decode import decode
 
-CUT_OFF = "recording"  # source of the blind window that follows a recording that was cut off
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP = 31  # zlib's window bits for a gzip header and trailer
 _CHUNK = 1 << 18

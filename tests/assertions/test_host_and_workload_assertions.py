@@ -83,6 +83,14 @@ def test_a_gap_between_readings_is_too_short_for_a_lock_that_must_stay() -> None
     assert ask(told().host(12, "inhibitors", LOCK).host(30, "inhibitors", LOCK), asked).status is HELD
 
 
+def test_one_reading_is_not_good_for_ever() -> None:
+    """Read while the kubelet still held the old lock, and never again."""
+    asked = "{assert: inhibitor-held, with: {node: victim}, within: 5s, for: 20s}"
+    once = told().done(10, "poweroff", step="stop").host(11, "inhibitors", LOCK)
+    assert ask(once, asked).status is INCONCLUSIVE
+    assert ask(once.host(40, "inhibitors", LOCK), asked).status is HELD
+
+
 def scraped() -> Story:
     """An earlier shutdown from -500 to -490."""
     return Story().node(0, "n1").metrics(5, -500, -490)

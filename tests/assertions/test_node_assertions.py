@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from story import HELD, INCONCLUSIVE, VIOLATED, Story, ask
+from story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, ask
 
 from chaos.model.verdict import Status
 
@@ -136,6 +136,13 @@ def answering(start: int, end: int, step: float = 1.0) -> Story:
             INCONCLUSIVE,
         ),
         ("PID 1 never read before", two().host(15, "pid1-start", 300), INCONCLUSIVE, INCONCLUSIVE),
+        ("PID 1 began afterwards", two().host(15, "pid1-start", T0 + 13), HELD, VIOLATED),
+        (
+            "PID 1 began afterwards, as a step proved",
+            two().done(10, "poweroff", step="stop").act(15, "power-on", "proved", evidence={"pid1-start": T0 + 13}),
+            HELD,
+            VIOLATED,
+        ),
         ("a shared boot ID says nothing", answering(0, 5).node(45, "n1", boot_id="same"), INCONCLUSIVE, INCONCLUSIVE),
         ("a kubelet that answers all the time", answering(0, 45), VIOLATED, HELD),
         ("a gap in its answers", answering(0, 45, 3.0), INCONCLUSIVE, INCONCLUSIVE),

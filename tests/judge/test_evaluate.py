@@ -36,7 +36,7 @@ def changes(*states: tuple[float, str]) -> Story:
             changes((0, "True"), (30, "False")).blind(14, 30, "nodes"),
             "within: 5s",
             INCONCLUSIVE,
-            "nothing could be seen of nodes: the line was cut",
+            "nothing could be seen of nodes for 16.0s: the line was cut",
         ),
         ("blind elsewhere", changes((0, "True"), (12, "False")).blind(14, 30, "pods"), "within: 5s", HELD, "2.0s"),
         ("empty set", Story(), "within: 5s", INCONCLUSIVE, "no node was seen"),
@@ -64,7 +64,7 @@ def changes(*states: tuple[float, str]) -> Story:
             INCONCLUSIVE,
             "5.0s after stop",
         ),
-        ("always", changes((0, "False")), "always: {for: 20s}", HELD, "nothing else"),
+        ("always", changes((0, "False")), "always: {for: 20s}", HELD, "so at all times"),
         ("always: broken", changes((0, "False"), (15, "True")), "always: {for: 20s}", VIOLATED, "5.0s after stop"),
         (
             "unknown fact",

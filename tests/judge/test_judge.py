@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from story import HELD, INCONCLUSIVE, VIOLATED, Story, catalogue, experiment
+from story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, catalogue, experiment
 
 from chaos.judge.context import Options
 from chaos.judge.judge import judge
-from chaos.model.action import Shown
+from chaos.model.action import Finding, Proof, Shown, StepRun
+from chaos.model.recording import CUT_OFF, Blind
 from chaos.model.requirement import satisfies
 from chaos.model.result import RunResult
+from chaos.model.timeline import Timeline
+from chaos.model.verdict import Status
 
 BOTH = "[{name: stop, action: poweroff, target: victim}, {name: start, action: power-on, target: victim}]"
 SIGNALS = """[
@@ -121,6 +124,12 @@ def test_an_abort_condition_that_was_met_makes_the_rest_worthless() -> None:
             Story().host(5, "pid1-start", 100).done(10, "poweroff").host(60, "pid1-start", 999),
             Shown.PROVEN,
             "PID 1 of n1 was started anew",
+        ),
+        (
+            "nobody knows what this is",
+            Story().host(5, "pid1-start", "soon").done(10, "poweroff").host(60, "pid1-start", [1]),
+            Shown.NOT_SHOWN,
+            "no new boot identity",
         ),
         (
             "another machine is off",
@@ -261,3 +270,95 @@ def test_requirements(value: float, test: str, expected: bool) -> None:
 
 def test_a_simulated_cluster_is_named() -> None:
     assert run(stopped(simulated=True)).simulated
+
+
+def test_a_proof_that_fails_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_timeline: Timeline, _step: StepRun) -> Finding:
+        raise KeyError("x")
+
+    monkeypatch.setattr(type(catalogue().actions["poweroff"]), "proofs", (Proof("machine-off", broken),))
+    result = run(stopped())
+    assert result.exit_code == 2
+    assert "the proof machine-off failed: KeyError" in result.headline
+
+
+CUT = "[{name: cut, action: partition, target: victim, with: {from: control-plane%s}}]"
+
+
+@pytest.mark.parametrize(
+    ("what", "before", "after", "shown"),
+    [
+        ("closed", {"ipv4": True, "ipv6": True}, {"ipv4": False, "ipv6": False}, Shown.PROVEN),
+        ("one is open", {"ipv4": True, "ipv6": True}, {"ipv4": False, "ipv6": True}, Shown.DISPROVEN),
+        ("one was not tried", {"ipv4": True, "ipv6": True}, {"ipv4": False}, Shown.NOT_SHOWN),
+        ("one never worked", {"ipv4": True, "ipv6": False}, {"ipv4": False}, Shown.PROVEN),
+        ("single stack", None, {"ipv4": False}, Shown.PROVEN),
+        ("not tried at all", None, {}, Shown.NOT_SHOWN),
+        ("not known", None, {"ipv4": None}, Shown.NOT_SHOWN),
+        ("not understood", "yes", "no", Shown.NOT_SHOWN),
+    ],
+)
+def test_proofs_of_a_partition(what: str, before: Any, after: Any, shown: Shown) -> None:
+    """On every address family that led to the API before."""
+    story = Story().node(0, "n1").done(10, "partition", params={"from": "control-plane"})
+    story.host(12, "api-reachable", after)
+    if before is not None:
+        story.host(5, "api-reachable", before)
+    result = run(story, method=CUT % "")
+    assert result.steps[0].shown is shown, f"{what}: {result.steps[0].because}"
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ("duration: 100s", True),
+        ("duration: 1m40s", True),
+        ("duration: 99s", False),
+        ("families: [ipv6, ipv4]", True),
+        ("families: [ipv4]", False),
+        ("direction: both", False),
+    ],
+)
+def test_parameters_may_be_written_in_another_way(written: str, found: bool) -> None:
+    params = {"from": "control-plane", "duration": "100s", "families": ["ipv4", "ipv6"]}
+    story = Story().node(0, "n1").done(10, "partition", params=params)
+    assert (run(story, method=CUT % f", {written}").steps[0].begin is not None) is found
+
+
+def test_a_line_that_is_recorded_twice_changes_nothing() -> None:
+    story = stopped()
+    story.lines += story.lines[1:]
+    result = run(story)
+    assert (result.exit_code, result.notes) == (0, ()), result.headline
+
+
+@pytest.mark.parametrize("groups", ["x", ["x"], [{"shutdownGracePeriodSeconds": []}]])
+def test_a_kubelet_configuration_that_is_not_understood(groups: Any) -> None:
+    story = stopped().host(1, "configz", {"shutdownGracePeriodByPodPriority": groups})
+    asked = NOT_READY.replace("5s", "kubelet.shutdownGracePeriod")
+    assert run(story, hypothesis=asked).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("what", "source", "node", "window", "status"),
+    [
+        ("by its name", "nodes", "", {"from": 10.5, "to": 30}, INCONCLUSIVE),
+        ("never closed", "nodes", "", {"from": 10.5}, INCONCLUSIVE),
+        ("everything, by a name of its own", "kube-apiserver", "", {"from": 10.5, "to": 30}, INCONCLUSIVE),
+        ("nobody knows how long", "nodes", "", {"since": 10.5}, INCONCLUSIVE),
+        ("something else", "pods", "", {"from": 10.5, "to": 30}, HELD),
+        ("something else on a node", "metrics", "n1", {"from": 10.5, "to": 30}, HELD),
+    ],
+)
+def test_blind_windows_of_any_recorder(
+    what: str, source: str, node: str, window: dict[str, float], status: Status
+) -> None:
+    told = {key: T0 + t for key, t in window.items()}
+    result = run(stopped().tell(10.5, "blind", source, told, node=node))
+    assert result.hypothesis[0].status is status, f"{what}: {result.headline}"
+
+
+def test_metrics_of_every_node_are_hidden_without_a_name() -> None:
+    assert Blind(0, 1, "", "metrics").hides("metrics@n1")
+    assert not Blind(0, 1, "", "metrics@n2").hides("metrics@n1")
+    assert not Blind(0, 1, "", CUT_OFF).hides("pods")

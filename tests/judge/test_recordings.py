@@ -204,7 +204,7 @@ def test_a_cut_over_a_deadline_is_named() -> None:
     cut = sorted(blinded(lines_of("01"), EYES, 4.5, 6), key=lambda line: line.t)
     result = judged(cut, "graceful-poweroff")
     assert result.hypothesis[0].status is INCONCLUSIVE
-    assert "nothing could be seen of nodes: connection refused" in result.hypothesis[0].because
+    assert "nothing could be seen of nodes for 6.0s: connection refused" in result.hypothesis[0].because
 
 
 def test_two_nodes_of_a_zone() -> None:

@@ -80,7 +80,7 @@ def test_what_is_not_understood_is_told(kind: str, obj: Any, what: str) -> None:
     timeline = Timeline()
     timeline.add(found)
     if what == "blind":
-        assert timeline.blinds[0].source == ("metrics@n1" if kind == "metrics" else kind)
+        assert timeline.blinds[0].source == {"metrics": "metrics@n1", "blind": "x"}.get(kind, kind)
     else:
         histories: dict[str, Any] = {"pods": timeline.pods, "nodes": timeline.nodes}
         assert next(iter(histories[kind].values())).last.unseen
@@ -101,3 +101,7 @@ def test_nothing_is_fatal(kind: str, obj: Any) -> None:
     found = made(kind, obj, "200")
     if found is not None:
         Timeline().add(found)
+
+
+def test_an_error_of_a_watch_is_no_object() -> None:
+    assert made("pods", {"kind": "Status", "code": 410, "metadata": {}}, "ERROR") is None
