@@ -65,9 +65,25 @@ class Kubelet:
         if self._process is None or self._manager is None:
             return
         self._process.alive = False
+        self._process.link.close()
         manager, self._process, self._workers, self._manager = self._manager, None, None, None
         self._machine.runtime.forget_waiters()
         manager.die()
+        self._machine.notify()
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the process is stopped by SIGSTOP: its port takes connections and answers nothing."""
+        return self._process is not None and self._process.frozen
+
+    def freeze(self) -> None:
+        """SIGSTOP: it keeps its lock, reports nothing, hears nothing. Raises RuntimeError if it does not run."""
+        self._required().freeze()
+        self._machine.notify()
+
+    def thaw(self) -> None:
+        """SIGCONT: it does at once what has become due meanwhile. Raises RuntimeError if it does not run."""
+        self._required().thaw()
         self._machine.notify()
 
     def restart(self) -> None:

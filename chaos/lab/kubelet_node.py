@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from chaos.lab.kubelet_process import Process
 from chaos.lab.objects import Object, condition_status
+from chaos.lab.sim import Timer
 from chaos.lab.store import clone
 
 _PERIOD = 10.0  # lease renewal and status update
 _JITTER = 0.04
 _REPORT = 300.0  # nodeStatusReportFrequency
+_TRYING = 50.0  # nodeStatusUpdateRetry: five tries, each given up after the update frequency
 _HEALTH = {
     "MemoryPressure": ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     "DiskPressure": ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -24,6 +26,7 @@ class NodeReporter:
         self._process = process
         self._registry = process.registry
         self._report_at = 0.0
+        self._giving_up: Timer | None = None
 
     def start(self) -> None:
         """Register at once, be Ready a moment later, then renew and report in periods with jitter."""
@@ -34,21 +37,26 @@ class NodeReporter:
 
     def report_now(self) -> None:
         """One sync outside the period, not waited for: the manager asks for it (facts 1.4)."""
-        self._process.soon(0.002, 0.012, self._report)
+        self._process.soon(0.002, 0.012, self._process.link.send, "status now", self._report)
 
     def _register(self) -> None:
+        self._process.emit_node("Starting", "Starting kubelet.")
+        self._process.link.send("node", self._register_node)
+
+    def _register_node(self) -> None:
         machine = self._process.machine
-        self._process.recorder.emit("Node", {"metadata": {"name": machine.name}}, "Starting", "Starting kubelet.")
         node = self._registry.store.get("nodes", "", machine.name)
         if node is None:
             self._registry.create("nodes", self._new_node())
         elif node["status"]["nodeInfo"]["bootID"] != machine.boot_id:
             message = f"Node {machine.name} has been rebooted, boot id: {machine.boot_id}"
-            self._process.recorder.emit(
-                "Node", {"metadata": {"name": machine.name}}, "Rebooted", message, type_="Warning"
-            )
+            self._process.emit_node("Rebooted", message, type_="Warning")
 
     def _renew(self) -> None:
+        """Tried until it succeeds; the period begins anew then."""
+        self._process.link.send("lease", self._renew_now)
+
+    def _renew_now(self) -> None:
         node = self._registry.store.get("nodes", "", self._process.node)
         if node is not None:
             self._renew_for(node)
@@ -63,8 +71,19 @@ class NodeReporter:
             self._registry.create("leases", {"metadata": metadata, "spec": spec})
 
     def _sync(self) -> None:
+        self._giving_up = self._process.after(_TRYING, self._give_up)
+        self._process.link.send("status", self._sync_now)
+
+    def _sync_now(self) -> None:
+        if self._giving_up is not None:
+            self._giving_up.cancel()
         self._report()
         self._process.after(self._period(), self._sync)
+
+    def _give_up(self) -> None:
+        """The next try is a period later, however soon the API server is back (recording 07)."""
+        if self._process.link.give_up("status"):
+            self._process.after(self._period(), self._sync)
 
     def _period(self) -> float:
         return _PERIOD * (1 + _JITTER * self._process.sim.rng.random())
@@ -86,7 +105,7 @@ class NodeReporter:
         if before != after:
             reason = "NodeReady" if after == "True" else "NodeNotReady"
             message = f"Node {self._process.node} status is now: {reason}"
-            self._process.recorder.emit("Node", {"metadata": {"name": self._process.node}}, reason, message)
+            self._process.emit_node(reason, message)
 
     def _fill(self, node: Object) -> None:
         ready = ("True", "KubeletReady", "kubelet is posting ready status")

@@ -36,8 +36,12 @@ State = Literal["starting", "running", "stopping", "ended"]
 
 @dataclass(slots=True, eq=False)
 class Worker:
-    """One pod on this node. ``unmounted``: its volumes are gone; ``by_shutdown``: the node's shutdown stops it."""
+    """One pod on this node. ``unmounted``: its volumes are gone; ``by_shutdown``: the node's shutdown stops it.
 
+    ``pod`` is the object as this process last saw it.
+    """
+
+    pod: Object
     uid: str
     namespace: str
     name: str
@@ -63,7 +67,11 @@ class PodWorkers:
 
     def start(self) -> None:
         """The first list: adopt what runs, end what ended, start what is new, kill what is unknown."""
+        self._process.link.send("list", self._list)
+
+    def _list(self) -> None:
         self._listed = True
+        self._process.link.on_up.append(self._relist)
         self._runtime.notice_lost(self._process.started)
         known = set()
         for pod in [pod for pod in self._store.list("pods") if node_of(pod) == self._process.node]:
@@ -75,14 +83,25 @@ class PodWorkers:
         self._process.after(_RECONCILE, self._reconcile)
 
     def notice(self, change: Change) -> None:
-        """A pod of this node was written."""
-        if not self._listed:
+        """A pod of this node was written; a list tells what a broken watch did not."""
+        if not self._listed or not self._process.link.up:
             return
         pod = change.object
         if change.type == "DELETED":
             self._process.soon(*_WATCH, self._gone, pod)
         else:
             self._process.soon(*_WATCH, self._observe, namespace_of(pod), name_of(pod), uid_of(pod))
+
+    def _relist(self) -> None:
+        """The watch is back: what was missed, and Ready=False that others wrote meanwhile (recording 07)."""
+        pods = {uid_of(pod): pod for pod in self._store.list("pods") if node_of(pod) == self._process.node}
+        for uid, pod in pods.items():
+            self._process.soon(*_WATCH, self._observe, namespace_of(pod), name_of(pod), uid)
+        for worker in list(self._workers.values()):
+            if worker.uid not in pods:
+                self._process.soon(*_WATCH, self._gone_worker, worker)
+            elif worker.state == "running":
+                self._write(worker)
 
     def active(self) -> list[Worker]:
         """KP GetActivePods: neither ended nor finished before."""
@@ -95,8 +114,14 @@ class PodWorkers:
         self._stop(worker, float(grace))
 
     def _pod(self, worker: Worker) -> Object | None:
+        """As this process knows it: while the API server is out of reach, as it was."""
+        if not self._process.link.up:
+            return worker.pod
         pod = self._store.get("pods", worker.namespace, worker.name)
-        return pod if pod is not None and uid_of(pod) == worker.uid else None
+        if pod is None or uid_of(pod) != worker.uid:
+            return None
+        worker.pod = pod
+        return pod
 
     def _observe(self, namespace: str, name: str, uid: str) -> None:
         pod = self._store.get("pods", namespace, name)
@@ -113,7 +138,7 @@ class PodWorkers:
     def _new_worker(self, pod: Object, state: State) -> Worker:
         spec = pod["spec"]
         grace = spec.get("terminationGracePeriodSeconds")
-        worker = Worker(uid_of(pod), namespace_of(pod), name_of(pod), spec.get("priority") or 0, grace, state)
+        worker = Worker(pod, uid_of(pod), namespace_of(pod), name_of(pod), spec.get("priority") or 0, grace, state)
         worker.ip = str(pod.get("status", {}).get("podIP") or "")
         self._workers[worker.uid] = worker
         return worker
@@ -146,7 +171,7 @@ class PodWorkers:
             return True
         now = self._process.sim.now
         self._process.metrics.reject(reason)
-        self._process.recorder.emit("Pod", pod, reason, message, type_="Warning")
+        self._process.emit("Pod", pod, reason, message, type_="Warning")
         self._store.patch("pods", namespace_of(pod), name_of(pod), lambda it: write_rejection(it, reason, message, now))
         return False
 
@@ -204,6 +229,9 @@ class PodWorkers:
         worker.unmounted = True
 
     def _delete(self, worker: Worker) -> None:
+        self._process.link.send(("delete", worker.uid), self._delete_now, worker)
+
+    def _delete_now(self, worker: Worker) -> None:
         if self._pod(worker) is None:
             return
         try:
@@ -278,6 +306,9 @@ class PodWorkers:
         self._process.after(_RECONCILE, self._reconcile)
 
     def _write(self, worker: Worker, final: bool = False) -> None:
+        self._process.link.send(("status", worker.uid), self._write_now, worker, final)
+
+    def _write_now(self, worker: Worker, final: bool) -> None:
         if self._pod(worker) is None or (worker.state in ("stopping", "ended") and not final):
             return
         machine = self._process.machine
@@ -288,4 +319,4 @@ class PodWorkers:
         self._store.patch("pods", worker.namespace, worker.name, lambda pod: write_status(pod, view, now))
 
     def _event(self, pod: Object, reason: str, message: str) -> None:
-        self._process.recorder.emit("Pod", pod, reason, message)
+        self._process.emit("Pod", pod, reason, message)

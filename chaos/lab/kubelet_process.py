@@ -1,4 +1,7 @@
-"""What the parts of one kubelet process share. A process dies at once: none of its timers runs afterwards."""
+"""What the parts of one kubelet process share. A process dies at once: none of its timers runs afterwards.
+
+A stopped process (SIGSTOP) does nothing until it goes on, and then everything that has become due.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from chaos.lab.events import Recorder
+from chaos.lab.kubelet_link import Link
 from chaos.lab.metrics import Metrics
+from chaos.lab.objects import Object
 from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim, Timer
 from chaos.lab.spec import LabSpec
 
 if TYPE_CHECKING:
     from chaos.lab.machine import Machine
+
+_EVENT_TRIES = 120.0  # client-go: 12 tries 10 s apart, then an event is dropped
 
 
 @dataclass(slots=True, eq=False)
@@ -29,20 +36,56 @@ class Process:
     metrics: Metrics
     alive: bool = True
     shutting_down: bool = False
+    frozen: bool = False
     started: float = field(default=0.0)
+    link: Link = field(init=False)
+    _due: list[Timer] = field(default_factory=list)
+    _events: int = 0
+
+    def __post_init__(self) -> None:
+        self.link = Link(self)
 
     @property
     def node(self) -> str:
         return self.machine.name
 
     def after(self, delay: float, call: Callable[..., Any], *args: Any) -> Timer:
-        """As Sim.after, but nothing happens once the process is gone."""
-        return self.sim.after(delay, self._guarded, call, args)
+        """As Sim.after, but nothing happens once the process is gone, or while it is stopped."""
+        timer = self.sim.after(delay, self._guarded)
+        timer.args = (timer, call, args)
+        return timer
 
     def soon(self, low: float, high: float, call: Callable[..., Any], *args: Any) -> Timer:
         """After a seeded delay between the two, in seconds."""
         return self.after(self.sim.rng.uniform(low, high), call, *args)
 
-    def _guarded(self, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        if self.alive:
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        self.frozen = True
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        self.frozen = False
+        due, self._due = self._due, []
+        for timer in due:
+            if not timer.cancelled:
+                timer.call(*timer.args)
+
+    def emit(self, kind: str, obj: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
+        """An event, sent when the API server can be reached, unless that takes too long."""
+        self._events += 1
+        self.link.send(("event", self._events), self._emit, self.sim.now, kind, obj, reason, message, type_)
+
+    def emit_node(self, reason: str, message: str, *, type_: str = "Normal") -> None:
+        """An event about the own Node."""
+        self.emit("Node", {"metadata": {"name": self.node}}, reason, message, type_=type_)
+
+    def _emit(self, since: float, kind: str, obj: Object, reason: str, message: str, type_: str) -> None:
+        if self.sim.now - since <= _EVENT_TRIES:
+            self.recorder.emit(kind, obj, reason, message, type_=type_)
+
+    def _guarded(self, timer: Timer, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        if self.frozen:
+            self._due.append(timer)
+        elif self.alive:
             call(*args)

@@ -192,4 +192,4 @@ class ShutdownManager:
             metrics.shutdown_start, metrics.shutdown_end = read_state_file(text)
 
     def _event(self, message: str) -> None:
-        self._process.recorder.emit("Node", {"metadata": {"name": self._process.node}}, "Shutdown", message)
+        self._process.emit_node("Shutdown", message)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from chaos.lab.kubelet import Kubelet
 from chaos.lab.kubelet_runtime import Runtime
 from chaos.lab.logind import Kind, Logind
+from chaos.lab.network import DIRECTIONS, FAMILIES, Direction, Family, Network
 from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim, Timer
 from chaos.lab.spec import LabSpec, NodeSpec
@@ -30,6 +31,7 @@ class Machine:
         self.spec = node
         self.address = node.address or f"10.89.0.{spec.nodes.index(node) + 2}"
         self.kubelet_port = node.kubelet_port
+        self.network = Network(FAMILIES if spec.dual_stack else ("ipv4",))
         self.state: Literal["on", "off"] = "off"
         self.reachable = False
         self.boot_id = ""
@@ -71,7 +73,16 @@ class Machine:
         self.logind.stop()  # first: it must not take the kubelet's end for the release of its lock
         self.kubelet.stop()
         self.runtime.lose_power()
+        self.network.heal()  # rules are not kept on disk
         self._changed()
+
+    def partition(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
+        """Drop packets between the machine and the control plane. The machine's own sshd stays reachable."""
+        self.network.cut(families, directions)
+
+    def heal(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
+        """Let packets pass again."""
+        self.network.heal(families, directions)
 
     def notify(self) -> None:
         """Tell ``on_change``; the kubelet calls it when its process starts or ends."""

@@ -109,6 +109,23 @@ def drain_unhindered(cluster: Cluster) -> None:
     run(cluster, 60.0)
 
 
+def partition(cluster: Cluster) -> None:
+    """The rules are in force 0.4 s after the action began, as the recording's command returned then."""
+    run(cluster, 0.4)
+    cluster.machines[VICTIM].partition()
+    run(cluster, 99.9)
+    cluster.machines[VICTIM].heal()
+    run(cluster, 40.0)
+
+
+def partition_of_ipv4(cluster: Cluster) -> None:
+    run(cluster, 0.4)
+    cluster.machines[VICTIM].partition(["ipv4"])
+    run(cluster, 99.9)
+    cluster.machines[VICTIM].heal(["ipv4"])
+    run(cluster, 40.0)
+
+
 def priorities(seed: int) -> LabSpec:
     return with_priorities(spec(seed=seed), [(100000, 10), (10000, 20), (1000, 15), (0, 12)])
 
@@ -255,7 +272,9 @@ def _differences(name: str, lab: Callable[[int], LabSpec], deed: Callable[[Clust
         ("02-cancelled-shutdown-signal", usual, cancelled_by_signal),
         ("05-power-cut", usual, power_cut),
         ("08-drain-blocked-then-allowed", usual, with_budget_of(6)),
+        ("07-partition-from-control-plane", usual, partition),
         ("10-priority-shutdown", priorities, priority_poweroff),
+        ("12-partition-ipv4-only", usual, partition_of_ipv4),
         ("16-graceful-poweroff-exit-codes", usual, poweroff_with_exit_codes),
         ("27-poweroff-cancelled-in-flight-systemd-257", newer_systemd, cancelled_in_flight),
     ],
@@ -263,7 +282,7 @@ def _differences(name: str, lab: Callable[[int], LabSpec], deed: Callable[[Clust
 def test_recording_is_a_possible_history(
     name: str, lab: Callable[[int], LabSpec], deed: Callable[[Cluster], None]
 ) -> None:
-    differences = _differences(name, lab, deed, range(1, 60))
+    differences = _differences(name, lab, deed, range(1, 200))
     assert not differences, "\n".join(differences[:5])
 
 
@@ -274,6 +293,8 @@ def test_recording_is_a_possible_history(
         ("01-graceful-poweroff", no_grace, graceful_poweroff),
         ("05-power-cut", impatient, power_cut),
         ("08-drain-blocked-then-allowed", usual, drain_unhindered),
+        ("07-partition-from-control-plane", usual, partition_of_ipv4),
+        ("12-partition-ipv4-only", usual, partition),
         ("10-priority-shutdown", priorities, cancelled_by_signal),
         ("27-poweroff-cancelled-in-flight-systemd-257", usual, cancelled_in_flight),
     ],

@@ -1,0 +1,215 @@
+"""A node cut off from the control plane, per family and direction; a kubelet that is stopped, restarted, frozen."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from simkit import VICTIM, disruption, events, node, pods_on, ready, run, spec, started, taints
+
+from chaos.lab.cluster import Cluster
+from chaos.lab.network import DIRECTIONS, FAMILIES, Direction, Family
+
+
+def _renewals(cluster: Cluster) -> list[float]:
+    """Appended to while the cluster runs: when the victim's Lease was written."""
+    seen: list[float] = []
+    cluster.store.subscribe(
+        lambda change: (
+            seen.append(cluster.sim.now)
+            if change.plural == "leases" and change.object["metadata"]["name"] == VICTIM
+            else None
+        )
+    )
+    return seen
+
+
+def _status(cluster: Cluster) -> str:
+    return str(ready(node(cluster))["status"])
+
+
+def _power(cluster: Cluster) -> str:
+    return cluster.machines[VICTIM].state
+
+
+def _restarts(cluster: Cluster) -> dict[str, int]:
+    pods = pods_on(cluster, VICTIM)
+    return {pod["metadata"]["uid"]: pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods}
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_dual_stack_kubelet_is_back_after_45_seconds_over_the_other_family(seed: int) -> None:
+    cluster, _ = started(spec(seed=seed))
+    seen = _renewals(cluster)
+    run(cluster, 12.0)
+    cluster.machines[VICTIM].partition(["ipv4"])
+    assert cluster.machines[VICTIM].network.reachable() == {"ipv4": False, "ipv6": True}
+    states = set()
+    for _ in range(100):
+        run(cluster, 1.0)
+        states.add((_status(cluster), frozenset(taints(node(cluster)))))
+    gaps = [later - earlier for earlier, later in pairwise(seen)]
+    assert 45.3 <= max(gaps) <= 45.3 + 10.5  # the last answer may have come after the Lease's; recording 12: 45.3
+    assert states == {("True", frozenset())}
+
+
+@pytest.mark.parametrize("families", [["ipv6"], []])
+def test_a_cut_that_does_not_touch_the_connection_is_not_felt(families: list[Family]) -> None:
+    cluster, _ = started()
+    seen = _renewals(cluster)
+    cluster.machines[VICTIM].partition(families)
+    run(cluster, 100.0)
+    assert max(later - earlier for earlier, later in pairwise(seen)) < 10.5
+
+
+@pytest.mark.parametrize("directions", [["in"], ["out"], ["in", "out"]])
+def test_either_direction_cuts_and_the_window_is_that_of_a_power_cut(directions: list[Direction]) -> None:
+    """Facts 5.2 and 14 E: Unknown within [G - 1.04 R, G + 2 M]."""
+    cluster, _ = started()
+    begin = cluster.sim.now
+    cluster.machines[VICTIM].partition(directions=directions)
+    while _status(cluster) == "True" and cluster.sim.now < begin + 70.0:
+        run(cluster, 0.1)
+    assert 39.6 <= cluster.sim.now - begin <= 60.2
+    run(cluster, 1.0)
+    assert taints(node(cluster)) == {("unreachable", "NoSchedule"), ("unreachable", "NoExecute")}
+    assert {ready(pod)["status"] for pod in pods_on(cluster, VICTIM)} == {"False"}
+
+
+def test_single_stack_node_has_no_other_family() -> None:
+    cluster, _ = started(spec(dual_stack=False))
+    assert cluster.machines[VICTIM].network.reachable() == {"ipv4": True}
+    cluster.machines[VICTIM].partition(["ipv4"])
+    run(cluster, 62.0)
+    assert _status(cluster) == "Unknown"
+
+
+def test_healed_node_returns_within_seconds_and_its_pods_have_not_moved() -> None:
+    cluster, _ = started()
+    before = _restarts(cluster)
+    machine = cluster.machines[VICTIM]
+    machine.partition()
+    run(cluster, 100.0)
+    assert machine.kubelet.running
+    machine.heal()
+    run(cluster, 5.0)  # the SYN of a dial is repeated after 1, 2 and 4 s
+    moved = {uid for uid, pod in before.items() if uid not in _restarts(cluster)}
+    assert len(moved) <= 1  # db tolerates unreachable for 20 s only
+    assert {ready(pod)["status"] for pod in pods_on(cluster, VICTIM) if not disruption(pod)} == {"True"}
+    run(cluster, 25.0)
+    assert _status(cluster) == "True"
+    assert taints(node(cluster)) == set()
+    assert all(before.get(uid, 0) == count for uid, count in _restarts(cluster).items())
+
+
+@pytest.mark.parametrize("seconds", [1.0, 8.0, 20.0])
+def test_short_cut_ends_with_tcp_sending_again(seconds: float) -> None:
+    """Less than 45 s: the same connection lives on; data waits at most as long again as it waited."""
+    cluster, _ = started()
+    seen = _renewals(cluster)
+    run(cluster, 12.0)
+    cluster.machines[VICTIM].partition()
+    run(cluster, seconds)
+    cluster.machines[VICTIM].heal()
+    run(cluster, 60.0)
+    assert max(later - earlier for earlier, later in pairwise(seen)) < 10.5 + 2 * seconds
+    assert _status(cluster) == "True"
+
+
+def test_partition_ends_with_the_power_and_heals_only_what_is_named() -> None:
+    cluster, _ = started(recorded=False)
+    machine = cluster.machines[VICTIM]
+    machine.partition()
+    machine.heal(["ipv6"], ["in"])
+    assert machine.network.dropped() == {("ipv4", "in"), ("ipv4", "out"), ("ipv6", "out")}
+    machine.power_off()
+    assert machine.network.reachable() == dict.fromkeys(FAMILIES, True)
+    assert len(DIRECTIONS) == 2
+
+
+def test_shutdown_behind_a_partition_is_not_told_and_its_pods_end_all_the_same() -> None:
+    """The kubelet works alone: nothing of what it writes arrives before the machine is off."""
+    cluster, history = started()
+    machine = cluster.machines[VICTIM]
+    machine.partition()
+    run(cluster, 1.0)
+    begin = cluster.sim.now
+    machine.logind.power_off()
+    run(cluster, 12.0)
+    assert machine.state == "off"  # in order, not after InhibitDelayMaxSec
+    assert not [pod for _, _, pod in history.since(begin, "pods") if disruption(pod)]
+    assert _status(cluster) == "True"
+
+
+def test_deleted_behind_a_partition_is_stopped_after_it() -> None:
+    cluster, _ = started()
+    victim = next(pod for pod in pods_on(cluster, VICTIM) if pod["metadata"]["labels"]["app"] == "web")
+    machine, uid = cluster.machines[VICTIM], victim["metadata"]["uid"]
+    machine.partition()
+    cluster.delete_object("pods", "demo", victim["metadata"]["name"], grace=0)
+    run(cluster, 30.0)
+    assert [item.state for item in machine.runtime.containers(uid)] == ["running"]
+    run(cluster, 20.0)
+    machine.heal()
+    run(cluster, 12.0)
+    assert machine.runtime.containers(uid) == []
+
+
+def test_kubelet_that_starts_behind_a_partition_waits_for_its_end() -> None:
+    cluster, _ = started()
+    machine = cluster.machines[VICTIM]
+    machine.partition()
+    machine.kubelet.restart()
+    run(cluster, 70.0)
+    assert machine.kubelet.running
+    assert _status(cluster) == "Unknown"
+    machine.heal()
+    run(cluster, 22.0)
+    assert _status(cluster) == "True"
+
+
+@pytest.mark.parametrize("deed", ["stop", "freeze"])
+def test_kubelet_stopped_or_frozen_looks_like_a_power_cut_but_containers_run_on(deed: str) -> None:
+    """Facts 5.1: the same control-plane picture; back in time, the same uids continue without a restart."""
+    cluster, _ = started()
+    before = _restarts(cluster)
+    machine = cluster.machines[VICTIM]
+    getattr(machine.kubelet, deed)()
+    assert [item["who"] for item in machine.logind.inhibitors()] == ([] if deed == "stop" else ["kubelet"])
+    run(cluster, 62.0)
+    assert _status(cluster) == "Unknown"
+    assert ("unreachable", "NoExecute") in taints(node(cluster))
+    for uid in before:
+        assert [item.state for item in machine.runtime.containers(uid)] == ["running"]
+    (machine.kubelet.start if deed == "stop" else machine.kubelet.thaw)()
+    run(cluster, 25.0)
+    assert _status(cluster) == "True"
+    assert taints(node(cluster)) == set()
+    assert all(before.get(uid, 0) == count for uid, count in _restarts(cluster).items())
+
+
+def test_frozen_kubelet_makes_logind_wait_for_its_whole_delay() -> None:
+    cluster, history = started()
+    machine = cluster.machines[VICTIM]
+    machine.kubelet.freeze()
+    begin = cluster.sim.now
+    machine.logind.power_off()
+    run(cluster, 29.5)
+    assert _power(cluster) == "on"
+    run(cluster, 3.0)
+    assert _power(cluster) == "off"
+    assert not [pod for _, _, pod in history.since(begin, "pods") if disruption(pod)]
+
+
+def test_events_of_a_short_partition_arrive_late_and_of_a_long_one_never() -> None:
+    """client-go tries 12 times, 10 s apart."""
+    for seconds, count in ((60.0, 1), (200.0, 0)):
+        cluster, _ = started(recorded=False)
+        machine = cluster.machines[VICTIM]
+        machine.partition()
+        machine.logind.emit_prepare_for_shutdown(True)
+        run(cluster, seconds)
+        assert not events(cluster, "Shutdown")
+        machine.heal()
+        run(cluster, 25.0)
+        assert len(events(cluster, "Shutdown")) == count
