@@ -50,16 +50,24 @@ def run() -> NoReturn:
     signal.signal(signal.SIGTERM, _terminate)
     if _COMPLETE in os.environ:
         cli.main(prog_name=PROGRAM)
-    code = main(sys.argv[1:])
+    sys.exit(_flushed(main(sys.argv[1:])))
+
+
+def _flushed(code: int) -> int:
+    """Write what is left; the exit code. The interpreter's own last flush would end with 120."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        _drop_stdout()
     except OSError as error:
-        click.echo(f"error: the output could not be written: {error.strerror}", err=True)
-        _drop_stdout()
-        code = code or Exit.INCONCLUSIVE
-    sys.exit(code)
+        _drop(1)
+        if not isinstance(error, BrokenPipeError):
+            code = code or Exit.INCONCLUSIVE
+            with suppress(OSError):
+                click.echo(f"error: the output could not be written: {error.strerror}", err=True)
+    try:
+        sys.stderr.flush()
+    except OSError:
+        _drop(2)
+    return code
 
 
 def main(arguments: list[str]) -> int:
@@ -69,9 +77,11 @@ def main(arguments: list[str]) -> int:
             result = cli.invoke(context)
     except click.exceptions.Exit as error:
         return error.exit_code
+    except SystemExit as error:  # how commands say their code
+        return error.code if isinstance(error.code, int) else Exit.HELD
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever nobody expected is our bug
         told = _told(error)
-        with suppress(BrokenPipeError):
+        with suppress(OSError):  # the exit code still tells
             click.echo("\n".join(line for line in told.lines if line), err=True)
         if "--json" in arguments and not isinstance(error, BrokenPipeError):
             _as_json(told)
@@ -109,7 +119,7 @@ def _told(error: BaseException) -> _Told:
         also = f"error: {_bug(cause)}" if ours and cause else ""
         return _Told(error.code, error.message, error.hint, also=also)
     if isinstance(error, BrokenPipeError):
-        _drop_stdout()
+        _drop(1)
         return _Told(Exit.INCONCLUSIVE, "nobody reads the output any more")  # the command did not finish
     return _Told(Exit.BUG, _bug(error))
 
@@ -119,7 +129,7 @@ def _as_json(told: _Told) -> None:
     import json  # noqa: PLC0415 - only where asked for
 
     error = {"code": int(told.code), "message": told.message, "hint": told.hint}
-    with suppress(BrokenPipeError):
+    with suppress(OSError):
         click.echo(json.dumps({"error": error}))
 
 
@@ -155,6 +165,6 @@ def _open_standard_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - for good
 
 
-def _drop_stdout() -> None:
+def _drop(number: int) -> None:
     """Nobody reads us any more: let the interpreter's last flush go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), number)

@@ -60,10 +60,10 @@ def launch(wish: Launch, plain: bool, as_json: bool) -> int:
     finally:
         progress.close()
     words = summary(result, report=str(directory / "report.html"), color=wants_color(sys.stderr))
-    with suppress(BrokenPipeError):  # the exit code still tells
+    with suppress(OSError):  # nobody reads it, or the disk is full: the exit code still tells
         click.echo(encodable(words, sys.stderr.encoding), err=True, nl=False)
     if as_json:
         told = discover(chaos.report, "RENDERER")["json"].render(result, timeline)
-        with suppress(BrokenPipeError):
+        with suppress(OSError):  # told when the process ends
             click.echo(told, nl=False)
     return result.exit_code

@@ -13,6 +13,7 @@ from chaos.lab.objects import (
     owner_reference,
     template_hash,
 )
+from chaos.lab.registry import ForbiddenError
 from chaos.lab.store import clone
 
 _HASH = "pod-template-hash"
@@ -25,7 +26,10 @@ class Deployments(WorkloadController):
     def sync(self, owner: Object) -> None:
         sets = self._owned(owner)
         if not sets:
-            sets = [self._create_set(owner)]
+            try:
+                sets = [self._create_set(owner)]
+            except ForbiddenError:
+                return  # the namespace is being terminated: the real controller gives up as well
         for item in sets:
             self._scale(owner, item)
         self._status(owner, sets)

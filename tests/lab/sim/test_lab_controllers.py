@@ -331,3 +331,14 @@ def test_user_untaint_stops_the_countdown() -> None:
     cluster.update_object("nodes", obj)
     run(cluster, 75.0)
     assert not any("deletionTimestamp" in pod["metadata"] for pod in _of(cluster, "web"))
+
+
+def test_a_namespace_deleted_right_after_its_workload_was_created_ends() -> None:
+    """The controllers come late: what they may no longer create is not created, and nobody dies of it."""
+    cluster = _demo()
+    for plural in ("deployments", "statefulsets", "daemonsets"):
+        cluster.create_object(plural, workload(plural, replicas=2) if plural != "daemonsets" else workload(plural))
+    run(cluster, 0.001)
+    cluster.delete_object("namespaces", "", "demo")
+    run(cluster, 60)
+    assert cluster.store.get("namespaces", "", "demo") is None
