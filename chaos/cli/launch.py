@@ -19,7 +19,7 @@ from chaos.cli.wiring import catalogue
 from chaos.load.inventory import load_inventory
 from chaos.model.catalogue import discover
 from chaos.model.duration import parse_duration
-from chaos.model.errors import UsageError
+from chaos.model.errors import Exit, UsageError
 from chaos.model.text import encodable
 
 
@@ -64,6 +64,10 @@ def launch(wish: Launch, plain: bool, as_json: bool) -> int:
         click.echo(encodable(words, sys.stderr.encoding), err=True, nl=False)
     if as_json:
         told = discover(chaos.report, "RENDERER")["json"].render(result, timeline)
-        with suppress(OSError):  # told when the process ends
+        try:
             click.echo(told, nl=False)
+        except BrokenPipeError:  # nobody wants it
+            return result.exit_code
+        except OSError:
+            return result.exit_code or Exit.INCONCLUSIVE
     return result.exit_code
