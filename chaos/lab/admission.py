@@ -37,15 +37,29 @@ def admit(plural: str, obj: Object, store: Store, spec: LabSpec, sim: Sim) -> No
     elif plural in WORKLOADS:
         admit_workload(plural, obj)
         obj["status"] = {}
-    elif plural == "poddisruptionbudgets":
-        check_budget(obj)
-        obj["status"] = dict.fromkeys(("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 0)
     elif plural == "nodes":
         _admit_node(obj, sim)
     elif plural == "namespaces":
         obj.setdefault("spec", {})["finalizers"] = ["kubernetes"]
         obj["status"] = {"phase": "Active"}
         metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata["name"]
+    else:
+        _admit_other(plural, obj)
+
+
+def _admit_other(plural: str, obj: Object) -> None:
+    if plural == "poddisruptionbudgets":
+        check_budget(obj)
+        obj["status"] = dict.fromkeys(("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 0)
+    elif plural == "persistentvolumeclaims":
+        check_claim(obj.setdefault("spec", {}))
+        if obj["spec"].get("volumeName"):
+            raise InvalidError("the lab binds claims only to volumes of its own")
+        metadata = obj["metadata"]
+        metadata["finalizers"] = [*metadata.get("finalizers", []), "kubernetes.io/pvc-protection"]
+        obj["status"] = {"phase": "Pending"}
+    elif plural in ("persistentvolumes", "volumeattachments"):
+        raise InvalidError(f"the lab makes {plural} itself")
 
 
 def check_pod_spec(spec: Object, annotations: dict[str, str]) -> None:
@@ -59,8 +73,9 @@ def check_pod_spec(spec: Object, annotations: dict[str, str]) -> None:
         _check_container(container)
     if spec.get("initContainers"):
         raise InvalidError("the lab does not simulate initContainers")
-    if any("persistentVolumeClaim" in volume for volume in spec.get("volumes") or []):
-        raise InvalidError("the lab does not simulate persistentVolumeClaim")
+    for volume in spec.get("volumes") or []:
+        if "persistentVolumeClaim" in volume and not (volume["persistentVolumeClaim"] or {}).get("claimName"):
+            raise InvalidError("spec.volumes[0].persistentVolumeClaim.claimName: Required value")
     _check_scheduling(spec)
     for key, value in annotations.items():
         if key.startswith(PREFIX):
@@ -188,12 +203,26 @@ def admit_workload(plural: str, obj: Object) -> None:
     elif plural == "statefulsets":
         spec.setdefault("podManagementPolicy", "OrderedReady")
         spec.setdefault("serviceName", "")
-        if spec.get("volumeClaimTemplates"):
-            raise InvalidError("the lab does not simulate volumeClaimTemplates")
+        for item in spec.get("volumeClaimTemplates") or []:
+            if not (item.get("metadata") or {}).get("name"):
+                raise InvalidError("spec.volumeClaimTemplates[0].metadata.name: Required value")
+            check_claim(item.get("spec") or {})
     elif plural == "daemonsets":
         spec.setdefault(
             "updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
         )
+
+
+def check_claim(spec: Object) -> None:
+    """Raises InvalidError for a PersistentVolumeClaim that the lab cannot provision."""
+    if spec.get("accessModes") != ["ReadWriteOnce"]:
+        raise InvalidError("the lab simulates no accessModes but ReadWriteOnce")
+    if spec.get("selector") or spec.get("dataSource") or spec.get("volumeMode", "Filesystem") != "Filesystem":
+        raise InvalidError("the lab simulates no selector, dataSource and volumeMode of claims")
+    try:
+        parse_quantity(((spec.get("resources") or {}).get("requests") or {})["storage"])
+    except (KeyError, ValueError) as error:
+        raise InvalidError("spec.resources.requests.storage: Required value") from error
 
 
 def check_budget(budget: Object) -> None:

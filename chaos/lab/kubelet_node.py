@@ -11,6 +11,8 @@ _PERIOD = 10.0  # lease renewal and status update
 _JITTER = 0.04
 _REPORT = 300.0  # nodeStatusReportFrequency
 _TRYING = 50.0  # nodeStatusUpdateRetry: five tries, each given up after the update frequency
+_RUNTIME_CHECK, _RUNTIME_DOWN = 5.0, 30.0
+_PLEG_DOWN = 180.0
 _HEALTH = {
     "MemoryPressure": ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     "DiskPressure": ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -20,12 +22,13 @@ _CAPACITY = {"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "40Gi", "pods"
 
 
 class NodeReporter:
-    """Ready is True unless the process knows of a shutdown."""
+    """Ready is True unless the process knows of a shutdown or has not seen the container runtime for long."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
         self._registry = process.registry
         self._report_at = 0.0
+        self._runtime_seen = process.sim.now
         self._giving_up: Timer | None = None
 
     def start(self) -> None:
@@ -34,6 +37,7 @@ class NodeReporter:
         process.soon(0.05, 0.1, self._register)
         process.soon(0.1, 0.15, self._renew)
         process.soon(0.15, 0.3, self._sync)
+        process.after(_RUNTIME_CHECK, self._check_runtime)
 
     def report_now(self) -> None:
         """One sync outside the period, not waited for: the manager asks for it (facts 1.4)."""
@@ -85,6 +89,24 @@ class NodeReporter:
         if self._process.link.give_up("status"):
             self._process.after(self._period(), self._sync)
 
+    def _check_runtime(self) -> None:
+        if self._process.machine.runtime.available:
+            self._runtime_seen = self._process.sim.now
+        self._process.after(_RUNTIME_CHECK, self._check_runtime)
+
+    def _errors(self) -> list[str]:
+        """Why the node is not ready, in the order of SET ReadyCondition."""
+        errors, now, runtime = [], self._process.sim.now, self._process.machine.runtime
+        if now - self._runtime_seen > _RUNTIME_DOWN:
+            errors.append("container runtime is down")
+        silent = 0.0 if runtime.available else now - max(runtime.unavailable_since, self._process.started)
+        if silent > _PLEG_DOWN:
+            ago = f"{int(silent) // 60}m{silent % 60:.9g}s"
+            errors.append(f"PLEG is not healthy: pleg was last seen active {ago} ago; threshold is 3m0s")
+        if self._process.shutting_down:
+            errors.append("node is shutting down")
+        return errors
+
     def _period(self) -> float:
         return _PERIOD * (1 + _JITTER * self._process.sim.rng.random())
 
@@ -109,8 +131,9 @@ class NodeReporter:
 
     def _fill(self, node: Object) -> None:
         ready = ("True", "KubeletReady", "kubelet is posting ready status")
-        if self._process.shutting_down:
-            ready = ("False", "KubeletNotReady", "node is shutting down")
+        if errors := self._errors():
+            text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+            ready = ("False", "KubeletNotReady", text)
         wanted = {type_: ("False", *texts) for type_, texts in _HEALTH.items()} | {"Ready": ready}
         now = self._process.sim.timestamp()
         status = node["status"]
@@ -125,6 +148,10 @@ class NodeReporter:
             )
         status["conditions"] = [*old.values(), *conditions]
         status.update(self._static_status())
+        in_use = sorted({name for names in self._process.machine.runtime.mounts.values() for name in names})
+        status.pop("volumesInUse", None)
+        if in_use:
+            status["volumesInUse"] = in_use
 
     def _static_status(self) -> Object:
         machine = self._process.machine

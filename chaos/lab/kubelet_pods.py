@@ -20,14 +20,17 @@ from chaos.lab.objects import (
     untolerated,
 )
 from chaos.lab.store import Change, ConflictError, NotFoundError
+from chaos.lab.volumes import claims_of, may_start, unique_name, volumes_of
 
 _WATCH = (0.003, 0.012)  # a change until it is acted on
 _SANDBOX = (0.3, 0.7)
+_VOLUMES = (0.5, 0.6)  # until it is looked again whether volumes can be mounted
 _RUNNING = (0.03, 0.15)  # container started until Ready is patched
 _SETTLE = (0.05, 0.6)  # containers exited until the terminal status is patched
 _UNMOUNT = (0.1, 0.3)  # terminal status until volumes are gone
 _CLEANUP = (0.3, 0.8)  # terminal status until the kubelet's own DELETE
 _FAIL = (0.04, 0.1)  # after a reboot: seen as exited until Failed
+_RETRY = (1.0, 2.0)  # without a container runtime
 _RECONCILE = 10.0  # SM syncPeriod
 _REMOVED_GRACE = 1
 
@@ -179,6 +182,14 @@ class PodWorkers:
         pod = self._pod(worker)
         if pod is None or worker.state != "starting":
             return
+        if not self._runtime.available:
+            self._process.soon(*_RETRY, self._start_containers, worker)
+            return
+        if claims_of(pod):
+            self._runtime.mounts[worker.uid] = [unique_name(item) for item in volumes_of(self._store, pod)]
+            if not may_start(self._store, pod, self._process.node):
+                self._process.soon(*_VOLUMES, self._start_containers, worker)
+                return
         worker.sandbox = True
         self._write(worker)
         self._addresses += 1
@@ -206,6 +217,9 @@ class PodWorkers:
         self._runtime_stop(worker, pod, grace)
 
     def _runtime_stop(self, worker: Worker, pod: Object, grace: float) -> None:
+        if not self._runtime.available:
+            self._process.soon(*_RETRY, self._runtime_stop, worker, pod, grace)
+            return
         self._runtime.stop(pod, grace, lambda: self._process.soon(*_SETTLE, self._stopped, worker))
 
     def _stopped(self, worker: Worker) -> None:
@@ -227,6 +241,7 @@ class PodWorkers:
 
     def _unmount(self, worker: Worker) -> None:
         worker.unmounted = True
+        self._runtime.mounts.pop(worker.uid, None)
 
     def _delete(self, worker: Worker) -> None:
         self._process.link.send(("delete", worker.uid), self._delete_now, worker)

@@ -52,12 +52,27 @@ def behaviour_of(pod: Object) -> Behaviour:
 
 
 class Runtime:
-    """Containers by pod uid."""
+    """Containers by pod uid. ``available``: its service runs; containers live on without it, nobody is told."""
 
     def __init__(self, sim: Sim) -> None:
+        self.available = True
+        self.unavailable_since = 0.0
         self._sim = sim
         self._pods: dict[str, list[Container]] = {}
+        self.mounts: dict[str, list[str]] = {}  # unique names of volumes by pod uid, from the wish to mount on
         self._waiting: dict[str, Callable[[], object]] = {}
+
+    def stop_service(self) -> None:
+        """containerd's unit stops: the shims and their containers do not."""
+        if self.available:
+            self.available, self.unavailable_since = False, self._sim.now
+
+    def start_service(self) -> None:
+        """It finds its containers again, and tells of those that have ended."""
+        self.available = True
+        for uid in list(self._waiting):
+            if all(container.state == "exited" for container in self.containers(uid)):
+                self._sim.after(0, self._tell, uid)
 
     def pods(self) -> list[str]:
         return list(self._pods)
@@ -93,6 +108,7 @@ class Runtime:
 
     def remove(self, uid: str) -> None:
         """Forget a pod; what still runs is gone."""
+        self.mounts.pop(uid, None)
         for container in self._pods.pop(uid, []):
             _cancel(container)
         self._waiting.pop(uid, None)
@@ -104,6 +120,7 @@ class Runtime:
     def lose_power(self) -> None:
         """Everything that ran has exited, unseen: 255, Unknown (recording 05)."""
         self._waiting.clear()
+        self.mounts.clear()
         for containers in self._pods.values():
             for container in containers:
                 if container.state == "running":
@@ -144,7 +161,7 @@ class Runtime:
             self._tell(uid)
 
     def _tell(self, uid: str) -> None:
-        if (done := self._waiting.pop(uid, None)) is not None:
+        if self.available and (done := self._waiting.pop(uid, None)) is not None:
             done()
 
 

@@ -140,6 +140,8 @@ class Registry:
 
 
 def _check_immutable(plural: str, new: dict[str, Any], old: dict[str, Any]) -> None:
+    if plural == "statefulsets" and new.get("volumeClaimTemplates") != old.get("volumeClaimTemplates"):
+        raise InvalidError("spec: updates to volumeClaimTemplates are forbidden")
     if plural in WORKLOADS:
         if new.get("selector") != old.get("selector"):
             raise InvalidError("spec.selector: field is immutable")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from chaos.lab.controllers.attach_detach import AttachDetach
+from chaos.lab.controllers.claims import Claims
 from chaos.lab.controllers.daemonset import DaemonSets
 from chaos.lab.controllers.deployment import Deployments
 from chaos.lab.controllers.disruption import Disruption
@@ -27,6 +29,7 @@ class Controllers:
         self.taint_eviction = TaintEviction(sim, registry)
         self.pod_gc = PodGarbageCollector(sim, registry, spec.controllers)
         self._daemon_sets = DaemonSets(sim, registry)
+        self.attach_detach = AttachDetach(sim, registry, spec.controllers)
         self._others = (
             Scheduler(sim, registry),
             Deployments(sim, registry),
@@ -38,6 +41,8 @@ class Controllers:
             Namespaces(sim, registry),
             GarbageCollector(sim, registry),
             self.pod_gc,
+            Claims(sim, registry),
+            self.attach_detach,
         )
 
     def start(self) -> None:
@@ -55,4 +60,5 @@ class Controllers:
         self.node_lifecycle.restart()
         self.taint_eviction.restart()
         self.pod_gc.restart()
+        self.attach_detach.restart()
         self._daemon_sets.restart()

@@ -19,6 +19,7 @@ from chaos.lab.objects import (
 from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim
 from chaos.lab.store import Change
+from chaos.lab.volumes import unbound
 
 
 class Scheduler:
@@ -39,7 +40,9 @@ class Scheduler:
             freed = change.type == "DELETED" or (before is not None and is_terminal(pod) and not is_terminal(before))
             if new or freed:
                 self._queue.add("")
-        elif change.plural == "nodes" and (change.before is None or _matters(change.before, change.object)):
+        elif change.plural == "persistentvolumeclaims" or (
+            change.plural == "nodes" and (change.before is None or _matters(change.before, change.object))
+        ):
             self._queue.add("")
 
     def _run(self, _key: str) -> None:
@@ -53,6 +56,9 @@ class Scheduler:
             self._schedule(pod, snapshot)
 
     def _schedule(self, pod: Object, snapshot: Snapshot) -> None:
+        if why := unbound(self._store, pod):
+            self._refuse(pod, f"0/{len(snapshot.nodes)} nodes are available: {why}.")
+            return
         fitting, refused = feasible(pod, snapshot)
         if not fitting:
             self._refuse(pod, message(len(snapshot.nodes), refused))

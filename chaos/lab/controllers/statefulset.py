@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from chaos.lab.controllers.workload import WorkloadController
-from chaos.lab.objects import Object, is_deleting, is_ready, is_terminal, name_of, template_hash
+from chaos.lab.objects import Object, is_deleting, is_ready, is_terminal, name_of, namespace_of, template_hash
+from chaos.lab.store import clone
 
 
 class StatefulSets(WorkloadController):
@@ -24,6 +25,7 @@ class StatefulSets(WorkloadController):
     def _replica(self, owner: Object, ordinal: int, pod: Object | None) -> bool:
         """One ordinal; whether it is Running, Ready and not terminating. STS processReplica."""
         if pod is None:
+            self._create_claims(owner, ordinal)
             self._create_pod(
                 owner, self._ordinal_pod(owner, ordinal), f"Create Pod {{}} in StatefulSet {name_of(owner)} successful"
             )
@@ -41,6 +43,16 @@ class StatefulSets(WorkloadController):
             if ordered:
                 return
 
+    def _create_claims(self, owner: Object, ordinal: int) -> None:
+        """Claims outlive their pods, so a replacement finds its volume."""
+        for template in owner["spec"].get("volumeClaimTemplates") or []:
+            name = _claim_name(owner, template, ordinal)
+            if self._store.get("persistentvolumeclaims", namespace_of(owner), name) is None:
+                labels = dict(owner["spec"]["selector"]["matchLabels"])
+                metadata = {"name": name, "namespace": namespace_of(owner), "labels": labels}
+                claim = {"metadata": metadata, "spec": clone(template["spec"])}
+                self._registry.create("persistentvolumeclaims", claim)
+
     def _ordinal_pod(self, owner: Object, ordinal: int) -> Object:
         name = f"{name_of(owner)}-{ordinal}"
         labels = {
@@ -51,6 +63,10 @@ class StatefulSets(WorkloadController):
         pod = self._new_pod(owner, labels)
         pod["metadata"]["name"] = name
         pod["spec"].update(hostname=name, subdomain=owner["spec"]["serviceName"])
+        for template in owner["spec"].get("volumeClaimTemplates") or []:
+            claim = {"claimName": _claim_name(owner, template, ordinal)}
+            volume = {"name": template["metadata"]["name"], "persistentVolumeClaim": claim}
+            pod["spec"].setdefault("volumes", []).append(volume)
         return pod
 
     def _status(self, owner: Object, pods: list[Object]) -> None:
@@ -64,6 +80,10 @@ class StatefulSets(WorkloadController):
         if number:
             status |= {"currentReplicas": number, "updatedReplicas": number}
         self._write_status(owner, status)
+
+
+def _claim_name(owner: Object, template: Object, ordinal: int) -> str:
+    return f"{template['metadata']['name']}-{name_of(owner)}-{ordinal}"
 
 
 def _ordinal(pod: Object) -> int:

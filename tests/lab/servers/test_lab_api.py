@@ -35,7 +35,14 @@ def test_discovery(shared: Any) -> None:
     assert shared.api("GET", "/version")[1]["gitVersion"] == "v1.36.2"
     assert shared.api("GET", "/api")[1]["versions"] == ["v1"]
     groups = {group["name"] for group in shared.api("GET", "/apis")[1]["groups"]}
-    assert groups == {"apps", "authorization.k8s.io", "coordination.k8s.io", "policy", "scheduling.k8s.io"}
+    assert groups == {
+        "apps",
+        "authorization.k8s.io",
+        "coordination.k8s.io",
+        "policy",
+        "scheduling.k8s.io",
+        "storage.k8s.io",
+    }
     resources = {item["name"]: item["namespaced"] for item in shared.api("GET", "/apis/apps/v1")[1]["resources"]}
     assert resources == dict.fromkeys(["deployments", "statefulsets", "daemonsets", "replicasets"], True)
     assert shared.api("GET", "/apis/batch/v1")[0] == 404

@@ -1,0 +1,167 @@
+"""The attach-detach controller, and the CSI attacher that serves its VolumeAttachments. Facts 6 and 7; ADR, ADC."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+
+from chaos.lab.events import Recorder
+from chaos.lab.objects import (
+    OUT_OF_SERVICE,
+    Object,
+    condition_status,
+    is_deleting,
+    name_of,
+    namespace_of,
+    node_of,
+    taints_of,
+)
+from chaos.lab.registry import Registry
+from chaos.lab.sim import Sim
+from chaos.lab.spec import ControllerSpec
+from chaos.lab.store import Change
+from chaos.lab.volumes import DRIVER, is_wanted_by, unique_name, volumes_of
+
+_PERIOD = 0.1
+_MAX_WAIT = 360.0  # maxWaitForUnmountDuration, not configurable
+_CSI = (0.3, 1.2)  # seconds that the driver takes
+_FINALIZER = "external-attacher/csi-lab-nodefall-dev"
+Place = tuple[str, str]  # volume, node
+
+
+class AttachDetach:
+    """``forced`` counts forced detaches by reason: timeout, out-of-service."""
+
+    def __init__(self, sim: Sim, registry: Registry, settings: ControllerSpec) -> None:
+        self._sim, self._registry, self._store, self._settings = sim, registry, registry.store, settings
+        self._recorder = Recorder(sim, registry.store, "attachdetach-controller")
+        self._unwanted: dict[Place, float] = {}
+        self._in_use: dict[str, set[str]] = {}
+        self._reported: set[Place] = set()
+        self.forced: Counter[str] = Counter()
+
+    def start(self) -> None:
+        self._store.subscribe(self._changed)
+        self._sim.after(_PERIOD, self._loop)
+
+    def restart(self) -> None:
+        """A new process: the six minutes begin anew."""
+        self._unwanted.clear()
+        self._reported.clear()
+        self._in_use = {name_of(node): _reported(node) for node in self._store.list("nodes")}
+
+    def _changed(self, change: Change) -> None:
+        """A deleted node's volumes stay in use as last reported."""
+        if change.plural == "nodes" and change.type != "DELETED":
+            self._in_use[name_of(change.object)] = _reported(change.object)
+
+    def _loop(self) -> None:
+        claims = self._store.list("persistentvolumeclaims")
+        if any(True for _ in claims) or self._unwanted or any(True for _ in self._store.list("volumeattachments")):
+            self._reconcile()
+        self._sim.after(_PERIOD, self._loop)
+
+    def _reconcile(self) -> None:
+        """Detaches before attaches."""
+        wanted: dict[Place, list[Object]] = {}
+        for pod in self._store.list("pods"):
+            if node_of(pod) and is_wanted_by(pod):
+                for volume in volumes_of(self._store, pod):
+                    wanted.setdefault((volume, node_of(pod)), []).append(pod)
+        attached = {_place(item): item for item in self._store.list("volumeattachments")}
+        for place in [place for place in self._unwanted if place in wanted or place not in attached]:
+            del self._unwanted[place]
+        for place, attachment in attached.items():
+            if place not in wanted and not is_deleting(attachment):
+                self._detach(place, attachment)
+        for place, pods in wanted.items():
+            if place not in attached:
+                self._attach(place, pods, wanted, [other for other in attached if other[0] == place[0]])
+
+    def _detach(self, place: Place, attachment: Object) -> None:
+        """Not while mounted, unless six minutes are over on a node that is not Ready, or it is out of service."""
+        volume, name = place
+        elapsed = self._sim.now - self._unwanted.setdefault(place, self._sim.now)
+        node = self._store.get("nodes", "", name)
+        healthy = node is not None and condition_status(node, "Ready") == "True"
+        expired = elapsed > _MAX_WAIT and not self._settings.disable_force_detach_on_timeout
+        out = node is not None and any(taint["key"] == OUT_OF_SERVICE for taint in taints_of(node))
+        mounted = unique_name(volume) in self._in_use.get(name, set())
+        if mounted and not out and not (expired and not healthy):
+            return
+        if out or elapsed > _MAX_WAIT:
+            self.forced["out-of-service" if out else "timeout"] += 1
+        self._set_attached(name, volume, False)
+        self._registry.delete("volumeattachments", "", name_of(attachment))
+        self._sim.after(self._sim.rng.uniform(*_CSI), self._detached, name_of(attachment))
+
+    def _detached(self, name: str) -> None:
+        attachment = self._store.get("volumeattachments", "", name)
+        if attachment is not None:
+            metadata = {key: value for key, value in attachment["metadata"].items() if key != "finalizers"}
+            self._registry.update("volumeattachments", {**attachment, "metadata": metadata})
+
+    def _attach(self, place: Place, pods: list[Object], wanted: dict[Place, list[Object]], others: list[Place]) -> None:
+        volume, node = place
+        if others:
+            if place not in self._reported:
+                self._reported.add(place)
+                users = [pod for other in others for pod in wanted.get(other, [])]
+                self._refuse(volume, pods, users)
+            return
+        self._reported.discard(place)
+        if self._store.get("nodes", "", node) is None:
+            return
+        digest = hashlib.sha256(f"{volume}{DRIVER}{node}".encode()).hexdigest()
+        source = {"persistentVolumeName": volume}
+        self._store.create(
+            "volumeattachments",
+            {
+                "metadata": {"name": f"csi-{digest}", "finalizers": [_FINALIZER]},
+                "spec": {"attacher": DRIVER, "nodeName": node, "source": source},
+                "status": {"attached": False},
+            },
+        )
+        self._sim.after(self._sim.rng.uniform(*_CSI), self._attached, f"csi-{digest}", place)
+
+    def _attached(self, name: str, place: Place) -> None:
+        attachment = self._store.get("volumeattachments", "", name)
+        if attachment is None or is_deleting(attachment):
+            return
+        self._store.patch("volumeattachments", "", name, lambda obj: obj.update(status={"attached": True}))
+        self._set_attached(place[1], place[0], True)
+        for pod in self._store.list("pods"):
+            if node_of(pod) == place[1] and place[0] in volumes_of(self._store, pod):
+                text = f'AttachVolume.Attach succeeded for volume "{place[0]}" '
+                self._recorder.emit("Pod", pod, "SuccessfulAttachVolume", text)
+
+    def _refuse(self, volume: str, pods: list[Object], users: list[Object]) -> None:
+        """Once per volume and node. ADR reportMultiAttachError."""
+        for pod in pods:
+            near = [name_of(user) for user in users if namespace_of(user) == namespace_of(pod)]
+            why = "Volume is already exclusively attached to one node and can't be attached to another"
+            if near:
+                why = f"Volume is already used by pod(s) {', '.join(sorted(near))}"
+            text = f'Multi-Attach error for volume "{volume}" {why}'
+            self._recorder.emit("Pod", pod, "FailedAttachVolume", text, type_="Warning")
+
+    def _set_attached(self, node: str, volume: str, attached: bool) -> None:
+        """The Node's status.volumesAttached is written before a detach and after an attach."""
+        name = unique_name(volume)
+
+        def change(obj: Object) -> None:
+            known = [item for item in obj["status"].get("volumesAttached") or [] if item["name"] != name]
+            known += [{"name": name, "devicePath": ""}] if attached else []
+            obj["status"]["volumesAttached"] = known
+            if not known:
+                del obj["status"]["volumesAttached"]
+
+        self._store.patch("nodes", "", node, change)
+
+
+def _place(attachment: Object) -> Place:
+    return attachment["spec"]["source"]["persistentVolumeName"], attachment["spec"]["nodeName"]
+
+
+def _reported(node: Object) -> set[str]:
+    return set(node.get("status", {}).get("volumesInUse") or [])

@@ -1,0 +1,267 @@
+"""Attach-detach with VolumeAttachments: facts 6 and 7, table of section 13."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from simkit import VICTIM, History, Object, events, node, run, spec, started, workload
+
+from chaos.lab.admission import InvalidError
+from chaos.lab.cluster import Cluster
+from chaos.lab.spec import ControllerSpec
+from chaos.lab.store import clone
+
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
+def _demo(plural: str = "statefulsets", **controllers: Any) -> tuple[Cluster, History]:
+    """One pod with a volume, on the victim; it may go to the other worker."""
+    lab = spec(workers=2, controllers=ControllerSpec(**controllers))
+    cluster, history = started(lab, settle=1.0, recorded=False)
+    cluster.create_object("namespaces", {"metadata": {"name": "demo"}})
+    _cordon(cluster, "ra-worker2", True)
+    if plural == "statefulsets":
+        templates = [{"metadata": {"name": "data"}, "spec": CLAIM}]
+        cluster.create_object(plural, workload("db", replicas=1, volumeClaimTemplates=templates))
+    else:
+        cluster.create_object(
+            "persistentvolumeclaims", {"metadata": {"name": "data", "namespace": "demo"}, "spec": CLAIM}
+        )
+        volumes = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
+        cluster.create_object(plural, workload("db", replicas=1, pod=volumes))
+    run(cluster, 25.0)
+    _cordon(cluster, "ra-worker2", False)
+    run(cluster, 10.0)
+    return cluster, history
+
+
+def _cordon(cluster: Cluster, name: str, value: bool) -> None:
+    obj: Object = clone(node(cluster, name))
+    obj["spec"]["unschedulable"] = value
+    cluster.update_object("nodes", obj)
+
+
+def _taint(cluster: Cluster, effect: str) -> None:
+    obj: Object = clone(node(cluster))
+    obj["spec"].setdefault("taints", []).append({"key": "node.kubernetes.io/out-of-service", "effect": effect})
+    cluster.update_object("nodes", obj)
+
+
+def _attached(cluster: Cluster) -> dict[str, bool]:
+    return {a["spec"]["nodeName"]: a["status"]["attached"] for a in cluster.store.list("volumeattachments")}
+
+
+def _gone(history: History, since: float) -> float:
+    """When the attachment of the victim was deleted."""
+    rows = history.since(since, "volumeattachments")
+    return next(t for t, type_, o in rows if o["spec"]["nodeName"] == VICTIM and "deletionTimestamp" in o["metadata"])
+
+
+def _running(cluster: Cluster) -> list[str]:
+    pods = cluster.store.list("pods", "demo")
+    return [pod["spec"]["nodeName"] for pod in pods if pod["status"]["phase"] == "Running"]
+
+
+def _pod(cluster: Cluster) -> Object:
+    return next(iter(cluster.store.list("pods", "demo")))
+
+
+@pytest.mark.parametrize("plural", ["statefulsets", "deployments"])
+def test_pod_starts_once_its_volume_is_bound_attached_and_in_use(plural: str) -> None:
+    cluster, _ = _demo(plural)
+    assert _running(cluster) == [VICTIM]
+    (claim,) = cluster.store.list("persistentvolumeclaims", "demo")
+    (volume,) = cluster.store.list("persistentvolumes")
+    assert claim["status"]["phase"] == "Bound"
+    assert (
+        volume["spec"]["claimRef"]["name"] == claim["metadata"]["name"] == ("data-db-0" if plural[0] == "s" else "data")
+    )
+    assert _attached(cluster) == {VICTIM: True}
+    status = node(cluster)["status"]
+    assert [item["name"] for item in status["volumesAttached"]] == status["volumesInUse"]
+    assert events(cluster, "SuccessfulAttachVolume")
+
+
+def test_pod_that_moves_takes_its_volume_along() -> None:
+    cluster, history = _demo()
+    _cordon(cluster, VICTIM, True)
+    begin = cluster.sim.now
+    cluster.delete_object("pods", "demo", "db-0")
+    run(cluster, 45.0)
+    assert _running(cluster) == ["ra-worker2"]
+    assert _attached(cluster) == {"ra-worker2": True}
+    assert _gone(history, begin) <= 15.0  # the next status of the kubelet says that it is not in use
+    assert not cluster.controllers.attach_detach.forced
+    assert "volumesInUse" not in node(cluster)["status"]
+
+
+def test_new_pod_of_a_deployment_is_told_of_the_multi_attach() -> None:
+    cluster, _ = _demo("deployments")
+    old = _pod(cluster)["metadata"]["name"]
+    cluster.machines[VICTIM].power_off()
+    run(cluster, 420.0)
+    (event,) = events(cluster, "FailedAttachVolume")
+    (volume,) = cluster.store.list("persistentvolumes")
+    assert event["count"] == 1
+    assert event["message"] == (
+        f'Multi-Attach error for volume "{volume["metadata"]["name"]}" Volume is already used by pod(s) {old}'
+    )
+
+
+def test_stuck_terminating_pod_keeps_the_volume_wanted() -> None:
+    """Facts 7: on a dead node the last state reported is Running; the six minutes do not begin at the deletion."""
+    cluster, _ = _demo("deployments")
+    cluster.machines[VICTIM].power_off()
+    run(cluster, 360.0 + 900.0)
+    assert _attached(cluster) == {VICTIM: True}
+    assert not cluster.controllers.attach_detach.forced
+
+
+@pytest.mark.parametrize("plural", ["statefulsets", "deployments"])
+def test_six_minutes_begin_when_the_pod_object_is_gone(plural: str) -> None:
+    cluster, history = _demo(plural)
+    cluster.machines[VICTIM].power_off()
+    run(cluster, 70.0)
+    begin = cluster.sim.now
+    cluster.delete_object("pods", "demo", _pod(cluster)["metadata"]["name"], 0)
+    run(cluster, 30.0)
+    (event,) = events(cluster, "FailedAttachVolume")
+    assert "Volume is already exclusively attached to one node and can't be attached to another" in event["message"]
+    run(cluster, 350.0)
+    assert 360.0 <= _gone(history, begin) <= 361.0
+    assert cluster.controllers.attach_detach.forced == {"timeout": 1}
+    assert _running(cluster) == ["ra-worker2"]
+
+
+def test_force_detach_can_be_disabled() -> None:
+    cluster, _ = _demo(disable_force_detach_on_timeout=True)
+    cluster.machines[VICTIM].power_off()
+    run(cluster, 70.0)
+    cluster.delete_object("pods", "demo", "db-0", 0)
+    run(cluster, 600.0)
+    assert _attached(cluster) == {VICTIM: True}
+
+
+@pytest.mark.parametrize("disabled", [False, True])
+def test_out_of_service_detaches_at_once_even_if_force_detach_is_disabled(disabled: bool) -> None:
+    cluster, history = _demo(disable_force_detach_on_timeout=disabled)
+    cluster.machines[VICTIM].power_off()
+    run(cluster, 70.0)
+    begin = cluster.sim.now
+    _taint(cluster, "NoExecute")
+    run(cluster, 50.0)
+    assert _gone(history, begin) <= 21.0
+    assert cluster.controllers.attach_detach.forced == {"out-of-service": 1}
+    assert _running(cluster) == ["ra-worker2"]
+
+
+def test_out_of_service_with_no_schedule_frees_the_volume_of_what_is_terminating() -> None:
+    cluster, _ = _demo()
+    cluster.machines[VICTIM].power_off()
+    run(cluster, 70.0)
+    _taint(cluster, "NoSchedule")
+    run(cluster, 30.0)
+    assert _attached(cluster) == {VICTIM: True}
+    cluster.delete_object("pods", "demo", "db-0")
+    run(cluster, 50.0)
+    assert _running(cluster) == ["ra-worker2"]
+
+
+def test_out_of_service_on_a_healthy_node_skips_the_mounted_check() -> None:
+    """The danger of facts 6: detached while the kubelet still lists it in use."""
+    cluster, history = _demo()
+    _taint(cluster, "NoSchedule")
+    _cordon(cluster, VICTIM, True)
+    begin = cluster.sim.now
+    cluster.delete_object("pods", "demo", "db-0")
+    run(cluster, 8.0)
+    detached = _gone(history, begin)
+    used = [o["status"].get("volumesInUse") for t, _, o in history.since(begin, "nodes") if t <= detached]
+    assert used[-1]
+    assert cluster.controllers.attach_detach.forced == {"out-of-service": 1}
+
+
+def test_volume_of_a_deleted_node_still_needs_the_six_minutes() -> None:
+    cluster, history = _demo()
+    cluster.machines[VICTIM].power_off()
+    begin = cluster.sim.now
+    cluster.delete_object("nodes", "", VICTIM)
+    run(cluster, 500.0)
+    assert 360.0 + 40.0 <= _gone(history, begin) <= 360.0 + 81.0
+    assert _running(cluster) == ["ra-worker2"]
+
+
+def test_restart_of_the_controller_manager_begins_the_six_minutes_anew() -> None:
+    cluster, history = _demo()
+    cluster.machines[VICTIM].power_off()
+    run(cluster, 70.0)
+    begin = cluster.sim.now
+    cluster.delete_object("pods", "demo", "db-0", 0)
+    run(cluster, 200.0)
+    cluster.controllers.restart()
+    run(cluster, 380.0)
+    assert 560.0 <= _gone(history, begin) <= 561.0
+
+
+def test_pod_that_returns_resets_the_clock() -> None:
+    cluster, _ = _demo()
+    cluster.machines[VICTIM].power_off()
+    run(cluster, 70.0)
+    _cordon(cluster, "ra-worker2", True)
+    cluster.delete_object("pods", "demo", "db-0", 0)
+    run(cluster, 200.0)
+    cluster.machines[VICTIM].power_on()
+    run(cluster, 60.0)
+    assert _running(cluster) == [VICTIM]
+    assert _attached(cluster) == {VICTIM: True}
+
+
+def test_rebooted_node_keeps_its_volume() -> None:
+    cluster, _ = _demo()
+    uid = _pod(cluster)["metadata"]["uid"]
+    cluster.machines[VICTIM].power_off()
+    run(cluster, 5.0)
+    cluster.machines[VICTIM].power_on()
+    run(cluster, 40.0)
+    assert (_pod(cluster)["metadata"]["uid"], _running(cluster)) == (uid, [VICTIM])
+    assert _attached(cluster) == {VICTIM: True}
+
+
+def test_pod_waits_for_a_claim_that_is_missing() -> None:
+    cluster, _ = _demo()
+    volumes = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "late"}}]}
+    cluster.create_object("deployments", workload("late", replicas=1, pod=volumes))
+    run(cluster, 3.0)
+    event = events(cluster, "FailedScheduling")[-1]
+    assert event["message"] == '0/3 nodes are available: persistentvolumeclaim "late" not found.'
+    cluster.create_object("persistentvolumeclaims", {"metadata": {"name": "late", "namespace": "demo"}, "spec": CLAIM})
+    run(cluster, 25.0)
+    assert len(_running(cluster)) == 2
+
+
+def test_claim_outlives_its_stateful_set_and_goes_when_nobody_uses_it() -> None:
+    cluster, _ = _demo()
+    cluster.delete_object("persistentvolumeclaims", "demo", "data-db-0")
+    run(cluster, 5.0)
+    assert cluster.store.get("persistentvolumeclaims", "demo", "data-db-0") is not None  # protected
+    cluster.delete_object("statefulsets", "demo", "db")
+    run(cluster, 40.0)
+    kinds = ("pods", "persistentvolumeclaims", "persistentvolumes", "volumeattachments")
+    assert [list(cluster.store.list(kind)) for kind in kinds] == [[], [], [], []]
+
+
+@pytest.mark.parametrize(
+    ("plural", "body"),
+    [
+        ("persistentvolumeclaims", {"spec": {**CLAIM, "accessModes": ["ReadWriteMany"]}}),
+        ("persistentvolumeclaims", {"spec": {"accessModes": ["ReadWriteOnce"]}}),
+        ("persistentvolumeclaims", {"spec": {**CLAIM, "volumeName": "mine"}}),
+        ("persistentvolumes", {"spec": {}}),
+        ("volumeattachments", {"spec": {}}),
+    ],
+)
+def test_what_the_lab_cannot_act_out_is_refused(plural: str, body: Object) -> None:
+    cluster, _ = started(settle=0.1, recorded=False)
+    with pytest.raises(InvalidError):
+        cluster.create_object(plural, {"metadata": {"name": "x", "namespace": "default"}, **body})
