@@ -71,9 +71,15 @@ def command(
 
 
 def _file(path: Path) -> Path:
+    """Raises BadInput for a directory without one."""
+    from chaos.model.errors import bad_input
     from chaos.store import rundir
 
-    return path / rundir.RECORDING if path.is_dir() else path
+    if not path.is_dir():
+        return path
+    if not (path / rundir.RECORDING).exists():
+        raise bad_input(str(path), f"holds no {rundir.RECORDING}", "give a recording (*.jsonl.gz) or a run directory")
+    return path / rundir.RECORDING
 
 
 def _options(
@@ -108,13 +114,18 @@ def _options(
 
 
 def _value(text: str) -> str:
-    """A duration or a number. Raises ValueError."""
+    """A duration or a number from 0. Raises ValueError."""
+    import math
+
     from chaos.model.duration import parse_duration
 
     try:
-        float(text)
+        number = float(text)
     except ValueError:
         parse_duration(text)
+        return text
+    if not math.isfinite(number) or number < 0:
+        raise ValueError(f"{text!r} is not a number from 0; write a number, or a duration like 90s")
     return text
 
 

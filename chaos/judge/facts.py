@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -127,14 +128,12 @@ def _sum_of(groups: Any) -> float | None:
 
 def _number(value: Any) -> float | None:
     """Seconds of a duration, or a plain number; None if it is neither."""
-    if isinstance(value, int | float):
-        return float(value)
     text = str(value).strip()
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        pass
-    try:
-        return parse_duration(text)
-    except ValueError:
-        return None
+        try:
+            number = parse_duration(text)
+        except ValueError:
+            return None
+    return number if math.isfinite(number) else None

@@ -50,7 +50,7 @@ class _Reader:
                 yield from self._line(text)
         if tail.strip():
             yield from self._tail(tail, source)
-        if not self.number:
+        if self.last == float("-inf"):
             raise bad_input(self.name, "is empty", "give a recording (*.jsonl.gz) or a run directory")
         if source.cut:
             yield _cut_off(self.last, source.cut)

@@ -49,6 +49,9 @@ def test_judged(recording: str, experiment: str, options: list[str], code: int, 
         (["--map", "poweroff=power-cut"], "no step 'poweroff'\nhint: did you mean 'power-off'?"),
         (["--fact", "kubelet.shutdownGrace=1s"], "did you mean 'kubelet.shutdownGracePeriod'?"),
         (["--fact", "kubelet.shutdownGracePeriod=soon"], "'soon' is not a duration"),
+        (["--fact", "kubelet.shutdownGracePeriod=nan"], "'nan' is not a number from 0"),
+        (["--fact", "kubelet.shutdownGracePeriod=inf"], "'inf' is not a number from 0"),
+        (["--fact", "kubelet.shutdownGracePeriod=-5"], "'-5' is not a number from 0"),
     ],
 )
 def test_usage_errors(options: list[str], message: str) -> None:
@@ -57,11 +60,17 @@ def test_usage_errors(options: list[str], message: str) -> None:
     assert message in done.stderr
 
 
+def test_a_directory_without_a_recording(tmp_path: Path) -> None:
+    done = nodefall(str(tmp_path), str(EXPERIMENTS / "graceful-poweroff.yaml"))
+    assert (done.returncode, done.stdout) == (64, "")
+    assert f"{tmp_path}: holds no recording.jsonl.gz" in done.stderr
+
+
 def test_bad_recordings(tmp_path: Path) -> None:
     experiment = str(EXPERIMENTS / "graceful-poweroff.yaml")
     broken = tmp_path / "r.jsonl"
     broken.write_text("{}\n")
-    for path, message in ((broken, f"{broken}:1:1: "), (tmp_path, "No such file"), (tmp_path / "x", "No such file")):
+    for path, message in ((broken, f"{broken}:1:1: "), (tmp_path / "x", "No such file")):
         done = nodefall(str(path), experiment)
         assert (done.returncode, message in done.stderr) == (64, True), done.stderr
         assert "Traceback" not in done.stderr

@@ -253,3 +253,11 @@ def test_any_tree_in_an_experiment(tree: Any, part: str) -> None:
 def test_quoted_text_comes_back(tree: Any) -> None:
     documents = compose("x", yaml.safe_dump([tree], default_style='"'))
     assert [plain(document) for document in documents] == [[tree]]
+
+
+def test_a_jump_host_need_not_be_listed(tmp_path: Path) -> None:
+    """The inventory of the design jumps over ``bastion``, which is none of its hosts."""
+    text = (DATA / "inventory.yaml").read_text().replace("  bastion: {address: 10.0.0.1, proxyJump: []}\n", "")
+    path = tmp_path / "hosts.yaml"
+    path.write_text(text)
+    assert load_inventory(path).defaults.proxy_jump == ["bastion"]

@@ -49,6 +49,7 @@ def test_several_gzip_members(tmp_path: Path) -> None:
     ("data", "where", "message"),
     [
         (b"", "", "is empty"),
+        (b"\n\n", "", "is empty"),
         (gzip.compress(b""), "", "is empty"),
         (text("garbage"), ":1:1", "not a line of a recording"),
         (b"garbage", ":1:1", "not a JSON line"),
