@@ -76,3 +76,24 @@ def _keep_foreign(out: Path) -> None:
         text = ""
     if '"simulated": true' not in text:
         raise UsageError(f"{out} exists and is no inventory of a lab", hint="name another file with --out")
+
+
+REPLAY_EPILOG = """\b
+Examples:
+  nodefall lab replay recording.jsonl.gz
+  nodefall lab replay recording.jsonl.gz --count
+"""
+
+
+@command.command("replay", epilog=REPLAY_EPILOG)
+@click.argument("recording", type=click.Path(path_type=Path))
+@click.option("--count", "only_count", is_flag=True, help="Only count the recorded states; no lab is involved.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
+def replay(recording: Path, only_count: bool, as_json: bool) -> None:
+    """Do in the lab what a RECORDING (a file or a run directory) of a cluster shows, and compare state by state.
+
+    Exit code: 0 every recorded state matched, 1 some did not, 2 the lab cannot do what was done.
+    """
+    from chaos.cli.replaying import replay_command
+
+    sys.exit(replay_command(recording, only_count, as_json))

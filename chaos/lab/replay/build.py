@@ -1,0 +1,165 @@
+"""The lab that a recording was made on: its LabSpec, and its objects as they were at first."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+from typing import Any
+
+import msgspec
+
+from chaos.lab.admission import PREFIX
+from chaos.lab.cluster import Cluster
+from chaos.lab.objects import (
+    Object,
+    controller_of,
+    is_deleting,
+    is_terminal,
+    labels_of,
+    name_of,
+    namespace_of,
+    node_of,
+    uid_of,
+)
+from chaos.lab.replay.recording import Recording, ReplayError, epoch
+from chaos.lab.replay.states import owner_of
+from chaos.lab.spec import DEFAULT_NAMESPACES, ControllerSpec, LabSpec, NodeSpec, PriorityGrace, SpecError, seconds
+from chaos.lab.store import clone
+
+_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+_CONTROLLED = "node.kubernetes.io/"  # taints that controllers write
+_OWNERS = ("deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets")
+_TEMPLATED = ("deployments", "replicasets", "statefulsets", "daemonsets")
+_ADOPTED = 2.0  # kubelets know their pods by then
+_CAUGHT = 0.1
+_ZONE = "topology.kubernetes.io/zone"
+
+
+def lab_spec(recording: Recording, start: float, seed: int = 1) -> LabSpec:
+    """Nodes and settings of the recording; the lab begins at ``start`` (epoch seconds). Raises ReplayError."""
+    meta = recording.meta
+    kinds = ("pods", "deployments", "statefulsets", "daemonsets", "replicasets", "poddisruptionbudgets")
+    found = {namespace_of(obj) for kind in kinds for obj in recording.first(kind)}
+    try:
+        spec = LabSpec(
+            nodes=[_node(node, recording) for node in recording.first("nodes")],
+            kubernetes=str(meta.get("kubernetes") or "v1.36.2"),
+            controllers=_controllers(meta),
+            seed=seed,
+            start=start,
+            namespaces=sorted({*DEFAULT_NAMESPACES, *found}),
+        )
+        spec.check()
+    except (SpecError, msgspec.ValidationError, ValueError, TypeError) as error:
+        raise ReplayError(f"the recorded cluster cannot be simulated: {error}") from error
+    return spec
+
+
+def _controllers(meta: dict[str, Any]) -> ControllerSpec:
+    manager, server = meta.get("controllerManager") or {}, meta.get("apiServer") or {}
+    values: dict[str, Any] = {}
+    for name, value in {**manager, **server}.items():
+        values[name] = seconds(value) if isinstance(value, str) else value
+    known = {field.encode_name for field in msgspec.structs.fields(ControllerSpec)}
+    return msgspec.convert({key: value for key, value in values.items() if key in known}, ControllerSpec, strict=False)
+
+
+def _node(node: Object, recording: Recording) -> NodeSpec:
+    name, labels = name_of(node), labels_of(node)
+    config = recording.configs.get(name, {})
+    buckets = [
+        PriorityGrace(priority=item["priority"], shutdown_grace_period_seconds=item["shutdownGracePeriodSeconds"])
+        for item in config.get("shutdownGracePeriodByPodPriority") or []
+    ]
+    spec = NodeSpec(
+        name=name,
+        role="control-plane" if _CONTROL_PLANE in labels else "worker",
+        zone=labels.get(_ZONE, ""),
+        labels=dict(labels),
+        shutdown_grace_period="0s" if buckets else config.get("shutdownGracePeriod", "0s"),
+        shutdown_grace_period_critical_pods="0s" if buckets else config.get("shutdownGracePeriodCriticalPods", "0s"),
+        shutdown_grace_period_by_pod_priority=buckets,
+        boot_seconds=recording.boot_seconds(name),
+    )
+    if recording.meta.get("systemd"):
+        spec.systemd = int(recording.meta["systemd"])
+    return spec
+
+
+def fill(cluster: Cluster, recording: Recording) -> None:
+    """Put the first lists into a cluster that has just started: owners first, then pods with what runs of them.
+
+    To be called before its kubelets look at their pods: they adopt what runs, as after a restart of theirs.
+    """
+    behaviour = recording.meta.get("behaviour") or {}
+    for obj in recording.first("priorityclasses"):
+        if cluster.store.get("priorityclasses", "", name_of(obj)) is None:
+            cluster.store.create("priorityclasses", clone(obj))
+    scaled_up = {uid_of(obj) for obj in recording.first("deployments") if obj["spec"].get("replicas")}
+    for plural in _OWNERS:
+        for obj in recording.first(plural):
+            if plural == "replicasets" and not _is_current(obj, scaled_up):
+                continue  # a revision of an earlier roll-out
+            cluster.store.create(plural, _owner(plural, obj, behaviour))
+    for pod in recording.first("pods"):
+        made = _pod(pod, behaviour)
+        cluster.store.create("pods", made)
+        machine = cluster.machines.get(node_of(made))
+        if machine is not None and made["status"].get("phase") == "Running":
+            machine.runtime.start(made)
+
+
+def resume_deletions(cluster: Cluster, recording: Recording) -> None:
+    """Pods that were being deleted at first are deleted when they were, or now with what is left of the grace.
+
+    Those that have ended go when the recording begins: it caught them between two writes of the kubelet.
+    """
+    now = cluster.sim.now
+    for pod in [pod for pod in recording.first("pods") if is_deleting(pod)]:
+        due = epoch(pod["metadata"]["deletionTimestamp"])
+        at = max(now + _ADOPTED, due - float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
+        grace = max(1, round(due - at))
+        if is_terminal(pod):
+            at, grace = recording.begin + _CAUGHT, 0
+        cluster.sim.at(at, cluster.delete_object, "pods", namespace_of(pod), name_of(pod), grace)
+
+
+def _is_current(replica_set: Object, scaled_up: set[str]) -> bool:
+    """Whether it has pods, or nothing of its Deployment has."""
+    owner = controller_of(replica_set)
+    return bool(replica_set["spec"].get("replicas")) or (owner is not None and owner["uid"] not in scaled_up)
+
+
+def _owner(plural: str, obj: Object, behaviour: dict[str, Any]) -> Object:
+    made: Object = clone(obj)
+    if plural in _TEMPLATED:
+        template = made["spec"]["template"]
+        name = owner_of({"metadata": {**made["metadata"]}}) if plural == "replicasets" else ""
+        _behave(template, _rules(behaviour, name or f"{namespace_of(made)}/{name_of(made)}"))
+    return made
+
+
+def _pod(obj: Object, behaviour: dict[str, Any]) -> Object:
+    made: Object = clone(obj)
+    made.setdefault("status", {})
+    for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        made["metadata"].pop(key, None)
+    _behave(made, _rules(behaviour, owner_of(made)))
+    return made
+
+
+def _rules(behaviour: dict[str, Any], owner: str) -> dict[str, Any]:
+    return next((rules for pattern, rules in behaviour.items() if fnmatch(owner, pattern)), {})
+
+
+def _behave(pod: Object, rules: dict[str, Any]) -> None:
+    """How its containers take SIGTERM, as annotations that the lab knows; hooks as the sleep that they are."""
+    annotations = pod.setdefault("metadata", {}).get("annotations") or {}
+    pod["metadata"]["annotations"] = annotations
+    annotations[f"{PREFIX}stops-after"] = str(rules.get("stopsAfter", 0))
+    if rules.get("ignoresSIGTERM"):
+        annotations[f"{PREFIX}ignores-sigterm"] = "true"
+    elif rules.get("exit"):
+        annotations[f"{PREFIX}exit-code"] = str(rules["exit"])
+    for container in pod["spec"]["containers"]:
+        if (container.get("lifecycle") or {}).get("preStop") and rules.get("preStop") is not None:
+            container["lifecycle"] = {"preStop": {"sleep": {"seconds": rules["preStop"]}}}

@@ -1,0 +1,208 @@
+"""Histories as sequences of states: of nodes, and of pods by identity. No clock, no lab."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from chaos.lab.objects import Object, condition, condition_status, controller_of, name_of, namespace_of, node_of, uid_of
+from chaos.lab.replay.recording import Seen
+
+MERGE = 1.0  # changes within so many seconds are one state
+_ENDED = ("Succeeded", "Failed")
+
+
+class NodeState(NamedTuple):
+    """What is compared of a node."""
+
+    ready: str
+    reason: str
+    message: str
+    taints: frozenset[str]
+
+    def __str__(self) -> str:
+        taints = ", ".join(sorted(self.taints)) or "none"
+        return f"Ready={self.ready} {self.reason} {self.message!r}, taints {taints}"
+
+
+class PodState(NamedTuple):
+    """What is compared of a pod."""
+
+    phase: str
+    reason: str
+    disruption: str
+    deleting: bool
+    ready: str
+
+    def __str__(self) -> str:
+        words = [self.phase, self.reason, f"DisruptionTarget={self.disruption}" if self.disruption else ""]
+        words += ["deleting" if self.deleting else "", f"Ready={self.ready or 'unset'}"]
+        return " ".join(word for word in words if word)
+
+
+State = NodeState | PodState
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A state and when it was reached, epoch seconds."""
+
+    t: float
+    state: State
+
+
+@dataclass(slots=True)
+class Track:
+    """All states of one subject, each different from the one before. ``gone``: when it was removed."""
+
+    subject: str
+    node: str
+    moments: list[Moment] = field(default_factory=list)
+    gone: float | None = None
+    replaces: str = ""
+
+    def add(self, t: float, state: State) -> None:
+        if not self.moments or self.moments[-1].state != state:
+            self.moments.append(Moment(t, state))
+
+    def merged(self) -> list[Moment]:
+        """Those that are not followed by another within a second."""
+        kept: list[Moment] = []
+        for index, moment in enumerate(self.moments):
+            passing = index + 1 < len(self.moments) and self.moments[index + 1].t - moment.t <= MERGE
+            if not passing and (not kept or kept[-1].state != moment.state):
+                kept.append(moment)
+        return kept
+
+
+def node_state(node: Object) -> NodeState:
+    """Ready's status, reason and message, and the taints as key:effect."""
+    ready = condition(node, "Ready") or {}
+    taints = frozenset(f"{item['key']}:{item['effect']}" for item in node.get("spec", {}).get("taints") or [])
+    return NodeState(ready.get("status", ""), ready.get("reason", ""), ready.get("message", ""), taints)
+
+
+def pod_state(pod: Object, deleted: bool = False) -> PodState:
+    """Phase, reason, reason of a true DisruptionTarget, whether it is being deleted, Ready's status."""
+    status = pod.get("status", {})
+    target = condition(pod, "DisruptionTarget") or {}
+    return PodState(
+        status.get("phase", ""),
+        status.get("reason", ""),
+        target.get("reason", "") if target.get("status") == "True" else "",
+        deleted or "deletionTimestamp" in pod["metadata"],
+        condition_status(pod, "Ready"),
+    )
+
+
+def node_tracks(seen: Iterable[Seen]) -> dict[str, Track]:
+    """By name."""
+    tracks: dict[str, Track] = {}
+    for item in seen:
+        name = name_of(item.object)
+        track = tracks.setdefault(f"node {name}", Track(f"node {name}", name))
+        if item.type == "DELETED":
+            track.gone = item.t
+        else:
+            track.gone = None
+            track.add(item.t, node_state(item.object))
+    return tracks
+
+
+def pod_tracks(seen: Iterable[Seen]) -> dict[str, Track]:
+    """By uid for those of the first list; replacements by owner, old node and order."""
+    return _Pods().run(seen)
+
+
+@dataclass(slots=True)
+class _Lost:
+    pod: str
+    node: str
+    name: str
+
+
+class _Pods:
+    """Pairs each new pod with the pod of its owner that was lost first and has no replacement yet."""
+
+    def __init__(self) -> None:
+        self._tracks: dict[str, Track] = {}
+        self._key: dict[str, str] = {}
+        self._lost: dict[str, list[_Lost]] = {}
+        self._counted: set[str] = set()
+        self._order: Counter[str] = Counter()
+
+    def run(self, seen: Iterable[Seen]) -> dict[str, Track]:
+        for item in seen:
+            self._take(item)
+        return self._tracks
+
+    def _take(self, item: Seen) -> None:
+        uid = uid_of(item.object)
+        if uid not in self._key:
+            self._key[uid] = self._new(item)
+        track = self._tracks[self._key[uid]]
+        track.node = node_of(item.object) or track.node
+        track.add(item.t, pod_state(item.object, item.type == "DELETED"))
+        if item.type == "DELETED":
+            track.gone = item.t
+        state = track.moments[-1].state
+        if isinstance(state, PodState) and (state.deleting or state.phase in _ENDED) and uid not in self._counted:
+            self._counted.add(uid)
+            if item.type == "LIST" and (controller_of(item.object) or {}).get("kind") == "ReplicaSet":
+                return  # replaced before the recording began
+            lost = _Lost(track.subject, _bound_for(item.object), name_of(item.object))
+            self._lost.setdefault(owner_of(item.object), []).append(lost)
+
+    def _new(self, item: Seen) -> str:
+        pod, replaces = item.object, ""
+        subject = f"pod {namespace_of(pod)}/{name_of(pod)}"
+        if item.type == "LIST":
+            key = uid_of(pod)
+        else:
+            old = self._replaced(pod)
+            where = f"{owner_of(pod)} from {old.node or 'nowhere'}" if old else f"{owner_of(pod)} anew"
+            replaces = old.pod if old else ""
+            self._order[where] += 1
+            key = subject = f"replacement {self._order[where]} of {where}"
+        self._tracks[key] = Track(subject, node_of(pod), replaces=replaces)
+        return key
+
+    def _replaced(self, pod: Object) -> _Lost | None:
+        """A StatefulSet replaces by name, a DaemonSet by node; the others take the one that was lost first."""
+        lost = self._lost.get(owner_of(pod), [])
+        kind = (controller_of(pod) or {}).get("kind", "")
+        for old in lost:
+            if kind == "StatefulSet" and old.name != name_of(pod):
+                continue
+            if kind == "DaemonSet" and old.node != _bound_for(pod):
+                continue
+            lost.remove(old)
+            return old
+        return None
+
+
+def owner_of(pod: Object) -> str:
+    """Namespace/name of what owns the pod; a ReplicaSet of a Deployment stands for that. Bare pods own themselves."""
+    owner = controller_of(pod)
+    if owner is None:
+        return f"{namespace_of(pod)}/{name_of(pod)}"
+    name = str(owner["name"])
+    digest = (pod["metadata"].get("labels") or {}).get("pod-template-hash")
+    if owner["kind"] == "ReplicaSet" and digest:
+        name = re.sub(f"-{re.escape(digest)}$", "", name)
+    return f"{namespace_of(pod)}/{name}"
+
+
+def _bound_for(pod: Object) -> str:
+    """The node it is bound to, or made for by a DaemonSet."""
+    if node_of(pod):
+        return node_of(pod)
+    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    for term in required.get("nodeSelectorTerms") or []:
+        for field_ in term.get("matchFields") or []:
+            return str(field_["values"][0])
+    return ""
