@@ -37,6 +37,7 @@ from chaos.observers.decode import decode
 from chaos.plan.cluster import ClusterView
 from chaos.store import rundir
 from chaos.store.journal import Journal
+from chaos.store.lock import one_at_a_time
 from chaos.store.recording import RecordingWriter
 
 ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitors")  # read of every target, whatever the steps ask for
@@ -60,6 +61,7 @@ def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult,
     Raises NodefallError before anything was touched, and UndoOwed where not even the undoing could be finished.
     """
     with ExitStack() as stack:
+        stack.enter_context(one_at_a_time(opened.uid))
         stack.enter_context(opened.clock.participant())
         progress.phase("plan")
         with nothing_touched():

@@ -20,6 +20,7 @@ from chaos.model.inventory import Inventory
 from chaos.model.result import UndoResult
 from chaos.store import rundir
 from chaos.store.journal import NAME, Journal, read_owed
+from chaos.store.lock import one_at_a_time
 
 
 def list_owed(reports: Path, as_json: bool) -> int:
@@ -93,7 +94,8 @@ def _replay(journal: Journal, info: rundir.RunInfo, inventory: Inventory) -> lis
                     f"this is another cluster than the run's: its uid is {opened.uid}, not {info.cluster_uid}",
                     hint="give the run's own with --inventory",
                 )
-            return list(roll_back(journal, opened.hosts, opened.clock, progress))
+            with one_at_a_time(opened.uid):
+                return list(roll_back(journal, opened.hosts, opened.clock, progress))
     finally:
         progress.close()
 

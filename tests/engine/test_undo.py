@@ -151,3 +151,54 @@ def test_last_in_first_out_and_on_after_a_failure(tmp_path: Path) -> None:
     results = roll_back(world.journal, world.hosts, world.clock, world.progress)
     assert [(r.node, r.proven) for r in results] == [("n2", False), ("n1", True)]
     assert [o.node for o in world.journal.owed()] == ["n2"]
+
+
+def test_no_proof_counts_right_after_the_deed(tmp_path: Path) -> None:
+    """A kubelet that was just told of a shutdown is Ready for a moment more."""
+    session = FakeSession({LOCKS: LOCKED, EMIT: answered()})
+    world = World(tmp_path, session, None, READY)
+
+    def announced() -> None:
+        world.kube.answers["/api/v1/nodes/n1"] = NOT_READY
+        session.answers[EMIT] = cancelled
+
+    def cancelled() -> Outcome:
+        world.kube.answers["/api/v1/nodes/n1"] = READY
+        return answered()
+
+    world.clock.agenda.append((1001.0, announced))
+    facts: dict[str, object] = {"kubelet-inhibitor": True, "configz": {"shutdownGracePeriod": "30s"}}
+    world.intend("prepare-for-shutdown", undo_of("prepare-for-shutdown", facts, active=True))
+    assert world.roll_back() == [True]
+    assert EMIT in session.sent
+
+
+def test_a_signal_that_comes_late_ends_no_undo(tmp_path: Path) -> None:
+    """A clock that was woken does not sleep until it is resumed, so time would stand still."""
+
+    class Woken(FakeClock):
+        woken = True
+
+        def sleep(self, seconds: float) -> bool:
+            return False if self.woken else super().sleep(seconds)
+
+        def resume(self) -> None:
+            self.woken = False
+
+    world = World(tmp_path, FakeSession(dict(UP)), FakePower("on"))
+    world.clock = Woken()
+    world.intend("poweroff", undo_of("poweroff"))
+    assert world.roll_back() == [True]
+
+
+def test_undo_goes_on_after_whatever_failed(tmp_path: Path) -> None:
+    class Broken(FakePower):
+        def state(self) -> str:
+            raise ZeroDivisionError("planted")
+
+    world = World(tmp_path, FakeSession(dict(UP)), Broken())
+    world.intend("cancel-shutdown", Undo())
+    world.intend("poweroff", undo_of("poweroff"))
+    assert world.roll_back() == [False, True]
+    assert any("a bug of nodefall: ZeroDivisionError: planted" in line for line in world.progress.told)
+    assert [owed.action for owed in read_owed(tmp_path)] == ["poweroff"]

@@ -1,0 +1,163 @@
+"""How commands end badly, on the real process: --json, closed streams, undo owed, places not writable."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from chaos.cli.owing import owing
+from chaos.cli.progress import Guarded, PlainProgress
+from chaos.model.action import Check, Undo, UndoStep
+from chaos.model.command import PowerCommand
+from chaos.model.errors import NodefallError, UndoOwed
+from chaos.store import rundir
+from chaos.store.journal import NAME, Journal, read_owed
+
+ROOT = Path(__file__).parents[2]
+EXPERIMENT = ROOT / "experiments" / "graceful-poweroff.yaml"
+UNDO = Undo((UndoStep(PowerCommand("on")),), (Check("machine", "on"),))
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("NODEFALL")} | {"PYTHONPATH": str(ROOT)}
+NOBODY = "apiVersion: nodefall.dev/v1alpha1\nkind: Inventory\nmetadata: {name: x}\ncluster: {kubeconfig: k.yaml}\n"
+KUBECONFIG = """apiVersion: v1
+kind: Config
+current-context: x
+clusters: [{name: x, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: x, user: {token: t}}]
+contexts: [{name: x, context: {cluster: x, user: x}}]
+"""
+
+
+def nodefall(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "chaos", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def nobody(tmp_path: Path) -> Path:
+    """A cluster that does not answer."""
+    (tmp_path / "k.yaml").write_text(KUBECONFIG)
+    (tmp_path / "k.yaml").chmod(0o600)
+    path = tmp_path / "inventory.yaml"
+    path.write_text(NOBODY)
+    return path
+
+
+def owed_run(reports: Path, inventory: dict[str, object], uid: str = "") -> Path:
+    """A run that was killed and owes a power-on."""
+    directory = rundir.create(reports, "x", 0.0)
+    rundir.save(directory, rundir.RUN, rundir.RunInfo("x-1", "x", 0.0, inventory, cluster_uid=uid))
+    with Journal(directory) as journal:
+        journal.intend("off", "poweroff", "n1", UNDO, 0.0)
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["run", "--json", "--nonsense"], 64, "No such option"),
+        (["run", EXPERIMENT, "--json"], 64, "no inventory"),
+        (["run", "missing.yaml", "-i", "missing.yaml", "--json"], 64, "missing.yaml"),
+        (["run", EXPERIMENT, "-i", "inventory.yaml", "--json"], 4, "connection refused"),
+        (["plan", EXPERIMENT, "-i", "inventory.yaml", "--json"], 4, "connection refused"),
+        (["undo", "last", "--json"], 64, "no run 'last'"),
+    ],
+)
+def test_with_json_an_error_is_one_object(nobody: Path, arguments: list[str | Path], code: int, says: str) -> None:
+    done = nodefall(*arguments, cwd=nobody.parent)
+    assert done.returncode == code, done.stderr
+    error = json.loads(done.stdout)["error"]
+    assert error["code"] == code
+    assert says in error["message"]
+    assert says in done.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", "<&- >&-", "<&- >&- 2>&-", "2>/dev/full", ">/dev/full 2>/dev/full"])
+def test_streams_that_are_closed_or_full_change_no_exit_code(nobody: Path, closed: str) -> None:
+    line = f"exec {sys.executable} -m chaos plan {EXPERIMENT} -i {nobody} --json {closed}"
+    done = subprocess.run(["sh", "-c", line], env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 4, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_output_that_could_not_be_written_is_not_exit_0() -> None:
+    line = f"exec {sys.executable} -m chaos schema >/dev/full"
+    done = subprocess.run(["sh", "-c", line], env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+
+
+def test_undo_that_reaches_nobody_is_still_owed(nobody: Path) -> None:
+    directory = owed_run(nobody.parent / "reports", {})
+    done = nodefall("undo", "last", "-i", nobody, "--json", cwd=nobody.parent)
+    assert done.returncode == 3
+    assert "connection refused; still to be undone: off on n1" in json.loads(done.stdout)["error"]["message"]
+    damaged = nodefall("undo", directory, cwd=nobody.parent)  # run.json holds no inventory
+    assert damaged.returncode == 3
+    assert "run.json" in damaged.stderr
+    assert [o.step for o in read_owed(directory)] == ["off"]
+
+
+def test_the_list_survives_a_damaged_journal_and_leaves_a_live_one_alone(tmp_path: Path) -> None:
+    live = owed_run(tmp_path / "reports", {})
+    broken = owed_run(tmp_path / "reports", {})
+    (broken / NAME).write_bytes(b"\x00\n")
+    with (live / NAME).open("ab") as file:
+        file.write(b'{"half')
+    done = nodefall("undo", "--list", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "off (poweroff) on n1" in done.stdout
+    assert "the journal is damaged" in done.stderr
+    assert (live / NAME).read_bytes().endswith(b'{"half')
+
+
+def test_what_is_owed_beats_every_error(tmp_path: Path) -> None:
+    directory = owed_run(tmp_path, {})
+    for error in (NodefallError("x"), ValueError("y"), KeyboardInterrupt()):
+        with pytest.raises(UndoOwed, match="still to be undone: off on n1"), owing(directory):
+            raise error
+    with Journal(directory) as journal:
+        journal.strike(journal.owed()[0], "n1 is on")
+        journal.intend("on", "power-on", "n1", Undo(), 1.0)  # nothing to take back
+    with pytest.raises(ValueError, match="y"), owing(directory):
+        raise ValueError("y")
+
+
+def test_a_stream_that_is_lost_stops_no_run() -> None:
+    stream = StringIO()
+    progress = Guarded(PlainProgress(stream))
+    progress.note("first")
+    assert "first" in stream.getvalue()
+    stream.close()
+    progress.note("second")
+    progress.phase("roll back")
+    progress.tick(1.0)
+    progress.close()
+
+
+@pytest.mark.parametrize("place", ["a-file", "/proc/nowhere"])
+def test_a_directory_for_reports_that_cannot_be(tmp_path: Path, place: str) -> None:
+    (tmp_path / "a-file").write_text("")
+    with pytest.raises(NodefallError, match="cannot be made") as caught:
+        rundir.create(tmp_path / place, "x", 0.0)
+    assert caught.value.code == 4
+
+
+def test_lab_up_overwrites_no_file_that_is_not_a_labs(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("mine")
+    done = nodefall("lab", "up", "--out", "mine.yaml", cwd=tmp_path)
+    assert done.returncode == 64
+    assert (tmp_path / "mine.yaml").read_text() == "mine"
+
+
+def test_a_report_of_a_killed_run_says_what_to_do(tmp_path: Path) -> None:
+    owed_run(tmp_path / "reports", {})
+    done = nodefall("report", "last", cwd=tmp_path)
+    assert done.returncode == 64
+    assert "has no result" in done.stderr
+    assert "nodefall undo" in done.stderr
