@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chaos.lab.controllers.preemption import choose
 from chaos.lab.controllers.queue import Queue
 from chaos.lab.controllers.scheduling import Snapshot, feasible, message, score
 from chaos.lab.events import Recorder
@@ -15,6 +16,7 @@ from chaos.lab.objects import (
     node_of,
     set_condition,
     taints_of,
+    uid_of,
 )
 from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim
@@ -26,7 +28,7 @@ class Scheduler:
     """Never looks at Ready, only at taints and spec.unschedulable."""
 
     def __init__(self, sim: Sim, registry: Registry) -> None:
-        self._sim, self._store = sim, registry.store
+        self._sim, self._registry, self._store = sim, registry, registry.store
         self._recorder = Recorder(sim, registry.store, "default-scheduler")
         self._queue: Queue[str] = Queue(sim, self._run, 0.003, 0.012)
 
@@ -62,6 +64,7 @@ class Scheduler:
         fitting, refused = feasible(pod, snapshot)
         if not fitting:
             self._refuse(pod, message(len(snapshot.nodes), refused))
+            self._preempt(pod, snapshot)
             return
         scores = {name_of(node): score(pod, node, snapshot) for node in fitting}
         best = min(scores.values())
@@ -73,11 +76,32 @@ class Scheduler:
     def _bind(self, pod: Object, node: str) -> Object | None:
         def change(obj: Object) -> None:
             obj["spec"]["nodeName"] = node
+            obj["status"].pop("nominatedNodeName", None)
             set_condition(obj, {"type": "PodScheduled", "status": "True", "lastProbeTime": None}, self._sim.timestamp())
 
         text = f"Successfully assigned {namespace_of(pod)}/{name_of(pod)} to {node}"
         self._recorder.emit("Pod", pod, "Scheduled", text)
         return self._store.patch("pods", namespace_of(pod), name_of(pod), change)
+
+    def _preempt(self, pod: Object, snapshot: Snapshot) -> None:
+        """Delete the victims with a reason; the pod is nominated for their node and waits until they are gone."""
+        found = choose(pod, snapshot, list(self._store.list("poddisruptionbudgets")))
+        if found is None:
+            return
+        node, victims = found
+        for victim in victims:
+            self._evict(pod, victim, node)
+        nominated = {"nominatedNodeName": node}
+        self._store.patch("pods", namespace_of(pod), name_of(pod), lambda obj: obj["status"].update(nominated))
+
+    def _evict(self, pod: Object, victim: Object, node: str) -> None:
+        key, now = (namespace_of(victim), name_of(victim)), self._sim.timestamp()
+        new = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None}
+        new |= {"observedGeneration": victim["metadata"].get("generation", 1), "reason": "PreemptionByScheduler"}
+        new |= {"message": "default-scheduler: preempting to accommodate a higher priority pod"}
+        self._store.patch("pods", *key, lambda obj: set_condition(obj, new, now))
+        self._recorder.emit("Pod", victim, "Preempted", f"Preempted by pod {uid_of(pod)} on node {node}")
+        self._registry.delete("pods", *key, None, {"uid": uid_of(victim)})
 
     def _refuse(self, pod: Object, text: str) -> None:
         def change(obj: Object) -> None:

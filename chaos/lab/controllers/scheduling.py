@@ -27,6 +27,7 @@ _TAINTS = "node(s) had untolerated taint(s)"
 _AFFINITY = "node(s) didn't match Pod's node affinity/selector"
 _SPREAD = "node(s) didn't match pod topology spread constraints"
 _FULL = "Too many pods"
+UNRESOLVABLE = (_UNSCHEDULABLE, _TAINTS, _AFFINITY)  # by preemption
 _RESOURCES = ("cpu", "memory")
 
 
@@ -57,7 +58,7 @@ def feasible(pod: Object, snapshot: Snapshot) -> tuple[list[Object], Counter[str
     refused: Counter[str] = Counter()
     fitting = []
     for node in snapshot.nodes:
-        reason = _refusal(pod, node, snapshot)
+        reason = refusal(pod, node, snapshot)
         if reason:
             refused[reason] += 1
         else:
@@ -65,13 +66,14 @@ def feasible(pod: Object, snapshot: Snapshot) -> tuple[list[Object], Counter[str
     return fitting, refused
 
 
-def score(pod: Object, node: Object, snapshot: Snapshot) -> tuple[int, int]:
-    """Lower is better: matching pods in the node's domains (every spread constraint), then pods on the node."""
+def score(pod: Object, node: Object, snapshot: Snapshot) -> tuple[int, int, int]:
+    """Lower is better: PreferNoSchedule taints, matching pods in the node's domains, pods on the node."""
+    disliked = len(untolerated(pod, taints_of(node), ("PreferNoSchedule",)))
     spread = 0
     for constraint in pod["spec"].get("topologySpreadConstraints") or []:
         domains = _domains(pod, constraint, snapshot)
         spread += domains.get(labels_of(node).get(constraint["topologyKey"], ""), 0)
-    return spread, snapshot.count[name_of(node)]
+    return disliked, spread, snapshot.count[name_of(node)]
 
 
 def message(total: int, refused: Counter[str]) -> str:
@@ -82,7 +84,8 @@ def message(total: int, refused: Counter[str]) -> str:
     return f"{head}: " + ", ".join(sorted(f"{number} {reason}" for reason, number in refused.items())) + "."
 
 
-def _refusal(pod: Object, node: Object, snapshot: Snapshot) -> str:
+def refusal(pod: Object, node: Object, snapshot: Snapshot) -> str:
+    """Why the pod may not go to the node, empty if it may."""
     unschedulable = {"key": UNSCHEDULABLE, "effect": "NoSchedule"}
     if node["spec"].get("unschedulable") and not any(
         tolerates(item, unschedulable) for item in pod["spec"].get("tolerations") or []
