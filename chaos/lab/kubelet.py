@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from chaos.lab.machine import Machine
 
 _RESTART = (0.1, 0.3)
+_RESTART_SEC = 10.0  # the unit's RestartSec, Restart=always
 _MANAGER = (0.2, 0.4)  # the shutdown manager starts once the container runtime is up
 _LIST_PODS = (0.9, 1.1)  # start to the first look at its pods; recordings 01 and 05
 
@@ -34,6 +35,7 @@ class Kubelet:
         self._workers: PodWorkers | None = None
         self._manager: ShutdownManager | None = None
         self._pids = 0
+        self._wanted = False
         registry.store.subscribe(self._changed)
 
     @property
@@ -41,11 +43,18 @@ class Kubelet:
         return self._process is not None
 
     def start(self) -> None:
-        """Start the unit; nothing happens if it runs. Raises RuntimeError if the machine is off."""
+        """Start the unit; nothing happens if it runs. Raises RuntimeError if the machine is off.
+
+        Without a container runtime the process fails, and the unit tries again every 10 s.
+        """
         if self.running:
             return
         if self._machine.state == "off":
             raise RuntimeError(f"{self._machine.name} is off")
+        self._wanted = True
+        if not self._machine.runtime.available:
+            self._sim.after(_RESTART_SEC, self._start_if_wanted)
+            return
         self._pids += 1
         gauges = metrics.Metrics(process_start=round(self._sim.now, 2))
         process = Process(
@@ -61,7 +70,17 @@ class Kubelet:
         self._machine.notify()
 
     def stop(self) -> None:
-        """End the process: its lock is closed, containers run on."""
+        """Stop the unit: the process ends, its lock is closed, containers run on."""
+        self._wanted = False
+        self._end()
+
+    def kill(self) -> None:
+        """SIGKILL to the process; the unit starts another after 10 s. Raises RuntimeError if it does not run."""
+        self._required()
+        self._end()
+        self._sim.after(_RESTART_SEC, self._start_if_wanted)
+
+    def _end(self) -> None:
         if self._process is None or self._manager is None:
             return
         self._process.alive = False
@@ -89,7 +108,8 @@ class Kubelet:
     def restart(self) -> None:
         """Stop, and start a moment later if the machine is still on."""
         self.stop()
-        self._sim.after(self._sim.rng.uniform(*_RESTART), self._start_if_on)
+        self._wanted = True
+        self._sim.after(self._sim.rng.uniform(*_RESTART), self._start_if_wanted)
 
     def metrics_text(self) -> str:
         """What its port answers on ``/metrics``. Raises RuntimeError if it does not run."""
@@ -129,8 +149,13 @@ class Kubelet:
             raise RuntimeError(f"the kubelet of {self._machine.name} does not run")
         return self._process
 
-    def _start_if_on(self) -> None:
-        if self._machine.state == "on":
+    @property
+    def pid(self) -> int:
+        """The process's id, 0 if there is none."""
+        return self._process.pid if self._process else 0
+
+    def _start_if_wanted(self) -> None:
+        if self._wanted and self._machine.state == "on":
             self.start()
 
     def _changed(self, change: Change) -> None:

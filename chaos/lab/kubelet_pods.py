@@ -10,6 +10,7 @@ from chaos.lab.kubelet_process import Process
 from chaos.lab.kubelet_status import REJECTED, View, write_rejection, write_status
 from chaos.lab.objects import (
     Object,
+    condition,
     is_deleting,
     is_terminal,
     name_of,
@@ -111,10 +112,12 @@ class PodWorkers:
         return [worker for worker in self._workers.values() if worker.state != "ended"]
 
     def kill_for_shutdown(self, worker: Worker, grace: int, done: Callable[[Worker], object]) -> None:
-        """Stop for the node's shutdown; a pod that is stopping already only gets a shorter grace (facts 1.6)."""
-        worker.by_shutdown = worker.by_shutdown or worker.state != "stopping"
+        """Stop for the node's shutdown. A stop that runs already is not made shorter: the runtime keeps to the grace
+        that it was given first (recordings 16 and 27, against the deduction of facts 1.6)."""
         worker.waiters.append(done)
-        self._stop(worker, float(grace))
+        if worker.state != "stopping":
+            worker.by_shutdown = True
+            self._stop(worker, float(grace))
 
     def _pod(self, worker: Worker) -> Object | None:
         """As this process knows it: while the API server is out of reach, as it was."""
@@ -275,7 +278,7 @@ class PodWorkers:
             return
         containers = self._runtime.containers(uid)
         if is_terminal(pod):
-            self._drop_address(self._new_worker(pod, "ended"))
+            self._adopt_ended(self._new_worker(pod, "ended"), pod)
         elif not containers:
             self._add(pod)
         elif all(container.state == "running" for container in containers):
@@ -305,6 +308,13 @@ class PodWorkers:
             return
         self._event(pod, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
         self._process.soon(*_SANDBOX, self._start_containers, worker)
+
+    def _adopt_ended(self, worker: Worker, pod: Object) -> None:
+        """One that was rejected gets the conditions that its rejection took away (recordings 16 and 27)."""
+        if condition(pod, "Ready") is None:
+            self._write(worker, final=True)
+        else:
+            self._drop_address(worker)
 
     def _drop_address(self, worker: Worker) -> None:
         def change(pod: Object) -> None:

@@ -28,6 +28,7 @@ class Container:
     exit_code: int = 0
     reason: str = ""
     exits_at: float | None = None
+    own_end: tuple[float, int] | None = None  # after SIGTERM, without a kill: when, and the exit code
     timer: Timer | None = None
     last: Container | None = None
 
@@ -114,8 +115,21 @@ class Runtime:
         self._waiting.pop(uid, None)
 
     def forget_waiters(self) -> None:
-        """The kubelet's process ended: nobody wants to know, the stops go on."""
+        """The kubelet's process ended: nobody wants to know, and nobody will kill what SIGTERM does not end.
+
+        containerd gives up a stop whose caller is gone (recording 27).
+        """
         self._waiting.clear()
+        for uid, containers in self._pods.items():
+            for container in containers:
+                if container.state == "running" and container.exits_at is not None:
+                    self._await_own_end(uid, container)
+
+    def _await_own_end(self, uid: str, container: Container) -> None:
+        _cancel(container)
+        container.exits_at = container.own_end[0] if container.own_end else None
+        if container.own_end:
+            container.timer = self._sim.at(container.own_end[0], self._exit, uid, container, container.own_end[1])
 
     def lose_power(self) -> None:
         """Everything that ran has exited, unseen: 255, Unknown (recording 05)."""
@@ -146,6 +160,8 @@ class Runtime:
     def _plan_exit(self, uid: str, container: Container, behaviour: Behaviour, hook: float, limit: float) -> None:
         """A second SIGTERM does not restart what the first began."""
         wanted = self._sim.now + hook + behaviour.stops_after if container.exits_at is None else container.exits_at
+        if not behaviour.ignores and container.own_end is None:
+            container.own_end = (wanted, behaviour.exit_code)
         killed = behaviour.ignores or wanted > limit
         due = limit if killed else wanted
         if container.exits_at is not None and due >= container.exits_at:

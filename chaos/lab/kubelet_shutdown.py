@@ -18,6 +18,7 @@ CRITICAL = 2_000_000_000
 _DROP_IN = "/etc/systemd/logind.conf.d/99-kubelet.conf"
 _POLL = 0.3  # WaitForAllPodsUnmount
 _RELOAD = (0.6, 1.0)  # a scrape before it still says 0 and 0 (facts 18)
+_RECONNECT = 1.0  # dbusReconnectPeriod
 _LOST_IN_TRIES = 0.8  # "in most tries": the share for inhibitorLostAfterCancel=seeded
 
 _Pod = TypeVar("_Pod")
@@ -70,28 +71,56 @@ class ShutdownManager:
         self._buckets = buckets_of(process.machine.spec)
         self._lock: Inhibitor | None = None
         self._signals: deque[bool] = deque()
-        self._busy = False
+        self._busy = self._disconnected = False
         self._started_at = 0.0
 
     def start(self) -> None:
-        """Raise logind's limit if it is too short, take the lock, listen. A refused lock: off, and never retried."""
-        if not self._buckets:
+        """Raise logind's limit if it is too short, take the lock, listen. What fails first is never tried again."""
+        if not self._buckets or not self._logind.running:
             return
-        total = float(sum(bucket.seconds for bucket in self._buckets))
-        if total > self._logind.inhibit_delay_max:
-            drop_in = f"# Kubelet logind override\n[Login]\nInhibitDelayMaxSec={total:.0f}\n"
-            self._process.machine.files[_DROP_IN] = drop_in
-            self._logind.inhibit_delay_max = total
+        if self._override_is_needed():
+            self._override()
+            if self._override_is_needed():
+                return  # the kubelet looks for another 1.5 s, and leaves the manager off
         try:
-            self._take_lock()
+            self._connect()
         except LogindError:
             return
-        self._logind.listen(self._signal)
         self._process.soon(*_RELOAD, self._reload)
+
+    def _override_is_needed(self) -> bool:
+        return sum(bucket.seconds for bucket in self._buckets) > self._logind.inhibit_delay_max
+
+    def _override(self) -> None:
+        """A drop-in and SIGHUP; a drop-in with a later name wins over it (facts 1.7)."""
+        total = sum(bucket.seconds for bucket in self._buckets)
+        self._process.machine.files[_DROP_IN] = f"# Kubelet logind override\n[Login]\nInhibitDelayMaxSec={total}\n"
+        self._logind.reload()
+
+    def _connect(self) -> None:
+        """Raises LogindError."""
+        self._take_lock()
+        self._logind.listen(self._signal, self._lost)
+
+    def _lost(self) -> None:
+        """D-Bus went away. The event loop notices once it is idle, and tries again every second."""
+        self._disconnected = True
+        if not self._busy:
+            self._process.after(_RECONNECT, self._reconnect)
+
+    def _reconnect(self) -> None:
+        if not self._disconnected:
+            return
+        try:
+            self._connect()
+        except LogindError:
+            self._process.after(_RECONNECT, self._reconnect)
+            return
+        self._disconnected = False
 
     def die(self) -> None:
         """The process is gone: its file descriptors close."""
-        self._logind.unlisten(self._signal)
+        self._logind.unlisten(self._signal, self._lost)
         self._release()
 
     def _signal(self, active: bool) -> None:
@@ -104,6 +133,8 @@ class ShutdownManager:
         if self._signals:
             self._busy = True
             self._process.after(0.0, self._begin if self._signals.popleft() else self._cancelled)
+        elif self._disconnected:
+            self._process.after(_RECONNECT, self._reconnect)
 
     def _begin(self) -> None:
         """Facts 1.4, steps 1 to 5."""

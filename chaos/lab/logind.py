@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +11,20 @@ from chaos.lab.sim import Sim, Timer
 
 Kind = Literal["poweroff", "reboot"]
 _DEFAULT_DELAY_MAX = 5.0  # logind.conf(5) InhibitDelayMaxSec
+_DROP_INS = ("/usr/lib/systemd/logind.conf.d/", "/etc/systemd/logind.conf.d/")
+_SETTING = re.compile(r"^InhibitDelayMaxSec=(\d+)s?$", re.MULTILINE)
 _CANCELS_IN_FLIGHT = 257  # the first systemd whose `shutdown -c` works inside the inhibitor window
+
+
+def inhibit_delay_max(files: Mapping[str, str]) -> float:
+    """Seconds that the drop-ins set. One in /etc hides its namesake in /usr/lib; the last name wins."""
+    found = {}
+    for directory in _DROP_INS:
+        for path, text in files.items():
+            if path.startswith(directory) and path.endswith(".conf"):
+                found[path.removeprefix(directory)] = text
+    values = [match[1] for _, text in sorted(found.items()) for match in _SETTING.finditer(text)]
+    return float(values[-1]) if values else _DEFAULT_DELAY_MAX
 
 
 class LogindError(RuntimeError):
@@ -28,16 +42,24 @@ class Inhibitor:
 
 
 class Logind:
-    """``execute`` is called with the kind when nothing holds the shutdown up any longer."""
+    """``execute`` is called with the kind when nothing holds the shutdown up any longer.
 
-    def __init__(self, sim: Sim, version: int, execute: Callable[[Kind], None]) -> None:
-        self.version = version
+    ``files``: the machine's, by path, with logind's drop-ins. ``installed``: false for a machine without logind.
+    """
+
+    def __init__(
+        self, sim: Sim, version: int, execute: Callable[[Kind], None], files: dict[str, str] | None = None,
+        installed: bool = True,
+    ) -> None:  # fmt: skip
+        self.version, self.installed = version, installed
+        self._files = files if files is not None else {}
         self.inhibit_delay_max = _DEFAULT_DELAY_MAX
         self.preparing_for_shutdown = False
         self.running = False
         self._sim, self._execute_cb = sim, execute
         self._locks: list[Inhibitor] = []
         self._listeners: list[Callable[[bool], None]] = []
+        self._on_lost: list[Callable[[], None]] = []
         self._scheduled: tuple[Kind, float] | None = None
         self._schedule_timer: Timer | None = None
         self._delayed: Kind | None = None
@@ -45,7 +67,12 @@ class Logind:
 
     def start(self) -> None:
         """The machine has booted."""
-        self.running = True
+        self.running = self.installed
+        self.reload()
+
+    def reload(self) -> None:
+        """SIGHUP: read InhibitDelayMaxSec again; of the drop-ins the last by file name decides (facts 1.7)."""
+        self.inhibit_delay_max = inhibit_delay_max(self._files)
 
     def power_off(self) -> None:
         """What ``systemctl poweroff`` asks for. Raises LogindError if a shutdown is in progress."""
@@ -96,6 +123,14 @@ class Logind:
         """Restart the service: locks and the scheduled shutdown are kept in /run, a delayed shutdown is forgotten."""
         self._delayed, self.preparing_for_shutdown = None, False
         self._cancel_delay_timer()
+        self.reload()
+
+    def restart_bus(self) -> None:
+        """Restart D-Bus: locks stay, signals under way are lost, and every listener has to come again."""
+        lost, self._on_lost = self._on_lost, []
+        self._listeners.clear()
+        for call in lost:
+            call()
 
     def inhibit(self, lock: Inhibitor) -> None:
         """Take a delay lock. Raises LogindError inside a shutdown, as logind does."""
@@ -109,11 +144,15 @@ class Logind:
         if self._delayed is not None and not self._locks:
             self._go()
 
-    def listen(self, listener: Callable[[bool], None]) -> None:
+    def listen(self, listener: Callable[[bool], None], lost: Callable[[], None] | None = None) -> None:
+        """Hear PrepareForShutdown; ``lost`` is called once when the bus is."""
         self._listeners.append(listener)
+        if lost is not None:
+            self._on_lost.append(lost)
 
-    def unlisten(self, listener: Callable[[bool], None]) -> None:
+    def unlisten(self, listener: Callable[[bool], None], lost: Callable[[], None] | None = None) -> None:
         """Stop listening; nothing that is under way is delivered any more."""
+        self._on_lost = [other for other in self._on_lost if other != lost]
         self._listeners = [other for other in self._listeners if other != listener]
 
     def stop(self) -> None:
@@ -123,6 +162,7 @@ class Logind:
         self._clear_schedule()
         self._locks.clear()
         self._listeners.clear()
+        self._on_lost.clear()
 
     def _deliver(self, listener: Callable[[bool], None], active: bool) -> None:
         if listener in self._listeners:
@@ -135,7 +175,7 @@ class Logind:
 
     def _check_free(self) -> None:
         if not self.running:
-            raise LogindError("logind does not run: the machine is off")
+            raise LogindError("logind does not run")
         if self.preparing_for_shutdown:
             raise LogindError("There's already a shutdown or sleep operation in progress")
 

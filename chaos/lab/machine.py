@@ -10,7 +10,7 @@ from typing import Literal
 from chaos.lab.kubelet import Kubelet
 from chaos.lab.kubelet_runtime import Runtime
 from chaos.lab.logind import Kind, Logind
-from chaos.lab.network import DIRECTIONS, FAMILIES, Direction, Family, Network
+from chaos.lab.network import DIRECTIONS, FAMILIES, Direction, Family, Network, addresses_of
 from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim, Timer
 from chaos.lab.spec import LabSpec, NodeSpec
@@ -23,15 +23,25 @@ _STOP_SERVICES = (0.1, 0.3)  # logind's go-ahead to the kubelet's end; seen in r
 _STOP_MACHINE = (0.6, 1.5)  # logind's go-ahead to power off
 
 
+def kubelet_conf(server: str) -> str:
+    """The kubelet's kubeconfig, as far as it tells where the API server is."""
+    return (
+        "apiVersion: v1\nkind: Config\nclusters:\n- cluster:\n"
+        f"    server: {server}\n  name: nodefall-lab\n"
+    )  # fmt: skip
+
+
 class Machine:
     """``on_change`` is called with the machine whenever ``state``, ``reachable`` or the kubelet's process changes."""
 
     def __init__(self, sim: Sim, registry: Registry, spec: LabSpec, node: NodeSpec) -> None:
         self.name = node.name
         self.spec = node
-        self.address = node.address or f"10.89.0.{spec.nodes.index(node) + 2}"
+        self.address = node.address or addresses_of(spec.nodes.index(node), FAMILIES)["ipv4"]
         self.kubelet_port = node.kubelet_port
-        self.network = Network(FAMILIES if spec.dual_stack else ("ipv4",))
+        names = [item.name for item in spec.nodes]
+        server = next((item.name for item in spec.nodes if item.role == "control-plane"), names[0])
+        self.network = Network(FAMILIES if spec.dual_stack else ("ipv4",), names, server)
         self.state: Literal["on", "off"] = "off"
         self.reachable = False
         self.boot_id = ""
@@ -41,7 +51,10 @@ class Machine:
         self.files: dict[str, str] = {}
         self._sim = sim
         self._timers: list[Timer] = []
-        self.logind = Logind(sim, node.systemd, self._shut_down)
+        self.files["/etc/kubernetes/kubelet.conf"] = kubelet_conf(f"https://{server}:6443")
+        for name, seconds in node.logind_drop_ins.items():
+            self.files[f"/usr/lib/systemd/logind.conf.d/{name}"] = f"[Login]\nInhibitDelayMaxSec={seconds}\n"
+        self.logind = Logind(sim, node.systemd, self.shut_down, self.files, node.logind)
         self.runtime = Runtime(sim)
         self.kubelet = Kubelet(sim, registry, spec, self)
 
@@ -69,7 +82,29 @@ class Machine:
         self._timers.clear()
         if self.state == "off":
             return
-        self.state, self.reachable = "off", False
+        self.state = "off"
+        self._die()
+
+    def reset(self) -> None:
+        """Boot at once, as the reset button or sysrq b does; an off machine stays off."""
+        if self.state == "on":
+            self.power_off()
+            self.power_on()
+
+    def crash(self) -> None:
+        """The kernel panics: nothing runs any more, the power stays on; ``panicTimeout`` decides what follows."""
+        if self.state == "off":
+            return
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        self._die()
+        if self.spec.panic_timeout:
+            self._later(float(self.spec.panic_timeout), self.reset)
+
+    def _die(self) -> None:
+        """Everything in memory is gone."""
+        self.reachable = False
         self.logind.stop()  # first: it must not take the kubelet's end for the release of its lock
         self.kubelet.stop()
         self.runtime.lose_power()
@@ -104,7 +139,8 @@ class Machine:
         self.reachable = True
         self._changed()
 
-    def _shut_down(self, kind: Kind) -> None:
+    def shut_down(self, kind: Kind) -> None:
+        """PID 1 stops every unit and then the machine: what logind asks for in the end, or root without logind."""
         self._later(self._sim.rng.uniform(*_STOP_SERVICES), self.kubelet.stop)
         self._later(self._sim.rng.uniform(*_STOP_MACHINE), self._down, kind)
 

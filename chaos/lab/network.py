@@ -11,13 +11,34 @@ FAMILIES: tuple[Family, ...] = ("ipv4", "ipv6")
 DIRECTIONS: tuple[Direction, ...] = ("in", "out")
 
 
-class Network:
-    """``families``: those in which both ends have an address, the preferred one first. TCP needs both directions."""
+def addresses_of(index: int, families: tuple[Family, ...]) -> dict[Family, str]:
+    """The addresses of the node at ``index`` of the LabSpec, inside the simulated network."""
+    both: dict[Family, str] = {"ipv4": f"10.89.0.{index + 2}", "ipv6": f"fd00:10:89::{index + 2:x}"}
+    return {family: both[family] for family in families}
 
-    def __init__(self, families: tuple[Family, ...]) -> None:
-        self.families = families
+
+class Network:
+    """``families``: those in which both ends have an address, the preferred one first. TCP needs both directions.
+
+    ``nodes``: names in order. The API server is on the first control plane, ``server``.
+    """
+
+    def __init__(self, families: tuple[Family, ...], nodes: list[str], server: str) -> None:
+        self.families, self.server = families, server
+        self._names = {name: addresses_of(index, families) for index, name in enumerate(nodes)}
         self.on_change: list[Callable[[], None]] = []
         self._dropped: set[tuple[Family, Direction]] = set()
+
+    @property
+    def server_addresses(self) -> dict[Family, str]:
+        return self._names[self.server]
+
+    def resolve(self, name: str) -> dict[Family, str]:
+        """The addresses of a node or of an address of one; none for any other name."""
+        if name in self._names:
+            return dict(self._names[name])
+        known = [(family, text) for node in self._names.values() for family, text in node.items()]
+        return {family: text for family, text in known if text == name}
 
     def cut(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
         """Drop these packets too, from now on."""

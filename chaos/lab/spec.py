@@ -43,6 +43,9 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     shutdown_grace_period_critical_pods: str = "10s"
     shutdown_grace_period_by_pod_priority: list[PriorityGrace] = []
     systemd: int = 252
+    logind: bool = True
+    logind_drop_ins: dict[str, int] = {}  # name in /usr/lib/systemd/logind.conf.d to InhibitDelayMaxSec
+    panic_timeout: int = 0  # kernel.panic: seconds until a crashed machine boots again, 0 for never
     address: str = ""
     kubelet_port: int = 10250
     boot_seconds: float = 0.0

@@ -20,6 +20,7 @@ class KubeletServer:
 
     def __init__(self, machine: Machine, gate: Gate, lockstep: Lockstep, tls: ssl.SSLContext, token: str) -> None:
         self._machine, self._gate, self._lockstep, self._tls, self._token = machine, gate, lockstep, tls, token
+        self._answers = asyncio.Event()
         self._runner = web.AppRunner(self._app(), access_log=None)
 
     async def start(self) -> None:
@@ -41,6 +42,10 @@ class KubeletServer:
         return app
 
     def _changed(self, machine: Machine) -> None:
+        if machine.kubelet.frozen:
+            self._answers.clear()
+        else:
+            self._answers.set()
         if machine.kubelet.running:
             self._gate.open(self._listen, self._lockstep)
             return
@@ -56,6 +61,7 @@ class KubeletServer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        await self._answers.wait()  # a process stopped by SIGSTOP leaves its clients waiting; time goes on
         with self._lockstep.request():
             try:
                 authenticate(request, self._token)

@@ -9,6 +9,7 @@ from typing import Any
 
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.machine import Machine
+from chaos.lab.network import Direction
 from chaos.lab.sim import Sim, Timer
 
 
@@ -22,6 +23,14 @@ class PlantedTimer:
     timer: Timer
 
 
+@dataclass(frozen=True, slots=True)
+class NftTable:
+    """Drop rules of one table: direction and network in CIDR; and the text that made them."""
+
+    drops: tuple[tuple[Direction, str], ...] = ()
+    text: str = ""
+
+
 @dataclass
 class HostSystem:
     """A machine as its programs see it. ``run_as_root`` starts a command that nobody waits for."""
@@ -32,6 +41,7 @@ class HostSystem:
     run_as_root: Callable[[list[str]], None]
     programs: Mapping[str, Program]  # by name
     timers: dict[str, PlantedTimer] = field(default_factory=dict)
+    tables: dict[str, NftTable] = field(default_factory=dict)
 
     @property
     def uptime(self) -> float:
@@ -42,6 +52,7 @@ class HostSystem:
         for planted in self.timers.values():
             planted.timer.cancel()
         self.timers.clear()
+        self.tables.clear()
 
 
 @dataclass(frozen=True, slots=True)

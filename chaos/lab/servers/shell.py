@@ -6,13 +6,16 @@ What a real shell could do and this one cannot (pipes, ``$(...)``, ``if``, files
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
+from chaos.lab.machine import Machine
 from chaos.lab.servers.process import Process
 
 _TOKEN = re.compile(
     r"""(?P<space>[ \t]+|\\\n|(?<![^\s;&|])\#[^\n]*)
-    |(?P<redirect>[012]?(?:>>?|<)[ \t]*(?:/dev/null|&[12]))
+    |(?P<redirect>[012]?(?:>>?|<)[ \t]*(?:/dev/null|/proc/sysrq-trigger|&[12]))
     |(?P<operator>&&|\|\||[;\n])
     |(?P<word>(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s;&|()<>'"\\`])+)""",
     re.VERBOSE | re.DOTALL,
@@ -24,6 +27,7 @@ _RESERVED = frozenset(
     ["if", "then", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "{", "}", "!"]
 )
 _DIRECTORIES = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/")
+_SYSRQ = "/proc/sysrq-trigger"
 FAIL_SYNTAX, NOT_FOUND = 2, 127
 
 
@@ -92,6 +96,10 @@ class Shell:
             if (command.operator == "&&" and self._last) or (command.operator == "||" and not self._last):
                 continue
             words = [word for text in command.words for word in self._expand(text)]
+            if not _may_write(self._process, command.redirects):
+                self._process.err(f"{self._arguments[0]}: 1: cannot create {_SYSRQ}: Permission denied\n")
+                self._last = FAIL_SYNTAX
+                continue
             ends = bool(words) and words[0] in ("exec", "exit")
             self._last = await self._command(words, redirected(self._process, command.redirects))
             if ends and words != ["exec"]:
@@ -162,14 +170,27 @@ class Shell:
         return self._variables.get(name, "")
 
 
+def _may_write(process: Process, redirects: list[str]) -> bool:
+    """Whether the redirects are allowed: only root writes to /proc/sysrq-trigger."""
+    return process.root or not any(text.endswith(_SYSRQ) for text in redirects)
+
+
+def press(machine: Machine, text: str) -> None:
+    """A SysRq key: b boots at once, c crashes the kernel, o powers off; others do nothing here."""
+    deeds = {"b": machine.reset, "c": machine.crash, "o": machine.power_off}
+    if (deed := deeds.get(text[:1])) is not None:
+        deed()
+
+
 def redirected(process: Process, redirects: list[str]) -> Process:
     """The process with its outputs led elsewhere."""
     out, err = process.out, process.err
+    trigger: Callable[[str], None] = partial(press, process.host.machine)
     for text in redirects:
         if text.startswith(("<", "0")):
             continue
         target = text.lstrip("012>")
-        chosen = {"/dev/null": _discard, "&1": out, "&2": err}[target]
+        chosen: Callable[[str], None] = {"/dev/null": _discard, "&1": out, "&2": err, _SYSRQ: trigger}[target]
         if text.startswith("2"):
             err = chosen
         else:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from chaos.lab.servers.process import Program
 from chaos.lab.servers.programs.basic import PROGRAMS as BASIC
 from chaos.lab.servers.programs.busctl import PROGRAMS as BUSCTL
+from chaos.lab.servers.programs.nft import PROGRAMS as NFT
+from chaos.lab.servers.programs.processes import PROGRAMS as PROCESSES
+from chaos.lab.servers.programs.reach import PROGRAMS as REACH
 from chaos.lab.servers.programs.shutdown import PROGRAMS as SHUTDOWN
 from chaos.lab.servers.programs.systemctl import PROGRAMS as SYSTEMCTL
 from chaos.lab.servers.programs.systemd import PROGRAMS as SYSTEMD
@@ -12,6 +15,9 @@ from chaos.lab.servers.programs.systemd import PROGRAMS as SYSTEMD
 PROGRAMS: dict[str, Program] = {
     **BASIC,
     **BUSCTL,
+    **NFT,
+    **PROCESSES,
+    **REACH,
     **SHUTDOWN,
     **SYSTEMCTL,
     **SYSTEMD,

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from chaos.lab.logind import LogindError
 from chaos.lab.servers.process import HostSystem, PlantedTimer, Process, Program
 from chaos.lab.servers.programs.options import UnknownOptionError, split_options
+from chaos.lab.servers.programs.units import control, is_active, main_pid, signal_kubelet
 
 NOT_ROOT = "Interactive authentication required."
 _FLAGS = {
@@ -29,6 +30,10 @@ _VALUED = {
     "-t": "type",
     "--type": "type",
     "--message": "message",
+    "-s": "signal",
+    "--signal": "signal",
+    "--kill-who": "who",
+    "--kill-whom": "who",
 }
 _FEATURES = "+PAM +AUDIT +SELINUX +APPARMOR +IMA +SMACK +SECCOMP +GCRYPT -GNUTLS +OPENSSL default-hierarchy=unified"
 _NOT_LOADED, _INACTIVE = 5, 3
@@ -84,6 +89,9 @@ async def _end(process: Process, words: list[str], options: dict[str, list[str]]
         if reboot:
             machine.power_on()
         return 0
+    if not machine.spec.logind:  # systemctl then asks PID 1 itself
+        machine.shut_down("reboot" if reboot else "poweroff")
+        return 0
     try:
         (machine.logind.reboot if reboot else machine.logind.power_off)()
     except LogindError as error:
@@ -97,14 +105,15 @@ def _unit(name: str) -> str:
 
 def _properties(host: HostSystem, unit: str) -> dict[str, str]:
     """What ``systemctl show`` knows of a unit, in its order."""
-    active = {"kubelet.service": host.machine.kubelet.running, "systemd-logind.service": True, "dbus.service": True}
+    active, pid = is_active(host, unit), main_pid(host, unit)
     timer = host.timers.get(unit.removesuffix(".timer")) if unit.endswith(".timer") else None
     found: dict[str, str] = {}
     if timer:
         elapse = timespan(timer.due - host.machine.pid1_start)
         found = {"Unit": f"{timer.name}.service", "NextElapseUSecMonotonic": elapse}
-    loaded = unit in active or timer is not None
-    running = timer is not None or active.get(unit, False)
+    loaded = active is not None or timer is not None
+    running = timer is not None or bool(active)
+    found |= {} if pid is None else {"MainPID": str(pid)}
     found |= {
         "Id": unit,
         "Names": unit,
@@ -143,7 +152,8 @@ async def _control(process: Process, words: list[str], options: dict[str, list[s
             return process.fail(f"Failed to {words[0]} {unit}: Unit {unit} not {_missing(words[0])}.", _NOT_LOADED)
         if not process.root:
             return process.fail(f"Failed to {words[0]} {unit}: {NOT_ROOT}")
-        await _control_one(process, words[0], unit)
+        if not _control_one(process, words[0], unit):
+            return process.fail(f"the lab does not simulate systemctl {words[0]} {unit}")
         if words[0] != "stop" and unit == "kubelet.service" and "no-block" not in options:
             await _kubelet_runs(process)
     return 0
@@ -153,19 +163,30 @@ def _missing(verb: str) -> str:
     return "loaded" if verb == "stop" else "found"
 
 
-async def _control_one(process: Process, verb: str, unit: str) -> None:
-    host = process.host
+def _control_one(process: Process, verb: str, unit: str) -> bool:
+    """False for what is not simulated."""
+    timers = process.host.timers
     if unit.endswith(".timer"):
         if verb == "stop":
-            host.timers.pop(unit.removesuffix(".timer")).timer.cancel()
-    elif unit == "kubelet.service":
-        {
-            "start": host.machine.kubelet.start,
-            "stop": host.machine.kubelet.stop,
-            "restart": host.machine.kubelet.restart,
-        }[verb]()
-    elif unit == "systemd-logind.service" and verb == "restart":
-        host.machine.logind.restart()
+            timers.pop(unit.removesuffix(".timer")).timer.cancel()
+        return True
+    return control(process.host, verb, unit)
+
+
+async def _kill(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
+    """``kill [-s SIGNAL] kubelet``."""
+    signal = options.get("signal", ["TERM"])[-1]
+    for name in words[1:]:
+        unit = _unit(name)
+        if is_active(process.host, unit) is None:
+            return process.fail(f"Failed to kill unit {unit}: Unit {unit} not loaded.")
+        if not process.root:
+            return process.fail(f"Failed to kill unit {unit}: {NOT_ROOT}")
+        if not main_pid(process.host, unit):
+            return process.fail(f"Failed to kill unit {unit}: the lab simulates no process of it")
+        if not signal_kubelet(process.host, signal):
+            return process.fail(f"Failed to parse signal string {signal}.")
+    return 0
 
 
 async def _kubelet_runs(process: Process) -> None:
@@ -216,6 +237,7 @@ _VERBS: dict[str, Verb] = {
     "daemon-reload": _daemon_reload,
     "is-active": _is_active,
     "is-system-running": _is_system_running,
+    "kill": _kill,
     "list-timers": _list_timers,
     "list-units": _list_units,
     "poweroff": _end,

@@ -1,0 +1,39 @@
+"""kill, pidof and pgrep, for the kubelet's process only."""
+
+from __future__ import annotations
+
+from chaos.lab.servers.process import Process, Program
+from chaos.lab.servers.programs.units import signal_kubelet
+
+
+async def kill(process: Process, argv: list[str]) -> int:
+    """``kill [-s SIGNAL | -SIGNAL] PID...``."""
+    words, signal = argv[1:], "TERM"
+    if words[:1] == ["-s"]:
+        signal, words = (words[1] if len(words) > 1 else ""), words[2:]
+    elif words and words[0].startswith("-"):
+        signal, words = words[0][1:], words[1:]
+    if not words:
+        return process.fail("kill: not enough arguments")
+    for word in words:
+        if word != str(process.host.machine.kubelet.pid) or word == "0":
+            return process.fail(f"kill: sending signal to {word} failed: No such process")
+        if not process.root:
+            return process.fail(f"kill: sending signal to {word} failed: Operation not permitted")
+        if not signal_kubelet(process.host, signal):
+            return process.fail(f"kill: the lab does not simulate the signal {signal}")
+    return 0
+
+
+async def find(process: Process, argv: list[str]) -> int:
+    """``pidof NAME`` and ``pgrep -x NAME``."""
+    words = [word for word in argv[1:] if word != "-x"]
+    if len(words) != 1 or words[0].startswith("-"):
+        return process.fail(f"{argv[0]}: the lab simulates only {argv[0]} [-x] NAME", 2)
+    pid = process.host.machine.kubelet.pid if words == ["kubelet"] else 0
+    if pid:
+        process.out(f"{pid}\n")
+    return 0 if pid else 1
+
+
+PROGRAMS: dict[str, Program] = {"kill": kill, "pgrep": find, "pidof": find}

@@ -1,0 +1,63 @@
+"""getent and curl: where the API server is, and whether a new connection to it is made."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from chaos.lab.network import Family
+from chaos.lab.servers.process import Process, Program
+from chaos.lab.servers.programs.options import UnknownOptionError, split_options
+
+API_PORT = 6443
+_FAMILY: dict[int, Family] = {4: "ipv4", 6: "ipv6"}
+_FLAGS = {name: name.strip("-") for name in ("-4", "-6", "-k", "-s", "-S", "-f", "--insecure", "--silent", "--fail")}
+_VALUED = {"-m": "limit", "--max-time": "limit", "--connect-timeout": "limit", "-o": "output", "--output": "output"}
+_UNRESOLVED, _REFUSED, _TIMED_OUT = 6, 7, 28
+_PATIENCE = 130.0  # tcp_syn_retries=6
+_ANSWERS = {"/livez": "ok", "/readyz": "ok", "/healthz": "ok"}
+
+
+async def getent(process: Process, argv: list[str]) -> int:
+    """``getent ahosts|ahostsv4|ahostsv6 NAME``."""
+    network = process.host.machine.network
+    databases: dict[str, tuple[Family, ...]] = {
+        "ahosts": network.families, "ahostsv4": ("ipv4",), "ahostsv6": ("ipv6",),
+    }  # fmt: skip
+    if len(argv) != 3 or argv[1] not in databases:
+        return process.fail("getent: the lab simulates only getent ahosts|ahostsv4|ahostsv6 NAME")
+    addresses = network.resolve(argv[2])
+    found = [addresses[family] for family in databases[argv[1]] if family in addresses]
+    for address in found:
+        for kind in ("STREAM", "DGRAM", "RAW"):
+            process.out(f"{address:<15} {kind:<6} {argv[2] if kind == 'STREAM' else ''}".rstrip() + "\n")
+    return 0 if found else 2
+
+
+async def curl(process: Process, argv: list[str]) -> int:
+    """``curl [-4|-6] [-k] [-s] [-S] [-f] [-m SECONDS] [-o FILE] https://API:6443/readyz``, over a new connection."""
+    try:
+        options, words = split_options(argv[1:], _FLAGS, _VALUED)
+    except UnknownOptionError as error:
+        return process.fail(f"curl: {error}", 2)
+    url = urlsplit(words[0] if len(words) == 1 else "")
+    network = process.host.machine.network
+    addresses = network.resolve(url.hostname or "")
+    families = [family for family in network.families if family in addresses]
+    if chosen := {"ipv4" for _ in options.get("4", ())} | {"ipv6" for _ in options.get("6", ())}:
+        families = [family for family in families if family in chosen]
+    if not families:
+        return process.fail(f"curl: (6) Could not resolve host: {url.hostname}", _UNRESOLVED)
+    server = {ipaddress.ip_address(address) for address in network.server_addresses.values()}
+    known = all(ipaddress.ip_address(addresses[family]) in server for family in families)
+    if url.port != API_PORT or not known or url.path not in _ANSWERS:
+        return process.fail("curl: (7) the lab simulates only the API server's /livez, /readyz and /healthz", _REFUSED)
+    if any(network.passes(family) for family in families):
+        process.out("" if "output" in options else _ANSWERS[url.path])
+        return 0
+    limit = min((float(text) for text in options.get("limit", ())), default=_PATIENCE)
+    await process.host.lockstep.wait_until(process.host.sim.now + limit)
+    return process.fail(f"curl: (28) Connection timed out after {limit * 1000:.0f} milliseconds", _TIMED_OUT)
+
+
+PROGRAMS: dict[str, Program] = {"curl": curl, "getent": getent}
