@@ -213,18 +213,20 @@ class Pods:
     def subjects(self, params: Params, view: View) -> SubjectSet:
         quantifier, wanted = params.quantified()
         selection = _Selection(params, view)
+        where = f" on {params.node}" if params.node else ""
+        empty = f"there was no such pod{where} at {params.at or 'the beginning'}"
         if isinstance(wanted, Count):
             expected = f"{wanted.range()} pods with {Filter.words(wanted)}"
             wanted_only = Count.model_construct(**{k: getattr(wanted, k) for k in Filter.model_fields})
             dynamic = selection if params.at is None else None
             pods = self._frozen(params, view, selection) if params.at else list(view.timeline.pods.values())
+            if params.at and not pods:
+                raise Undecidable(empty)
             subjects = [self._subject(view, h, wanted_only, dynamic) for h in pods]
             subjects += _unseen(view) if dynamic else []
             return SubjectSet(expected, tuple(subjects), quantifier, wanted.least, wanted.most)
         subjects = [self._subject(view, h, wanted, None) for h in self._frozen(params, view, selection)]
         expected = f"{'no' if quantifier is Quantifier.NONE else quantifier.value} pod with {wanted.words()}"
-        where = f" on {params.node}" if params.node else ""
-        empty = f"there was no such pod{where} at {params.at or 'the beginning'}"
         return SubjectSet(expected, tuple(subjects), quantifier, empty=empty)
 
     def _frozen(self, params: Params, view: View, selection: _Selection) -> list[History[Pod]]:

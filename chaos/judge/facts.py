@@ -46,7 +46,7 @@ class Facts:
 
     def seconds(self, bound: Bound) -> float | None:
         """The bound, None if a fact in it is unknown."""
-        return bound.seconds(self.lookup)
+        return self._not_negative(bound, bound.seconds(self.lookup))
 
     def subject_seconds(self, bound: Bound, own: Mapping[str, float | None]) -> float | None:
         """The bound of one subject with facts of its own."""
@@ -59,7 +59,14 @@ class Facts:
                 self.unknown.setdefault(name, "the pod does not have it")
             return value
 
-        return bound.seconds(lookup)
+        return self._not_negative(bound, bound.seconds(lookup))
+
+    def _not_negative(self, bound: Bound, seconds: float | None) -> float | None:
+        """A deadline before the beginning is none."""
+        if seconds is None or seconds >= 0:
+            return seconds
+        self.unknown[bound.text] = f"it is negative ({format_duration(seconds)})"
+        return None
 
     def _kubelet(self, name: str) -> float | None:
         values = {node: configz_at(self._context.timeline, node, self._at) for node in self._nodes}

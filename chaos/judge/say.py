@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from chaos.judge.words import Answer
 from chaos.model.duration import format_duration
 from chaos.model.verdict import Status
@@ -10,6 +12,8 @@ from chaos.model.verdict import Status
 def since(t: float, anchor: float, label: str) -> str:
     """``43.9s after power-off``."""
     distance = t - anchor
+    if math.isinf(distance):
+        return "which never comes"
     if abs(distance) < 0.05:
         return f"at {label}"
     if distance < 0:

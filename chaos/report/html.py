@@ -98,7 +98,8 @@ def _left_behind(result: RunResult) -> Html:
     lines = [tag("li", tag("strong", "Undo still owed:"), SPACE, line) for line in owed(result)]
     lines += [tag("li", line) for line in result.left_behind]
     if not lines:
-        return tag("p", "Nothing was left behind.", class_="quiet clean")
+        words = "Nothing was left behind." if result.run else "Judged from a recording: nothing was touched for it."
+        return tag("p", words, class_="quiet clean")
     return tag("section", tag("h2", "Left behind"), tag("ul", join(lines)), class_="alarm")
 
 

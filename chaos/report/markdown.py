@@ -52,7 +52,7 @@ def render(result: RunResult, timeline: Timeline) -> str:
             "",
             escape_line(result.title),
         ],
-        ["## Left behind", "", *_bullets((*owed(result), *result.left_behind), "nothing")],
+        ["## Left behind", "", *_bullets((*owed(result), *result.left_behind), _nothing(result))],
         ["## Steps", "", *_steps(result, start)],
     ]
     blocks += [[f"## {s.title}", "", *_verdicts(s.verdicts, start)] for s in sections(result)]
@@ -64,6 +64,10 @@ def render(result: RunResult, timeline: Timeline) -> str:
     if result.simulated:
         blocks.append([SIMULATED])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _nothing(result: RunResult) -> str:
+    return "nothing" if result.run else "judged from a recording: nothing was touched for it"
 
 
 def _bullets(items: Sequence[str], none: str) -> list[str]:

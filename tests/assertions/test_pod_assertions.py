@@ -159,6 +159,18 @@ def test_count(what: str, count: str, story: Story, status: Status) -> None:
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
+def test_a_frozen_set_that_is_empty_is_not_counted() -> None:
+    asked = "{assert: pods, with: {namespace: nope, at: stop, count: {phase: Running, most: 3}}, within: 10s}"
+    verdict = ask(Story().node(0, "n1").pod(0, "a"), asked)
+    assert (verdict.status, verdict.because) == (INCONCLUSIVE, "there was no such pod at stop")
+
+
+def test_what_is_counted_is_told() -> None:
+    verdict = ask(Story().node(0, "n1").pod(0, "a"), COUNT % "least: 1, most: 2")
+    assert verdict.expected == "1 to 2 pods with phase Running within 10s of stop"
+    assert verdict.because.startswith("0 of 1, when its time was over 10.0s after stop")
+
+
 @pytest.mark.parametrize(
     "bad",
     [

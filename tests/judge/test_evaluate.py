@@ -295,3 +295,23 @@ def test_workload_namespace_is_said_recorded_or_found() -> None:
     assert ask(recorded, asked, manifests=[("Deployment", "web")]).status is VIOLATED
     both = Story().node(0, "n1").workload(0, "web", 3, namespace="a").workload(0, "web", 1, namespace="b")
     assert ask(both, asked, manifests=[("Deployment", "web")]).status is INCONCLUSIVE
+
+
+def test_a_pod_that_tolerates_for_ever_has_no_deadline() -> None:
+    story = Story().node(0, "n1").pod(0, "a", tolerations=[{"operator": "Exists"}])
+    verdict = ask(story, GONE)
+    assert verdict.status is INCONCLUSIVE
+    assert "the deadline (which never comes)" in verdict.because
+
+
+@pytest.mark.parametrize(
+    ("asked", "because"),
+    [
+        (NOT_READY % "within: 10s - 20s", "it is negative (-10s)"),
+        (GONE.replace("+ 5s", "- 1m"), "it is negative (-1m)"),
+        (NOT_READY % "never: {for: 1s - 2s}", "it is negative (-1s)"),
+    ],
+)
+def test_a_deadline_before_the_beginning_is_none(asked: str, because: str) -> None:
+    verdict = ask(changes((0, "False")).pod(0, "a"), asked)
+    assert (verdict.status, because in verdict.because) == (INCONCLUSIVE, True), verdict.because

@@ -217,6 +217,14 @@ def test_what_was_left_behind_is_told(renderer: Renderer, hostile: Make) -> None
         assert words in said
 
 
+@pytest.mark.parametrize("renderer", [r for r in renderers() if r.name in ("html", "markdown")], ids=lambda r: r.name)
+def test_of_a_recording_nobody_knows_what_was_left(renderer: Renderer, recorded: Made) -> None:
+    result, timeline = recorded
+    words = "udged from a recording: nothing was touched for it"
+    assert words in renderer.render(msgspec.structs.replace(result, run="", undo=(), left_behind=()), timeline)
+    assert words not in renderer.render(msgspec.structs.replace(result, run="r1", undo=(), left_behind=()), timeline)
+
+
 @pytest.mark.parametrize("renderer", renderers(), ids=lambda r: r.name)
 def test_rendering_needs_no_timeline(renderer: Renderer, recorded: Made) -> None:
     said = renderer.render(recorded[0], Timeline())
