@@ -160,7 +160,7 @@ class _Evaluation:
         end, words = self._end(until)
         if end < self.anchor:
             raise Undecidable(f"its end comes {self.anchor - end:.1f}s before its beginning")
-        signal = combine(self.subjects)
+        signal = combine(_of_any(self.subjects) if word == "never" else self.subjects)
         answer = judge(signal, self.anchor, end, self.horizon)
         said = throughout_words(answer, self.anchor, self.label, end)
         if answer.status is Status.HELD:
@@ -241,6 +241,11 @@ class _Evaluation:
             evidence=tuple(evidence)[:_MOST_EVIDENCE],
             assumed=tuple(f"{name}={value}" for name, value in self.facts.assumed.items()),
         )
+
+
+def _of_any(subjects: SubjectSet) -> SubjectSet:
+    """What must never be true of each, must be true of none at any time: one node that reboots is one too many."""
+    return replace(subjects, quantifier=Quantifier.ANY) if subjects.quantifier is Quantifier.EACH else subjects
 
 
 def _nodes(assertion: Assertion, params: Any, scope: Scope) -> tuple[str, ...]:

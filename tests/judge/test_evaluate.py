@@ -315,3 +315,18 @@ def test_a_pod_that_tolerates_for_ever_has_no_deadline() -> None:
 def test_a_deadline_before_the_beginning_is_none(asked: str, because: str) -> None:
     verdict = ask(changes((0, "False")).pod(0, "a"), asked)
     assert (verdict.status, because in verdict.because) == (INCONCLUSIVE, True), verdict.because
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ('{assert: node-condition, with: {node: all, status: "False"}, never: {for: 20s}}', VIOLATED),
+        ('{assert: node-condition, with: {node: all, status: "Unknown"}, never: {for: 20s}}', HELD),
+        ("{assert: pods, with: {node: all, each: {phase: Failed}}, never: {for: 20s}}", VIOLATED),
+        ("{assert: pods, with: {node: all, each: {phase: Pending}}, never: {for: 20s}}", HELD),
+    ],
+)
+def test_never_of_each_is_of_none_at_any_time(asked: str, status: Status) -> None:
+    story = changes((0, "True"), (12, "False"), (14, "True")).node(0, "n2")
+    story.pod(0, "a").pod(0, "b", "n2").pod(13, "a", phase="Failed")
+    assert (verdict := ask(story, asked)).status is status, verdict.because
