@@ -61,7 +61,7 @@ def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult,
     Raises NodefallError before anything was touched, and UndoOwed where not even the undoing could be finished.
     """
     with ExitStack() as stack:
-        stack.enter_context(one_at_a_time(opened.uid))
+        stack.enter_context(one_at_a_time(f"{opened.uid} {opened.kube.server}"))
         stack.enter_context(opened.clock.participant())
         progress.phase("plan")
         with nothing_touched():

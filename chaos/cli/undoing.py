@@ -94,7 +94,7 @@ def _replay(journal: Journal, info: rundir.RunInfo, inventory: Inventory) -> lis
                     f"this is another cluster than the run's: its uid is {opened.uid}, not {info.cluster_uid}",
                     hint="give the run's own with --inventory",
                 )
-            with one_at_a_time(opened.uid):
+            with one_at_a_time(f"{opened.uid} {opened.kube.server}"):
                 return list(roll_back(journal, opened.hosts, opened.clock, progress))
     finally:
         progress.close()

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from chaos.engine.hosts import Hosts
+from chaos.engine.hosts import MACHINE, Hosts
 from chaos.model.action import Target
 from chaos.model.errors import NodefallError, Refused
 from chaos.model.kube import Node, Pod
@@ -60,8 +60,24 @@ def _target(node: Node, view: ClusterView, hosts: Hosts, kube: KubeApi) -> Targe
                     error.message, hint=error.hint or f"see that the host of {name} can be reached"
                 ) from error
     facts["configz"] = configz(node, kube)
-    power = hosts.power(name)
-    return Target(name, os(node), "power" if power else "", view.static_pods(name), facts)
+    power = _way_back(name, hosts)
+    return Target(name, os(node), power, view.static_pods(name), facts)
+
+
+def _way_back(node: str, hosts: Hosts) -> str:
+    """The kind of the node's power control, "" if it has none. Raises Refused for one that would not bring it back."""
+    if hosts.power(node) is None:
+        return ""
+    try:
+        state = hosts.read(node, MACHINE)
+    except NodefallError as error:
+        raise Refused(f"the power control of {node}: {error.message}", hint=error.hint) from error
+    if state != "on":
+        raise Refused(
+            f"the power control of {node} says that it is {state}, but it answers: it is another machine's",
+            hint=f"see power of the host of {node} in the inventory",
+        )
+    return "power"
 
 
 def configz(node: Node, kube: KubeApi) -> dict[str, Any]:

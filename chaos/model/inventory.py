@@ -25,6 +25,16 @@ def _fact_value(value: Any) -> str:
     return text
 
 
+def _no_login(url: str) -> str:
+    """A login in a URL would be a secret in a file, and end in run.json."""
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise ValueError("a login is not written into a URL; give it beside, with the secret as a reference")
+    return url
+
+
+Url = Annotated[str, AfterValidator(_no_login)]
+
+
 class Secret(Model):
     """Where a secret is, never the secret."""
 
@@ -66,13 +76,13 @@ class Cluster(Model):
 
 
 class Prometheus(Model):
-    url: str
+    url: Url
     credentials: Secret | None = None
 
 
 class RedfishPower(Model):
     kind: Literal["redfish"]
-    url: str = Field(description="of the ComputerSystem, as https://bmc/redfish/v1/Systems/1")
+    url: Url = Field(description="of the ComputerSystem, as https://bmc/redfish/v1/Systems/1")
     user: str | None = None
     password: Secret | None = None
     ca_file: str | None = Field(None, alias="caFile")

@@ -39,7 +39,11 @@ class _System(msgspec.Struct):
 
 def redfish(power: RedfishPower, place: Place, timeout: float = TIMEOUT) -> Redfish:
     """The power control of one machine. Raises Refused for a URL, a CA file or a secret that cannot be used."""
-    url = urlsplit(power.url)
+    try:
+        url = urlsplit(power.url)
+        _ = url.port
+    except ValueError as error:
+        raise Refused(f"power url is no URL: {error}", hint="write https://bmc/redfish/v1/...") from error
     if url.scheme not in ("https", "http") or not url.hostname or url.username or url.password:
         raise Refused(f"power url {url.hostname or '?'} is no plain https URL", hint="write https://bmc/redfish/v1/...")
     if url.scheme == "http" and url.hostname not in _LOOPBACK:

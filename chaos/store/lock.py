@@ -14,12 +14,13 @@ from chaos.model.errors import Refused
 
 
 @contextmanager
-def one_at_a_time(cluster_uid: str, directory: Path | None = None) -> Iterator[None]:
+def one_at_a_time(cluster: str, directory: Path | None = None) -> Iterator[None]:
     """Hold the cluster's lock on this machine; it ends with the process. Raises Refused if somebody has it.
 
+    ``cluster``: its uid and address; labs of one seed share a uid.
     Enough while runs are refused on clusters of other machines. ``directory``: default is that of temporary files.
     """
-    name = f"nodefall-{os.getuid()}-{re.sub(r'[^0-9A-Za-z-]', '_', cluster_uid)}.lock"
+    name = f"nodefall-{os.getuid()}-{re.sub(r'[^0-9A-Za-z-]', '_', cluster)}.lock"
     path = (directory or Path(tempfile.gettempdir())) / name
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import ssl
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import EXPERIMENTS, LAB, WALL, lab, nodefall, start, wait_for
+from processes import EXPERIMENTS, LAB, WALL, environment, lab, nodefall, start, wait_for
 
 pytestmark = pytest.mark.lab
 POWEROFF = EXPERIMENTS / "graceful-poweroff.yaml"
@@ -100,3 +103,71 @@ def test_max_duration_ends_the_run_and_undoes(tmp_path: Path) -> None:
     assert done.returncode == 2, done.stderr
     assert "maxDuration" in done.stderr
     assert "undone: machine is on" in done.stderr
+
+
+def test_a_lab_that_dies_leaves_an_undo_owed_and_no_traceback(tmp_path: Path) -> None:
+    run = start("run", POWEROFF, "-i", LAB, "--plain", "--seed", "1", cwd=tmp_path)
+    wait_for(run, "proven: worker")
+    info = json.loads(next(tmp_path.glob("reports/*/*/run.json")).read_text())
+    os.kill(info["lab_pid"], signal.SIGKILL)
+    output, _ = run.communicate(timeout=WALL)
+    assert run.returncode == 3, output
+    assert "still to be undone: power-off on worker" in output
+    assert "Traceback" not in output
+    undone = nodefall("undo", "last", cwd=tmp_path)
+    assert undone.returncode == 0
+    assert "has ended" in undone.stderr
+
+
+def test_what_others_do_meanwhile(tmp_path: Path) -> None:
+    """A second run and an undo of a run that goes on are refused; a reader that leaves and late signals stop nothing.
+
+    The announcement is undone although the node is still Ready when the undo begins.
+    """
+    with lab(tmp_path) as inventory:
+        experiment = EXPERIMENTS / "cancelled-shutdown.yaml"
+        run = start("run", experiment, "-i", inventory, "--plain", "--seed", "1", cwd=tmp_path)
+        wait_for(run, "applying the workload")
+        second = nodefall("run", experiment, "-i", inventory, "--json", cwd=tmp_path)
+        assert second.returncode == 4
+        assert "is at work on this cluster" in json.loads(second.stdout)["error"]["message"]
+        undo = nodefall("undo", "last", cwd=tmp_path)
+        assert undo.returncode == 3
+        assert "still going on" in undo.stderr
+        wait_for(run, "step announce on")
+        run.send_signal(signal.SIGINT)
+        wait_for(run, "phase: roll back")
+        run.send_signal(signal.SIGTERM)
+        assert run.stdout is not None
+        run.stdout.close()
+        assert run.wait(WALL) == 130
+        assert nodefall("undo", "--list", cwd=tmp_path).returncode == 0
+        assert nodefall("run", experiment, "-i", inventory, "--seed", "1", cwd=tmp_path).returncode == 0
+
+
+def test_no_way_back_no_power_off(tmp_path: Path) -> None:
+    """A power control that does not answer, or is another machine's, is found out before the machine is off."""
+    with lab(tmp_path) as inventory:
+        document = json.loads(inventory.read_text())
+        for host in document["hosts"].values():
+            host["power"]["url"] = "https://127.0.0.1:1/redfish/v1/Systems/1"
+        (tmp_path / "dead.json").write_text(json.dumps(document))
+        done = nodefall("run", POWEROFF, "-i", "dead.json", "--seed", "1", cwd=tmp_path)
+        assert done.returncode == 4, done.stderr
+        assert "cannot be reached" in done.stderr
+        assert not list(tmp_path.glob("reports/*/*"))
+
+
+def test_a_run_whose_disk_is_full_is_undone_and_not_held(tmp_path: Path) -> None:
+    """8 KiB a file: enough for the plan, not for the recording."""
+    arguments = ["run", str(EXPERIMENTS / "lock-after-cancel.yaml"), "-i", str(LAB), "--seed", "1", "--plain"]
+    command = shlex.join([sys.executable, "-m", "chaos", *arguments])
+    # The lab is a child and would be limited too, but writes nothing that long.
+    limited = ["bash", "-c", f"ulimit -f 8; exec {command}"]
+    done = subprocess.run(
+        limited, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=WALL, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert "the recording is not whole" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert nodefall("undo", "--list", cwd=tmp_path).returncode == 0

@@ -248,7 +248,8 @@ def test_a_silent_bmc_is_given_up(bmc: Bmc) -> None:
     [
         ({"url": "http://bmc.example/redfish/v1/Systems/1"}, "not encrypted"),
         ({"url": "bmc.example/redfish"}, "no plain https URL"),
-        ({"url": "https://ops:hunter2@bmc.example/redfish"}, "no plain https URL"),
+        ({"url": "https://bmc.example:99999/redfish"}, "is no URL"),
+        ({"url": "https://[bmc/redfish"}, "is no URL"),
         ({"caFile": "/nowhere/ca.pem"}, "caFile"),
         ({"password": {"env": "UNSET"}}, "UNSET is not set"),
     ],
