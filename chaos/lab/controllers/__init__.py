@@ -28,14 +28,14 @@ class Controllers:
         self.node_lifecycle = NodeLifecycle(sim, registry, spec.controllers)
         self.taint_eviction = TaintEviction(sim, registry)
         self.pod_gc = PodGarbageCollector(sim, registry, spec.controllers)
-        self._daemon_sets = DaemonSets(sim, registry)
+        self.daemon_sets = DaemonSets(sim, registry)
         self.attach_detach = AttachDetach(sim, registry, spec.controllers)
         self._others = (
             Scheduler(sim, registry),
             Deployments(sim, registry),
             ReplicaSets(sim, registry),
             StatefulSets(sim, registry),
-            self._daemon_sets,
+            self.daemon_sets,
             Disruption(sim, registry),
             StaleDisruption(sim, registry),
             Namespaces(sim, registry),
@@ -61,4 +61,4 @@ class Controllers:
         self.taint_eviction.restart()
         self.pod_gc.restart()
         self.attach_detach.restart()
-        self._daemon_sets.restart()
+        self.daemon_sets.restart()

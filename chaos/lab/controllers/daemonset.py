@@ -47,6 +47,15 @@ class DaemonSets(WorkloadController):
         """A new process: no back-off is remembered."""
         self._failures.clear()
 
+    def remember(self, owner: str, node: str, times: list[float]) -> None:
+        """That failed pods of this owner (uid) were deleted on this node at these times: the back-off goes on."""
+        delay = 0.0
+        for before, at in zip([float("-inf"), *times], times, strict=False):
+            expired = at - before > 2 * _BACKOFF_MAX
+            delay = _BACKOFF if expired else min(delay * 2, _BACKOFF_MAX)
+        if times:
+            self._failures[owner, node] = (times[-1], delay)
+
     def _changed(self, change: Change) -> None:
         super()._changed(change)
         if change.plural != "nodes":
@@ -103,7 +112,7 @@ class DaemonSets(WorkloadController):
         now = self._sim.now
         at, delay = self._failures.get(key, (0.0, 0.0))
         if delay and now - at < delay:
-            return delay
+            return at + delay - now
         expired = now - at > 2 * _BACKOFF_MAX
         self._failures[key] = (now, _BACKOFF if expired or not delay else min(delay * 2, _BACKOFF_MAX))
         return 0.0

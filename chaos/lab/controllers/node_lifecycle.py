@@ -177,7 +177,7 @@ class NodeLifecycle:
         """Every 100 ms: a token is taken before the node is looked at."""
         for zone in self._zones.values():
             while zone.waiting and zone.limiter.take(self._sim.now):
-                name = zone.waiting.pop(0)
+                name = zone.waiting.pop(self._any_of(len(zone.waiting)))
                 node = self._store.get("nodes", "", name)
                 ready = condition_status(node, "Ready") if node else ""
                 if node is not None and ready in _TAINT_OF:
@@ -186,6 +186,10 @@ class NodeLifecycle:
                     self._taints.swap_no_execute(name, wanted, other)
                     self.evictions += 1
         self._sim.after(_POLL, self._drain)
+
+    def _any_of(self, number: int) -> int:
+        """Each pass adds waiting nodes again by several workers: their order is arbitrary (facts 5.4)."""
+        return self._sim.rng.randrange(number) if number > 1 else 0
 
     def _handle_disruption(self, nodes: list[Object]) -> None:
         """Zone states at the end of the pass, and what follows from them. NLC handleDisruption."""

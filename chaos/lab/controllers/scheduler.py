@@ -1,4 +1,4 @@
-"""The scheduler: binds pods in the order of priority and age, and tries again when nodes or pods change."""
+"""The scheduler: binds pods in the order of priority and of the queue, and tries again when nodes or pods change."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class Scheduler:
     def __init__(self, sim: Sim, registry: Registry) -> None:
         self._sim, self._registry, self._store = sim, registry, registry.store
         self._recorder = Recorder(sim, registry.store, "default-scheduler")
+        self._queued: dict[str, float] = {}  # by uid: when a pod came into the queue, or back after a refusal
         self._queue: Queue[str] = Queue(sim, self._run, 0.003, 0.012)
 
     def start(self) -> None:
@@ -40,6 +41,10 @@ class Scheduler:
             pod, before = change.object, change.before
             new = change.type == "ADDED" and not node_of(pod)
             freed = change.type == "DELETED" or (before is not None and is_terminal(pod) and not is_terminal(before))
+            if new:
+                self._queued[uid_of(pod)] = self._sim.now
+            elif node_of(pod) or change.type == "DELETED":
+                self._queued.pop(uid_of(pod), None)
             if new or freed:
                 self._queue.add("")
         elif change.plural == "persistentvolumeclaims" or (
@@ -53,9 +58,13 @@ class Scheduler:
             return
         placed = [pod for pod in self._store.list("pods") if node_of(pod) and not is_terminal(pod)]
         snapshot = Snapshot(list(self._store.list("nodes")), placed)
-        waiting.sort(key=lambda pod: (-pod["spec"].get("priority", 0), pod["metadata"]["creationTimestamp"]))
+        waiting.sort(key=self._rank)
         for pod in waiting:
             self._schedule(pod, snapshot)
+
+    def _rank(self, pod: Object) -> tuple[int, float, str]:
+        """PrioritySort: by priority, then by when it was queued, not by age; the last is as good as any."""
+        return -pod["spec"].get("priority", 0), self._queued.get(uid_of(pod), 0.0), uid_of(pod)
 
     def _schedule(self, pod: Object, snapshot: Snapshot) -> None:
         if why := unbound(self._store, pod):
@@ -104,6 +113,8 @@ class Scheduler:
         self._registry.delete("pods", *key, None, {"uid": uid_of(victim)})
 
     def _refuse(self, pod: Object, text: str) -> None:
+        self._queued[uid_of(pod)] = self._sim.now
+
         def change(obj: Object) -> None:
             new = {"type": "PodScheduled", "status": "False", "lastProbeTime": None}
             new |= {"observedGeneration": obj["metadata"].get("generation", 1)}

@@ -29,6 +29,7 @@ _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _CONTROLLED = "node.kubernetes.io/"  # taints that controllers write
 _OWNERS = ("deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets")
 _TEMPLATED = ("deployments", "replicasets", "statefulsets", "daemonsets")
+_LOOP = 0.5  # the recorded containers look for a signal once a second: the middle (meta.behaviourNote)
 _ADOPTED = 2.0  # kubelets know their pods by then
 _CAUGHT = 0.1
 _ZONE = "topology.kubernetes.io/zone"
@@ -100,6 +101,8 @@ def fill(cluster: Cluster, recording: Recording) -> None:
             if plural == "replicasets" and not _is_current(obj, scaled_up):
                 continue  # a revision of an earlier roll-out
             cluster.store.create(plural, _owner(plural, obj, behaviour))
+    for (owner, node), times in recording.daemon_failures().items():
+        cluster.controllers.daemon_sets.remember(owner, node, times)
     for pod in recording.first("pods"):
         made = _pod(pod, behaviour)
         cluster.store.create("pods", made)
@@ -155,7 +158,8 @@ def _behave(pod: Object, rules: dict[str, Any]) -> None:
     """How its containers take SIGTERM, as annotations that the lab knows; hooks as the sleep that they are."""
     annotations = pod.setdefault("metadata", {}).get("annotations") or {}
     pod["metadata"]["annotations"] = annotations
-    annotations[f"{PREFIX}stops-after"] = str(rules.get("stopsAfter", 0))
+    if "stopsAfter" in rules:
+        annotations[f"{PREFIX}stops-after"] = str(rules["stopsAfter"] + _LOOP)
     if rules.get("ignoresSIGTERM"):
         annotations[f"{PREFIX}ignores-sigterm"] = "true"
     elif rules.get("exit"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from chaos.lab.replay.recording import Deed, Recording, Seen
 from chaos.lab.replay.states import Moment, NodeState, PodState, Track, node_tracks, pod_tracks
@@ -10,6 +11,7 @@ from chaos.lab.spec import ControllerSpec
 
 _LEAST, _SHARE = 2.0, 0.1  # deterministic mechanisms: within the greater of 2 s and 10 %
 _RENEW = 10.4  # a Lease is renewed, and a status synced, every 10 to 10.4 s (facts 5.1)
+_START = 2.0  # a pod that can be scheduled runs within so many seconds
 _STATUS = 10.0  # the status manager's period, the worst case of an upload (facts 1.6)
 _TOKEN = 0.1  # the NoExecute queue is looked at so often (facts 5.2)
 
@@ -155,7 +157,19 @@ class _Comparison:
         state = moment.state
         if isinstance(state, NodeState):
             return self._node_slack(before, state)
-        return self._pod_slack(state)
+        waited = isinstance(before, PodState) and before.phase == "Pending"
+        return max(self._pod_slack(state), self._pass_before(moment.t, track) if waited else 0.0)
+
+    def _pass_before(self, t: float, track: Track) -> float:
+        """A pod that waited for a node's taint to go is as late as the pass that took it (facts 5.4)."""
+        tracks = self._recorded if self._recorded.get(track.key) is track else self._lab
+        slacks = [
+            self._node_slack(before.state, after.state)
+            for node in tracks.values()
+            for before, after in pairwise(node.moments)
+            if 0 <= t - after.t <= _START and isinstance(after.state, NodeState)
+        ]
+        return max(slacks, default=0.0)
 
     def _node_slack(self, before: object, state: NodeState) -> float:
         period = self._settings.node_monitor_period + _TOKEN

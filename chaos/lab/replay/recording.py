@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 from chaos.lab.objects import Object, condition, name_of
 
 _PLURALS = (
     "priorityclasses", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "replicasets",
-    "nodes", "pods", "leases",
+    "nodes", "pods", "leases", "events",
 )  # fmt: skip
+_ON_NODE = re.compile(r"on node (\S+),")
 _CHANGES = ("LIST", "ADDED", "MODIFIED", "DELETED")
 
 
@@ -56,7 +59,7 @@ class Recording:
 
     def first(self, plural: str) -> list[Object]:
         """The objects of the first list: one line of type LIST each, before any other line of the kind."""
-        return [item.object for item in self.seen[plural] if item.type == "LIST"]
+        return [item.object for item in takewhile(lambda item: item.type == "LIST", self.seen[plural])]
 
     def fault(self) -> float:
         """When the first action began. Raises ReplayError if there is none."""
@@ -68,6 +71,19 @@ class Recording:
         """The renew times of a node's Lease, epoch seconds on the node's clock."""
         leases = [item.object for item in self.seen["leases"] if name_of(item.object) == node]
         return sorted({epoch(lease["spec"]["renewTime"]) for lease in leases if lease["spec"].get("renewTime")})
+
+    def daemon_failures(self) -> dict[tuple[str, str], list[float]]:
+        """(uid of the DaemonSet, node) -> when failed pods of it were deleted there before the recording.
+
+        From the events of the first list: the controller's back-off is not to be seen otherwise.
+        """
+        found: dict[tuple[str, str], list[float]] = {}
+        for event in self.first("events"):
+            node = _ON_NODE.search(event.get("message") or "")
+            if event.get("reason") == "FailedDaemonPod" and node and event.get("lastTimestamp"):
+                times = found.setdefault((event["involvedObject"].get("uid", ""), node[1]), [])
+                times += [epoch(event["lastTimestamp"])] * int(event.get("count") or 1)
+        return {key: sorted(times) for key, times in found.items()}
 
     def boot_seconds(self, node: str) -> float:
         """Power button to kubelet, as the first power-on of the node shows it; 0 if it was never seen."""

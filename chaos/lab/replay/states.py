@@ -58,11 +58,11 @@ class Moment:
 class Track:
     """All states of one subject, each different from the one before. ``gone``: when it was removed."""
 
+    key: str
     subject: str
     node: str
     moments: list[Moment] = field(default_factory=list)
     gone: float | None = None
-    replaces: str = ""
 
     def add(self, t: float, state: State) -> None:
         if not self.moments or self.moments[-1].state != state:
@@ -103,7 +103,7 @@ def node_tracks(seen: Iterable[Seen]) -> dict[str, Track]:
     tracks: dict[str, Track] = {}
     for item in seen:
         name = name_of(item.object)
-        track = tracks.setdefault(f"node {name}", Track(f"node {name}", name))
+        track = tracks.setdefault(f"node {name}", Track(f"node {name}", f"node {name}", name))
         if item.type == "DELETED":
             track.gone = item.t
         else:
@@ -119,7 +119,6 @@ def pod_tracks(seen: Iterable[Seen]) -> dict[str, Track]:
 
 @dataclass(slots=True)
 class _Lost:
-    pod: str
     node: str
     name: str
 
@@ -153,21 +152,20 @@ class _Pods:
             self._counted.add(uid)
             if item.type == "LIST" and (controller_of(item.object) or {}).get("kind") == "ReplicaSet":
                 return  # replaced before the recording began
-            lost = _Lost(track.subject, _bound_for(item.object), name_of(item.object))
+            lost = _Lost(_bound_for(item.object), name_of(item.object))
             self._lost.setdefault(owner_of(item.object), []).append(lost)
 
     def _new(self, item: Seen) -> str:
-        pod, replaces = item.object, ""
+        pod = item.object
         subject = f"pod {namespace_of(pod)}/{name_of(pod)}"
         if item.type == "LIST":
             key = uid_of(pod)
         else:
             old = self._replaced(pod)
             where = f"{owner_of(pod)} from {old.node or 'nowhere'}" if old else f"{owner_of(pod)} anew"
-            replaces = old.pod if old else ""
             self._order[where] += 1
             key = subject = f"replacement {self._order[where]} of {where}"
-        self._tracks[key] = Track(subject, node_of(pod), replaces=replaces)
+        self._tracks[key] = Track(key, subject, node_of(pod))
         return key
 
     def _replaced(self, pod: Object) -> _Lost | None:

@@ -555,21 +555,34 @@ def test_pod_deleted_while_its_node_was_off_goes_when_it_is_back() -> None:
     assert cluster.store.get("pods", "demo", "bare") is None
 
 
-def test_pod_that_is_terminating_already_only_gets_a_shorter_grace() -> None:
-    """Facts 1.6: the shutdown's status text is not applied to it."""
+def test_pod_that_is_terminating_already_keeps_its_grace() -> None:
+    """Recordings 16 and 27: the stop that runs is not made shorter, and the bucket waits until its time is over."""
     cluster, _ = started(settle=20.0)
     _bare(cluster, "leaving", grace=120, ignores_sigterm="true")
     run(cluster, 5.0)
     cluster.delete_object("pods", "demo", "leaving")
     run(cluster, 5.0)
-    begin = cluster.sim.now
     cluster.machines[VICTIM].logind.emit_prepare_for_shutdown(True)
-    run(cluster, 25.0)
-    assert cluster.store.get("pods", "demo", "leaving") is None
-    assert cluster.sim.now - begin < 120
-    run(cluster, 5.0)
+    run(cluster, 30.0)
+    assert _pod(cluster, "leaving")["status"]["phase"] == "Running"
     start, end = _gauges(cluster)
     assert 19 <= end - start <= 23
+    run(cluster, 90.0)
+    assert cluster.store.get("pods", "demo", "leaving") is None
+
+
+def test_kubelet_that_restarts_begins_the_grace_anew() -> None:
+    """Recording 27: nobody kills at the end of the first grace; the new process stops with the whole grace."""
+    cluster, _ = started(settle=20.0)
+    _bare(cluster, "leaving", grace=40, ignores_sigterm="true")
+    run(cluster, 5.0)
+    cluster.delete_object("pods", "demo", "leaving")
+    run(cluster, 30.0)
+    cluster.machines[VICTIM].kubelet.restart()
+    run(cluster, 30.0)
+    assert _pod(cluster, "leaving")["status"]["phase"] == "Running"
+    run(cluster, 15.0)
+    assert cluster.store.get("pods", "demo", "leaving") is None
 
 
 def test_hard_power_off_during_the_boot_and_again_on() -> None:
