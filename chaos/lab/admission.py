@@ -198,6 +198,7 @@ def admit_workload(plural: str, obj: Object) -> None:
         spec.setdefault(
             "strategy", {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}}
         )
+        _check_strategy(spec)
         spec.setdefault("revisionHistoryLimit", 10)
         spec.setdefault("progressDeadlineSeconds", 600)
     elif plural == "statefulsets":
@@ -211,6 +212,22 @@ def admit_workload(plural: str, obj: Object) -> None:
         spec.setdefault(
             "updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
         )
+
+
+def _check_strategy(spec: Object) -> None:
+    strategy = spec["strategy"]
+    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        for key in ("maxUnavailable", "maxSurge"):
+            amount = rolling.setdefault(key, "25%")
+            if not isinstance(amount, int) and not (isinstance(amount, str) and _PERCENT.fullmatch(amount)):
+                raise InvalidError(
+                    f"spec.strategy.rollingUpdate.{key}: {amount!r} is neither a number nor a percentage"
+                )
+    elif strategy["type"] != "Recreate" or strategy.get("rollingUpdate"):
+        raise InvalidError("spec.strategy: type is RollingUpdate or Recreate, and Recreate has no rollingUpdate")
+    if spec.get("paused") or spec.get("minReadySeconds"):
+        raise InvalidError("the lab does not simulate paused and minReadySeconds")
 
 
 def check_claim(spec: Object) -> None:

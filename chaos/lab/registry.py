@@ -145,7 +145,7 @@ def _check_immutable(plural: str, new: dict[str, Any], old: dict[str, Any]) -> N
     if plural in WORKLOADS:
         if new.get("selector") != old.get("selector"):
             raise InvalidError("spec.selector: field is immutable")
-        if new.get("template") != old.get("template"):
-            raise InvalidError("the lab does not simulate the roll-out of a changed spec.template")
+        if new.get("template") != old.get("template") and plural != "deployments":
+            raise InvalidError(f"the lab does not simulate the roll-out of a changed spec.template of {plural}")
     if plural == "pods" and new.get("nodeName") != old.get("nodeName") and old.get("nodeName"):
         raise InvalidError("spec.nodeName: field is immutable")

@@ -1,9 +1,13 @@
-"""Deployments with one ReplicaSet: scaling and status. A changed template is refused by the registry."""
+"""Deployments: a ReplicaSet for each template, rolling updates, Recreate, status.
+
+Scaling during a roll-out is not proportional over the sets: the roll-out itself brings each to its number.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from chaos.lab.controllers.rollout import limits_of, new_replicas, old_replicas
 from chaos.lab.controllers.workload import WorkloadController
 from chaos.lab.objects import (
     Object,
@@ -16,7 +20,7 @@ from chaos.lab.objects import (
 from chaos.lab.registry import ForbiddenError
 from chaos.lab.store import clone
 
-_HASH = "pod-template-hash"
+_HASH, _REVISION = "pod-template-hash", "deployment.kubernetes.io/revision"
 _COUNTS = ("replicas", "readyReplicas", "availableReplicas", "terminatingReplicas")
 
 
@@ -24,17 +28,41 @@ class Deployments(WorkloadController):
     plural, kind, owned, component = "deployments", "Deployment", "replicasets", "deployment-controller"
 
     def sync(self, owner: Object) -> None:
-        sets = self._owned(owner)
-        if not sets:
+        sets = sorted(self._owned(owner), key=_revision)
+        new = next((item for item in sets if _template(item) == owner["spec"]["template"]), None)
+        old = [item for item in sets if item is not new]
+        if owner["spec"]["strategy"]["type"] == "Recreate" and not self._emptied(owner, old):
+            new = None
+        else:
             try:
-                sets = [self._create_set(owner)]
+                new = self._roll(owner, new, old)
             except ForbiddenError:
                 return  # the namespace is being terminated: the real controller gives up as well
-        for item in sets:
-            self._scale(owner, item)
-        self._status(owner, sets)
+        self._forget(owner, new, old)
+        self._status(owner, new, self._owned(owner))
 
-    def _create_set(self, owner: Object) -> Object:
+    def _emptied(self, owner: Object, old: list[Object]) -> bool:
+        """Recreate: old sets go to 0 first, and their last pods end. Whether they have."""
+        for item in old:
+            self._scale(owner, item, 0)
+        return not any(item["status"].get(key, 0) for item in old for key in ("replicas", "terminatingReplicas"))
+
+    def _roll(self, owner: Object, new: Object | None, old: list[Object]) -> Object:
+        """One step; the sets' new statuses bring the next."""
+        limits = limits_of(owner)
+        total = sum(item["spec"]["replicas"] for item in old)
+        if new is None:
+            return self._create_set(owner, new_replicas(limits, 0, total), old)
+        if _revision(new) < max((_revision(item) for item in old), default=0):
+            new = self._renew(new, old)
+        wanted = new_replicas(limits, new["spec"]["replicas"], total + new["spec"]["replicas"])
+        if self._scale(owner, new, wanted):
+            return new
+        for name, replicas in old_replicas(limits, new, old).items():
+            self._scale(owner, next(item for item in old if name_of(item) == name), replicas)
+        return new
+
+    def _create_set(self, owner: Object, replicas: int, old: list[Object]) -> Object:
         digest = template_hash(owner["spec"]["template"])
         template: Object = clone(owner["spec"]["template"])
         labels = template["metadata"]["labels"]
@@ -48,56 +76,71 @@ class Deployments(WorkloadController):
                     "name": f"{name_of(owner)}-{digest}",
                     "namespace": namespace_of(owner),
                     "labels": dict(labels),
-                    "annotations": {"deployment.kubernetes.io/revision": "1"},
+                    "annotations": {_REVISION: str(max(map(_revision, old), default=0) + 1)},
                     "ownerReferences": [owner_reference("apps/v1", self.kind, owner)],
                 },
-                "spec": {"replicas": owner["spec"]["replicas"], "selector": selector, "template": template},
+                "spec": {"replicas": replicas, "selector": selector, "template": template},
             },
         )
-        text = f"Scaled up replica set {name_of(created)} from 0 to {owner['spec']['replicas']}"
+        text = f"Scaled up replica set {name_of(created)} from 0 to {replicas}"
         self._recorder.emit(self.kind, owner, "ScalingReplicaSet", text)
         return created
 
-    def _scale(self, owner: Object, item: Object) -> None:
-        old, wanted = item["spec"]["replicas"], owner["spec"]["replicas"]
+    def _renew(self, item: Object, old: list[Object]) -> Object:
+        """A template that was used before: its set becomes the newest again."""
+        changed: Object = clone(item)
+        changed["metadata"].setdefault("annotations", {})[_REVISION] = str(max(map(_revision, old)) + 1)
+        return self._registry.update("replicasets", changed)
+
+    def _scale(self, owner: Object, item: Object, wanted: int) -> bool:
+        """Whether there was anything to do."""
+        old = item["spec"]["replicas"]
         if old == wanted:
-            return
+            return False
         new: Object = clone(item)
         new["spec"]["replicas"] = wanted
         self._registry.update("replicasets", new)
         way = "up" if wanted > old else "down"
         text = f"Scaled {way} replica set {name_of(item)} from {old} to {wanted}"
         self._recorder.emit(self.kind, owner, "ScalingReplicaSet", text)
+        return True
 
-    def _status(self, owner: Object, sets: list[Object]) -> None:
+    def _forget(self, owner: Object, new: Object | None, old: list[Object]) -> None:
+        """Old sets without pods beyond revisionHistoryLimit."""
+        surplus = len(old) - owner["spec"]["revisionHistoryLimit"]
+        empty = [item for item in old if not item["spec"]["replicas"] and not item["status"].get("replicas")]
+        for item in empty[: max(0, surplus)] if new is not None else []:
+            self._registry.delete("replicasets", namespace_of(item), name_of(item))
+
+    def _status(self, owner: Object, new: Object | None, sets: list[Object]) -> None:
         total = {key: sum(item["status"].get(key, 0) for item in sets) for key in _COUNTS}
         wanted = owner["spec"]["replicas"]
         status: dict[str, Any] = {key: value for key, value in total.items() if value}
         status["terminatingReplicas"] = total["terminatingReplicas"]
-        if total["replicas"]:
-            status["updatedReplicas"] = total["replicas"]
+        current = next((item for item in sets if new is not None and name_of(item) == name_of(new)), None)
+        updated = current["status"].get("replicas", 0) if current is not None else 0
+        if updated:
+            status["updatedReplicas"] = updated
         if missing := max(0, wanted - total["availableReplicas"]):
             status["unavailableReplicas"] = missing
-        available = total["availableReplicas"] >= wanted - max_unavailable(owner)
-        complete = total["availableReplicas"] >= wanted
-        name = name_of(sets[0])
-        progressing = condition(owner, "Progressing")
-        done = complete or (progressing is not None and progressing["reason"] == "NewReplicaSetAvailable")
+        available = total["availableReplicas"] >= wanted - limits_of(owner).unavailable
+        complete = total["availableReplicas"] >= wanted and updated == total["replicas"] == wanted
         status["conditions"] = [
             self._condition(owner, "Available", available, *_AVAILABLE[available]),
-            self._condition(
-                owner,
-                "Progressing",
-                True,
-                "NewReplicaSetAvailable",
-                f'ReplicaSet "{name}" has successfully progressed.',
-            )
-            if done
-            else self._condition(
-                owner, "Progressing", True, "ReplicaSetUpdated", f'ReplicaSet "{name}" is progressing.'
-            ),
+            self._progress(owner, current, complete, updated == total["replicas"]),
         ]
         self._write_status(owner, status)
+
+    def _progress(self, owner: Object, new: Object | None, complete: bool, one_set: bool) -> Object:
+        """Once complete, a Deployment stays so until its next roll-out."""
+        before = condition(owner, "Progressing")
+        was = before is not None and before["reason"] == "NewReplicaSetAvailable"
+        name = f'ReplicaSet "{name_of(new)}"' if new is not None else f'Deployment "{name_of(owner)}"'
+        if complete or (was and one_set):
+            return self._condition(
+                owner, "Progressing", True, "NewReplicaSetAvailable", f"{name} has successfully progressed."
+            )
+        return self._condition(owner, "Progressing", True, "ReplicaSetUpdated", f"{name} is progressing.")
 
     def _condition(self, owner: Object, type_: str, status: bool, reason: str, message: str) -> Object:
         value, now = str(status), self._sim.timestamp()
@@ -117,12 +160,12 @@ _AVAILABLE = {
 }
 
 
-def max_unavailable(owner: Object) -> int:
-    """strategy.rollingUpdate.maxUnavailable as a number, percents rounded down; 0 for Recreate."""
-    rolling = (owner["spec"].get("strategy") or {}).get("rollingUpdate")
-    if rolling is None:
-        return 0
-    value = rolling.get("maxUnavailable", "25%")
-    if isinstance(value, int):
-        return value
-    return int(owner["spec"]["replicas"] * int(value.removesuffix("%")) / 100)
+def _revision(item: Object) -> int:
+    return int((item["metadata"].get("annotations") or {}).get(_REVISION, 0))
+
+
+def _template(item: Object) -> Object:
+    """Of a set, as its Deployment had it. EqualIgnoreHash."""
+    template: Object = clone(item["spec"]["template"])
+    template["metadata"]["labels"].pop(_HASH, None)
+    return template

@@ -214,11 +214,13 @@ def test_quality_of_service(requests: dict[str, str], limits: dict[str, str], ex
 
 def test_what_is_not_simulated_is_refused_on_update() -> None:
     cluster = _cluster()
-    obj: Object = clone(cluster.create_object("deployments", workload("web", ns="default", replicas=2)))
-    changed: Object = clone(obj)
-    changed["spec"]["template"]["spec"]["hostNetwork"] = True
-    with pytest.raises(InvalidError, match="roll-out"):
-        cluster.update_object("deployments", changed)
+    for plural in ("statefulsets", "daemonsets", "replicasets"):
+        obj: Object = clone(cluster.create_object(plural, workload("web", ns="default", replicas=2)))
+        changed: Object = clone(obj)
+        changed["spec"]["template"]["spec"]["hostNetwork"] = True
+        with pytest.raises(InvalidError, match="roll-out"):
+            cluster.update_object(plural, changed)
+    obj = clone(cluster.create_object("deployments", workload("web", ns="default", replicas=2)))
     with pytest.raises(InvalidError, match="scale"):
         cluster.update_object("deployments", obj, "scale")
 

@@ -1,0 +1,70 @@
+"""The arithmetic of a Deployment's rolling update: pure. pkg/controller/deployment/rolling.go and util."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor
+
+from chaos.lab.objects import Object, name_of
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``surge``: how many more pods than wanted there may be; ``unavailable``: how many fewer may be available."""
+
+    replicas: int
+    surge: int
+    unavailable: int
+
+
+def limits_of(deployment: Object) -> Limits:
+    """maxSurge rounded up, maxUnavailable down; not both 0. Recreate allows neither."""
+    spec = deployment["spec"]
+    replicas: int = spec["replicas"]
+    rolling = (spec.get("strategy") or {}).get("rollingUpdate")
+    if rolling is None:
+        return Limits(replicas, 0, 0)
+    surge = _amount(rolling.get("maxSurge", "25%"), replicas, up=True)
+    unavailable = _amount(rolling.get("maxUnavailable", "25%"), replicas, up=False)
+    if surge == unavailable == 0:
+        unavailable = 1
+    return Limits(replicas, surge, min(unavailable, replicas))
+
+
+def new_replicas(limits: Limits, new: int, total: int) -> int:
+    """What the new set may be scaled to, of ``total`` replicas of all sets. NewRSNewReplicas."""
+    if new >= limits.replicas:
+        return limits.replicas
+    room = limits.replicas + limits.surge - total
+    return new + max(0, min(room, limits.replicas - new))
+
+
+def old_replicas(limits: Limits, new: Object, old: list[Object]) -> dict[str, int]:
+    """What the old sets, oldest first, are to be scaled down to; unhealthy ones first. reconcileOldReplicaSets."""
+    wanted = {name_of(item): int(item["spec"]["replicas"]) for item in old}
+    minimum = limits.replicas - limits.unavailable
+    total = new["spec"]["replicas"] + sum(wanted.values())
+    room = total - minimum - (new["spec"]["replicas"] - _available(new))
+    for item in old:
+        unhealthy = min(wanted[name_of(item)] - _available(item), room)
+        if unhealthy > 0:
+            wanted[name_of(item)] -= unhealthy
+            room -= unhealthy
+    spare = min(sum(_available(item) for item in (new, *old)) - minimum, room)
+    for item in old:
+        down = min(wanted[name_of(item)], spare)
+        if down > 0:
+            wanted[name_of(item)] -= down
+            spare -= down
+    return wanted
+
+
+def _available(item: Object) -> int:
+    return int(item["status"].get("availableReplicas", 0))
+
+
+def _amount(value: int | str, total: int, *, up: bool) -> int:
+    if isinstance(value, int):
+        return value
+    exact = int(value.removesuffix("%")) * total / 100
+    return ceil(exact) if up else floor(exact)
