@@ -171,3 +171,24 @@ def test_a_run_whose_disk_is_full_is_undone_and_not_held(tmp_path: Path) -> None
     assert "the recording is not whole" in done.stderr
     assert "Traceback" not in done.stderr
     assert nodefall("undo", "--list", cwd=tmp_path).returncode == 0
+
+
+LATE = """apiVersion: nodefall.dev/v1alpha1
+kind: Experiment
+metadata: {name: late}
+spec:
+  title: A shutdown that is scheduled late
+  targets: {victim: {role: worker}}
+  steadyState: [{assert: nodes-ready, with: {nodes: all}}]
+  method:
+    - {name: schedule, action: schedule-shutdown, target: victim, with: {in: 60s}, after: 70s}
+  hypothesis:
+    - {assert: node-condition, with: {node: victim, type: Ready, status: "True"}, after: schedule, always: {for: 70s}}
+"""
+
+
+def test_the_timer_that_heals_is_planted_when_the_step_is_due(tmp_path: Path) -> None:
+    """Planted as soon as the step is awaited, it would be over before the shutdown is scheduled: the node goes off."""
+    (tmp_path / "late.yaml").write_text(LATE)
+    done = nodefall("run", "late.yaml", "-i", LAB, "--seed", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
