@@ -7,6 +7,7 @@ from chaos.lab.controllers.claims import Claims
 from chaos.lab.controllers.daemonset import DaemonSets
 from chaos.lab.controllers.deployment import Deployments
 from chaos.lab.controllers.disruption import Disruption
+from chaos.lab.controllers.endpoint_slices import EndpointSlices
 from chaos.lab.controllers.garbage import GarbageCollector
 from chaos.lab.controllers.namespace import Namespaces
 from chaos.lab.controllers.node_lifecycle import NodeLifecycle
@@ -43,6 +44,7 @@ class Controllers:
             self.pod_gc,
             Claims(sim, registry),
             self.attach_detach,
+            EndpointSlices(sim, registry),
         )
 
     def start(self) -> None:

@@ -8,7 +8,7 @@ from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim
 from chaos.lab.store import Change
 
-_OWNED = ("replicasets", "pods", "leases")
+_OWNED = ("replicasets", "pods", "leases", "endpointslices")
 
 
 class GarbageCollector:

@@ -40,6 +40,7 @@ RESOURCES = {
         Resource("persistentvolumeclaims", "PersistentVolumeClaim"),
         Resource("persistentvolumes", "PersistentVolume", namespaced=False),
         Resource("volumeattachments", "VolumeAttachment", "storage.k8s.io/v1", namespaced=False),
+        Resource("endpointslices", "EndpointSlice", "discovery.k8s.io/v1", status=False),
         Resource("deployments", "Deployment", "apps/v1"),
         Resource("statefulsets", "StatefulSet", "apps/v1"),
         Resource("daemonsets", "DaemonSet", "apps/v1"),

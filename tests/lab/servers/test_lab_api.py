@@ -39,6 +39,7 @@ def test_discovery(shared: Any) -> None:
         "apps",
         "authorization.k8s.io",
         "coordination.k8s.io",
+        "discovery.k8s.io",
         "policy",
         "scheduling.k8s.io",
         "storage.k8s.io",

@@ -1,0 +1,102 @@
+"""EndpointSlices: which pods of a Service get traffic. pkg/controller/endpointslice; one slice holds all endpoints.
+
+A pod that a graceful node shutdown stops has no deletionTimestamp: it stays ready until it ends. Facts 1.6.
+"""
+
+from __future__ import annotations
+
+from chaos.lab.controllers.queue import Queue
+from chaos.lab.objects import (
+    Object,
+    is_deleting,
+    is_ready,
+    is_terminal,
+    labels_of,
+    name_of,
+    namespace_of,
+    node_of,
+    owner_reference,
+    uid_of,
+)
+from chaos.lab.registry import ForbiddenError, Registry
+from chaos.lab.sim import Sim
+from chaos.lab.store import Change
+
+_ZONE = "topology.kubernetes.io/zone"
+_SERVICE = "kubernetes.io/service-name"
+
+
+class EndpointSlices:
+    """For Services with a selector."""
+
+    def __init__(self, sim: Sim, registry: Registry) -> None:
+        self._registry, self._store = registry, registry.store
+        self._queue: Queue[tuple[str, str]] = Queue(sim, self._sync)
+
+    def start(self) -> None:
+        self._store.subscribe(self._changed)
+
+    def _changed(self, change: Change) -> None:
+        obj = change.object
+        if change.plural == "services" and change.type != "DELETED":
+            self._queue.add((namespace_of(obj), name_of(obj)))
+        elif change.plural == "pods":
+            for service in self._store.list("services", namespace_of(obj)):
+                if _selects(service, obj) or (change.before is not None and _selects(service, change.before)):
+                    self._queue.add((namespace_of(service), name_of(service)))
+
+    def _sync(self, key: tuple[str, str]) -> None:
+        service = self._store.get("services", *key)
+        if service is None or is_deleting(service) or not service["spec"].get("selector"):
+            return
+        pods = [pod for pod in self._store.list("pods", key[0]) if _selects(service, pod)]
+        publish = bool(service["spec"].get("publishNotReadyAddresses"))
+        endpoints = [
+            self._endpoint(pod, publish) for pod in pods if not is_terminal(pod) and pod["status"].get("podIP")
+        ]
+        body = {"addressType": "IPv4", "endpoints": endpoints, "ports": _ports(service)}
+        current = next((item for item in self._store.list("endpointslices", key[0]) if _belongs(item, service)), None)
+        if current is not None:
+            self._store.patch("endpointslices", key[0], name_of(current), lambda obj: obj.update(body))
+            return
+        labels = {_SERVICE: key[1], "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
+        metadata: Object = {"generateName": f"{key[1]}-", "namespace": key[0], "labels": labels}
+        metadata["ownerReferences"] = [owner_reference("v1", "Service", service)]
+        try:
+            self._registry.create("endpointslices", {"metadata": metadata, **body})
+        except ForbiddenError:
+            return  # the namespace is being terminated
+
+    def _endpoint(self, pod: Object, publish: bool) -> Object:
+        node = self._store.get("nodes", "", node_of(pod))
+        zone = labels_of(node).get(_ZONE) if node is not None else None
+        serving, terminating = is_ready(pod), is_deleting(pod)
+        conditions = {"ready": publish or (serving and not terminating), "serving": serving, "terminating": terminating}
+        reference = {"kind": "Pod", "namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)}
+        return {
+            "addresses": [pod["status"]["podIP"]],
+            "conditions": conditions,
+            "nodeName": node_of(pod),
+            "targetRef": reference,
+            **({"zone": zone} if zone else {}),
+        }
+
+
+def _selects(service: Object, pod: Object) -> bool:
+    selector = service["spec"].get("selector") or {}
+    labels = labels_of(pod)
+    return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
+
+
+def _belongs(item: Object, service: Object) -> bool:
+    return any(reference["uid"] == uid_of(service) for reference in item["metadata"].get("ownerReferences") or [])
+
+
+def _ports(service: Object) -> list[Object]:
+    """Of the pods: targetPort if it is a number, else the Service's own."""
+    found = []
+    for item in service["spec"].get("ports") or []:
+        target = item.get("targetPort")
+        number = target if isinstance(target, int) else item["port"]
+        found.append({"name": item.get("name", ""), "port": number, "protocol": item.get("protocol", "TCP")})
+    return found

@@ -1,0 +1,111 @@
+"""EndpointSlices, and StatefulSet pods held by finalizers."""
+
+from __future__ import annotations
+
+import pytest
+from simkit import VICTIM, History, Object, run, spec, started, workload
+
+from chaos.lab.cluster import Cluster
+
+SERVICE = {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}
+
+
+def _demo(**service: object) -> tuple[Cluster, History]:
+    cluster, history = started(spec(workers=2), settle=1.0, recorded=False)
+    cluster.create_object("namespaces", {"metadata": {"name": "demo"}})
+    metadata = {"name": "web", "namespace": "demo"}
+    cluster.create_object("services", {"metadata": metadata, "spec": {**SERVICE, **service}})
+    cluster.create_object("deployments", workload("web", replicas=2, stops=8))
+    run(cluster, 5.0)
+    return cluster, history
+
+
+def _slice(cluster: Cluster) -> Object:
+    (found,) = cluster.store.list("endpointslices", "demo")
+    return found
+
+
+def _states(cluster: Cluster, uid: str) -> list[tuple[bool, bool, bool]]:
+    """(ready, serving, terminating) of one pod's endpoint, if it has one."""
+    keys = ("ready", "serving", "terminating")
+    endpoints = [item for item in _slice(cluster)["endpoints"] if item["targetRef"]["uid"] == uid]
+    return [(*(item["conditions"][key] for key in keys),) for item in endpoints]
+
+
+def _on_victim(cluster: Cluster) -> Object:
+    return next(pod for pod in cluster.store.list("pods", "demo") if pod["spec"]["nodeName"] == VICTIM)
+
+
+def test_slice_lists_every_running_pod() -> None:
+    cluster, _ = _demo()
+    found = _slice(cluster)
+    pods = {pod["status"]["podIP"]: pod for pod in cluster.store.list("pods", "demo")}
+    assert {item["addresses"][0] for item in found["endpoints"]} == set(pods)
+    assert all(item["conditions"]["ready"] for item in found["endpoints"])
+    assert found["ports"] == [{"name": "", "port": 8080, "protocol": "TCP"}]
+    assert found["metadata"]["labels"]["kubernetes.io/service-name"] == "web"
+
+
+def test_pods_stay_ready_while_a_graceful_shutdown_stops_them() -> None:
+    cluster, _ = _demo()
+    uid = _on_victim(cluster)["metadata"]["uid"]
+    cluster.machines[VICTIM].logind.emit_prepare_for_shutdown(True)
+    run(cluster, 7.0)
+    assert _states(cluster, uid) == [(True, True, False)]
+    run(cluster, 4.0)
+    assert _states(cluster, uid) == []
+
+
+@pytest.mark.parametrize(("publish", "ready"), [(False, False), (True, True)])
+def test_deleted_pod_serves_on_but_is_not_ready(publish: bool, ready: bool) -> None:
+    cluster, _ = _demo(publishNotReadyAddresses=publish)
+    pod = _on_victim(cluster)
+    cluster.delete_object("pods", "demo", pod["metadata"]["name"])
+    run(cluster, 3.0)
+    assert _states(cluster, pod["metadata"]["uid"]) == [(ready, True, True)]
+    run(cluster, 8.0)
+    assert _states(cluster, pod["metadata"]["uid"]) == []
+
+
+def test_lost_node_takes_its_endpoints_out_when_it_is_unknown() -> None:
+    cluster, _ = _demo()
+    uid = _on_victim(cluster)["metadata"]["uid"]
+    cluster.machines[VICTIM].power_off()
+    run(cluster, 35.0)
+    assert _states(cluster, uid) == [(True, True, False)]
+    run(cluster, 30.0)
+    assert _states(cluster, uid) == [(False, False, False)]
+
+
+def test_slice_goes_with_its_service() -> None:
+    cluster, _ = _demo()
+    cluster.delete_object("services", "demo", "web")
+    run(cluster, 2.0)
+    assert list(cluster.store.list("endpointslices")) == []
+
+
+@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
+def test_stateful_set_waits_for_a_pod_that_a_finalizer_holds(policy: str) -> None:
+    """Facts 5.7: a terminating pod is never duplicated; OrderedReady also stops the higher ordinals."""
+    cluster, _ = _demo()
+    body = workload("db", replicas=2, podManagementPolicy=policy)
+    cluster.create_object("statefulsets", body)
+    run(cluster, 8.0)
+    first = cluster.store.get("pods", "demo", "db-0")
+    assert first is not None
+    held = {**first, "metadata": {**first["metadata"], "finalizers": ["example.com/hold"]}}
+    cluster.update_object("pods", held)
+    cluster.delete_object("pods", "demo", "db-0")
+    cluster.delete_object("pods", "demo", "db-1")
+    run(cluster, 15.0)
+    stuck = cluster.store.get("pods", "demo", "db-0")
+    assert stuck is not None
+    assert stuck["metadata"]["uid"] == first["metadata"]["uid"]
+    assert stuck["status"]["phase"] == "Succeeded"
+    assert (cluster.store.get("pods", "demo", "db-1") is None) == (policy == "OrderedReady")
+    cluster.update_object("pods", {**stuck, "metadata": {**stuck["metadata"], "finalizers": []}})
+    run(cluster, 8.0)
+    assert [pod["status"]["phase"] for pod in cluster.store.list("pods", "demo")] == ["Running"] * 4
+    replaced = cluster.store.get("pods", "demo", "db-0")
+    assert replaced is not None
+    assert replaced["metadata"]["uid"] != first["metadata"]["uid"]
