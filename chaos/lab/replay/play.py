@@ -8,7 +8,7 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.scheduling import matches_node
 from chaos.lab.objects import Object, is_deleting, name_of, node_of, taints_of, untolerated
 from chaos.lab.replay import build, deeds
-from chaos.lab.replay.recording import Recording, Seen
+from chaos.lab.replay.recording import Recording, ReplayError, Seen
 from chaos.lab.store import Change
 
 _LEAD = 45.0  # simulated seconds before the recording's first line: everything that runs has settled by then
@@ -30,6 +30,9 @@ class Played:
 def play(recording: Recording, seed: int = 1) -> Played:
     """Raises ReplayError if the lab cannot do what was done."""
     spec = build.lab_spec(recording, recording.begin - _LEAD, seed)
+    if not recording.first("pods"):
+        raise ReplayError("no pods in its first list: a workload that came later is not replayed")
+    recording.fault()
     deeds.check(recording.deeds, set(recording_nodes(recording)))
     monitor = recording.monitor_pass()
     if monitor is not None:

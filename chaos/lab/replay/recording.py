@@ -133,8 +133,8 @@ def parse(lines: Iterable[dict[str, Any]]) -> Recording:
             raise NotARecordingError(f"line {number} is not of a recording: {error!r}") from error
     if made is None:
         raise NotARecordingError("the recording is empty")
-    if not made.first("nodes") or not made.first("pods"):
-        raise NotARecordingError("the recording has no list of nodes and pods to begin with")
+    if not made.first("nodes"):
+        raise NotARecordingError("the recording has no list of nodes to begin with")
     made.deeds.sort(key=lambda deed: deed.t)
     return made
 

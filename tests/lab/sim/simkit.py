@@ -1,11 +1,9 @@
-"""Shared by the tests of the simulation: the recordings' workload, a history, and how to read a recording."""
+"""Shared by the tests of the simulation: the recordings' workload and a history."""
 
 from __future__ import annotations
 
-import gzip
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from chaos.lab.cluster import Cluster
@@ -14,7 +12,6 @@ from chaos.lab.store import Change
 
 Object = dict[str, Any]
 VICTIM = "ra-worker"
-RECORDINGS = Path(__file__).parents[2] / "recordings"
 _TOLERATIONS = [
     {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20}
     for key in ("unreachable", "not-ready")
@@ -68,20 +65,6 @@ def apply_recorded_workload(cluster: Cluster) -> None:
     cluster.create_object("daemonsets", workload("agent", grace=5, ns="kube-system", pod=agent))
     budget = {"minAvailable": 5, "selector": {"matchLabels": {"app": "web"}}}
     cluster.create_object("poddisruptionbudgets", {"metadata": {"name": "web", "namespace": "demo"}, "spec": budget})
-
-
-def apply_extra_workload(cluster: Cluster) -> None:
-    """Namespace ``extra`` of the recordings that have one."""
-    cluster.create_object("namespaces", {"metadata": {"name": "extra"}})
-    ignores = {"lab.nodefall.dev/ignores-sigterm": "true"}
-    hook = {"containers": [{"name": "c", "lifecycle": {"preStop": {"sleep": {"seconds": 4}}}}]}
-    for obj in (
-        workload("stubborn", grace=120, ns="extra", replicas=3, annotations=ignores),
-        workload("exits-three", code=3, ns="extra", replicas=4),
-        workload("prestop", grace=12, ns="extra", replicas=3, pod=hook),
-    ):
-        obj["spec"]["template"]["spec"]["topologySpreadConstraints"] = spread(obj["metadata"]["name"], "ScheduleAnyway")
-        cluster.create_object("deployments", obj)
 
 
 def with_priorities(lab: LabSpec, buckets: list[tuple[int, int]]) -> LabSpec:
@@ -162,8 +145,3 @@ def node(cluster: Cluster, name: str = VICTIM) -> Object:
 
 def events(cluster: Cluster, reason: str) -> list[Object]:
     return [event for event in cluster.store.list("events") if event["reason"] == reason]
-
-
-def read_recording(name: str) -> list[Object]:
-    with gzip.open(RECORDINGS / f"{name}.jsonl.gz", "rt") as lines:
-        return [json.loads(line) for line in lines]

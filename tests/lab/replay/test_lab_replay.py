@@ -1,0 +1,198 @@
+"""The recordings referee the lab: every state of each must come, and a story that is not theirs must not match."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from chaos.lab.replay.build import lab_spec
+from chaos.lab.replay.compare import compare, count
+from chaos.lab.replay.play import play
+from chaos.lab.replay.recording import Deed, NotARecordingError, Recording, ReplayError, parse
+from chaos.lab.replay.referee import replay
+from chaos.lab.spec import ControllerSpec
+
+Lines = list[dict[str, Any]]
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+STATES = {
+    "01-graceful-poweroff": 55,
+    "02-cancelled-shutdown-signal": 59,
+    "05-power-cut": 75,
+    "07-partition-from-control-plane": 58,
+    "08-drain-blocked-then-allowed": 62,
+    "10-priority-shutdown": 48,
+    "12-partition-ipv4-only": 30,
+    "16-graceful-poweroff-exit-codes": 76,
+    "25-two-nodes-of-a-zone": 52,
+    "27-poweroff-cancelled-in-flight-systemd-257": 100,
+}
+
+
+def lines_of(name: str) -> Lines:
+    with gzip.open(RECORDINGS / f"{name}.jsonl.gz", "rt") as file:
+        return [json.loads(line) for line in file]
+
+
+def recorded(name: str) -> Recording:
+    return parse(lines_of(name))
+
+
+def test_every_recording_is_in_the_table() -> None:
+    assert set(STATES) == {path.name.removesuffix(".jsonl.gz") for path in RECORDINGS.glob("*.jsonl.gz")}
+
+
+@pytest.mark.parametrize(("name", "states"), STATES.items())
+def test_recording_is_a_history_of_the_lab(name: str, states: int) -> None:
+    recording = recorded(name)
+    result = replay(recording)
+    assert [str(item) for item in result.differences] == []
+    assert (result.matched, result.total, count(recording)) == (states, states, states)
+
+
+def test_recording_is_its_own_history() -> None:
+    """The comparison itself: what is compared with itself is the same."""
+    for name, states in STATES.items():
+        recording = recorded(name)
+        result = compare(recording, recording.seen, ControllerSpec())
+        assert (result.matched, result.differences) == (states, [])
+
+
+def no_grace(lines: Lines) -> None:
+    for line in lines:
+        if line["type"] == "configz":
+            line["object"].update(shutdownGracePeriod="0s", shutdownGracePeriodCriticalPods="0s")
+
+
+def impatient(lines: Lines) -> None:
+    lines[0]["object"]["controllerManager"]["nodeMonitorGracePeriod"] = "25s"
+
+
+def old_systemd(lines: Lines) -> None:
+    lines[0]["object"]["systemd"] = "252"
+
+
+def slow_pods(lines: Lines) -> None:
+    for rules in lines[0]["object"]["behaviour"].values():
+        rules["stopsAfter"] = rules.get("stopsAfter", 0) + 9
+
+
+def clean_exits(lines: Lines) -> None:
+    for rules in lines[0]["object"]["behaviour"].values():
+        rules["exit"] = 0
+
+
+def other_deed(action: str) -> Callable[[Lines], None]:
+    def change(lines: Lines) -> None:
+        next(line for line in lines if line["kind"] == "action")["type"] = action
+
+    return change
+
+
+def without_deed(action: str) -> Callable[[Lines], None]:
+    def change(lines: Lines) -> None:
+        lines[:] = [line for line in lines if line["kind"] != "action" or line["type"] != action]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("01-graceful-poweroff", no_grace),
+        ("01-graceful-poweroff", slow_pods),
+        ("01-graceful-poweroff", other_deed("power-cut")),
+        ("01-graceful-poweroff", without_deed("power-on")),
+        ("05-power-cut", impatient),
+        ("05-power-cut", other_deed("poweroff")),
+        ("07-partition-from-control-plane", without_deed("heal")),
+        ("08-drain-blocked-then-allowed", without_deed("patch")),
+        ("08-drain-blocked-then-allowed", without_deed("uncordon")),
+        ("10-priority-shutdown", no_grace),
+        ("16-graceful-poweroff-exit-codes", clean_exits),
+        ("27-poweroff-cancelled-in-flight-systemd-257", old_systemd),
+        ("27-poweroff-cancelled-in-flight-systemd-257", without_deed("kubelet-restart")),
+    ],
+)
+def test_another_story_does_not_match(name: str, change: Callable[[Lines], None]) -> None:
+    """The lab is given the changed facts or actions; the states stay those of the recording."""
+    lines = lines_of(name)
+    real = parse(copy.deepcopy(lines))
+    if change is no_grace and name.startswith("10"):
+        for line in lines:
+            if line["type"] == "configz":
+                line["object"]["shutdownGracePeriodByPodPriority"] = None
+    change(lines)
+    told = parse(lines)
+    for seed in range(1, 6):
+        spec = lab_spec(told, told.begin)
+        result = compare(real, play(told, seed).seen, spec.controllers)
+        assert not result.same
+        assert result.matched < result.total
+        assert result.differences
+
+
+@pytest.mark.parametrize(("shift", "same"), [(0.5, True), (30.0, False)])
+def test_times_count(shift: float, same: bool) -> None:
+    recording = recorded("01-graceful-poweroff")
+    moved = {
+        plural: [replace(item, t=item.t + shift if item.t > recording.fault() else item.t) for item in seen]
+        for plural, seen in recording.seen.items()
+    }
+    assert compare(recording, moved, ControllerSpec()).same is same
+
+
+def test_same_seed_same_history() -> None:
+    recording = recorded("02-cancelled-shutdown-signal")
+    histories = [msgspec.json.encode([[s.t, s.type, s.object] for s in play(recording).seen["pods"]]) for _ in range(2)]
+    assert histories[0] == histories[1]
+
+
+def test_spec_is_what_was_recorded() -> None:
+    spec = lab_spec(recorded("10-priority-shutdown"), 0.0)
+    worker = next(node for node in spec.nodes if node.name == "ra-worker")
+    buckets = {b.priority: b.shutdown_grace_period_seconds for b in worker.shutdown_grace_period_by_pod_priority}
+    assert buckets == {100000: 10, 10000: 20, 1000: 15, 0: 12}
+    assert [node.role for node in spec.nodes].count("control-plane") == 1
+    assert 1.0 < worker.boot_seconds < 5.0
+    zones = {node.zone for node in lab_spec(recorded("25-two-nodes-of-a-zone"), 0.0).nodes}
+    assert {"a", "b"} <= zones
+
+
+def test_what_the_lab_cannot_do_is_told() -> None:
+    recording = recorded("01-graceful-poweroff")
+    recording.deeds.append(Deed(recording.end, "set-on-fire", "ra-worker", {}))
+    with pytest.raises(ReplayError, match="set-on-fire"):
+        replay(recording, 1)
+    recording.deeds[-1] = Deed(recording.end, "power-cut", "nobody", {})
+    with pytest.raises(ReplayError, match="nobody"):
+        replay(recording, 1)
+    recording.deeds = []
+    with pytest.raises(ReplayError, match="no action"):
+        replay(recording, 1)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        [{"t": 1.0, "kind": "meta", "type": "recording", "object": {}}],
+        [{"kind": "nodes"}],
+        [{"t": 1.0, "kind": "meta", "type": "recording", "object": {}}, {"t": 2.0, "kind": "nodes", "type": "LIST"}],
+    ],
+)
+def test_what_is_no_recording(lines: Lines) -> None:
+    with pytest.raises(NotARecordingError):
+        parse(lines)
+
+
+def test_back_off_of_daemon_sets_is_read_from_events() -> None:
+    failures = recorded("10-priority-shutdown").daemon_failures()
+    assert [(node, len(times)) for (_, node), times in failures.items()] == [("ra-worker", 6)]
