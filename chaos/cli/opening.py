@@ -70,7 +70,7 @@ def _as_cluster(asked: Inventory, made: Inventory) -> Inventory:
 @contextmanager
 def _open_cluster(inventory: Inventory, lab_pid: int | None) -> Iterator[Opened]:
     from chaos.engine.clock import RemoteClock, SystemClock
-    from chaos.observers.api import cluster_uid, connect, server_version
+    from chaos.observers.api import cluster_uid, connect, server_is_loopback, server_version
 
     cluster = inventory.cluster
     if cluster is None:
@@ -85,6 +85,11 @@ def _open_cluster(inventory: Inventory, lab_pid: int | None) -> Iterator[Opened]
             raise Refused(
                 f"this is another cluster: expectUID is {cluster.expect_uid}, its own is {uid}",
                 hint="see cluster.kubeconfig and cluster.context of the inventory",
+            )
+        if not cluster.expect_uid and not server_is_loopback(kube):
+            raise Refused(
+                f"{kube.server} is not on loopback, and the inventory does not say which cluster it is",
+                hint=f"if it is the one you mean, add to cluster: expectUID: {uid}",
             )
         hosts = _hosts(inventory, kube, clock)
         stack.callback(hosts.close)

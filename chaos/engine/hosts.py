@@ -78,7 +78,7 @@ class Hosts:
         try:
             value = self.read(node, check.fact)
         except NodefallError as error:
-            return False, error.message
+            return False, f"{error.message} ({error.hint})" if error.hint else error.message
         return value == check.value, f"{check.fact} is {json.dumps(value)}"
 
     def send(self, node: str, command: Command) -> Outcome:

@@ -48,7 +48,8 @@ def _fire_all(context: Context, group: list[PlannedStep], armed: dict[str, Armed
     begin = context.clock.now()
     context.progress.tick(begin)
     for planned in group:
-        context.journal.intend(planned.step, planned.action, planned.node, planned.undo, begin)
+        if len(planned.commands) == 1:  # else its preliminaries have been journalled, with the same undo
+            context.journal.intend(planned.step, planned.action, planned.node, planned.undo, begin)
         command = str(planned.commands[-1])
         context.emit(action_line(begin, planned, "begin", command=command))
         context.progress.step(planned.step, planned.node, command)

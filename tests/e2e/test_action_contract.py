@@ -57,7 +57,7 @@ def test_it_is_proven_and_undone_and_nothing_stays(tmp_path: Path, inventory: Pa
     (step,) = result["steps"]
     assert step["shown"] == "proven"
     assert not step["weak"], step["because"]
-    assert {undo["proven"] for undo in result["undo"]} == {True}
+    assert [undo["proven"] for undo in result["undo"]] == [True]
     again = nodefall("undo", "last", cwd=tmp_path)
     assert again.returncode == 0
     assert "undo:" not in again.stderr
