@@ -254,6 +254,17 @@ def test_plain_and_force_deletion_set_no_disruption_target() -> None:
     assert {disruption(obj) for _, _, obj in history.since(begin, "pods")} == {""}
 
 
+def test_scale_down_sets_no_disruption_target() -> None:
+    cluster, history = _demo()
+    begin = cluster.sim.now
+    owner = cluster.store.get("deployments", "demo", "web")
+    assert owner is not None
+    cluster.update_object("deployments", {**owner, "spec": {**owner["spec"], "replicas": 0}})
+    run(cluster, 10.0)
+    assert list(cluster.store.list("pods", "demo")) == []
+    assert {disruption(obj) for _, _, obj in history.since(begin, "pods")} == {""}
+
+
 def test_controller_manager_restart_begins_toleration_countdowns_anew() -> None:
     cluster, history = _demo()
     cluster.machines[VICTIM].power_off()
