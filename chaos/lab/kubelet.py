@@ -8,6 +8,7 @@ from chaos.lab import metrics
 from chaos.lab.events import Recorder
 from chaos.lab.kubelet_node import NodeReporter
 from chaos.lab.kubelet_pods import PodWorkers
+from chaos.lab.kubelet_pressure import Pressure
 from chaos.lab.kubelet_process import Process
 from chaos.lab.kubelet_shutdown import ShutdownManager
 from chaos.lab.objects import Object, node_of
@@ -61,8 +62,10 @@ class Kubelet:
             self._sim, self._registry, self._spec, self._machine, self._recorder, 700 + self._pids, gauges,
             started=self._sim.now,
         )  # fmt: skip
-        reporter = NodeReporter(process)
-        self._process, self._workers = process, PodWorkers(process)
+        pressure = Pressure(process)
+        reporter = NodeReporter(process, pressure)
+        self._process, self._workers = process, PodWorkers(process, pressure)
+        pressure.start(self._workers)
         self._manager = ShutdownManager(process, reporter, self._workers)
         reporter.start()
         process.soon(*_MANAGER, self._manager.start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chaos.lab.kubelet_pressure import SIGNALS, Pressure, changed_events
 from chaos.lab.kubelet_process import Process
 from chaos.lab.objects import Object, condition_status
 from chaos.lab.sim import Timer
@@ -13,19 +14,15 @@ _REPORT = 300.0  # nodeStatusReportFrequency
 _TRYING = 50.0  # nodeStatusUpdateRetry: five tries, each given up after the update frequency
 _RUNTIME_CHECK, _RUNTIME_DOWN = 5.0, 30.0
 _PLEG_DOWN = 180.0
-_HEALTH = {
-    "MemoryPressure": ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    "DiskPressure": ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    "PIDPressure": ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-}
 _CAPACITY = {"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "40Gi", "pods": "110"}
 
 
 class NodeReporter:
     """Ready is True unless the process knows of a shutdown or has not seen the container runtime for long."""
 
-    def __init__(self, process: Process) -> None:
-        self._process = process
+    def __init__(self, process: Process, pressure: Pressure) -> None:
+        self._process, self._pressure = process, pressure
+        self._schedulable = True
         self._registry = process.registry
         self._report_at = 0.0
         self._runtime_seen = process.sim.now
@@ -118,23 +115,39 @@ class NodeReporter:
         sim = self._process.sim
         new: Object = clone(node)
         self._fill(new)
+        self._tell_cordon(node)
         changed = _without_heartbeats(new) != _without_heartbeats(node)
         if not changed and sim.now < self._report_at:
             return
         self._report_at = sim.now + _REPORT + (sim.rng.uniform(-0.5, 0.5) * _REPORT if changed else 0.0)
         before, after = condition_status(node, "Ready"), condition_status(new, "Ready")
         self._registry.store.update("nodes", new)
+        for reason in changed_events(node, new):
+            self._process.emit_node(reason, f"Node {self._process.node} status is now: {reason}")
         if before != after:
             reason = "NodeReady" if after == "True" else "NodeNotReady"
             message = f"Node {self._process.node} status is now: {reason}"
             self._process.emit_node(reason, message)
+
+    def _tell_cordon(self, node: Object) -> None:
+        """An event, at a status sync, for spec.unschedulable that has changed (facts 12)."""
+        schedulable = not node["spec"].get("unschedulable")
+        if schedulable != self._schedulable:
+            self._schedulable = schedulable
+            reason = "NodeSchedulable" if schedulable else "NodeNotSchedulable"
+            self._process.emit_node(reason, f"Node {self._process.node} status is now: {reason}")
 
     def _fill(self, node: Object) -> None:
         ready = ("True", "KubeletReady", "kubelet is posting ready status")
         if errors := self._errors():
             text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
             ready = ("False", "KubeletNotReady", text)
-        wanted = {type_: ("False", *texts) for type_, texts in _HEALTH.items()} | {"Ready": ready}
+        pressed = self._pressure.kinds()
+        wanted = {
+            item.condition: ("True", *item.pressed[:2]) if kind in pressed else ("False", *item.free[:2])
+            for kind, item in SIGNALS.items()
+        }
+        wanted["Ready"] = ready
         now = self._process.sim.timestamp()
         status = node["status"]
         old = {item["type"]: item for item in status.get("conditions") or []}

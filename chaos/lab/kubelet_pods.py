@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal
 
+from chaos.lab.kubelet_pressure import Pressure
 from chaos.lab.kubelet_process import Process
+from chaos.lab.kubelet_static import Mirrors, is_mirror, read_manifests
 from chaos.lab.kubelet_status import REJECTED, View, write_rejection, write_status
+from chaos.lab.kubelet_worker import State, Worker
 from chaos.lab.objects import (
     Object,
     condition,
@@ -34,51 +35,36 @@ _FAIL = (0.04, 0.1)  # after a reboot: seen as exited until Failed
 _RETRY = (1.0, 2.0)  # without a container runtime
 _RECONCILE = 10.0  # SM syncPeriod
 _REMOVED_GRACE = 1
-
-State = Literal["starting", "running", "stopping", "ended"]
-
-
-@dataclass(slots=True, eq=False)
-class Worker:
-    """One pod on this node. ``unmounted``: its volumes are gone; ``by_shutdown``: the node's shutdown stops it.
-
-    ``pod`` is the object as this process last saw it.
-    """
-
-    pod: Object
-    uid: str
-    namespace: str
-    name: str
-    priority: int
-    termination_grace: int | None
-    state: State = "starting"
-    ip: str = ""
-    sandbox: bool = False
-    by_shutdown: bool = False
-    unmounted: bool = False
-    waiters: list[Callable[[Worker], object]] = field(default_factory=list)
+_EVICTION_GRACE = 1.0
 
 
 class PodWorkers:
     """Writes pod status; deletes a pod with grace 0 once its containers are gone."""
 
-    def __init__(self, process: Process) -> None:
-        self._process = process
+    def __init__(self, process: Process, pressure: Pressure) -> None:
+        self._process, self._pressure = process, pressure
         self._store, self._runtime = process.registry.store, process.machine.runtime
         self._workers: dict[str, Worker] = {}
+        self._mirrors = Mirrors(process, self._write)
         self._listed = False
         self._addresses = 0
 
     def start(self) -> None:
-        """The first list: adopt what runs, end what ended, start what is new, kill what is unknown."""
+        """Static pods at once; the others with the first list of the API server."""
+        self._runtime.notice_lost(self._process.started)
+        for pod in read_manifests(self._process.machine.files, self._process.node):
+            worker = self._new_worker(pod, "starting")
+            worker.static = True
+            self._process.soon(0.2, 0.3, self._mirrors.keep, worker)
+            self._process.soon(0.3, 0.6, self._take_up, worker)
         self._process.link.send("list", self._list)
 
     def _list(self) -> None:
+        """Adopt what runs, end what ended, start what is new, kill what is unknown."""
         self._listed = True
         self._process.link.on_up.append(self._relist)
-        self._runtime.notice_lost(self._process.started)
-        known = set()
-        for pod in [pod for pod in self._store.list("pods") if node_of(pod) == self._process.node]:
+        known = set(self._workers)
+        for pod in self._bound():
             known.add(uid_of(pod))
             self._process.soon(0.0, 0.3, self._adopt, namespace_of(pod), name_of(pod), uid_of(pod))
         for uid in self._runtime.pods():
@@ -86,23 +72,31 @@ class PodWorkers:
                 self._runtime.remove(uid)
         self._process.after(_RECONCILE, self._reconcile)
 
+    def _bound(self) -> list[Object]:
+        """What the API server has for this node, without mirrors."""
+        return [pod for pod in self._store.list("pods") if node_of(pod) == self._process.node and not is_mirror(pod)]
+
     def notice(self, change: Change) -> None:
         """A pod of this node was written; a list tells what a broken watch did not."""
         if not self._listed or not self._process.link.up:
             return
         pod = change.object
-        if change.type == "DELETED":
+        if is_mirror(pod):
+            self._process.soon(*_WATCH, self._mirrors.changed, pod, self._workers.values())
+        elif change.type == "DELETED":
             self._process.soon(*_WATCH, self._gone, pod)
         else:
             self._process.soon(*_WATCH, self._observe, namespace_of(pod), name_of(pod), uid_of(pod))
 
     def _relist(self) -> None:
         """The watch is back: what was missed, and Ready=False that others wrote meanwhile (recording 07)."""
-        pods = {uid_of(pod): pod for pod in self._store.list("pods") if node_of(pod) == self._process.node}
+        pods = {uid_of(pod): pod for pod in self._bound()}
         for uid, pod in pods.items():
             self._process.soon(*_WATCH, self._observe, namespace_of(pod), name_of(pod), uid)
         for worker in list(self._workers.values()):
-            if worker.uid not in pods:
+            if worker.static:
+                self._mirrors.keep(worker)
+            elif worker.uid not in pods:
                 self._process.soon(*_WATCH, self._gone_worker, worker)
             elif worker.state == "running":
                 self._write(worker)
@@ -119,9 +113,15 @@ class PodWorkers:
             worker.by_shutdown = True
             self._stop(worker, float(grace))
 
+    def evict(self, worker: Worker, message: str) -> None:
+        """End a pod for node pressure: hard thresholds leave it 1 s."""
+        worker.evicted = message
+        self._process.emit("Pod", worker.pod, "Evicted", message, type_="Warning")
+        self._stop(worker, _EVICTION_GRACE)
+
     def _pod(self, worker: Worker) -> Object | None:
         """As this process knows it: while the API server is out of reach, as it was."""
-        if not self._process.link.up:
+        if worker.static or not self._process.link.up:
             return worker.pod
         pod = self._store.get("pods", worker.namespace, worker.name)
         if pod is None or uid_of(pod) != worker.uid:
@@ -169,6 +169,8 @@ class PodWorkers:
         reason = ""
         if self._process.shutting_down:
             reason, message = "NodeShutdown", REJECTED
+        elif message := self._pressure.refusal(pod):
+            reason = "Evicted"
         else:
             node = self._store.get("nodes", "", self._process.node)
             if untolerated(pod, taints_of(node) if node else [], ("NoExecute",)):
@@ -281,14 +283,24 @@ class PodWorkers:
             self._adopt_ended(self._new_worker(pod, "ended"), pod)
         elif not containers:
             self._add(pod)
-        elif all(container.state == "running" for container in containers):
-            worker = self._new_worker(pod, "running")
-            worker.sandbox = True
-            self._write(worker)
-            self._runtime.watch(uid, lambda: self._process.soon(*_SETTLE, self._exited, worker))
-            self._observe(namespace, name, uid)
         else:
-            self._after_exit(self._new_worker(pod, "starting"), pod)
+            worker = self._new_worker(pod, "starting")
+            self._take_up(worker)
+            if worker.state == "running":
+                self._observe(namespace, name, uid)
+
+    def _take_up(self, worker: Worker) -> None:
+        """Go on with what an earlier process began: containers that run, that have ended, or none."""
+        containers = self._runtime.containers(worker.uid)
+        if not containers:
+            self._write(worker)
+            self._process.soon(*_SANDBOX, self._start_containers, worker)
+        elif all(container.state == "running" for container in containers):
+            worker.state, worker.sandbox = "running", True
+            self._write(worker)
+            self._runtime.watch(worker.uid, lambda: self._process.soon(*_SETTLE, self._exited, worker))
+        else:
+            self._after_exit(worker, worker.pod)
 
     def _exited(self, worker: Worker) -> None:
         """A process before this one had asked the containers to stop: they are started again (facts 18)."""
@@ -338,8 +350,9 @@ class PodWorkers:
             return
         machine = self._process.machine
         view = View(
-            self._runtime.containers(worker.uid), machine.address, worker.ip, worker.sandbox, final, worker.by_shutdown
-        )
+            self._runtime.containers(worker.uid), machine.address, worker.ip, worker.sandbox, final, worker.by_shutdown,
+            worker.static, worker.evicted,
+        )  # fmt: skip
         now = self._process.sim.now
         self._store.patch("pods", worker.namespace, worker.name, lambda pod: write_status(pod, view, now))
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from chaos.lab.kubelet_node import NodeReporter
-from chaos.lab.kubelet_pods import PodWorkers, Worker
+from chaos.lab.kubelet_pods import PodWorkers
 from chaos.lab.kubelet_process import Process
+from chaos.lab.kubelet_worker import Worker
 from chaos.lab.logind import Inhibitor, LogindError
 from chaos.lab.metrics import STATE_FILE, read_state_file, state_file
 from chaos.lab.spec import NodeSpec, seconds

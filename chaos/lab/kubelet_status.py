@@ -20,7 +20,11 @@ _NEVER_RAN = 137
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the kubelet knows of a pod. ``final``: it ends now; ``by_shutdown``: the node's shutdown ended it."""
+    """What the kubelet knows of a pod. ``final``: it ends now; ``by_shutdown``: the node's shutdown ended it.
+
+    ``evicted``: what node pressure gives as its reason, whatever the exit codes (facts 9).
+    A ``static`` pod's phase is Failed whatever it exited with, and comes back from it (KP getPhase; facts 1.6).
+    """
 
     containers: list[Container]
     host_ip: str
@@ -28,6 +32,8 @@ class View:
     sandbox: bool = False
     final: bool = False
     by_shutdown: bool = False
+    static: bool = False
+    evicted: str = ""
 
 
 def write_status(pod: Object, view: View, now: float) -> None:
@@ -35,6 +41,9 @@ def write_status(pod: Object, view: View, now: float) -> None:
     generation = pod["metadata"].get("generation", 1)
     status = pod.setdefault("status", {})
     phase = _phase(pod, view)
+    if view.static and not view.final:
+        status.pop("reason", None)
+        status.pop("message", None)
     status.update(observedGeneration=generation, phase=phase, hostIP=view.host_ip, hostIPs=[{"ip": view.host_ip}])
     status.setdefault("startTime", rfc3339(now))
     for key, value in (("podIP", view.pod_ip), ("podIPs", [{"ip": view.pod_ip}] if view.pod_ip else None)):
@@ -45,12 +54,11 @@ def write_status(pod: Object, view: View, now: float) -> None:
     status["containerStatuses"] = _containers(pod, view)
     running = bool(view.containers) and all(item.state == "running" for item in view.containers)
     extra: dict[str, dict[str, Any]] = {}
-    if view.final and view.by_shutdown:
-        extra["DisruptionTarget"] = {
-            "status": "True", "reason": "TerminationByKubelet", "message": SHUTDOWN_MESSAGE
-        }  # fmt: skip
+    if view.final and (view.by_shutdown or view.evicted):
+        message = view.evicted or SHUTDOWN_MESSAGE
+        extra["DisruptionTarget"] = {"status": "True", "reason": "TerminationByKubelet", "message": message}
         if phase == "Failed":
-            status.update(reason="Terminated", message=SHUTDOWN_MESSAGE)
+            status.update(reason="Evicted" if view.evicted else "Terminated", message=message)
     _write_conditions(status, {**_conditions(pod, view, phase, running), **extra}, generation, rfc3339(now))
 
 
@@ -71,8 +79,10 @@ def write_rejection(pod: Object, reason: str, message: str, now: float) -> None:
 
 def _phase(pod: Object, view: View) -> str:
     current = str(pod.get("status", {}).get("phase", "Pending"))
-    if current in ("Succeeded", "Failed"):
+    if current in ("Succeeded", "Failed") and not view.static:
         return current
+    if view.final and (view.static or view.evicted):
+        return "Failed"
     if view.final:
         ended = [item.exit_code for item in view.containers]
         return "Succeeded" if ended and not any(ended) else "Failed"

@@ -9,8 +9,10 @@ from typing import Literal
 
 from chaos.lab.kubelet import Kubelet
 from chaos.lab.kubelet_runtime import Runtime
+from chaos.lab.kubelet_static import MANIFESTS, manifest
 from chaos.lab.logind import Kind, Logind
 from chaos.lab.network import DIRECTIONS, FAMILIES, Direction, Family, Network, addresses_of
+from chaos.lab.objects import set_condition
 from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim, Timer
 from chaos.lab.spec import LabSpec, NodeSpec
@@ -32,7 +34,10 @@ def kubelet_conf(server: str) -> str:
 
 
 class Machine:
-    """``on_change`` is called with the machine whenever ``state``, ``reachable`` or the kubelet's process changes."""
+    """``pressure``: what is short on it now, for whatever reason outside of Kubernetes.
+
+    ``on_change`` is called with the machine whenever ``state``, ``reachable`` or the kubelet's process changes.
+    """
 
     def __init__(self, sim: Sim, registry: Registry, spec: LabSpec, node: NodeSpec) -> None:
         self.name = node.name
@@ -49,11 +54,14 @@ class Machine:
         self.machine_id = hashlib.sha256(f"{spec.seed}/{node.name}".encode()).hexdigest()[:32]
         self.on_change: list[Callable[[Machine], None]] = []
         self.files: dict[str, str] = {}
-        self._sim = sim
+        self.pressure: set[Literal["memory", "disk", "pid"]] = set()
+        self._sim, self._registry = sim, registry
         self._timers: list[Timer] = []
         self.files["/etc/kubernetes/kubelet.conf"] = kubelet_conf(f"https://{server}:6443")
         for name, seconds in node.logind_drop_ins.items():
             self.files[f"/usr/lib/systemd/logind.conf.d/{name}"] = f"[Login]\nInhibitDelayMaxSec={seconds}\n"
+        for pod in node.static_pods:
+            self.files[f"{MANIFESTS}{pod.name}.yaml"] = manifest(pod)
         self.logind = Logind(sim, node.systemd, self.shut_down, self.files, node.logind)
         self.runtime = Runtime(sim)
         self.kubelet = Kubelet(sim, registry, spec, self)
@@ -109,6 +117,7 @@ class Machine:
         self.kubelet.stop()
         self.runtime.lose_power()
         self.network.heal()  # rules are not kept on disk
+        self.pressure &= {"disk"}
         self._changed()
 
     def partition(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
@@ -118,6 +127,14 @@ class Machine:
     def heal(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
         """Let packets pass again."""
         self.network.heal(families, directions)
+
+    def report_network(self, available: bool) -> None:
+        """NetworkUnavailable as a route controller or network plugin writes it; the kubelet never does (facts 5.4)."""
+        new = {"type": "NetworkUnavailable", "status": "False" if available else "True"}
+        new["reason"] = "RouteCreated" if available else "NoRouteCreated"
+        new["message"] = "RouteController created a route" if available else "Node created without a route"
+        now = self._sim.timestamp()
+        self._registry.store.patch("nodes", "", self.name, lambda node: set_condition(node, dict(new), now))
 
     def notify(self) -> None:
         """Tell ``on_change``; the kubelet calls it when its process starts or ends."""

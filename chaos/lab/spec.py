@@ -28,6 +28,17 @@ class PriorityGrace(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, re
     shutdown_grace_period_seconds: int
 
 
+class StaticPod(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """A pod from a file in /etc/kubernetes/manifests; ``stops_after`` is in seconds after SIGTERM."""
+
+    name: str
+    namespace: str = "kube-system"
+    priority_class_name: str = ""
+    termination_grace_period_seconds: int = 30
+    stops_after: float = 0.0
+    exit_code: int = 0
+
+
 class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
     """One machine with its kubelet. ``address`` and ``kubelet_port`` are what its Node object tells.
 
@@ -45,6 +56,7 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     systemd: int = 252
     logind: bool = True
     logind_drop_ins: dict[str, int] = {}  # name in /usr/lib/systemd/logind.conf.d to InhibitDelayMaxSec
+    static_pods: list[StaticPod] = []
     panic_timeout: int = 0  # kernel.panic: seconds until a crashed machine boots again, 0 for never
     address: str = ""
     kubelet_port: int = 10250

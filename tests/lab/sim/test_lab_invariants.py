@@ -39,6 +39,18 @@ _DEEDS: list[Callable[[Machine, Sim], object]] = [
     lambda machine, _: machine.logind.restart(),
     lambda machine, _: machine.kubelet.restart() if machine.state == "on" else None,
     lambda machine, _: machine.kubelet.stop(),
+    lambda machine, _: machine.kubelet.kill() if machine.kubelet.running else None,
+    lambda machine, _: machine.kubelet.freeze() if machine.kubelet.running else None,
+    lambda machine, _: machine.kubelet.thaw() if machine.kubelet.running else None,
+    lambda machine, _: machine.partition(),
+    lambda machine, _: machine.partition(["ipv4"], ["in"]),
+    lambda machine, _: machine.heal(),
+    lambda machine, _: machine.runtime.stop_service(),
+    lambda machine, _: machine.runtime.start_service(),
+    lambda machine, _: machine.logind.restart_bus(),
+    lambda machine, _: machine.pressure.add("memory"),
+    lambda machine, _: machine.reset(),
+    lambda machine, _: machine.crash(),
     _schedule,
 ]
 
@@ -58,6 +70,11 @@ def _play(seed: int) -> tuple[Cluster, History]:
     run(cluster, 60.0)
     for machine in cluster.machines.values():
         machine.logind.cancel_scheduled()
+        machine.heal()
+        machine.runtime.start_service()
+        machine.pressure.clear()
+        if not machine.reachable:  # off, crashed, or booting
+            machine.reset()
         machine.power_on()
     run(cluster, 60.0)
     for machine in cluster.machines.values():

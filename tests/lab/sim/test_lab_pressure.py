@@ -1,0 +1,161 @@
+"""Node pressure, NetworkUnavailable, cordon: facts 5.4, 9 and 12."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from simkit import VICTIM, History, Object, disruption, events, node, pods_on, run, started, taints
+
+from chaos.lab.cluster import Cluster
+from chaos.lab.kubelet_pressure import victim
+from chaos.lab.kubelet_worker import Worker
+from chaos.lab.store import clone
+
+
+def _condition(cluster: Cluster, type_: str) -> tuple[str, str]:
+    found = next(item for item in node(cluster)["status"]["conditions"] if item["type"] == type_)
+    return found["status"], found["reason"]
+
+
+def _evicted(history: History, since: float) -> list[tuple[float, Object]]:
+    seen: dict[str, tuple[float, Object]] = {}
+    for when, _, pod in history.since(since, "pods"):
+        if pod["status"].get("reason") == "Evicted":
+            seen.setdefault(pod["metadata"]["uid"], (when, pod))
+    return sorted(seen.values(), key=lambda item: item[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition", "reasons", "taint"),
+    [
+        ("memory", "MemoryPressure", ("KubeletHasInsufficientMemory", "KubeletHasSufficientMemory"), "memory-pressure"),
+        ("disk", "DiskPressure", ("KubeletHasDiskPressure", "KubeletHasNoDiskPressure"), "disk-pressure"),
+        ("pid", "PIDPressure", ("KubeletHasInsufficientPID", "KubeletHasSufficientPID"), "pid-pressure"),
+    ],
+)
+def test_condition_taint_and_five_minutes_after(
+    kind: str, condition: str, reasons: tuple[str, str], taint: str
+) -> None:
+    cluster, _ = started(recorded=False)
+    machine = cluster.machines[VICTIM]
+    machine.pressure = {kind}  # type: ignore[arg-type]
+    run(cluster, 21.5)  # a round and a status sync
+    assert _condition(cluster, condition) == ("True", reasons[0])
+    assert taints(node(cluster)) == {(taint, "NoSchedule")}
+    machine.pressure = set()
+    run(cluster, 285.0)
+    assert _condition(cluster, condition)[0] == "True"
+    run(cluster, 30.0)
+    assert _condition(cluster, condition) == ("False", reasons[1])
+    assert taints(node(cluster)) == set()
+    assert _condition(cluster, "Ready")[0] == "True"
+
+
+def test_one_pod_is_evicted_a_round_and_none_that_is_critical() -> None:
+    """Facts 9: Failed, Evicted, DisruptionTarget TerminationByKubelet with the same message, whatever the exit code."""
+    cluster, history = started()
+    begin = cluster.sim.now
+    cluster.machines[VICTIM].pressure = {"disk"}
+    run(cluster, 62.0)
+    evicted = [
+        (when, pod) for when, pod in _evicted(history, begin) if pod["spec"]["nodeName"] == VICTIM and disruption(pod)
+    ]
+    assert 4 <= len(evicted) <= 6
+    times = [when for when, _ in evicted]
+    assert all(8.0 < later - earlier < 13.0 for earlier, later in pairwise(times))
+    for _, pod in evicted:
+        status = pod["status"]
+        text = "The node was low on resource: ephemeral-storage. Threshold quantity: 10%, available: 0. "
+        target = next(item for item in status["conditions"] if item["type"] == "DisruptionTarget")
+        assert (status["phase"], status["message"], target["message"]) == ("Failed", text, text)
+        assert disruption(pod) == "TerminationByKubelet"
+        assert pod["metadata"]["labels"]["app"] != "agent"
+    assert [pod["spec"].get("priority", 0) for _, pod in evicted] == sorted(
+        pod["spec"]["priority"] for _, pod in evicted
+    )
+    assert len(events(cluster, "Evicted")) >= len(evicted)
+    run(cluster, 60.0)
+    agents = [pod for pod in pods_on(cluster, VICTIM) if pod["metadata"]["labels"]["app"] == "agent"]
+    assert [pod["status"]["phase"] for pod in agents] == ["Running"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "requests", "phase"),
+    [("disk", True, "Failed"), ("disk", False, "Failed"), ("memory", False, "Failed"), ("memory", True, "Running")],
+)
+def test_what_is_refused_under_pressure(kind: str, requests: bool, phase: str) -> None:
+    cluster, _ = started(recorded=False)
+    machine = cluster.machines[VICTIM]
+    machine.pressure = {kind}  # type: ignore[arg-type]
+    run(cluster, 21.5)
+    machine.pressure = set()  # nothing is evicted any more, the condition stays
+    container: Object = {"name": "c", "image": "busybox"}
+    if requests:
+        container["resources"] = {"requests": {"memory": "10Mi"}}
+    pod = {"metadata": {"name": "late"}, "spec": {"nodeName": VICTIM, "containers": [container]}}
+    cluster.create_object("pods", pod)
+    run(cluster, 3.0)
+    found = cluster.store.get("pods", "default", "late")
+    assert found is not None
+    assert found["status"]["phase"] == phase
+    if phase == "Failed":
+        condition = "DiskPressure" if kind == "disk" else "MemoryPressure"
+        assert (found["status"]["reason"], disruption(found)) == ("Evicted", "")
+        assert found["status"]["message"] == f"Pod was rejected: The node had condition: [{condition}]. "
+
+
+def _worker(name: str, priority: int = 0, qos: str = "BestEffort", static: bool = False) -> Worker:
+    pod: Object = {"status": {"qosClass": qos}}
+    return Worker(clone(pod), name, "n", name, priority, 30, "running", static=static)
+
+
+@pytest.mark.parametrize(
+    ("workers", "name"),
+    [
+        ([], None),
+        ([_worker("a", 5), _worker("b", 1)], "b"),
+        ([_worker("a", 1, "Guaranteed"), _worker("b", 9, "Burstable"), _worker("c", 99)], "c"),
+        ([_worker("a", 2_000_000_000), _worker("b", static=True)], None),
+    ],
+)
+def test_who_goes_first(workers: list[Worker], name: str | None) -> None:
+    chosen = victim(workers)
+    assert (chosen.name if chosen else None) == name
+
+
+def test_network_unavailable_is_a_taint_and_leaves_the_node_ready() -> None:
+    cluster, _ = started(recorded=False)
+    machine = cluster.machines[VICTIM]
+    machine.report_network(False)
+    run(cluster, 30.0)
+    assert _condition(cluster, "NetworkUnavailable") == ("True", "NoRouteCreated")
+    assert _condition(cluster, "Ready")[0] == "True"
+    assert taints(node(cluster)) == {("network-unavailable", "NoSchedule")}
+    machine.power_off()  # facts 5.2: Unknown is not written to it
+    run(cluster, 62.0)
+    assert _condition(cluster, "NetworkUnavailable")[0] == "True"
+    machine.power_on()
+    machine.report_network(True)
+    run(cluster, 30.0)
+    assert taints(node(cluster)) == set()
+
+
+def test_cordon_is_told_by_the_kubelet_at_its_next_sync() -> None:
+    cluster, _ = started()
+    before = {pod["metadata"]["uid"] for pod in pods_on(cluster, VICTIM)}
+    for unschedulable, reason in ((True, "NodeNotSchedulable"), (False, "NodeSchedulable")):
+        changed: Object = clone(node(cluster))
+        changed["spec"]["unschedulable"] = unschedulable
+        cluster.update_object("nodes", changed)
+        run(cluster, 10.5)
+        assert [event["source"]["component"] for event in events(cluster, reason)] == ["kubelet"]
+    assert {pod["metadata"]["uid"] for pod in pods_on(cluster, VICTIM)} == before
+
+
+def test_pressure_that_is_memory_goes_with_the_power_and_a_full_disk_stays() -> None:
+    cluster, _ = started(recorded=False)
+    machine = cluster.machines[VICTIM]
+    machine.pressure = {"memory", "disk", "pid"}
+    machine.reset()
+    assert machine.pressure == {"disk"}
