@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from chaos.actions._machine import need_power
 from chaos.model.action import Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command, PowerCommand
-from chaos.model.errors import Unsupported
 from chaos.model.evidence import SAME_BOOT_SECONDS, is_number, not_shown, readings_after
 from chaos.model.experiment import Model
 from chaos.model.timeline import Timeline
@@ -42,11 +42,7 @@ class PowerOn:
     probes = ("machine", "pid1-start", "boot-id", "inhibitors")
 
     def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
-        if not target.power:
-            raise Unsupported(
-                f"{target.node} has no power control to power it on with",
-                hint="give its host a power control in the inventory",
-            )
+        need_power(target, "has no power control to power it on with")
         return {"node": target.node}
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.facts.login1 import NOT_PREPARING
-from chaos.model.action import Check, Memory, Target, Undo, UndoKind, UndoStep
-from chaos.model.command import Command, HostCommand, PowerCommand
-from chaos.model.errors import Unsupported
+from chaos.actions._machine import POWER_ON, UP, need_power
+from chaos.model.action import Memory, Target, Undo, UndoKind
+from chaos.model.command import Command, HostCommand
 from chaos.model.evidence import BOOT_IDENTITY, CANCELLED, MACHINE_OFF
 from chaos.model.experiment import Model
 
@@ -29,22 +28,14 @@ class Poweroff:
     probes = ("machine", "pid1-start", "boot-id", "inhibitors")
 
     def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
-        if not target.power:
-            raise Unsupported(
-                f"{target.node} could not be powered on again after poweroff",
-                hint="give its host a power control in the inventory",
-            )
+        need_power(target, "could not be powered on again after poweroff")
         return {"node": target.node}
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
         return (HostCommand(("systemctl", "poweroff"), ends_session=True),)
 
     def undo(self, memory: Memory) -> Undo:  # noqa: ARG002 - the same on every node
-        """Up is a machine whose logind answers that it is not going down: on and Ready it may also be on its way."""
-        return Undo(
-            (UndoStep(PowerCommand("on"), unless=Check("machine", "on")),),
-            (Check("machine", "on"), Check("preparing-for-shutdown", NOT_PREPARING), Check("node-ready", True)),
-        )
+        return Undo((POWER_ON,), UP)
 
 
 ACTION = Poweroff()

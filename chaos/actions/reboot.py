@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.facts.login1 import NOT_PREPARING
-from chaos.model.action import Check, Memory, Target, Undo, UndoKind, UndoStep
-from chaos.model.command import Command, HostCommand, PowerCommand
+from chaos.actions._machine import NOT_GOING_DOWN, POWER_ON
+from chaos.model.action import Memory, Target, Undo, UndoKind
+from chaos.model.command import Command, HostCommand
 from chaos.model.evidence import BOOT_IDENTITY
 from chaos.model.experiment import Model
 
@@ -34,8 +34,8 @@ class Reboot:
         return (HostCommand(("systemctl", "reboot"), ends_session=True),)
 
     def undo(self, memory: Memory) -> Undo:
-        on = (UndoStep(PowerCommand("on"), unless=Check("machine", "on")),) if memory["power"] else ()
-        return Undo(on, (Check("preparing-for-shutdown", NOT_PREPARING), Check("node-ready", True)))
+        on = (POWER_ON,) if memory["power"] else ()
+        return Undo(on, NOT_GOING_DOWN)
 
 
 ACTION = Reboot()

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from chaos.facts.login1 import NOT_PREPARING, NOTHING_SCHEDULED
+from chaos.actions._machine import NOT_GOING_DOWN, POWER_ON, need_power
+from chaos.facts.login1 import NOTHING_SCHEDULED
 from chaos.model.action import Check, Memory, Target, Undo, UndoKind, UndoStep
-from chaos.model.command import Command, HostCommand, PowerCommand
+from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
-from chaos.model.errors import Unsupported
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, fact_is
 from chaos.model.experiment import DurationText, Model
 
@@ -48,9 +48,10 @@ class ScheduleShutdown:
     probes = ("scheduled-shutdown", "machine", "pid1-start", "boot-id")
 
     def prepare(self, target: Target, params: Params) -> Memory:
-        if params.fires and not target.power:
-            raise Unsupported(
-                f"{target.node} could not be powered on again after the shutdown",
+        if params.fires:
+            need_power(
+                target,
+                "could not be powered on again after the shutdown",
                 hint="give its host a power control in the inventory, or leave fires out",
             )
         seconds = parse_duration(params.in_)
@@ -76,11 +77,11 @@ class ScheduleShutdown:
         idle = Check("scheduled-shutdown", NOTHING_SCHEDULED)
         gone = Check("planted-timers", [])
         steps = (
-            *((UndoStep(PowerCommand("on"), unless=Check("machine", "on")),) if memory["power"] else ()),
+            *((POWER_ON,) if memory["power"] else ()),
             UndoStep(HostCommand(("shutdown", "-c")), unless=idle),
             UndoStep(HostCommand(("systemctl", "stop", f"{CANCEL_UNIT}.timer"), accept=(0, 5)), unless=gone),
         )
-        return Undo(steps, (idle, gone, Check("preparing-for-shutdown", NOT_PREPARING), Check("node-ready", True)))
+        return Undo(steps, (idle, gone, *NOT_GOING_DOWN))
 
 
 ACTION = ScheduleShutdown()

@@ -74,7 +74,7 @@ class _Attempt:
         for check in self._owed.undo.proof:
             holds, seen = self._hosts.holds(self._owed.node, check)
             if not holds:
-                return seen
+                return seen or f"it is not known whether {check}"
         return ""
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from chaos.load.cursor import Cursor, did_you_mean
 from chaos.load.expectations import Names, check_expectations
 from chaos.load.manifests import load_manifests
-from chaos.load.translate import check_model
+from chaos.load.named import find_plugin, report_duplicates
 from chaos.model.action import UndoKind
 from chaos.model.bound import FACTS
 from chaos.model.catalogue import Catalogue
@@ -37,16 +36,6 @@ def _texts(cursor: Cursor) -> list[str]:
     return [text for item in cursor.items() if (text := item.text)]
 
 
-def report_duplicates(cursors: Iterable[Cursor], what: str) -> None:
-    """Report every name that an earlier cursor already has."""
-    first: dict[str, int] = {}
-    for cursor in cursors:
-        if cursor.text and cursor.entry:
-            line = first.setdefault(cursor.text, cursor.entry.node.mark.line)
-            if line != cursor.entry.node.mark.line:
-                cursor.report(f"a second {what} {cursor.text!r}, the first is in line {line}")
-
-
 def _check_steps(steps: list[Cursor], targets: list[str], catalogue: Catalogue, allow: list[str]) -> None:
     report_duplicates((step.get("name") for step in steps), "step")
     names = [step.get("name").text for step in steps]
@@ -59,18 +48,10 @@ def _check_steps(steps: list[Cursor], targets: list[str], catalogue: Catalogue, 
 
 
 def _check_action(step: Cursor, catalogue: Catalogue, allow: list[str]) -> None:
-    name = step.get("action")
-    if not name.text:
-        return
-    action = catalogue.actions.get(name.text)
-    if action is None:
-        name.report(f"unknown action {name.text!r}", did_you_mean(name.text, catalogue.actions))
-        return
-    if action.undo_kind is UndoKind.IRREVERSIBLE and "irreversible" not in allow:
+    action = find_plugin(step, "action", "action", catalogue.actions)
+    if action and action.undo_kind is UndoKind.IRREVERSIBLE and "irreversible" not in allow:
+        name = step.get("action")
         name.report(f"{name.text} cannot be undone", "if that is meant, write allow: [irreversible] in spec")
-    place = step.get("with") or name
-    if place.node and (step.get("with").keys() or not step.get("with")):
-        check_model(action.params, place.node, step.get("with").value or {}, step.problems)
 
 
 def _check_after(after: Cursor, names: list[str | None], index: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chaos.load.cursor import Cursor, did_you_mean
-from chaos.load.translate import check_model
+from chaos.load.named import find_plugin, report_duplicates
 from chaos.model.assertion import Assertion
 from chaos.model.bound import parse_bound
 from chaos.model.catalogue import Catalogue
@@ -38,35 +38,16 @@ def check_expectations(spec: Cursor, names: Names, catalogue: Catalogue) -> None
     for expectation in spec.get("abort").items():
         _check_abort(expectation)
     hypotheses = list(spec.get("hypothesis").items())
-    _check_names(hypotheses)
+    report_duplicates((hypothesis.get("name") for hypothesis in hypotheses), "hypothesis")
     for hypothesis in hypotheses:
         _check_deadline(hypothesis)
         _check_order(hypothesis, names.hypotheses)
 
 
-def _check_names(hypotheses: Iterable[Cursor]) -> None:
-    seen: dict[str, int] = {}
-    for hypothesis in hypotheses:
-        name = hypothesis.get("name")
-        if name.text and name.node:
-            line = seen.setdefault(name.text, name.node.mark.line)
-            if line != name.node.mark.line:
-                name.report(f"a second hypothesis {name.text!r}, the first is in line {line}")
-
-
 def _check_assertion(expectation: Cursor, names: Names, catalogue: Catalogue) -> None:
-    name = expectation.get("assert")
-    if not name.text:
-        return
-    assertion = catalogue.assertions.get(name.text)
-    if assertion is None:
-        name.report(f"unknown assertion {name.text!r}", did_you_mean(name.text, catalogue.assertions))
-        return
-    given = expectation.get("with")
-    place = given or name
-    if place.node and (given.keys() or not given):
-        check_model(assertion.params, place.node, given.value or {}, expectation.problems)
-    _check_references(given, assertion, names)
+    assertion = find_plugin(expectation, "assert", "assertion", catalogue.assertions)
+    if assertion:
+        _check_references(expectation.get("with"), assertion, names)
 
 
 def _check_references(given: Cursor, assertion: Assertion, names: Names) -> None:

@@ -65,7 +65,7 @@ class _Zone:
 
 
 class NodeLifecycle:
-    """``evictions`` counts nodes tainted NoExecute (node_collector_evictions_total)."""
+    """Writes Unknown, the taints of conditions, and the Ready=False of pods on a node that went silent."""
 
     def __init__(self, sim: Sim, registry: Registry, settings: ControllerSpec) -> None:
         self._sim, self._store, self._settings = sim, registry.store, settings
@@ -75,7 +75,6 @@ class NodeLifecycle:
         self._zones: dict[str, _Zone] = {}
         self._all_full = False
         self._no_schedule: Queue[str] = Queue(sim, self._taints.sync_no_schedule, 0.005, 0.15)
-        self.evictions = 0
 
     def start(self) -> None:
         self._store.subscribe(self._changed)
@@ -184,7 +183,6 @@ class NodeLifecycle:
                     wanted = _TAINT_OF[ready]
                     other = NOT_READY if wanted == UNREACHABLE else UNREACHABLE
                     self._taints.swap_no_execute(name, wanted, other)
-                    self.evictions += 1
         self._sim.after(_POLL, self._drain)
 
     def _any_of(self, number: int) -> int:
