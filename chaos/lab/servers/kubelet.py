@@ -10,9 +10,9 @@ from aiohttp import web
 
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.machine import Machine
-from chaos.lab.servers.api import Handler, answer, authenticate
 from chaos.lab.servers.errors import ApiError
 from chaos.lab.servers.gate import Gate, Listener
+from chaos.lab.servers.messages import Handler, answer, authenticate
 
 
 class KubeletServer:

@@ -12,7 +12,7 @@ from aiohttp import web
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.logind import LogindError
 from chaos.lab.machine import Machine
-from chaos.lab.servers.api import Handler, answer
+from chaos.lab.servers.messages import Handler, answer
 
 ROOT = "/redfish/v1"
 RESET = "#ComputerSystem.Reset"

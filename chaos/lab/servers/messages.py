@@ -1,0 +1,68 @@
+"""The parts of requests and answers that every handler of the API needs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from chaos.lab.cluster import Cluster
+from chaos.lab.servers.errors import ApiError
+from chaos.lab.servers.resources import Place
+from chaos.lab.servers.selectors import Match, field_selector, label_selector
+from chaos.lab.store import Object
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def answer(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    """A JSON response."""
+    data = msgspec.json.encode(body)
+    return web.Response(body=data, status=status, content_type="application/json", headers=headers)
+
+
+def authenticate(request: web.Request, token: str) -> None:
+    """Raises ApiError 401 for a wrong token; 403 for none, as an anonymous user may do nothing."""
+    header = request.headers.get("Authorization", "")
+    if not header:
+        raise ApiError(403, f'forbidden: User "system:anonymous" cannot {request.method.lower()} path "{request.path}"')
+    if header != f"Bearer {token}":
+        raise ApiError(401, "Unauthorized")
+
+
+async def read_body(request: web.Request) -> Any:
+    """The JSON of a request. Raises ApiError 400."""
+    try:
+        body = msgspec.json.decode(await request.read())
+    except msgspec.DecodeError as error:
+        raise ApiError(400, f"the body is not JSON: {error}") from error
+    if not isinstance(body, dict) and request.content_type != "application/json-patch+json":
+        raise ApiError(400, "the body is not an object")
+    return body
+
+
+def whole_number(text: str) -> int:
+    """A parameter of the query. Raises ApiError 400."""
+    if not text.isdecimal():
+        raise ApiError(400, f"{text[:40]!r} is not a whole number")
+    return int(text)
+
+
+def selection(request: web.Request, place: Place) -> list[Match]:
+    """The tests of the request's label and field selectors. Raises ApiError 400."""
+    query = request.query
+    return [
+        *label_selector(query.get("labelSelector", "")),
+        *field_selector(place.resource.plural, query.get("fieldSelector", "")),
+    ]
+
+
+def find(cluster: Cluster, place: Place) -> Object:
+    """The object that a URL names. Raises ApiError 404."""
+    obj = cluster.store.get(place.resource.plural, place.namespace, place.name)
+    if obj is None:
+        qualified = place.resource.plural + (f".{place.resource.group}" if place.resource.group else "")
+        raise ApiError(404, f'{qualified} "{place.name}" not found')
+    return obj

@@ -1,0 +1,60 @@
+"""Reading requests: get, list and watch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from chaos.lab.cluster import Cluster
+from chaos.lab.lockstep import Lockstep
+from chaos.lab.servers.messages import answer, find, selection, whole_number
+from chaos.lab.servers.pages import Pages
+from chaos.lab.servers.resources import Place
+from chaos.lab.servers.selectors import Match
+from chaos.lab.servers.watches import Watcher, Watches, stream
+
+
+class Reads:
+    """The handlers of reading requests."""
+
+    def __init__(self, cluster: Cluster, lockstep: Lockstep, watches: Watches) -> None:
+        self._cluster, self._lockstep, self._watches = cluster, lockstep, watches
+        self._pages = Pages()
+
+    async def get(self, _: web.Request, place: Place) -> web.Response:
+        return answer(place.resource.show(find(self._cluster, place)))
+
+    async def list_or_watch(self, request: web.Request, place: Place) -> web.StreamResponse:
+        matches = selection(request, place)
+        if request.query.get("watch") in ("true", "1"):
+            return await self._watch(request, place, matches)
+        return self._list(request, place, matches)
+
+    async def _watch(self, request: web.Request, place: Place, matches: list[Match]) -> web.StreamResponse:
+        query = request.query
+        seconds = float(whole_number(query.get("timeoutSeconds", "0")))
+        bookmarks = query.get("allowWatchBookmarks") in ("true", "1")
+        response, transport = await stream(request)
+        watcher = Watcher(place.resource, place.namespace, matches, bookmarks, transport)
+        initial = query.get("sendInitialEvents") in ("true", "1")
+        with self._lockstep.aside():
+            await self._watches.serve(watcher, query.get("resourceVersion", ""), initial, seconds or None)
+        if not transport.is_closing():
+            await response.write_eof()
+        return response
+
+    def _list(self, request: web.Request, place: Place, matches: list[Match]) -> web.Response:
+        limit = whole_number(request.query.get("limit", "0"))
+        if token := request.query.get("continue"):
+            version, items = self._pages.resume(token)
+        else:
+            stored = self._cluster.store.list(place.resource.plural, place.namespace)
+            version, items = self._cluster.store.version, [obj for obj in stored if all(m(obj) for m in matches)]
+        metadata: dict[str, Any] = {"resourceVersion": str(version)}
+        if 0 < limit < len(items):
+            metadata |= {"continue": self._pages.keep(version, items[limit:]), "remainingItemCount": len(items) - limit}
+            items = items[:limit]
+        resource = place.resource
+        head = {"kind": resource.kind + "List", "apiVersion": resource.group_version, "metadata": metadata}
+        return answer({**head, "items": items})
