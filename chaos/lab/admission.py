@@ -5,6 +5,7 @@ What the simulation could not act out honestly (probes, affinity between pods, c
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -15,7 +16,8 @@ from chaos.lab.spec import LabSpec
 from chaos.lab.store import Store
 
 PREFIX = "lab.nodefall.dev/"
-_BEHAVIOUR = ("stops-after", "exit-code", "ignores-sigterm")
+_BEHAVIOUR = ("runs-for", "stops-after", "exit-code", "ignores-sigterm")
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
 WORKLOADS = ("deployments", "replicasets", "statefulsets", "daemonsets")
 _PERCENT = re.compile(r"(100|[0-9]{1,2})%", re.ASCII)
 _PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
@@ -77,6 +79,8 @@ def check_pod_spec(spec: Object, annotations: dict[str, str]) -> None:
         if "persistentVolumeClaim" in volume and not (volume["persistentVolumeClaim"] or {}).get("claimName"):
             raise InvalidError("spec.volumes[0].persistentVolumeClaim.claimName: Required value")
     _check_scheduling(spec)
+    if (policy := spec.get("restartPolicy", "Always")) not in _RESTART_POLICIES:
+        raise InvalidError(f"spec.restartPolicy: Unsupported value: {policy!r}")
     for key, value in annotations.items():
         if key.startswith(PREFIX):
             _check_behaviour(key, value)
@@ -117,10 +121,10 @@ def _check_behaviour(key: str, value: str) -> None:
             raise InvalidError(f"{key}: {value!r} is neither true nor false")
         return
     try:
-        number = float(value) if name == "stops-after" else int(value)
+        number = int(value) if name == "exit-code" else float(value)
     except ValueError as error:
         raise InvalidError(f"{key}: {value!r} is not a number") from error
-    if number < 0 or (name == "exit-code" and number > 255):
+    if not 0 <= number < math.inf or (name == "exit-code" and number > 255):
         raise InvalidError(f"{key}: {value} is out of range")
 
 
@@ -192,6 +196,8 @@ def admit_workload(plural: str, obj: Object) -> None:
     annotations = (template.get("metadata") or {}).get("annotations") or {}
     check_pod_spec(template.setdefault("spec", {}), annotations)
     default_pod_spec(template["spec"])
+    if template["spec"]["restartPolicy"] != "Always":
+        raise InvalidError('spec.template.spec.restartPolicy: Unsupported value: supported values: "Always"')
     if plural != "daemonsets":
         spec.setdefault("replicas", 1)
     if plural == "deployments":

@@ -1,13 +1,15 @@
-"""The kubelet's pod workers: start, stop, adopt after a restart, report. Facts 1.6, 5.7; delays from recordings."""
+"""The kubelet's pod workers: admit, stop, adopt after a restart, delete. Facts 1.6, 5.7; delays from recordings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from chaos.lab.kubelet_pod_status import PodStatuses
 from chaos.lab.kubelet_pressure import Pressure
 from chaos.lab.kubelet_process import Process
+from chaos.lab.kubelet_starts import RETRY, SETTLE, Starts
 from chaos.lab.kubelet_static import Mirrors, is_mirror, read_manifests
-from chaos.lab.kubelet_status import REJECTED, View, write_rejection, write_status
+from chaos.lab.kubelet_status import REJECTED
 from chaos.lab.kubelet_worker import State, Worker
 from chaos.lab.objects import (
     Object,
@@ -22,17 +24,10 @@ from chaos.lab.objects import (
     untolerated,
 )
 from chaos.lab.store import Change, ConflictError, NotFoundError
-from chaos.lab.volumes import claims_of, may_start, unique_name, volumes_of
 
 _WATCH = (0.003, 0.012)  # a change until it is acted on
-_SANDBOX = (0.3, 0.7)
-_VOLUMES = (0.5, 0.6)  # until it is looked again whether volumes can be mounted
-_RUNNING = (0.03, 0.15)  # container started until Ready is patched
-_SETTLE = (0.05, 0.6)  # containers exited until the terminal status is patched
 _UNMOUNT = (0.1, 0.3)  # terminal status until volumes are gone
 _CLEANUP = (0.3, 0.8)  # terminal status until the kubelet's own DELETE
-_FAIL = (0.04, 0.1)  # after a reboot: seen as exited until Failed
-_RETRY = (1.0, 2.0)  # without a container runtime
 _RECONCILE = 10.0  # SM syncPeriod
 _REMOVED_GRACE = 1
 _EVICTION_GRACE = 1.0
@@ -45,9 +40,10 @@ class PodWorkers:
         self._process, self._pressure = process, pressure
         self._store, self._runtime = process.registry.store, process.machine.runtime
         self._workers: dict[str, Worker] = {}
-        self._mirrors = Mirrors(process, self._write)
+        self._statuses = PodStatuses(process)
+        self._starts = Starts(process, self._statuses, self._stopped)
+        self._mirrors = Mirrors(process, self._statuses.write)
         self._listed = False
-        self._addresses = 0
 
     def start(self) -> None:
         """Static pods at once; the others with the first list of the API server."""
@@ -56,7 +52,7 @@ class PodWorkers:
             worker = self._new_worker(pod, "starting")
             worker.static = True
             self._process.soon(0.2, 0.3, self._mirrors.keep, worker)
-            self._process.soon(0.3, 0.6, self._take_up, worker)
+            self._process.soon(0.3, 0.6, self._starts.take_up, worker)
         self._process.link.send("list", self._list)
 
     def _list(self) -> None:
@@ -99,7 +95,7 @@ class PodWorkers:
             elif worker.uid not in pods:
                 self._process.soon(*_WATCH, self._gone_worker, worker)
             elif worker.state == "running":
-                self._write(worker)
+                self._statuses.write(worker)
 
     def active(self) -> list[Worker]:
         """KP GetActivePods: neither ended nor finished before."""
@@ -116,18 +112,8 @@ class PodWorkers:
     def evict(self, worker: Worker, message: str) -> None:
         """End a pod for node pressure: hard thresholds leave it 1 s."""
         worker.evicted = message
-        self._process.emit("Pod", worker.pod, "Evicted", message, type_="Warning")
+        self._statuses.emit(worker.pod, "Evicted", message, type_="Warning")
         self._stop(worker, _EVICTION_GRACE)
-
-    def _pod(self, worker: Worker) -> Object | None:
-        """As this process knows it: while the API server is out of reach, as it was."""
-        if worker.static or not self._process.link.up:
-            return worker.pod
-        pod = self._store.get("pods", worker.namespace, worker.name)
-        if pod is None or uid_of(pod) != worker.uid:
-            return None
-        worker.pod = pod
-        return pod
 
     def _observe(self, namespace: str, name: str, uid: str) -> None:
         pod = self._store.get("pods", namespace, name)
@@ -162,8 +148,8 @@ class PodWorkers:
             self._new_worker(pod, "ended")
             return
         worker = self._new_worker(pod, "starting")
-        self._process.soon(0.002, 0.02, self._write, worker)
-        self._process.soon(*_SANDBOX, self._start_containers, worker)
+        self._process.soon(0.002, 0.02, self._statuses.write, worker)
+        self._starts.begin(worker)
 
     def _admit(self, pod: Object) -> bool:
         reason = ""
@@ -177,40 +163,11 @@ class PodWorkers:
                 reason, message = "TaintToleration", "Predicate TaintToleration failed"
         if not reason:
             return True
-        now = self._process.sim.now
-        self._process.metrics.reject(reason)
-        self._process.emit("Pod", pod, reason, message, type_="Warning")
-        self._store.patch("pods", namespace_of(pod), name_of(pod), lambda it: write_rejection(it, reason, message, now))
+        self._statuses.reject(pod, reason, message)
         return False
 
-    def _start_containers(self, worker: Worker) -> None:
-        pod = self._pod(worker)
-        if pod is None or worker.state != "starting":
-            return
-        if not self._runtime.available:
-            self._process.soon(*_RETRY, self._start_containers, worker)
-            return
-        if claims_of(pod):
-            self._runtime.mounts[worker.uid] = [unique_name(item) for item in volumes_of(self._store, pod)]
-            if not may_start(self._store, pod, self._process.node):
-                self._process.soon(*_VOLUMES, self._start_containers, worker)
-                return
-        worker.sandbox = True
-        self._write(worker)
-        self._addresses += 1
-        index = [node.name for node in self._process.spec.nodes].index(self._process.node)
-        worker.ip = f"10.244.{index}.{self._addresses % 250 + 2}"
-        self._runtime.start(pod)
-        for container in pod["spec"]["containers"]:
-            image = f'Container image "{container["image"]}" already present on machine and can be accessed by the pod'
-            self._event(pod, "Pulled", image)
-            self._event(pod, "Created", "Container created")
-            self._event(pod, "Started", "Container started")
-        worker.state = "running"
-        self._process.soon(*_RUNNING, self._write, worker)
-
     def _stop(self, worker: Worker, grace: float) -> None:
-        pod = self._pod(worker)
+        pod = self._statuses.pod(worker)
         if pod is None:
             self._gone_worker(worker)
             return
@@ -218,24 +175,24 @@ class PodWorkers:
             worker.state = "stopping"
             for container in self._runtime.containers(worker.uid):
                 if container.state == "running":
-                    self._event(pod, "Killing", f"Stopping container {container.name}")
+                    self._statuses.emit(pod, "Killing", f"Stopping container {container.name}")
         self._runtime_stop(worker, pod, grace)
 
     def _runtime_stop(self, worker: Worker, pod: Object, grace: float) -> None:
         if not self._runtime.available:
-            self._process.soon(*_RETRY, self._runtime_stop, worker, pod, grace)
+            self._process.soon(*RETRY, self._runtime_stop, worker, pod, grace)
             return
-        self._runtime.stop(pod, grace, lambda: self._process.soon(*_SETTLE, self._stopped, worker))
+        self._runtime.stop(pod, grace, lambda: self._process.soon(*SETTLE, self._stopped, worker))
 
     def _stopped(self, worker: Worker) -> None:
         """Every container has exited: write the terminal status; a deleted pod is then taken away."""
         if worker.state == "ended":
             return
         worker.state, worker.sandbox = "ended", False
-        self._write(worker, final=True)
+        self._statuses.write(worker, final=True)
         self._process.soon(*_UNMOUNT, self._unmount, worker)
         self._tell(worker)
-        pod = self._pod(worker)
+        pod = self._statuses.pod(worker)
         if pod is not None and is_deleting(pod):
             self._process.soon(*_CLEANUP, self._delete, worker)
 
@@ -252,7 +209,7 @@ class PodWorkers:
         self._process.link.send(("delete", worker.uid), self._delete_now, worker)
 
     def _delete_now(self, worker: Worker) -> None:
-        if self._pod(worker) is None:
+        if self._statuses.pod(worker) is None:
             return
         try:
             self._process.registry.delete("pods", worker.namespace, worker.name, 0, {"uid": worker.uid})
@@ -285,76 +242,20 @@ class PodWorkers:
             self._add(pod)
         else:
             worker = self._new_worker(pod, "starting")
-            self._take_up(worker)
+            self._starts.take_up(worker)
             if worker.state == "running":
                 self._observe(namespace, name, uid)
-
-    def _take_up(self, worker: Worker) -> None:
-        """Go on with what an earlier process began: containers that run, that have ended, or none."""
-        containers = self._runtime.containers(worker.uid)
-        if not containers:
-            self._write(worker)
-            self._process.soon(*_SANDBOX, self._start_containers, worker)
-        elif all(container.state == "running" for container in containers):
-            worker.state, worker.sandbox = "running", True
-            self._write(worker)
-            self._runtime.watch(worker.uid, lambda: self._process.soon(*_SETTLE, self._exited, worker))
-        else:
-            self._after_exit(worker, worker.pod)
-
-    def _exited(self, worker: Worker) -> None:
-        """A process before this one had asked the containers to stop: they are started again (facts 18)."""
-        pod = self._pod(worker)
-        if pod is not None and worker.state == "running":
-            worker.state = "starting"
-            self._after_exit(worker, pod)
-
-    def _after_exit(self, worker: Worker, pod: Object) -> None:
-        """Containers ended without this process: restart in place, or end the pod if it is to be deleted."""
-        worker.ip, worker.sandbox = "", False
-        self._write(worker)
-        never = pod["spec"].get("restartPolicy") == "Never"
-        if is_deleting(pod) or never:
-            worker.state = "stopping"
-            self._process.soon(*_FAIL, self._stopped, worker)
-            return
-        self._event(pod, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
-        self._process.soon(*_SANDBOX, self._start_containers, worker)
 
     def _adopt_ended(self, worker: Worker, pod: Object) -> None:
         """One that was rejected gets the conditions that its rejection took away (recordings 16 and 27)."""
         if condition(pod, "Ready") is None:
-            self._write(worker, final=True)
+            self._statuses.write(worker, final=True)
         else:
-            self._drop_address(worker)
-
-    def _drop_address(self, worker: Worker) -> None:
-        def change(pod: Object) -> None:
-            pod["status"].pop("podIP", None)
-            pod["status"].pop("podIPs", None)
-
-        self._store.patch("pods", worker.namespace, worker.name, change)
+            self._statuses.drop_address(worker)
 
     def _reconcile(self) -> None:
         """The periodic sync puts back what others changed: Ready=False of the node controller (facts 5.3)."""
         for worker in list(self._workers.values()):
             if worker.state == "running":
-                self._write(worker)
+                self._statuses.write(worker)
         self._process.after(_RECONCILE, self._reconcile)
-
-    def _write(self, worker: Worker, final: bool = False) -> None:
-        self._process.link.send(("status", worker.uid), self._write_now, worker, final)
-
-    def _write_now(self, worker: Worker, final: bool) -> None:
-        if self._pod(worker) is None or (worker.state in ("stopping", "ended") and not final):
-            return
-        machine = self._process.machine
-        view = View(
-            self._runtime.containers(worker.uid), machine.address, worker.ip, worker.sandbox, final, worker.by_shutdown,
-            worker.static, worker.evicted,
-        )  # fmt: skip
-        now = self._process.sim.now
-        self._store.patch("pods", worker.namespace, worker.name, lambda pod: write_status(pod, view, now))
-
-    def _event(self, pod: Object, reason: str, message: str) -> None:
-        self._process.emit("Pod", pod, reason, message)

@@ -17,7 +17,10 @@ _LOST = 255
 
 @dataclass(slots=True)
 class Container:
-    """``finished`` is None while it runs, and after a power cut until the runtime is back."""
+    """``finished`` is None while it runs, and after a power cut until the runtime is back.
+
+    ``ends_at``: when it ends by itself. ``exits_at``: when it will have exited, once it was asked to stop.
+    """
 
     name: str
     id: str
@@ -27,25 +30,34 @@ class Container:
     finished: float | None = None
     exit_code: int = 0
     reason: str = ""
+    ends_at: float | None = None
     exits_at: float | None = None
     own_end: tuple[float, int] | None = None  # after SIGTERM, without a kill: when, and the exit code
     timer: Timer | None = None
     last: Container | None = None
 
+    @property
+    def ended_itself(self) -> bool:
+        """Whether it exited without being asked to, and not by the loss of power."""
+        return self.state == "exited" and self.exits_at is None and self.reason != "Unknown"
+
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """How a pod's containers react to SIGTERM: its annotations."""
+    """When a pod's containers end by themselves, and how they react to SIGTERM: its annotations."""
 
+    runs_for: float | None
     stops_after: float
     exit_code: int
     ignores: bool
 
 
 def behaviour_of(pod: Object) -> Behaviour:
-    """From the annotations lab.nodefall.dev/stops-after, exit-code and ignores-sigterm."""
+    """From the annotations lab.nodefall.dev/runs-for, stops-after, exit-code and ignores-sigterm."""
     annotations = pod["metadata"].get("annotations") or {}
+    runs_for = annotations.get(PREFIX + "runs-for")
     return Behaviour(
+        None if runs_for is None else float(runs_for),
         float(annotations.get(PREFIX + "stops-after", 0)),
         int(annotations.get(PREFIX + "exit-code", 0)),
         annotations.get(PREFIX + "ignores-sigterm") == "true",
@@ -82,10 +94,12 @@ class Runtime:
         return self._pods.get(uid, [])
 
     def start(self, pod: Object) -> None:
-        """Start every container that does not run, keeping the last state of one that ran before."""
+        """Start every container that does not run and is to run, keeping the last state of one that ran before."""
         uid = uid_of(pod)
         known = {container.name: container for container in self.containers(uid)}
-        self._pods[uid] = [self._start_one(item["name"], known.get(item["name"])) for item in pod["spec"]["containers"]]
+        self._pods[uid] = [
+            self._start_one(pod, item["name"], known.get(item["name"])) for item in pod["spec"]["containers"]
+        ]
 
     def stop(self, pod: Object, grace: float, done: Callable[[], object]) -> None:
         """SIGTERM, then SIGKILL after the grace; ``done`` when all have exited. Again only shortens the grace.
@@ -148,27 +162,34 @@ class Runtime:
                 if container.state == "exited" and container.finished is None:
                     container.finished = when
 
-    def _start_one(self, name: str, before: Container | None) -> Container:
-        if before is not None and before.state == "running":
+    def _start_one(self, pod: Object, name: str, before: Container | None) -> Container:
+        if before is not None and (before.state == "running" or not is_restarted(pod, before)):
             return before
         identity = f"containerd://{self._sim.rng.getrandbits(256):064x}"
-        if before is None:
-            return Container(name, identity, self._sim.now, 0)
-        before.last = None
-        return Container(name, identity, self._sim.now, before.restart_count + 1, last=before)
+        new = Container(name, identity, self._sim.now, 0)
+        if before is not None:
+            before.last = None
+            new.restart_count, new.last = before.restart_count + 1, before
+        behaviour = behaviour_of(pod)
+        if behaviour.runs_for is not None:
+            new.ends_at = self._sim.now + behaviour.runs_for
+            new.timer = self._sim.at(new.ends_at, self._exit, uid_of(pod), new, behaviour.exit_code)
+        return new
 
     def _plan_exit(self, uid: str, container: Container, behaviour: Behaviour, hook: float, limit: float) -> None:
         """A second SIGTERM does not restart what the first began."""
-        wanted = self._sim.now + hook + behaviour.stops_after if container.exits_at is None else container.exits_at
-        if not behaviour.ignores and container.own_end is None:
-            container.own_end = (wanted, behaviour.exit_code)
-        killed = behaviour.ignores or wanted > limit
-        due = limit if killed else wanted
+        if container.exits_at is None:
+            ends = [] if behaviour.ignores else [self._sim.now + hook + behaviour.stops_after]
+            ends += [] if container.ends_at is None else [container.ends_at]
+            container.own_end = (min(ends), behaviour.exit_code) if ends else None
+        due, code = container.own_end or (limit, _KILLED)
+        if due > limit:
+            due, code = limit, _KILLED
         if container.exits_at is not None and due >= container.exits_at:
             return
         _cancel(container)
         container.exits_at = due
-        container.timer = self._sim.at(due, self._exit, uid, container, _KILLED if killed else behaviour.exit_code)
+        container.timer = self._sim.at(due, self._exit, uid, container, code)
 
     def _exit(self, uid: str, container: Container, code: int) -> None:
         container.state, container.finished, container.exit_code = "exited", self._sim.now, code
@@ -179,6 +200,12 @@ class Runtime:
     def _tell(self, uid: str) -> None:
         if self.available and (done := self._waiting.pop(uid, None)) is not None:
             done()
+
+
+def is_restarted(pod: Object, container: Container) -> bool:
+    """Whether restartPolicy has this container, which has exited, started again. KP ShouldContainerBeRestarted."""
+    policy = pod["spec"].get("restartPolicy", "Always")
+    return policy == "Always" or (policy == "OnFailure" and container.exit_code != 0)
 
 
 def _cancel(container: Container) -> None:

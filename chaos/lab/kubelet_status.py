@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.lab.kubelet_runtime import Container
+from chaos.lab.kubelet_runtime import Container, is_restarted
 from chaos.lab.objects import Object
 from chaos.lab.sim import rfc3339
 
@@ -23,6 +23,7 @@ class View:
     """What the kubelet knows of a pod. ``final``: it ends now; ``by_shutdown``: the node's shutdown ended it.
 
     ``evicted``: what node pressure gives as its reason, whatever the exit codes (facts 9).
+    ``waiting``: the back-off after which containers that have ended are started again.
     A ``static`` pod's phase is Failed whatever it exited with, and comes back from it (KP getPhase; facts 1.6).
     """
 
@@ -34,6 +35,7 @@ class View:
     by_shutdown: bool = False
     static: bool = False
     evicted: str = ""
+    waiting: float = 0.0
 
 
 def write_status(pod: Object, view: View, now: float) -> None:
@@ -124,23 +126,30 @@ def _write_conditions(status: dict[str, Any], wanted: dict[str, dict[str, Any]],
 
 def _containers(pod: Object, view: View) -> list[dict[str, Any]]:
     known = {item.name: item for item in view.containers}
-    return [_container(item, known.get(item["name"]), view.final) for item in pod["spec"]["containers"]]
+    return [_container(pod, item, known.get(item["name"]), view) for item in pod["spec"]["containers"]]
 
 
-def _container(spec: Object, container: Container | None, final: bool) -> dict[str, Any]:
+def _container(pod: Object, spec: Object, container: Container | None, view: View) -> dict[str, Any]:
     body: dict[str, Any] = {"name": spec["name"], "image": spec["image"], "imageID": "", "lastState": {}}
     if container is None:
         state: dict[str, Any] = {"waiting": {"reason": "ContainerCreating"}}
-        if final:
+        if view.final:
             state = {"terminated": {"exitCode": _NEVER_RAN, "reason": "ContainerStatusUnknown"}}
         return {**body, "state": state, "ready": False, "restartCount": 0, "started": False}
     running = container.state == "running"
+    state = {"running": {"startedAt": rfc3339(container.started)}} if running else _terminated(container)
+    last = _terminated(container.last) if container.last else {}
+    if view.waiting and not running and is_restarted(pod, container):
+        meta = pod["metadata"]
+        where = f"{meta['name']}_{meta['namespace']}({meta['uid']})"
+        message = f"back-off {go_duration(view.waiting)} restarting failed container={container.name} pod={where}"
+        state, last = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}, state
     body.update(
         containerID=container.id,
         imageID=f"sha256:{spec['image']}",
-        state={"running": {"startedAt": rfc3339(container.started)}} if running else _terminated(container),
-        lastState=_terminated(container.last) if container.last else {},
-        ready=running and not final,
+        state=state,
+        lastState=last,
+        ready=running and not view.final,
         restartCount=container.restart_count,
         started=running,
     )
@@ -157,3 +166,9 @@ def _terminated(container: Container) -> dict[str, Any]:
     if container.finished is not None:
         body["finishedAt"] = rfc3339(container.finished)
     return {"terminated": body}
+
+
+def go_duration(seconds: float) -> str:
+    """Whole seconds as Go prints a duration: 10s, 1m20s, 5m0s."""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -11,11 +11,34 @@ from chaos.lab.objects import Object
 State = Literal["starting", "running", "stopping", "ended"]
 
 
+_FIRST, _LONGEST = 10.0, 300.0  # initialBackOff, MaxContainerBackOff
+
+
+@dataclass(slots=True)
+class Backoff:
+    """The waits between restarts of a pod's containers. client-go flowcontrol.Backoff; memory of the process."""
+
+    delay: float = 0.0
+    started: float = 0.0
+
+    def left(self, ended: float, now: float) -> float:
+        """Seconds until containers that have ended at ``ended`` may be started again."""
+        return 0.0 if self._expired(ended) else max(0.0, ended + self.delay - now)
+
+    def next(self, ended: float, now: float) -> None:
+        """They are started again: the next wait doubles, unless they had run for ten minutes."""
+        self.delay = _FIRST if self._expired(ended) else min(2 * self.delay, _LONGEST)
+        self.started = now
+
+    def _expired(self, ended: float) -> bool:
+        return not self.delay or ended - self.started > 2 * _LONGEST
+
+
 @dataclass(slots=True, eq=False)
 class Worker:
     """One pod on this node. ``unmounted``: its volumes are gone; ``by_shutdown``: the node's shutdown stops it.
 
-    ``evicted``: why node pressure ended it.
+    ``evicted``: why node pressure ended it; ``waiting``: the back-off for which its containers wait, told as such.
     ``pod`` is the object as this process last saw it; for a ``static`` pod its file, and the API has only a mirror.
     """
 
@@ -32,4 +55,6 @@ class Worker:
     unmounted: bool = False
     static: bool = False
     evicted: str = ""
+    waiting: float = 0.0
+    backoff: Backoff = field(default_factory=Backoff)
     waiters: list[Callable[[Worker], object]] = field(default_factory=list)

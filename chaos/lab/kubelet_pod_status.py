@@ -1,0 +1,60 @@
+"""What the kubelet sends to the API server about its pods: their status, rejections and events."""
+
+from __future__ import annotations
+
+from chaos.lab.kubelet_process import Process
+from chaos.lab.kubelet_status import View, write_rejection, write_status
+from chaos.lab.kubelet_worker import Worker
+from chaos.lab.objects import Object, name_of, namespace_of, uid_of
+
+
+class PodStatuses:
+    """Knows pods as this process does: while the API server is out of reach, as they were."""
+
+    def __init__(self, process: Process) -> None:
+        self._process, self._store = process, process.registry.store
+
+    def pod(self, worker: Worker) -> Object | None:
+        """The worker's pod, None if it is gone."""
+        if worker.static or not self._process.link.up:
+            return worker.pod
+        pod = self._store.get("pods", worker.namespace, worker.name)
+        if pod is None or uid_of(pod) != worker.uid:
+            return None
+        worker.pod = pod
+        return pod
+
+    def write(self, worker: Worker, final: bool = False) -> None:
+        """Send the status; ``final``: the pod has ended."""
+        self._process.link.send(("status", worker.uid), self._write_now, worker, final)
+
+    def reject(self, pod: Object, reason: str, message: str) -> None:
+        """The pod is not admitted."""
+        now = self._process.sim.now
+        self._process.metrics.reject(reason)
+        self._process.emit("Pod", pod, reason, message, type_="Warning")
+        self._store.patch("pods", namespace_of(pod), name_of(pod), lambda it: write_rejection(it, reason, message, now))
+
+    def drop_address(self, worker: Worker) -> None:
+        """Of a pod that had ended before this process began."""
+
+        def change(pod: Object) -> None:
+            pod["status"].pop("podIP", None)
+            pod["status"].pop("podIPs", None)
+
+        self._store.patch("pods", worker.namespace, worker.name, change)
+
+    def emit(self, pod: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
+        """An event about the pod."""
+        self._process.emit("Pod", pod, reason, message, type_=type_)
+
+    def _write_now(self, worker: Worker, final: bool) -> None:
+        if self.pod(worker) is None or (worker.state in ("stopping", "ended") and not final):
+            return
+        machine = self._process.machine
+        view = View(
+            machine.runtime.containers(worker.uid), machine.address, worker.ip, worker.sandbox, final,
+            worker.by_shutdown, worker.static, worker.evicted, worker.waiting,
+        )  # fmt: skip
+        now = self._process.sim.now
+        self._store.patch("pods", worker.namespace, worker.name, lambda pod: write_status(pod, view, now))

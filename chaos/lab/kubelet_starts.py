@@ -1,0 +1,156 @@
+"""How the kubelet starts a pod's containers, and what it does when they end: restartPolicy and CrashLoopBackOff.
+
+Facts 1.6 and 18; delays from recordings. pkg/kubelet/kuberuntime/kuberuntime_manager.go doBackOff, pod_workers.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.lab.kubelet_pod_status import PodStatuses
+from chaos.lab.kubelet_process import Process
+from chaos.lab.kubelet_runtime import is_restarted
+from chaos.lab.kubelet_worker import Worker
+from chaos.lab.objects import Object, is_deleting
+from chaos.lab.volumes import claims_of, may_start, unique_name, volumes_of
+
+SETTLE = (0.05, 0.6)  # containers exited until the kubelet acts on it
+_SANDBOX = (0.3, 0.7)
+_VOLUMES = (0.5, 0.6)  # until it is looked again whether volumes can be mounted
+_RUNNING = (0.03, 0.15)  # container started until Ready is patched
+_FAIL = (0.04, 0.1)  # after a reboot: seen as exited until Failed
+_IN_PLACE = (0.05, 0.2)  # a container is started again in its sandbox
+_RELIST = 1.0  # PLEG; taken as the time from terminated to waiting: no recording has a crash loop
+_RESYNC, _JITTER = 60.0, 0.5  # syncFrequency; workerBackOffPeriodJitterFactor
+RETRY = (1.0, 2.0)  # without a container runtime
+
+
+class Starts:
+    """``ended`` is called with a worker whose pod has come to its end."""
+
+    def __init__(self, process: Process, statuses: PodStatuses, ended: Callable[[Worker], object]) -> None:
+        self._process, self._statuses, self._ended = process, statuses, ended
+        self._store, self._runtime = process.registry.store, process.machine.runtime
+        self._addresses = 0
+
+    def begin(self, worker: Worker) -> None:
+        """Make a sandbox, and start every container in it."""
+        self._process.soon(*_SANDBOX, self._start, worker)
+
+    def take_up(self, worker: Worker) -> None:
+        """Go on with what an earlier process began: containers that run, that have ended, or none."""
+        containers = self._runtime.containers(worker.uid)
+        if not containers:
+            self._statuses.write(worker)
+            self.begin(worker)
+        elif all(container.state == "running" for container in containers):
+            worker.state, worker.sandbox = "running", True
+            self._statuses.write(worker)
+            self._watch(worker)
+        else:
+            self._after_exit(worker, worker.pod)
+
+    def _watch(self, worker: Worker) -> None:
+        self._runtime.watch(worker.uid, lambda: self._process.soon(*SETTLE, self._exited, worker))
+
+    def _start(self, worker: Worker) -> None:
+        pod = self._ready_to_start(worker, self._start)
+        if pod is None:
+            return
+        if claims_of(pod):
+            self._runtime.mounts[worker.uid] = [unique_name(item) for item in volumes_of(self._store, pod)]
+            if not may_start(self._store, pod, self._process.node):
+                self._process.soon(*_VOLUMES, self._start, worker)
+                return
+        worker.sandbox = True
+        self._statuses.write(worker)
+        self._addresses += 1
+        index = [node.name for node in self._process.spec.nodes].index(self._process.node)
+        worker.ip = f"10.244.{index}.{self._addresses % 250 + 2}"
+        self._start_containers(worker, pod)
+
+    def _ready_to_start(self, worker: Worker, again: Callable[[Worker], object]) -> Object | None:
+        """The pod, unless something has come in between; without a container runtime, ``again`` later."""
+        pod = self._statuses.pod(worker)
+        if pod is None or worker.state != "starting":
+            return None
+        if not self._runtime.available:
+            self._process.soon(*RETRY, again, worker)
+            return None
+        return pod
+
+    def _start_containers(self, worker: Worker, pod: Object) -> None:
+        before = {container.name: container.id for container in self._runtime.containers(worker.uid)}
+        self._runtime.start(pod)
+        images = {item["name"]: item["image"] for item in pod["spec"]["containers"]}
+        for container in self._runtime.containers(worker.uid):
+            if container.id == before.get(container.name):
+                continue
+            image = f'Container image "{images[container.name]}" already present on machine'
+            self._statuses.emit(pod, "Pulled", f"{image} and can be accessed by the pod")
+            self._statuses.emit(pod, "Created", "Container created")
+            self._statuses.emit(pod, "Started", "Container started")
+        worker.state, worker.waiting = "running", 0.0
+        self._watch(worker)
+        self._process.soon(*_RUNNING, self._statuses.write, worker)
+
+    def _exited(self, worker: Worker) -> None:
+        """All containers have: by themselves, or as a process before this one had asked them to (facts 18)."""
+        pod = self._statuses.pod(worker)
+        if pod is not None and worker.state == "running":
+            worker.state = "starting"
+            self._after_exit(worker, pod)
+
+    def _after_exit(self, worker: Worker, pod: Object) -> None:
+        """Restart, or end the pod if restartPolicy says so or it is to be deleted."""
+        containers = self._runtime.containers(worker.uid)
+        itself = all(container.ended_itself for container in containers)
+        if not itself:
+            worker.ip, worker.sandbox = "", False
+        if is_deleting(pod) or not any(is_restarted(pod, container) for container in containers):
+            if not itself:
+                self._statuses.write(worker)
+            worker.state = "stopping"
+            self._process.soon(*_FAIL, self._ended, worker)
+            return
+        worker.sandbox = itself
+        self._statuses.write(worker)
+        if itself:
+            self._in_place(worker)
+            return
+        self._statuses.emit(pod, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+        self.begin(worker)
+
+    def _in_place(self, worker: Worker) -> None:
+        """Start them again in their sandbox, or wait: a pod worker's round after a crash."""
+        pod = self._ready_to_start(worker, self._in_place)
+        if pod is None:
+            return
+        now = self._process.sim.now
+        ended = max(container.finished or now for container in self._runtime.containers(worker.uid))
+        left = worker.backoff.left(ended, now)
+        if left > 0:
+            self._wait(worker, pod, left)
+            return
+        worker.backoff.next(ended, now)
+        self._process.soon(*_IN_PLACE, self._restart, worker)
+
+    def _restart(self, worker: Worker) -> None:
+        pod = self._ready_to_start(worker, self._restart)
+        if pod is not None:
+            self._start_containers(worker, pod)
+
+    def _wait(self, worker: Worker, pod: Object, left: float) -> None:
+        """CrashLoopBackOff. The next round comes when the wait is over, at most a minute later, each with jitter."""
+        where = f"{worker.name}_{worker.namespace}({worker.uid})"
+        for container in self._runtime.containers(worker.uid):
+            text = f"Back-off restarting failed container {container.name} in pod {where}"
+            self._statuses.emit(pod, "BackOff", text, type_="Warning")
+        self._process.after(_RELIST, self._tell_waiting, worker)
+        jitter = 1 + _JITTER * self._process.sim.rng.random()
+        self._process.after(min(left, _RESYNC) * jitter, self._in_place, worker)
+
+    def _tell_waiting(self, worker: Worker) -> None:
+        if worker.state == "starting" and worker.sandbox:
+            worker.waiting = worker.backoff.delay
+            self._statuses.write(worker)
