@@ -11,6 +11,8 @@ from threading import Event
 
 import click
 
+from chaos.cli.lab_breakages import breakages
+
 EPILOG = """\b
 Examples:
   nodefall lab up hosts/lab.yaml --out lab-inventory.json
@@ -23,6 +25,9 @@ def command() -> None:
     """A simulated cluster on loopback: API server, SSH, kubelets, power."""
 
 
+command.add_command(breakages)
+
+
 @command.command("up", epilog=EPILOG)
 @click.argument("inventory", type=click.Path(path_type=Path), required=False)
 @click.option(
@@ -32,7 +37,8 @@ def command() -> None:
     show_default=True,
     help="Where to write the inventory that reaches it.",
 )
-def up(inventory: Path | None, out: Path) -> None:
+@click.option("--breakage", "broken", multiple=True, metavar="ID", help="What it is to do wrong; repeatable.")
+def up(inventory: Path | None, out: Path, broken: tuple[str, ...]) -> None:
     """Start the lab that INVENTORY describes (default: the shipped hosts/lab.yaml) and keep it until Ctrl-C."""
     from chaos.cli.labs import start_lab
     from chaos.cli.output import write
@@ -48,7 +54,8 @@ def up(inventory: Path | None, out: Path) -> None:
     stop = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    with start_lab(asked.lab) as lab:
+    wanted = asked.lab.model_copy(update={"breakages": [*asked.lab.breakages, *broken]})
+    with start_lab(wanted) as lab:
         made = lab.inventory.model_copy(update={"protected": asked.protected, "limits": asked.limits})
         text = made.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n"
         write(out, text)

@@ -102,6 +102,7 @@ def _spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
         "nodes": nodes,
         "kubernetes": lab.kubernetes,
         "inhibitorLostAfterCancel": lab.inhibitor_lost_after_cancel,
+        "breakages": lab.breakages,
         "seed": lab.seed if seed is None else seed,
         "start": float(int(now)),  # reports carry the day on which they were made
     }

@@ -72,7 +72,8 @@ class Evictions:
         budgets = self._budgets(pod)
         if len(budgets) > 1:
             raise EvictionRefused(500, _MANY)
-        if budgets and (is_ready(pod) or not _unhealthy_may_go(budgets[0])):
+        heeded = budgets and not self._registry.spec.broken("pdb-ignored")
+        if heeded and (is_ready(pod) or not _unhealthy_may_go(budgets[0])):
             self._take(pod, budgets[0], dry_run)
         self._delete(pod, options, dry_run)
 
@@ -97,7 +98,7 @@ class Evictions:
         if status["disruptionsAllowed"] == 0:
             item = {"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": ""}
             set_condition(new, {**item, "observedGeneration": status["observedGeneration"]}, now)
-        if not dry_run:
+        if not dry_run and not self._registry.spec.broken("pdb-not-decremented"):
             self._store.update("poddisruptionbudgets", new)
             self._taken[uid_of(budget)] = self._sim.now
 

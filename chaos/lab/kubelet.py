@@ -62,6 +62,8 @@ class Kubelet:
             self._sim, self._registry, self._spec, self._machine, self._recorder, 700 + self._pids, gauges,
             started=self._sim.now,
         )  # fmt: skip
+        was_shut_down = metrics.STATE_FILE in self._machine.files
+        process.shutting_down = was_shut_down and self._spec.broken("shutdown-flag-survives")
         pressure = Pressure(process)
         reporter = NodeReporter(process, pressure)
         self._process, self._workers = process, PodWorkers(process, pressure)

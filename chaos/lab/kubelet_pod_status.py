@@ -53,8 +53,8 @@ class PodStatuses:
             return
         machine = self._process.machine
         view = View(
-            machine.runtime.containers(worker.uid), machine.address, worker.ip, worker.sandbox, final,
-            worker.by_shutdown, worker.static, worker.evicted, worker.waiting,
+            machine.runtime.containers(worker.uid), self._process.spec, machine.address, worker.ip, worker.sandbox,
+            final, worker.by_shutdown, worker.static, worker.evicted, worker.waiting,
         )  # fmt: skip
         now = self._process.sim.now
         self._store.patch("pods", worker.namespace, worker.name, lambda pod: write_status(pod, view, now))

@@ -9,7 +9,7 @@ from chaos.lab.kubelet_pressure import Pressure
 from chaos.lab.kubelet_process import Process
 from chaos.lab.kubelet_starts import RETRY, SETTLE, Starts
 from chaos.lab.kubelet_static import Mirrors, is_mirror, read_manifests
-from chaos.lab.kubelet_status import REJECTED
+from chaos.lab.kubelet_status import REJECTED, disrupted
 from chaos.lab.kubelet_worker import State, Worker
 from chaos.lab.objects import (
     Object,
@@ -19,6 +19,7 @@ from chaos.lab.objects import (
     name_of,
     namespace_of,
     node_of,
+    set_condition,
     taints_of,
     uid_of,
     untolerated,
@@ -31,6 +32,7 @@ _CLEANUP = (0.3, 0.8)  # terminal status until the kubelet's own DELETE
 _RECONCILE = 10.0  # SM syncPeriod
 _REMOVED_GRACE = 1
 _EVICTION_GRACE = 1.0
+_LATE = 5.0  # of the breakage disruption-target-late
 
 
 class PodWorkers:
@@ -107,7 +109,17 @@ class PodWorkers:
         worker.waiters.append(done)
         if worker.state != "stopping":
             worker.by_shutdown = True
+            self._break_order(worker)
             self._stop(worker, float(grace))
+
+    def _break_order(self, worker: Worker) -> None:
+        """Breakages: what belongs to the end of a pod is written when its stop begins."""
+        spec = self._process.spec
+        if spec.broken("disruption-target-early"):
+            now = self._process.sim.timestamp()
+            self._store.patch("pods", worker.namespace, worker.name, lambda pod: set_condition(pod, disrupted(), now))
+        if spec.broken("pod-ended-while-running"):
+            self._statuses.write(worker, final=True)
 
     def evict(self, worker: Worker, message: str) -> None:
         """End a pod for node pressure: hard thresholds leave it 1 s."""
@@ -176,6 +188,8 @@ class PodWorkers:
             for container in self._runtime.containers(worker.uid):
                 if container.state == "running":
                     self._statuses.emit(pod, "Killing", f"Stopping container {container.name}")
+            if is_deleting(pod) and self._process.spec.broken("pod-removal-early"):
+                self._process.soon(*_CLEANUP, self._delete, worker)
         self._runtime_stop(worker, pod, grace)
 
     def _runtime_stop(self, worker: Worker, pod: Object, grace: float) -> None:
@@ -190,11 +204,14 @@ class PodWorkers:
             return
         worker.state, worker.sandbox = "ended", False
         self._statuses.write(worker, final=True)
+        if self._process.spec.broken("disruption-target-late"):
+            self._process.after(_LATE, self._statuses.write, worker, True)
         self._process.soon(*_UNMOUNT, self._unmount, worker)
         self._tell(worker)
         pod = self._statuses.pod(worker)
         if pod is not None and is_deleting(pod):
-            self._process.soon(*_CLEANUP, self._delete, worker)
+            late = self._process.spec.shift("pod-removal")
+            self._process.soon(_CLEANUP[0] + late, _CLEANUP[1] + late, self._delete, worker)
 
     def _tell(self, worker: Worker) -> None:
         waiters, worker.waiters = worker.waiters, []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ class ShutdownManager:
 
     def __init__(self, process: Process, reporter: NodeReporter, workers: PodWorkers) -> None:
         self._process, self._reporter, self._workers = process, reporter, workers
-        self._logind = process.machine.logind
+        self._logind, self._spec = process.machine.logind, process.spec
         self._buckets = buckets_of(process.machine.spec)
         self._lock: Inhibitor | None = None
         self._signals: deque[bool] = deque()
@@ -77,6 +78,8 @@ class ShutdownManager:
 
     def start(self) -> None:
         """Raise logind's limit if it is too short, take the lock, listen. What fails first is never tried again."""
+        if not self._logind.running and self._spec.broken("gauges-without-dbus"):
+            self._process.soon(*_RELOAD, self._reload)
         if not self._buckets or not self._logind.running:
             return
         if self._override_is_needed():
@@ -87,7 +90,8 @@ class ShutdownManager:
             self._connect()
         except LogindError:
             return
-        self._process.soon(*_RELOAD, self._reload)
+        late = self._spec.shift("gauges")
+        self._process.soon(_RELOAD[0] + late, _RELOAD[1] + late, self._reload)
 
     def _override_is_needed(self) -> bool:
         return sum(bucket.seconds for bucket in self._buckets) > self._logind.inhibit_delay_max
@@ -125,6 +129,9 @@ class ShutdownManager:
         self._release()
 
     def _signal(self, active: bool) -> None:
+        if not active and self._busy and self._spec.broken("cancellation-at-once"):
+            self._cancelled()
+            return
         self._signals.append(active)
         if not self._busy:
             self._next()
@@ -133,7 +140,11 @@ class ShutdownManager:
         self._busy = False
         if self._signals:
             self._busy = True
-            self._process.after(0.0, self._begin if self._signals.popleft() else self._cancelled)
+            reordered = self._spec.broken("signals-reordered")
+            if self._signals.pop() if reordered else self._signals.popleft():
+                self._process.after(0.0, self._begin)
+            else:
+                self._process.after(self._spec.shift("cancellation"), self._cancelled)
         elif self._disconnected:
             self._process.after(_RECONNECT, self._reconnect)
 
@@ -147,28 +158,43 @@ class ShutdownManager:
         metrics = self._process.metrics
         metrics.shutdown_start, metrics.shutdown_end = int(self._started_at), 0
         workers = [(worker.priority, worker) for worker in self._workers.active()]
-        self._run(list(zip(self._buckets, group(self._buckets, workers), strict=True)))
+        plan = list(zip(self._buckets, group(self._buckets, workers), strict=True))
+        if self._spec.broken("lock-release-early"):
+            self._release()
+        if self._spec.broken("buckets-reordered"):
+            plan.reverse()
+        if self._spec.broken("buckets-parallel"):
+            for bucket, members in plan:
+                self._kill(bucket, members, set())
+        self._run(plan)
 
     def _run(self, left: list[tuple[Bucket, list[Worker]]]) -> None:
         """The lowest bucket that is not empty; then the others."""
-        while left and not left[0][1]:
+        while left and not left[0][1] and not self._spec.broken("empty-bucket-waited"):
             left = left[1:]
         if not left:
             self._finish()
             return
         (bucket, workers), rest = left[0], left[1:]
         waiting = set(workers)
-        end = self._process.sim.now + bucket.seconds
-        for worker in workers:
+        limit = math.inf if self._spec.broken("bucket-timer-ignored") else bucket.seconds
+        self._kill(bucket, workers, waiting)
+        self._wait(waiting, workers, self._process.sim.now + limit, rest)
+
+    def _kill(self, bucket: Bucket, workers: list[Worker], waiting: set[Worker]) -> None:
+        for index, worker in enumerate(workers):
             grace = grace_override(bucket.seconds, worker.termination_grace)
-            self._workers.kill_for_shutdown(worker, grace, waiting.discard)
-        self._wait(waiting, workers, end, rest)
+            if self._spec.broken("bucket-serial"):
+                self._process.after(3.0 * index, self._workers.kill_for_shutdown, worker, grace, waiting.discard)
+            else:
+                self._workers.kill_for_shutdown(worker, grace, waiting.discard)
 
     def _wait(
         self, waiting: set[Worker], workers: list[Worker], end: float, rest: list[tuple[Bucket, list[Worker]]]
     ) -> None:
         """Until all are killed and their volumes unmounted, or the bucket's time is over."""
-        done = not waiting and all(worker.unmounted for worker in workers)
+        done = not waiting and (all(worker.unmounted for worker in workers) or self._spec.broken("volumes-not-waited"))
+        done = done and bool(workers or not self._spec.broken("empty-bucket-waited"))
         now = self._process.sim.now
         if done or now >= end:
             self._run(rest)
@@ -181,7 +207,10 @@ class ShutdownManager:
         self._process.machine.files[STATE_FILE] = state_file(self._started_at, now)
         self._process.metrics.shutdown_end = int(now)
         self._next()
-        self._release()
+        if late := self._spec.shift("lock-release"):
+            self._process.after(late, self._release)
+        else:
+            self._release()
 
     def _cancelled(self) -> None:
         """The node's status follows at its next regular sync, not now."""

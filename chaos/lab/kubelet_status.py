@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from chaos.lab.kubelet_runtime import Container, is_restarted
-from chaos.lab.objects import Object
+from chaos.lab.objects import Object, is_terminal
 from chaos.lab.sim import rfc3339
+from chaos.lab.spec import LabSpec
 
 SHUTDOWN_MESSAGE = "Pod was terminated in response to imminent node shutdown."
 REJECTED = "Pod was rejected as the node is shutting down."
@@ -28,6 +29,7 @@ class View:
     """
 
     containers: list[Container]
+    spec: LabSpec
     host_ip: str
     pod_ip: str = ""
     sandbox: bool = False
@@ -38,11 +40,16 @@ class View:
     waiting: float = 0.0
 
 
+def disrupted(message: str = SHUTDOWN_MESSAGE) -> dict[str, Any]:
+    """The kubelet's DisruptionTarget."""
+    return {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": message}
+
+
 def write_status(pod: Object, view: View, now: float) -> None:
     """Edit the pod's status in place."""
     generation = pod["metadata"].get("generation", 1)
     status = pod.setdefault("status", {})
-    phase = _phase(pod, view)
+    ended, phase = is_terminal(pod), _phase(pod, view)
     if view.static and not view.final:
         status.pop("reason", None)
         status.pop("message", None)
@@ -58,8 +65,10 @@ def write_status(pod: Object, view: View, now: float) -> None:
     extra: dict[str, dict[str, Any]] = {}
     if view.final and (view.by_shutdown or view.evicted):
         message = view.evicted or SHUTDOWN_MESSAGE
-        extra["DisruptionTarget"] = {"status": "True", "reason": "TerminationByKubelet", "message": message}
-        if phase == "Failed":
+        late = view.spec.broken("disruption-target-late") and not ended
+        if not late and not view.spec.broken("disruption-target-missing"):
+            extra["DisruptionTarget"] = disrupted(message)
+        if phase == "Failed" or view.spec.broken("reason-on-succeeded"):
             status.update(reason="Evicted" if view.evicted else "Terminated", message=message)
     _write_conditions(status, {**_conditions(pod, view, phase, running), **extra}, generation, rfc3339(now))
 
@@ -87,13 +96,15 @@ def _phase(pod: Object, view: View) -> str:
         return "Failed"
     if view.final:
         ended = [item.exit_code for item in view.containers]
-        return "Succeeded" if ended and not any(ended) else "Failed"
+        return "Succeeded" if ended and (not any(ended) or view.spec.broken("exit-code-ignored")) else "Failed"
     return "Running" if view.containers else "Pending"
 
 
 def _conditions(pod: Object, view: View, phase: str, running: bool) -> dict[str, dict[str, Any]]:
     ready: dict[str, Any] = {"status": "True"}
-    if phase in ("Succeeded", "Failed"):
+    if phase == "Failed" and view.spec.broken("failed-pod-stays-ready"):
+        pass
+    elif phase in ("Succeeded", "Failed"):
         ready = {"status": "False", "reason": "PodCompleted" if phase == "Succeeded" else "PodFailed"}
     elif not running:
         names = " ".join(item["name"] for item in pod["spec"]["containers"])

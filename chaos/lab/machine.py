@@ -11,6 +11,7 @@ from chaos.lab.kubelet import Kubelet
 from chaos.lab.kubelet_runtime import Runtime
 from chaos.lab.kubelet_static import MANIFESTS, manifest
 from chaos.lab.logind import Kind, Logind
+from chaos.lab.metrics import STATE_FILE
 from chaos.lab.network import DIRECTIONS, FAMILIES, Direction, Family, Network, addresses_of
 from chaos.lab.objects import set_condition
 from chaos.lab.registry import Registry
@@ -118,6 +119,8 @@ class Machine:
         self.runtime.lose_power()
         self.network.heal()  # rules are not kept on disk
         self.pressure &= {"disk"}
+        if self._registry.spec.broken("state-file-lost"):
+            self.files.pop(STATE_FILE, None)
         self._changed()
 
     def partition(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:

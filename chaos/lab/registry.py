@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.lab.admission import WORKLOADS, InvalidError, admit, admit_workload, check_budget
-from chaos.lab.objects import Object, is_deleting, is_terminal, node_of
+from chaos.lab.objects import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
 from chaos.lab.sim import Sim, rfc3339
 from chaos.lab.spec import LabSpec
 from chaos.lab.store import ConflictError, NotFoundError, Store, clone
@@ -23,7 +23,7 @@ class Registry:
     """Every write of the simulated components and of the API's clients goes through here."""
 
     def __init__(self, sim: Sim, store: Store, spec: LabSpec) -> None:
-        self.sim, self.store, self._spec = sim, store, spec
+        self.sim, self.store, self.spec = sim, store, spec
 
     def create(self, plural: str, obj: Object) -> Object:
         """Default, check and store. Raises InvalidError, ForbiddenError, NotFoundError (namespace), ConflictError."""
@@ -35,7 +35,7 @@ class Registry:
             self._check_namespace(metadata.setdefault("namespace", "default"))
         for key in ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"):
             metadata.pop(key, None)
-        admit(plural, new, self.store, self._spec, self.sim)
+        admit(plural, new, self.store, self.spec, self.sim)
         if plural in _COUNTED:
             metadata["generation"] = 1
         return self.store.create(plural, new)
@@ -83,7 +83,18 @@ class Registry:
         if current is not None and seconds >= current > 0:
             return pod
         marked = pod if current == seconds else self._mark("pods", pod, seconds)
+        if self.spec.broken("delete-removes-running-pod"):
+            return self._vanish(marked)
+        if self.spec.broken("terminating-pod-expires"):
+            self.sim.after(seconds, self._vanish, marked)
         return self._finish("pods", marked) if seconds == 0 else marked
+
+    def _vanish(self, pod: Object) -> Object:
+        """A breakage: the object goes without anybody's word that its containers have."""
+        found = self.store.get("pods", namespace_of(pod), name_of(pod))
+        if found is not None and uid_of(found) == uid_of(pod):
+            self.store.remove("pods", namespace_of(pod), name_of(pod))
+        return pod
 
     def _delete_namespace(self, namespace: Object) -> Object:
         if is_deleting(namespace):

@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from chaos.lab import breakages
+
 DEFAULT_NAMESPACES = ["default", "kube-system", "kube-public", "kube-node-lease"]
 _NEEDED_NAMESPACES = frozenset({"default", "kube-system", "kube-node-lease"})
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
@@ -86,6 +88,7 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
     dual_stack: bool = True
     controllers: ControllerSpec = msgspec.field(default_factory=ControllerSpec)
     inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = "seeded"
+    breakages: list[str] = []  # ids of chaos.lab.breakages
     seed: int = 1
     start: float = 1_795_000_000.0
     namespaces: list[str] = msgspec.field(default_factory=lambda: list(DEFAULT_NAMESPACES))
@@ -103,6 +106,14 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
     def to_json(self) -> bytes:
         return msgspec.json.encode(self)
 
+    def broken(self, breakage: str) -> bool:
+        """Whether the cluster is to do wrong in this way."""
+        return breakage in self.breakages
+
+    def shift(self, mechanism: str) -> float:
+        """Seconds by which the cluster is to do this too late, negative for too early."""
+        return breakages.shift(self.breakages, mechanism) if self.breakages else 0.0
+
     def check(self) -> None:
         """Raises SpecError for what a decoder cannot see."""
         names = [node.name for node in self.nodes]
@@ -114,6 +125,10 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
             raise SpecError(f"LabSpec: namespaces lacks {', '.join(sorted(missing))}")
         for node in self.nodes:
             _check_node(node)
+        try:
+            breakages.check(self.breakages)
+        except ValueError as error:
+            raise SpecError(f"LabSpec: {error}") from error
 
 
 def _check_node(node: NodeSpec) -> None:

@@ -131,6 +131,7 @@ class Lab(Model):
     shutdown_grace_period: DurationText = Field("30s", alias="shutdownGracePeriod")
     shutdown_grace_period_critical_pods: DurationText = Field("10s", alias="shutdownGracePeriodCriticalPods")
     inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = Field("never", alias="inhibitorLostAfterCancel")
+    breakages: list[str] = Field([], description="what it is to do wrong; see nodefall lab breakages")
     seed: int = 1
     speed: float = Field(20.0, gt=0, le=1000, description="at most so many simulated seconds a second")
 

@@ -65,7 +65,8 @@ class AttachDetach:
         """Detaches before attaches."""
         wanted: dict[Place, list[Object]] = {}
         for pod in self._store.list("pods"):
-            if node_of(pod) and is_wanted_by(pod):
+            unwanted = is_deleting(pod) and self._registry.spec.broken("detach-clock-from-deletion")
+            if node_of(pod) and is_wanted_by(pod) and not unwanted:
                 for volume in volumes_of(self._store, pod):
                     wanted.setdefault((volume, node_of(pod)), []).append(pod)
         attached = {_place(item): item for item in self._store.list("volumeattachments")}
@@ -80,13 +81,16 @@ class AttachDetach:
 
     def _detach(self, place: Place, attachment: Object) -> None:
         """Not while mounted, unless six minutes are over on a node that is not Ready, or it is out of service."""
-        volume, name = place
+        (volume, name), spec = place, self._registry.spec
         elapsed = self._sim.now - self._unwanted.setdefault(place, self._sim.now)
         node = self._store.get("nodes", "", name)
         healthy = node is not None and condition_status(node, "Ready") == "True"
-        expired = elapsed > _MAX_WAIT and not self._settings.disable_force_detach_on_timeout
+        limit = _MAX_WAIT + spec.shift("forced-detach")
+        expired = elapsed > limit and not self._settings.disable_force_detach_on_timeout
         out = node is not None and any(taint["key"] == OUT_OF_SERVICE for taint in taints_of(node))
+        out = out and not spec.broken("out-of-service-ignored")
         mounted = unique_name(volume) in self._in_use.get(name, set())
+        mounted = mounted and not spec.broken("volume-detached-while-mounted")
         if mounted and not out and not (expired and not healthy):
             return
         if out or elapsed > _MAX_WAIT:

@@ -80,6 +80,7 @@ class DaemonSets(WorkloadController):
         taints = taints_of(node)
         fits = matches_node(prototype, node)
         may_run = fits and not untolerated(prototype, taints, ("NoSchedule", "NoExecute"))
+        may_run = may_run or (fits and self._registry.spec.broken("daemonset-ignores-taints"))
         may_stay = fits and not untolerated(prototype, taints, ("NoExecute",))
         living = [pod for pod in pods if not is_deleting(pod)]
         if may_run and not pods:

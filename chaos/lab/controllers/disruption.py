@@ -40,7 +40,7 @@ class Disruption:
     """Recomputed whenever a budget or one of its pods changes."""
 
     def __init__(self, sim: Sim, registry: Registry) -> None:
-        self._sim, self._store = sim, registry.store
+        self._sim, self._store, self._spec = sim, registry.store, registry.spec
         self._recorder = Recorder(sim, registry.store, "controllermanager")
         self._queue: Queue[tuple[str, str]] = Queue(sim, self._sync)
 
@@ -48,13 +48,13 @@ class Disruption:
         self._store.subscribe(self._changed)
 
     def _changed(self, change: Change) -> None:
-        obj = change.object
+        obj, late = change.object, self._spec.shift("pdb-recompute")
         if change.plural == "poddisruptionbudgets" and change.type != "DELETED":
-            self._queue.add((namespace_of(obj), name_of(obj)))
+            self._queue.add((namespace_of(obj), name_of(obj)), late)
         elif change.plural == "pods":
             for budget in self._store.list("poddisruptionbudgets", namespace_of(obj)):
                 if selector_matches(budget["spec"].get("selector"), labels_of(obj)):
-                    self._queue.add((namespace_of(budget), name_of(budget)))
+                    self._queue.add((namespace_of(budget), name_of(budget)), late)
 
     def _sync(self, key: tuple[str, str]) -> None:
         budget = self._store.get("poddisruptionbudgets", *key)
@@ -70,7 +70,7 @@ class Disruption:
             self._fail(budget, str(error))
             return
         disrupted = self._disrupted(budget, pods)
-        healthy = sum(is_ready(pod) and not is_deleting(pod) and name_of(pod) not in disrupted for pod in pods)
+        healthy = sum(self._is_healthy(pod) and name_of(pod) not in disrupted for pod in pods)
         status: Object = {
             "observedGeneration": budget["metadata"]["generation"],
             "disruptionsAllowed": max(0, healthy - desired) if expected > 0 else 0,
@@ -82,6 +82,10 @@ class Disruption:
             status["disruptedPods"] = disrupted
         reason = "SufficientPods" if status["disruptionsAllowed"] > 0 else "InsufficientPods"
         self._write(budget, status, reason, "")
+
+    def _is_healthy(self, pod: Object) -> bool:
+        ready = is_ready(pod) or self._spec.broken("pdb-counts-unready")
+        return ready and (not is_deleting(pod) or self._spec.broken("pdb-counts-terminating"))
 
     def _fail(self, budget: Object, why: str) -> None:
         """Fail safe: no disruption, the rest of the status stays."""

@@ -68,7 +68,7 @@ class NodeLifecycle:
     """Writes Unknown, the taints of conditions, and the Ready=False of pods on a node that went silent."""
 
     def __init__(self, sim: Sim, registry: Registry, settings: ControllerSpec) -> None:
-        self._sim, self._store, self._settings = sim, registry.store, settings
+        self._sim, self._store, self._settings, self._spec = sim, registry.store, settings, registry.spec
         self._recorder = Recorder(sim, registry.store, "node-controller")
         self._taints = NodeTaints(sim, registry.store)
         self._health: dict[str, _Health] = {}
@@ -88,16 +88,20 @@ class NodeLifecycle:
         self._all_full = False
 
     def _changed(self, change: Change) -> None:
-        if change.plural == "nodes" and change.type != "DELETED":
-            self._no_schedule.add(name_of(change.object))
+        if change.plural == "nodes" and change.type != "DELETED" and not self._spec.broken("no-schedule-taint-missing"):
+            self._no_schedule.add(name_of(change.object), self._spec.shift("no-schedule-taint"))
 
     def _pass(self) -> None:
         """One monitor pass; the next begins a period after its end."""
         nodes = list(self._store.list("nodes"))
         self._forget({name_of(node) for node in nodes})
+        reordered = self._spec.broken("limiter-reordered")
+        if reordered:
+            self._handle_disruption(nodes)
         for node in nodes:
             self._check(node)
-        self._handle_disruption(list(self._store.list("nodes")))
+        if not reordered:
+            self._handle_disruption(list(self._store.list("nodes")))
         took = self._sim.rng.uniform(*_PASS)
         self._sim.after(self._settings.node_monitor_period + took, self._pass)
 
@@ -126,6 +130,9 @@ class NodeLifecycle:
         self._evict(node, current)
         if observed == "True" and current != "True":
             self._recorder.emit("Node", node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+            if not self._spec.broken("pods-stay-ready"):
+                self._mark_pods(name)
+        elif current == "False" and self._spec.broken("pods-unready-on-not-ready"):
             self._mark_pods(name)
 
     def _probe(self, node: Object) -> None:
@@ -135,13 +142,15 @@ class NodeLifecycle:
         renew_time = lease["spec"]["renewTime"] if lease else ""
         ready = condition(node, "Ready")
         heartbeat = ready.get("lastHeartbeatTime", "") if ready and ready["status"] != "Unknown" else health.heartbeat
-        if renew_time > health.renew_time or heartbeat != health.heartbeat:
+        newer = renew_time > health.renew_time or heartbeat != health.heartbeat
+        if newer and not self._spec.broken("heartbeats-ignored"):
             health.probe = self._sim.now
         health.renew_time, health.heartbeat = max(renew_time, health.renew_time), heartbeat
 
     def _expired(self, node: Object, observed: str) -> bool:
         grace = self._settings.node_monitor_grace_period if observed else _STARTUP_GRACE
-        return self._sim.now > self._health[name_of(node)].probe + grace
+        end = self._health[name_of(node)].probe + grace + self._spec.shift("unknown")
+        return self._sim.now > end and not self._spec.broken("unknown-missing")
 
     def _mark_unknown(self, node: Object) -> Object:
         def change(obj: Object) -> None:
@@ -175,15 +184,21 @@ class NodeLifecycle:
     def _drain(self) -> None:
         """Every 100 ms: a token is taken before the node is looked at."""
         for zone in self._zones.values():
-            while zone.waiting and zone.limiter.take(self._sim.now):
+            while zone.waiting and (zone.limiter.take(self._sim.now) or self._spec.broken("limiter-missing")):
                 name = zone.waiting.pop(self._any_of(len(zone.waiting)))
-                node = self._store.get("nodes", "", name)
-                ready = condition_status(node, "Ready") if node else ""
-                if node is not None and ready in _TAINT_OF:
-                    wanted = _TAINT_OF[ready]
-                    other = NOT_READY if wanted == UNREACHABLE else UNREACHABLE
-                    self._taints.swap_no_execute(name, wanted, other)
+                if late := self._spec.shift("no-execute-taint"):
+                    self._sim.after(late, self._taint, name)
+                elif not self._spec.broken("no-execute-taint-missing"):
+                    self._taint(name)
         self._sim.after(_POLL, self._drain)
+
+    def _taint(self, name: str) -> None:
+        node = self._store.get("nodes", "", name)
+        ready = condition_status(node, "Ready") if node else ""
+        if node is not None and ready in _TAINT_OF:
+            wanted = _TAINT_OF[ready]
+            other = NOT_READY if wanted == UNREACHABLE else UNREACHABLE
+            self._taints.swap_no_execute(name, wanted, other)
 
     def _any_of(self, number: int) -> int:
         """Each pass adds waiting nodes again by several workers: their order is arbitrary (facts 5.4)."""
@@ -195,7 +210,10 @@ class NodeLifecycle:
         numbers = {zone: counts(members) for zone, members in by_zone.items() if members}
         threshold = self._settings.unhealthy_zone_threshold
         states = {zone: zone_state(*number, threshold) for zone, number in numbers.items()}
+        if self._spec.broken("partial-disruption-ignored"):
+            states = {zone: "Normal" if state == "PartialDisruption" else state for zone, state in states.items()}
         all_full = bool(states) and all(state == "FullDisruption" for state in states.values())
+        all_full = all_full and not self._spec.broken("full-disruption-ignored")
         now = self._sim.now
         if all_full and not self._all_full:
             for node in nodes:

@@ -80,7 +80,7 @@ class PodGarbageCollector:
         self._missing = {name: self._missing.get(name, now) for name in sorted(absent)}
         for pod in pods:
             since = self._missing.get(node_of(pod))
-            if since is not None and now - since >= _QUARANTINE:
+            if since is not None and now - since >= _QUARANTINE + self._registry.spec.shift("orphan-removal"):
                 self._remove(pod, "orphaned")
 
     def _remove(self, pod: Object, reason: str) -> None:
@@ -98,7 +98,7 @@ class PodGarbageCollector:
         current = self._store.get("pods", *key)
         if current is None or uid_of(current) != uid_of(pod):
             return  # an earlier duty of this loop had it
-        if not is_terminal(current):
+        if not is_terminal(current) and not self._registry.spec.broken("pod-gc-without-failed"):
             self._store.patch("pods", *key, fail)
         try:
             self._registry.delete("pods", *key, 0, {"uid": uid_of(pod)})

@@ -17,8 +17,9 @@ class Queue(Generic[_Key]):
         self._sim, self._handle, self._low, self._high = sim, handle, low, high
         self._timers: dict[_Key, Timer] = {}
 
-    def add(self, key: _Key) -> None:
-        self.add_after(key, self._sim.rng.uniform(self._low, self._high))
+    def add(self, key: _Key, late: float = 0.0) -> None:
+        """``late``: seconds more, for a breakage."""
+        self.add_after(key, self._sim.rng.uniform(self._low, self._high) + late)
 
     def add_after(self, key: _Key, delay: float) -> None:
         """Handle it after the delay, unless it is due earlier already."""

@@ -11,7 +11,7 @@ class ReplicaSets(WorkloadController):
 
     def sync(self, owner: Object) -> None:
         pods = self._owned(owner)
-        active = [pod for pod in pods if is_active(pod)]
+        active = [pod for pod in pods if self._counts(pod)]
         missing = owner["spec"]["replicas"] - len(active)
         for _ in range(missing):
             self._create_pod(owner, self._new_pod(owner, {}), "Created pod: {}")
@@ -25,6 +25,13 @@ class ReplicaSets(WorkloadController):
         if ready:
             status |= {"readyReplicas": ready, "availableReplicas": ready}
         self._write_status(owner, status)
+
+    def _counts(self, pod: Object) -> bool:
+        spec = self._registry.spec
+        if is_deleting(pod) and spec.broken("replicaset-waits-for-removal"):
+            return not is_terminal(pod)
+        unready = pod["status"]["phase"] == "Running" and not is_ready(pod)
+        return is_active(pod) and not (unready and spec.broken("replicaset-replaces-unready"))
 
 
 def _deletion_rank(pod: Object) -> tuple[bool, bool, str]:

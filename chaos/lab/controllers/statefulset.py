@@ -34,6 +34,8 @@ class StatefulSets(WorkloadController):
             text = f"Delete Pod {{}} in StatefulSet {name_of(owner)} successful"
             self._delete_pod(owner, pod, text)
             return False
+        if is_deleting(pod) and self._registry.spec.broken("statefulset-replaced-before-removal"):
+            self._registry.delete("pods", namespace_of(pod), name_of(pod), 0)
         return is_ready(pod) and not is_deleting(pod)
 
     def _scale_down(self, owner: Object, ordered: bool, surplus: list[Object]) -> None:

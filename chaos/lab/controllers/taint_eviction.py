@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from chaos.lab.controllers.queue import Queue
@@ -47,7 +48,7 @@ class TaintEviction:
     """Looks at neither phase, owner nor budgets."""
 
     def __init__(self, sim: Sim, registry: Registry) -> None:
-        self._sim, self._registry, self._store = sim, registry, registry.store
+        self._sim, self._registry, self._store, self._spec = sim, registry, registry.store, registry.spec
         self._recorder = Recorder(sim, registry.store, "taint-eviction-controller")
         self._pending: dict[_Pod, _Pending] = {}
         self._nodes: Queue[str] = Queue(sim, self._node_changed, 0.002, 0.01)
@@ -58,6 +59,8 @@ class TaintEviction:
 
     def restart(self) -> None:
         """A new process handles every taint as if it were new: countdowns start again, without an event."""
+        if self._spec.broken("countdown-survives-restart"):
+            return
         for pending in self._pending.values():
             pending.timer.cancel()
         self._pending.clear()
@@ -102,13 +105,16 @@ class TaintEviction:
         key = (namespace_of(pod), name_of(pod), uid_of(pod))
         limit = toleration_seconds(pod, taints) if taints else None
         if limit is None:
-            self._cancel(key, pod)
+            if not self._spec.broken("countdown-survives-untaint"):
+                self._cancel(key, pod)
             return
-        pending = self._pending.get(key)
-        began = pending.began if pending is not None and limit > 0 else self._sim.now
-        due = began + limit
+        if self._spec.broken("eviction-missing"):
+            return
+        pending, anew = self._pending.get(key), self._spec.broken("countdown-restarts-on-swap")
+        began = pending.began if pending is not None and limit > 0 and not anew else self._sim.now
+        due = began + max(0.0, limit + self._spec.shift("eviction"))
         if pending is not None:
-            if pending.timer.due <= due:
+            if pending.timer.due <= due and not anew:
                 return
             pending.timer.cancel()
         self._pending[key] = _Pending(began, self._sim.at(due, self._delete, key))
@@ -126,8 +132,15 @@ class TaintEviction:
         if pod is None or uid_of(pod) != key[2]:
             return
         self._recorder.emit("Pod", pod, "TaintManagerEviction", f"Marking for deletion Pod {key[0]}/{key[1]}")
-        self._store.patch("pods", key[0], key[1], self._disrupt)
-        self._sim.after(self._sim.rng.uniform(0.002, 0.015), self._delete_object, key)
+        steps: list[Callable[[_Pod], None]] = [self._set_condition, self._delete_object]
+        if self._spec.broken("taint-eviction-reordered"):
+            steps.reverse()
+        steps[0](key)
+        self._sim.after(self._sim.rng.uniform(0.002, 0.015), steps[1], key)
+
+    def _set_condition(self, key: _Pod) -> None:
+        if not self._spec.broken("taint-eviction-without-condition"):
+            self._store.patch("pods", key[0], key[1], self._disrupt)
 
     def _disrupt(self, pod: Object) -> None:
         new = {

@@ -49,7 +49,8 @@ class WorkloadController(ABC):
         elif change.plural == self.owned:
             owner = controller_of(change.object)
             if owner is not None and owner["kind"] == self.kind:
-                self._queue.add((namespace_of(change.object), owner["name"]))
+                late = self._registry.spec.shift("replacement") if self.owned == "pods" else 0.0
+                self._queue.add((namespace_of(change.object), owner["name"]), late)
 
     def _run(self, key: Key) -> None:
         owner = self._store.get(self.plural, *key)

@@ -44,6 +44,11 @@ def test_json_round_trip() -> None:
         (b'{"nodes": [{"name": "a"}], "namespaces": ["default"]}', "lacks kube-node-lease, kube-system"),
         (b'{"nodes": [{"name": "a"}], "inhibitorLostAfterCancel": "perhaps"}', "perhaps"),
         (b'{"nodes": [{"name": "\xff"}]}', "LabSpec"),
+        (
+            b'{"nodes": [{"name": "a"}], "breakages": ["evicton-late"]}',
+            "no breakage 'evicton-late'; near: eviction-late",
+        ),
+        (b'{"nodes": [{"name": "a"}], "breakages": ["0"]}', "no breakage '0'$"),
     ],
 )
 def test_refused(text: bytes, message: str) -> None:

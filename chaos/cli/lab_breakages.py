@@ -1,0 +1,28 @@
+"""``nodefall lab breakages``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from chaos.cli.lazy import examples
+
+_EXAMPLES = examples("nodefall lab breakages", "nodefall lab up --breakage eviction-late --breakage pdb-ignored")
+
+
+@click.command("breakages", epilog=_EXAMPLES)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+def breakages(as_json: bool) -> None:
+    """List what the simulated cluster can do wrong on purpose, to see experiments fail."""
+    from chaos.lab.breakages import BREAKAGES  # noqa: PLC0415 - only when asked for
+
+    if as_json:
+        click.echo(json.dumps([asdict(item) for item in BREAKAGES.values()], indent=2))
+        return
+    formatter = click.HelpFormatter(width=120, max_width=120)
+    for rule in sorted({item.rule for item in BREAKAGES.values()}):
+        with formatter.section(f"rule {rule}"):
+            formatter.write_dl([(item.id, item.text) for item in BREAKAGES.values() if item.rule == rule], col_max=40)
+    click.echo(formatter.getvalue(), nl=False)
