@@ -14,6 +14,7 @@ from typing import Any
 import paramiko
 import pytest
 import urllib3
+from kubectl_lab import WORKLOAD, Kubectl
 
 from chaos.engine.clock import RemoteClock
 
@@ -162,3 +163,24 @@ def shared() -> Iterator[Client]:
     yield client
     client.close()
     stop(client.process)
+
+
+@pytest.fixture(scope="module")
+def free_lab() -> Iterator[Client]:
+    """A lab whose time runs by itself, ten simulated seconds a second, with the workload of kubectl_lab on it."""
+    client = Client(*start("--speed", "10"))
+    plurals = {"ConfigMap": "configmaps", "PodDisruptionBudget": "poddisruptionbudgets"}
+    for item in json.loads(WORKLOAD.read_text())["items"]:
+        version = item["apiVersion"]
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        plural = plurals.get(item["kind"], item["kind"].lower() + "s")
+        assert client.api("POST", f"{root}/namespaces/default/{plural}", item)[0] == 201
+    yield client
+    client.close()
+    stop(client.process)
+
+
+@pytest.fixture(scope="module")
+def kubectl(free_lab: Client, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    """kubectl for ``free_lab``."""
+    return Kubectl(free_lab.facts["kubeconfig"], tmp_path_factory.mktemp("home"))
