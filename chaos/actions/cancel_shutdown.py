@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.facts.login1 import NOT_PREPARING, NOTHING_SCHEDULED
-from chaos.model.action import Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
+from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand
 from chaos.model.evidence import fact_is, machine_off, readings_after
 from chaos.model.experiment import Model
@@ -30,7 +30,7 @@ def _cancelled(timeline: Timeline, step: StepRun) -> Finding:
     return _NOTHING_SCHEDULED.check(timeline, step)
 
 
-class CancelShutdown:
+class CancelShutdown(Action):
     """``shutdown -c``. Inside the inhibitor window systemd before 257 answers 0 and goes down all the same."""
 
     name = "cancel-shutdown"
@@ -38,7 +38,6 @@ class CancelShutdown:
     example = "{name: cancel, action: cancel-shutdown, target: victim, after: schedule + 20s}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    cuts_line = False
     proofs = (Proof("not-shutting-down", _cancelled),)
     probes = ("preparing-for-shutdown", "scheduled-shutdown", "machine", "inhibitors")
 

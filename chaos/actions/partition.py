@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from chaos.model.action import Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
+from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import last_before, not_shown, readings_after
@@ -45,7 +45,7 @@ def _api_unreachable(timeline: Timeline, step: StepRun) -> Finding:
     return not_shown(f"nobody tried on {step.node} whether the API is reachable{untried and f' over {untried}'}")
 
 
-class Partition:
+class Partition(Action):
     """Proven on the node itself: a node that is dual-stack lives on over the other family."""
 
     name = "partition"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.actions._machine import POWER_ON, UP, need_power
-from chaos.model.action import Memory, Target, Undo, UndoKind
+from chaos.model.action import Action, Memory, Target, Undo, UndoKind
 from chaos.model.command import Command, PowerCommand
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF
 from chaos.model.experiment import Model
@@ -15,7 +15,7 @@ class Params(Model):
     """None."""
 
 
-class PowerCut:
+class PowerCut(Action):
     """Off by the power control, as when a cable is pulled."""
 
     name = "power-cut"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.actions._machine import need_power
-from chaos.model.action import Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
+from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command, PowerCommand
 from chaos.model.evidence import SAME_BOOT_SECONDS, is_number, not_shown, readings_after
 from chaos.model.experiment import Model
@@ -29,7 +29,7 @@ def _on(timeline: Timeline, step: StepRun) -> Finding:
     return not_shown(f"nothing was seen to say that {step.node} is on")
 
 
-class PowerOn:
+class PowerOn(Action):
     """The power control's ``on``; nothing is sent to the host, which cannot answer."""
 
     name = "power-on"
@@ -37,7 +37,6 @@ class PowerOn:
     example = "{name: power-on, action: power-on, target: victim, after: power-off + 90s}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    cuts_line = False
     proofs = (Proof("machine-on", _on),)
     probes = ("machine", "pid1-start", "boot-id", "inhibitors")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from chaos.model.action import Check, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind, UndoStep
+from chaos.model.action import Action, Check, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind, UndoStep
 from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
@@ -63,7 +63,7 @@ def _kubelet_condition(timeline: Timeline, step: StepRun) -> Finding:
     return not_shown(f"the kubelet of {step.node} does not say that it shuts down")
 
 
-class PrepareForShutdown:
+class PrepareForShutdown(Action):
     """Refused on nodes with static pods: once ended they do not come back until the kubelet restarts."""
 
     name = "prepare-for-shutdown"
@@ -71,7 +71,6 @@ class PrepareForShutdown:
     example = "{name: announce, action: prepare-for-shutdown, target: victim, with: {active: true}}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    cuts_line = False
     proofs = (Proof("kubelet-event", _kubelet_event), Proof("kubelet-condition", _kubelet_condition), ANSWERED)
     probes = ("inhibitors", "kubelet-inhibitor", "kubelet-unit", "pid1-start")
 

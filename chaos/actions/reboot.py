@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.actions._machine import NOT_GOING_DOWN, POWER_ON
-from chaos.model.action import Memory, Target, Undo, UndoKind
+from chaos.model.action import Action, Memory, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand
 from chaos.model.evidence import BOOT_IDENTITY
 from chaos.model.experiment import Model
@@ -15,7 +15,7 @@ class Params(Model):
     """None."""
 
 
-class Reboot:
+class Reboot(Action):
     """``systemctl reboot``: delay locks are honoured, and the machine comes back by itself."""
 
     name = "reboot"

@@ -8,20 +8,23 @@ from pydantic import AfterValidator, Field
 
 from chaos.actions._machine import NOT_GOING_DOWN, POWER_ON, need_power
 from chaos.facts.login1 import NOTHING_SCHEDULED
-from chaos.model.action import Check, Memory, Target, Undo, UndoKind, UndoStep
+from chaos.model.action import Action, Check, Memory, SelfHeal, Target, Undo, UndoKind, UndoStep
 from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, fact_is
 from chaos.model.experiment import DurationText, Model
 
 CANCEL_AHEAD = 5.0  # seconds before its time at which the planted timer cancels the shutdown
-CANCEL_UNIT = "nodefall-cancel-shutdown"
 
 
 def _whole_minutes(text: str) -> str:
     if parse_duration(text) % 60 or parse_duration(text) < 60:
         raise ValueError(f"{text!r} is not a whole number of minutes; shutdown(8) counts in minutes")
     return text
+
+
+def _unit(memory: Memory) -> str:
+    return f"nodefall-{memory['tag']}"
 
 
 class Params(Model):
@@ -31,7 +34,7 @@ class Params(Model):
     fires: bool = Field(False, description="let it happen: do not plant a timer on the host that cancels it in time")
 
 
-class ScheduleShutdown:
+class ScheduleShutdown(Action):
     """``shutdown -P +N``, after planting a timer of PID 1 that cancels it, should nodefall be gone by then."""
 
     name = "schedule-shutdown"
@@ -55,33 +58,23 @@ class ScheduleShutdown:
                 hint="give its host a power control in the inventory, or leave fires out",
             )
         seconds = parse_duration(params.in_)
-        return {"seconds": seconds, "fires": params.fires, "power": bool(target.power)}
+        return {"seconds": seconds, "fires": params.fires, "power": bool(target.power), "tag": target.tag}
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:
-        shutdown = HostCommand(("shutdown", "-P", f"+{int(memory['seconds'] // 60)}"))
+        return (HostCommand(("shutdown", "-P", f"+{int(memory['seconds'] // 60)}")),)
+
+    def self_heal(self, memory: Memory) -> SelfHeal | None:
         if memory["fires"]:
-            return (shutdown,)
-        plant = HostCommand(
-            (
-                "systemd-run",
-                f"--on-active={memory['seconds'] - CANCEL_AHEAD:g}s",
-                "--timer-property=AccuracySec=100ms",
-                f"--unit={CANCEL_UNIT}",
-                "shutdown",
-                "-c",
-            )
-        )
-        return (plant, shutdown)
+            return None
+        return SelfHeal(_unit(memory), memory["seconds"] - CANCEL_AHEAD, ("shutdown", "-c"))
 
     def undo(self, memory: Memory) -> Undo:
         idle = Check("scheduled-shutdown", NOTHING_SCHEDULED)
-        gone = Check("planted-timers", [])
         steps = (
             *((POWER_ON,) if memory["power"] else ()),
             UndoStep(HostCommand(("shutdown", "-c")), unless=idle),
-            UndoStep(HostCommand(("systemctl", "stop", f"{CANCEL_UNIT}.timer"), accept=(0, 5)), unless=gone),
         )
-        return Undo(steps, (idle, gone, *NOT_GOING_DOWN))
+        return Undo(steps, (idle, *NOT_GOING_DOWN), disarm="" if memory["fires"] else _unit(memory))
 
 
 ACTION = ScheduleShutdown()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chaos.model.errors import NodefallError, UndoOwed
+from chaos.model.text import on_node
 from chaos.store.journal import read_owed
 
 
@@ -30,7 +31,7 @@ def owing(directory: Path) -> Iterator[None]:
 def _owed(directory: Path) -> str:
     """In words; what only stands in the journal, with nothing to take back, does not count."""
     try:
-        found = [f"{o.step} on {o.node}" for o in read_owed(directory) if o.undo.proof]
+        found = [on_node(o.step, o.node) for o in read_owed(directory) if o.undo.proof]
     except NodefallError:
         return "nobody knows what, as the journal cannot be read"
     return ", ".join(dict.fromkeys(found))

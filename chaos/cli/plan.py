@@ -3,10 +3,13 @@
 # ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from chaos.model.text import on_node
 
 if TYPE_CHECKING:
     from chaos.model.plan import Plan, PlannedStep
@@ -54,11 +57,16 @@ def _words(plan: Plan) -> list[str]:
 
 
 def _step(step: PlannedStep) -> list[str]:
-    lines = ["", f"step {step.step}: {step.action} on {step.node}"]
+    lines = ["", on_node(f"step {step.step}: {step.action}", step.node)]
+    lines += [f"  only if {check}" for check in step.before]
+    if heal := step.self_heal:
+        lines.append(f"  plant   a timer {heal.unit}: {shlex.join(heal.argv)} after {heal.seconds:.0f}s, read back")
     lines += [f"  send    {command}" for command in step.commands]
     lines.append(f"  proof   {', '.join(step.proofs)}")
     for undo in step.undo.steps:
         lines.append(f"  undo    {undo.command}" + (f", unless {undo.unless}" if undo.unless else ""))
     if step.undo.proof:
         lines.append(f"  undone  when {', '.join(str(check) for check in step.undo.proof)}")
+    if step.undo.disarm:
+        lines.append(f"  then    the timer {step.undo.disarm} is stopped")
     return lines

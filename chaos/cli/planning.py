@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from chaos.cli.opening import Opened, own_machine_id
-from chaos.engine.gather import cluster_view, targets
+from chaos.engine.gather import cluster_view, objects, targets
 from chaos.engine.workload import namespace_for
 from chaos.judge.facts import kubelet_fact
 from chaos.load.experiment import load_experiment
@@ -19,7 +19,7 @@ from chaos.model.experiment import Experiment
 from chaos.model.plan import Plan
 from chaos.plan.cluster import ClusterView
 from chaos.plan.guards import never_ourselves
-from chaos.plan.planner import Draft, make_plan
+from chaos.plan.planner import Draft, make_plan, steps_on
 from chaos.plan.requires import check
 from chaos.plan.targets import choose
 
@@ -52,12 +52,13 @@ def plan(loaded: Loaded, opened: Opened, catalogue: Catalogue, seed: int | None)
     spec = loaded.experiment.spec
     view = cluster_view(opened.kube, opened.uid)
     chosen = choose(spec.targets, view, opened.inventory, seed)
-    nodes = [node for names in chosen.values() for node in names]
-    known = targets(nodes, view, opened.hosts, opened.kube)
+    known = targets(_wanted(loaded.experiment, catalogue, chosen), view, opened.hosts, opened.kube)
     for node, target in known.items():
-        never_ourselves(own_machine_id(), target.facts["machine-id"], node)
+        if "machine-id" in target.facts:  # else no step touches the host
+            never_ourselves(own_machine_id(), target.facts["machine-id"], node)
         check(spec.requires, node, {"kubelet": _in_force(spec.requires, target.facts["configz"])})
     run = f"{loaded.experiment.metadata.name}-{secrets.token_hex(3)}"
+    namespace = namespace_for(run) if loaded.manifests else ""
     draft = Draft(
         run=run,
         now=opened.clock.now(),
@@ -66,6 +67,28 @@ def plan(loaded: Loaded, opened: Opened, catalogue: Catalogue, seed: int | None)
         view=view,
         chosen=chosen,
         targets=known,
-        namespace=namespace_for(run) if loaded.manifests else "",
+        namespace=namespace,
+        objects=objects(_reads(loaded.experiment, catalogue, chosen, namespace), opened.kube),
     )
     return make_plan(loaded.experiment, catalogue, draft), view
+
+
+def _wanted(
+    experiment: Experiment, catalogue: Catalogue, chosen: Mapping[str, tuple[str, ...]]
+) -> dict[str, frozenset[str] | None]:
+    """The facts that the steps want of each node's host; None where none of them touches it."""
+    wanted: dict[str, frozenset[str] | None] = {node: None for nodes in chosen.values() for node in nodes}
+    for step, node in steps_on(experiment, chosen):
+        action = catalogue.actions[step.action]
+        if node and (action.on_host or action.facts):
+            wanted[node] = (wanted[node] or frozenset()) | frozenset(action.facts)
+    return wanted
+
+
+def _reads(
+    experiment: Experiment, catalogue: Catalogue, chosen: Mapping[str, tuple[str, ...]], namespace: str
+) -> Iterator[str]:
+    """Paths of the API objects that the steps' actions look at."""
+    for step, node in steps_on(experiment, chosen):
+        action = catalogue.actions[step.action]
+        yield from action.reads(node, action.params.model_validate(step.with_), namespace)

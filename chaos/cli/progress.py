@@ -13,7 +13,7 @@ from typing import Protocol, TextIO
 
 from chaos.model import ports
 from chaos.model.duration import format_duration
-from chaos.model.text import encodable, printable
+from chaos.model.text import encodable, on_node, printable
 from chaos.model.verdict import SYMBOLS, Status, Verdict
 
 
@@ -83,7 +83,7 @@ class Board:
     def step(self, name: str, node: str, what: str) -> str:
         if self.first_step is None:
             self.first_step = self.now
-        return printable(f"step {name} on {node}: {what}")
+        return printable(f"{on_node(f'step {name}', node)}: {what}")
 
     def verdict(self, verdict: Verdict) -> str:
         """A pending one says when it is due; told again only when its status changes."""

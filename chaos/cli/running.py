@@ -176,9 +176,10 @@ def _observers(request: Request, opened: Opened, planned: Plan) -> list[list[Obs
     facts = set(ALWAYS)
     for step in planned.steps:
         facts.update(request.catalogue.actions[step.action].probes)
+    known = [node for node in nodes if "machine-id" in planned.facts[node]]  # else no step touches the host
     cluster = ClusterObservers(opened.kube, opened.clock)
     proxy = bool(opened.inventory.cluster and opened.inventory.cluster.allow_node_proxy)
-    hosts = HostWatch(opened.hosts, opened.clock, nodes, sorted(facts))
+    hosts = HostWatch(opened.hosts, opened.clock, known, sorted(facts))
     return [list(cluster.watches), [cluster.kubelets(nodes, proxy), hosts]]
 
 

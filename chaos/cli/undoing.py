@@ -18,6 +18,7 @@ from chaos.load.inventory import load_inventory
 from chaos.model.errors import Exit, NodefallError, Refused, bad_input
 from chaos.model.inventory import Inventory
 from chaos.model.result import UndoResult
+from chaos.model.text import on_node
 from chaos.store import rundir
 from chaos.store.journal import NAME, Journal, read_owed
 from chaos.store.lock import one_at_a_time
@@ -36,7 +37,7 @@ def list_owed(reports: Path, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps({"owed": rows, "unreadable": unread}))
     for row in rows if not as_json else ():
-        click.echo(f"{row['run']}: {row['step']} ({row['action']}) on {row['node']}")
+        click.echo(on_node(f"{row['run']}: {row['step']} ({row['action']})", row["node"]))
     for message in unread:
         click.echo(f"error: {message}", err=True)
     if not rows and not unread:
@@ -68,7 +69,7 @@ def _tell(directory: Path, results: list[UndoResult], owed: list[dict[str, str]]
         undone = [{"step": r.step, "node": r.node, "proven": r.proven, "because": r.because} for r in results]
         click.echo(json.dumps({"run": str(directory), "undone": undone, "owed": owed}))
     for left in owed:
-        click.echo(f"still owed: {left['step']} ({left['action']}) on {left['node']}", err=True)
+        click.echo(on_node(f"still owed: {left['step']} ({left['action']})", left["node"]), err=True)
     if not owed:
         click.echo(f"nothing is owed by {directory}", err=True)
     return int(Exit.UNDO_OWED if owed else Exit.HELD)

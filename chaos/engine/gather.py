@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -41,27 +41,53 @@ def _list(kube: KubeApi, path: str, type_: type[T]) -> list[T]:
     return [msgspec.json.decode(item, type=type_) for item in msgspec.json.decode(response.body, type=_List).items]
 
 
-def targets(nodes: Iterable[str], view: ClusterView, hosts: Hosts, kube: KubeApi) -> dict[str, Target]:
-    """The targets by node, with their facts. Raises Refused for a host that does not tell who it is."""
-    return {name: _target(view.nodes[name], view, hosts, kube) for name in nodes}
+def targets(
+    nodes: Mapping[str, frozenset[str] | None], view: ClusterView, hosts: Hosts, kube: KubeApi
+) -> dict[str, Target]:
+    """The targets by node, with their facts. Raises Refused for a host that does not tell who it is.
+
+    ``nodes`` says which facts the steps want besides those always read; None: no step touches the host, so nobody
+    knocks at its door.
+    """
+    return {name: _target(view.nodes[name], wanted, view, hosts, kube) for name, wanted in nodes.items()}
 
 
-def _target(node: Node, view: ClusterView, hosts: Hosts, kube: KubeApi) -> Target:
+def objects(paths: Iterable[str], kube: KubeApi) -> dict[str, Any]:
+    """API objects by path, None for what is not there. Raises Refused."""
+    found: dict[str, Any] = {}
+    for path in dict.fromkeys(paths):
+        response = kube.request("GET", path)
+        if response.status not in (200, 404):
+            raise Refused(f"GET {path}: the API server answered {response.status}")
+        found[path] = msgspec.json.decode(response.body) if response.status == 200 else None
+    return found
+
+
+def _target(node: Node, wanted: frozenset[str] | None, view: ClusterView, hosts: Hosts, kube: KubeApi) -> Target:
     name = node.metadata.name
-    facts: dict[str, Any] = {}
-    for fact in (*ESSENTIAL, *USEFUL):
+    config = {"configz": configz(node, kube)}
+    if wanted is None:
+        return Target(name, os(node), "", view.static_pods(name), config)
+    facts, unknown = _facts(name, wanted, hosts)
+    power = _way_back(name, hosts)
+    return Target(name, os(node), power, view.static_pods(name), facts | config, unknown)
+
+
+def _facts(node: str, wanted: frozenset[str], hosts: Hosts) -> tuple[dict[str, Any], dict[str, str]]:
+    """What is known, and why the rest is not."""
+    known: dict[str, Any] = {}
+    unknown: dict[str, str] = {}
+    for fact in (*ESSENTIAL, *USEFUL, *sorted(wanted - {*ESSENTIAL, *USEFUL})):
         try:
-            facts[fact] = hosts.read(name, fact)
+            known[fact] = hosts.read(node, fact)
         except Refused:
             raise
         except NodefallError as error:
             if fact in ESSENTIAL:
-                raise Refused(
-                    error.message, hint=error.hint or f"see that the host of {name} can be reached"
-                ) from error
-    facts["configz"] = configz(node, kube)
-    power = _way_back(name, hosts)
-    return Target(name, os(node), power, view.static_pods(name), facts)
+                hint = error.hint or f"see that the host of {node} can be reached"
+                raise Refused(error.message, hint=hint) from error
+            unknown[fact] = error.message
+    return known, unknown
 
 
 def _way_back(node: str, hosts: Hosts) -> str:

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from chaos.engine.context import Context
 from chaos.engine.lines import action_line
+from chaos.engine.selfheal import plant
 from chaos.model.action import Shown
 from chaos.model.command import NOT_SENT, Command, HostCommand, Outcome, succeeded
 from chaos.model.errors import Aborted
@@ -48,7 +49,7 @@ def _fire_all(context: Context, group: list[PlannedStep], armed: dict[str, Armed
     begin = context.clock.now()
     context.progress.tick(begin)
     for planned in group:
-        if len(planned.commands) == 1:  # else its preliminaries have been journalled, with the same undo
+        if not _has_preliminaries(planned):  # else they have been journalled, with the same undo
             context.journal.intend(planned.step, planned.action, planned.node, planned.undo, begin)
         command = str(planned.commands[-1])
         context.emit(action_line(begin, planned, "begin", command=command))
@@ -70,15 +71,27 @@ def _due(step: Step, moments: dict[str, tuple[float, float]], previous: str, now
 
 
 def _preliminaries(context: Context, planned: PlannedStep) -> None:
-    """What is sent ahead of the fault itself, as a timer that heals it; journalled as the step is."""
-    if len(planned.commands) < 2:
+    """What must hold, the timer that heals it, and what is sent ahead of the fault; journalled as the step is."""
+    for check in planned.before:
+        holds, seen = context.hosts.holds(planned.node, check)
+        if not holds:
+            raise Aborted(f"step {planned.step} on {planned.node} was not done: it needs that {check}, but {seen}")
+    if not _has_preliminaries(planned):
         return
     now = context.clock.now()
     context.journal.intend(planned.step, planned.action, planned.node, planned.undo, now)
+    if planned.self_heal:
+        heal = planned.self_heal
+        seconds = plant(context.hosts, planned.node, heal, context.deadline - now)
+        context.progress.step(planned.step, planned.node, f"heals by itself in {seconds:.0f}s (timer {heal.unit})")
     for command in planned.commands[:-1]:
         outcome = context.hosts.send(planned.node, command)
         if not succeeded(command, outcome):
             raise Aborted(f"step {planned.step} on {planned.node}: {command}: {_why(outcome)}")
+
+
+def _has_preliminaries(planned: PlannedStep) -> bool:
+    return len(planned.commands) > 1 or planned.self_heal is not None
 
 
 def _arm(context: Context, planned: PlannedStep, stack: ExitStack) -> Armed | None:

@@ -22,6 +22,7 @@ from chaos.model.command import KubeCommand
 from chaos.model.errors import Aborted, Exit, NodefallError, Refused
 from chaos.model.ports import Observer
 from chaos.model.result import RunResult, UndoResult
+from chaos.model.text import on_node
 from chaos.model.verdict import Status
 from chaos.store.journal import Owed
 
@@ -188,7 +189,7 @@ def _result(
     elif ended is not None:
         code, status = int(ended.code), Status.INCONCLUSIVE
         headline = ("refused: " if isinstance(ended, Refused) else "aborted: ") + ended.message
-    owed = [f"undo of {entry.step} on {entry.node}: {entry.because}" for entry in undone if not entry.proven]
+    owed = [f"undo of {on_node(entry.step, entry.node)}: {entry.because}" for entry in undone if not entry.proven]
     return structs.replace(
         result,
         exit_code=int(Exit.UNDO_OWED) if owed else code,

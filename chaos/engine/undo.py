@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chaos.engine.hosts import Hosts
+from chaos.engine.selfheal import disarm
 from chaos.model.action import Undo, UndoStep
 from chaos.model.command import succeeded
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, Progress
 from chaos.model.result import UndoResult
+from chaos.model.text import on_node
 from chaos.store.journal import Journal, Owed
 
 PROOF_SECONDS = 300.0  # until the node must be as it was
@@ -82,6 +84,8 @@ def _undo(owed: Owed, journal: Journal, hosts: Hosts, clock: Clock, progress: Pr
     try:
         attempt = _Attempt(owed, hosts, clock, progress)
         because = attempt.prove()
+        if not because and owed.undo.disarm:  # only now: until then the timer was the last resort
+            because = disarm(hosts, owed.node, owed.undo.disarm)
         if because:
             return _left(owed, progress, "; ".join([because, *dict.fromkeys(attempt.problems)]))
         proof = ", ".join(str(check) for check in owed.undo.proof) or "nothing to take back"
@@ -96,5 +100,5 @@ def _undo(owed: Owed, journal: Journal, hosts: Hosts, clock: Clock, progress: Pr
 
 
 def _left(owed: Owed, progress: Progress, why: str) -> UndoResult:
-    progress.note(f"still owed: undo of {owed.step} on {owed.node}: {why}")
+    progress.note(f"still owed: undo of {on_node(owed.step, owed.node)}: {why}")
     return UndoResult(owed.step, owed.action, owed.node, proven=False, because=why)

@@ -14,6 +14,7 @@ from chaos.model.command import Outcome
 from chaos.model.duration import parse_duration
 from chaos.model.experiment import Experiment, Step, TargetSpec
 from chaos.model.recording import ActionRecord
+from chaos.model.text import on_node
 from chaos.model.timeline import Entry, Timeline
 
 # Actions that change what a node's power, shutdown or network is in; whatever was done to it before has ended by then.
@@ -70,6 +71,11 @@ class _Search:
     position: int = 0
     used: set[int] = field(default_factory=set)
 
+    def bind(self, target: str, nodes: tuple[str, ...]) -> None:
+        """The nodes of a target that was not known; a step without one is about no node."""
+        if target:
+            self.targets.setdefault(target, nodes)
+
 
 def match_steps(
     experiment: Experiment,
@@ -88,7 +94,7 @@ def match_steps(
         if begins and not steps[-1].missing:
             search.position = begins[0] + 1
             search.used.update(begins)
-            search.targets.setdefault(step.target, tuple(timeline.actions[i][0].node for i in begins))
+            search.bind(step.target, tuple(timeline.actions[i][0].node for i in begins))
     ignored = tuple(_ignored(search))
     return Matched(tuple(steps), search.targets, ignored, {s.step.name: s for s in steps})
 
@@ -106,7 +112,8 @@ def _recorded_targets(experiment: Experiment, timeline: Timeline) -> dict[str, t
 def _begins(search: _Search, step: Step, action: str, spec: TargetSpec) -> Iterator[int]:
     """Positions in ``timeline.actions`` at which the step began, one per node."""
     wanted = search.targets.get(step.target)
-    taken = {node for target, nodes in search.targets.items() if target != step.target for node in nodes}
+    others = [nodes for target, nodes in search.targets.items() if step.target and target != step.target]
+    taken = {node for nodes in others for node in nodes}
     seen: set[str] = set()
     first = ""
     limit = len(wanted) if wanted else (spec.count if isinstance(spec.count, int) else None)
@@ -212,4 +219,7 @@ def _ignored(search: _Search) -> Iterator[str]:
             for used in (search.timeline.actions[i][0] for i in search.used)
         )
         if record.phase == "begin" and index not in search.used and not twice:
-            yield f"the recorded action {entry.type} ({record.step}) on {entry.node} is not a step of the experiment"
+            yield (
+                on_node(f"the recorded action {entry.type} ({record.step})", entry.node)
+                + " is not a step of the experiment"
+            )

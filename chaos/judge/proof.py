@@ -6,6 +6,7 @@ from chaos.judge.match import MatchedStep
 from chaos.model.action import Finding, Proof, Shown, StepRun
 from chaos.model.catalogue import Catalogue
 from chaos.model.result import StepResult
+from chaos.model.text import on_node
 from chaos.model.timeline import Timeline
 
 
@@ -85,8 +86,8 @@ def unproven(steps: list[StepResult]) -> str:
             return f"the step {step.step!r} is missing: {step.because}"
     for step in steps:
         if step.shown is Shown.DISPROVEN:
-            return f"{step.step!r} did not take effect on {step.node}: {step.because}"
+            return f"{on_node(f'{step.step!r} did not take effect', step.node)}: {step.because}"
     for step in steps:
         if step.shown is Shown.NOT_SHOWN:
-            return f"nothing proves that {step.step!r} took effect on {step.node}: {step.because}"
+            return f"nothing proves that {on_node(f'{step.step!r} took effect', step.node)}: {step.because}"
     return ""

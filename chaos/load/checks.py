@@ -8,7 +8,7 @@ from chaos.load.cursor import Cursor, did_you_mean
 from chaos.load.expectations import Names, check_expectations
 from chaos.load.manifests import load_manifests
 from chaos.load.named import find_plugin, report_duplicates
-from chaos.model.action import UndoKind
+from chaos.model.action import Action, Scope, UndoKind
 from chaos.model.bound import FACTS
 from chaos.model.catalogue import Catalogue
 from chaos.model.errors import BadInput
@@ -41,7 +41,7 @@ def _check_steps(steps: list[Cursor], targets: list[str], catalogue: Catalogue, 
     names = [step.get("name").text for step in steps]
     for index, step in enumerate(steps):
         target = step.get("target")
-        if target.text and targets and target.text not in targets:
+        if target.text and target.text not in targets:
             target.report(f"unknown target {target.text!r}", did_you_mean(target.text, targets))
         _check_action(step, catalogue, allow)
         _check_after(step.get("after"), names, index)
@@ -49,9 +49,18 @@ def _check_steps(steps: list[Cursor], targets: list[str], catalogue: Catalogue, 
 
 def _check_action(step: Cursor, catalogue: Catalogue, allow: list[str]) -> None:
     action = find_plugin(step, "action", "action", catalogue.actions)
+    if action:
+        _check_scope(step, action)
     if action and action.undo_kind is UndoKind.IRREVERSIBLE and "irreversible" not in allow:
         name = step.get("action")
         name.report(f"{name.text} cannot be undone", "if that is meant, write allow: [irreversible] in spec")
+
+
+def _check_scope(step: Cursor, action: Action) -> None:
+    if action.scope is Scope.NODE and not step.get("target"):
+        step.report(f"{action.name} acts on nodes: target is missing", "name one of spec.targets")
+    if action.scope is Scope.CLUSTER and step.get("target"):
+        step.get("target").report(f"{action.name} is not about a node", "leave target out")
 
 
 def _check_after(after: Cursor, names: list[str | None], index: int) -> None:

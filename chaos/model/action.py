@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 from pydantic import BaseModel
 
 from chaos.model.command import Command, Outcome
+from chaos.model.errors import Unsupported
 from chaos.model.timeline import Timeline
 
 Memory = dict[str, Any]  # JSON; all that undo needs, also after a crash
@@ -41,21 +43,50 @@ class UndoStep(Struct, frozen=True):
 
 
 class Undo(Struct, frozen=True):
-    """Steps in order, then what proves that the node is as it was; no proof = the undo stays owed."""
+    """Steps in order, then what proves that the node is as it was; then the timer ``disarm`` is stopped."""
 
     steps: tuple[UndoStep, ...] = ()
     proof: tuple[Check, ...] = ()
+    disarm: str = ""  # unit of the SelfHeal
+
+
+class SelfHeal(Struct, frozen=True):
+    """A timer of the host's PID 1, planted before the fault: runs ``argv`` as root when ``seconds`` are over.
+
+    The engine shortens it to what is left of maxDuration, and reads it back before the fault. ``unit`` has no suffix.
+    """
+
+    unit: str
+    seconds: float
+    argv: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is known of a node before a fault: ``facts`` by fact name, ``power`` the kind of power control or ""."""
+    """What is known before a fault: of a node, or of the cluster (``node`` is "").
+
+    ``facts`` by fact name, ``unknown`` why others could not be read; ``objects`` what :meth:`Action.reads` asked for,
+    None for what is not there; ``power`` the kind of power control or ""; ``tag`` names the step within its run, fit
+    for names of units; ``namespace`` is the run's workload's, "" without one; ``max_duration`` in seconds.
+    """
 
     node: str
     os: str = "linux"
     power: str = ""
     static_pods: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    objects: Mapping[str, Any] = field(default_factory=dict)
+    tag: str = ""
+    namespace: str = ""
+    max_duration: float = 900.0
+
+    def need(self, fact: str, why: str) -> Any:
+        """A fact without which the action cannot be done. Raises Unsupported, naming the fact."""
+        if fact not in self.facts:
+            reason = self.unknown.get(fact, "it was not read")
+            raise Unsupported(f"{self.node}: {why}, but the fact {fact} is not known: {reason}")
+        return self.facts[fact]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +133,48 @@ class Proof:
     weak: bool = False
 
 
-class Action(Protocol):
-    """One fault or repair. ``probes`` are host facts that are read before the step and after, until it is proven."""
+class Scope(StrEnum):
+    """NODE: once for each node of its target. CLUSTER: once; the step has no target."""
+
+    NODE = "node"
+    CLUSTER = "cluster"
+
+
+class Action(ABC):
+    """One fault or repair. What most actions have in common is the default here."""
 
     name: str
     summary: str
     example: str
     params: type[BaseModel]
     undo_kind: UndoKind
-    cuts_line: bool  # may take our own session away
     proofs: tuple[Proof, ...]
-    probes: tuple[str, ...]
+    scope: Scope = Scope.NODE
+    on_host: bool = True  # acts on the machine, by its session or its power control; else only through the API
+    cuts_line: bool = False  # may take our own session away
+    probes: tuple[str, ...] = ()  # host facts that are read before the step and after it, until it is proven
+    facts: tuple[str, ...] = ()  # host facts that prepare looks at, besides those that are always read
 
+    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - most read nothing
+        """Paths of API objects that prepare looks at; ``namespace`` is the workload's."""
+        return ()
+
+    @abstractmethod
     def prepare(self, target: Target, params: Any) -> Memory:
         """What undo must know. Pure. Raises Unsupported where the action cannot be done or taken back."""
 
+    @abstractmethod
     def inject(self, memory: Memory) -> tuple[Command, ...]:
-        """The commands, in order."""
+        """The commands, in order; the last one is the fault."""
 
+    def before(self, memory: Memory) -> tuple[Check, ...]:  # noqa: ARG002 - most need nothing
+        """What must hold at the moment of the fault, else it is not done and the run is aborted."""
+        return ()
+
+    def self_heal(self, memory: Memory) -> SelfHeal | None:  # noqa: ARG002 - most cut nothing
+        """The timer to plant before the fault, named after the target's tag; its undo must disarm it."""
+        return None
+
+    @abstractmethod
     def undo(self, memory: Memory) -> Undo:
         """How to take it back; harmless twice and without inject."""

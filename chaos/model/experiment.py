@@ -148,7 +148,7 @@ class Step(Model):
 
     name: Name
     action: str
-    target: str
+    target: str = Field("", description="left out where the action is not about a node")
     with_: dict[str, Any] = Field({}, alias="with")
     after: str | None = Field(None, description="a step (its begin), end(step), either + a duration, or a duration")
 
@@ -162,7 +162,7 @@ class Spec(Model):
     requires: dict[str, dict[str, str]] = Field({}, description='facts that must hold, as {kubelet: {x: ">0"}}')
     allow: list[Literal["irreversible"]] = []
     workload: Workload | None = None
-    targets: dict[str, TargetSpec] = Field(min_length=1)
+    targets: dict[str, TargetSpec] = {}
     steady_state: list[Expectation] = Field(alias="steadyState", min_length=1)
     method: list[Step] = Field(min_length=1)
     hypothesis: list[Expectation] = Field(min_length=1)

@@ -6,12 +6,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from chaos.model.action import Memory, Undo
+from chaos.model.action import Check, Memory, SelfHeal, Undo
 from chaos.model.command import Command
+from chaos.model.text import on_node
 
 
 class PlannedStep(Struct, frozen=True):
-    """One step on one node."""
+    """One step on one node, or on the cluster (``node`` is "")."""
 
     step: str
     action: str
@@ -21,6 +22,13 @@ class PlannedStep(Struct, frozen=True):
     commands: tuple[Command, ...]
     undo: Undo
     proofs: tuple[str, ...]
+    before: tuple[Check, ...] = ()
+    self_heal: SelfHeal | None = None
+
+    @property
+    def label(self) -> str:
+        """``power-off on worker-2``; the name alone where it is about the cluster."""
+        return on_node(self.step, self.node)
 
 
 class PlannedTarget(Struct, frozen=True):

@@ -31,3 +31,8 @@ def _visible(character: str) -> str:
         return character
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def on_node(what: str, node: str) -> str:
+    """``power-off on worker-2``; ``what`` alone where it is about the cluster."""
+    return f"{what} on {node}" if node else what

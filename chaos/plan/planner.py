@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chaos.model.action import Target
+from chaos.model.action import Action, Target
 from chaos.model.catalogue import Catalogue
+from chaos.model.duration import parse_duration
 from chaos.model.errors import Refused, Unsupported
-from chaos.model.experiment import Experiment
+from chaos.model.experiment import Experiment, Step
 from chaos.model.plan import Plan, PlannedStep, PlannedTarget
 from chaos.plan.cluster import ClusterView
 
@@ -27,6 +28,7 @@ class Draft:
     chosen: Mapping[str, tuple[str, ...]]
     targets: Mapping[str, Target]  # by node
     namespace: str
+    objects: Mapping[str, Any] = field(default_factory=dict)  # by API path, see reads_of
 
 
 def make_plan(experiment: Experiment, catalogue: Catalogue, draft: Draft) -> Plan:
@@ -55,25 +57,41 @@ def boot_of(facts: Mapping[str, Any]) -> str:
 
 
 def _steps(experiment: Experiment, catalogue: Catalogue, draft: Draft) -> tuple[PlannedStep, ...]:
-    planned = []
+    return tuple(
+        _planned(experiment, step, catalogue.actions[step.action], node, draft)
+        for step, node in steps_on(experiment, draft.chosen)
+    )
+
+
+def steps_on(experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Step, str]]:
+    """Each step with each node of its target, in order; with "" where it is about the cluster."""
     for step in experiment.spec.method:
-        action = catalogue.actions[step.action]
-        params = action.params.model_validate(step.with_)
-        for node in draft.chosen[step.target]:
-            try:
-                memory = action.prepare(draft.targets[node], params)
-            except Unsupported as error:
-                raise Refused(f"step {step.name}: {error.message}", hint=error.hint) from error
-            planned.append(
-                PlannedStep(
-                    step=step.name,
-                    action=step.action,
-                    node=node,
-                    params=params.model_dump(by_alias=True, exclude_none=True),
-                    memory=memory,
-                    commands=action.inject(memory),
-                    undo=action.undo(memory),
-                    proofs=tuple(proof.name for proof in action.proofs),
-                )
-            )
-    return tuple(planned)
+        for node in chosen[step.target] if step.target else ("",):
+            yield step, node
+
+
+def _planned(experiment: Experiment, step: Step, action: Action, node: str, draft: Draft) -> PlannedStep:
+    params = action.params.model_validate(step.with_)
+    target = replace(
+        draft.targets.get(node, Target(node)),
+        objects=draft.objects,
+        tag=f"{draft.run}-{step.name}",
+        namespace=draft.namespace,
+        max_duration=parse_duration(experiment.spec.max_duration),
+    )
+    try:
+        memory = action.prepare(target, params)
+    except Unsupported as error:
+        raise Refused(f"step {step.name}: {error.message}", hint=error.hint) from error
+    return PlannedStep(
+        step=step.name,
+        action=step.action,
+        node=node,
+        params=params.model_dump(by_alias=True, exclude_none=True),
+        memory=memory,
+        commands=action.inject(memory),
+        undo=action.undo(memory),
+        proofs=tuple(proof.name for proof in action.proofs),
+        before=action.before(memory),
+        self_heal=action.self_heal(memory),
+    )

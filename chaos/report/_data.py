@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.model.result import RunResult
-from chaos.model.text import printable
+from chaos.model.text import on_node, printable
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import SYMBOLS
 from chaos.report._lanes import Lane, Span, lane_of
@@ -62,7 +62,7 @@ def _steps(result: RunResult, start: float) -> list[dict[str, Any]]:
             "node": printable(s.node),
             "begin": _rel(s.begin, start),
             "end": _rel(s.begin if s.returned is None else s.returned, start),
-            "text": printable(f"{s.action} on {s.node}: {step_text(s)}"),
+            "text": printable(f"{on_node(s.action, s.node)}: {step_text(s)}"),
         }
         for s in result.steps
         if s.begin is not None

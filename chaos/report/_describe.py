@@ -21,7 +21,7 @@ from chaos.model.kube import (
     pod_condition,
 )
 from chaos.model.recording import ActionRecord, Blind
-from chaos.model.text import printable
+from chaos.model.text import on_node, printable
 from chaos.model.timeline import Entry
 
 _LONGEST = 400
@@ -137,7 +137,7 @@ def _workload(entry: Entry) -> str:
 
 def _action(entry: Entry) -> str:
     record: ActionRecord = entry.object
-    parts = [f"{entry.type} on {entry.node}: {record.phase}"]
+    parts = [f"{on_node(entry.type, entry.node)}: {record.phase}"]
     if record.command:
         parts.append(record.command)
     if record.delivery:

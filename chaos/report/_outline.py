@@ -10,6 +10,7 @@ from itertools import chain
 from chaos.model.action import Shown
 from chaos.model.duration import format_duration
 from chaos.model.result import RunResult, StepResult
+from chaos.model.text import on_node
 from chaos.model.timeline import Entry, Timeline
 from chaos.model.verdict import Verdict
 from chaos.report._describe import describe
@@ -87,7 +88,7 @@ def assumed(result: RunResult) -> tuple[str, ...]:
 
 def owed(result: RunResult) -> tuple[str, ...]:
     """Undos that are not proven, one sentence each."""
-    return tuple(f"{u.step} ({u.action} on {u.node}): {u.because}" for u in result.undo if not u.proven)
+    return tuple(f"{u.step} ({on_node(u.action, u.node)}): {u.because}" for u in result.undo if not u.proven)
 
 
 def origin_facts(result: RunResult) -> list[tuple[str, str]]:

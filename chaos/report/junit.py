@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 from chaos.model.action import Shown
 from chaos.model.result import RunResult
-from chaos.model.text import printable
+from chaos.model.text import on_node, printable
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
 from chaos.report._outline import (
@@ -73,7 +73,7 @@ def _step_cases(result: RunResult) -> Iterator[_Case]:
     for step in result.steps:
         took = (step.returned - step.begin) if step.begin is not None and step.returned is not None else 0.0
         outcome = "" if step.shown is Shown.PROVEN else "error"
-        name = f"{step.step} on {step.node} is proven"
+        name = f"{on_node(step.step, step.node)} is proven"
         yield _Case("steps", name, took, outcome, "unproven", step_text(step), (f"sent: {step.command}",))
 
 
@@ -97,7 +97,7 @@ def _kind(verdict: Verdict) -> str:
 
 def _undo_cases(result: RunResult) -> Iterator[_Case]:
     for undo in result.undo:
-        name = f"{undo.step} on {undo.node} is undone"
+        name = f"{on_node(undo.step, undo.node)} is undone"
         yield _Case("undo", name, 0.0, "" if undo.proven else "error", "undo owed", undo.because)
 
 

@@ -18,7 +18,7 @@ from chaos.load.compose import compose
 from chaos.load.scalars import resolve
 from chaos.load.schema import json_schema
 from chaos.load.tree import plain
-from chaos.model.action import UndoKind
+from chaos.model.action import Scope, UndoKind
 from chaos.model.catalogue import Catalogue, discover
 from chaos.model.errors import BadInput
 
@@ -129,6 +129,8 @@ def test_problems_of_manifests_are_problems_of_the_experiment(tmp_path: Path) ->
 class Burn:
     """An action that cannot be undone."""
 
+    name = "burn"
+    scope = Scope.NODE
     undo_kind = UndoKind.IRREVERSIBLE
     params = CATALOGUE.actions["poweroff"].params
 
@@ -143,6 +145,23 @@ def test_what_cannot_be_undone_needs_leave(tmp_path: Path) -> None:
         load_experiment(file, catalogue)
     file.write_text(text.replace("  targets:", "  allow: [irreversible]\n  targets:"))
     assert load_experiment(file, catalogue).spec.allow == ["irreversible"]
+
+
+def test_a_step_has_a_target_where_its_action_is_about_nodes(tmp_path: Path) -> None:
+    everywhere = Burn()
+    everywhere.scope, everywhere.undo_kind = Scope.CLUSTER, UndoKind.RESTORES
+    catalogue = Catalogue({**CATALOGUE.actions, "burn": everywhere}, CATALOGUE.assertions)  # type: ignore[dict-item]
+    text = (DATA / "experiment.yaml").read_text()
+    text = text.replace("workload: {manifests: [workloads/web-db-tiers.yaml]}", "")
+    file = tmp_path / "a.yaml"
+    file.write_text(text.replace("action: poweroff, target: victim", "action: poweroff"))
+    with pytest.raises(BadInput, match="poweroff acts on nodes: target is missing"):
+        load_experiment(file, catalogue)
+    file.write_text(text.replace("action: poweroff", "action: burn"))
+    with pytest.raises(BadInput, match=r"burn is not about a node .*leave target out"):
+        load_experiment(file, catalogue)
+    file.write_text(text.replace("action: poweroff, target: victim", "action: burn"))
+    assert load_experiment(file, catalogue).spec.method[0].target == ""
 
 
 def test_the_schema_ties_with_to_the_action() -> None:

@@ -173,7 +173,7 @@ def test_a_pod_that_never_changed_is_known_as_such() -> None:
             "action",
             "poweroff",
             ActionRecord("off", "returned", command="systemctl poweroff", delivery="answered", exit=0),
-            "poweroff on : returned, systemctl poweroff, answered with 0 (step off)",
+            "poweroff: returned, systemctl poweroff, answered with 0 (step off)",
         ),
         ("blind", "pods", Blind(1, 3.5, "reset", "pods"), "nothing could be seen of pods for 2.5s: reset"),
         ("blind", "pods", Blind(1, None, "reset", "pods"), "nothing could be seen of pods from here on: reset"),

@@ -1,0 +1,79 @@
+"""The timer on the host: planted as wished or not at all, and stopped only when it is no longer needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from fakes import FakeKube, FakePower, FakeSession
+
+from chaos.engine.hosts import Hosts
+from chaos.engine.selfheal import disarm, plant, plant_command
+from chaos.model.action import SelfHeal
+from chaos.model.command import ANSWERED, Outcome
+from chaos.model.errors import Aborted
+
+HEAL = SelfHeal("nodefall-run-cut", 100.0, ("nft", "delete", "table", "inet", "nodefall"))
+SHOW = "systemctl show --property=NextElapseUSecMonotonic nodefall-run-cut.timer"
+STOP = "systemctl stop nodefall-run-cut.timer"
+Answer = Outcome | Callable[[], Outcome]
+
+
+def said(text: str = "", code: int = 0) -> Outcome:
+    return Outcome(ANSWERED, code, text)
+
+
+def elapses(text: str) -> Outcome:
+    return said(f"NextElapseUSecMonotonic={text}\n")
+
+
+def hosts(answers: dict[str, Answer], seconds: float = 100.0) -> tuple[Hosts, FakeSession]:
+    session = FakeSession(
+        {"cat /proc/uptime": said("50.00 90.00\n"), str(plant_command(HEAL, seconds)): said(), **answers}
+    )
+    return Hosts(lambda _: session, lambda _: FakePower(), FakeKube({}), {}), session
+
+
+def test_it_is_planted_and_read_back() -> None:
+    there, session = hosts({SHOW: elapses("2min 30.05s")})
+    assert plant(there, "n1", HEAL, 800.0) == 100.0
+    assert session.sent[0] == (
+        "systemd-run --on-active=100.000s --timer-property=AccuracySec=100ms --collect --unit=nodefall-run-cut -- "
+        "nft delete table inet nodefall"
+    )
+
+
+def test_it_never_outlives_max_duration() -> None:
+    there, _ = hosts({SHOW: elapses("1min 10s")}, 20.0)
+    assert plant(there, "n1", HEAL, 20.0) == 20.0
+    with pytest.raises(Aborted, match="no time is left of maxDuration"):
+        plant(there, "n1", HEAL, 0.0)
+
+
+BAD: list[tuple[dict[str, Answer], str]] = [
+    ({str(plant_command(HEAL, 100.0)): Outcome(ANSWERED, 1, stderr="no such bus")}, "no such bus"),
+    ({SHOW: elapses("3min 7.2s")}, r"elapses in 137.2s, not in 100.0s"),
+    ({SHOW: elapses("infinity")}, "does not tell when"),
+    ({SHOW: said("", 1)}, "exit code 1"),
+    ({}, "the line was lost"),
+    ({SHOW: elapses("2min 30s"), "cat /proc/uptime": said("?")}, "does not tell when"),
+]
+
+
+@pytest.mark.parametrize(("answers", "why"), BAD)
+def test_no_fault_without_a_timer_that_is_known_to_run(answers: dict[str, Answer], why: str) -> None:
+    with pytest.raises(Aborted, match=why):
+        plant(hosts(answers)[0], "n1", HEAL, 800.0)
+
+
+@pytest.mark.parametrize("stopped", [said(), said("", 5)])
+def test_it_is_disarmed_when_it_is_gone(stopped: Outcome) -> None:
+    assert disarm(hosts({STOP: stopped, SHOW: elapses("infinity")})[0], "n1", HEAL.unit) == ""
+    assert disarm(hosts({STOP: stopped, SHOW: said()})[0], "n1", HEAL.unit) == ""
+
+
+def test_a_timer_that_stays_is_owed() -> None:
+    assert "is still there" in disarm(hosts({STOP: said(), SHOW: elapses("2min")})[0], "n1", HEAL.unit)
+    assert "was not stopped: exit code 1" in disarm(hosts({STOP: said("", 1)})[0], "n1", HEAL.unit)
+    with pytest.raises(Aborted):
+        disarm(hosts({STOP: said()})[0], "n1", HEAL.unit)
