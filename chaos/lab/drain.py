@@ -12,7 +12,6 @@ from chaos.lab.objects import (
     is_terminal,
     name_of,
     namespace_of,
-    node_of,
     uid_of,
 )
 from chaos.lab.store import NotFoundError, clone
@@ -53,7 +52,7 @@ class Drain:
 
     def _begin(self) -> None:
         cordon(self._cluster, self._node)
-        pods = [pod for pod in self._store.list("pods") if node_of(pod) == self._node and _is_drained(pod)]
+        pods = [pod for pod in self._store.pods_on(self._node) if _is_drained(pod)]
         bare = [pod for pod in pods if controller_of(pod) is None and not is_terminal(pod)]
         if bare and not self._force:
             names = ", ".join(f"{namespace_of(pod)}/{name_of(pod)}" for pod in bare)

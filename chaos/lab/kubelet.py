@@ -11,7 +11,7 @@ from chaos.lab.kubelet_pods import PodWorkers
 from chaos.lab.kubelet_pressure import Pressure
 from chaos.lab.kubelet_process import Process
 from chaos.lab.kubelet_shutdown import ShutdownManager
-from chaos.lab.objects import Object, node_of
+from chaos.lab.objects import Object
 from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim
 from chaos.lab.spec import LabSpec
@@ -37,7 +37,7 @@ class Kubelet:
         self._manager: ShutdownManager | None = None
         self._pids = 0
         self._wanted = False
-        registry.store.subscribe(self._changed)
+        registry.store.subscribe_node(machine.name, self._changed)
 
     @property
     def running(self) -> bool:
@@ -147,7 +147,7 @@ class Kubelet:
     def pods(self) -> list[Object]:
         """What its port answers on ``/pods``: the pods bound to the node. Raises RuntimeError if it does not run."""
         self._required()
-        return [pod for pod in self._registry.store.list("pods") if node_of(pod) == self._machine.name]
+        return self._registry.store.pods_on(self._machine.name)
 
     def _required(self) -> Process:
         if self._process is None:
@@ -164,8 +164,5 @@ class Kubelet:
             self.start()
 
     def _changed(self, change: Change) -> None:
-        if change.plural != "pods" or self._workers is None:
-            return
-        before = change.before or change.object
-        if self._machine.name in (node_of(change.object), node_of(before)):
+        if self._workers is not None:
             self._workers.notice(change)

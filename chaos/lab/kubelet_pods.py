@@ -18,7 +18,6 @@ from chaos.lab.objects import (
     is_terminal,
     name_of,
     namespace_of,
-    node_of,
     set_condition,
     taints_of,
     uid_of,
@@ -72,7 +71,7 @@ class PodWorkers:
 
     def _bound(self) -> list[Object]:
         """What the API server has for this node, without mirrors."""
-        return [pod for pod in self._store.list("pods") if node_of(pod) == self._process.node and not is_mirror(pod)]
+        return [pod for pod in self._store.pods_on(self._process.node) if not is_mirror(pod)]
 
     def notice(self, change: Change) -> None:
         """A pod of this node was written; a list tells what a broken watch did not."""

@@ -11,8 +11,8 @@ from chaos.lab.kubelet_pod_status import PodStatuses
 from chaos.lab.kubelet_process import Process
 from chaos.lab.kubelet_runtime import is_restarted
 from chaos.lab.kubelet_worker import Worker
-from chaos.lab.objects import Object, is_deleting
-from chaos.lab.volumes import claims_of, may_start, unique_name, volumes_of
+from chaos.lab.objects import Object, claims_of, is_deleting
+from chaos.lab.volumes import may_start, unique_name, volumes_of
 
 SETTLE = (0.05, 0.6)  # containers exited until the kubelet acts on it
 _SANDBOX = (0.3, 0.7)

@@ -41,6 +41,12 @@ def node_of(pod: Object) -> str:
     return str(pod["spec"].get("nodeName") or "")
 
 
+def claims_of(pod: Object) -> list[str]:
+    """Names of the PersistentVolumeClaims that the pod uses."""
+    volumes = pod["spec"].get("volumes") or []
+    return [item["persistentVolumeClaim"]["claimName"] for item in volumes if item.get("persistentVolumeClaim")]
+
+
 def condition(obj: Object, type_: str) -> Object | None:
     """The condition of that type, if any."""
     for item in obj.get("status", {}).get("conditions") or []:

@@ -7,22 +7,24 @@ place: copy it, change the copy, :meth:`Store.update` it.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from chaos.lab.objects import Object, labels_of, node_of, selector_matches
 from chaos.lab.sim import Sim
+from chaos.lab.table import Key, Objects, Table, Value, by_owner, of_pod
 
-Object = dict[str, Any]
-Key = tuple[str, str]  # namespace ("" for cluster-wide), name
+_CONTAINERS = (dict, list)
 
 
 def clone(value: Any) -> Any:
     """A deep copy of plain JSON data; several times faster than ``copy.deepcopy``."""
-    if isinstance(value, dict):
-        return {key: clone(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [clone(item) for item in value]
+    kind = type(value)
+    if kind is dict:
+        return {key: clone(item) if type(item) in _CONTAINERS else item for key, item in value.items()}
+    if kind is list:
+        return [clone(item) if type(item) in _CONTAINERS else item for item in value]
     return value
 
 
@@ -35,6 +37,10 @@ class Change:
     plural: str
     object: Object
     before: Object | None
+
+
+Listener = Callable[[Change], None]
+Listeners = list[Listener]
 
 
 class NotFoundError(KeyError):
@@ -51,30 +57,68 @@ class Store:
     def __init__(self, sim: Sim) -> None:
         self.sim = sim
         self.version = 1
-        self._objects: dict[str, dict[Key, Object]] = {}
-        self._subscribers: list[Callable[[Change], None]] = []
+        self._tables: dict[str, Table] = {}
+        self._subscribers: list[tuple[Listener, tuple[str, ...]]] = []
+        self._interested: dict[str, list[Listener]] = {}  # by plural, made from the subscribers when first needed
+        self._on_node: dict[str, Listener] = {}
 
-    def subscribe(self, call: Callable[[Change], None]) -> None:
-        """``call`` with every change, at once and in order. Controllers should only note it and act later."""
-        self._subscribers.append(call)
+    def subscribe(self, call: Listener, *plurals: str) -> None:
+        """``call`` with every change of these kinds, by default of all, at once and in order.
+
+        Controllers should only note it and act later.
+        """
+        self._subscribers.append((call, plurals))
+        self._interested.clear()
+
+    def subscribe_node(self, node: str, call: Listener) -> None:
+        """``call`` with every change of a pod that is bound to the node, before anybody else; one per node."""
+        self._on_node[node] = call
 
     def get(self, plural: str, namespace: str, name: str) -> Object | None:
-        return self._objects.get(plural, {}).get((namespace, name))
+        table = self._tables.get(plural)
+        return table.get((namespace, name)) if table is not None else None
 
-    def list(self, plural: str, namespace: str = "") -> Iterator[Object]:
+    def list(self, plural: str, namespace: str = "") -> Objects:
         """Objects in order of key; of all namespaces if ``namespace`` is empty."""
-        objects = self._objects.get(plural, {})
-        return (objects[key] for key in sorted(objects) if not namespace or key[0] == namespace)
+        table = self._tables.get(plural)
+        return table.list(namespace) if table is not None else []
+
+    def owned(self, plural: str, uid: str) -> Objects:
+        """Objects of a kind that have an owner with this uid, in order of key."""
+        table = self._tables.get(plural)
+        return table.having(("owner", uid)) if table is not None else []
+
+    def pods_on(self, node: str) -> Objects:
+        """The pods bound to a node, in order of key."""
+        return self._pods(("node", node))
+
+    def pods_using(self, namespace: str, claim: str) -> Objects:
+        """The pods that use a PersistentVolumeClaim, in order of key."""
+        return self._pods(("claim", namespace, claim))
+
+    def pods_selected(self, namespace: str, selector: Object | None) -> Objects:
+        """The pods that a LabelSelector selects, in order of key."""
+        labels = (selector or {}).get("matchLabels") or {}
+        for key, value in labels.items():
+            pods = self._pods(("label", namespace, key, value))
+            break
+        else:
+            pods = self.list("pods", namespace)
+        return [pod for pod in pods if selector_matches(selector, labels_of(pod))]
+
+    def _pods(self, value: Value) -> Objects:
+        table = self._tables.get("pods")
+        return table.having(value) if table is not None else []
 
     def plurals(self) -> tuple[str, ...]:
         """The kinds of which there was ever an object."""
-        return tuple(self._objects)
+        return tuple(self._tables)
 
     def create(self, plural: str, obj: Object) -> Object:
         """Store a new object with uid, resourceVersion and creationTimestamp. Raises ConflictError."""
         metadata = obj.setdefault("metadata", {})
         key = (metadata.get("namespace", ""), metadata["name"])
-        if key in self._objects.setdefault(plural, {}):
+        if self.get(plural, *key) is not None:
             raise ConflictError(f'{plural} "{metadata["name"]}" already exists')
         metadata.setdefault("uid", str(uuid.UUID(int=self.sim.rng.getrandbits(128), version=4)))
         metadata.setdefault("creationTimestamp", self.sim.timestamp())
@@ -85,7 +129,7 @@ class Store:
         """Replace an object; nothing happens if nothing differs. Raises NotFoundError, ConflictError."""
         metadata = obj["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
-        before = self._objects.get(plural, {}).get(key)
+        before = self.get(plural, *key)
         if before is None:
             raise NotFoundError(f'{plural} "{metadata["name"]}" not found')
         if expect is not None and expect != before["metadata"]["resourceVersion"]:
@@ -107,7 +151,7 @@ class Store:
 
     def remove(self, plural: str, namespace: str, name: str) -> Object:
         """Take an object away at once. Raises NotFoundError."""
-        before = self._objects.get(plural, {}).get((namespace, name))
+        before = self.get(plural, namespace, name)
         if before is None:
             raise NotFoundError(f'{plural} "{name}" not found')
         gone = {**before, "metadata": {**before["metadata"]}}
@@ -117,10 +161,19 @@ class Store:
     def _commit(self, type_: str, plural: str, key: Key, obj: Object, before: Object | None) -> None:
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
+        if plural not in self._tables:
+            self._tables[plural] = Table(of_pod if plural == "pods" else by_owner)
         if type_ == "DELETED":
-            del self._objects[plural][key]
+            self._tables[plural].drop(key)
         else:
-            self._objects[plural][key] = obj
+            self._tables[plural].put(key, obj)
         change = Change(self.version, type_, plural, obj, before)
-        for subscriber in self._subscribers:
-            subscriber(change)
+        if plural == "pods" and (kubelet := self._on_node.get(node_of(obj))):
+            kubelet(change)
+        for call in self._listeners(plural):
+            call(change)
+
+    def _listeners(self, plural: str) -> Listeners:
+        if plural not in self._interested:
+            self._interested[plural] = [call for call, only in self._subscribers if not only or plural in only]
+        return self._interested[plural]

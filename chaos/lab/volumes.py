@@ -5,16 +5,10 @@ Volumes are provisioned by the lab, single-attach (ReadWriteOnce) and bound at o
 
 from __future__ import annotations
 
-from chaos.lab.objects import Object, is_deleting, is_terminal, namespace_of
+from chaos.lab.objects import Object, claims_of, is_deleting, is_terminal, namespace_of
 from chaos.lab.store import Store
 
 DRIVER = "csi.lab.nodefall.dev"
-
-
-def claims_of(pod: Object) -> list[str]:
-    """Names of the PersistentVolumeClaims that the pod uses."""
-    volumes = pod["spec"].get("volumes") or []
-    return [item["persistentVolumeClaim"]["claimName"] for item in volumes if item.get("persistentVolumeClaim")]
 
 
 def volumes_of(store: Store, pod: Object) -> list[str]:

@@ -9,6 +9,7 @@ from chaos.lab.events import Recorder
 from chaos.lab.objects import (
     OUT_OF_SERVICE,
     Object,
+    claims_of,
     condition_status,
     is_deleting,
     name_of,
@@ -37,34 +38,40 @@ class AttachDetach:
         self._recorder = Recorder(sim, registry.store, "attachdetach-controller")
         self._unwanted: dict[Place, float] = {}
         self._in_use: dict[str, set[str]] = {}
+        self._due = False
         self._reported: set[Place] = set()
         self.forced: Counter[str] = Counter()
 
     def start(self) -> None:
-        self._store.subscribe(self._changed)
+        self._store.subscribe(self._changed, "nodes", "pods", "persistentvolumeclaims", "volumeattachments")
         self._sim.after(_PERIOD, self._loop)
 
     def restart(self) -> None:
         """A new process: the six minutes begin anew."""
         self._unwanted.clear()
         self._reported.clear()
+        self._due = True
         self._in_use = {name_of(node): _reported(node) for node in self._store.list("nodes")}
 
     def _changed(self, change: Change) -> None:
         """A deleted node's volumes stay in use as last reported."""
-        if change.plural == "nodes" and change.type != "DELETED":
+        if change.plural != "nodes":
+            self._due = self._due or change.plural != "pods" or bool(claims_of(change.object))
+        elif change.type != "DELETED":
+            self._due = self._due or change.type == "ADDED"
             self._in_use[name_of(change.object)] = _reported(change.object)
 
     def _loop(self) -> None:
-        claims = self._store.list("persistentvolumeclaims")
-        if any(True for _ in claims) or self._unwanted or any(True for _ in self._store.list("volumeattachments")):
+        """While a detach is waited for, nodes and time matter too."""
+        if self._due or self._unwanted:
+            self._due = False
             self._reconcile()
         self._sim.after(_PERIOD, self._loop)
 
     def _reconcile(self) -> None:
         """Detaches before attaches."""
         wanted: dict[Place, list[Object]] = {}
-        for pod in self._store.list("pods"):
+        for pod in self._users():
             unwanted = is_deleting(pod) and self._registry.spec.broken("detach-clock-from-deletion")
             if node_of(pod) and is_wanted_by(pod) and not unwanted:
                 for volume in volumes_of(self._store, pod):
@@ -78,6 +85,13 @@ class AttachDetach:
         for place, pods in wanted.items():
             if place not in attached:
                 self._attach(place, pods, wanted, [other for other in attached if other[0] == place[0]])
+
+    def _users(self) -> list[Object]:
+        """The pods with claims, in order."""
+        claims = self._store.list("persistentvolumeclaims")
+        found = [self._store.pods_using(namespace_of(claim), name_of(claim)) for claim in claims]
+        users = {(namespace_of(pod), name_of(pod)): pod for pods in found for pod in pods}
+        return [users[key] for key in sorted(users)]
 
     def _detach(self, place: Place, attachment: Object) -> None:
         """Not while mounted, unless six minutes are over on a node that is not Ready, or it is out of service."""
@@ -134,8 +148,8 @@ class AttachDetach:
             return
         self._store.patch("volumeattachments", "", name, lambda obj: obj.update(status={"attached": True}))
         self._set_attached(place[1], place[0], True)
-        for pod in self._store.list("pods"):
-            if node_of(pod) == place[1] and place[0] in volumes_of(self._store, pod):
+        for pod in self._store.pods_on(place[1]):
+            if place[0] in volumes_of(self._store, pod):
                 text = f'AttachVolume.Attach succeeded for volume "{place[0]}" '
                 self._recorder.emit("Pod", pod, "SuccessfulAttachVolume", text)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from chaos.lab.controllers.queue import Queue
-from chaos.lab.objects import Object, is_deleting, is_terminal, name_of, namespace_of, uid_of
+from chaos.lab.objects import Object, claims_of, is_deleting, is_terminal, name_of, namespace_of, uid_of
 from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim
 from chaos.lab.store import Change, clone
-from chaos.lab.volumes import DRIVER, claims_of
+from chaos.lab.volumes import DRIVER
 
 _PROVISION = (0.2, 0.8)
 
@@ -20,7 +20,7 @@ class Claims:
         self._queue: Queue[tuple[str, str]] = Queue(sim, self._sync, *_PROVISION)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed)
+        self._store.subscribe(self._changed, "persistentvolumeclaims", "pods", "volumeattachments")
 
     def _changed(self, change: Change) -> None:
         obj = change.object
@@ -66,13 +66,12 @@ class Claims:
         self._store.patch("persistentvolumeclaims", namespace_of(claim), name_of(claim), bind)
 
     def _in_use(self, key: tuple[str, str]) -> bool:
-        pods = self._store.list("pods", key[0])
-        return any(key[1] in claims_of(pod) and not is_terminal(pod) for pod in pods)
+        return any(not is_terminal(pod) for pod in self._store.pods_using(*key))
 
     def _reclaim(self, key: tuple[str, str]) -> None:
         """Volumes whose claim is gone, once they are attached nowhere."""
         attached = {item["spec"]["source"]["persistentVolumeName"] for item in self._store.list("volumeattachments")}
-        for volume in list(self._store.list("persistentvolumes")):
+        for volume in self._store.list("persistentvolumes"):
             reference = volume["spec"]["claimRef"]
             if (reference["namespace"], reference["name"]) != key or name_of(volume) in attached:
                 continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from chaos.lab.controllers.scheduling import matches_node
 from chaos.lab.controllers.workload import WorkloadController
 from chaos.lab.objects import (
@@ -43,6 +45,10 @@ class DaemonSets(WorkloadController):
         super().__init__(sim, registry)
         self._failures: dict[tuple[str, str], tuple[float, float]] = {}
 
+    def start(self) -> None:
+        super().start()
+        self._store.subscribe(self._node_changed, "nodes")
+
     def restart(self) -> None:
         """A new process: no back-off is remembered."""
         self._failures.clear()
@@ -56,23 +62,20 @@ class DaemonSets(WorkloadController):
         if times:
             self._failures[owner, node] = (times[-1], delay)
 
-    def _changed(self, change: Change) -> None:
-        super()._changed(change)
-        if change.plural != "nodes":
-            return
+    def _node_changed(self, change: Change) -> None:
         before = change.before
         same = before is not None and change.type == "MODIFIED" and _shape(before) == _shape(change.object)
         if not same:
-            for owner in list(self._store.list(self.plural)):
+            for owner in self._store.list(self.plural):
                 self._queue.add((namespace_of(owner), name_of(owner)))
 
     def sync(self, owner: Object) -> None:
         pods = self._owned(owner)
-        nodes = list(self._store.list("nodes"))
+        nodes = self._store.list("nodes")
         prototype = self._prototype(owner)
+        mine = _by_target(pods)
         for node in nodes:
-            mine = [pod for pod in pods if _target(pod) == name_of(node)]
-            self._sync_node(owner, prototype, node, mine)
+            self._sync_node(owner, prototype, node, mine[name_of(node)])
         self._status(owner, prototype, nodes)
 
     def _sync_node(self, owner: Object, prototype: Object, node: Object, pods: list[Object]) -> None:
@@ -138,10 +141,10 @@ class DaemonSets(WorkloadController):
 
     def _status(self, owner: Object, prototype: Object, nodes: list[Object]) -> None:
         """DS updateDaemonSetStatus: the oldest pod of a node stands for it."""
-        pods = [pod for pod in self._owned(owner) if not is_deleting(pod)]
+        pods = _by_target([pod for pod in self._owned(owner) if not is_deleting(pod)])
         desired = current = ready = misplaced = 0
         for node in nodes:
-            mine = [pod for pod in pods if _target(pod) == name_of(node)]
+            mine = pods[name_of(node)]
             fits = matches_node(prototype, node)
             if fits and not untolerated(prototype, taints_of(node), ("NoSchedule", "NoExecute")):
                 desired += 1
@@ -157,6 +160,13 @@ class DaemonSets(WorkloadController):
         }
         optional = {"updatedNumberScheduled": current, "numberAvailable": ready, "numberUnavailable": desired - ready}
         self._write_status(owner, status | {key: value for key, value in optional.items() if value})
+
+
+def _by_target(pods: list[Object]) -> defaultdict[str, list[Object]]:
+    found = defaultdict(list)
+    for pod in pods:
+        found[_target(pod)].append(pod)
+    return found
 
 
 def _target(pod: Object) -> str:

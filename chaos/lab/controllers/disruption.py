@@ -45,7 +45,7 @@ class Disruption:
         self._queue: Queue[tuple[str, str]] = Queue(sim, self._sync)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed)
+        self._store.subscribe(self._changed, "poddisruptionbudgets", "pods")
 
     def _changed(self, change: Change) -> None:
         obj, late = change.object, self._spec.shift("pdb-recompute")
@@ -61,7 +61,7 @@ class Disruption:
         if budget is None:
             return
         selector = budget["spec"].get("selector")
-        pods = [pod for pod in self._store.list("pods", key[0]) if selector_matches(selector, labels_of(pod))]
+        pods = self._store.pods_selected(key[0], selector)
         if not pods:
             self._recorder.emit("PodDisruptionBudget", budget, "NoPods", "No matching pods found")
         try:

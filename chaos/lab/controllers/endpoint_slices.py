@@ -34,7 +34,7 @@ class EndpointSlices:
         self._queue: Queue[tuple[str, str]] = Queue(sim, self._sync)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed)
+        self._store.subscribe(self._changed, "services", "pods")
 
     def _changed(self, change: Change) -> None:
         obj = change.object
@@ -49,13 +49,13 @@ class EndpointSlices:
         service = self._store.get("services", *key)
         if service is None or is_deleting(service) or not service["spec"].get("selector"):
             return
-        pods = [pod for pod in self._store.list("pods", key[0]) if _selects(service, pod)]
+        pods = self._store.pods_selected(key[0], {"matchLabels": service["spec"]["selector"]})
         publish = bool(service["spec"].get("publishNotReadyAddresses"))
         endpoints = [
             self._endpoint(pod, publish) for pod in pods if not is_terminal(pod) and pod["status"].get("podIP")
         ]
         body = {"addressType": "IPv4", "endpoints": endpoints, "ports": _ports(service)}
-        current = next((item for item in self._store.list("endpointslices", key[0]) if _belongs(item, service)), None)
+        current = next(iter(self._store.owned("endpointslices", uid_of(service))), None)
         if current is not None:
             self._store.patch("endpointslices", key[0], name_of(current), lambda obj: obj.update(body))
             return
@@ -86,10 +86,6 @@ def _selects(service: Object, pod: Object) -> bool:
     selector = service["spec"].get("selector") or {}
     labels = labels_of(pod)
     return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
-
-
-def _belongs(item: Object, service: Object) -> bool:
-    return any(reference["uid"] == uid_of(service) for reference in item["metadata"].get("ownerReferences") or [])
 
 
 def _ports(service: Object) -> list[Object]:

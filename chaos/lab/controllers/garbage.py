@@ -27,7 +27,6 @@ class GarbageCollector:
 
     def _collect(self, owner: str) -> None:
         for plural in _OWNED:
-            for obj in list(self._store.list(plural)):
-                references = obj["metadata"].get("ownerReferences") or []
-                if any(reference["uid"] == owner for reference in references) and not is_deleting(obj):
+            for obj in self._store.owned(plural, owner):
+                if not is_deleting(obj):
                     self._registry.delete(plural, namespace_of(obj), name_of(obj))

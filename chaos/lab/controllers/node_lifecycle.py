@@ -19,7 +19,6 @@ from chaos.lab.objects import (
     is_ready,
     name_of,
     namespace_of,
-    node_of,
     set_condition,
 )
 from chaos.lab.registry import Registry
@@ -77,7 +76,7 @@ class NodeLifecycle:
         self._no_schedule: Queue[str] = Queue(sim, self._taints.sync_no_schedule, 0.005, 0.15)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed)
+        self._store.subscribe(self._changed, "nodes")
         self._sim.after(self._sim.rng.uniform(0.0, self._settings.node_monitor_period), self._pass)
         self._sim.after(_POLL, self._drain)
 
@@ -88,12 +87,12 @@ class NodeLifecycle:
         self._all_full = False
 
     def _changed(self, change: Change) -> None:
-        if change.plural == "nodes" and change.type != "DELETED" and not self._spec.broken("no-schedule-taint-missing"):
+        if change.type != "DELETED" and not self._spec.broken("no-schedule-taint-missing"):
             self._no_schedule.add(name_of(change.object), self._spec.shift("no-schedule-taint"))
 
     def _pass(self) -> None:
         """One monitor pass; the next begins a period after its end."""
-        nodes = list(self._store.list("nodes"))
+        nodes = self._store.list("nodes")
         self._forget({name_of(node) for node in nodes})
         reordered = self._spec.broken("limiter-reordered")
         if reordered:
@@ -101,7 +100,7 @@ class NodeLifecycle:
         for node in nodes:
             self._check(node)
         if not reordered:
-            self._handle_disruption(list(self._store.list("nodes")))
+            self._handle_disruption(self._store.list("nodes"))
         took = self._sim.rng.uniform(*_PASS)
         self._sim.after(self._settings.node_monitor_period + took, self._pass)
 
@@ -233,7 +232,7 @@ class NodeLifecycle:
     def _mark_pods(self, node: str) -> None:
         """Ready=False on the node's pods, one after the other; reason and message stay (facts 5.3)."""
         delay = 0.002
-        for pod in [pod for pod in self._store.list("pods") if node_of(pod) == node and is_ready(pod)]:
+        for pod in [pod for pod in self._store.pods_on(node) if is_ready(pod)]:
             self._sim.after(delay, self._mark_pod, namespace_of(pod), name_of(pod))
             delay += self._sim.rng.uniform(0.002, 0.012)
 

@@ -45,7 +45,7 @@ class PodGarbageCollector:
         self._missing.clear()
 
     def _loop(self) -> None:
-        pods = list(self._store.list("pods"))
+        pods = self._store.list("pods")
         self._terminated(pods)
         self._out_of_service(pods)
         self._orphaned(pods)

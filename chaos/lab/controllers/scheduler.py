@@ -34,7 +34,7 @@ class Scheduler:
         self._queue: Queue[str] = Queue(sim, self._run, 0.003, 0.012)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed)
+        self._store.subscribe(self._changed, "pods", "persistentvolumeclaims", "nodes")
 
     def _changed(self, change: Change) -> None:
         if change.plural == "pods":
@@ -47,9 +47,7 @@ class Scheduler:
                 self._queued.pop(uid_of(pod), None)
             if new or freed:
                 self._queue.add("")
-        elif change.plural == "persistentvolumeclaims" or (
-            change.plural == "nodes" and (change.before is None or _matters(change.before, change.object))
-        ):
+        elif change.plural != "nodes" or change.before is None or _matters(change.before, change.object):
             self._queue.add("")
 
     def _run(self, _key: str) -> None:
@@ -57,7 +55,7 @@ class Scheduler:
         if not waiting:
             return
         placed = [pod for pod in self._store.list("pods") if node_of(pod) and not is_terminal(pod)]
-        snapshot = Snapshot(list(self._store.list("nodes")), placed)
+        snapshot = Snapshot(self._store.list("nodes"), placed)
         waiting.sort(key=self._rank)
         for pod in waiting:
             self._schedule(pod, snapshot)
@@ -94,7 +92,7 @@ class Scheduler:
 
     def _preempt(self, pod: Object, snapshot: Snapshot) -> None:
         """Delete the victims with a reason; the pod is nominated for their node and waits until they are gone."""
-        found = choose(pod, snapshot, list(self._store.list("poddisruptionbudgets")))
+        found = choose(pod, snapshot, self._store.list("poddisruptionbudgets"))
         if found is None:
             return
         node, victims = found

@@ -20,10 +20,10 @@ class StaleDisruption:
         self._queue: Queue[tuple[str, str]] = Queue(sim, self._sync)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed)
+        self._store.subscribe(self._changed, "pods")
 
     def _changed(self, change: Change) -> None:
-        if change.plural == "pods" and change.type != "DELETED":
+        if change.type != "DELETED":
             self._look(change.object)
 
     def _look(self, pod: Object) -> None:

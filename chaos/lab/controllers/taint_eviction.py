@@ -55,7 +55,7 @@ class TaintEviction:
         self._pods: Queue[_Pod] = Queue(sim, self._pod_changed, 0.002, 0.01)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed)
+        self._store.subscribe(self._changed, "nodes", "pods")
 
     def restart(self) -> None:
         """A new process handles every taint as if it were new: countdowns start again, without an event."""
@@ -90,7 +90,7 @@ class TaintEviction:
         if node is None:
             return  # deleting the Node does not cancel timers
         taints = _no_execute(node)
-        for pod in [pod for pod in self._store.list("pods") if node_of(pod) == name]:
+        for pod in self._store.pods_on(name):
             self._process(pod, taints)
 
     def _pod_changed(self, key: _Pod) -> None:

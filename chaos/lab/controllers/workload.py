@@ -37,7 +37,7 @@ class WorkloadController(ABC):
         self._queue: Queue[Key] = Queue(sim, self._run)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed)
+        self._store.subscribe(self._changed, self.plural, self.owned)
 
     @abstractmethod
     def sync(self, owner: Object) -> None:
@@ -58,7 +58,7 @@ class WorkloadController(ABC):
             self.sync(owner)
 
     def _owned(self, owner: Object) -> list[Object]:
-        return [obj for obj in self._store.list(self.owned, namespace_of(owner)) if is_controlled_by(obj, owner)]
+        return [obj for obj in self._store.owned(self.owned, uid_of(owner)) if is_controlled_by(obj, owner)]
 
     def _new_pod(self, owner: Object, labels: dict[str, str]) -> Object:
         """A pod from the owner's template, without a name."""

@@ -9,10 +9,10 @@ import msgspec
 from aiohttp import web
 
 from chaos.lab.cluster import Cluster
+from chaos.lab.objects import Object
 from chaos.lab.servers.errors import ApiError
 from chaos.lab.servers.resources import Place
 from chaos.lab.servers.selectors import Match, field_selector, label_selector
-from chaos.lab.store import Object
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -7,8 +7,8 @@ import binascii
 import json
 from collections import OrderedDict
 
+from chaos.lab.objects import Object
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.store import Object
 
 _KEPT = 64  # unfinished lists
 

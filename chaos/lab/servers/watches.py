@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from chaos.lab.objects import Object
 from chaos.lab.servers.errors import ApiError
 from chaos.lab.servers.resources import Resource
 from chaos.lab.servers.selectors import Match
-from chaos.lab.store import Change, Object, Store
+from chaos.lab.store import Change, Store
 
 BOOKMARK_PERIOD = 60.0  # simulated seconds; k8s.io/apiserver/pkg/storage/cacher bookmarkFrequency
 _BACKLOG = 8 << 20  # bytes that a watcher may be behind before it is dropped

@@ -9,11 +9,11 @@ from aiohttp import web
 from chaos.lab.cluster import Cluster
 from chaos.lab.eviction import ATTEMPTS, BudgetBusy
 from chaos.lab.lockstep import Lockstep
+from chaos.lab.objects import Object
 from chaos.lab.servers.errors import ApiError
 from chaos.lab.servers.messages import answer, find, read_body, selection, whole_number
 from chaos.lab.servers.patches import json_patch, merge
 from chaos.lab.servers.resources import Place
-from chaos.lab.store import Object
 
 
 class Writes:
