@@ -88,6 +88,11 @@ def is_active(pod: Object) -> bool:
     return not is_terminal(pod) and not is_deleting(pod)
 
 
+def is_terminating(pod: Object) -> bool:
+    """As pkg/controller/controller_utils.go IsPodTerminating."""
+    return not is_terminal(pod) and is_deleting(pod)
+
+
 def is_ready(pod: Object) -> bool:
     """Whether the pod's Ready condition is True."""
     return condition_status(pod, "Ready") == "True"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.lab.admission import WORKLOADS, InvalidError, admit, admit_workload, check_budget
+from chaos.lab.admission_jobs import admit_job, check_job_update
 from chaos.lab.objects import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
 from chaos.lab.sim import Sim, rfc3339
 from chaos.lab.spec import LabSpec
@@ -12,7 +13,9 @@ from chaos.lab.store import ConflictError, NotFoundError, Store, clone
 
 CLUSTER_WIDE = frozenset({"nodes", "namespaces", "priorityclasses", "persistentvolumes", "volumeattachments"})
 _DEFAULT_GRACE = 30
-_COUNTED = frozenset({"pods", "deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets"})
+_COUNTED = frozenset(
+    {"pods", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "poddisruptionbudgets"}
+)
 
 
 class ForbiddenError(PermissionError):
@@ -36,6 +39,8 @@ class Registry:
         for key in ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"):
             metadata.pop(key, None)
         admit(plural, new, self.store, self.spec, self.sim)
+        if plural == "jobs":
+            admit_job(new, self.sim)
         if plural in _COUNTED:
             metadata["generation"] = 1
         return self.store.create(plural, new)
@@ -134,6 +139,8 @@ class Registry:
             admit_workload(plural, new)
         elif plural == "poddisruptionbudgets":
             check_budget(new)
+        elif plural == "jobs":
+            check_job_update(new["spec"], before["spec"])
         if plural in _COUNTED and new.get("spec") != before.get("spec"):
             _check_immutable(plural, new["spec"], before["spec"])
             new["metadata"]["generation"] = old["generation"] + 1

@@ -15,6 +15,11 @@ def rfc3339(when: float) -> str:
     return datetime.fromtimestamp(int(when), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def seconds_of(timestamp: str) -> float:
+    """A metav1.Time in epoch seconds."""
+    return datetime.fromisoformat(timestamp).timestamp()
+
+
 class Timer:
     """A callback that is due; ``cancel`` makes it never run."""
 

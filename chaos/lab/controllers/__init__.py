@@ -9,6 +9,7 @@ from chaos.lab.controllers.deployment import Deployments
 from chaos.lab.controllers.disruption import Disruption
 from chaos.lab.controllers.endpoint_slices import EndpointSlices
 from chaos.lab.controllers.garbage import GarbageCollector
+from chaos.lab.controllers.job import Jobs
 from chaos.lab.controllers.namespace import Namespaces
 from chaos.lab.controllers.node_lifecycle import NodeLifecycle
 from chaos.lab.controllers.pod_gc import PodGarbageCollector
@@ -30,6 +31,7 @@ class Controllers:
         self.taint_eviction = TaintEviction(sim, registry)
         self.pod_gc = PodGarbageCollector(sim, registry, spec.controllers)
         self.daemon_sets = DaemonSets(sim, registry)
+        self.jobs = Jobs(sim, registry)
         self.attach_detach = AttachDetach(sim, registry, spec.controllers)
         self._others = (
             Scheduler(sim, registry),
@@ -37,6 +39,7 @@ class Controllers:
             ReplicaSets(sim, registry),
             StatefulSets(sim, registry),
             self.daemon_sets,
+            self.jobs,
             Disruption(sim, registry),
             StaleDisruption(sim, registry),
             Namespaces(sim, registry),
@@ -64,3 +67,4 @@ class Controllers:
         self.pod_gc.restart()
         self.attach_detach.restart()
         self.daemon_sets.restart()
+        self.jobs.restart()

@@ -87,10 +87,10 @@ class DaemonSets(WorkloadController):
         may_stay = fits and not untolerated(prototype, taints, ("NoExecute",))
         living = [pod for pod in pods if not is_deleting(pod)]
         if may_run and not pods:
-            self._create_pod(owner, self._node_pod(owner, node), "Created pod: {}")
+            self._create_pod(owner, self._node_pod(owner, node))
         elif not may_stay:
             for pod in living:
-                self._delete_pod(owner, pod, "Deleted pod: {}")
+                self._delete_pod(owner, pod)
         else:
             for pod in [pod for pod in living if is_terminal(pod)]:
                 self._replace(owner, node, pod)
@@ -108,7 +108,7 @@ class DaemonSets(WorkloadController):
                 return
             text = f"Found failed daemon pod {where}, will try to kill it"
             self._recorder.emit(self.kind, owner, "FailedDaemonPod", text, type_="Warning")
-        self._delete_pod(owner, pod, "Deleted pod: {}")
+        self._delete_pod(owner, pod)
 
     def _backoff(self, owner: Object, node: Object) -> float:
         """Seconds to wait; 0 doubles the next wait. client-go flowcontrol.Backoff, per owner and node."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
 
 from chaos.lab.controllers.queue import Queue
 from chaos.lab.events import Recorder
@@ -20,7 +19,7 @@ from chaos.lab.objects import (
     uid_of,
 )
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import Sim, seconds_of
 from chaos.lab.store import Change
 
 _PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
@@ -148,11 +147,6 @@ class Disruption:
         owner = self._store.get(plural, namespace, reference["name"])
         above = controller_of(owner) if owner is not None else None
         return self._store.get("deployments", namespace, above["name"]) if above is not None else owner
-
-
-def seconds_of(timestamp: str) -> float:
-    """A metav1.Time in epoch seconds."""
-    return datetime.fromisoformat(timestamp).timestamp()
 
 
 def _needs_scales(spec: Object) -> bool:

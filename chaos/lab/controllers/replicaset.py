@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.lab.controllers.workload import WorkloadController
-from chaos.lab.objects import Object, is_active, is_deleting, is_ready, is_terminal, node_of
+from chaos.lab.objects import Object, is_active, is_deleting, is_ready, is_terminal, is_terminating, node_of
 
 
 class ReplicaSets(WorkloadController):
@@ -14,11 +14,11 @@ class ReplicaSets(WorkloadController):
         active = [pod for pod in pods if self._counts(pod)]
         missing = owner["spec"]["replicas"] - len(active)
         for _ in range(missing):
-            self._create_pod(owner, self._new_pod(owner, {}), "Created pod: {}")
-        for pod in sorted(active, key=_deletion_rank)[: max(0, -missing)]:
-            self._delete_pod(owner, pod, "Deleted pod: {}")
+            self._create_pod(owner, self._new_pod(owner, {}))
+        for pod in sorted(active, key=deletion_rank)[: max(0, -missing)]:
+            self._delete_pod(owner, pod)
         ready = sum(is_ready(pod) for pod in active)
-        terminating = sum(is_deleting(pod) and not is_terminal(pod) for pod in pods)
+        terminating = sum(map(is_terminating, pods))
         status = {"replicas": len(active), "terminatingReplicas": terminating}
         if active:
             status["fullyLabeledReplicas"] = len(active)
@@ -34,7 +34,7 @@ class ReplicaSets(WorkloadController):
         return is_active(pod) and not (unready and spec.broken("replicaset-replaces-unready"))
 
 
-def _deletion_rank(pod: Object) -> tuple[bool, bool, str]:
+def deletion_rank(pod: Object) -> tuple[bool, bool, str]:
     """Unbound before bound, unready before ready, then the youngest. controller_utils.go ActivePodsWithRanks."""
     age = "".join(chr(255 - ord(char)) for char in pod["metadata"]["creationTimestamp"])
     return bool(node_of(pod)), is_ready(pod), age

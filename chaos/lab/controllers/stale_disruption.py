@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from chaos.lab.controllers.disruption import seconds_of
 from chaos.lab.controllers.queue import Queue
 from chaos.lab.objects import Object, condition, is_deleting, is_terminal, name_of, namespace_of, set_condition
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import Sim, seconds_of
 from chaos.lab.store import Change
 
 _TIMEOUT = 120.0

@@ -30,6 +30,7 @@ class WorkloadController(ABC):
     kind: str
     owned: str
     component: str
+    api_version = "apps/v1"
 
     def __init__(self, sim: Sim, registry: Registry) -> None:
         self._sim, self._registry, self._store = sim, registry, registry.store
@@ -66,12 +67,12 @@ class WorkloadController(ABC):
         metadata = template.get("metadata") or {}
         new: Object = {"labels": {**metadata.get("labels", {}), **labels}, "namespace": namespace_of(owner)}
         new["generateName"] = f"{name_of(owner)}-"
-        new["ownerReferences"] = [owner_reference("apps/v1", self.kind, owner)]
+        new["ownerReferences"] = [owner_reference(self.api_version, self.kind, owner)]
         if metadata.get("annotations"):
             new["annotations"] = metadata["annotations"]
         return {"metadata": new, "spec": template["spec"]}
 
-    def _create_pod(self, owner: Object, pod: Object, text: str) -> None:
+    def _create_pod(self, owner: Object, pod: Object, text: str = "Created pod: {}") -> None:
         """Create with an event; ``{}`` in the text is the pod's name. A pod that cannot be is told by an event."""
         try:
             created = self._registry.create("pods", pod)
@@ -80,7 +81,7 @@ class WorkloadController(ABC):
             return
         self._recorder.emit(self.kind, owner, "SuccessfulCreate", text.format(name_of(created)))
 
-    def _delete_pod(self, owner: Object, pod: Object, text: str) -> None:
+    def _delete_pod(self, owner: Object, pod: Object, text: str = "Deleted pod: {}") -> None:
         try:
             self._registry.delete("pods", namespace_of(pod), name_of(pod), None, {"uid": uid_of(pod)})
         except (NotFoundError, ConflictError):

@@ -43,6 +43,7 @@ RESOURCES = {
         Resource("statefulsets", "StatefulSet", "apps/v1"),
         Resource("daemonsets", "DaemonSet", "apps/v1"),
         Resource("replicasets", "ReplicaSet", "apps/v1"),
+        Resource("jobs", "Job", "batch/v1"),
         Resource("leases", "Lease", "coordination.k8s.io/v1", status=False),
         Resource("poddisruptionbudgets", "PodDisruptionBudget", "policy/v1"),
         Resource("priorityclasses", "PriorityClass", "scheduling.k8s.io/v1", namespaced=False, status=False),

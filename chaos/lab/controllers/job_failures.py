@@ -1,0 +1,120 @@
+"""When a pod of a Job counts as failed, what podFailurePolicy says of it, and the back-off: pure.
+
+pkg/controller/job: pod_failure_policy.go, backoff_utils.go, job_controller.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chaos.lab.objects import Object, condition, is_deleting, name_of, namespace_of
+from chaos.lab.sim import seconds_of
+
+_FIRST, _LONGEST = 10.0, 600.0  # DefaultJobPodFailureBackOff, MaxJobPodFailureBackOff
+
+
+def replaces_only_failed(job: Object) -> bool:
+    """Whether a terminating pod keeps its place until it is terminal."""
+    return bool(job["spec"]["podReplacementPolicy"] == "Failed")
+
+
+def is_failed(pod: Object, job: Object) -> bool:
+    """A pod that is being deleted counts as failed at once, unless only failed pods are replaced."""
+    phase = pod["status"]["phase"]
+    if phase == "Failed":
+        return True
+    return not replaces_only_failed(job) and is_deleting(pod) and phase != "Succeeded"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``action`` of the first rule that matches, empty if none does; ``message`` only with FailJob."""
+
+    action: str = ""
+    message: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the failure counts towards backoffLimit."""
+        return self.action != "Ignore"
+
+
+def judge(pod: Object, job: Object) -> Verdict:
+    """What the Job's podFailurePolicy says of a failed pod."""
+    for index, rule in enumerate((job["spec"].get("podFailurePolicy") or {}).get("rules") or []):
+        cause = _match(pod, rule)
+        if cause:
+            action = rule["action"]
+            where = f"matching {action} rule at index {index}"
+            return Verdict(action, f"{cause} {where}" if action == "FailJob" else "")
+    return Verdict()
+
+
+def _match(pod: Object, rule: Object) -> str:
+    where = f"{namespace_of(pod)}/{name_of(pod)}"
+    if rule.get("onExitCodes"):
+        for status in pod["status"].get("containerStatuses") or []:
+            code = status["state"].get("terminated", {}).get("exitCode", 0)
+            if code and _matches_code(status["name"], code, rule["onExitCodes"]):
+                return f"Container {status['name']} for pod {where} failed with exit code {code}"
+        return ""
+    for item in pod["status"].get("conditions") or []:
+        for pattern in rule["onPodConditions"]:
+            if (item["type"], item["status"]) == (pattern["type"], pattern["status"]):
+                return f"Pod {where} has condition {item['type']}"
+    return ""
+
+
+def _matches_code(container: str, code: int, wanted: Object) -> bool:
+    if wanted.get("containerName") not in (None, container):
+        return False
+    return bool((code in wanted["values"]) == (wanted["operator"] == "In"))
+
+
+def past_limit_on_failure(job: Object, pods: list[Object]) -> bool:
+    """restartPolicy OnFailure: the restarts of the pods' containers count. pastBackoffLimitOnFailure."""
+    if job["spec"]["template"]["spec"]["restartPolicy"] != "OnFailure":
+        return False
+    restarts = sum(
+        status["restartCount"]
+        for pod in pods
+        if pod["status"]["phase"] in ("Running", "Pending")
+        for status in pod["status"].get("containerStatuses") or []
+    )
+    limit = job["spec"]["backoffLimit"]
+    return bool(restarts >= limit) if limit else restarts > 0
+
+
+def finished_at(pod: Object) -> float:
+    """When the last container ended; else since when it is not Ready; else when it was deleted or made."""
+    statuses = pod["status"].get("containerStatuses") or []
+    ends = [status["state"].get("terminated", {}).get("finishedAt") for status in statuses]
+    if ends and all(ends):
+        return max(map(seconds_of, ends))
+    ready, metadata = condition(pod, "Ready"), pod["metadata"]
+    if ready is not None and ready["status"] == "False":
+        return seconds_of(ready["lastTransitionTime"])
+    if is_deleting(pod):
+        return seconds_of(metadata["deletionTimestamp"]) - float(metadata.get("deletionGracePeriodSeconds", 0))
+    return seconds_of(metadata["creationTimestamp"])
+
+
+@dataclass(frozen=True, slots=True)
+class BackoffRecord:
+    """Failures since the last success, and when the last of them was; memory of the controller."""
+
+    failures: int = 0
+    last: float = 0.0
+
+    def after(self, succeeded: list[float], failed: list[float]) -> BackoffRecord:
+        """With the times at which pods have newly ended."""
+        if succeeded:
+            failed = [when for when in failed if when > max(succeeded)]
+            return BackoffRecord(len(failed), max(failed, default=0.0))
+        return BackoffRecord(self.failures + len(failed), max(failed)) if failed else self
+
+    def left(self, now: float) -> float:
+        """Seconds until another pod may be made."""
+        if not self.failures:
+            return 0.0
+        return max(0.0, self.last + min(_FIRST * 2.0 ** min(self.failures - 1, 10), _LONGEST) - now)
