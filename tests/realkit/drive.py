@@ -1,0 +1,188 @@
+"""One action on a real machine through the real engine: arm, inject, proof, undo. Only Kubernetes is a stand-in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from fakes import FakeKube, FakeProgress
+from machines import RealHost
+
+import chaos.actions
+import chaos.assertions
+import chaos.facts
+from chaos.engine.clock import SystemClock
+from chaos.engine.context import Context
+from chaos.engine.gather import targets
+from chaos.engine.hosts import Hosts
+from chaos.engine.hostwatch import HostWatch
+from chaos.engine.recorder import Recorder
+from chaos.engine.run import Prepared, execute
+from chaos.judge.context import Options, look
+from chaos.judge.judge import judge, steady_state
+from chaos.load.experiment import load_experiment
+from chaos.model.catalogue import Catalogue, discover
+from chaos.model.duration import parse_duration
+from chaos.model.errors import Unreachable
+from chaos.model.kube import Node
+from chaos.model.ports import PowerControl, Response, Session
+from chaos.model.result import RunResult
+from chaos.model.verdict import Verdict
+from chaos.observers.decode import decode
+from chaos.plan.cluster import ClusterView
+from chaos.plan.planner import Draft, make_plan
+from chaos.store.journal import Journal
+from chaos.transports.retry import RetryingSession
+from chaos.transports.settings import HostSettings
+from chaos.transports.ssh import open_session
+
+CATALOGUE = Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitors")
+
+
+class DockerPower:
+    """The power button of a container."""
+
+    def __init__(self, host: RealHost) -> None:
+        self._host = host
+
+    def state(self) -> str:
+        return "on" if self._host.running else "off"
+
+    def on(self) -> None:
+        self._host.start()
+
+    def off(self) -> None:
+        self._host.kill()
+
+
+def open_hosts(hosts: Mapping[str, RealHost], folder: Path, clock: SystemClock, ipv6: bool = False) -> Hosts:
+    """Sessions by SSH with verified keys, power by docker; every node is Ready as far as the API says."""
+    nodes = {name: _node(name) for name in hosts}
+    answers = {f"/api/v1/nodes/{name}": Response(200, json.dumps(node).encode(), {}) for name, node in nodes.items()}
+
+    def session(name: str) -> Session:
+        host = hosts[name]
+        if not host.running:
+            raise Unreachable(f"{name} is off")
+        address = host.addresses[ipv6]
+        known = folder / f"known_hosts_{name}"
+        known.write_text("".join(f"{address} {key}\n" for key in host.host_keys))
+        settings = HostSettings(name, address, "chaos", known, identity_file=host.identity, agent=False)
+        return RetryingSession(open_session(settings), clock)
+
+    def power(name: str) -> PowerControl:
+        return DockerPower(hosts[name])
+
+    return Hosts(session, power, FakeKube(answers), discover(chaos.facts, "FACT"))
+
+
+def _node(name: str) -> dict[str, Any]:
+    ready = {"type": "Ready", "status": "True"}
+    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1"}
+    return {"metadata": metadata, "spec": {}, "status": {"conditions": [ready]}}
+
+
+def drive(
+    host: RealHost | list[RealHost],
+    action: str,
+    given: Mapping[str, Any],
+    folder: Path,
+    *,
+    then: str = "2s",
+    during: Callable[[Hosts], None] | None = None,
+    more: list[dict[str, Any]] | None = None,
+    max_duration: str = "3m",
+) -> RunResult:
+    """The result of a run whose method is one step ``do`` (and the steps ``more``).
+
+    ``then``: how long after the fault the undo begins. ``during`` is called once, from the first look after the fault,
+    while it lasts.
+    """
+    hosts = {h.name: h for h in (host if isinstance(host, list) else [host])}
+    with ExitStack() as stack:
+        clock = SystemClock()
+        stack.callback(clock.close)
+        there = open_hosts(hosts, folder, clock)
+        stack.callback(there.close)
+        file = _experiment(folder, action, given, list(hosts), then, more or [], max_duration)
+        experiment = load_experiment(file, CATALOGUE)
+        view = ClusterView("uid", {n: msgspec.convert(_node(n), Node) for n in hosts}, ())
+        wanted = frozenset(f for step in experiment.spec.method for f in CATALOGUE.actions[step.action].facts)
+        draft = Draft(
+            run="real",
+            now=clock.now(),
+            seed=1,
+            experiment_text=file.read_bytes(),
+            view=view,
+            chosen={"victim": tuple(hosts)},
+            targets=targets(dict.fromkeys(hosts, wanted), view, there, FakeKube({})),
+            namespace="",
+        )
+        plan = make_plan(experiment, CATALOGUE, draft)
+        recorder = Recorder(decode, clock)
+        options = Options(bind={"victim": tuple(hosts)})
+        called: list[bool] = []
+
+        def judged(live: bool) -> RunResult:
+            with recorder.reading() as timeline:
+                result = judge(experiment, timeline, CATALOGUE, options, live=live)
+            if live and during and not called and result.steps and result.steps[0].returned is not None:
+                called.append(True)
+                during(there)
+            return result
+
+        def steady() -> tuple[Verdict, ...]:
+            with recorder.reading() as timeline:
+                return steady_state(look(experiment, timeline, CATALOGUE, options, live=True), timeline.end)
+
+        context = Context(
+            experiment=experiment,
+            plan=plan,
+            clock=clock,
+            kube=FakeKube({}),
+            hosts=there,
+            journal=stack.enter_context(Journal(folder)),
+            progress=FakeProgress(),
+            emit=recorder.emit,
+            judge=judged,
+            steady=steady,
+            deadline=clock.now() + parse_duration(max_duration),
+        )
+        facts = sorted({*ALWAYS, *(f for step in plan.steps for f in CATALOGUE.actions[step.action].probes)})
+        watch = HostWatch(there, clock, list(hosts), facts)
+        return execute(context, Prepared([[watch]], (), {}))
+
+
+def _experiment(
+    folder: Path,
+    action: str,
+    given: Mapping[str, Any],
+    nodes: list[str],
+    then: str,
+    more: list[dict[str, Any]],
+    limit: str,
+) -> Path:
+    held = {"assert": "inhibitor-held", "with": {"node": "victim"}}
+    document = {
+        "apiVersion": "nodefall.dev/v1alpha1",
+        "kind": "Experiment",
+        "metadata": {"name": "real"},
+        "spec": {
+            "title": f"{action} on a real machine",
+            "targets": {"victim": {"nodes": nodes}},
+            "steadyState": [held],
+            "method": [{"name": "do", "action": action, "target": "victim", "with": dict(given)}, *more],
+            "hypothesis": [{"assert": "inhibitor-held", "with": {"node": "victim"}, "never": {"for": then}}],
+            "recovery": {"within": "2m"},
+            "maxDuration": limit,
+        },
+    }
+    path = folder / "real.yaml"
+    path.write_text(json.dumps(document))
+    path.chmod(0o644)
+    return path
