@@ -8,11 +8,11 @@ from aiohttp import web
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.lockstep import Lockstep
-from chaos.lab.servers.discovery import discovery, groups
+from chaos.lab.servers.documents import documents
 from chaos.lab.servers.errors import STORE_ERRORS, ApiError, translate
 from chaos.lab.servers.messages import Handler, answer, authenticate, read_body
 from chaos.lab.servers.reads import Reads
-from chaos.lab.servers.resources import EVICTION, REVIEW, Place, locate
+from chaos.lab.servers.resources import REVIEW, SUBRESOURCES, Place, group_version_of, locate
 from chaos.lab.servers.watches import Watches
 from chaos.lab.servers.writes import Writes
 
@@ -27,7 +27,7 @@ class ApiServer:
         self._cluster, self._lockstep, self._token = cluster, lockstep, token
         self.watches = Watches(cluster.store, ring, lockstep.emitted)
         reads, writes = Reads(cluster, lockstep, self.watches), Writes(cluster, lockstep)
-        self._evict = writes.evict
+        self._of_subresources: dict[tuple[str, str, str], PlaceHandler] = {("pods", "eviction", "POST"): writes.evict}
         self._of_collections: dict[str, PlaceHandler] = {
             "GET": reads.list_or_watch,
             "POST": writes.create,
@@ -45,10 +45,7 @@ class ApiServer:
         app.router.add_get("/version", self._version)
         for path in _OPEN[1:]:
             app.router.add_get(path, self._healthy)
-        app.router.add_get("/api", self._api)
-        app.router.add_get("/apis", self._apis)
-        app.router.add_get("/api/{version}", self._discover)
-        app.router.add_get("/apis/{group}/{version}", self._discover)
+        app.router.add_routes(documents())
         app.router.add_route("*", "/api/{version}/{rest:.+}", self._resource)
         app.router.add_route("*", "/apis/{group}/{version}/{rest:.+}", self._resource)
         return app
@@ -77,36 +74,24 @@ class ApiServer:
     async def _healthy(self, _: web.Request) -> web.Response:
         return web.Response(text="ok")
 
-    async def _api(self, _: web.Request) -> web.Response:
-        return answer({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
-
-    async def _apis(self, _: web.Request) -> web.Response:
-        return answer(groups())
-
-    async def _discover(self, request: web.Request) -> web.Response:
-        found = discovery(_group_version(request))
-        if found is None:
-            raise ApiError(404, "the server could not find the requested resource")
-        return answer(found)
-
     async def _resource(self, request: web.Request) -> web.StreamResponse:
-        group_version, rest = _group_version(request), request.match_info["rest"]
+        group_version, rest = group_version_of(request.match_info), request.match_info["rest"]
         if (group_version, rest) == REVIEW and request.method == "POST":
             return answer({**await read_body(request), "status": {"allowed": True}}, 201)
         place = locate(group_version, rest)
         if place is None:
             raise ApiError(404, "the server could not find the requested resource")
-        if (place.resource.plural, place.subresource) == EVICTION and request.method == "POST":
-            return await self._evict(request, place)
-        if place.subresource and not (place.subresource == "status" and place.resource.status):
-            raise ApiError(404, f"the lab does not simulate {place.resource.plural}/{place.subresource}")
-        table = self._of_objects if place.name else self._of_collections
-        if request.method not in table:
+        return await self._handler(place, request.method)(request, place)
+
+    def _handler(self, place: Place, method: str) -> PlaceHandler:
+        """Raises ApiError 404 or 405."""
+        plural, subresource = place.resource.plural, place.subresource
+        if subresource and not (subresource == "status" and place.resource.status):
+            if (plural, subresource) not in SUBRESOURCES:
+                raise ApiError(404, f"the lab does not simulate {plural}/{subresource}")
+            handler = self._of_subresources.get((plural, subresource, method))
+        else:
+            handler = (self._of_objects if place.name else self._of_collections).get(method)
+        if handler is None:
             raise ApiError(405, "the server does not allow this method on the requested resource")
-        return await table[request.method](request, place)
-
-
-def _group_version(request: web.Request) -> str:
-    group = request.match_info.get("group")
-    version = request.match_info["version"]
-    return f"{group}/{version}" if group else version
+        return handler

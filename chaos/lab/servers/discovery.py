@@ -1,41 +1,121 @@
-"""Discovery: which groups and resources there are."""
+"""Discovery: the groups and resources that are served, in the old form and the aggregated one.
+
+Shapes: k8s.io/apimachinery/pkg/apis/meta/v1 APIResourceList and k8s.io/api/apidiscovery/v2.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from chaos.lab.servers.resources import EVICTION, RESOURCES, REVIEW
+from chaos.lab.servers.resources import RESOURCES, REVIEW, SUBRESOURCES, Resource, Subresource
 
-VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+_REVIEW_KIND = "SelfSubjectAccessReview"
 
 
-def discovery(group_version: str) -> dict[str, Any] | None:
+def group_versions() -> list[str]:
+    """Of all groups, the core group first."""
+    return sorted({group_version for group_version, _ in [*RESOURCES, REVIEW]}, key=lambda name: ("/" in name, name))
+
+
+def resource_list(group_version: str) -> dict[str, Any] | None:
     """The APIResourceList of a group's version, None if there is no such group."""
-    found = [resource for (known, _), resource in RESOURCES.items() if known == group_version]
-    entries: list[dict[str, Any]] = [
-        {"name": r.plural, "singularName": r.kind.lower(), "namespaced": r.namespaced, "kind": r.kind, "verbs": VERBS}
-        for r in found
-    ]
+    entries = [entry for resource in _resources(group_version) for entry in _entries(resource)]
     if group_version == REVIEW[0]:
-        kind = "SelfSubjectAccessReview"
-        entries = [{"name": REVIEW[1], "singularName": "", "namespaced": False, "kind": kind, "verbs": ["create"]}]
-    if group_version == "v1":  # kubectl drain looks for it
-        eviction = {"name": "/".join(EVICTION), "singularName": "", "namespaced": True, "kind": "Eviction"}
-        entries.append({**eviction, "group": "policy", "version": "v1", "verbs": ["create"]})
+        entries.append(_entry(REVIEW[1], "", False, _REVIEW_KIND, ("create",)))
     if not entries:
         return None
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": entries}
 
 
-def groups() -> dict[str, Any]:
+def group_list() -> dict[str, Any]:
     """The APIGroupList."""
-    names = sorted({group_version for group_version, _ in [*RESOURCES, REVIEW] if "/" in group_version})
-    versions = [{"groupVersion": name, "version": name.rpartition("/")[2]} for name in names]
+    groups = [_group(name) for name in group_versions() if "/" in name]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+
+def group(name: str) -> dict[str, Any] | None:
+    """The APIGroup of that name, None if there is none."""
+    found = [_group(known) for known in group_versions() if known.partition("/")[0] == name and "/" in known]
+    return {"kind": "APIGroup", "apiVersion": "v1", **found[0]} if found else None
+
+
+def aggregated(core: bool) -> dict[str, Any]:
+    """The APIGroupDiscoveryList of the core group, or of all others."""
+    items = [
+        {
+            "metadata": {"name": name.rpartition("/")[0], "creationTimestamp": None},
+            "versions": [
+                {"version": name.rpartition("/")[2], "freshness": "Current", "resources": list(_discovered(name))}
+            ],
+        }
+        for name in group_versions()
+        if ("/" in name) != core
+    ]
     return {
-        "kind": "APIGroupList",
-        "apiVersion": "v1",
-        "groups": [
-            {"name": name.partition("/")[0], "versions": [version], "preferredVersion": version}
-            for name, version in zip(names, versions, strict=True)
-        ],
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
     }
+
+
+def _resources(group_version: str) -> list[Resource]:
+    found = [resource for (known, _), resource in RESOURCES.items() if known == group_version]
+    return sorted(found, key=lambda resource: resource.plural)
+
+
+def _subresources(resource: Resource) -> dict[str, Subresource]:
+    found = {name: sub for (plural, name), sub in SUBRESOURCES.items() if plural == resource.plural}
+    if resource.status:
+        found["status"] = Subresource(resource.kind, resource.group_version, ("get", "patch", "update"))
+    return found
+
+
+def _group(group_version: str) -> dict[str, Any]:
+    version = {"groupVersion": group_version, "version": group_version.rpartition("/")[2]}
+    return {"name": group_version.partition("/")[0], "versions": [version], "preferredVersion": version}
+
+
+def _entry(name: str, singular: str, namespaced: bool, kind: str, verbs: tuple[str, ...]) -> dict[str, Any]:
+    return {"name": name, "singularName": singular, "namespaced": namespaced, "kind": kind, "verbs": list(verbs)}
+
+
+def _entries(resource: Resource) -> Iterator[dict[str, Any]]:
+    """The resource and its subresources; ``group`` and ``version`` only where they are not those of the list."""
+    names = {"shortNames": [resource.short]} if resource.short else {}
+    categories = {"categories": ["all"]} if resource.in_all else {}
+    entry = _entry(resource.plural, resource.kind.lower(), resource.namespaced, resource.kind, _VERBS)
+    yield {**entry, **names, **categories}
+    for name, sub in sorted(_subresources(resource).items()):
+        group, _, version = sub.group_version.rpartition("/")
+        other = {} if sub.group_version == resource.group_version else {"group": group, "version": version}
+        yield {**_entry(f"{resource.plural}/{name}", "", resource.namespaced, sub.kind, sub.verbs), **other}
+
+
+def _discovered(group_version: str) -> Iterator[dict[str, Any]]:
+    for resource in _resources(group_version):
+        subresources = [
+            {"subresource": name, "responseKind": _gvk(sub.group_version, sub.kind), "verbs": list(sub.verbs)}
+            for name, sub in sorted(_subresources(resource).items())
+        ]
+        yield {
+            "resource": resource.plural,
+            "responseKind": _gvk(group_version, resource.kind),
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "singularResource": resource.kind.lower(),
+            "verbs": list(_VERBS),
+            **({"shortNames": [resource.short]} if resource.short else {}),
+            **({"categories": ["all"]} if resource.in_all else {}),
+            **({"subresources": subresources} if subresources else {}),
+        }
+    if group_version == REVIEW[0]:
+        kind = {"responseKind": _gvk(group_version, _REVIEW_KIND)}
+        yield {"resource": REVIEW[1], "scope": "Cluster", "singularResource": "", "verbs": ["create"], **kind}
+
+
+def _gvk(group_version: str, kind: str) -> dict[str, str]:
+    group, _, version = group_version.rpartition("/")
+    return {"group": group, "version": version, "kind": kind}

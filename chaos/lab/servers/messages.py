@@ -19,8 +19,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 def answer(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
     """A JSON response."""
-    data = msgspec.json.encode(body)
-    return web.Response(body=data, status=status, content_type="application/json", headers=headers)
+    headers = {"Content-Type": "application/json", **(headers or {})}
+    return web.Response(body=msgspec.json.encode(body), status=status, headers=headers)
 
 
 def authenticate(request: web.Request, token: str) -> None:

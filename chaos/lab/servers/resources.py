@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ class Resource:
     group_version: str = "v1"
     namespaced: bool = True
     status: bool = True  # has the subresource status
+    short: str = ""  # what kubectl users type
+    in_all: bool = False  # belongs to kubectl's category "all"
 
     @property
     def group(self) -> str:
@@ -28,28 +31,42 @@ class Resource:
 RESOURCES = {
     (resource.group_version, resource.plural): resource
     for resource in (
-        Resource("nodes", "Node", namespaced=False),
-        Resource("namespaces", "Namespace", namespaced=False),
-        Resource("pods", "Pod"),
-        Resource("events", "Event", status=False),
-        Resource("configmaps", "ConfigMap", status=False),
-        Resource("services", "Service"),
-        Resource("serviceaccounts", "ServiceAccount", status=False),
-        Resource("persistentvolumeclaims", "PersistentVolumeClaim"),
-        Resource("persistentvolumes", "PersistentVolume", namespaced=False),
+        Resource("nodes", "Node", namespaced=False, short="no"),
+        Resource("namespaces", "Namespace", namespaced=False, short="ns"),
+        Resource("pods", "Pod", short="po", in_all=True),
+        Resource("events", "Event", status=False, short="ev"),
+        Resource("configmaps", "ConfigMap", status=False, short="cm"),
+        Resource("services", "Service", short="svc", in_all=True),
+        Resource("serviceaccounts", "ServiceAccount", status=False, short="sa"),
+        Resource("persistentvolumeclaims", "PersistentVolumeClaim", short="pvc"),
+        Resource("persistentvolumes", "PersistentVolume", namespaced=False, short="pv"),
         Resource("volumeattachments", "VolumeAttachment", "storage.k8s.io/v1", namespaced=False),
         Resource("endpointslices", "EndpointSlice", "discovery.k8s.io/v1", status=False),
-        Resource("deployments", "Deployment", "apps/v1"),
-        Resource("statefulsets", "StatefulSet", "apps/v1"),
-        Resource("daemonsets", "DaemonSet", "apps/v1"),
-        Resource("replicasets", "ReplicaSet", "apps/v1"),
-        Resource("jobs", "Job", "batch/v1"),
+        Resource("deployments", "Deployment", "apps/v1", short="deploy", in_all=True),
+        Resource("statefulsets", "StatefulSet", "apps/v1", short="sts", in_all=True),
+        Resource("daemonsets", "DaemonSet", "apps/v1", short="ds", in_all=True),
+        Resource("replicasets", "ReplicaSet", "apps/v1", short="rs", in_all=True),
+        Resource("jobs", "Job", "batch/v1", in_all=True),
         Resource("leases", "Lease", "coordination.k8s.io/v1", status=False),
-        Resource("poddisruptionbudgets", "PodDisruptionBudget", "policy/v1"),
-        Resource("priorityclasses", "PriorityClass", "scheduling.k8s.io/v1", namespaced=False, status=False),
+        Resource("poddisruptionbudgets", "PodDisruptionBudget", "policy/v1", short="pdb"),
+        Resource(
+            "priorityclasses", "PriorityClass", "scheduling.k8s.io/v1", namespaced=False, status=False, short="pc"
+        ),
     )
 }
-EVICTION = ("pods", "eviction")
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    """``kind`` and ``group_version`` of what is sent to it."""
+
+    kind: str
+    group_version: str
+    verbs: tuple[str, ...]
+
+
+# By plural and name; besides these, "status" of the resources that have it.
+SUBRESOURCES = {("pods", "eviction"): Subresource("Eviction", "policy/v1", ("create",))}
 REVIEW = ("authorization.k8s.io/v1", "selfsubjectaccessreviews")
 
 
@@ -61,6 +78,12 @@ class Place:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+
+
+def group_version_of(parts: Mapping[str, str]) -> str:
+    """The group and version that the parts of a URL name."""
+    group = parts.get("group")
+    return f"{group}/{parts['version']}" if group else parts["version"]
 
 
 def locate(group_version: str, path: str) -> Place | None:

@@ -31,25 +31,6 @@ def maps(shared: Any) -> Any:
     assert names(shared.api("GET", MAPS)) == []
 
 
-def test_discovery(shared: Any) -> None:
-    assert shared.api("GET", "/version")[1]["gitVersion"] == "v1.36.2"
-    assert shared.api("GET", "/api")[1]["versions"] == ["v1"]
-    groups = {group["name"] for group in shared.api("GET", "/apis")[1]["groups"]}
-    assert groups == {
-        "apps",
-        "authorization.k8s.io",
-        "batch",
-        "coordination.k8s.io",
-        "discovery.k8s.io",
-        "policy",
-        "scheduling.k8s.io",
-        "storage.k8s.io",
-    }
-    resources = {item["name"]: item["namespaced"] for item in shared.api("GET", "/apis/apps/v1")[1]["resources"]}
-    assert resources == dict.fromkeys(["deployments", "statefulsets", "daemonsets", "replicasets"], True)
-    assert shared.api("GET", "/apis/autoscaling/v2")[0] == 404
-
-
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -238,9 +219,3 @@ def test_racing_evictions_are_answered_when_the_race_is_over(shared: Any) -> Non
     assert shared.api("DELETE", f"{budgets}/raced")[0] == 200
     assert shared.api("DELETE", pods)[0] == 200
     shared.wait(10)
-
-
-def test_discovery_names_the_eviction_subresource(shared: Any) -> None:
-    entries = {item["name"]: item for item in shared.api("GET", "/api/v1")[1]["resources"]}
-    found = entries["pods/eviction"]
-    assert (found["kind"], found["group"], found["version"], found["verbs"]) == ("Eviction", "policy", "v1", ["create"])

@@ -1,0 +1,74 @@
+"""What the API server says about itself: discovery and OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from chaos.lab.servers import discovery, openapi
+from chaos.lab.servers.accept import choose
+from chaos.lab.servers.errors import ApiError
+from chaos.lab.servers.messages import answer
+from chaos.lab.servers.resources import group_version_of
+
+
+def documents() -> list[web.RouteDef]:
+    """The routes."""
+    return [
+        web.get("/api", _core),
+        web.get("/apis", _groups),
+        web.get("/apis/{group}", _group),
+        web.get("/api/{version}", _resources),
+        web.get("/apis/{group}/{version}", _resources),
+        web.get("/openapi/v2", _swagger),
+        web.get("/openapi/v3", _index),
+        web.get("/openapi/v3/api/{version}", _document),
+        web.get("/openapi/v3/apis/{group}/{version}", _document),
+    ]
+
+
+async def _core(request: web.Request) -> web.Response:
+    versions = {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+    return _discovered(request, versions, core=True)
+
+
+async def _groups(request: web.Request) -> web.Response:
+    return _discovered(request, discovery.group_list(), core=False)
+
+
+def _discovered(request: web.Request, plain: dict[str, Any], core: bool) -> web.Response:
+    """The aggregated form for who asks for it."""
+    wanted = choose(request.headers.get("Accept", ""), "apidiscovery.k8s.io", ("v2",), ("APIGroupDiscoveryList",))
+    if not wanted.kind:
+        return answer(plain)
+    return answer(discovery.aggregated(core), headers={"Content-Type": discovery.AGGREGATED})
+
+
+async def _group(request: web.Request) -> web.Response:
+    return answer(_found(discovery.group(request.match_info["group"])))
+
+
+async def _resources(request: web.Request) -> web.Response:
+    return answer(_found(discovery.resource_list(group_version_of(request.match_info))))
+
+
+async def _index(_: web.Request) -> web.Response:
+    return answer(openapi.index())
+
+
+async def _document(request: web.Request) -> web.Response:
+    name = group_version_of(request.match_info)
+    _found(discovery.resource_list(name))
+    return web.Response(body=openapi.document(name), content_type="application/json")
+
+
+async def _swagger(request: web.Request) -> web.Response:
+    choose(request.headers.get("Accept", ""), "", (), ())
+    return web.Response(body=openapi.swagger(), content_type="application/json")
+
+
+def _found(document: dict[str, Any] | None) -> dict[str, Any]:
+    if document is None:
+        raise ApiError(404, "the server could not find the requested resource")
+    return document
