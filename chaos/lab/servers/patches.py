@@ -1,4 +1,4 @@
-"""Patches: JSON merge patch (RFC 7396), also for strategic ones but for lists with a key, and JSON Patch (RFC 6902)."""
+"""JSON merge patches (RFC 7396) and JSON patches (RFC 6902)."""
 
 from __future__ import annotations
 
@@ -7,35 +7,17 @@ from typing import Any
 from chaos.lab.servers.errors import ApiError
 from chaos.lab.store import clone
 
-# Lists that a strategic merge patch merges by a key; every other list is replaced. k8s.io/api, patchMergeKey.
-_MERGE_KEYS = {"conditions": "type", "containers": "name", "env": "name", "addresses": "type", "ownerReferences": "uid"}
 
-
-def merge(target: Any, patch: Any, strategic: bool = False) -> Any:
+def merge(target: Any, patch: Any) -> Any:
     """``target`` patched; neither is changed."""
     if not isinstance(patch, dict):
         return clone(patch)
     result = clone(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
-        if strategic and key.startswith("$"):
-            raise ApiError(422, f"the lab does not simulate the directive {key} of strategic merge patches")
         if value is None:
             result.pop(key, None)
-        elif strategic and key in _MERGE_KEYS and isinstance(value, list) and isinstance(result.get(key), list):
-            result[key] = _merge_list(result[key], value, _MERGE_KEYS[key])
         else:
-            result[key] = merge(result.get(key), value, strategic)
-    return result
-
-
-def _merge_list(old: list[Any], new: list[Any], merge_key: str) -> list[Any]:
-    result = list(old)
-    for item in new:
-        same = [i for i, known in enumerate(result) if known.get(merge_key) == item.get(merge_key)]
-        if same:
-            result[same[0]] = merge(result[same[0]], item, strategic=True)
-        else:
-            result.append(merge(None, item, strategic=True))
+            result[key] = merge(result.get(key), value)
     return result
 
 

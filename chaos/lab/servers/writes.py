@@ -14,6 +14,8 @@ from chaos.lab.servers.errors import ApiError
 from chaos.lab.servers.messages import answer, find, read_body, selection, whole_number
 from chaos.lab.servers.patches import json_patch, merge
 from chaos.lab.servers.resources import Place
+from chaos.lab.servers.strategic import strategic_merge
+from chaos.lab.shapes import shape_of
 
 
 class Writes:
@@ -36,12 +38,12 @@ class Writes:
         before = find(self._cluster, place)
         if kind == "application/json-patch+json":
             after = json_patch(before, patch)
-        elif kind in ("application/merge-patch+json", "application/strategic-merge-patch+json"):
-            after = merge(before, patch, strategic="strategic" in kind)
-            if "resourceVersion" not in (patch.get("metadata") or {}):
-                after["metadata"].pop("resourceVersion", None)
+        elif kind == "application/merge-patch+json":
+            after = merge(before, patch)
+        elif kind == "application/strategic-merge-patch+json":
+            after = strategic_merge(before, patch, shape_of(place.resource.plural))
         else:
-            raise ApiError(415, f"the body of the request was in an unknown format: {kind}")
+            raise ApiError(415, f"the body of the request was in an unknown format - {kind}", "UnsupportedMediaType")
         return self._store(checked(after, place), place)
 
     def _store(self, obj: Object, place: Place) -> web.Response:

@@ -115,7 +115,7 @@ def test_strategic_merge_of_conditions(shared: Any) -> None:
     before = shared.api("GET", path)[1]["status"]["conditions"]
     status, after = shared.api("PATCH", path, patch, **{"Content-Type": STRATEGIC})
     assert status == 200
-    assert after["status"]["conditions"] == [*before, {"type": "Custom", "status": "True"}]
+    assert after["status"]["conditions"] == [{"type": "Custom", "status": "True"}, *before]
 
 
 def test_put_with_the_version_that_was_read(maps: Any) -> None:

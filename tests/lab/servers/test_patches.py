@@ -1,4 +1,4 @@
-"""Patches against the vectors of their RFCs, and selectors."""
+"""Patches against the vectors of their RFCs."""
 
 from __future__ import annotations
 
@@ -48,16 +48,6 @@ def test_a_merge_changes_neither_side_and_is_idempotent(target: Any, patch: Any)
     once = merge(target, patch)
     assert (target, patch) == before
     assert merge(once, patch) == once
-
-
-def test_strategic_lists_are_merged_by_their_key() -> None:
-    old = {"conditions": [{"type": "A", "status": "0", "x": 1}, {"type": "B"}], "taints": [{"key": "a"}]}
-    patch = {"conditions": [{"type": "A", "status": "1"}, {"type": "C"}], "taints": [{"key": "b"}]}
-    conditions = [{"type": "A", "status": "1", "x": 1}, {"type": "B"}, {"type": "C"}]
-    assert merge(old, patch, strategic=True) == {"conditions": conditions, "taints": [{"key": "b"}]}
-    assert merge(old, patch)["conditions"] == patch["conditions"]
-    with pytest.raises(ApiError, match=r"directive \$patch"):
-        merge(old, {"$patch": "replace"}, strategic=True)
 
 
 @pytest.mark.parametrize(
