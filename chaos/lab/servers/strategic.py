@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from chaos.lab.objects import Object
 from chaos.lab.servers.errors import ApiError
 from chaos.lab.shapes import Shape
-from chaos.lab.store import Object, clone
+from chaos.lab.store import clone
 
 _DIRECTIVE, _RETAIN = "$patch", "$retainKeys"
 _ORDER, _DELETE = "$setElementOrder/", "$deleteFromPrimitiveList/"
