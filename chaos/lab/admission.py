@@ -163,7 +163,8 @@ def default_pod_spec(body: dict[str, Any]) -> None:
 
 def qos_class(containers: list[Object]) -> str:
     """Guaranteed, Burstable or BestEffort, from requests and limits of cpu and memory."""
-    wanted = [(item["resources"].get("requests") or {}, item["resources"].get("limits") or {}) for item in containers]
+    resources = [item.get("resources") or {} for item in containers]
+    wanted = [(item.get("requests") or {}, item.get("limits") or {}) for item in resources]
     if not any(requests or limits for requests, limits in wanted):
         return "BestEffort"
     for requests, limits in wanted:

@@ -14,7 +14,7 @@ _REPORT = 300.0  # nodeStatusReportFrequency
 _TRYING = 50.0  # nodeStatusUpdateRetry: five tries, each given up after the update frequency
 _RUNTIME_CHECK, _RUNTIME_DOWN = 5.0, 30.0
 _PLEG_DOWN = 180.0
-_CAPACITY = {"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "40Gi", "pods": "110"}
+CAPACITY = {"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "40Gi", "pods": "110"}
 
 
 class NodeReporter:
@@ -170,8 +170,8 @@ class NodeReporter:
         machine = self._process.machine
         version = self._process.spec.kubernetes
         return {
-            "capacity": dict(_CAPACITY),
-            "allocatable": dict(_CAPACITY),
+            "capacity": dict(CAPACITY),
+            "allocatable": dict(CAPACITY),
             "addresses": [
                 {"type": "InternalIP", "address": machine.address},
                 {"type": "Hostname", "address": machine.name},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chaos.lab.kubelet_process import Process
 from chaos.lab.kubelet_status import View, write_rejection, write_status
 from chaos.lab.kubelet_worker import Worker
-from chaos.lab.objects import Object, name_of, namespace_of, uid_of
+from chaos.lab.objects import Object, uid_of
 
 
 class PodStatuses:
@@ -28,12 +28,15 @@ class PodStatuses:
         """Send the status; ``final``: the pod has ended."""
         self._process.link.send(("status", worker.uid), self._write_now, worker, final)
 
-    def reject(self, pod: Object, reason: str, message: str) -> None:
+    def reject(self, worker: Worker, reason: str, message: str) -> None:
         """The pod is not admitted."""
-        now = self._process.sim.now
         self._process.metrics.reject(reason)
-        self._process.emit("Pod", pod, reason, message, type_="Warning")
-        self._store.patch("pods", namespace_of(pod), name_of(pod), lambda it: write_rejection(it, reason, message, now))
+        self.emit(worker.pod, reason, message, type_="Warning")
+        self._process.link.send(("status", worker.uid), self._reject_now, worker, reason, message)
+
+    def _reject_now(self, worker: Worker, reason: str, message: str) -> None:
+        now = self._process.sim.now
+        self._store.patch("pods", worker.namespace, worker.name, lambda pod: write_rejection(pod, reason, message, now))
 
     def drop_address(self, worker: Worker) -> None:
         """Of a pod that had ended before this process began."""
@@ -54,7 +57,7 @@ class PodStatuses:
         machine = self._process.machine
         view = View(
             machine.runtime.containers(worker.uid), self._process.spec, machine.address, worker.ip, worker.sandbox,
-            final, worker.by_shutdown, worker.static, worker.evicted, worker.waiting,
+            final, worker.static, worker.cause, worker.waiting,
         )  # fmt: skip
         now = self._process.sim.now
         self._store.patch("pods", worker.namespace, worker.name, lambda pod: write_status(pod, view, now))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from chaos.lab.kubelet_admission import Admission
 from chaos.lab.kubelet_pod_status import PodStatuses
 from chaos.lab.kubelet_pressure import Pressure
 from chaos.lab.kubelet_process import Process
 from chaos.lab.kubelet_starts import RETRY, SETTLE, Starts
 from chaos.lab.kubelet_static import Mirrors, is_mirror, read_manifests
-from chaos.lab.kubelet_status import REJECTED, disrupted
-from chaos.lab.kubelet_worker import State, Worker
+from chaos.lab.kubelet_status import PREEMPTED, SHUTDOWN, disrupted
+from chaos.lab.kubelet_worker import Cause, State, Worker
 from chaos.lab.objects import (
     Object,
     condition,
@@ -19,9 +20,7 @@ from chaos.lab.objects import (
     name_of,
     namespace_of,
     set_condition,
-    taints_of,
     uid_of,
-    untolerated,
 )
 from chaos.lab.store import Change, ConflictError, NotFoundError
 
@@ -31,6 +30,7 @@ _CLEANUP = (0.3, 0.8)  # terminal status until the kubelet's own DELETE
 _RECONCILE = 10.0  # SM syncPeriod
 _REMOVED_GRACE = 1
 _EVICTION_GRACE = 1.0
+_DEFAULT_GRACE = 30
 _LATE = 5.0  # of the breakage disruption-target-late
 
 
@@ -38,7 +38,7 @@ class PodWorkers:
     """Writes pod status; deletes a pod with grace 0 once its containers are gone."""
 
     def __init__(self, process: Process, pressure: Pressure) -> None:
-        self._process, self._pressure = process, pressure
+        self._process, self._admission = process, Admission(process, pressure)
         self._store, self._runtime = process.registry.store, process.machine.runtime
         self._workers: dict[str, Worker] = {}
         self._statuses = PodStatuses(process)
@@ -53,7 +53,8 @@ class PodWorkers:
             worker = self._new_worker(pod, "starting")
             worker.static = True
             self._process.soon(0.2, 0.3, self._mirrors.keep, worker)
-            self._process.soon(0.3, 0.6, self._starts.take_up, worker)
+            begun = self._runtime.containers(worker.uid)
+            self._process.soon(0.3, 0.6, self._starts.take_up if begun else self._admit, worker)
         self._process.link.send("list", self._list)
 
     def _list(self) -> None:
@@ -107,7 +108,7 @@ class PodWorkers:
         that it was given first (recordings 16 and 27, against the deduction of facts 1.6)."""
         worker.waiters.append(done)
         if worker.state != "stopping":
-            worker.by_shutdown = True
+            worker.cause = SHUTDOWN
             self._break_order(worker)
             self._stop(worker, float(grace))
 
@@ -122,7 +123,7 @@ class PodWorkers:
 
     def evict(self, worker: Worker, message: str) -> None:
         """End a pod for node pressure: hard thresholds leave it 1 s."""
-        worker.evicted = message
+        worker.cause = Cause("Evicted", message, message)
         self._statuses.emit(worker.pod, "Evicted", message, type_="Warning")
         self._stop(worker, _EVICTION_GRACE)
 
@@ -155,27 +156,33 @@ class PodWorkers:
             worker = self._new_worker(pod, "stopping")
             self._process.soon(*_CLEANUP, self._delete, worker)
             return
-        if not self._admit(pod):
-            self._new_worker(pod, "ended")
-            return
-        worker = self._new_worker(pod, "starting")
-        self._process.soon(0.002, 0.02, self._statuses.write, worker)
-        self._starts.begin(worker)
+        self._admit(self._new_worker(pod, "starting"))
 
-    def _admit(self, pod: Object) -> bool:
-        reason = ""
-        if self._process.shutting_down:
-            reason, message = "NodeShutdown", REJECTED
-        elif message := self._pressure.refusal(pod):
-            reason = "Evicted"
+    def _admit(self, worker: Worker) -> None:
+        verdict = self._admission.judge(worker, [other for other in self.active() if other is not worker])
+        if verdict.reason:
+            worker.state = "ended"
+            self._statuses.reject(worker, verdict.reason, verdict.message)
         else:
-            node = self._store.get("nodes", "", self._process.node)
-            if untolerated(pod, taints_of(node) if node else [], ("NoExecute",)):
-                reason, message = "TaintToleration", "Predicate TaintToleration failed"
-        if not reason:
-            return True
-        self._statuses.reject(pod, reason, message)
-        return False
+            self._preempt(list(verdict.victims), worker)
+
+    def _preempt(self, victims: list[Worker], worker: Worker) -> None:
+        """End the victims, one after the other; then start the pod that needs their room."""
+        if worker.state != "starting":
+            return
+        if not victims:
+            self._process.soon(0.002, 0.02, self._statuses.write, worker)
+            self._starts.begin(worker)
+            return
+        victim, rest = victims[0], victims[1:]
+        if victim.state == "ended":
+            self._preempt(rest, worker)
+            return
+        victim.waiters.append(lambda _: self._preempt(rest, worker))
+        if victim.state != "stopping":
+            victim.cause = PREEMPTED
+            self._statuses.emit(victim.pod, PREEMPTED.reason, PREEMPTED.message, type_="Warning")
+            self._stop(victim, float(_DEFAULT_GRACE if victim.termination_grace is None else victim.termination_grace))
 
     def _stop(self, worker: Worker, grace: float) -> None:
         pod = self._statuses.pod(worker)

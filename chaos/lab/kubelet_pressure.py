@@ -15,7 +15,6 @@ from chaos.lab.objects import Object, condition_status, untolerated
 
 _ROUND = 10.0  # evictionMonitoringPeriod
 _TRANSITION = 300.0  # evictionPressureTransitionPeriod
-_CRITICAL = 2_000_000_000
 _MEMORY_TAINT = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
 
 
@@ -86,14 +85,14 @@ class Pressure:
         now = self._process.sim.now
         return [kind for kind in SIGNALS if kind in self._seen and now - self._seen[kind] < _TRANSITION]
 
-    def refusal(self, pod: Object) -> str:
+    def refusal(self, worker: Worker) -> str:
         """Why a pod is not admitted; empty if it is. Under memory pressure alone only BestEffort is refused."""
         kinds = self.kinds()
-        if not kinds or (pod["spec"].get("priority") or 0) >= _CRITICAL:
+        if not kinds or worker.critical:
             return ""
         if kinds == ["memory"]:
-            best_effort = pod["status"].get("qosClass") == "BestEffort"
-            if not best_effort or not untolerated(pod, [_MEMORY_TAINT], ("NoSchedule",)):
+            best_effort = worker.pod["status"].get("qosClass") == "BestEffort"
+            if not best_effort or not untolerated(worker.pod, [_MEMORY_TAINT], ("NoSchedule",)):
                 return ""
         return f"The node had condition: [{', '.join(SIGNALS[kind].condition for kind in kinds)}]. "
 
@@ -112,9 +111,7 @@ class Pressure:
 
 def victim(workers: Iterable[Worker]) -> Worker | None:
     """The first to go: without requests, least priority. Critical, static and mirror pods never."""
-    candidates = [
-        worker for worker in workers if worker.state == "running" and not worker.static and worker.priority < _CRITICAL
-    ]
+    candidates = [worker for worker in workers if worker.state == "running" and not worker.critical]
     rank = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
     return min(
         candidates,

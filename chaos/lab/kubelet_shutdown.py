@@ -11,12 +11,11 @@ from typing import TypeVar
 from chaos.lab.kubelet_node import NodeReporter
 from chaos.lab.kubelet_pods import PodWorkers
 from chaos.lab.kubelet_process import Process
-from chaos.lab.kubelet_worker import Worker
+from chaos.lab.kubelet_worker import CRITICAL, Worker
 from chaos.lab.logind import Inhibitor, LogindError
 from chaos.lab.metrics import STATE_FILE, read_state_file, state_file
 from chaos.lab.spec import NodeSpec, seconds
 
-CRITICAL = 2_000_000_000
 _DROP_IN = "/etc/systemd/logind.conf.d/99-kubelet.conf"
 _POLL = 0.3  # WaitForAllPodsUnmount
 _RELOAD = (0.6, 1.0)  # a scrape before it still says 0 and 0 (facts 18)

@@ -9,11 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from chaos.lab.kubelet_runtime import Container, is_restarted
+from chaos.lab.kubelet_worker import Cause
 from chaos.lab.objects import Object, is_terminal
 from chaos.lab.sim import rfc3339
 from chaos.lab.spec import LabSpec
 
-SHUTDOWN_MESSAGE = "Pod was terminated in response to imminent node shutdown."
+_SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
+SHUTDOWN = Cause("Terminated", _SHUTDOWN, _SHUTDOWN, forced=False)
+PREEMPTED = Cause(
+    "Preempting",
+    "Preempted in order to admit critical pod",
+    "Pod was preempted by Kubelet to accommodate a critical pod.",
+)
 REJECTED = "Pod was rejected as the node is shutting down."
 _OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 _NEVER_RAN = 137
@@ -21,9 +28,8 @@ _NEVER_RAN = 137
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the kubelet knows of a pod. ``final``: it ends now; ``by_shutdown``: the node's shutdown ended it.
+    """What the kubelet knows of a pod. ``final``: it ends now; ``cause``: why the kubelet ended it, if it did.
 
-    ``evicted``: what node pressure gives as its reason, whatever the exit codes (facts 9).
     ``waiting``: the back-off after which containers that have ended are started again.
     A ``static`` pod's phase is Failed whatever it exited with, and comes back from it (KP getPhase; facts 1.6).
     """
@@ -34,13 +40,12 @@ class View:
     pod_ip: str = ""
     sandbox: bool = False
     final: bool = False
-    by_shutdown: bool = False
     static: bool = False
-    evicted: str = ""
+    cause: Cause | None = None
     waiting: float = 0.0
 
 
-def disrupted(message: str = SHUTDOWN_MESSAGE) -> dict[str, Any]:
+def disrupted(message: str = SHUTDOWN.disruption) -> dict[str, Any]:
     """The kubelet's DisruptionTarget."""
     return {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": message}
 
@@ -63,13 +68,12 @@ def write_status(pod: Object, view: View, now: float) -> None:
     status["containerStatuses"] = _containers(pod, view)
     running = bool(view.containers) and all(item.state == "running" for item in view.containers)
     extra: dict[str, dict[str, Any]] = {}
-    if view.final and (view.by_shutdown or view.evicted):
-        message = view.evicted or SHUTDOWN_MESSAGE
+    if view.final and view.cause is not None:
         late = view.spec.broken("disruption-target-late") and not ended
         if not late and not view.spec.broken("disruption-target-missing"):
-            extra["DisruptionTarget"] = disrupted(message)
+            extra["DisruptionTarget"] = disrupted(view.cause.disruption)
         if phase == "Failed" or view.spec.broken("reason-on-succeeded"):
-            status.update(reason="Evicted" if view.evicted else "Terminated", message=message)
+            status.update(reason=view.cause.reason, message=view.cause.message)
     _write_conditions(status, {**_conditions(pod, view, phase, running), **extra}, generation, rfc3339(now))
 
 
@@ -92,7 +96,7 @@ def _phase(pod: Object, view: View) -> str:
     current = str(pod.get("status", {}).get("phase", "Pending"))
     if current in ("Succeeded", "Failed") and not view.static:
         return current
-    if view.final and (view.static or view.evicted):
+    if view.final and (view.static or (view.cause is not None and view.cause.forced)):
         return "Failed"
     if view.final:
         ended = [item.exit_code for item in view.containers]

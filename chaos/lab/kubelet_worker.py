@@ -11,6 +11,7 @@ from chaos.lab.objects import Object
 State = Literal["starting", "running", "stopping", "ended"]
 
 
+CRITICAL = 2_000_000_000  # scheduling.SystemCriticalPriority
 _FIRST, _LONGEST = 10.0, 300.0  # initialBackOff, MaxContainerBackOff
 
 
@@ -34,11 +35,24 @@ class Backoff:
         return not self.delay or ended - self.started > 2 * _LONGEST
 
 
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why the kubelet itself ends a pod; ``disruption`` is the message of DisruptionTarget. Facts 9.
+
+    ``forced``: the phase is Failed whatever the exit codes.
+    """
+
+    reason: str
+    message: str
+    disruption: str
+    forced: bool = True
+
+
 @dataclass(slots=True, eq=False)
 class Worker:
-    """One pod on this node. ``unmounted``: its volumes are gone; ``by_shutdown``: the node's shutdown stops it.
+    """One pod on this node. ``unmounted``: its volumes are gone; ``cause``: why the kubelet ends it, if it does.
 
-    ``evicted``: why node pressure ended it; ``waiting``: the back-off for which its containers wait, told as such.
+    ``waiting``: the back-off for which its containers wait, told as such.
     ``pod`` is the object as this process last saw it; for a ``static`` pod its file, and the API has only a mirror.
     """
 
@@ -51,10 +65,14 @@ class Worker:
     state: State = "starting"
     ip: str = ""
     sandbox: bool = False
-    by_shutdown: bool = False
     unmounted: bool = False
     static: bool = False
-    evicted: str = ""
+    cause: Cause | None = None
     waiting: float = 0.0
     backoff: Backoff = field(default_factory=Backoff)
     waiters: list[Callable[[Worker], object]] = field(default_factory=list)
+
+    @property
+    def critical(self) -> bool:
+        """Static pods always are; others by their priority. pkg/kubelet/types IsCriticalPod."""
+        return self.static or self.priority >= CRITICAL

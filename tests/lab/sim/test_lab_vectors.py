@@ -11,7 +11,8 @@ from chaos.lab.controllers.disruption import needed
 from chaos.lab.controllers.taint_eviction import toleration_seconds
 from chaos.lab.controllers.zones import Limiter, zone_rate, zone_state
 from chaos.lab.kubelet_runtime import MINIMUM_GRACE
-from chaos.lab.kubelet_shutdown import CRITICAL, Bucket, buckets_of, grace_override, group
+from chaos.lab.kubelet_shutdown import Bucket, buckets_of, grace_override, group
+from chaos.lab.kubelet_worker import CRITICAL
 from chaos.lab.metrics import go_float, read_state_file, state_file
 from chaos.lab.objects import Object, selector_matches, template_hash, tolerates
 from chaos.lab.quantity import parse_quantity
