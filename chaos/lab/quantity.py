@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 _FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?)", re.ASCII)
 _FACTORS: dict[str | None, Fraction] = {None: Fraction(1), "m": Fraction(1, 1000)}
@@ -11,6 +12,7 @@ _FACTORS |= {unit: Fraction(1000**power) for power, unit in enumerate("kMGTPE", 
 _FACTORS |= {f"{unit}i": Fraction(1024**power) for power, unit in enumerate("KMGTPE", start=1)}
 
 
+@lru_cache(maxsize=4096, typed=True)
 def parse_quantity(text: str | int | float) -> Fraction:
     """The exact value; JSON numbers are taken too. Raises ValueError."""
     found = _FORM.fullmatch(str(text))

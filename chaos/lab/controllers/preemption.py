@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from chaos.lab.controllers.scheduling import UNRESOLVABLE, Snapshot, refusal
+from chaos.lab.controllers.scheduling import UNRESOLVABLE, refusal
+from chaos.lab.controllers.snapshot import Snapshot
 from chaos.lab.objects import (
     Object,
     is_deleting,
     labels_of,
     name_of,
     namespace_of,
-    node_of,
     selector_matches,
     uid_of,
 )
@@ -22,7 +22,7 @@ def choose(pod: Object, snapshot: Snapshot, budgets: list[Object]) -> tuple[str,
     if pod["spec"].get("preemptionPolicy") == "Never" or _waits(pod, snapshot):
         return None
     best: tuple[Rank, str, list[Object]] | None = None
-    for node in snapshot.nodes:
+    for node in snapshot.nodes.values():
         if refusal(pod, node, snapshot) in UNRESOLVABLE:
             continue
         victims = _victims(pod, node, snapshot, budgets)
@@ -36,26 +36,29 @@ def choose(pod: Object, snapshot: Snapshot, budgets: list[Object]) -> tuple[str,
 def _waits(pod: Object, snapshot: Snapshot) -> bool:
     """Whether pods of lower priority terminate on the node that it was nominated for."""
     nominated = pod.get("status", {}).get("nominatedNodeName")
-    return bool(nominated) and any(
-        node_of(other) == nominated and is_deleting(other) and _priority(other) < _priority(pod)
-        for other in snapshot.pods
+    return nominated is not None and any(
+        is_deleting(other) and _priority(other) < _priority(pod) for other in snapshot.pods_on(nominated)
     )
 
 
 def _victims(pod: Object, node: Object, snapshot: Snapshot, budgets: list[Object]) -> list[Object]:
     """Everything of lower priority, less what can be spared: those that budgets protect first, then by priority."""
-    lower = [other for other in snapshot.pods if node_of(other) == name_of(node) and _priority(other) < _priority(pod)]
-    kept = [other for other in snapshot.pods if other not in lower]
-    if refusal(pod, node, Snapshot(snapshot.nodes, list(kept))):
+    lower = [other for other in snapshot.pods_on(name_of(node)) if _priority(other) < _priority(pod)]
+    if not lower:
         return []
-    protected = {uid_of(other) for other in violations(lower, budgets)}
-    lower.sort(key=lambda other: (uid_of(other) not in protected, -_priority(other), _started(other), name_of(other)))
-    victims = []
     for other in lower:
-        if refusal(pod, node, Snapshot(snapshot.nodes, [*kept, other])):
-            victims.append(other)
-        else:
-            kept.append(other)
+        snapshot.drop(_key(other))
+    victims = []
+    if not refusal(pod, node, snapshot):
+        protected = {uid_of(other) for other in violations(lower, budgets)}
+        rank = {_key(other): (uid_of(other) not in protected, -_priority(other), _started(other)) for other in lower}
+        for other in sorted(lower, key=lambda other: (rank[_key(other)], name_of(other))):
+            snapshot.put(other)
+            if refusal(pod, node, snapshot):
+                snapshot.drop(_key(other))
+                victims.append(other)
+    for other in lower:
+        snapshot.put(other)
     return victims
 
 
@@ -89,3 +92,7 @@ def _priority(pod: Object) -> int:
 
 def _started(pod: Object) -> str:
     return str(pod.get("status", {}).get("startTime") or "")
+
+
+def _key(pod: Object) -> tuple[str, str]:
+    return namespace_of(pod), name_of(pod)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from chaos.lab.controllers.preemption import choose
 from chaos.lab.controllers.queue import Queue
-from chaos.lab.controllers.scheduling import Snapshot, feasible, message, score
+from chaos.lab.controllers.scheduling import fitting, message, named_nodes, score
+from chaos.lab.controllers.snapshot import Key, Snapshot
 from chaos.lab.events import Recorder
 from chaos.lab.objects import (
     Object,
@@ -31,6 +32,10 @@ class Scheduler:
         self._sim, self._registry, self._store = sim, registry, registry.store
         self._recorder = Recorder(sim, registry.store, "default-scheduler")
         self._queued: dict[str, float] = {}  # by uid: when a pod came into the queue, or back after a refusal
+        self._waiting: set[Key] = set()
+        self._changed_pods: set[Key] = set()  # since the last pass
+        self._changed_nodes: set[str] = set()
+        self._snapshot = Snapshot()
         self._queue: Queue[str] = Queue(sim, self._run, 0.003, 0.012)
 
     def start(self) -> None:
@@ -38,27 +43,53 @@ class Scheduler:
 
     def _changed(self, change: Change) -> None:
         if change.plural == "pods":
-            pod, before = change.object, change.before
-            new = change.type == "ADDED" and not node_of(pod)
-            freed = change.type == "DELETED" or (before is not None and is_terminal(pod) and not is_terminal(before))
-            if new:
-                self._queued[uid_of(pod)] = self._sim.now
-            elif node_of(pod) or change.type == "DELETED":
-                self._queued.pop(uid_of(pod), None)
-            if new or freed:
-                self._queue.add("")
-        elif change.plural != "nodes" or change.before is None or _matters(change.before, change.object):
+            self._pod_changed(change)
+            return
+        if change.plural == "nodes":
+            self._changed_nodes.add(name_of(change.object))
+        if change.plural != "nodes" or change.before is None or _matters(change.before, change.object):
+            self._queue.add("")
+
+    def _pod_changed(self, change: Change) -> None:
+        pod, before, key = change.object, change.before, (namespace_of(change.object), name_of(change.object))
+        new = change.type == "ADDED" and not node_of(pod)
+        freed = change.type == "DELETED" or (before is not None and is_terminal(pod) and not is_terminal(before))
+        if new:
+            self._queued[uid_of(pod)] = self._sim.now
+        elif node_of(pod) or change.type == "DELETED":
+            self._queued.pop(uid_of(pod), None)
+        if node_of(pod):
+            self._changed_pods.add(key)
+        if node_of(pod) or is_deleting(pod) or change.type == "DELETED":
+            self._waiting.discard(key)
+        else:
+            self._waiting.add(key)
+        if new or freed:
             self._queue.add("")
 
     def _run(self, _key: str) -> None:
-        waiting = [pod for pod in self._store.list("pods") if not node_of(pod) and not is_deleting(pod)]
-        if not waiting:
+        if not self._waiting:
             return
-        placed = [pod for pod in self._store.list("pods") if node_of(pod) and not is_terminal(pod)]
-        snapshot = Snapshot(self._store.list("nodes"), placed)
-        waiting.sort(key=self._rank)
-        for pod in waiting:
-            self._schedule(pod, snapshot)
+        self._update_snapshot()
+        waiting = [pod for key in self._waiting if (pod := self._store.get("pods", *key)) is not None]
+        for pod in sorted(waiting, key=self._rank):
+            self._schedule(pod, self._snapshot)
+
+    def _update_snapshot(self) -> None:
+        for name in self._changed_nodes:
+            node = self._store.get("nodes", "", name)
+            if node is None:
+                self._snapshot.drop_node(name)
+            else:
+                self._snapshot.put_node(node)
+        for key in self._changed_pods:
+            pod = self._store.get("pods", *key)
+            if pod is None or not node_of(pod) or is_terminal(pod):
+                self._snapshot.drop(key)
+            else:
+                self._snapshot.put(pod)
+        self._changed_nodes.clear()
+        self._changed_pods.clear()
 
     def _rank(self, pod: Object) -> tuple[int, float, str]:
         """PrioritySort: by priority, then by when it was queued, not by age; the last is as good as any."""
@@ -68,17 +99,24 @@ class Scheduler:
         if why := unbound(self._store, pod):
             self._refuse(pod, f"0/{len(snapshot.nodes)} nodes are available: {why}.")
             return
-        fitting, refused = feasible(pod, snapshot)
-        if not fitting:
+        best = self._best(pod, snapshot)
+        if not best:
+            _, refused = fitting(pod, snapshot.nodes.values(), snapshot)
             self._refuse(pod, message(len(snapshot.nodes), refused))
             self._preempt(pod, snapshot)
             return
-        scores = {name_of(node): score(pod, node, snapshot) for node in fitting}
-        best = min(scores.values())
-        node = self._sim.rng.choice([name for name, value in scores.items() if value == best])
-        bound = self._bind(pod, node)
+        bound = self._bind(pod, self._sim.rng.choice(best))
         if bound is not None:
-            snapshot.assume(bound)
+            snapshot.put(bound)
+
+    def _best(self, pod: Object, snapshot: Snapshot) -> list[str]:
+        """The nodes with the best score, in order."""
+        names = named_nodes(pod)
+        if names is None:
+            return snapshot.ranking(pod).best(pod, snapshot)
+        nodes = [snapshot.nodes[name] for name in sorted(names) if name in snapshot.nodes]
+        scores = {name_of(node): score(pod, node, snapshot) for node in fitting(pod, nodes, snapshot)[0]}
+        return [name for name, value in scores.items() if value == min(scores.values())]
 
     def _bind(self, pod: Object, node: str) -> Object | None:
         def change(obj: Object) -> None:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
 from math import ceil
+from typing import TYPE_CHECKING
 
 from chaos.lab.objects import (
     UNSCHEDULABLE,
     Object,
     expression_matches,
-    is_deleting,
     labels_of,
     name_of,
-    namespace_of,
-    node_of,
     selector_matches,
     taints_of,
     tolerates,
     untolerated,
 )
 from chaos.lab.quantity import parse_quantity
+
+if TYPE_CHECKING:
+    from chaos.lab.controllers.snapshot import Snapshot
 
 _UNSCHEDULABLE = "node(s) were unschedulable"
 _TAINTS = "node(s) had untolerated taint(s)"
@@ -31,49 +33,28 @@ UNRESOLVABLE = (_UNSCHEDULABLE, _TAINTS, _AFFINITY)  # by preemption
 _RESOURCES = ("cpu", "memory")
 
 
-class Snapshot:
-    """Nodes, and the pods that run or will run on them: terminal ones are out, as the scheduler's informer filters."""
-
-    def __init__(self, nodes: list[Object], pods: list[Object]) -> None:
-        self.nodes = nodes
-        self.pods = pods
-        self.count = Counter(node_of(pod) for pod in pods)
-        self.requested: Counter[tuple[str, str]] = Counter()
-        for pod in pods:
-            self._add(pod)
-
-    def _add(self, pod: Object) -> None:
-        for resource, amount in requests_of(pod).items():
-            self.requested[node_of(pod), resource] += amount
-
-    def assume(self, pod: Object) -> None:
-        """Take a pod that was just bound into account."""
-        self.pods.append(pod)
-        self.count[node_of(pod)] += 1
-        self._add(pod)
-
-
-def feasible(pod: Object, snapshot: Snapshot) -> tuple[list[Object], Counter[str]]:
-    """The nodes that the pod may go to, and how many were refused for which reason."""
+def fitting(pod: Object, nodes: Iterable[Object], snapshot: Snapshot) -> tuple[list[Object], Counter[str]]:
+    """Those of the nodes that the pod may go to, and how many were refused for which reason."""
     refused: Counter[str] = Counter()
-    fitting = []
-    for node in snapshot.nodes:
+    found = []
+    for node in nodes:
         reason = refusal(pod, node, snapshot)
         if reason:
             refused[reason] += 1
         else:
-            fitting.append(node)
-    return fitting, refused
+            found.append(node)
+    return found, refused
 
 
 def score(pod: Object, node: Object, snapshot: Snapshot) -> tuple[int, int, int]:
     """Lower is better: PreferNoSchedule taints, matching pods in the node's domains, pods on the node."""
-    disliked = len(untolerated(pod, taints_of(node), ("PreferNoSchedule",)))
-    spread = 0
-    for constraint in pod["spec"].get("topologySpreadConstraints") or []:
-        domains = _domains(pod, constraint, snapshot)
-        spread += domains.get(labels_of(node).get(constraint["topologyKey"], ""), 0)
-    return disliked, spread, snapshot.count[name_of(node)]
+    spread = Spread(pod, snapshot).matching(domains_of(pod, node))
+    return disliked(pod, node), spread, snapshot.count[name_of(node)]
+
+
+def disliked(pod: Object, node: Object) -> int:
+    """How many PreferNoSchedule taints the pod does not tolerate."""
+    return len(untolerated(pod, taints_of(node), ("PreferNoSchedule",)))
 
 
 def message(total: int, refused: Counter[str]) -> str:
@@ -86,6 +67,13 @@ def message(total: int, refused: Counter[str]) -> str:
 
 def refusal(pod: Object, node: Object, snapshot: Snapshot) -> str:
     """Why the pod may not go to the node, empty if it may."""
+    if why := unsuitable(pod, node) or no_room(requests_of(pod), node, snapshot):
+        return why
+    return "" if Spread(pod, snapshot).allows(domains_of(pod, node)) else _SPREAD
+
+
+def unsuitable(pod: Object, node: Object) -> str:
+    """Why the node is none for such pods, whatever else runs on it."""
     unschedulable = {"key": UNSCHEDULABLE, "effect": "NoSchedule"}
     if node["spec"].get("unschedulable") and not any(
         tolerates(item, unschedulable) for item in pod["spec"].get("tolerations") or []
@@ -93,13 +81,38 @@ def refusal(pod: Object, node: Object, snapshot: Snapshot) -> str:
         return _UNSCHEDULABLE
     if untolerated(pod, taints_of(node), ("NoSchedule", "NoExecute")):
         return _TAINTS
-    if not matches_node(pod, node):
-        return _AFFINITY
-    if snapshot.count[name_of(node)] >= int(_allocatable(node)["pods"]):
+    return "" if matches_node(pod, node) else _AFFINITY
+
+
+def no_room(requests: dict[str, int], node: Object, snapshot: Snapshot) -> str:
+    """Why the node has no room left, empty if it has."""
+    name, allocatable = name_of(node), _allocatable(node)
+    if snapshot.count[name] >= int(allocatable["pods"]):
         return _FULL
-    if short := _shortage(pod, node, snapshot):
-        return f"Insufficient {short}"
-    return "" if _spread_allows(pod, node, snapshot) else _SPREAD
+    room = {"cpu": parse_quantity(allocatable["cpu"]) * 1000, "memory": parse_quantity(allocatable["memory"])}
+    for resource, amount in requests.items():
+        if amount and snapshot.requested[name, resource] + amount > room[resource]:
+            return f"Insufficient {resource}"
+    return ""
+
+
+def named_nodes(pod: Object) -> set[str] | None:
+    """The only nodes that the pod's affinity can match, by name; None if it names none. As NodeAffinity's PreFilter."""
+    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is None:
+        return None
+    names: set[str] = set()
+    for term in required["nodeSelectorTerms"]:
+        fields = [item["values"] for item in term.get("matchFields") or [] if _names(item)]
+        if not fields:
+            return None
+        names.update(fields[0])
+    return names
+
+
+def _names(field: Object) -> bool:
+    return bool(field["key"] == "metadata.name" and field["operator"] == "In")
 
 
 def requests_of(pod: Object) -> dict[str, int]:
@@ -111,16 +124,6 @@ def requests_of(pod: Object) -> dict[str, int]:
         for resource in _RESOURCES:
             total[resource] += parse_quantity(wanted.get(resource, 0))
     return {"cpu": ceil(total["cpu"] * 1000), "memory": ceil(total["memory"])}
-
-
-def _shortage(pod: Object, node: Object, snapshot: Snapshot) -> str:
-    """The first resource of which the node has too little left."""
-    allocatable = _allocatable(node)
-    room = {"cpu": parse_quantity(allocatable["cpu"]) * 1000, "memory": parse_quantity(allocatable["memory"])}
-    for resource, amount in requests_of(pod).items():
-        if amount and snapshot.requested[name_of(node), resource] + amount > room[resource]:
-            return resource
-    return ""
 
 
 def _allocatable(node: Object) -> Object:
@@ -147,32 +150,31 @@ def matches_node(pod: Object, node: Object) -> bool:
     )
 
 
-def _spread_allows(pod: Object, node: Object, snapshot: Snapshot) -> bool:
-    for constraint in pod["spec"].get("topologySpreadConstraints") or []:
-        if constraint.get("whenUnsatisfiable", "DoNotSchedule") != "DoNotSchedule":
-            continue
-        domain = labels_of(node).get(constraint["topologyKey"])
-        if domain is None:
-            return False
-        domains = _domains(pod, constraint, snapshot)
-        itself = selector_matches(constraint.get("labelSelector"), labels_of(pod))
-        if domains[domain] + itself - min(domains.values()) > constraint["maxSkew"]:
-            return False
-    return True
+def domains_of(pod: Object, node: Object) -> tuple[str | None, ...]:
+    """The node's domain for each of the pod's topologySpreadConstraints, None where it has no such label."""
+    constraints = pod["spec"].get("topologySpreadConstraints") or []
+    return tuple(labels_of(node).get(item["topologyKey"]) for item in constraints)
 
 
-def _domains(pod: Object, constraint: Object, snapshot: Snapshot) -> dict[str, int]:
-    """Matching pods by domain. Tainted nodes count (nodeTaintsPolicy Ignore), terminating pods do not."""
-    key, selector = constraint["topologyKey"], constraint.get("labelSelector")
-    domain_of = {
-        name_of(node): labels_of(node)[key]
-        for node in snapshot.nodes
-        if key in labels_of(node) and matches_node(pod, node)
-    }
-    domains = dict.fromkeys(domain_of.values(), 0)
-    for other in snapshot.pods:
-        domain = domain_of.get(node_of(other))
-        same = namespace_of(other) == namespace_of(pod) and not is_deleting(other)
-        if domain is not None and same and selector_matches(selector, labels_of(other)):
-            domains[domain] += 1
-    return domains
+class Spread:
+    """The pod's topologySpreadConstraints against what runs where."""
+
+    def __init__(self, pod: Object, snapshot: Snapshot) -> None:
+        self._terms = [
+            (item, snapshot.domains(pod, item), selector_matches(item.get("labelSelector"), labels_of(pod)))
+            for item in pod["spec"].get("topologySpreadConstraints") or []
+        ]
+        self._least = [min(domains.values(), default=0) for _, domains, _ in self._terms]
+
+    def allows(self, places: tuple[str | None, ...]) -> bool:
+        """Whether a node in these domains keeps every maxSkew that must be kept."""
+        for (item, domains, itself), least, place in zip(self._terms, self._least, places, strict=True):
+            if item.get("whenUnsatisfiable", "DoNotSchedule") != "DoNotSchedule":
+                continue
+            if place is None or domains[place] + itself - least > item["maxSkew"]:
+                return False
+        return True
+
+    def matching(self, places: tuple[str | None, ...]) -> int:
+        """How many matching pods are in these domains."""
+        return sum(domains.get(place or "", 0) for (_, domains, _), place in zip(self._terms, places, strict=True))

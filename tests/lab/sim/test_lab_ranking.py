@@ -1,0 +1,113 @@
+"""What the scheduler keeps from pod to pod against what it finds when it looks at everything anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chaos.lab.controllers.scheduling import fitting, named_nodes, score
+from chaos.lab.controllers.snapshot import Snapshot
+
+Object = dict[str, Any]
+ZONE = "topology.kubernetes.io/zone"
+TAINTS = [{"key": "a", "effect": effect} for effect in ("NoSchedule", "PreferNoSchedule", "NoExecute")]
+NODE_NAMES = ("n1", "n2", "n3", "n4")
+
+
+def node(name: str, zone: str, taints: list[Object], cordoned: bool, cpu: str) -> Object:
+    labels = {"kubernetes.io/hostname": name, **({ZONE: zone} if zone else {})}
+    allocatable = {"cpu": cpu, "memory": "1Gi", "pods": "3"}
+    spec = {"taints": taints, "unschedulable": cordoned}
+    return {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": {"allocatable": allocatable}}
+
+
+def spread(key: str, when: str) -> Object:
+    return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": {"matchLabels": {"app": "x"}}}
+
+
+def pod(name: str, app: str, cpu: str, tolerant: bool, zone: str, spreads: list[Object], deleting: bool) -> Object:
+    metadata: Object = {"namespace": "demo", "name": name, "labels": {"app": app}}
+    if deleting:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    spec: Object = {"containers": [{"resources": {"requests": {"cpu": cpu}}}], "topologySpreadConstraints": spreads}
+    spec["tolerations"] = [{"operator": "Exists"}] if tolerant else []
+    if zone:
+        spec["nodeSelector"] = {ZONE: zone}
+    return {"metadata": metadata, "spec": spec}
+
+
+SPREADS = st.builds(
+    spread, st.sampled_from([ZONE, "kubernetes.io/hostname"]), st.sampled_from(["DoNotSchedule", "ScheduleAnyway"])
+)
+NODES = st.builds(
+    node,
+    st.sampled_from(NODE_NAMES),
+    st.sampled_from(["", "a", "b"]),
+    st.lists(st.sampled_from(TAINTS), max_size=1),
+    st.booleans(),
+    st.sampled_from(["200m", "1"]),
+)
+PODS = st.builds(
+    pod,
+    st.sampled_from("abcdefgh"),
+    st.sampled_from("xy"),
+    st.sampled_from(["0", "150m"]),
+    st.booleans(),
+    st.sampled_from(["", "", "a"]),
+    st.lists(SPREADS, max_size=2),
+    st.booleans(),
+)
+DEEDS = st.lists(st.one_of(NODES, PODS, st.sampled_from(["drop n1", "drop pod"])), max_size=25)
+
+
+@given(st.lists(NODES, min_size=3, max_size=6), DEEDS)
+def test_the_ranking_is_that_of_a_look_at_every_node(nodes: list[Object], deeds: list[Object | str]) -> None:
+    kept, known = Snapshot(), dict[str, Object]()
+    placed = dict[tuple[str, str], Object]()
+    for deed in [*nodes, *deeds]:
+        if deed == "drop n1":
+            known.pop("n1", None)
+            kept.drop_node("n1")
+        elif isinstance(deed, str):
+            key = next(iter(placed), ("demo", "none"))
+            placed.pop(key, None)
+            kept.drop(key)
+        elif "status" in deed:
+            known[deed["metadata"]["name"]] = deed
+            kept.put_node(deed)
+        else:
+            _place(deed, kept, known, placed)
+
+
+def _place(new: Object, kept: Snapshot, nodes: dict[str, Object], placed: dict[tuple[str, str], Object]) -> None:
+    fresh = Snapshot()
+    for item in nodes.values():
+        fresh.put_node(item)
+    for other in placed.values():
+        fresh.put(other)
+    found = fitting(new, fresh.nodes.values(), fresh)[0]
+    scores = {item["metadata"]["name"]: score(new, item, fresh) for item in found}
+    best = sorted(name for name, value in scores.items() if value == min(scores.values()))
+    assert kept.ranking(new).best(new, kept) == best
+    if best:
+        bound = {**new, "spec": {**new["spec"], "nodeName": best[0]}}
+        placed["demo", new["metadata"]["name"]] = bound
+        kept.put(bound)
+
+
+def test_nodes_that_an_affinity_names() -> None:
+    def naming(*terms: Object) -> Object:
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+        return {"spec": {"affinity": {"nodeAffinity": required}}}
+
+    by_name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+    other = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2", "n3"]}]}
+    not_there = {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}]}
+    by_label = {"matchExpressions": [{"key": ZONE, "operator": "Exists"}]}
+    assert named_nodes(naming(by_name)) == {"n1"}
+    assert named_nodes(naming(by_name, other)) == {"n1", "n2", "n3"}
+    assert named_nodes(naming(by_name, by_label)) is None
+    assert named_nodes(naming(not_there)) is None
+    assert named_nodes({"spec": {}}) is None
