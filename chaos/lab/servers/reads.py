@@ -8,6 +8,7 @@ from aiohttp import web
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.lockstep import Lockstep
+from chaos.lab.servers.forms import form_of
 from chaos.lab.servers.messages import answer, find, selection, whole_number
 from chaos.lab.servers.pages import Pages
 from chaos.lab.servers.resources import Place
@@ -22,8 +23,9 @@ class Reads:
         self._cluster, self._lockstep, self._watches = cluster, lockstep, watches
         self._pages = Pages()
 
-    async def get(self, _: web.Request, place: Place) -> web.Response:
-        return answer(place.resource.show(find(self._cluster, place)))
+    async def get(self, request: web.Request, place: Place) -> web.Response:
+        form = form_of(request, place.resource, self._cluster.sim, of_list=False)
+        return answer(form.show(find(self._cluster, place)))
 
     async def list_or_watch(self, request: web.Request, place: Place) -> web.StreamResponse:
         matches = selection(request, place)
@@ -45,6 +47,7 @@ class Reads:
         return response
 
     def _list(self, request: web.Request, place: Place, matches: list[Match]) -> web.Response:
+        form = form_of(request, place.resource, self._cluster.sim, of_list=True)
         limit = whole_number(request.query.get("limit", "0"))
         if token := request.query.get("continue"):
             version, items = self._pages.resume(token)
@@ -55,6 +58,4 @@ class Reads:
         if 0 < limit < len(items):
             metadata |= {"continue": self._pages.keep(version, items[limit:]), "remainingItemCount": len(items) - limit}
             items = items[:limit]
-        resource = place.resource
-        head = {"kind": resource.kind + "List", "apiVersion": resource.group_version, "metadata": metadata}
-        return answer({**head, "items": items})
+        return answer(form.show_list(items, metadata))
