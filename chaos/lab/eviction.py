@@ -111,7 +111,9 @@ class Evictions:
         if dry_run:
             return
         now = self._sim.timestamp()
-        self._store.patch("pods", metadata["namespace"], name_of(pod), lambda it: set_condition(it, _TARGET, now))
+        self._store.patch_status(
+            "pods", metadata["namespace"], name_of(pod), lambda it: set_condition(it, _TARGET, now)
+        )
         self._registry.delete("pods", metadata["namespace"], name_of(pod), options.get("gracePeriodSeconds"))
 
 

@@ -6,7 +6,6 @@ from chaos.lab.kubelet_pressure import SIGNALS, Pressure, changed_events
 from chaos.lab.kubelet_process import Process
 from chaos.lab.objects import Object, condition_status
 from chaos.lab.sim import Timer
-from chaos.lab.store import clone
 
 _PERIOD = 10.0  # lease renewal and status update
 _JITTER = 0.04
@@ -113,7 +112,7 @@ class NodeReporter:
         if node is None:
             return
         sim = self._process.sim
-        new: Object = clone(node)
+        new = {**node, "metadata": {**node["metadata"]}, "status": {**node["status"]}}
         self._fill(new)
         self._tell_cordon(node)
         changed = _without_heartbeats(new) != _without_heartbeats(node)

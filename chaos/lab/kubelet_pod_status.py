@@ -36,7 +36,11 @@ class PodStatuses:
 
     def _reject_now(self, worker: Worker, reason: str, message: str) -> None:
         now = self._process.sim.now
-        self._store.patch("pods", worker.namespace, worker.name, lambda pod: write_rejection(pod, reason, message, now))
+
+        def change(pod: Object) -> None:
+            write_rejection(pod, reason, message, now)
+
+        self._store.patch_status("pods", worker.namespace, worker.name, change)
 
     def drop_address(self, worker: Worker) -> None:
         """Of a pod that had ended before this process began."""
@@ -45,19 +49,28 @@ class PodStatuses:
             pod["status"].pop("podIP", None)
             pod["status"].pop("podIPs", None)
 
-        self._store.patch("pods", worker.namespace, worker.name, change)
+        self._store.patch_status("pods", worker.namespace, worker.name, change)
 
     def emit(self, pod: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
         """An event about the pod."""
         self._process.emit("Pod", pod, reason, message, type_=type_)
 
     def _write_now(self, worker: Worker, final: bool) -> None:
-        if self.pod(worker) is None or (worker.state in ("stopping", "ended") and not final):
+        pod = self.pod(worker)
+        if pod is None or (worker.state in ("stopping", "ended") and not final):
             return
         machine = self._process.machine
+        containers = machine.runtime.containers(worker.uid)
+        known = [(item.id, item.state, item.finished) for item in containers]
+        state = (known, worker.ip, worker.sandbox, final, worker.cause, worker.waiting)
+        if pod is worker.written and state == worker.written_from:
+            return  # it would be the same again
         view = View(
-            machine.runtime.containers(worker.uid), self._process.spec, machine.address, worker.ip, worker.sandbox,
+            containers, self._process.spec, machine.address, worker.ip, worker.sandbox,
             final, worker.static, worker.cause, worker.waiting,
         )  # fmt: skip
         now = self._process.sim.now
-        self._store.patch("pods", worker.namespace, worker.name, lambda pod: write_status(pod, view, now))
+        worker.written_from, worker.written = (
+            state,
+            self._store.patch_status("pods", worker.namespace, worker.name, lambda pod: write_status(pod, view, now)),
+        )

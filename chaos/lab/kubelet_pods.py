@@ -117,7 +117,9 @@ class PodWorkers:
         spec = self._process.spec
         if spec.broken("disruption-target-early"):
             now = self._process.sim.timestamp()
-            self._store.patch("pods", worker.namespace, worker.name, lambda pod: set_condition(pod, disrupted(), now))
+            self._store.patch_status(
+                "pods", worker.namespace, worker.name, lambda pod: set_condition(pod, disrupted(), now)
+            )
         if spec.broken("pod-ended-while-running"):
             self._statuses.write(worker, final=True)
 

@@ -70,6 +70,8 @@ class Worker:
     cause: Cause | None = None
     waiting: float = 0.0
     backoff: Backoff = field(default_factory=Backoff)
+    written: Object | None = None  # the object after the last status, and what that was made from
+    written_from: tuple[object, ...] = ()
     waiters: list[Callable[[Worker], object]] = field(default_factory=list)
 
     @property

@@ -6,13 +6,19 @@ import heapq
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import count
 from typing import Any
 
 
 def rfc3339(when: float) -> str:
     """A time in epoch seconds as Kubernetes writes metav1.Time: whole seconds, UTC."""
-    return datetime.fromtimestamp(int(when), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _formatted(int(when))
+
+
+@lru_cache(maxsize=1024)
+def _formatted(when: int) -> str:
+    return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def seconds_of(timestamp: str) -> float:

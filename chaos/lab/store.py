@@ -149,6 +149,15 @@ class Store:
         change(obj)
         return self.update(plural, obj)
 
+    def patch_status(self, plural: str, namespace: str, name: str, change: Callable[[Object], None]) -> Object | None:
+        """As :meth:`patch`, but ``change`` edits nothing but the status: the rest of the object is not copied."""
+        before = self.get(plural, namespace, name)
+        if before is None:
+            return None
+        obj = {**before, "metadata": {**before["metadata"]}, "status": clone(before.get("status") or {})}
+        change(obj)
+        return self.update(plural, obj)
+
     def remove(self, plural: str, namespace: str, name: str) -> Object:
         """Take an object away at once. Raises NotFoundError."""
         before = self.get(plural, namespace, name)

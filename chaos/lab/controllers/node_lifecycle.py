@@ -7,7 +7,7 @@ from datetime import datetime
 
 from chaos.lab.controllers.node_taints import NodeTaints
 from chaos.lab.controllers.queue import Queue
-from chaos.lab.controllers.zones import Limiter, counts, zone_of, zone_rate, zone_state
+from chaos.lab.controllers.zones import Limiter, by_zone, counts, zone_of, zone_rate, zone_state
 from chaos.lab.events import Recorder
 from chaos.lab.objects import (
     NOT_READY,
@@ -162,7 +162,7 @@ class NodeLifecycle:
                 new = {**(old or first), "status": "Unknown", "reason": reason, "message": message}
                 set_condition(obj, new, self._sim.timestamp())
 
-        return self._store.patch("nodes", "", name_of(node), change) or node
+        return self._store.patch_status("nodes", "", name_of(node), change) or node
 
     def _evict(self, node: Object, ready: str) -> None:
         """Queue for NoExecute, swap without the limiter, or untaint. NLC processTaintBaseEviction."""
@@ -205,8 +205,7 @@ class NodeLifecycle:
 
     def _handle_disruption(self, nodes: list[Object]) -> None:
         """Zone states at the end of the pass, and what follows from them. NLC handleDisruption."""
-        by_zone = {zone: [node for node in nodes if zone_of(node) == zone] for zone in self._zones}
-        numbers = {zone: counts(members) for zone, members in by_zone.items() if members}
+        numbers = {zone: counts(members) for zone, members in by_zone(nodes).items() if zone in self._zones}
         threshold = self._settings.unhealthy_zone_threshold
         states = {zone: zone_state(*number, threshold) for zone, number in numbers.items()}
         if self._spec.broken("partial-disruption-ignored"):
@@ -242,7 +241,7 @@ class NodeLifecycle:
             if ready is not None:
                 set_condition(pod, {**ready, "status": "False"}, self._sim.timestamp())
 
-        pod = self._store.patch("pods", namespace, name, change)
+        pod = self._store.patch_status("pods", namespace, name, change)
         if pod is not None:
             self._recorder.emit("Pod", pod, "NodeNotReady", "Node is not ready", type_="Warning")
 

@@ -72,12 +72,17 @@ class NodeTaints:
             self._store.patch("nodes", "", name, change)
 
     def _remove(self, name: str, effect: str, keys: set[str]) -> None:
-        def change(node: Object) -> None:
-            left = [t for t in taints_of(node) if not (t["effect"] == effect and t["key"] in keys)]
-            if left != taints_of(node):
-                node["spec"]["taints"] = left
-            if not left:
-                node["spec"].pop("taints", None)
+        node = self._store.get("nodes", "", name)
+        if node is None or not keys or "taints" not in node["spec"]:
+            return
+        left = [t for t in taints_of(node) if not (t["effect"] == effect and t["key"] in keys)]
+        if left and len(left) == len(taints_of(node)):
+            return
 
-        if keys:
-            self._store.patch("nodes", "", name, change)
+        def change(node: Object) -> None:
+            if left:
+                node["spec"]["taints"] = left
+            else:
+                del node["spec"]["taints"]
+
+        self._store.patch("nodes", "", name, change)

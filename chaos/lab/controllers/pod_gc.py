@@ -99,7 +99,7 @@ class PodGarbageCollector:
         if current is None or uid_of(current) != uid_of(pod):
             return  # an earlier duty of this loop had it
         if not is_terminal(current) and not self._registry.spec.broken("pod-gc-without-failed"):
-            self._store.patch("pods", *key, fail)
+            self._store.patch_status("pods", *key, fail)
         try:
             self._registry.delete("pods", *key, 0, {"uid": uid_of(pod)})
         except (NotFoundError, ConflictError):

@@ -15,7 +15,7 @@ class ReplicaSets(WorkloadController):
         missing = owner["spec"]["replicas"] - len(active)
         for _ in range(missing):
             self._create_pod(owner, self._new_pod(owner, {}))
-        for pod in sorted(active, key=deletion_rank)[: max(0, -missing)]:
+        for pod in sorted(active, key=deletion_rank)[:-missing] if missing < 0 else []:
             self._delete_pod(owner, pod)
         ready = sum(is_ready(pod) for pod in active)
         terminating = sum(map(is_terminating, pods))

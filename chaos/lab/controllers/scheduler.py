@@ -157,7 +157,7 @@ class Scheduler:
             new |= {"reason": "Unschedulable", "message": text}
             set_condition(obj, new, self._sim.timestamp())
 
-        self._store.patch("pods", namespace_of(pod), name_of(pod), change)
+        self._store.patch_status("pods", namespace_of(pod), name_of(pod), change)
         self._recorder.emit("Pod", pod, "FailedScheduling", text, type_="Warning")
 
 

@@ -140,7 +140,7 @@ class TaintEviction:
 
     def _set_condition(self, key: _Pod) -> None:
         if not self._spec.broken("taint-eviction-without-condition"):
-            self._store.patch("pods", key[0], key[1], self._disrupt)
+            self._store.patch_status("pods", key[0], key[1], self._disrupt)
 
     def _disrupt(self, pod: Object) -> None:
         new = {

@@ -95,4 +95,4 @@ class WorkloadController(ABC):
         def change(obj: Object) -> None:
             obj["status"] = {**status, "observedGeneration": generation}
 
-        self._store.patch(self.plural, namespace_of(owner), name_of(owner), change)
+        self._store.patch_status(self.plural, namespace_of(owner), name_of(owner), change)

@@ -20,6 +20,14 @@ def zone_of(node: Object) -> str:
     return f"{region}:\x00:{zone}" if region or zone else ""
 
 
+def by_zone(nodes: list[Object]) -> dict[str, list[Object]]:
+    """The nodes of each zone."""
+    zones: dict[str, list[Object]] = {}
+    for node in nodes:
+        zones.setdefault(zone_of(node), []).append(node)
+    return zones
+
+
 def counts(nodes: list[Object]) -> tuple[int, int]:
     """Ready and not ready, of those that are not excluded."""
     counted = [node for node in nodes if _EXCLUDED not in labels_of(node)]
