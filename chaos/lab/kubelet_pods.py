@@ -247,13 +247,16 @@ class PodWorkers:
             self._gone_worker(worker)
 
     def _gone_worker(self, worker: Worker) -> None:
-        """The object was removed: what still runs is killed with the least grace (facts 10)."""
+        """The object was removed: what still runs is killed with the least grace (facts 10), and a shutdown waits."""
         self._workers.pop(worker.uid, None)
+        running = any(item.state == "running" for item in self._runtime.containers(worker.uid))
+        mounted = worker.uid in self._runtime.mounts
+        self._process.after(float(_REMOVED_GRACE) if running else mounted * _UNMOUNT[1], self._forget, worker)
+
+    def _forget(self, worker: Worker) -> None:
+        self._runtime.remove(worker.uid)
         worker.unmounted = True
         self._tell(worker)
-        running = [item for item in self._runtime.containers(worker.uid) if item.state == "running"]
-        delay = float(_REMOVED_GRACE) if running else 0.0
-        self._process.after(delay, self._runtime.remove, worker.uid)
 
     def _adopt(self, namespace: str, name: str, uid: str) -> None:
         """A pod that was bound to the node before this process began."""

@@ -1,0 +1,62 @@
+"""The invariants of facts 16, checked while a simulated cluster runs. Reading only: the history stays the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import invariants_nodes as nodes
+import invariants_pods as pods
+import invariants_shutdown as shutdown
+from invariants_world import Violation, World
+
+from chaos.lab.cluster import Cluster
+from chaos.lab.store import Change
+
+RULES: dict[int, tuple[Callable[[World, Change], None], ...]] = {
+    1: (
+        nodes.kubelet_writes_ready,
+        nodes.unknown_in_its_window,
+        nodes.pods_follow_unknown_only,
+        nodes.no_schedule_taints_follow_conditions,
+        nodes.taint_eviction_sets_the_condition_first,
+        nodes.pod_gc_keeps_quarantine,
+    ),
+    2: (pods.removal, pods.removal_is_prompt),
+    3: (pods.terminal_phase, pods.kubelets_disruption_target),
+    4: (pods.exit_codes,),
+    5: (shutdown.shutting_down_is_heard,),
+    6: (shutdown.event_loop,),
+    7: (shutdown.buckets, shutdown.ends_with_the_last_pod),
+    8: (nodes.limiter,),
+    9: (nodes.countdown,),
+    10: (pods.remember_in_use, pods.detach),
+    11: (pods.replicasets, pods.statefulsets, pods.daemonsets),
+    12: (pods.evictions_take, pods.budgets_are_recomputed),
+}
+
+
+class Checker:
+    """Make it before :meth:`Cluster.start`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.world = World(cluster)
+        self._version = 0
+        cluster.store.subscribe(self._changed)
+        self.world.on_process(shutdown.gauges)
+        self.world.on_signal(shutdown.cancellation_is_prompt)
+        self.world.on_release(shutdown.lock_release)
+        self.world.on_restart(nodes.restart_countdowns)
+
+    @property
+    def violations(self) -> list[Violation]:
+        return self.world.violations
+
+    def broken_rules(self) -> set[int]:
+        return {violation.rule for violation in self.violations}
+
+    def _changed(self, change: Change) -> None:
+        assert change.version > self._version
+        self._version = change.version
+        for rules in RULES.values():
+            for rule in rules:
+                rule(self.world, change)
