@@ -60,6 +60,8 @@ def _admit_other(plural: str, obj: Object) -> None:
         metadata = obj["metadata"]
         metadata["finalizers"] = [*metadata.get("finalizers", []), "kubernetes.io/pvc-protection"]
         obj["status"] = {"phase": "Pending"}
+    elif plural == "priorityclasses":
+        obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
     elif plural in ("persistentvolumes", "volumeattachments"):
         raise InvalidError(f"the lab makes {plural} itself")
 
@@ -210,6 +212,7 @@ def admit_workload(plural: str, obj: Object) -> None:
         spec.setdefault("progressDeadlineSeconds", 600)
     elif plural == "statefulsets":
         spec.setdefault("podManagementPolicy", "OrderedReady")
+        spec.setdefault("updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}})
         spec.setdefault("serviceName", "")
         for item in spec.get("volumeClaimTemplates") or []:
             if not (item.get("metadata") or {}).get("name"):

@@ -17,6 +17,7 @@ from chaos.lab.servers.watches import Watches
 from chaos.lab.servers.writes import Writes
 
 _OPEN = ("/version", "/healthz", "/livez", "/readyz")
+_NO_RESOURCE = "the server could not find the requested resource"
 PlaceHandler = Callable[[web.Request, Place], Awaitable[web.StreamResponse]]
 
 
@@ -63,8 +64,9 @@ class ApiServer:
                 refusal = translate(error, creating=request.method == "POST")
                 return answer(refusal.status(), refusal.code, refusal.headers())
             except web.HTTPException as error:
-                reason = "NotFound" if error.status == 404 else error.reason.replace(" ", "")
-                return answer(ApiError(error.status, error.reason, reason).status(), error.status)
+                message = _NO_RESOURCE if error.status == 404 else error.reason
+                refusal = ApiError(error.status, message, "" if error.status == 404 else error.reason.replace(" ", ""))
+                return answer(refusal.status(), refusal.code)
 
     async def _version(self, _: web.Request) -> web.Response:
         version = self._cluster.spec.kubernetes
@@ -80,7 +82,7 @@ class ApiServer:
             return answer({**await read_body(request), "status": {"allowed": True}}, 201)
         place = locate(group_version, rest)
         if place is None:
-            raise ApiError(404, "the server could not find the requested resource")
+            raise ApiError(404, _NO_RESOURCE)
         return await self._handler(place, request.method)(request, place)
 
     def _handler(self, place: Place, method: str) -> PlaceHandler:
