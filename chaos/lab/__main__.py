@@ -19,10 +19,13 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from typing import get_args
+
+import msgspec
 
 from chaos.lab.servers.lab import Lab
 from chaos.lab.servers.options import Options
-from chaos.lab.spec import LabSpec, SpecError
+from chaos.lab.spec import ApiMisbehaviour, LabSpec, SpecError
 
 _USAGE = 64
 _POLL = 0.25  # wall seconds between two looks at the clients of an orphan
@@ -33,6 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         spec = LabSpec.from_json(arguments.spec.read_bytes() if arguments.spec else sys.stdin.buffer.readline())
+        spec = msgspec.structs.replace(spec, api_misbehaviours=[*spec.api_misbehaviours, *arguments.misbehave])
     except (SpecError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return _USAGE
@@ -64,7 +68,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--linger", type=float, default=120.0, help="seconds that a lab without owner waits for clients"
     )
-    parser.add_argument("--ring", type=int, default=1000, help="changes of a kind that a watch can go back")
+    parser.add_argument(
+        "--ring", type=int, default=Options().ring, help="changes of a kind that a watch can go back at most"
+    )
+    names = get_args(ApiMisbehaviour)
+    parser.add_argument(
+        "--misbehave",
+        action="append",
+        default=[],
+        choices=names,
+        metavar="NAME",
+        help=f"of the API server, besides the spec's apiMisbehaviours; may be repeated: {', '.join(names)}",
+    )
     return parser
 
 

@@ -13,6 +13,21 @@ DEFAULT_NAMESPACES = ["default", "kube-system", "kube-public", "kube-node-lease"
 _NEEDED_NAMESPACES = frozenset({"default", "kube-system", "kube-node-lease"})
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+ApiMisbehaviour = Literal[
+    "cut",
+    "torn",
+    "end",
+    "end-at-once",
+    "endless",
+    "half-open",
+    "split",
+    "gone",
+    "gone-http",
+    "line-breaks",
+    "null-lists",
+    "null-bookmarks",
+    "legacy-events",
+]
 
 
 class SpecError(ValueError):
@@ -81,7 +96,7 @@ class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, r
 
 
 class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """The whole lab. ``start`` is in seconds since the epoch."""
+    """The whole lab. ``start`` is in seconds since the epoch; ``api_misbehaviours``: see servers/misbehaviours.py."""
 
     nodes: list[NodeSpec]
     kubernetes: str = "v1.36.2"
@@ -91,6 +106,7 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
     breakages: list[str] = []  # ids of chaos.lab.breakages
     seed: int = 1
     start: float = 1_795_000_000.0
+    api_misbehaviours: list[ApiMisbehaviour] = []
     namespaces: list[str] = msgspec.field(default_factory=lambda: list(DEFAULT_NAMESPACES))
 
     @classmethod

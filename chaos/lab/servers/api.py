@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import msgspec
 from aiohttp import web
 
 from chaos.lab.cluster import Cluster
@@ -11,6 +12,7 @@ from chaos.lab.lockstep import Lockstep
 from chaos.lab.servers.documents import documents
 from chaos.lab.servers.errors import STORE_ERRORS, ApiError, translate
 from chaos.lab.servers.messages import Handler, answer, authenticate, read_body
+from chaos.lab.servers.misbehaviours import Misbehaviours
 from chaos.lab.servers.reads import Reads
 from chaos.lab.servers.resources import REVIEW, SUBRESOURCES, Place, group_version_of, locate
 from chaos.lab.servers.watches import Watches
@@ -24,10 +26,11 @@ PlaceHandler = Callable[[web.Request, Place], Awaitable[web.StreamResponse]]
 class ApiServer:
     """``token`` is the bearer token of its only user, who may do everything."""
 
-    def __init__(self, cluster: Cluster, lockstep: Lockstep, token: str, ring: int = 1000) -> None:
+    def __init__(self, cluster: Cluster, lockstep: Lockstep, token: str, ring: int) -> None:
         self._cluster, self._lockstep, self._token = cluster, lockstep, token
-        self.watches = Watches(cluster.store, ring, lockstep.emitted)
-        reads, writes = Reads(cluster, lockstep, self.watches), Writes(cluster, lockstep)
+        self.misbehaviours = Misbehaviours(cluster.spec.api_misbehaviours, cluster.spec.seed)
+        self.watches = Watches(cluster.store, lockstep, self.misbehaviours, ring)
+        reads, writes = Reads(cluster, self.watches), Writes(cluster, lockstep)
         self._of_subresources: dict[tuple[str, str, str], PlaceHandler] = {("pods", "eviction", "POST"): writes.evict}
         self._of_collections: dict[str, PlaceHandler] = {
             "GET": reads.list_or_watch,
@@ -57,7 +60,7 @@ class ApiServer:
             try:
                 if request.path not in _OPEN:
                     authenticate(request, self._token)
-                return await handler(request)
+                return self._spoilt(request, await handler(request))
             except ApiError as error:
                 return answer(error.status(), error.code)
             except STORE_ERRORS as error:
@@ -67,6 +70,14 @@ class ApiServer:
                 message = _NO_RESOURCE if error.status == 404 else error.reason
                 refusal = ApiError(error.status, message, "" if error.status == 404 else error.reason.replace(" ", ""))
                 return answer(refusal.status(), refusal.code)
+
+    def _spoilt(self, request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+        """What is read, as the misbehaviours have it."""
+        if not self.misbehaviours.on or request.method != "GET" or not isinstance(response, web.Response):
+            return response
+        if response.content_type != "application/json" or not isinstance(response.body, bytes):
+            return response
+        return answer(self.misbehaviours.answer(msgspec.json.decode(response.body)), response.status)
 
     async def _version(self, _: web.Request) -> web.Response:
         version = self._cluster.spec.kubernetes

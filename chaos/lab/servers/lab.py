@@ -23,7 +23,7 @@ from chaos.lab.servers.options import Options
 from chaos.lab.servers.redfish import ROOT, Redfish
 from chaos.lab.servers.ssh import SshServer
 from chaos.lab.servers.tls import make_tls, write_private
-from chaos.lab.spec import LabSpec
+from chaos.lab.spec import ApiMisbehaviour, LabSpec
 
 SSH_USER, BMC_USER, CONTEXT = "chaos", "ops", "nodefall-lab"
 _WARM_UP = 1.0  # simulated seconds in which the cluster settles before anybody may look
@@ -63,6 +63,11 @@ class Lab:
     def watches(self) -> int:
         """Watches that are being served."""
         return len(self._api.watches)
+
+    @property
+    def misbehaviours(self) -> set[ApiMisbehaviour]:
+        """Those of the API server that are on; may be changed."""
+        return self._api.misbehaviours.on
 
     @property
     def clients(self) -> int:

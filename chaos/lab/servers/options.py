@@ -10,10 +10,10 @@ class Options:
     """``speed`` in simulated seconds a wall second, at most; ``free``: time always moves, at that speed.
 
     ``linger``: wall seconds without a client after which a lab ends whose owner died. ``ring``: changes of a kind
-    that a watch can go back.
+    that a watch can go back at most.
     """
 
     speed: float = 20.0
     free: bool = False
     linger: float = 120.0
-    ring: int = 1000
+    ring: int = 10_000

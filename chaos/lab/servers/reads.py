@@ -7,20 +7,20 @@ from typing import Any
 from aiohttp import web
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.lockstep import Lockstep
 from chaos.lab.servers.forms import form_of
 from chaos.lab.servers.messages import answer, find, selection, whole_number
 from chaos.lab.servers.pages import Pages
 from chaos.lab.servers.resources import Place
 from chaos.lab.servers.selectors import Match
-from chaos.lab.servers.watches import Watcher, Watches, stream
+from chaos.lab.servers.watch_options import truth, watch_options
+from chaos.lab.servers.watches import Selection, Watches
 
 
 class Reads:
     """The handlers of reading requests."""
 
-    def __init__(self, cluster: Cluster, lockstep: Lockstep, watches: Watches) -> None:
-        self._cluster, self._lockstep, self._watches = cluster, lockstep, watches
+    def __init__(self, cluster: Cluster, watches: Watches) -> None:
+        self._cluster, self._watches = cluster, watches
         self._pages = Pages()
 
     async def get(self, request: web.Request, place: Place) -> web.Response:
@@ -29,22 +29,15 @@ class Reads:
 
     async def list_or_watch(self, request: web.Request, place: Place) -> web.StreamResponse:
         matches = selection(request, place)
-        if request.query.get("watch") in ("true", "1"):
+        if truth(request.query, "watch"):
             return await self._watch(request, place, matches)
         return self._list(request, place, matches)
 
     async def _watch(self, request: web.Request, place: Place, matches: list[Match]) -> web.StreamResponse:
-        query = request.query
-        seconds = float(whole_number(query.get("timeoutSeconds", "0")))
-        bookmarks = query.get("allowWatchBookmarks") in ("true", "1")
-        response, transport = await stream(request)
-        watcher = Watcher(place.resource, place.namespace, matches, bookmarks, transport)
-        initial = query.get("sendInitialEvents") in ("true", "1")
-        with self._lockstep.aside():
-            await self._watches.serve(watcher, query.get("resourceVersion", ""), initial, seconds or None)
-        if not transport.is_closing():
-            await response.write_eof()
-        return response
+        options = watch_options(request.query)
+        form = form_of(request, place.resource, self._cluster.sim, of_list=False)
+        selected = Selection(place.resource.plural, form, place.namespace, matches)
+        return await self._watches.serve(request, selected, options)
 
     def _list(self, request: web.Request, place: Place, matches: list[Match]) -> web.Response:
         form = form_of(request, place.resource, self._cluster.sim, of_list=True)

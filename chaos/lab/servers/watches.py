@@ -1,63 +1,44 @@
-"""Watches: a ring of changes per kind, each event framed once and written to everybody who wants it."""
+"""Watches: a history of changes per kind, each event framed once and written to everybody who wants it.
+
+Source of the behaviour: k8s.io/apiserver/pkg/storage/cacher (cacher.go, cache_watcher.go).
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
 from aiohttp import web
 
+from chaos.lab.lockstep import Lockstep
 from chaos.lab.objects import Object
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.resources import Resource
+from chaos.lab.servers.history import History, Recorded, Representation, frame
+from chaos.lab.servers.misbehaviours import Misbehaviours, Spoilt
 from chaos.lab.servers.selectors import Match
+from chaos.lab.servers.streams import Stream, open_stream
+from chaos.lab.servers.watch_options import WatchOptions
 from chaos.lab.store import Change, Store
 
-BOOKMARK_PERIOD = 60.0  # simulated seconds; k8s.io/apiserver/pkg/storage/cacher bookmarkFrequency
-_BACKLOG = 8 << 20  # bytes that a watcher may be behind before it is dropped
+BOOKMARK_PERIOD = 60.0  # simulated seconds; defaultBookmarkFrequency
+BEFORE_THE_END = 2.0  # simulated seconds from the last bookmark to the end of the watch (nextBookmarkTime)
+_FRESH_TIMEOUT = 3.0  # simulated seconds to wait for a version that is yet to come (blockTimeout)
+_SHORTEST = 1800  # simulated seconds; --min-request-timeout
+_QUEUE = 10_000  # changes that a watcher may be behind while it is told what exists
 _INITIAL_EVENTS_END = {"annotations": {"k8s.io/initial-events-end": "true"}}
+_Frames = dict[tuple[str, Representation], bytes]
 
 
-def frame(type_: str, obj: Any) -> bytes:
-    """One watch event as one chunk of HTTP/1.1."""
-    line = msgspec.json.encode({"type": type_, "object": obj}) + b"\n"
-    return b"%x\r\n%s\r\n" % (len(line), line)
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is watched, and how it is shown; ``representation`` is one of forms.py."""
 
-
-@dataclass(slots=True)
-class Recorded:
-    """A change and its frames by event type, made when first wanted."""
-
-    change: Change
-    frames: dict[str, bytes] = field(default_factory=dict)
-
-    def framed(self, type_: str, resource: Resource) -> bytes:
-        if type_ not in self.frames:
-            self.frames[type_] = frame(type_, resource.show(self._object(type_)))
-        return self.frames[type_]
-
-    def _object(self, type_: str) -> Object:
-        """An object that left the selection is shown as it was, with the new version."""
-        change = self.change
-        if type_ != "DELETED" or change.type == "DELETED" or change.before is None:
-            return change.object
-        return {**change.before, "metadata": {**change.before["metadata"], "resourceVersion": str(change.version)}}
-
-
-@dataclass(eq=False)
-class Watcher:
-    """One watch. ``write`` takes frames; ``ended`` is set when the watcher was dropped."""
-
-    resource: Resource
-    namespace: str
-    matches: Sequence[Match]
-    bookmarks: bool
-    transport: asyncio.Transport
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    plural: str
+    representation: Representation
+    namespace: str = ""
+    matches: Sequence[Match] = ()
 
     def wants(self, obj: Object) -> bool:
         if self.namespace and obj["metadata"].get("namespace") != self.namespace:
@@ -66,135 +47,166 @@ class Watcher:
 
     def event_type(self, change: Change) -> str:
         """As the watch cache does: an object that leaves the selection is DELETED, one that enters is ADDED."""
+        if not self.namespace and not self.matches:
+            return change.type
         before = change.before is not None and self.wants(change.before)
         after = change.type != "DELETED" and self.wants(change.object)
         if before and after:
             return "MODIFIED"
         return "ADDED" if after else "DELETED" if before else ""
 
-    def offer(self, recorded: Recorded) -> bool:
-        """Write the change if it is wanted."""
-        type_ = self.event_type(recorded.change)
-        if type_:
-            self.write(recorded.framed(type_, self.resource))
-        return bool(type_)
 
-    def write(self, data: bytes) -> None:
-        """A client that does not read is cut off, as the API server does."""
-        if self.transport.is_closing() or self.transport.get_write_buffer_size() > _BACKLOG:
-            self.transport.abort()
-            self.ended.set()
-            return
-        self.transport.write(data)
+@dataclass(eq=False, slots=True)
+class Watcher:
+    """One watch. ``queue`` takes changes for as long as it is told what came before."""
 
-    def bookmark(self, version: int, initial: bool = False) -> None:
-        metadata: dict[str, Any] = {"resourceVersion": str(version), "creationTimestamp": None}
-        self.write(
-            frame("BOOKMARK", self.resource.show({"metadata": metadata | (_INITIAL_EVENTS_END if initial else {})}))
-        )
+    selection: Selection
+    options: WatchOptions
+    stream: Stream
+    ends: float  # simulated time
+    queue: list[Recorded] | None = field(default_factory=list)
+
+    def offer(self, recorded: Recorded, frames: _Frames) -> bool:
+        """Write the change if it is wanted; ``frames`` has those of this change that were made already."""
+        if self.queue is not None:
+            self.queue.append(recorded)
+            if len(self.queue) > _QUEUE:
+                self.stream.over.set()
+            return False
+        change = recorded.change
+        type_ = self.selection.event_type(change)
+        if not type_ or change.version <= self.options.start:  # the start may be yet to come
+            return False
+        key = (type_, self.selection.representation)
+        if key not in frames:
+            frames[key] = recorded.framed(*key)
+        self.stream.write(frames[key])
+        return True
+
+    def bookmark(self, obj: dict[str, Any]) -> None:
+        if self.options.bookmarks and self.queue is None:
+            self.stream.write(frame("BOOKMARK", self.selection.representation.show(obj)))
 
 
 class Watches:
-    """All watches of a store. ``emitted`` is called whenever events were written."""
+    """All watches of a store. ``most``: changes of a kind that a watch can go back at most."""
 
-    def __init__(self, store: Store, ring: int, emitted: Callable[[], None]) -> None:
-        self._store, self._emitted = store, emitted
-        self._rings: dict[str, deque[Recorded]] = defaultdict(lambda: deque(maxlen=ring))
-        self._forgotten: dict[str, int] = defaultdict(int)  # by plural: the newest version that fell out of the ring
+    def __init__(self, store: Store, lockstep: Lockstep, bad: Misbehaviours, most: int) -> None:
+        self._store, self._lockstep, self._bad = store, lockstep, bad
+        self._histories: dict[str, History] = defaultdict(lambda: History(most))
         self._watchers: dict[str, set[Watcher]] = defaultdict(set)
         store.subscribe(self._changed)
 
     def __len__(self) -> int:
-        return sum(len(watchers) for watchers in self._watchers.values())
+        return sum(1 for _ in self._all())
 
-    def since(self, plural: str, version: int) -> list[Recorded]:
-        """Changes after ``version``. Raises ApiError 410 if some are forgotten."""
-        if version < self._forgotten[plural]:
-            raise ApiError(410, f"too old resource version: {version} ({self._forgotten[plural]})")
-        return [recorded for recorded in self._rings[plural] if recorded.change.version > version]
+    async def serve(self, request: web.Request, selection: Selection, options: WatchOptions) -> web.StreamResponse:
+        """Answer a watch until it ends. What it cannot have, such as a version too old, is told by an ERROR event.
 
-    async def serve(self, watcher: Watcher, start: str, initial: bool, seconds: float | None) -> None:
-        """Write events until the client leaves, falls behind, or ``seconds`` of simulated time are over."""
-        plural = watcher.resource.plural
+        "Once we have passed authn/authz/admission, and successfully parsed a resource version, other errors must fail
+        with a watch event of type ERROR" (cacher.go).
+        """
+        if options.start and not options.initial and self._bad.compacts():
+            for history in self._histories.values():
+                history.forget(self._store.version)
+        if "gone-http" in self._bad.on:
+            self._backlog(selection, options)
+        stream = await open_stream(request, self._bad)
+        selection = replace(selection, representation=Spoilt(selection.representation, self._bad))
+        seconds = options.seconds or _SHORTEST * (1 + self._bad.chance.random())
         try:
-            version = self._version(start)
-            backlog = self.since(plural, version) if version else []
+            if options.initial:
+                await self._fresh(options.start)
+            backlog = self._backlog(selection, options)
+            with self._lockstep.aside():
+                await self._follow(Watcher(selection, options, stream, self._store.sim.now + seconds), backlog)
         except ApiError as error:
-            watcher.write(frame("ERROR", error.status()))
-            return
-        if initial or start in ("", "0"):
-            self._initial(watcher, mark=initial)
-        else:
-            for recorded in backlog:
-                watcher.offer(recorded)
-        self._emitted()
-        self._watchers[plural].add(watcher)
-        sim = self._store.sim
-        timers = [sim.after(BOOKMARK_PERIOD, self._periodic, watcher)] if watcher.bookmarks else []
-        if seconds is not None:
-            timers.append(sim.after(seconds, watcher.ended.set))
-        try:
-            await watcher.ended.wait()
-            if watcher.bookmarks:
-                watcher.bookmark(self._store.version)
-        finally:
-            self._watchers[plural].discard(watcher)
-            watcher.ended.set()
-            for timer in timers:
-                timer.cancel()
+            stream.write(frame("ERROR", error.status()))
+        with self._lockstep.aside():
+            await stream.finish()
+        return stream.response
 
     def end_all(self) -> None:
-        for watchers in self._watchers.values():
-            for watcher in list(watchers):
-                watcher.ended.set()
+        for watcher in list(self._all()):
+            watcher.stream.over.set()
 
     def keep_alive(self) -> None:
         """A bookmark to everybody: shows clients that a lab whose time stands still is there."""
-        for watchers in self._watchers.values():
-            for watcher in list(watchers):
-                if watcher.bookmarks:
-                    watcher.bookmark(self._store.version)
+        for watcher in list(self._all()):
+            watcher.bookmark(self._bookmark())
 
-    def _version(self, start: str) -> int:
-        if start in ("", "0"):
-            return 0
-        if not start.isdecimal():
-            raise ApiError(400, f"Invalid value: {start!r}: resourceVersion is not a number")
-        if int(start) > self._store.version:
-            raise ApiError(504, f"Too large resource version: {start}, current: {self._store.version}", "Timeout")
-        return int(start)
+    def _all(self) -> Iterator[Watcher]:
+        return (watcher for watchers in self._watchers.values() for watcher in watchers)
 
-    def _initial(self, watcher: Watcher, mark: bool) -> None:
-        for obj in self._store.list(watcher.resource.plural, watcher.namespace):
-            if watcher.wants(obj):
-                watcher.write(frame("ADDED", watcher.resource.show(obj)))
-        if mark and watcher.bookmarks:
-            watcher.bookmark(self._store.version, initial=True)
+    def _backlog(self, selection: Selection, options: WatchOptions) -> list[Recorded]:
+        """Raises ApiError 410."""
+        return [] if options.initial or not options.start else self._histories[selection.plural].since(options.start)
+
+    async def _follow(self, watcher: Watcher, backlog: list[Recorded]) -> None:
+        if "end-at-once" in self._bad.on:
+            return
+        others, sim = self._watchers[watcher.selection.plural], self._store.sim
+        timer = sim.at(watcher.ends, watcher.stream.expire)
+        others.add(watcher)
+        if watcher.options.bookmarks:
+            self._plan_bookmark(watcher)
+        try:
+            await self._catch_up(watcher, backlog)
+            await watcher.stream.over.wait()
+        finally:
+            others.discard(watcher)
+            timer.cancel()
+
+    async def _fresh(self, version: int) -> None:
+        """Wait until the store has ``version``. Raises ApiError 504."""
+        deadline = self._store.sim.now + _FRESH_TIMEOUT
+        while self._store.version < version and self._store.sim.now < deadline:
+            await self._lockstep.wait_until(min(deadline, self._store.sim.now + 0.1))
+        if self._store.version < version:
+            causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+            message = f"Timeout: Too large resource version: {version}, current: {self._store.version}"
+            raise ApiError(504, message, details={"causes": causes, "retryAfterSeconds": 1})
+
+    async def _catch_up(self, watcher: Watcher, backlog: list[Recorded]) -> None:
+        """What was before; then what happened meanwhile."""
+        selection, version = watcher.selection, self._store.version
+        if watcher.options.initial:
+            stored = [obj for obj in self._store.list(selection.plural, selection.namespace) if selection.wants(obj)]
+            await watcher.stream.send(frame("ADDED", selection.representation.show(obj)) for obj in stored)
+            end = self._bookmark(version, _INITIAL_EVENTS_END)
+        else:
+            wanted = ((selection.event_type(recorded.change), recorded) for recorded in backlog)
+            await watcher.stream.send(
+                recorded.framed(type_, selection.representation) for type_, recorded in wanted if type_
+            )
+            end = {}
+        queue, watcher.queue = watcher.queue or [], None
+        if end:
+            watcher.bookmark(end)
+        for recorded in queue:
+            watcher.offer(recorded, {})
+        self._lockstep.emitted()
+
+    def _bookmark(self, version: int = 0, more: dict[str, Any] | None = None) -> dict[str, Any]:
+        metadata = {"resourceVersion": str(version or self._store.version), **(more or {})}
+        return {"metadata": metadata}
+
+    def _plan_bookmark(self, watcher: Watcher) -> None:
+        """About once a minute, and shortly before the end (nextBookmarkTime)."""
+        now = self._store.sim.now
+        due = min(now + BOOKMARK_PERIOD, watcher.ends - BEFORE_THE_END)
+        if due > now:
+            self._store.sim.at(due, self._periodic, watcher)
 
     def _periodic(self, watcher: Watcher) -> None:
-        if watcher.ended.is_set():
-            return
-        watcher.bookmark(self._store.version)
-        self._emitted()
-        self._store.sim.after(BOOKMARK_PERIOD, self._periodic, watcher)
+        if watcher in self._watchers[watcher.selection.plural]:
+            watcher.bookmark(self._bookmark())
+            self._lockstep.emitted()
+            self._plan_bookmark(watcher)
 
     def _changed(self, change: Change) -> None:
-        ring = self._rings[change.plural]
-        if len(ring) == ring.maxlen:
-            self._forgotten[change.plural] = ring[0].change.version
-        recorded = Recorded(change)
-        ring.append(recorded)
-        if sum([watcher.offer(recorded) for watcher in list(self._watchers[change.plural])]):
-            self._emitted()
-
-
-async def stream(request: web.Request) -> tuple[web.StreamResponse, asyncio.Transport]:
-    """Begin the answer to a watch. Raises ConnectionResetError if the client is gone."""
-    response = web.StreamResponse(headers={"Content-Type": "application/json"})
-    response.enable_chunked_encoding()
-    await response.prepare(request)
-    transport = request.transport
-    if transport is None:
-        raise ConnectionResetError("the client is gone")
-    assert isinstance(transport, asyncio.Transport)  # noqa: S101
-    return response, transport
+        recorded, frames = Recorded(change, self._store.sim.now), _Frames()
+        self._histories[change.plural].add(recorded)
+        told = [watcher.offer(recorded, frames) for watcher in self._watchers[change.plural]]
+        if any(told):
+            self._lockstep.emitted()

@@ -1,0 +1,92 @@
+"""The newest changes of one kind, from which a watch can go on."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from chaos.lab.objects import Object
+from chaos.lab.servers.errors import ApiError
+from chaos.lab.store import Change
+
+_FRESH = 75.0  # simulated seconds; DefaultEventFreshDuration of k8s.io/apiserver/pkg/storage/cacher
+_LEAST = 100  # changes; defaultLowerBoundCapacity
+
+
+class Representation(Hashable, Protocol):
+    """How a watcher is shown objects. Equal representations share their bytes."""
+
+    def show(self, obj: Object) -> dict[str, Any]:
+        """A stored object as the client sees it."""
+
+
+def frame(type_: str, obj: Any) -> bytes:
+    """One watch event as one chunk of HTTP/1.1."""
+    line = msgspec.json.encode({"type": type_, "object": obj}) + b"\n"
+    return b"%x\r\n%s\r\n" % (len(line), line)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A change at the simulated time ``at``."""
+
+    change: Change
+    at: float
+
+    def framed(self, type_: str, representation: Representation) -> bytes:
+        return frame(type_, representation.show(self._object(type_)))
+
+    def _object(self, type_: str) -> Object:
+        """An object that left the selection is shown as it was, with the new version."""
+        change = self.change
+        if type_ != "DELETED" or change.type == "DELETED" or change.before is None:
+            return change.object
+        return {**change.before, "metadata": {**change.before["metadata"], "resourceVersion": str(change.version)}}
+
+
+class History:
+    """A ring that grows and shrinks as that of k8s.io/apiserver/pkg/storage/cacher/watch_cache_history.go.
+
+    It has ``most`` changes at most, far fewer than the real one's 102,400: objects are larger here.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._least = most, min(most, _LEAST)
+        self._capacity = self._least
+        self._ring: deque[Recorded] = deque()
+        self._oldest = 0  # the oldest version that a watch can go on from
+
+    def __len__(self) -> int:
+        return len(self._ring)
+
+    def add(self, recorded: Recorded) -> None:
+        if len(self._ring) >= self._capacity:
+            self._resize(recorded.at)
+            while len(self._ring) >= self._capacity:
+                self._ring.popleft()
+                self._oldest = self._ring[0].change.version - 1 if self._ring else recorded.change.version - 1
+        self._ring.append(recorded)
+
+    def since(self, version: int) -> list[Recorded]:
+        """Changes after ``version``. Raises ApiError 410 if some are forgotten."""
+        if version < self._oldest:
+            raise ApiError(410, f"too old resource version: {version} ({self._oldest})")
+        changes = list(self._ring)
+        return changes[bisect_right(changes, version, key=lambda recorded: recorded.change.version) :]
+
+    def forget(self, version: int) -> None:
+        """Nothing up to ``version`` is known any more."""
+        self._ring.clear()
+        self._oldest = version
+
+    def _resize(self, now: float) -> None:
+        """The ring is full: double it if all of it is fresh, halve it if a quarter would do."""
+        if now - self._ring[0].at < _FRESH:
+            self._capacity = min(self._capacity * 2, self._most)
+        elif now - self._ring[-(self._capacity // 4) or -1].at > _FRESH:
+            self._capacity = max(self._capacity // 2, self._least)

@@ -1,0 +1,107 @@
+"""The answer to a watch as it flows: raw chunks on the transport, given up when the client does not read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from aiohttp import web
+
+from chaos.lab.servers.misbehaviours import Misbehaviours
+
+_BACKLOG = 8 << 20  # bytes that a watcher may be behind before it is dropped
+_PIECE = 1 << 18  # bytes of what exists that are handed to the transport at once
+_PATIENCE = 10.0  # wall seconds in which a client must take the end of its watch
+_NAP = 0.01  # wall seconds between two looks whether a client has read on
+
+
+class Stream:
+    """Chunks of one watch. ``over`` is set when nothing more will be written."""
+
+    def __init__(self, response: web.StreamResponse, transport: asyncio.Transport, bad: Misbehaviours) -> None:
+        self.response, self._transport, self._bad = response, transport, bad
+        self.over = asyncio.Event()
+        self._pending: list[bytes] = []
+        self._loop = asyncio.get_running_loop()
+        self._fault = ""
+
+    def write(self, data: bytes) -> None:
+        """A frame; it is sent in this turn of the loop together with others.
+
+        A client that does not read gets no more, and an end, as the API server does (cacheWatcher.add).
+        """
+        if self.over.is_set() or self._fault:
+            return
+        if self._bad.on:
+            data = self._spoilt(data)
+        if not self._pending:
+            self._loop.call_soon(self._flush)
+        self._pending.append(data)
+
+    async def send(self, frames: Iterable[bytes]) -> None:
+        """Frames, however many, at the pace at which the client takes them."""
+        size = 0
+        for data in frames:
+            self.write(data)
+            size += len(data)
+            if size >= _PIECE:
+                size = 0
+                self._flush()
+                await self._drain()
+
+    def expire(self) -> None:
+        """The time of the watch is over."""
+        if self._fault != "half-open" and "endless" not in self._bad.on:
+            self.over.set()
+
+    async def finish(self) -> None:
+        """End the answer. A client that does not take that is cut off."""
+        self._flush()
+        if self._fault in ("half-open", "cut") or self._transport.is_closing():
+            self._transport.abort()
+            return
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self.response.write_eof()
+        except TimeoutError:
+            self._transport.abort()
+
+    def _flush(self) -> None:
+        if not self._pending:
+            return
+        data = b"".join(self._pending)
+        self._pending.clear()
+        if self._transport.is_closing():
+            self.over.set()
+            return
+        self._transport.write(data)
+        if self._transport.get_write_buffer_size() > _BACKLOG:
+            self.over.set()
+
+    async def _drain(self) -> None:
+        while self._transport.get_write_buffer_size() > _PIECE and not self._transport.is_closing():
+            await asyncio.sleep(_NAP)
+
+    def _spoilt(self, data: bytes) -> bytes:
+        """The chunk of one event as the switches have it."""
+        self._fault = self._bad.fault()
+        if self._fault in ("cut", "torn", "end"):
+            self.over.set()
+        if self._fault in ("half-open", "end"):
+            return b""
+        line = data.partition(b"\r\n")[2][:-2]
+        if self._fault:
+            line = line[: len(line) // 2]
+        return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in self._bad.pieces(line))
+
+
+async def open_stream(request: web.Request, bad: Misbehaviours) -> Stream:
+    """Begin the answer to a watch. Raises ConnectionResetError if the client is gone."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    transport = request.transport
+    if transport is None:
+        raise ConnectionResetError("the client is gone")
+    assert isinstance(transport, asyncio.Transport)  # noqa: S101
+    return Stream(response, transport, bad)
