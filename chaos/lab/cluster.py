@@ -5,6 +5,7 @@ from __future__ import annotations
 from chaos.lab.controllers import Controllers
 from chaos.lab.eviction import Evictions
 from chaos.lab.machine import Machine
+from chaos.lab.network import addresses_of
 from chaos.lab.objects import Object
 from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim
@@ -24,7 +25,10 @@ class Cluster:
         self.store = Store(self.sim)
         self.registry = Registry(self.sim, self.store, spec)
         self._evictions = Evictions(self.sim, self.registry)
-        self.machines = {node.name: Machine(self.sim, self.registry, spec, node) for node in spec.nodes}
+        addresses = {node.name: addresses_of(index) for index, node in enumerate(spec.nodes)}
+        self.machines = {
+            node.name: Machine(self.sim, self.registry, spec, index, addresses) for index, node in enumerate(spec.nodes)
+        }
         self.controllers = Controllers(self.sim, self.registry, spec)
 
     def start(self) -> None:

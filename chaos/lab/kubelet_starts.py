@@ -11,6 +11,7 @@ from chaos.lab.kubelet_pod_status import PodStatuses
 from chaos.lab.kubelet_process import Process
 from chaos.lab.kubelet_runtime import is_restarted
 from chaos.lab.kubelet_worker import Worker
+from chaos.lab.network import pod_address
 from chaos.lab.objects import Object, claims_of, is_deleting
 from chaos.lab.volumes import may_start, unique_name, volumes_of
 
@@ -65,8 +66,7 @@ class Starts:
         worker.sandbox = True
         self._statuses.write(worker)
         self._addresses += 1
-        index = [node.name for node in self._process.spec.nodes].index(self._process.node)
-        worker.ip = f"10.244.{index}.{self._addresses % 250 + 2}"
+        worker.ip = pod_address(self._process.machine.index, self._addresses)
         self._start_containers(worker, pod)
 
     def _ready_to_start(self, worker: Worker, again: Callable[[Worker], object]) -> Object | None:

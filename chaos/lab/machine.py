@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 from chaos.lab.kubelet import Kubelet
@@ -12,11 +12,11 @@ from chaos.lab.kubelet_runtime import Runtime
 from chaos.lab.kubelet_static import MANIFESTS, manifest
 from chaos.lab.logind import Kind, Logind
 from chaos.lab.metrics import STATE_FILE
-from chaos.lab.network import DIRECTIONS, FAMILIES, Direction, Family, Network, addresses_of
+from chaos.lab.network import DIRECTIONS, FAMILIES, Addresses, Direction, Family, Network
 from chaos.lab.objects import set_condition
 from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim, Timer
-from chaos.lab.spec import LabSpec, NodeSpec
+from chaos.lab.spec import LabSpec
 
 _FIRMWARE = (1.0, 2.0)  # power button to PID 1
 _SSHD = (3.5, 6.0)  # PID 1 to sshd
@@ -35,19 +35,21 @@ def kubelet_conf(server: str) -> str:
 
 
 class Machine:
-    """``pressure``: what is short on it now, for whatever reason outside of Kubernetes.
+    """``index``: its place in the LabSpec; ``pressure``: what is short on it now, not for a reason of Kubernetes.
 
     ``on_change`` is called with the machine whenever ``state``, ``reachable`` or the kubelet's process changes.
     """
 
-    def __init__(self, sim: Sim, registry: Registry, spec: LabSpec, node: NodeSpec) -> None:
+    def __init__(
+        self, sim: Sim, registry: Registry, spec: LabSpec, index: int, addresses: Mapping[str, Addresses]
+    ) -> None:
+        self.index = index
+        self.spec = node = spec.nodes[index]
         self.name = node.name
-        self.spec = node
-        self.address = node.address or addresses_of(spec.nodes.index(node), FAMILIES)["ipv4"]
+        self.address = node.address or addresses[node.name]["ipv4"]
         self.kubelet_port = node.kubelet_port
-        names = [item.name for item in spec.nodes]
-        server = next((item.name for item in spec.nodes if item.role == "control-plane"), names[0])
-        self.network = Network(FAMILIES if spec.dual_stack else ("ipv4",), names, server)
+        server = next((item.name for item in spec.nodes if item.role == "control-plane"), spec.nodes[0].name)
+        self.network = Network(FAMILIES if spec.dual_stack else ("ipv4",), addresses, server)
         self.state: Literal["on", "off"] = "off"
         self.reachable = False
         self.boot_id = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 Family = Literal["ipv4", "ipv6"]
@@ -11,33 +11,42 @@ FAMILIES: tuple[Family, ...] = ("ipv4", "ipv6")
 DIRECTIONS: tuple[Direction, ...] = ("in", "out")
 
 
-def addresses_of(index: int, families: tuple[Family, ...]) -> dict[Family, str]:
+Addresses = dict[Family, str]
+
+
+def addresses_of(index: int) -> Addresses:
     """The addresses of the node at ``index`` of the LabSpec, inside the simulated network."""
-    both: dict[Family, str] = {"ipv4": f"10.89.0.{index + 2}", "ipv6": f"fd00:10:89::{index + 2:x}"}
-    return {family: both[family] for family in families}
+    third, fourth = divmod(index + 2, 256)
+    return {"ipv4": f"10.89.{third}.{fourth}", "ipv6": f"fd00:10:89::{index + 2:x}"}
+
+
+def pod_address(index: int, number: int) -> str:
+    """An address out of the pod network of the node at ``index``: 10.244.0.0/24 is the first node's."""
+    second, third = divmod(index, 256)
+    return f"10.{244 + second}.{third}.{number % 250 + 2}"
 
 
 class Network:
     """``families``: those in which both ends have an address, the preferred one first. TCP needs both directions.
 
-    ``nodes``: names in order. The API server is on the first control plane, ``server``.
+    ``names``: the addresses of all nodes. The API server is on the first control plane, ``server``.
     """
 
-    def __init__(self, families: tuple[Family, ...], nodes: list[str], server: str) -> None:
+    def __init__(self, families: tuple[Family, ...], names: Mapping[str, Addresses], server: str) -> None:
         self.families, self.server = families, server
-        self._names = {name: addresses_of(index, families) for index, name in enumerate(nodes)}
+        self._names = names
         self.on_change: list[Callable[[], None]] = []
         self._dropped: set[tuple[Family, Direction]] = set()
 
     @property
     def server_addresses(self) -> dict[Family, str]:
-        return self._names[self.server]
+        return self.resolve(self.server)
 
     def resolve(self, name: str) -> dict[Family, str]:
         """The addresses of a node or of an address of one; none for any other name."""
         if name in self._names:
-            return dict(self._names[name])
-        known = [(family, text) for node in self._names.values() for family, text in node.items()]
+            return {family: self._names[name][family] for family in self.families}
+        known = [(family, node[family]) for node in self._names.values() for family in self.families]
         return {family: text for family, text in known if text == name}
 
     def cut(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:

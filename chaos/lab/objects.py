@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 Object = dict[str, Any]
@@ -107,12 +108,6 @@ def controller_of(obj: Object) -> Object | None:
     return None
 
 
-def is_controlled_by(obj: Object, owner: Object) -> bool:
-    """Whether the owner is the object's controller, by uid."""
-    reference = controller_of(obj)
-    return reference is not None and reference["uid"] == uid_of(owner)
-
-
 def owner_reference(api_version: str, kind: str, owner: Object) -> Object:
     """A controlling reference to the owner."""
     return {
@@ -130,7 +125,7 @@ def selector_matches(selector: Object | None, labels: dict[str, str]) -> bool:
     if selector is None:
         return False
     wanted = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    if not wanted.items() <= labels.items():
         return False
     return all(expression_matches(item, labels) for item in selector.get("matchExpressions") or [])
 
@@ -181,7 +176,12 @@ def random_suffix(rng: random.Random, length: int = 5) -> str:
 
 def template_hash(template: Object) -> str:
     """A safe-encoded FNV-1a of the template: the shape of pod-template-hash, not its value in a real cluster."""
+    return _hash(json.dumps(template, sort_keys=True))
+
+
+@lru_cache(maxsize=1024)
+def _hash(text: str) -> str:
     value = 0x811C9DC5
-    for byte in json.dumps(template, sort_keys=True).encode():
+    for byte in text.encode():
         value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
     return "".join(_ALPHABET[int(digit)] if digit.isdigit() else digit for digit in str(value))

@@ -88,6 +88,11 @@ class Store:
         table = self._tables.get(plural)
         return table.having(("owner", uid)) if table is not None else []
 
+    def controlled(self, plural: str, uid: str) -> Objects:
+        """Objects of a kind whose controller has this uid, in order of key."""
+        table = self._tables.get(plural)
+        return table.having(("controller", uid)) if table is not None else []
+
     def pods_on(self, node: str) -> Objects:
         """The pods bound to a node, in order of key."""
         return self._pods(("node", node))

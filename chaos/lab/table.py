@@ -98,8 +98,13 @@ class Table(Ordered):
 
 
 def by_owner(obj: Object) -> set[Value]:
-    """Any object: the uids of its owners."""
-    return {("owner", reference.get("uid", "")) for reference in obj["metadata"].get("ownerReferences") or ()}
+    """Any object: the uids of its owners and of its controller."""
+    values: set[Value] = set()
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        values.add(("owner", reference.get("uid", "")))
+        if reference.get("controller"):
+            values.add(("controller", reference.get("uid", "")))
+    return values
 
 
 def of_pod(pod: Object) -> set[Value]:

@@ -41,8 +41,11 @@ class EndpointSlices:
         if change.plural == "services" and change.type != "DELETED":
             self._queue.add((namespace_of(obj), name_of(obj)))
         elif change.plural == "pods":
+            labels = [labels_of(obj)]
+            if change.before is not None and labels_of(change.before) != labels[0]:
+                labels.append(labels_of(change.before))
             for service in self._store.list("services", namespace_of(obj)):
-                if _selects(service, obj) or (change.before is not None and _selects(service, change.before)):
+                if any(_selects(service, item) for item in labels):
                     self._queue.add((namespace_of(service), name_of(service)))
 
     def _sync(self, key: tuple[str, str]) -> None:
@@ -82,10 +85,9 @@ class EndpointSlices:
         }
 
 
-def _selects(service: Object, pod: Object) -> bool:
+def _selects(service: Object, labels: dict[str, str]) -> bool:
     selector = service["spec"].get("selector") or {}
-    labels = labels_of(pod)
-    return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
+    return bool(selector) and selector.items() <= labels.items()
 
 
 def _ports(service: Object) -> list[Object]:

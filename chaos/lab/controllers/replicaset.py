@@ -11,10 +11,13 @@ class ReplicaSets(WorkloadController):
 
     def sync(self, owner: Object) -> None:
         pods = self._owned(owner)
-        active = [pod for pod in pods if self._counts(pod)]
+        waits = self._registry.spec.broken("replicaset-waits-for-removal")
+        replaces = self._registry.spec.broken("replicaset-replaces-unready")
+        active = [pod for pod in pods if _counts(pod, waits, replaces)]
         missing = owner["spec"]["replicas"] - len(active)
+        new = self._new_pod(owner, {}) if missing > 0 else {}
         for _ in range(missing):
-            self._create_pod(owner, self._new_pod(owner, {}))
+            self._create_pod(owner, new)
         for pod in sorted(active, key=deletion_rank)[:-missing] if missing < 0 else []:
             self._delete_pod(owner, pod)
         ready = sum(is_ready(pod) for pod in active)
@@ -26,12 +29,12 @@ class ReplicaSets(WorkloadController):
             status |= {"readyReplicas": ready, "availableReplicas": ready}
         self._write_status(owner, status)
 
-    def _counts(self, pod: Object) -> bool:
-        spec = self._registry.spec
-        if is_deleting(pod) and spec.broken("replicaset-waits-for-removal"):
-            return not is_terminal(pod)
-        unready = pod["status"]["phase"] == "Running" and not is_ready(pod)
-        return is_active(pod) and not (unready and spec.broken("replicaset-replaces-unready"))
+
+def _counts(pod: Object, waits_for_removal: bool, replaces_unready: bool) -> bool:
+    if waits_for_removal and is_deleting(pod):
+        return not is_terminal(pod)
+    unready = replaces_unready and pod["status"]["phase"] == "Running" and not is_ready(pod)
+    return is_active(pod) and not unready
 
 
 def deletion_rank(pod: Object) -> tuple[bool, bool, str]:

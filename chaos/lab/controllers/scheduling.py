@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ _SPREAD = "node(s) didn't match pod topology spread constraints"
 _FULL = "Too many pods"
 UNRESOLVABLE = (_UNSCHEDULABLE, _TAINTS, _AFFINITY)  # by preemption
 _RESOURCES = ("cpu", "memory")
+_UNITS = {"cpu": 1000, "memory": 1}  # in one of the quantity
 
 
 def fitting(pod: Object, nodes: Iterable[Object], snapshot: Snapshot) -> tuple[list[Object], Counter[str]]:
@@ -89,9 +91,9 @@ def no_room(requests: dict[str, int], node: Object, snapshot: Snapshot) -> str:
     name, allocatable = name_of(node), _allocatable(node)
     if snapshot.count[name] >= int(allocatable["pods"]):
         return _FULL
-    room = {"cpu": parse_quantity(allocatable["cpu"]) * 1000, "memory": parse_quantity(allocatable["memory"])}
     for resource, amount in requests.items():
-        if amount and snapshot.requested[name, resource] + amount > room[resource]:
+        room = parse_quantity(allocatable[resource]) * _UNITS[resource]
+        if amount and snapshot.requested[name, resource] + amount > room:
             return f"Insufficient {resource}"
     return ""
 
@@ -117,13 +119,18 @@ def _names(field: Object) -> bool:
 
 def requests_of(pod: Object) -> dict[str, int]:
     """What the pod's containers ask for: milli-CPUs, and bytes of memory."""
-    total = dict.fromkeys(_RESOURCES, Fraction(0))
+    cpus, memories = [], []
     for container in pod["spec"]["containers"]:
         resources = container.get("resources") or {}
         wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-        for resource in _RESOURCES:
-            total[resource] += parse_quantity(wanted.get(resource, 0))
-    return {"cpu": ceil(total["cpu"] * 1000), "memory": ceil(total["memory"])}
+        cpus.append(str(wanted.get("cpu", 0)))
+        memories.append(str(wanted.get("memory", 0)))
+    return {"cpu": _total(tuple(cpus), 1000), "memory": _total(tuple(memories), 1)}
+
+
+@lru_cache(maxsize=4096)
+def _total(quantities: tuple[str, ...], factor: int) -> int:
+    return ceil(sum(map(parse_quantity, quantities), Fraction(0)) * factor)
 
 
 def _allocatable(node: Object) -> Object:

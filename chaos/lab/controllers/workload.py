@@ -9,7 +9,6 @@ from chaos.lab.events import Recorder
 from chaos.lab.objects import (
     Object,
     controller_of,
-    is_controlled_by,
     is_deleting,
     name_of,
     namespace_of,
@@ -59,7 +58,7 @@ class WorkloadController(ABC):
             self.sync(owner)
 
     def _owned(self, owner: Object) -> list[Object]:
-        return [obj for obj in self._store.owned(self.owned, uid_of(owner)) if is_controlled_by(obj, owner)]
+        return self._store.controlled(self.owned, uid_of(owner))
 
     def _new_pod(self, owner: Object, labels: dict[str, str]) -> Object:
         """A pod from the owner's template, without a name."""
