@@ -19,6 +19,12 @@ PREFIX = "lab.nodefall.dev/"
 _BEHAVIOUR = ("runs-for", "stops-after", "exit-code", "ignores-sigterm")
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 WORKLOADS = ("deployments", "replicasets", "statefulsets", "daemonsets")
+# Counts that a status always has: k8s.io/api/apps/v1/types.go, not omitempty
+_COUNTS = {
+    "replicasets": ("replicas",),
+    "statefulsets": ("replicas", "availableReplicas"),
+    "daemonsets": ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady"),
+}
 _PERCENT = re.compile(r"(100|[0-9]{1,2})%", re.ASCII)
 _PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
 
@@ -38,7 +44,7 @@ def admit(plural: str, obj: Object, store: Store, spec: LabSpec, sim: Sim) -> No
         _admit_pod(obj, store, spec)
     elif plural in WORKLOADS:
         admit_workload(plural, obj)
-        obj["status"] = {}
+        obj["status"] = dict.fromkeys(_COUNTS.get(plural, ()), 0)
     elif plural == "nodes":
         _admit_node(obj, sim)
     elif plural == "namespaces":
