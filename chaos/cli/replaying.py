@@ -13,7 +13,8 @@ import click
 def replay_command(path: Path, only_count: bool, as_json: bool) -> int:
     """Print the comparison; the exit code. Raises BadInput, and NodefallError for what cannot be replayed."""
     from chaos.lab.replay.compare import count
-    from chaos.lab.replay.recording import NotARecordingError, ReplayError, parse
+    from chaos.lab.replay.reading import parse
+    from chaos.lab.replay.recording import NotARecordingError, ReplayError
     from chaos.lab.replay.referee import replay
     from chaos.model.errors import Exit, NodefallError, bad_input
 

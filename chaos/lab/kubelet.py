@@ -116,6 +116,11 @@ class Kubelet:
         self._wanted = True
         self._sim.after(self._sim.rng.uniform(*_RESTART), self._start_if_wanted)
 
+    def lose_lock(self) -> None:
+        """The inhibitor's file descriptor is closed by mistake, as after a cancellation (facts 2)."""
+        if self._manager is not None:
+            self._manager.lose_lock()
+
     def metrics_text(self) -> str:
         """What its port answers on ``/metrics``. Raises RuntimeError if it does not run."""
         process = self._required()

@@ -17,13 +17,9 @@ from chaos.lab.kubelet_worker import Worker
 from chaos.lab.objects import taints_of, untolerated
 from chaos.lab.quantity import parse_quantity
 
+_RESOURCES = ("pods", "cpu", "memory")
 _AFFINITY = "node(s) didn't match Pod's node affinity/selector"
 _TAINTS = "node(s) had taints that the pod didn't tolerate"
-_ROOM = {
-    "pods": int(CAPACITY["pods"]),
-    "cpu": int(parse_quantity(CAPACITY["cpu"]) * 1000),
-    "memory": int(parse_quantity(CAPACITY["memory"])),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +36,12 @@ class Admission:
 
     def __init__(self, process: Process, pressure: Pressure) -> None:
         self._process, self._pressure = process, pressure
+        capacity = CAPACITY | process.machine.spec.capacity
+        self._room = {
+            "pods": int(capacity["pods"]),
+            "cpu": int(parse_quantity(capacity["cpu"]) * 1000),
+            "memory": int(parse_quantity(capacity["memory"])),
+        }
 
     def judge(self, worker: Worker, others: list[Worker]) -> Verdict:
         """``others``: the pods that run, or will, or have not ended yet."""
@@ -53,7 +55,7 @@ class Admission:
     def _predicates(self, worker: Worker, others: list[Worker]) -> Verdict:
         """Room first; a critical pod is refused only for what preemption cannot help."""
         used, wanted = _used(others), wants(worker.pod)
-        lacking = {name: amount - (_ROOM[name] - used[name]) for name, amount in wanted.items() if amount}
+        lacking = {name: amount - (self._room[name] - used[name]) for name, amount in wanted.items() if amount}
         lacking = {name: amount for name, amount in lacking.items() if amount > 0}
         mismatch = self._mismatch(worker)
         if not lacking or (mismatch.reason and worker.critical):
@@ -62,7 +64,7 @@ class Admission:
             return _preempt(worker, others, lacking)
         name = next(iter(lacking))
         text = f"Node didn't have enough resource: {name}, requested: {wanted[name]}, used: {used[name]}"
-        return Verdict(f"OutOf{name}", f"{text}, capacity: {_ROOM[name]}")
+        return Verdict(f"OutOf{name}", f"{text}, capacity: {self._room[name]}")
 
     def _mismatch(self, worker: Worker) -> Verdict:
         node = self._process.registry.store.get("nodes", "", self._process.node)
@@ -77,7 +79,7 @@ class Admission:
 
 def _used(workers: list[Worker]) -> Needs:
     taken = [wants(worker.pod) for worker in workers]
-    return {name: sum(item[name] for item in taken) for name in _ROOM}
+    return {name: sum(item[name] for item in taken) for name in _RESOURCES}
 
 
 def _preempt(worker: Worker, others: list[Worker], needs: Needs) -> Verdict:

@@ -169,8 +169,8 @@ class NodeReporter:
         machine = self._process.machine
         version = self._process.spec.kubernetes
         return {
-            "capacity": dict(CAPACITY),
-            "allocatable": dict(CAPACITY),
+            "capacity": CAPACITY | machine.spec.capacity,
+            "allocatable": CAPACITY | machine.spec.capacity,
             "addresses": [
                 {"type": "InternalIP", "address": machine.address},
                 {"type": "Hostname", "address": machine.name},

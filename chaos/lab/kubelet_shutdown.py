@@ -125,7 +125,7 @@ class ShutdownManager:
     def die(self) -> None:
         """The process is gone: its file descriptors close."""
         self._logind.unlisten(self._signal, self._lost)
-        self._release()
+        self.lose_lock()
 
     def _signal(self, active: bool) -> None:
         if not active and self._busy and self._spec.broken("cancellation-at-once"):
@@ -159,7 +159,7 @@ class ShutdownManager:
         workers = [(worker.priority, worker) for worker in self._workers.active()]
         plan = list(zip(self._buckets, group(self._buckets, workers), strict=True))
         if self._spec.broken("lock-release-early"):
-            self._release()
+            self.lose_lock()
         if self._spec.broken("buckets-reordered"):
             plan.reverse()
         if self._spec.broken("buckets-parallel"):
@@ -207,9 +207,9 @@ class ShutdownManager:
         self._process.metrics.shutdown_end = int(now)
         self._next()
         if late := self._spec.shift("lock-release"):
-            self._process.after(late, self._release)
+            self._process.after(late, self.lose_lock)
         else:
-            self._release()
+            self.lose_lock()
 
     def _cancelled(self) -> None:
         """The node's status follows at its next regular sync, not now."""
@@ -222,7 +222,7 @@ class ShutdownManager:
             self._next()
             return
         if not held_before and self._loses_lock():
-            self._release()
+            self.lose_lock()
         self._next()
 
     def _loses_lock(self) -> bool:
@@ -239,7 +239,8 @@ class ShutdownManager:
         if old is not None:
             self._logind.release(old)
 
-    def _release(self) -> None:
+    def lose_lock(self) -> None:
+        """Close its file descriptor."""
         lock, self._lock = self._lock, None
         if lock is not None:
             self._logind.release(lock)

@@ -78,6 +78,7 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     address: str = ""
     kubelet_port: int = 10250
     boot_seconds: float = 0.0
+    capacity: dict[str, str] = {}  # of cpu, memory, pods, where it is not the lab's usual
 
 
 class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):

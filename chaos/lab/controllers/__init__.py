@@ -33,8 +33,9 @@ class Controllers:
         self.daemon_sets = DaemonSets(sim, registry)
         self.jobs = Jobs(sim, registry)
         self.attach_detach = AttachDetach(sim, registry, spec.controllers)
+        self.scheduler = Scheduler(sim, registry)
         self._others = (
-            Scheduler(sim, registry),
+            self.scheduler,
             Deployments(sim, registry),
             ReplicaSets(sim, registry),
             StatefulSets(sim, registry),

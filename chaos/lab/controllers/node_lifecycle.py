@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -64,7 +65,10 @@ class _Zone:
 
 
 class NodeLifecycle:
-    """Writes Unknown, the taints of conditions, and the Ready=False of pods on a node that went silent."""
+    """Writes Unknown, the taints of conditions, and the Ready=False of pods on a node that went silent.
+
+    ``next_of``: which of the waiting nodes is tainted NoExecute next; arbitrary (facts 5.4), a replay can decide it.
+    """
 
     def __init__(self, sim: Sim, registry: Registry, settings: ControllerSpec) -> None:
         self._sim, self._store, self._settings, self._spec = sim, registry.store, settings, registry.spec
@@ -73,6 +77,7 @@ class NodeLifecycle:
         self._health: dict[str, _Health] = {}
         self._zones: dict[str, _Zone] = {}
         self._all_full = False
+        self.next_of: Callable[[list[str]], str] = sim.rng.choice
         self._no_schedule: Queue[str] = Queue(sim, self._taints.sync_no_schedule, 0.005, 0.15)
 
     def start(self) -> None:
@@ -184,7 +189,8 @@ class NodeLifecycle:
         """Every 100 ms: a token is taken before the node is looked at."""
         for zone in self._zones.values():
             while zone.waiting and (zone.limiter.take(self._sim.now) or self._spec.broken("limiter-missing")):
-                name = zone.waiting.pop(self._any_of(len(zone.waiting)))
+                name = self.next_of(zone.waiting) if len(zone.waiting) > 1 else zone.waiting[0]
+                zone.waiting.remove(name)
                 if late := self._spec.shift("no-execute-taint"):
                     self._sim.after(late, self._taint, name)
                 elif not self._spec.broken("no-execute-taint-missing"):
@@ -198,10 +204,6 @@ class NodeLifecycle:
             wanted = _TAINT_OF[ready]
             other = NOT_READY if wanted == UNREACHABLE else UNREACHABLE
             self._taints.swap_no_execute(name, wanted, other)
-
-    def _any_of(self, number: int) -> int:
-        """Each pass adds waiting nodes again by several workers: their order is arbitrary (facts 5.4)."""
-        return self._sim.rng.randrange(number) if number > 1 else 0
 
     def _handle_disruption(self, nodes: list[Object]) -> None:
         """Zone states at the end of the pass, and what follows from them. NLC handleDisruption."""

@@ -21,7 +21,7 @@ from chaos.lab.objects import (
     uid_of,
 )
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import Sim, Timer
 from chaos.lab.spec import ControllerSpec
 from chaos.lab.store import ConflictError, NotFoundError
 
@@ -35,10 +35,16 @@ class PodGarbageCollector:
     def __init__(self, sim: Sim, registry: Registry, settings: ControllerSpec) -> None:
         self._sim, self._registry, self._store, self._settings = sim, registry, registry.store, settings
         self._missing: dict[str, float] = {}
+        self._next = Timer(0.0, self._loop, ())
         self.deletions: Counter[str] = Counter()
 
     def start(self) -> None:
-        self._sim.after(self._sim.rng.uniform(0.0, _PERIOD), self._loop)
+        self._next = self._sim.after(self._sim.rng.uniform(0.0, _PERIOD), self._loop)
+
+    def begin_at(self, when: float) -> None:
+        """Make the next loop then."""
+        self._next.cancel()
+        self._next = self._sim.at(when, self._loop)
 
     def restart(self) -> None:
         """A new process: quarantines begin anew."""
@@ -52,7 +58,7 @@ class PodGarbageCollector:
         for pod in pods:
             if is_deleting(pod) and not node_of(pod):
                 self._remove(pod, "unscheduled")
-        self._sim.after(_PERIOD + self._sim.rng.uniform(0.001, 0.01), self._loop)
+        self._next = self._sim.after(_PERIOD + self._sim.rng.uniform(0.001, 0.01), self._loop)
 
     def _terminated(self, pods: list[Object]) -> None:
         """Evicted ones first, then the oldest, until the threshold is kept; 0 keeps all."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from chaos.lab.controllers.preemption import choose
 from chaos.lab.controllers.queue import Queue
-from chaos.lab.controllers.scheduling import fitting, message, named_nodes, score
+from chaos.lab.controllers.scheduling import fitting, message, named_nodes, refusal, score
 from chaos.lab.controllers.snapshot import Key, Snapshot
 from chaos.lab.events import Recorder
 from chaos.lab.objects import (
@@ -26,7 +28,11 @@ from chaos.lab.volumes import unbound
 
 
 class Scheduler:
-    """Never looks at Ready, only at taints and spec.unschedulable."""
+    """Never looks at Ready, only at taints and spec.unschedulable.
+
+    What is arbitrary, a replay can decide: ``order`` of pods that wait with the same priority, and which of the
+    permitted nodes to ``pick``, None for the scheduler's own choice.
+    """
 
     def __init__(self, sim: Sim, registry: Registry) -> None:
         self._sim, self._registry, self._store = sim, registry, registry.store
@@ -37,6 +43,8 @@ class Scheduler:
         self._changed_nodes: set[str] = set()
         self._snapshot = Snapshot()
         self._queue: Queue[str] = Queue(sim, self._run, 0.003, 0.012)
+        self.order: Callable[[Object], float] = lambda _: 0.0
+        self.pick: Callable[[Object, Callable[[str], bool]], str | None] = lambda _pod, _may_go: None
 
     def start(self) -> None:
         self._store.subscribe(self._changed, "pods", "persistentvolumeclaims", "nodes")
@@ -91,9 +99,9 @@ class Scheduler:
         self._changed_nodes.clear()
         self._changed_pods.clear()
 
-    def _rank(self, pod: Object) -> tuple[int, float, str]:
+    def _rank(self, pod: Object) -> tuple[int, float, float, str]:
         """PrioritySort: by priority, then by when it was queued, not by age; the last is as good as any."""
-        return -pod["spec"].get("priority", 0), self._queued.get(uid_of(pod), 0.0), uid_of(pod)
+        return -pod["spec"].get("priority", 0), self.order(pod), self._queued.get(uid_of(pod), 0.0), uid_of(pod)
 
     def _schedule(self, pod: Object, snapshot: Snapshot) -> None:
         if why := unbound(self._store, pod):
@@ -105,9 +113,14 @@ class Scheduler:
             self._refuse(pod, message(len(snapshot.nodes), refused))
             self._preempt(pod, snapshot)
             return
-        bound = self._bind(pod, self._sim.rng.choice(best))
+        node = self.pick(pod, lambda name: self._may_go(pod, name)) or self._sim.rng.choice(best)
+        bound = self._bind(pod, node)
         if bound is not None:
             snapshot.put(bound)
+
+    def _may_go(self, pod: Object, name: str) -> bool:
+        node = self._snapshot.nodes.get(name)
+        return node is not None and not refusal(pod, node, self._snapshot)
 
     def _best(self, pod: Object, snapshot: Snapshot) -> list[str]:
         """The nodes with the best score, in order."""

@@ -20,31 +20,33 @@ from chaos.lab.objects import (
     node_of,
     uid_of,
 )
+from chaos.lab.replay import locks
 from chaos.lab.replay.recording import Recording, ReplayError, epoch
 from chaos.lab.replay.states import owner_of
 from chaos.lab.spec import DEFAULT_NAMESPACES, ControllerSpec, LabSpec, NodeSpec, PriorityGrace, SpecError, seconds
 from chaos.lab.store import clone
 
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
-_CONTROLLED = "node.kubernetes.io/"  # taints that controllers write
 _OWNERS = ("deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets")
 _TEMPLATED = ("deployments", "replicasets", "statefulsets", "daemonsets")
 _LOOP = 0.5  # the recorded containers look for a signal once a second: the middle (meta.behaviourNote)
 _ADOPTED = 2.0  # kubelets know their pods by then
 _CAUGHT = 0.1
+_COUNTED = ("cpu", "memory", "pods")
 _ZONE = "topology.kubernetes.io/zone"
 
 
 def lab_spec(recording: Recording, start: float, seed: int = 1) -> LabSpec:
     """Nodes and settings of the recording; the lab begins at ``start`` (epoch seconds). Raises ReplayError."""
     meta = recording.meta
-    kinds = ("pods", "deployments", "statefulsets", "daemonsets", "replicasets", "poddisruptionbudgets")
-    found = {namespace_of(obj) for kind in kinds for obj in recording.first(kind)}
+    kinds = ("pods", *_OWNERS)
+    found = {namespace_of(item.object) for kind in kinds for item in recording.seen[kind]}
     try:
         spec = LabSpec(
             nodes=[_node(node, recording) for node in recording.first("nodes")],
             kubernetes=str(meta.get("kubernetes") or "v1.36.2"),
             controllers=_controllers(meta),
+            inhibitor_lost_after_cancel=locks.lost_after_cancel(recording),
             seed=seed,
             start=start,
             namespaces=sorted({*DEFAULT_NAMESPACES, *found}),
@@ -66,6 +68,7 @@ def _controllers(meta: dict[str, Any]) -> ControllerSpec:
 
 def _node(node: Object, recording: Recording) -> NodeSpec:
     name, labels = name_of(node), labels_of(node)
+    allocatable = node["status"].get("allocatable") or {}
     config = recording.configs.get(name, {})
     buckets = [
         PriorityGrace(priority=item["priority"], shutdown_grace_period_seconds=item["shutdownGracePeriodSeconds"])
@@ -80,6 +83,8 @@ def _node(node: Object, recording: Recording) -> NodeSpec:
         shutdown_grace_period_critical_pods="0s" if buckets else config.get("shutdownGracePeriodCriticalPods", "0s"),
         shutdown_grace_period_by_pod_priority=buckets,
         boot_seconds=recording.boot_seconds(name),
+        logind=locks.has_logind(recording, name),
+        capacity={key: str(value) for key, value in allocatable.items() if key in _COUNTED},
     )
     if recording.meta.get("systemd"):
         spec.systemd = int(recording.meta["systemd"])
@@ -91,7 +96,6 @@ def fill(cluster: Cluster, recording: Recording) -> None:
 
     To be called before its kubelets look at their pods: they adopt what runs, as after a restart of theirs.
     """
-    behaviour = recording.meta.get("behaviour") or {}
     for obj in recording.first("priorityclasses"):
         if cluster.store.get("priorityclasses", "", name_of(obj)) is None:
             cluster.store.create("priorityclasses", clone(obj))
@@ -100,11 +104,11 @@ def fill(cluster: Cluster, recording: Recording) -> None:
         for obj in recording.first(plural):
             if plural == "replicasets" and not _is_current(obj, scaled_up):
                 continue  # a revision of an earlier roll-out
-            cluster.store.create(plural, _owner(plural, obj, behaviour))
+            cluster.store.create(plural, with_behaviour(plural, obj, recording))
     for (owner, node), times in recording.daemon_failures().items():
         cluster.controllers.daemon_sets.remember(owner, node, times)
     for pod in recording.first("pods"):
-        made = _pod(pod, behaviour)
+        made = with_behaviour("pods", pod, recording)
         cluster.store.create("pods", made)
         machine = cluster.machines.get(node_of(made))
         if machine is not None and made["status"].get("phase") == "Running":
@@ -132,21 +136,18 @@ def _is_current(replica_set: Object, scaled_up: set[str]) -> bool:
     return bool(replica_set["spec"].get("replicas")) or (owner is not None and owner["uid"] not in scaled_up)
 
 
-def _owner(plural: str, obj: Object, behaviour: dict[str, Any]) -> Object:
+def with_behaviour(plural: str, obj: Object, recording: Recording) -> Object:
+    """The object as it was recorded, with the behaviour that the recording tells of its containers."""
     made: Object = clone(obj)
+    behaviour = recording.meta.get("behaviour") or {}
     if plural in _TEMPLATED:
-        template = made["spec"]["template"]
         name = owner_of({"metadata": {**made["metadata"]}}) if plural == "replicasets" else ""
-        _behave(template, _rules(behaviour, name or f"{namespace_of(made)}/{name_of(made)}"))
-    return made
-
-
-def _pod(obj: Object, behaviour: dict[str, Any]) -> Object:
-    made: Object = clone(obj)
-    made.setdefault("status", {})
-    for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
-        made["metadata"].pop(key, None)
-    _behave(made, _rules(behaviour, owner_of(made)))
+        _behave(made["spec"]["template"], _rules(behaviour, name or f"{namespace_of(made)}/{name_of(made)}"))
+    elif plural == "pods":
+        made.setdefault("status", {})
+        for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+            made["metadata"].pop(key, None)
+        _behave(made, _rules(behaviour, owner_of(made)))
     return made
 
 

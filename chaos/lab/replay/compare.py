@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import zip_longest
 
+from chaos.lab.replay.pairing import assign
 from chaos.lab.replay.recording import Deed, Recording, Seen
-from chaos.lab.replay.states import Moment, NodeState, PodState, Track, node_tracks, pod_tracks
+from chaos.lab.replay.states import Moment, PodState, State, Track, node_tracks, pod_tracks
+from chaos.lab.replay.windows import Windows
 from chaos.lab.spec import ControllerSpec
 
 _LEAST, _SHARE = 2.0, 0.1  # deterministic mechanisms: within the greater of 2 s and 10 %
-_RENEW = 10.4  # a Lease is renewed, and a status synced, every 10 to 10.4 s (facts 5.1)
-_START = 2.0  # a pod that can be scheduled runs within so many seconds
-_STATUS = 10.0  # the status manager's period, the worst case of an upload (facts 1.6)
-_TOKEN = 0.1  # the NoExecute queue is looked at so often (facts 5.2)
+_REJECTED = "NodeShutdown"
+_OTHER_NODE, _OTHER_ORDER = 1e-3, 1e-6  # of several assignments with the same differences the most natural
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,50 +57,89 @@ def _tracks(seen: dict[str, list[Seen]]) -> dict[str, Track]:
     return {**node_tracks(seen["nodes"]), **pod_tracks(seen["pods"])}
 
 
+@dataclass
+class _Pair:
+    """A recorded track beside one of the lab's: what differs, and how many of its states are there."""
+
+    matched: int = 0
+    differences: list[Difference] = field(default_factory=list)
+
+
 class _Comparison:
     def __init__(self, recording: Recording, seen: dict[str, list[Seen]], settings: ControllerSpec) -> None:
-        self._recording, self._settings = recording, settings
+        self._end, self._fault, self._deeds = recording.end, recording.fault(), recording.deeds
         self._recorded, self._lab = _tracks(recording.seen), _tracks(seen)
-        self._fault = recording.fault()
+        self._recorded_windows = Windows(self._recorded, settings, recording)
+        self._lab_windows = Windows(self._lab, settings, recording)
         self._result = Result(count(recording))
-        # Unknown comes in [G - 1.04 R, G + 2 M] after the loss (facts 5.2)
-        self._silence = _RENEW + 2 * settings.node_monitor_period
 
     def run(self) -> Result:
-        for key, track in self._recorded.items():
-            other = self._lab.get(key)
-            if other is None:
-                moments = track.merged()
-                self._differ(track.subject, moments[0].t, f"not in the lab; recorded {len(moments)} states of it")
-            else:
-                self._track(track, other)
-        for key in self._lab.keys() - self._recorded.keys():
-            track = self._lab[key]
-            if track.moments[0].t <= self._recording.end - _LEAST:
-                self._differ(track.subject, track.moments[0].t, "only in the lab")
+        groups: dict[str, tuple[list[Track], list[Track]]] = {}
+        for side, tracks in enumerate((self._recorded, self._lab)):
+            for key, track in tracks.items():
+                alike = self._recorded[key].alike if key in self._recorded else track.alike
+                groups.setdefault(alike, ([], []))[side].append(track)
+        for recorded, lab in groups.values():
+            for pair in self._pairs(recorded, lab):
+                self._result.matched += pair.matched
+                self._result.differences += pair.differences
         self._result.differences.sort(key=lambda item: (item.t, item.subject))
         return self._result
 
-    def _track(self, recorded: Track, lab: Track) -> None:
+    def _pairs(self, recorded: list[Track], lab: list[Track]) -> list[_Pair]:
+        """Those who are exchangeable are paired so that the least differs."""
+        straight = [self._pair(*both) for both in zip_longest(recorded, lab)]
+        if len(straight) == 1 or not any(pair.differences for pair in straight):
+            return straight
+        rows: list[Track | None] = [*recorded, *[None] * (len(lab) - len(recorded))]
+        columns: list[Track | None] = [*lab, *[None] * (len(recorded) - len(lab))]
+        pairs = [[self._pair(row, column) for column in columns] for row in rows]
+        costs = [
+            [
+                len(pair.differences) + _unlike(rows[i], columns[j]) + _OTHER_ORDER * abs(i - j)
+                for j, pair in enumerate(row)
+            ]
+            for i, row in enumerate(pairs)
+        ]
+        return [pairs[row][column] for row, column in enumerate(assign(costs))]
+
+    def _pair(self, recorded: Track | None, lab: Track | None) -> _Pair:
+        pair = _Pair()
+        if recorded is None and lab is not None:
+            if lab.moments[0].t <= self._end - max(_LEAST, self._lab_windows.width(lab, 0)):
+                self._differ(pair, lab, lab.moments[0].t, "only in the lab")
+        elif recorded is not None and lab is None:
+            moments = recorded.merged()
+            self._differ(pair, recorded, moments[0].t, f"not in the lab; recorded {len(moments)} states of it")
+        elif recorded is not None and lab is not None:
+            self._both(pair, recorded, lab)
+        return pair
+
+    def _both(self, pair: _Pair, recorded: Track, lab: Track) -> None:
         """Each recorded state in order; one that the lab leaves for a state of its own is not matched."""
-        extra = self._extra(recorded, lab)
-        used, bad = 0, 0
-        for moment in recorded.merged():
-            found = self._find(moment, lab, used, self._slack(moment, recorded))
+        extra = self._extra(pair, recorded, lab)
+        used, bad, merged = 0, 0, recorded.merged()
+        for moment in merged:
+            width = self._recorded_windows.width(recorded, recorded.moments.index(moment))
+            found = self._find(moment, lab.moments, used, width)
             if found is None:
                 bad += 1
-                self._differ(recorded.subject, moment.t, self._missing(moment, lab))
+                self._differ(pair, recorded, moment.t, self._missing(moment, lab))
             else:
-                used = found + 1
-        if self._gone(recorded, lab):
+                used = found
+        if self._gone(pair, recorded, lab):
             extra += 1
-        self._result.matched += max(0, len(recorded.merged()) - bad - extra)
+        pair.matched = max(0, len(merged) - bad - extra)
 
-    def _find(self, moment: Moment, lab: Track, begin: int, slack: float) -> int | None:
-        for index in range(begin, len(lab.moments)):
-            other = lab.moments[index]
-            if other.state == moment.state and self._in_time(moment.t, other.t, slack):
-                return index
+    def _find(
+        self, wanted: Moment, moments: list[Moment], begin: int, width: float, *, swap: bool = False
+    ) -> int | None:
+        """Where to go on looking once it is found. ``swap``: ``moments`` are the recorded ones, not the lab's."""
+        for index in range(begin, len(moments)):
+            other = moments[index]
+            recorded, lab = (other, wanted) if swap else (wanted, other)
+            if _same(recorded.state, lab.state) and self._in_time(recorded.t, lab.t, width):
+                return index + (other.state == wanted.state)
         return None
 
     def _missing(self, moment: Moment, lab: Track) -> str:
@@ -108,87 +147,54 @@ class _Comparison:
         where = f"in the lab at {', '.join(times)}" if times else "never in the lab"
         return f"recorded {moment.state}; {where}"
 
-    def _extra(self, recorded: Track, lab: Track) -> int:
+    def _extra(self, pair: _Pair, recorded: Track, lab: Track) -> int:
         """What the lab did that was not recorded, in order."""
         begin, number = 0, 0
         for moment in lab.merged():
-            if moment.t > self._recording.end - _LEAST:
+            width = self._lab_windows.width(lab, lab.moments.index(moment))
+            if moment.t > self._end - max(_LEAST, width):
                 break
-            slack = self._slack(moment, lab)
-            for index in range(begin, len(recorded.moments)):
-                other = recorded.moments[index]
-                if other.state == moment.state and self._in_time(other.t, moment.t, slack):
-                    begin = index + 1
-                    break
-            else:
+            found = self._find(moment, recorded.moments, begin, width, swap=True)
+            if found is None:
                 number += 1
-                self._differ(recorded.subject, moment.t, f"only in the lab: {moment.state}")
+                self._differ(pair, recorded, moment.t, f"only in the lab: {moment.state}")
+            else:
+                begin = found
         return number
 
-    def _gone(self, recorded: Track, lab: Track) -> bool:
+    def _gone(self, pair: _Pair, recorded: Track, lab: Track) -> bool:
         """Whether one of both was removed and the other was not, or at another time."""
-        if recorded.gone is None and (lab.gone is None or lab.gone > self._recording.end - _LEAST):
+        width = self._recorded_windows.width(recorded, len(recorded.moments) - 1)
+        if recorded.gone is None and (lab.gone is None or lab.gone > self._end - max(_LEAST, width)):
             return False
-        if recorded.gone is not None and lab.gone is not None:
-            slack = self._slack(recorded.moments[-1], recorded)
-            if self._in_time(recorded.gone, lab.gone, slack):
-                return False
+        if recorded.gone is not None and lab.gone is not None and self._in_time(recorded.gone, lab.gone, width):
+            return False
         at = recorded.gone if recorded.gone is not None else lab.gone
         texts = [f"removed at {item - self._fault:.1f} s" if item else "kept" for item in (recorded.gone, lab.gone)]
-        self._differ(recorded.subject, at or 0.0, f"recorded: {texts[0]}; in the lab: {texts[1]}")
+        self._differ(pair, recorded, at or 0.0, f"recorded: {texts[0]}; in the lab: {texts[1]}")
         return True
 
-    def _in_time(self, recorded: float, lab: float, slack: float) -> bool:
+    def _in_time(self, recorded: float, lab: float, width: float) -> bool:
         if min(recorded, lab) < self._fault and abs(recorded - lab) <= _LEAST:
             return True
         if recorded <= self._fault:
             return lab <= self._fault + _LEAST
-        allowed = max(_LEAST, _SHARE * (recorded - self._cause(recorded).t), slack)
-        return abs(recorded - lab) <= allowed
+        return abs(recorded - lab) <= max(_LEAST, _SHARE * (recorded - self._cause(recorded).t), width)
 
     def _cause(self, t: float) -> Deed:
         """The last action that began before."""
-        return [deed for deed in self._recording.deeds if deed.t <= t][-1]
+        return [deed for deed in self._deeds if deed.t <= t][-1]
 
-    def _slack(self, moment: Moment, track: Track) -> float:
-        """The width of the facts' window for what this state waited for; 0 for what is deterministic."""
-        index = next(i for i, other in enumerate(track.moments) if other is moment)
-        before = track.moments[index - 1].state if index else None
-        state = moment.state
-        if isinstance(state, NodeState):
-            return self._node_slack(before, state)
-        waited = isinstance(before, PodState) and before.phase == "Pending"
-        return max(self._pod_slack(state), self._pass_before(moment.t, track) if waited else 0.0)
+    def _differ(self, pair: _Pair, track: Track, t: float, text: str) -> None:
+        pair.differences.append(Difference(track.subject, round(t - self._fault, 3), text))
 
-    def _pass_before(self, t: float, track: Track) -> float:
-        """A pod that waited for a node's taint to go is as late as the pass that took it (facts 5.4)."""
-        tracks = self._recorded if self._recorded.get(track.key) is track else self._lab
-        slacks = [
-            self._node_slack(before.state, after.state)
-            for node in tracks.values()
-            for before, after in pairwise(node.moments)
-            if 0 <= t - after.t <= _START and isinstance(after.state, NodeState)
-        ]
-        return max(slacks, default=0.0)
 
-    def _node_slack(self, before: object, state: NodeState) -> float:
-        period = self._settings.node_monitor_period + _TOKEN
-        if not isinstance(before, NodeState):
-            return 0.0
-        if state.ready == "Unknown":
-            return self._silence
-        if state.ready == "True" and before.reason == "KubeletNotReady":
-            return _RENEW  # after a cancellation: the next status sync (facts 2)
-        if state.ready == before.ready:
-            return period  # NoExecute comes and goes with the next pass (facts 5.4)
-        return 0.0
+def _same(recorded: State, lab: State) -> bool:
+    """Equal, but for Ready of a rejected pod: its kubelet's return and its deletion race (recordings 10 and 16)."""
+    if isinstance(recorded, PodState) and isinstance(lab, PodState) and recorded.reason == lab.reason == _REJECTED:
+        return recorded._replace(ready="") == lab._replace(ready="")
+    return recorded == lab
 
-    def _pod_slack(self, state: PodState) -> float:
-        """What the control plane does to a silent node's pods is as late as Unknown was (facts 5.3, 5.6)."""
-        if state.reason == "NodeShutdown":
-            return _STATUS  # the upload of a rejection, and what follows it (facts 1.6; recording 27)
-        silent = state.phase == "Running" and state.ready == "False"
-        return self._silence if silent or state.disruption == "DeletionByTaintManager" else 0.0
 
-    def _differ(self, subject: str, t: float, text: str) -> None:
-        self._result.differences.append(Difference(subject, round(t - self._fault, 3), text))
+def _unlike(recorded: Track | None, lab: Track | None) -> float:
+    return _OTHER_NODE if recorded and lab and recorded.old_node != lab.old_node else 0.0

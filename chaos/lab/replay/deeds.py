@@ -2,83 +2,166 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
-from chaos.lab.cluster import Cluster
-from chaos.lab.drain import Drain, cordon
+from chaos.lab.admission import InvalidError
+from chaos.lab.drain import Drain
+from chaos.lab.logind import Kind, LogindError
+from chaos.lab.machine import Machine
 from chaos.lab.network import FAMILIES
-from chaos.lab.objects import Object
-from chaos.lab.replay.recording import Deed, ReplayError
+from chaos.lab.objects import name_of
+from chaos.lab.replay.recording import Deed, Recording, ReplayError
+from chaos.lab.replay.stage import Stage
+from chaos.lab.replay.user_deeds import USER
+from chaos.lab.replay.verbs import API, supported
 from chaos.lab.spec import seconds
-from chaos.lab.store import clone
 
-_Do = Callable[[Cluster, Deed], object]
+_Do = Callable[[Stage, Deed], object]
+_PRESS = 0.2  # a machine that is to be switched on is looked at so often until it is off
+_WINDOW = 5.0  # a kubelet that was restarted is back within so many seconds
+_MINUTES = re.compile(r"\+(\d+)\b")
 
 
-def check(deeds: list[Deed], nodes: set[str]) -> None:
+def check(recording: Recording) -> None:
     """Raises ReplayError for actions that cannot be replayed, all in one text."""
-    unknown = sorted({deed.action for deed in deeds} - _DEEDS.keys())
+    known = {API, *_HOST, *_CLUSTER, *USER}
+    unknown = sorted({deed.action for deed in recording.deeds} - known)
     if unknown:
-        raise ReplayError(f"the lab cannot do what was done here: {', '.join(unknown)}")
-    for deed in deeds:
-        if deed.node and deed.node not in nodes:
-            raise ReplayError(f"action {deed.action} on {deed.node}: no such node in the first list")
+        text = f"the lab cannot do what was done here: {', '.join(unknown)}; it can do {', '.join(supported())}"
+        raise ReplayError(text)
+    nodes = {name_of(node) for node in recording.first("nodes")}
+    for deed in recording.deeds:
+        if (deed.action in _HOST or deed.node) and deed.node not in nodes:
+            raise ReplayError(f"action {deed.action} on {deed.node!r}: no such node in the first list")
 
 
-def do(cluster: Cluster, deed: Deed) -> None:
-    """Do it now, on the lab's clock."""
-    _DEEDS[deed.action](cluster, deed)
+def do(stage: Stage, deed: Deed) -> None:
+    """Do it now, on the lab's clock. Raises ReplayError for what the lab refuses to simulate."""
+    if deed.action == API:
+        return  # module ``users`` reads from the objects what it changed
+    try:
+        (_HOST.get(deed.action) or _CLUSTER.get(deed.action) or USER[deed.action])(stage, deed)
+    except InvalidError as error:
+        raise ReplayError(f"action {deed.action}: {error}") from error
 
 
-def _prepare(cluster: Cluster, deed: Deed) -> None:
-    cluster.machines[deed.node].logind.emit_prepare_for_shutdown(bool(deed.params.get("active", True)))
+def _shut_down(machine: Machine, kind: Kind) -> None:
+    """Without logind, systemctl asks PID 1 itself. logind refuses while a shutdown is under way."""
+    if not machine.logind.running:
+        machine.shut_down(kind)
+        return
+    try:
+        (machine.logind.power_off if kind == "poweroff" else machine.logind.reboot)()
+    except LogindError:
+        return  # as it answered then; what followed is compared
 
 
-def _schedule(cluster: Cluster, deed: Deed) -> None:
+def _prepare(stage: Stage, deed: Deed) -> None:
+    active = deed.params.get("active", "true" in deed.command or not deed.command)
+    stage.machine(deed).logind.emit_prepare_for_shutdown(bool(active))
+
+
+def _schedule(stage: Stage, deed: Deed) -> None:
     delay = deed.params.get("delay") or deed.params.get("in") or deed.params.get("after")
-    if not isinstance(delay, str):
+    minutes = _MINUTES.search(deed.command)
+    if not isinstance(delay, str) and not minutes:
         raise ReplayError(f"action {deed.action}: its parameters {deed.params} do not say when")
-    cluster.machines[deed.node].logind.schedule(deed.params.get("kind", "poweroff"), cluster.sim.now + seconds(delay))
+    wait = seconds(delay) if isinstance(delay, str) else 60.0 * int(minutes[1] if minutes else 0)
+    kind = "reboot" if " -r" in deed.command else "poweroff"
+    stage.machine(deed).logind.schedule(deed.params.get("kind", kind), deed.t + wait)
 
 
-def _drain(cluster: Cluster, deed: Deed) -> None:
-    Drain(cluster, deed.node, seconds(str(deed.params.get("timeout", "0"))), force=True)
-
-
-def _patch(cluster: Cluster, deed: Deed) -> None:
-    """Only what a budget allows is changed: params {object: "poddisruptionbudget NS/NAME", minAvailable: N}."""
-    kind, _, where = str(deed.params.get("object", "")).partition(" ")
-    namespace, _, name = where.partition("/")
-    fields = {key: value for key, value in deed.params.items() if key in ("minAvailable", "maxUnavailable")}
-    found = cluster.store.get("poddisruptionbudgets", namespace, name)
-    if kind != "poddisruptionbudget" or found is None or not fields:
-        raise ReplayError(f"action patch: the lab cannot replay {deed.params}")
-    new: Object = clone(found)
-    new["spec"].update(fields)
-    cluster.update_object("poddisruptionbudgets", new)
-
-
-def _partition(cluster: Cluster, deed: Deed) -> None:
-    if deed.params.get("from", "control-plane") != "control-plane":
+def _partition(stage: Stage, deed: Deed) -> None:
+    if deed.params.get("from", "control-plane") not in ("control-plane", "everything-but-us"):
         raise ReplayError(f"action partition: the lab cannot cut a node off from {deed.params['from']}")
-    cluster.machines[deed.node].partition(deed.params.get("families") or FAMILIES)
+    stage.machine(deed).partition(deed.params.get("families") or FAMILIES)
 
 
-_DEEDS: dict[str, _Do] = {
-    "poweroff": lambda cluster, deed: cluster.machines[deed.node].logind.power_off(),
-    "reboot": lambda cluster, deed: cluster.machines[deed.node].logind.reboot(),
-    "power-cut": lambda cluster, deed: cluster.machines[deed.node].power_off(),
-    "power-on": lambda cluster, deed: cluster.machines[deed.node].power_on(),
+def _hard_reboot(stage: Stage, deed: Deed) -> None:
+    stage.machine(deed).power_off()
+    _come_back(stage, deed)
+
+
+def _reboot(stage: Stage, deed: Deed) -> None:
+    """With the power-on pressed so that the kubelet starts when it did: how long a boot takes is no mechanism."""
+    if any(at > deed.t for at in stage.recording.starts(deed.node)):
+        _shut_down(stage.machine(deed), "poweroff")
+        _come_back(stage, deed)
+    else:
+        _shut_down(stage.machine(deed), "reboot")
+
+
+def _come_back(stage: Stage, deed: Deed) -> None:
+    sim, machine = stage.cluster.sim, stage.machine(deed)
+    boot = machine.spec.boot_seconds
+    back = next((at for at in stage.recording.starts(deed.node) if at > deed.t), deed.t + boot)
+
+    def press() -> None:
+        if machine.state == "on":
+            sim.after(_PRESS, press)
+        else:
+            machine.power_on()
+
+    sim.at(back - boot, press)
+
+
+def _kubelet_restart(stage: Stage, deed: Deed) -> None:
+    """Inside a shutdown the new process races with the machine's end: it starts if it was seen to."""
+    machine = stage.machine(deed)
+    if not machine.logind.preparing_for_shutdown:
+        machine.kubelet.restart()
+        return
+    machine.kubelet.stop()
+    back = next((at for at in stage.recording.starts(deed.node) if deed.t < at <= deed.t + _WINDOW), None)
+    if back is not None:
+        stage.cluster.sim.at(back, _kubelet_start, stage, deed)
+
+
+def _kubelet_start(stage: Stage, deed: Deed) -> None:
+    if stage.machine(deed).state == "on":
+        stage.machine(deed).kubelet.start()
+
+
+def _runtime_restart(stage: Stage, deed: Deed) -> None:
+    stage.machine(deed).runtime.stop_service()
+    stage.machine(deed).runtime.start_service()
+
+
+def _thaw(stage: Stage, deed: Deed) -> None:
+    machine = stage.machine(deed)
+    if machine.kubelet.frozen:
+        machine.kubelet.thaw()
+
+
+def _drain(stage: Stage, deed: Deed) -> None:
+    Drain(stage.cluster, deed.node, seconds(str(deed.params.get("timeout", "0"))), force=True)
+
+
+_HOST: dict[str, _Do] = {
+    "poweroff": lambda stage, deed: _shut_down(stage.machine(deed), "poweroff"),
+    "reboot": _reboot,
+    "hard-reboot": _hard_reboot,
+    "power-cut": lambda stage, deed: stage.machine(deed).power_off(),
+    "power-on": lambda stage, deed: stage.machine(deed).power_on(),
     "prepare-for-shutdown": _prepare,
     "schedule-shutdown": _schedule,
-    "cancel-shutdown": lambda cluster, deed: cluster.machines[deed.node].logind.cancel_scheduled(),
-    "kubelet-stop": lambda cluster, deed: cluster.machines[deed.node].kubelet.stop(),
-    "kubelet-start": lambda cluster, deed: cluster.machines[deed.node].kubelet.start(),
-    "kubelet-restart": lambda cluster, deed: cluster.machines[deed.node].kubelet.restart(),
+    "cancel-shutdown": lambda stage, deed: stage.machine(deed).logind.cancel_scheduled(),
+    "kubelet-stop": lambda stage, deed: stage.machine(deed).kubelet.stop(),
+    "kubelet-start": _kubelet_start,
+    "kubelet-restart": _kubelet_restart,
+    "kubelet-kill": lambda stage, deed: stage.machine(deed).kubelet.kill(),
+    "kubelet-freeze": lambda stage, deed: stage.machine(deed).kubelet.freeze(),
+    "kubelet-thaw": _thaw,
+    "runtime-stop": lambda stage, deed: stage.machine(deed).runtime.stop_service(),
+    "runtime-start": lambda stage, deed: stage.machine(deed).runtime.start_service(),
+    "runtime-restart": _runtime_restart,
+    "dbus-restart": lambda stage, deed: stage.machine(deed).logind.restart_bus(),
+    "logind-restart": lambda stage, deed: stage.machine(deed).logind.restart(),
     "partition": _partition,
-    "heal": lambda cluster, deed: cluster.machines[deed.node].heal(),
-    "cordon": lambda cluster, deed: cordon(cluster, deed.node),
-    "uncordon": lambda cluster, deed: cordon(cluster, deed.node, unschedulable=False),
+    "heal": lambda stage, deed: stage.machine(deed).heal(),
+}
+_CLUSTER: dict[str, _Do] = {
     "drain": _drain,
-    "patch": _patch,
+    "controller-manager-restart": lambda stage, _deed: stage.cluster.controllers.restart(),
 }

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
-from chaos.lab.objects import Object, condition, name_of
+from chaos.lab.objects import NOT_READY, UNREACHABLE, Object, condition_status, has_taint, name_of
 
-_PLURALS = (
+PLURALS = (
     "priorityclasses", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "replicasets",
     "nodes", "pods", "leases", "events",
 )  # fmt: skip
+_QUEUE = 0.05  # the middle of how long a node waits in the NoExecute queue
 _ON_NODE = re.compile(r"on node (\S+),")
-_CHANGES = ("LIST", "ADDED", "MODIFIED", "DELETED")
 
 
 class ReplayError(ValueError):
@@ -38,23 +37,28 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """The begin of a recorded action."""
+    """The begin of an action, by the name that it has in module ``verbs``."""
 
     t: float
     action: str
     node: str
     params: dict[str, Any]
+    command: str = ""
 
 
 @dataclass
 class Recording:
-    """``begin`` and ``end``: first and last line, epoch seconds; ``configs``: each node's kubelet configuration."""
+    """``begin`` and ``end``: first and last line, epoch seconds; ``configs``: each node's kubelet configuration.
+
+    ``locks``: when, on which node, whether the kubelet was seen to hold an inhibitor.
+    """
 
     begin: float
     end: float
     meta: dict[str, Any]
-    seen: dict[str, list[Seen]] = field(default_factory=lambda: {plural: [] for plural in _PLURALS})
+    seen: dict[str, list[Seen]] = field(default_factory=lambda: {plural: [] for plural in PLURALS})
     deeds: list[Deed] = field(default_factory=list)
+    locks: list[tuple[float, str, bool]] = field(default_factory=list)
     configs: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def first(self, plural: str) -> list[Object]:
@@ -85,31 +89,60 @@ class Recording:
                 times += [epoch(event["lastTimestamp"])] * int(event.get("count") or 1)
         return {key: sorted(times) for key, times in found.items()}
 
+    def starts(self, node: str) -> list[float]:
+        """When its kubelet was seen to start: its own event, which comes within 0.2 s."""
+        return [
+            item.t
+            for item in self.seen["events"]
+            if item.type != "LIST"
+            and item.object.get("reason") == "Starting"
+            and item.object["involvedObject"].get("kind") == "Node"
+            and item.object["involvedObject"].get("name") == node
+            and (item.object.get("source") or {}).get("component") == "kubelet"
+        ]
+
     def boot_seconds(self, node: str) -> float:
         """Power button to kubelet, as the first power-on of the node shows it; 0 if it was never seen."""
         for deed in self.deeds:
-            if deed.action == "power-on" and deed.node == node:
-                later = [at for at in self.renewals(node) if at > deed.t]
-                return later[0] - deed.t if later else 0.0
+            if deed.action in ("power-on", "hard-reboot") and deed.node == node:
+                later = [at for at in self.starts(node) if at > deed.t]
+                later += [at for at in self.renewals(node) if at > deed.t and deed.action == "power-on"]
+                return min(later) - deed.t if later else 0.0
         return 0.0
+
+    def node_at(self, name: str, t: float) -> Object | None:
+        """The Node as it was then, None if there was none."""
+        seen = [item for item in self.seen["nodes"] if item.t <= t and name_of(item.object) == name]
+        return seen[-1].object if seen and seen[-1].type != "DELETED" else None
 
     def monitor_pass(self) -> float | None:
         """When a pass of the node lifecycle controller was seen to write, if one was.
 
-        Only its passes make a node Unknown, and take NoExecute taints away (facts 5.2, 5.4).
+        Only its passes make a node Unknown, or take NoExecute taints away (facts 5.2, 5.4). Next best is when it put
+        one on a node that is not Ready: a queue that is looked at every 100 ms stands between.
         """
         before: dict[str, Object] = {}
+        queued: float | None = None
         for item in self.seen["nodes"]:
-            old = before.get(name_of(item.object))
-            if old is not None and _written_by_pass(old, item.object):
+            new, old = item.object, before.get(name_of(item.object))
+            if old is not None and _written_by_pass(old, new):
                 return item.t
-            before[name_of(item.object)] = item.object
-        return None
+            if old is not None and queued is None and _no_execute(new) and not _no_execute(old):
+                queued = item.t - _QUEUE
+            before[name_of(new)] = new
+        return queued
 
 
 def _written_by_pass(old: Object, new: Object) -> bool:
-    statuses = [(condition(node, "Ready") or {}).get("status") for node in (old, new)]
-    return statuses[0] != "Unknown" and statuses[1] == "Unknown"
+    statuses = [condition_status(node, "Ready") for node in (old, new)]
+    if statuses[0] != "Unknown" and statuses[1] == "Unknown":
+        return True
+    return statuses[1] == "True" and _no_execute(old) and not _no_execute(new)
+
+
+def _no_execute(node: Object) -> bool:
+    """Whether it has a NoExecute taint for its condition."""
+    return any(has_taint(node, key, "NoExecute") for key in (NOT_READY, UNREACHABLE))
 
 
 def epoch(text: str) -> float:
@@ -118,34 +151,3 @@ def epoch(text: str) -> float:
         return datetime.fromisoformat(text).timestamp()
     except ValueError as error:
         raise ReplayError(f"not a time: {text!r}") from error
-
-
-def parse(lines: Iterable[dict[str, Any]]) -> Recording:
-    """From the lines as JSON objects {t, kind, type, object, node}. Raises NotARecordingError."""
-    made: Recording | None = None
-    for number, line in enumerate(lines, 1):
-        try:
-            if made is None:
-                made = Recording(line["t"], line["t"], line["object"] if line["kind"] == "meta" else {})
-            made.end = line["t"]
-            _add(made, line)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise NotARecordingError(f"line {number} is not of a recording: {error!r}") from error
-    if made is None:
-        raise NotARecordingError("the recording is empty")
-    if not made.first("nodes"):
-        raise NotARecordingError("the recording has no list of nodes to begin with")
-    made.deeds.sort(key=lambda deed: deed.t)
-    return made
-
-
-def _add(made: Recording, line: dict[str, Any]) -> None:
-    kind, type_ = line["kind"], line["type"]
-    if kind in made.seen:
-        if type_ in _CHANGES and "metadata" in line["object"]:
-            made.seen[kind].append(Seen(line["t"], type_, line["object"]))
-    elif kind == "action" and line["object"].get("phase") == "begin":
-        made.deeds.append(Deed(line["t"], type_, line.get("node", ""), line["object"].get("params") or {}))
-    elif kind == "host" and type_ == "configz":
-        config = line["object"].get("kubeletconfig", line["object"])
-        made.configs.setdefault(line["node"], config)

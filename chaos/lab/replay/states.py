@@ -8,11 +8,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from chaos.lab.objects import Object, condition, condition_status, controller_of, name_of, namespace_of, node_of, uid_of
+from chaos.lab.objects import (
+    Object,
+    condition,
+    condition_status,
+    controller_of,
+    is_active,
+    labels_of,
+    name_of,
+    namespace_of,
+    node_of,
+    uid_of,
+)
 from chaos.lab.replay.recording import Seen
 
 MERGE = 1.0  # changes within so many seconds are one state
 _ENDED = ("Succeeded", "Failed")
+_POOLED = ("ReplicaSet", "Job")  # owners whose pods have no identity
+_SINCE = re.compile(r" [0-9hms.]+ ago")  # "pleg was last seen active 3m1.2s ago" changes with every sync
 
 
 class NodeState(NamedTuple):
@@ -56,11 +69,20 @@ class Moment:
 
 @dataclass(slots=True)
 class Track:
-    """All states of one subject, each different from the one before. ``gone``: when it was removed."""
+    """All states of one subject, each different from the one before. ``gone``: when it was removed.
+
+    ``alike``: tracks with the same are exchangeable, as equal pods of one owner on one node are: which of them goes
+    first leaves no trace. ``owner``: of a pod, as :func:`owner_of`. ``after``: key of the track that it replaces;
+    ``old_node``: where that was.
+    """
 
     key: str
     subject: str
     node: str
+    alike: str
+    owner: str = ""
+    after: str = ""
+    old_node: str = ""
     moments: list[Moment] = field(default_factory=list)
     gone: float | None = None
 
@@ -82,7 +104,8 @@ def node_state(node: Object) -> NodeState:
     """Ready's status, reason and message, and the taints as key:effect."""
     ready = condition(node, "Ready") or {}
     taints = frozenset(f"{item['key']}:{item['effect']}" for item in node.get("spec", {}).get("taints") or [])
-    return NodeState(ready.get("status", ""), ready.get("reason", ""), ready.get("message", ""), taints)
+    message = _SINCE.sub(" ago", ready.get("message", ""))
+    return NodeState(ready.get("status", ""), ready.get("reason", ""), message, taints)
 
 
 def pod_state(pod: Object, deleted: bool = False) -> PodState:
@@ -103,7 +126,8 @@ def node_tracks(seen: Iterable[Seen]) -> dict[str, Track]:
     tracks: dict[str, Track] = {}
     for item in seen:
         name = name_of(item.object)
-        track = tracks.setdefault(f"node {name}", Track(f"node {name}", f"node {name}", name))
+        key = f"node {name}"
+        track = tracks.setdefault(key, Track(key, key, name, key))
         if item.type == "DELETED":
             track.gone = item.t
         else:
@@ -121,6 +145,7 @@ def pod_tracks(seen: Iterable[Seen]) -> dict[str, Track]:
 class _Lost:
     node: str
     name: str
+    key: str
 
 
 class _Pods:
@@ -152,20 +177,28 @@ class _Pods:
             self._counted.add(uid)
             if item.type == "LIST" and (controller_of(item.object) or {}).get("kind") == "ReplicaSet":
                 return  # replaced before the recording began
-            lost = _Lost(_bound_for(item.object), name_of(item.object))
+            lost = _Lost(_bound_for(item.object), name_of(item.object), track.key)
             self._lost.setdefault(owner_of(item.object), []).append(lost)
 
     def _new(self, item: Seen) -> str:
         pod = item.object
         subject = f"pod {namespace_of(pod)}/{name_of(pod)}"
+        pooled = (controller_of(pod) or {}).get("kind") in _POOLED
         if item.type == "LIST":
-            key = uid_of(pod)
-        else:
-            old = self._replaced(pod)
-            where = f"{owner_of(pod)} from {old.node or 'nowhere'}" if old else f"{owner_of(pod)} anew"
-            self._order[where] += 1
-            key = subject = f"replacement {self._order[where]} of {where}"
-        self._tracks[key] = Track(key, subject, node_of(pod))
+            key = alike = uid_of(pod)
+            if pooled and is_active(pod):
+                revision = labels_of(pod).get("pod-template-hash", "")
+                alike = f"{owner_of(pod)} {revision} on {node_of(pod)}"
+            self._tracks[key] = Track(key, subject, node_of(pod), alike, owner_of(pod))
+            return key
+        old = self._replaced(pod)
+        where = f"{owner_of(pod)} from {old.node or 'nowhere'}" if old else f"{owner_of(pod)} anew"
+        self._order[where] += 1
+        key = f"replacement {self._order[where]} of {where}"
+        track = Track(key, key, node_of(pod), f"new of {owner_of(pod)}" if pooled else key, owner_of(pod))
+        if old:
+            track.after, track.old_node = old.key, old.node
+        self._tracks[key] = track
         return key
 
     def _replaced(self, pod: Object) -> _Lost | None:

@@ -1,0 +1,164 @@
+"""What users did through the API, read from the objects: writes that no controller makes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chaos.lab.objects import (
+    NOT_READY,
+    UNREACHABLE,
+    UNSCHEDULABLE,
+    Object,
+    condition,
+    controller_of,
+    is_deleting,
+    is_terminal,
+    labels_of,
+    name_of,
+    node_of,
+    taints_of,
+    uid_of,
+    untolerated,
+)
+from chaos.lab.replay.recording import Deed, Recording, Seen
+
+_OWNERS = ("priorityclasses", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "replicasets")
+_PRESSURES = ("memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable")
+_CONTROLLED = {NOT_READY, UNREACHABLE, UNSCHEDULABLE, *(f"node.kubernetes.io/{name}" for name in _PRESSURES)}
+_MIRROR = "kubernetes.io/config.mirror"
+_SETTLED = 5.0  # a controller acts on its owner's change within so many seconds
+_PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
+
+
+def user_taints(node: Object) -> list[Object]:
+    """The taints that no controller writes."""
+    return [taint for taint in taints_of(node) if taint["key"] not in _CONTROLLED]
+
+
+def users_deeds(recording: Recording) -> list[Deed]:
+    """As deeds ``user-...`` with the object in ``params``."""
+    found = [*_nodes(recording.seen["nodes"]), *_Pods(recording).deeds()]
+    for plural in _OWNERS:
+        found += _owners(plural, recording.seen[plural])
+    return found
+
+
+def _deed(t: float, verb: str, plural: str, obj: Object, **more: object) -> Deed:
+    return Deed(t, f"user-{verb}", "", {"plural": plural, "object": obj, **more})
+
+
+def _changes(seen: list[Seen]) -> Iterator[tuple[Seen, Object | None]]:
+    """Each change with the object before it; None for a new one."""
+    before: dict[str, Object] = {}
+    for item in seen:
+        uid = uid_of(item.object)
+        if item.type != "LIST":
+            yield item, before.get(uid)
+        before[uid] = item.object
+
+
+def _owners(plural: str, seen: list[Seen]) -> Iterator[Deed]:
+    gone: set[str] = set()
+    for item, before in _changes(seen):
+        obj = item.object
+        if controller_of(obj) is not None:
+            continue
+        if before is None and item.type != "DELETED":
+            yield _deed(item.t, "create", plural, obj)
+        elif is_deleting(obj) or item.type == "DELETED":
+            if uid_of(obj) not in gone:
+                gone.add(uid_of(obj))
+                yield _deed(item.t, "delete", plural, obj)
+        elif before is not None and obj.get("spec") != before.get("spec"):
+            yield _deed(item.t, "update", plural, obj)
+
+
+def _nodes(seen: list[Seen]) -> Iterator[Deed]:
+    listed = {name_of(item.object) for item in seen if item.type == "LIST"}
+    for item, before in _changes(seen):
+        node = item.object
+        if item.type == "DELETED":
+            yield _deed(item.t, "delete", "nodes", node)
+        elif before is None:
+            if name_of(node) not in listed:
+                yield _deed(item.t, "create", "nodes", node)
+        elif _shape(before) != _shape(node):
+            yield _deed(item.t, "node", "nodes", node)
+
+
+def _shape(node: Object) -> object:
+    taints = {(taint["key"], taint.get("value", ""), taint["effect"]) for taint in user_taints(node)}
+    return taints, bool(node["spec"].get("unschedulable")), labels_of(node)
+
+
+class _Pods:
+    """Deletions by users are those that neither a condition nor a controller's duty explains."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._drains = [deed for deed in recording.deeds if deed.action == "drain"]
+
+    def deeds(self) -> Iterator[Deed]:
+        for item, before in _changes(self._recording.seen["pods"]):
+            pod = item.object
+            if _MIRROR in (pod["metadata"].get("annotations") or {}):
+                continue
+            if before is None:
+                if controller_of(pod) is None and item.type == "ADDED":
+                    yield _deed(item.t, "create", "pods", pod)
+                continue
+            if _target(pod) == "EvictionByEvictionAPI" != _target(before):
+                if not self._is_drained(pod, item.t):
+                    yield _deed(item.t, "evict", "pods", pod)
+            elif verb := self._deletion(item, before):
+                yield _deed(item.t, verb, "pods", pod, grace=_grace(pod, verb))
+            if before["metadata"].get("finalizers") and _finalizers(pod) != _finalizers(before):
+                yield _deed(item.t, "finalizers", "pods", pod)
+
+    def _deletion(self, item: Seen, before: Object) -> str:
+        pod = item.object
+        if item.type == "DELETED" and pod["status"].get("phase") == "Running":
+            return "force-delete"  # a kubelet tells the end first, pod GC writes Failed
+        begins = not is_deleting(before) and (is_deleting(pod) or item.type == "DELETED")
+        if begins and not _target(pod) and not self._by_controller(pod, item.t):
+            return "delete"
+        return ""
+
+    def _by_controller(self, pod: Object, t: float) -> bool:
+        """Whether what controls the pod deletes it: finished ones, surplus ones, those of a node or owner that goes."""
+        owner = controller_of(pod)
+        if owner is None:
+            return False
+        plural = _PLURALS.get(owner["kind"])
+        if plural is None:
+            return True
+        changes = [item for item in self._recording.seen[plural] if uid_of(item.object) == owner["uid"]]
+        now = [item for item in changes if item.t <= t + _SETTLED]
+        if not now or now[-1].type == "DELETED" or is_deleting(now[-1].object):
+            return True
+        if any(t - _SETTLED <= item.t and before is not None and before["spec"] != item.object["spec"]
+               for item, before in _changes(now)):  # fmt: skip
+            return True
+        if owner["kind"] == "ReplicaSet":
+            return False
+        return is_terminal(pod) or (owner["kind"] == "DaemonSet" and self._is_unwanted(pod, t))
+
+    def _is_unwanted(self, pod: Object, t: float) -> bool:
+        node = self._recording.node_at(node_of(pod), t)
+        return node is None or bool(untolerated(pod, taints_of(node), ("NoExecute",)))
+
+    def _is_drained(self, pod: Object, t: float) -> bool:
+        return any(deed.t <= t and deed.node == node_of(pod) for deed in self._drains)
+
+
+def _target(pod: Object) -> str:
+    target = condition(pod, "DisruptionTarget") or {}
+    return str(target.get("reason", "")) if target.get("status") == "True" else ""
+
+
+def _finalizers(pod: Object) -> list[str]:
+    return pod["metadata"].get("finalizers") or []
+
+
+def _grace(pod: Object, verb: str) -> int | None:
+    return 0 if verb == "force-delete" else pod["metadata"].get("deletionGracePeriodSeconds")
