@@ -1,32 +1,89 @@
-"""A node cut off from the control plane. So far judged from recordings only; it cannot be injected yet."""
+"""A node cut off from others by a packet filter table of its own, on both address families.
+
+What passes beside the kernel's packet filter (eBPF data paths that forward for pods, SR-IOV) is not cut: only the
+proof on the node tells.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import ipaddress
+from collections.abc import Iterable
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
-from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
-from chaos.model.command import Command
+from chaos.actions._packetfilter import TABLE, Cut, merged, ruleset
+from chaos.model.action import (
+    Action,
+    Check,
+    Finding,
+    Memory,
+    Proof,
+    SelfHeal,
+    Shown,
+    StepRun,
+    Target,
+    Undo,
+    UndoKind,
+    UndoStep,
+)
+from chaos.model.command import Command, HostCommand
+from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import last_before, not_shown, readings_after
 from chaos.model.experiment import DurationText, Model
 from chaos.model.timeline import Timeline
 
+_NODES = "/api/v1/nodes"
+_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+_TRY = 3.0  # seconds; see the fact api-reachable
+_REMOVE = ("nft", "delete", "table", *TABLE.split())
+
 
 class Params(Model):
-    """What is cut."""
+    """What is cut. Both address families are, always: a node that is dual-stack lives on over the other."""
 
     from_: Literal["control-plane", "nodes", "everything-but-us", "cidr", "port"] = Field("control-plane", alias="from")
-    families: list[Literal["ipv4", "ipv6"]] | None = None
-    direction: Literal["both", "in", "out"] | None = None
-    traffic: Literal["host", "pods", "all"] | None = None
-    duration: DurationText | None = None
+    cidrs: list[str] = Field([], description="with from: cidr; networks of either family")
+    ports: list[int] = Field([], description="with from: port; destination ports of TCP and UDP")
+    families: list[Literal["ipv4", "ipv6"]] | None = Field(None, description="only to match recordings of others")
+    direction: Literal["both", "in", "out"] | None = Field(None, description="as the node sees it; default both")
+    traffic: Literal["host", "pods", "all"] | None = Field(None, description="whose; default all")
+    duration: DurationText | None = Field(None, description="the node heals itself after it; default: maxDuration")
+
+    @field_validator("cidrs")
+    @classmethod
+    def _networks(cls, value: list[str]) -> list[str]:
+        for text in value:
+            ipaddress.ip_network(text, strict=False)
+        return value
+
+    @field_validator("ports")
+    @classmethod
+    def _numbers(cls, value: list[int]) -> list[int]:
+        if any(not 1 <= port <= 65535 for port in value):
+            raise ValueError("a port is a number from 1 to 65535")
+        return value
+
+    @model_validator(mode="after")
+    def _what(self) -> Self:
+        for kind, given in (("cidr", self.cidrs), ("port", self.ports)):
+            if (self.from_ == kind) != bool(given):
+                raise ValueError(f"{kind}s belongs to from: {kind}, and that needs it")
+        return self
+
+
+def _end(step: StepRun) -> float:
+    """When the cut was surely still there: the node heals itself, and a reading is as old as its slowest try."""
+    duration = step.params.get("duration")
+    own = step.begin + parse_duration(str(duration)) - _TRY if duration else step.until
+    return min(step.until, own)
 
 
 def _api_unreachable(timeline: Timeline, step: StepRun) -> Finding:
     """New connections to the API fail on every address family, throughout."""
-    readings = [r for r in readings_after(timeline, step, "api-reachable") if isinstance(r.value, dict)]
+    end = _end(step)
+    readings = [r for r in readings_after(timeline, step, "api-reachable", end) if isinstance(r.value, dict)]
     for reading in readings:
         open_families = sorted(family for family, reachable in reading.value.items() if reachable)
         if open_families:
@@ -45,29 +102,144 @@ def _api_unreachable(timeline: Timeline, step: StepRun) -> Finding:
     return not_shown(f"nobody tried on {step.node} whether the API is reachable{untried and f' over {untried}'}")
 
 
+def _dropped(timeline: Timeline, step: StepRun) -> Finding:
+    """The table is there and has dropped packets; one that is gone before its time disproves."""
+    readings = readings_after(timeline, step, "nodefall-rules")
+    for reading in readings:
+        packets = reading.value.get("packets", 0) if isinstance(reading.value, dict) else 0
+        if packets:
+            return Finding(Shown.PROVEN, f"the packet filter of {step.node} dropped {packets} packets", (reading.seq,))
+    if readings and readings[0].value is False:
+        return Finding(Shown.DISPROVEN, f"{step.node} has no rules of nodefall", (readings[0].seq,))
+    return not_shown(f"the packet filter of {step.node} was not seen to drop anything")
+
+
+def _cut_is_felt(timeline: Timeline, step: StepRun) -> Finding:
+    """From the API: the connection itself decides, never a counter. From others: what the rules dropped."""
+    cuts = _cuts_api(step.params.get("from", "control-plane"), step.params.get("traffic"))
+    return _api_unreachable(timeline, step) if cuts else _dropped(timeline, step)
+
+
 class Partition(Action):
-    """Proven on the node itself: a node that is dual-stack lives on over the other family."""
+    """Loaded as one nft table ``inet nodefall``; other tables are never touched. Our own line is spared."""
 
     name = "partition"
-    summary = "cut a node off (so far only judged from recordings)"
-    example = "{name: cut, action: partition, target: victim, with: {from: control-plane}}"
+    summary = "cut a node off from the control plane, other nodes, networks or ports, on both address families"
+    example = "{name: cut, action: partition, target: victim, with: {from: control-plane, duration: 100s}}"
     params = Params
     undo_kind = UndoKind.RESTORES
     cuts_line = True
-    proofs = (Proof("api-unreachable", _api_unreachable),)
-    probes = ("api-reachable",)
+    proofs = (Proof("cut-is-felt", _cut_is_felt),)
+    probes = ("api-reachable", "nodefall-rules")
+    facts = ("nft", "ssh-peer", "nodefall-rules", "server-addresses", "api-peers", "api-reachable")
 
-    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - refused whatever it is
-        raise Unsupported(
-            "partition cannot be injected yet; recordings of one can be judged",
-            hint="use nodefall judge",
-        )
+    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - all nodes
+        return (_NODES,)
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - prepare refused
-        return ()
+    def prepare(self, target: Target, params: Params) -> Memory:
+        target.need("nft", "a partition is made with nft")
+        if target.need("nodefall-rules", "a partition starts from a clean table") is not False:
+            why = f"{target.node} still has rules of an earlier partition"
+            raise Unsupported(why, hint="nodefall undo --list shows whose they are")
+        if params.families is not None and len(set(params.families)) < 2:
+            why = "a partition of one address family is none: a dual-stack node lives on over the other"
+            raise Unsupported(why, hint="leave families out")
+        return {
+            "rules": ruleset(_cut(target, params)),
+            "before": _reached_before(target, params),
+            "tag": target.tag,
+            "seconds": parse_duration(params.duration) if params.duration else target.max_duration,
+        }
 
-    def undo(self, memory: Memory) -> Undo:  # noqa: ARG002 - prepare refused
-        return Undo()
+    def inject(self, memory: Memory) -> tuple[Command, ...]:
+        return (HostCommand(("nft", "-f", "-"), stdin=memory["rules"]),)
+
+    def self_heal(self, memory: Memory) -> SelfHeal:
+        return SelfHeal(_unit(memory), memory["seconds"], _REMOVE)
+
+    def undo(self, memory: Memory) -> Undo:
+        gone = Check("nodefall-rules", False)
+        back = (Check("api-reachable", memory["before"]),) if memory["before"] else ()
+        proof = (gone, *back, Check("node-ready", True))
+        return Undo((UndoStep(HostCommand(_REMOVE), unless=gone),), proof, disarm=_unit(memory))
+
+
+def _unit(memory: Memory) -> str:
+    return f"nodefall-{memory['tag']}"
+
+
+def _cuts_api(from_: str, traffic: str | None) -> bool:
+    """Whether the host itself loses the API server."""
+    return from_ in ("control-plane", "everything-but-us") and traffic != "pods"
+
+
+def _reached_before(target: Target, params: Params) -> dict[str, bool] | None:
+    """What the node reaches of the API, where the cut takes that away. Raises Unsupported if it reaches nothing."""
+    if not _cuts_api(params.from_, params.traffic):
+        return None
+    before: dict[str, bool] = target.need("api-reachable", "the cut is proven by what the node can reach")
+    if not any(before.values()):
+        raise Unsupported(f"{target.node} does not reach the API server now", hint="see what cuts it off already")
+    return before
+
+
+def _cut(target: Target, params: Params) -> Cut:
+    spared = target.need("ssh-peer", "the line to the node must be spared")
+    traffic = params.traffic or "all"
+    own = [node for node in _items(target) if node["metadata"]["name"] == target.node]
+    return Cut(
+        peers=_peers(target, params),
+        ports=params.ports,
+        ways=("in", "out") if params.direction in (None, "both") else (params.direction,),
+        host=traffic in ("host", "all"),
+        pods=traffic in ("pods", "all"),
+        own=merged(_pod_networks(own)),
+        spared=(spared["address"], spared["port"]) if spared else None,
+    )
+
+
+def _peers(target: Target, params: Params) -> list[str]:
+    """The networks to cut off; empty for everything, and for ports. Raises Unsupported where none is known."""
+    others = [node for node in _items(target) if node["metadata"]["name"] != target.node]
+    own = set(_addresses(node for node in _items(target) if node["metadata"]["name"] == target.node))
+    if params.from_ == "cidr":
+        return merged(params.cidrs)
+    if params.from_ == "nodes":
+        return _some(target, own, [*_addresses(others), *_pod_networks(others)], "another node")
+    if params.from_ == "control-plane":
+        known = [
+            *target.need("server-addresses", "the control plane must be found"),
+            *target.need("api-peers", "the control plane must be found"),
+        ]
+        planes = [node for node in others if any(role in node["metadata"].get("labels", {}) for role in _CONTROL_PLANE)]
+        return _some(target, own, [*known, *_addresses(planes)], "the control plane")
+    return []
+
+
+def _some(target: Target, own: set[str], found: Iterable[str], whose: str) -> list[str]:
+    peers = merged(text for text in found if text not in own and not ipaddress.ip_network(text).is_loopback)
+    if not peers:
+        raise Unsupported(f"no address of {whose} is known that is not {target.node}'s own", hint="use from: cidr")
+    return peers
+
+
+def _items(target: Target) -> list[dict[str, Any]]:
+    nodes = target.objects.get(_NODES) or {}
+    return list(nodes.get("items") or [])
+
+
+def _addresses(nodes: Iterable[dict[str, Any]]) -> list[str]:
+    kinds = ("InternalIP", "ExternalIP")
+    return [
+        address["address"]
+        for node in nodes
+        for address in node.get("status", {}).get("addresses") or []
+        if address["type"] in kinds
+    ]
+
+
+def _pod_networks(nodes: Iterable[dict[str, Any]]) -> list[str]:
+    return [network for node in nodes for network in node.get("spec", {}).get("podCIDRs") or []]
 
 
 ACTION = Partition()

@@ -38,6 +38,7 @@ class Hosts:
         self._open_session, self._open_power, self._kube, self._facts = open_session, open_power, kube, facts
         self._sessions: dict[str, Session] = {}
         self._powers: dict[str, PowerControl | None] = {}
+        self._kept: dict[tuple[str, str], Any] = {}
         self._gates: dict[str, Lock] = {}
         self._lock = Lock()
 
@@ -64,7 +65,11 @@ class Hosts:
         if fact.startswith(NAMESPACE):
             return self._namespace(fact.removeprefix(NAMESPACE))
         host_fact = self._facts[fact]
-        outcome = self.send(node, host_fact.command)
+        try:
+            command = host_fact.command_for({name: self._known(node, name) for name in host_fact.needs})
+        except ValueError as error:
+            raise UnknownFact(f"{fact} of {node}: {error}") from error
+        outcome = self.send(node, command)
         if outcome.delivery != ANSWERED:
             raise UnknownFact(f"{fact} of {node}: {outcome.error or 'the line was lost'}")
         try:
@@ -72,6 +77,12 @@ class Hosts:
         except ValueError as error:
             detail = outcome.stderr.strip().splitlines()[-1:] or [""]
             raise UnknownFact(f"{fact} of {node}: {error} {detail[0]}".rstrip()) from error
+
+    def _known(self, node: str, fact: str) -> Any:
+        """A fact that others are made of, as it was when it was first read."""
+        if (node, fact) not in self._kept:
+            self._kept[node, fact] = self.read(node, fact)
+        return self._kept[node, fact]
 
     def holds(self, node: str, check: Check) -> tuple[bool, str]:
         """Whether a check holds now, and what was seen. Not knowing is not holding."""

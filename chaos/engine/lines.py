@@ -16,7 +16,7 @@ def raw(value: Any) -> msgspec.Raw:
 
 
 def action_line(t: float, step: PlannedStep, phase: str, **more: Any) -> Line:
-    """One phase of a step on a node: begin, returned, proved or undone."""
+    """One phase of a step on a node: begin, returned, proved, undo (begins) or undone."""
     record = ActionRecord(step=step.step, phase=phase, params=step.params, **more)
     return Line(t, "action", step.action, raw(record), step.node)
 

@@ -164,8 +164,14 @@ def _roll_back(context: Context, choose: Callable[[Owed], bool]) -> list[UndoRes
     if not any(choose(owed) for owed in context.journal.owed()):
         return []
     context.progress.phase("roll back")
-    undone = roll_back(context.journal, context.hosts, context.clock, context.progress, choose)
     by_step = {(planned.step, planned.node): planned for planned in context.plan.steps}
+
+    def begun(owed: Owed) -> None:
+        planned = by_step.get((owed.step, owed.node))
+        if planned and planned.undo != Undo():
+            context.emit(action_line(context.clock.now(), planned, "undo"))
+
+    undone = roll_back(context.journal, context.hosts, context.clock, context.progress, choose, begun)
     for entry in undone:
         planned = by_step.get((entry.step, entry.node))
         if planned and entry.proven and planned.undo != Undo():

@@ -21,10 +21,23 @@ SENDS, RESEND_SECONDS = 3, 30.0  # how often a step that is still needed is sent
 
 
 def roll_back(
-    journal: Journal, hosts: Hosts, clock: Clock, progress: Progress, choose: Callable[[Owed], bool] = lambda _: True
+    journal: Journal,
+    hosts: Hosts,
+    clock: Clock,
+    progress: Progress,
+    choose: Callable[[Owed], bool] = lambda _: True,
+    begun: Callable[[Owed], None] = lambda _: None,
 ) -> list[UndoResult]:
-    """Undo everything owed that is chosen; what cannot be proven stays owed. Bounded in cluster time per entry."""
-    return [_undo(owed, journal, hosts, clock, progress) for owed in journal.owed() if choose(owed)]
+    """Undo everything owed that is chosen; what cannot be proven stays owed. Bounded in cluster time per entry.
+
+    ``begun`` is called before each: from then on the effect is being ended on purpose.
+    """
+    results = []
+    for owed in journal.owed():
+        if choose(owed):
+            begun(owed)
+            results.append(_undo(owed, journal, hosts, clock, progress))
+    return results
 
 
 class _Attempt:

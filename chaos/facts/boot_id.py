@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
 
 
-class BootId:
+class BootId(HostFact):
     """A UUID in lower case."""
 
     name = "boot-id"

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
 
 COMMAND = HostCommand(
     (
@@ -32,7 +33,7 @@ def parse_inhibitors(stdout: str, exit_code: int) -> list[dict[str, Any]]:
         raise ValueError("logind's list of inhibitors is not understood") from error
 
 
-class Inhibitors:
+class Inhibitors(HostFact):
     """A list of {who, what, mode, why}."""
 
     name = "inhibitors"

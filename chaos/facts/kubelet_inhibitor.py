@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from chaos.facts.inhibitors import COMMAND, parse_inhibitors
+from chaos.model.fact import HostFact
 
 
-class KubeletInhibitor:
+class KubeletInhibitor(HostFact):
     """True or false."""
 
     name = "kubelet-inhibitor"

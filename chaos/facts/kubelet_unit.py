@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
 
 UNITS = (
     "kubelet.service",
@@ -16,7 +17,7 @@ UNITS = (
 )
 
 
-class KubeletUnit:
+class KubeletUnit(HostFact):
     """The name of the loaded unit, an active one first."""
 
     name = "kubelet-unit"

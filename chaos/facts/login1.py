@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
 
 NOTHING_SCHEDULED = '(st) "" 18446744073709551615'
 
 NOT_PREPARING = "b false"
 
 
-class Property:
+class Property(HostFact):
     """The property's type and value as ``busctl get-property`` prints them."""
 
     def __init__(self, name: str, summary: str, property_: str) -> None:

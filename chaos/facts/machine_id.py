@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
 
 
-class MachineId:
+class MachineId(HostFact):
     """32 hexadecimal digits."""
 
     name = "machine-id"

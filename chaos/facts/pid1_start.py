@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
 
 _TICKS = 100  # USER_HZ of every Linux architecture that Kubernetes runs on (proc(5), field 22 of stat)
 
 
-class Pid1Start:
+class Pid1Start(HostFact):
     """Whole seconds since the epoch, +-1: boot time and start time are both rounded by the kernel."""
 
     name = "pid1-start"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
 
 
-class SystemdVersion:
+class SystemdVersion(HostFact):
     """A whole number."""
 
     name = "systemd-version"

@@ -176,7 +176,7 @@ def _run(timeline: Timeline, step: Step, index: int) -> StepRun:
     entry, begin = timeline.actions[index]
     same = (entry.t, entry.type, begin)  # a line that was recorded twice is not another action
     later = [(e, r) for e, r in timeline.actions[index + 1 :] if e.node == entry.node and (e.t, e.type, r) != same]
-    until = next((e.t for e, r in later if r.phase == "undone" or _ends(e, r)), timeline.end)
+    until = next((e.t for e, r in later if r.phase in ("undo", "undone") or _ends(e, r)), timeline.end)
     own = [(e, r) for e, r in _own(later, entry, begin)]
     returned = next(((e, r) for e, r in own if r.phase == "returned"), None)
     evidence: dict[str, Any] = {}

@@ -11,6 +11,7 @@ from chaos.lab.kubelet_pods import PodWorkers
 from chaos.lab.kubelet_pressure import Pressure
 from chaos.lab.kubelet_process import Process
 from chaos.lab.kubelet_shutdown import ShutdownManager
+from chaos.lab.network import Family
 from chaos.lab.objects import Object
 from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim
@@ -42,6 +43,11 @@ class Kubelet:
     @property
     def running(self) -> bool:
         return self._process is not None
+
+    @property
+    def connected_over(self) -> Family | None:
+        """The address family of its connection to the API server, None without one."""
+        return self._process.link.family if self._process else None
 
     def start(self) -> None:
         """Start the unit; nothing happens if it runs. Raises RuntimeError if the machine is off.

@@ -42,6 +42,11 @@ class Link:
         """Whether a request is answered at once."""
         return self._family is not None and not self._stalled
 
+    @property
+    def family(self) -> Family | None:
+        """Of the connection, None without one."""
+        return self._family
+
     def send(self, key: Hashable, call: Callable[..., Any], *args: Any) -> None:
         """Do ``call``, a request, now or as soon as the API server can be reached; only the last of a key."""
         if self.up:

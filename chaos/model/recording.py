@@ -61,7 +61,7 @@ class Line(Struct, omit_defaults=True):
 
 
 class ActionRecord(Struct, omit_defaults=True, frozen=True):
-    """Object of an ``action`` line; phase is begin, returned, proved or undone."""
+    """Object of an ``action`` line; phase is begin, returned, proved, undo (it begins) or undone."""
 
     step: str = ""
     phase: str = ""

@@ -48,7 +48,6 @@ REFUSED = [
     ("power-on", {}, BARE, "no power control"),
     ("schedule-shutdown", {"fires": True}, BARE, "could not be powered on again"),
     ("prepare-for-shutdown", {"active": True}, STATIC, "static pods (etcd-n1)"),
-    ("partition", {}, NODE, "cannot be injected yet"),
 ]
 INVALID = [
     ("poweroff", {"now": True}),

@@ -57,6 +57,8 @@ rm -f /etc/machine-id /etc/ssh/ssh_host_*
 # Each machine has keys and an identity of its own, as clones of an image must.
 _FIRST_BOOT = "ssh-keygen -A; systemd-machine-id-setup; exec /sbin/init"
 BOOT_SECONDS = 30.0
+# A node forwards for its pods; Docker takes IPv6 away from interfaces that are not its own.
+_SYSCTLS = ("ipv4.conf.all.forwarding=1", "ipv6.conf.all.forwarding=1", "ipv6.conf.default.disable_ipv6=0")
 _DAEMON_FILES = ("data-root", "exec-root", "pidfile")
 
 
@@ -234,5 +236,6 @@ def _boot(docker: Docker, host: RealHost, network: str, image: str) -> None:
     options = ["--detach", "--name", host.name, "--hostname", host.name, "--network", network, "--cgroupns=private"]
     options += ["--security-opt=seccomp=unconfined", "--security-opt=apparmor=unconfined"]
     options += [f"--cap-add={name}" for name in CAPABILITIES]
+    options += [f"--sysctl=net.{name}" for name in _SYSCTLS]
     options += [f"--tmpfs={path}" for path in ("/run", "/run/lock", "/tmp")]
     docker("run", *options, "--stop-signal=SIGRTMIN+3", image, "sh", "-c", _FIRST_BOOT)

@@ -9,7 +9,7 @@ from typing import Any
 
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.machine import Machine
-from chaos.lab.network import Direction
+from chaos.lab.servers.rules import Chains
 from chaos.lab.sim import Sim, Timer
 
 
@@ -25,9 +25,9 @@ class PlantedTimer:
 
 @dataclass(frozen=True, slots=True)
 class NftTable:
-    """Drop rules of one table: direction and network in CIDR; and the text that made them."""
+    """The chains of one table with their direction; and the text that made them."""
 
-    drops: tuple[tuple[Direction, str], ...] = ()
+    chains: Chains = ()
     text: str = ""
 
 
@@ -64,6 +64,7 @@ class Process:
     out: Callable[[str], None]
     err: Callable[[str], None]
     read_line: Callable[[], Awaitable[str]]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def root(self) -> bool:

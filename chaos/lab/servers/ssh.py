@@ -116,7 +116,9 @@ class SshServer:
             with self._lockstep.aside():
                 return str(await channel.stdin.readline())
 
-        process = Process(self.host, self.user, channel.stdout.write, channel.stderr.write, read_line)
+        process = Process(
+            self.host, self.user, channel.stdout.write, channel.stderr.write, read_line, _environment(channel)
+        )
         return await Shell(process, ["bash"]).run(channel.command)
 
     def _run_as_root(self, argv: list[str]) -> None:
@@ -131,6 +133,12 @@ class SshServer:
         self._lockstep.hold_a_turn()
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+
+
+def _environment(channel: asyncssh.SSHServerProcess[str]) -> dict[str, str]:
+    """As sshd sets it: the client's address and port, then the server's."""
+    ends = [*channel.get_extra_info("peername")[:2], *channel.get_extra_info("sockname")[:2]]
+    return {"SSH_CONNECTION": " ".join(str(end) for end in ends)}
 
 
 def _to_journal(_: str) -> None:

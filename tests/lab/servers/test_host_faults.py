@@ -98,6 +98,10 @@ def test_the_command_of_recording_12_cuts_ipv4_only() -> None:
         ("", "ip6 daddr { fd00:10:89::2, fd00::1 } drop;", {("ipv6", "out")}),
         ("ip saddr 10.89.0.0/24 counter drop;", "", {("ipv4", "in")}),
         ("ip saddr 10.89.0.3 drop;", "ip daddr 192.0.2.1 drop;", set()),  # another host
+        ("ip daddr 10.89.0.2 drop;", "tcp sport 6443 drop;", set()),  # the other end
+        ("", "tcp dport { 443, 6443 } drop; udp dport 6443 drop;", {("ipv4", "out"), ("ipv6", "out")}),
+        ("ip saddr 10.89.0.2 accept; drop;", "ip6 daddr fd00:10:89::2 accept", {("ipv6", "in")}),
+        ('iifname "lo" accept; udp sport 6443 drop', "icmpv6 type { nd-neighbor-solicit } accept", set()),
     ],
 )
 def test_rules_by_address(incoming: str, outgoing: str, dropped: set[tuple[Family, Direction]]) -> None:
@@ -112,11 +116,11 @@ def test_rules_by_address(incoming: str, outgoing: str, dropped: set[tuple[Famil
         "",
         "flush ruleset",
         "table inet other { }",
-        TABLE.format(incoming="tcp dport 6443 drop", outgoing=""),
-        TABLE.format(incoming="ip daddr 10.89.0.2 drop", outgoing=""),
+        TABLE.format(incoming="ct state established drop", outgoing=""),
+        TABLE.format(incoming="tcp dport 70000 drop", outgoing=""),
         TABLE.format(incoming="ip saddr fd00::1 drop", outgoing=""),
         TABLE.format(incoming="ip saddr 10.89.0.999 drop", outgoing=""),
-        TABLE.format(incoming="ip saddr 10.89.0.2 accept", outgoing=""),
+        TABLE.format(incoming="ip saddr 10.89.0.2 reject", outgoing=""),
         "table inet nodefall { chain x { type nat hook input priority 0; } }",
         BOTH + "delete table inet other",
         "delete table inet nodefall\n" + BOTH,

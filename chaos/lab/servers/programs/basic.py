@@ -39,12 +39,16 @@ _FILES: dict[str, Callable[[HostSystem], str]] = {
 }
 
 
+def _text(host: HostSystem, path: str) -> str | None:
+    known = _FILES.get(path)
+    return known(host) if known else host.machine.files.get(path)
+
+
 async def cat(process: Process, argv: list[str]) -> int:
     """Only the files that the simulation has."""
     code = 0
     for path in argv[1:]:
-        known = _FILES.get(path)
-        text = known(process.host) if known else process.host.machine.files.get(path)
+        text = _text(process.host, path)
         if text is None:
             code = process.fail(f"cat: {path}: No such file or directory")
         else:
@@ -149,7 +153,7 @@ async def sudo(process: Process, argv: list[str]) -> int:
             return process.fail(f"sudo: the lab does not simulate the option {option}")
     if not words:
         return process.fail("usage: sudo [-n] [--] command [arg ...]")
-    code = await execute(process.replace(user="root", err=_as_sudo(process)), words, "sudo")
+    code = await execute(process.replace(user="root", err=_as_sudo(process), environment={}), words, "sudo")
     return 1 if code == 127 else code
 
 
@@ -161,6 +165,24 @@ def _as_sudo(process: Process) -> Callable[[str], None]:
         process.err(f"sudo: {match[1]}: command not found\n" if match else text)
 
     return write
+
+
+async def grep(process: Process, argv: list[str]) -> int:
+    """``grep -hs TEXT FILE...``: lines with that very text."""
+    if len(argv) < 4 or argv[1] != "-hs" or re.escape(argv[2]) != argv[2]:
+        return process.fail("grep: the lab simulates only grep -hs TEXT FILE...", 2)
+    known = [_text(process.host, path) for path in argv[3:]]
+    lines = [line for text in known if text is not None for line in text.splitlines() if argv[2] in line]
+    process.out("".join(f"{line}\n" for line in lines))
+    return 2 if None in known else 0 if lines else 1
+
+
+async def printenv(process: Process, argv: list[str]) -> int:
+    """``printenv NAME``."""
+    if len(argv) != 2 or argv[1] not in process.environment:
+        return 1
+    process.out(process.environment[argv[1]] + "\n")
+    return 0
 
 
 async def shell(process: Process, argv: list[str]) -> int:
@@ -177,8 +199,10 @@ PROGRAMS: dict[str, Program] = {
     "echo": echo,
     "false": fail,
     "getconf": getconf,
+    "grep": grep,
     "hostname": hostname,
     "id": identity,
+    "printenv": printenv,
     "sh": shell,
     "sleep": sleep,
     "sudo": sudo,

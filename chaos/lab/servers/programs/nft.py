@@ -1,33 +1,29 @@
-"""nft(8), as far as nodefall's own table needs it: drop rules by address. Anything else is refused, not pretended."""
+"""nft(8), as far as nodefall's own table needs it. Anything else is refused, not pretended."""
 
 from __future__ import annotations
 
-import ipaddress
 import re
 
-from chaos.lab.network import Direction, Family
+from chaos.lab.network import Direction
 from chaos.lab.servers.process import HostSystem, NftTable, Process, Program
+from chaos.lab.servers.rules import Rule, RuleError, dropped, parse_rule
 
 TABLE = "inet nodefall"
 _ADD = re.compile(rf"(?:add\s+)?table\s+{TABLE}\s*(?P<open>\{{)?")
 _REMOVE = re.compile(rf"(?P<verb>delete|destroy)\s+table\s+{TABLE}")
 _CHAIN = re.compile(
-    r"[;\s]*chain\s+\w+\s*\{\s*type\s+filter\s+hook\s+(?P<hook>input|output)\s+priority\s+[-\w]+\s*;"
+    r"[;\s]*chain\s+\w+\s*\{\s*type\s+filter\s+hook\s+(?P<hook>input|output|forward)\s+priority\s+[-\w]+\s*;"
     r"(?:\s*policy\s+accept\s*;)?(?P<rules>[^{}]*(?:\{[^{}]*\}[^{}]*)*)\}"
 )
-_RULE = re.compile(
-    r"(?P<family>ip6?)\s+(?P<end>saddr|daddr)\s+(?:\{(?P<set>[^{}]+)\}|(?P<one>[0-9a-fA-F.:/]+))\s+(?:counter\s+)?drop"
-)
-_ENDS: dict[str, tuple[str, Direction]] = {"input": ("saddr", "in"), "output": ("daddr", "out")}
+_WAYS: dict[str, Direction] = {"input": "in", "output": "out"}  # nothing is forwarded in the lab
 _MISSING = "Error: No such file or directory"
 
 
-class _RefusedError(ValueError):
-    """Not valid, or more than the lab does."""
-
-
 async def nft(process: Process, argv: list[str]) -> int:
-    """``nft -f -``, ``nft list tables|table inet nodefall``, ``nft delete|destroy table inet nodefall``."""
+    """``nft --version``, ``nft -f -``, ``nft list tables``, ``nft list|delete|destroy table inet nodefall``."""
+    if argv[1:] == ["--version"]:
+        process.out("nftables v1.0.6 (Lester Gooch #5)\n")
+        return 0
     if not process.root:
         return process.fail("Operation not permitted (you must be root)")
     words = argv[1:]
@@ -37,7 +33,7 @@ async def nft(process: Process, argv: list[str]) -> int:
     tables = dict(process.host.tables)
     try:
         _run(tables, script)
-    except _RefusedError as error:
+    except RuleError as error:
         return process.fail(str(error))
     process.host.tables = tables  # all or nothing, as nft does it
     apply(process.host)
@@ -54,18 +50,18 @@ async def _read(process: Process) -> str:
 def _run(tables: dict[str, NftTable], script: str) -> None:
     text = re.sub(r"#[^\n]*", "", script).strip().strip(";").strip()
     if not text:
-        raise _RefusedError("Error: syntax error, unexpected end of file")
+        raise RuleError("Error: syntax error, unexpected end of file")
     while text:
         end = 0
         if match := _REMOVE.match(text):
             if tables.pop(TABLE, None) is None and match["verb"] == "delete":
-                raise _RefusedError(f"{_MISSING}\n{match[0]}")
+                raise RuleError(f"{_MISSING}\n{match[0]}")
         elif match := _ADD.match(text):
             body, end = _block(text, match.end()) if match["open"] else ("", 0)
             old = tables.get(TABLE, NftTable())
-            tables[TABLE] = NftTable(old.drops + tuple(_chains(body)), old.text + body)
+            tables[TABLE] = NftTable(old.chains + tuple(_chains(body)), old.text + body)
         else:
-            raise _RefusedError(f"Error: the lab simulates only drop rules by address in table {TABLE}\n{text}")
+            raise RuleError(f"Error: the lab simulates only rules in table {TABLE}\n{text}")
         text = text[end or match.end() :].lstrip("; \t\n")
 
 
@@ -76,55 +72,29 @@ def _block(text: str, begin: int) -> tuple[str, int]:
         depth += {"{": 1, "}": -1}.get(text[index], 0)
         if depth == 0:
             return text[begin:index], index + 1
-    raise _RefusedError("Error: syntax error, unexpected end of file")
+    raise RuleError("Error: syntax error, unexpected end of file")
 
 
-def _chains(body: str) -> list[tuple[Direction, str]]:
-    drops: list[tuple[Direction, str]] = []
+def _chains(body: str) -> list[tuple[Direction, tuple[Rule, ...]]]:
+    chains: list[tuple[Direction, tuple[Rule, ...]]] = []
     rest = body
     while match := _CHAIN.match(rest):
-        drops += _rules(match["hook"], match["rules"])
+        rules = tuple(parse_rule(text) for text in re.split(r"[;\n]", match["rules"]) if text.strip())
+        if match["hook"] in _WAYS:
+            chains.append((_WAYS[match["hook"]], rules))
         rest = rest[match.end() :]
     if rest.strip("; \t\n"):
-        raise _RefusedError(f"Error: the lab simulates only filter chains of hooks input and output\n{rest.strip()}")
-    return drops
-
-
-def _rules(hook: str, text: str) -> list[tuple[Direction, str]]:
-    wanted, direction = _ENDS[hook]
-    drops: list[tuple[Direction, str]] = []
-    for rule in (part.strip() for part in re.split(r"[;\n]", text)):
-        match = _RULE.fullmatch(rule)
-        if rule and (match is None or match["end"] != wanted):
-            raise _RefusedError(f"Error: the lab simulates only drop rules by {wanted} in {hook}\n{rule}")
-        if match:
-            drops += [
-                (direction, _network(match["family"], item)) for item in (match["set"] or match["one"]).split(",")
-            ]
-    return drops
-
-
-def _network(family: str, text: str) -> str:
-    try:
-        found = ipaddress.ip_network(text.strip(), strict=False)
-    except ValueError as error:
-        raise _RefusedError(f"Error: Could not parse address\n{text.strip()}") from error
-    if found.version != (4 if family == "ip" else 6):
-        raise _RefusedError(f"Error: Address family mismatch\n{family} {text.strip()}")
-    return str(found)
+        raise RuleError(f"Error: the lab simulates only filter chains of hooks input, output, forward\n{rest.strip()}")
+    return chains
 
 
 def apply(host: HostSystem) -> None:
     """Drop what the tables say between this host and the API server."""
-    peers: dict[Family, str] = host.machine.network.server_addresses
-    drops = [drop for table in host.tables.values() for drop in table.drops]
-    host.machine.network.drop_only(
-        {
-            (family, direction)
-            for family, address in peers.items()
-            for direction, cidr in drops
-            if ipaddress.ip_address(address) in ipaddress.ip_network(cidr)
-        }
+    network = host.machine.network
+    own, servers = network.resolve(host.machine.name), network.server_addresses
+    chains = tuple(chain for table in host.tables.values() for chain in table.chains)
+    network.drop_only(
+        {(family, way) for family in servers for way in dropped(chains, family, own[family], servers[family])}
     )
 
 
@@ -136,7 +106,8 @@ def _list(process: Process, words: list[str]) -> int:
     name = " ".join(words[1:])
     if words[:1] != ["table"] or name not in tables:
         return process.fail(f"{_MISSING}\nlist {' '.join(words)}")
-    process.out(f"table {name} {{\n{tables[name].text.strip()}\n}}\n")
+    text = tables[name].text.strip().replace("counter ", "counter packets 0 bytes 0 ")  # they are not counted
+    process.out(f"table {name} {{\n{text}\n}}\n")
     return 0
 
 

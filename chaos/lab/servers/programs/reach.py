@@ -1,15 +1,16 @@
-"""getent and curl: where the API server is, and whether a new connection to it is made."""
+"""getent, curl and ss: where the API server is, and whether connections to it are made."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from urllib.parse import urlsplit
 
 from chaos.lab.network import Family
 from chaos.lab.servers.process import Process, Program
 from chaos.lab.servers.programs.options import UnknownOptionError, split_options
+from chaos.lab.servers.rules import API_PORT
 
-API_PORT = 6443
 _FAMILY: dict[int, Family] = {4: "ipv4", 6: "ipv6"}
 _FLAGS = {name: name.strip("-") for name in ("-4", "-6", "-k", "-s", "-S", "-f", "--insecure", "--silent", "--fail")}
 _VALUED = {"-m": "limit", "--max-time": "limit", "--connect-timeout": "limit", "-o": "output", "--output": "output"}
@@ -60,4 +61,18 @@ async def curl(process: Process, argv: list[str]) -> int:
     return process.fail(f"curl: (28) Connection timed out after {limit * 1000:.0f} milliseconds", _TIMED_OUT)
 
 
-PROGRAMS: dict[str, Program] = {"curl": curl, "getent": getent}
+async def ss(process: Process, argv: list[str]) -> int:
+    """``ss -Htnp state established FILTER``: the kubelet's connection, where it has one."""
+    if argv[1:4] != ["-Htnp", "state", "established"]:
+        return process.fail("ss: the lab simulates only ss -Htnp state established FILTER")
+    machine = process.host.machine
+    family = machine.kubelet.connected_over
+    if family and re.search(rf"\bdport = :{API_PORT}\b", " ".join(argv[4:])):
+        own, server = machine.network.resolve(machine.name)[family], machine.network.server_addresses[family]
+        ends = [f"[{address}]" if family == "ipv6" else address for address in (own, server)]
+        users = f'users:(("kubelet",pid={machine.kubelet.pid},fd=14))' if process.root else ""
+        process.out(f"0      0      {ends[0]}:40000 {ends[1]}:{API_PORT} {users}\n")
+    return 0
+
+
+PROGRAMS: dict[str, Program] = {"curl": curl, "getent": getent, "ss": ss}

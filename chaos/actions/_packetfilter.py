@@ -1,0 +1,96 @@
+"""The rules of a partition, as text for nft(8): one table of our own, dropped as a whole, nothing else touched.
+
+Rules stand at the filter hooks' usual priority, after destination NAT, so that connections to a Service's address are
+cut too. A drop is final whatever other tables accept, and there is no rule for established connections: open ones are
+cut with the new ones.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+TABLE = "inet nodefall"
+_HOOKS = {"in": ("input", "saddr", "dport"), "out": ("output", "daddr", "dport")}
+# Without neighbour discovery an IPv6 line to us is dead as well.
+_NEIGHBOURS = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert, nd-router-advert } accept"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What to drop: packets of ``peers`` (networks in CIDR), of ``ports``, or everything if both are empty.
+
+    ``ways`` are in and out, as the host sees it; ``host``: of the host itself; ``pods``: forwarded to and from pods.
+    ``own``: the node's own pod networks, between which nothing is cut. ``spared``: address and local port of our line.
+    """
+
+    peers: Sequence[str] = ()
+    ports: Sequence[int] = ()
+    ways: Sequence[str] = ("in", "out")
+    host: bool = True
+    pods: bool = True
+    own: Sequence[str] = field(default_factory=tuple)
+    spared: tuple[str, int] | None = None
+
+
+def ruleset(cut: Cut) -> str:
+    """The table; nft loads it whole or not at all."""
+    chains = []
+    for way in cut.ways if cut.host else ():
+        hook, end, _ = _HOOKS[way]
+        chains.append(_chain(way, hook, [*_spared(cut, way), *_drops(cut, (end,))]))
+    if cut.pods:
+        ends = tuple(_HOOKS[way][1] for way in cut.ways)
+        chains.append(_chain("pods", "forward", [*_between_own(cut), *_drops(cut, ends)]))
+    return f"table {TABLE} {{\n{''.join(chains)}}}\n"
+
+
+def _chain(name: str, hook: str, rules: Iterable[str]) -> str:
+    lines = "".join(f"\t\t{rule}\n" for rule in rules)
+    return f"\tchain {name} {{\n\t\ttype filter hook {hook} priority 0; policy accept;\n{lines}\t}}\n"
+
+
+def _spared(cut: Cut, way: str) -> list[str]:
+    """Our own line first; what is not a peer's needs no exception but where everything is dropped."""
+    rules = []
+    if cut.spared:
+        address, port = cut.spared
+        end, side = ("saddr", "dport") if way == "in" else ("daddr", "sport")
+        rules.append(f"{_family(address)} {end} {address} tcp {side} {port} accept")
+    if not cut.peers and not cut.ports:
+        rules += [f'{"iifname" if way == "in" else "oifname"} "lo" accept', _NEIGHBOURS]
+        own_end = "saddr" if way == "in" else "daddr"
+        rules += [f"{_family(network)} {own_end} {network} accept" for network in cut.own]
+    return rules
+
+
+def _between_own(cut: Cut) -> list[str]:
+    return [f"{_family(network)} saddr {network} {_family(network)} daddr {network} accept" for network in cut.own]
+
+
+def _drops(cut: Cut, ends: Sequence[str]) -> list[str]:
+    if cut.ports:
+        numbers = ", ".join(str(port) for port in sorted(cut.ports))
+        return [f"{protocol} dport {{ {numbers} }} counter drop" for protocol in ("tcp", "udp")]
+    if not cut.peers:
+        return ["counter drop"]
+    rules = []
+    for family in ("ip", "ip6"):
+        networks = sorted(network for network in cut.peers if _family(network) == family)
+        if networks:
+            rules += [f"{family} {end} {{ {', '.join(networks)} }} counter drop" for end in ends]
+    return rules
+
+
+def _family(network: str) -> str:
+    return "ip" if ipaddress.ip_network(network, strict=False).version == 4 else "ip6"
+
+
+def merged(addresses: Iterable[str]) -> list[str]:
+    """Addresses and networks without those that others contain: nft refuses sets that overlap. Raises ValueError."""
+    found = [ipaddress.ip_network(text, strict=False) for text in addresses]
+    v4 = [network for network in found if isinstance(network, ipaddress.IPv4Network)]
+    v6 = [network for network in found if isinstance(network, ipaddress.IPv6Network)]
+    lone = [str(network).removesuffix("/32") for network in ipaddress.collapse_addresses(v4)]
+    return lone + [str(network).removesuffix("/128") for network in ipaddress.collapse_addresses(v6)]

@@ -1,0 +1,51 @@
+"""Whether a new connection from the host to the API server succeeds, by address family."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
+
+SECONDS = 3  # for each address
+# curl(1): 7 no connection, 28 timed out; any other end means that something answered.
+_UNREACHABLE, _NO_CURL = (7, 28), 127
+
+
+class ApiReachable(HostFact):
+    """``{"ipv4": true, "ipv6": false}`` for the families in which an address is known; true if any answers."""
+
+    name = "api-reachable"
+    summary = "whether new connections to the API server succeed, by address family"
+    needs = ("kubelet-server", "server-addresses", "api-peers")
+
+    def command_for(self, known: Mapping[str, Any]) -> HostCommand:
+        port = urlsplit(str(known["kubelet-server"])).port or 443
+        addresses = sorted({*known["server-addresses"], *known["api-peers"]})
+        if not addresses:
+            raise ValueError("no address of an API server is known on the host")
+        tries = "; ".join(f"{_try(address, port)}; echo {address} $?" for address in addresses)
+        return HostCommand(("sh", "-c", tries), timeout=10.0 + SECONDS * len(addresses), sudo=False)
+
+    def parse(self, stdout: str, exit_code: int) -> dict[str, bool]:
+        if exit_code:
+            raise ValueError("the host did not try")
+        found: dict[str, bool] = {}
+        for line in stdout.splitlines():
+            address, _, code = line.rpartition(" ")
+            if int(code) == _NO_CURL:
+                raise ValueError("there is no curl on the host")
+            family = f"ipv{ipaddress.ip_address(address).version}"
+            found[family] = found.get(family, False) or int(code) not in _UNREACHABLE
+        return found
+
+
+def _try(address: str, port: int) -> str:
+    host = f"[{address}]" if ":" in address else address
+    return f"curl -s -k -o /dev/null -m {SECONDS} https://{host}:{port}/readyz"
+
+
+FACT = ApiReachable()

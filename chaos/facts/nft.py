@@ -1,0 +1,25 @@
+"""The packet filter's tool."""
+
+from __future__ import annotations
+
+import re
+
+from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
+
+
+class Nft(HostFact):
+    """Its version, as 1.0.6."""
+
+    name = "nft"
+    summary = "version of nft(8)"
+    command = HostCommand(("nft", "--version"))
+
+    def parse(self, stdout: str, exit_code: int) -> str:
+        found = re.search(r"v(\d+(?:\.\d+)+)", stdout)
+        if exit_code or not found:
+            raise ValueError("there is no nft on the host (package nftables)")
+        return found[1]
+
+
+FACT = Nft()

@@ -1,0 +1,29 @@
+"""The rules of nodefall's own table in the host's packet filter."""
+
+from __future__ import annotations
+
+import re
+
+from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
+
+TABLE = ("inet", "nodefall")
+_PACKETS = re.compile(r"counter packets (\d+) ")
+
+
+class NodefallRules(HostFact):
+    """False where there is no such table, else ``{"packets": N}``: how many packets its rules have dropped."""
+
+    name = "nodefall-rules"
+    summary = "whether nodefall's packet filter table is there, and what it has dropped"
+    command = HostCommand(("nft", "list", "table", *TABLE), accept=(0, 1))
+
+    def parse(self, stdout: str, exit_code: int) -> bool | dict[str, int]:
+        if exit_code == 1:
+            return False
+        if exit_code:
+            raise ValueError("there is no nft on the host")
+        return {"packets": sum(int(number) for number in _PACKETS.findall(stdout))}
+
+
+FACT = NodefallRules()

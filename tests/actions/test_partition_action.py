@@ -1,0 +1,164 @@
+"""Partition: the rules, whom they cut off and whom not, refusals, self-heal and undo."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from actionkit import ACTIONS, memory, told
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from chaos.actions._packetfilter import Cut, merged, ruleset
+from chaos.model.action import Target
+from chaos.model.errors import Unsupported
+
+
+def node(name: str, addresses: list[str], pods: list[str], *, plane: bool = False) -> dict[str, Any]:
+    labels = {"node-role.kubernetes.io/control-plane": ""} if plane else {}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"podCIDRs": pods},
+        "status": {"addresses": [{"type": "InternalIP", "address": a} for a in addresses]},
+    }
+
+
+NODES = {
+    "items": [
+        node("cp", ["10.0.0.1", "fd00::1"], ["10.244.0.0/24"], plane=True),
+        node("n1", ["10.0.0.2", "fd00::2"], ["10.244.1.0/24", "fd01:1::/64"]),
+        node("n2", ["10.0.0.3", "fd00::3"], ["10.244.2.0/24"]),
+    ]
+}
+FACTS: dict[str, Any] = {
+    "nft": "1.0.6",
+    "nodefall-rules": False,
+    "ssh-peer": {"address": "10.9.9.9", "port": 22},
+    "server-addresses": ["10.0.0.100"],
+    "api-peers": ["10.0.0.1"],
+    "api-reachable": {"ipv4": True, "ipv6": True},
+}
+READY = Target("n1", facts=FACTS, objects={"/api/v1/nodes": NODES}, tag="run-cut", max_duration=600.0)
+
+
+def rules(given: dict[str, Any], target: Target = READY) -> str:
+    return str(memory("partition", given, target)["rules"])
+
+
+def test_the_control_plane_is_all_that_anybody_knows_of_it() -> None:
+    text = rules({})
+    assert "ip saddr { 10.0.0.1, 10.0.0.100 } counter drop" in text
+    assert "ip6 daddr { fd00::1 } counter drop" in text
+    assert text.count("hook") == 3
+    assert "ip saddr 10.9.9.9 tcp dport 22 accept" in text
+    assert "10.0.0.3" not in text
+
+
+def test_other_nodes_and_their_pods() -> None:
+    text = rules({"from": "nodes", "direction": "in"})
+    assert "ip saddr { 10.0.0.1, 10.0.0.3, 10.244.0.0/24, 10.244.2.0/24 } counter drop" in text
+    assert "hook output" not in text
+    assert "10.0.0.2" not in text
+
+
+def test_everything_but_us_spares_loopback_neighbours_and_own_pods() -> None:
+    text = rules({"from": "everything-but-us"})
+    for kept in ('iifname "lo" accept', "nd-neighbor-solicit", "ip daddr 10.244.1.0/24 accept", "tcp sport 22 accept"):
+        assert kept in text
+    assert "\t\tcounter drop\n" in text
+
+
+@pytest.mark.parametrize(
+    ("with_", "there", "absent"),
+    [
+        ({"from": "cidr", "cidrs": ["10.0.0.0/8", "10.1.0.0/16"]}, "{ 10.0.0.0/8 }", "10.1.0.0"),
+        (
+            {"from": "port", "ports": [443, 10250], "traffic": "host"},
+            "udp dport { 443, 10250 } counter drop",
+            "forward",
+        ),
+        ({"traffic": "pods"}, "hook forward", "hook input"),
+        ({"traffic": "host", "direction": "out"}, "hook output", "hook input"),
+    ],
+)
+def test_what_is_cut(with_: dict[str, Any], there: str, absent: str) -> None:
+    text = rules(with_)
+    assert there in text
+    assert absent not in text
+
+
+def test_it_heals_by_itself_and_undo_removes_only_its_own_table() -> None:
+    shown = told("partition", {"duration": "100s"}, READY)
+    assert shown.send == ["nft -f -"]
+    assert shown.heal == "nodefall-run-cut after 100s: nft delete table inet nodefall"
+    assert shown.undo == ["nft delete table inet nodefall unless nodefall-rules is False"]
+    assert shown.proof == [
+        "nodefall-rules is False",
+        "api-reachable is {'ipv4': True, 'ipv6': True}",
+        "node-ready is True",
+    ]
+    assert shown.disarm == "nodefall-run-cut"
+    assert told("partition", {}, READY).heal.startswith("nodefall-run-cut after 600s")
+    assert "api-reachable" not in str(told("partition", {"from": "nodes"}, READY).proof)
+
+
+def lacking(fact: str) -> Target:
+    facts = {name: value for name, value in FACTS.items() if name != fact}
+    return replace(READY, facts=facts, unknown={fact: "there is no such program"})
+
+
+@pytest.mark.parametrize("fact", sorted(FACTS))
+def test_a_host_that_cannot_do_it_is_refused_naming_the_fact(fact: str) -> None:
+    with pytest.raises(Unsupported, match=f"the fact {fact} is not known: there is no such program"):
+        rules({}, lacking(fact))
+
+
+REFUSED = [
+    (replace(READY, facts=FACTS | {"nodefall-rules": {"packets": 3}}), {}, "rules of an earlier partition"),
+    (READY, {"families": ["ipv4"]}, "one address family"),
+    (replace(READY, facts=FACTS | {"api-reachable": {"ipv4": False}}), {}, "does not reach the API server now"),
+    (replace(READY, objects={}), {"from": "nodes"}, "no address of another node"),
+    (
+        replace(READY, node="cp", facts=FACTS | {"server-addresses": [], "api-peers": ["127.0.0.1"]}),
+        {},
+        "no address of",
+    ),
+]
+
+
+@pytest.mark.parametrize(("target", "with_", "why"), REFUSED)
+def test_refusals(target: Target, with_: dict[str, Any], why: str) -> None:
+    with pytest.raises(Unsupported, match=why):
+        rules(with_, target)
+
+
+@pytest.mark.parametrize(
+    "with_",
+    [
+        {"from": "cidr"},
+        {"cidrs": ["10.0.0.0/8"]},
+        {"from": "cidr", "cidrs": ["x"]},
+        {"from": "port"},
+        {"from": "port", "ports": [0]},
+        {"from": "port", "ports": [70000]},
+        {"from": "mars"},
+    ],
+)
+def test_bad_parameters(with_: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ACTIONS["partition"].params.model_validate(with_)
+
+
+@given(st.lists(st.ip_addresses().map(str) | st.sampled_from(["10.0.0.0/8", "fd00::/8", "10.1.2.0/24"]), min_size=1))
+def test_sets_never_overlap_and_lose_nothing(addresses: list[str]) -> None:
+    import ipaddress  # noqa: PLC0415
+
+    kept = [ipaddress.ip_network(text) for text in merged(addresses)]
+    for index, one in enumerate(kept):
+        assert not any(one.version == other.version and one.overlaps(other) for other in kept[index + 1 :])
+    for text in addresses:
+        network = ipaddress.ip_network(text, strict=False)
+        assert any(network.version == k.version and network.subnet_of(k) for k in kept)  # type: ignore[arg-type]
+    assert ruleset(Cut(peers=merged(addresses))).count("{") == ruleset(Cut(peers=merged(addresses))).count("}")

@@ -1,0 +1,97 @@
+"""What a host knows of the control plane: commands made of other facts, and their answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import chaos.facts
+from chaos.model.catalogue import discover
+from chaos.model.fact import HostFact
+
+FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+SERVER = {"kubelet-server": "https://cp.example:6443"}
+KNOWN = SERVER | {"server-addresses": ["10.0.0.1", "fd00::1"], "api-peers": ["10.0.0.1"]}
+
+COMMANDS = [
+    ("server-addresses", SERVER, "getent ahosts cp.example"),
+    ("api-peers", SERVER, "ss -Htnp state established '( dport = :443 or dport = :6443 )'"),
+    ("api-peers", {"kubelet-server": "https://127.0.0.1:6444"}, "dport = :6444"),
+    ("api-reachable", KNOWN, "curl -s -k -o /dev/null -m 3 https://10.0.0.1:6443/readyz; echo 10.0.0.1 $?; "),
+    ("api-reachable", KNOWN, "https://[fd00::1]:6443/readyz; echo fd00::1 $?"),
+]
+
+
+@pytest.mark.parametrize(("name", "known", "part"), COMMANDS)
+def test_commands(name: str, known: dict[str, Any], part: str) -> None:
+    assert part in str(FACTS[name].command_for(known))
+
+
+def test_nothing_is_tried_without_an_address() -> None:
+    with pytest.raises(ValueError, match="no address of an API server"):
+        FACTS["api-reachable"].command_for(SERVER | {"server-addresses": [], "api-peers": []})
+
+
+SOCKETS = """0 0 10.0.0.9:40000 10.0.0.1:6443 users:(("kubelet",pid=7,fd=14))
+0 0 [fd00::9]:40001 [fd00::1]:6443 users:(("k3s-agent",pid=7,fd=14))
+0 0 [::ffff:10.0.0.9]:40002 [::ffff:10.0.0.2]:6443 users:(("kubelet",pid=7,fd=15))
+0 0 10.0.0.9:40003 10.0.0.3:443 users:(("chronyd",pid=8,fd=1))
+0 0 127.0.0.1:40003 127.0.0.1:6443 users:(("kubelet",pid=7,fd=16))
+"""
+RESOLVED = "10.0.0.1  STREAM cp\n10.0.0.1  DGRAM\nfd00::1   STREAM\n127.0.0.1 STREAM\n"
+COUNTED = "ip saddr { 10.0.0.1 } counter packets 3 bytes 180 drop\ncounter packets 4 bytes 9 drop\n"
+GOOD = [
+    ("kubelet-server", "clusters:\n    server: https://10.0.0.1:6443\n", 2, "https://10.0.0.1:6443"),
+    ("kubelet-server", '    server: "https://cp:6443/"\n', 0, "https://cp:6443"),
+    (
+        "server-addresses",
+        "10.0.0.1  STREAM cp\n10.0.0.1  DGRAM\nfd00::1   STREAM\n127.0.0.1 STREAM\n",
+        0,
+        ["10.0.0.1", "fd00::1"],
+    ),
+    ("server-addresses", "::ffff:10.0.0.1 STREAM\n", 0, ["10.0.0.1"]),
+    (
+        "api-peers",
+        SOCKETS,
+        0,
+        ["10.0.0.1", "10.0.0.2", "fd00::1"],
+    ),
+    ("api-peers", "", 0, []),
+    ("api-reachable", "10.0.0.1 0\nfd00::1 28\n", 0, {"ipv4": True, "ipv6": False}),
+    ("api-reachable", "10.0.0.1 7\n10.0.0.2 35\n", 0, {"ipv4": True}),
+    ("nodefall-rules", "", 1, False),
+    (
+        "nodefall-rules",
+        "ip saddr { 10.0.0.1 } counter packets 3 bytes 180 drop\ncounter packets 4 bytes 9 drop\n",
+        0,
+        {"packets": 7},
+    ),
+    ("ssh-peer", "192.0.2.1 40000 10.0.0.9 2222\n", 0, {"address": "192.0.2.1", "port": 2222}),
+    ("ssh-peer", "fe80::1%eth0 40000 fe80::2%eth0 22\n", 0, {"address": "fe80::1", "port": 22}),
+    ("ssh-peer", "", 1, {}),
+    ("nft", "nftables v1.0.6 (Lester Gooch #5)\n", 0, "1.0.6"),
+]
+BAD = [
+    ("kubelet-server", "", 2),
+    ("kubelet-server", "    server: http://10.0.0.1:6443\n", 0),
+    ("server-addresses", "", 2),
+    ("server-addresses", "nonsense\n", 0),
+    ("api-peers", "", 127),
+    ("api-reachable", "10.0.0.1 127\n", 0),
+    ("api-reachable", "", 1),
+    ("nodefall-rules", "sudo: nft: command not found", 127),
+    ("ssh-peer", "192.0.2.1 22\n", 0),
+    ("nft", "", 127),
+]
+
+
+@pytest.mark.parametrize(("name", "stdout", "code", "value"), GOOD)
+def test_good_answers(name: str, stdout: str, code: int, value: Any) -> None:
+    assert FACTS[name].parse(stdout, code) == value
+
+
+@pytest.mark.parametrize(("name", "stdout", "code"), BAD)
+def test_bad_answers(name: str, stdout: str, code: int) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        FACTS[name].parse(stdout, code)
