@@ -91,7 +91,7 @@ def test_any_output_parses_or_is_refused(name: str, stdout: str, exit_code: int)
 
 
 # Programs that only look, with the words that make them so.
-LOOKS = (
+LOOKS: tuple[str, ...] = (
     "cat ",
     "busctl ",
     "systemctl show",
