@@ -25,7 +25,7 @@ def cordon(cluster: Cluster, node: str, unschedulable: bool = True) -> None:
     """Set or clear spec.unschedulable. Raises NotFoundError."""
     found = cluster.store.get("nodes", "", node)
     if found is None:
-        raise NotFoundError(f'nodes "{node}" not found')
+        raise NotFoundError("nodes", node)
     changed: Object = clone(found)
     if unschedulable:
         changed["spec"]["unschedulable"] = True

@@ -14,9 +14,9 @@ from chaos.lab.objects import (
     set_condition,
     uid_of,
 )
-from chaos.lab.registry import ForbiddenError, Registry
+from chaos.lab.registry import ForbiddenError, Registry, check_preconditions
 from chaos.lab.sim import Sim
-from chaos.lab.store import ConflictError, NotFoundError, clone
+from chaos.lab.store import NotFoundError, clone
 
 _MESSAGE = "Cannot evict pod as it would violate the pod's disruption budget."
 _MANY = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -64,7 +64,7 @@ class Evictions:
         """Evict with DeleteOptions. Raises EvictionRefused, NotFoundError, ForbiddenError, ConflictError."""
         pod = self._store.get("pods", namespace, name)
         if pod is None:
-            raise NotFoundError(f'pods "{name}" not found')
+            raise NotFoundError("pods", name)
         options = options or {}
         if is_terminal(pod) or is_deleting(pod) or pod["status"].get("phase") == "Pending":
             self._delete(pod, options, dry_run)
@@ -104,10 +104,8 @@ class Evictions:
 
     def _delete(self, pod: Object, options: Object, dry_run: bool) -> None:
         """The condition and then the DELETE, both before the answer. EVI addConditionAndDeletePod."""
-        metadata, wanted = pod["metadata"], dict(options.get("preconditions") or {})
-        for field, value in wanted.items():
-            if value is not None and metadata.get(field) != value:
-                raise ConflictError(f'precondition failed: {field} of pods "{name_of(pod)}" is not {value!r}')
+        metadata = pod["metadata"]
+        check_preconditions(pod, options.get("preconditions") or {})
         if dry_run:
             return
         now = self._sim.timestamp()
@@ -131,12 +129,11 @@ def check_budget(budget: Object) -> None:
     if status.get("observedGeneration", 0) < budget["metadata"]["generation"]:
         cause = f"The disruption budget {name} is still being processed by the server."
         raise EvictionRefused(429, _MESSAGE, cause, _RETRY)
-    head = f'poddisruptionbudget.policy "{name}" is forbidden: '
     if status["disruptionsAllowed"] < 0:
-        raise ForbiddenError(f"{head}pdb disruptions allowed is negative")
+        raise ForbiddenError("pdb disruptions allowed is negative", "poddisruptionbudget.policy", name)
     if len(status.get("disruptedPods") or {}) > _MAX_DISRUPTED:
         why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        raise ForbiddenError(head + why)
+        raise ForbiddenError(why, "poddisruptionbudget.policy", name)
     if status["disruptionsAllowed"] == 0:
         raise EvictionRefused(429, _MESSAGE, _cause(budget))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from chaos.lab.admission import WORKLOADS, InvalidError, admit, admit_workload, check_budget
@@ -18,8 +20,27 @@ _COUNTED = frozenset(
 )
 
 
+FINALIZERS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}  # propagationPolicy to finalizer
+
+
 class ForbiddenError(PermissionError):
-    """The API server would answer 403."""
+    """The API server would answer 403. ``resource`` and ``name`` if they are not those of the request."""
+
+    def __init__(self, message: str, resource: str = "", name: str = "", cause: Object | None = None) -> None:
+        super().__init__(message)
+        self.resource, self.name, self.cause = resource, name, cause
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What a client asks of a write. ``manage`` edits metadata.managedFields of the new object, given the old one."""
+
+    dry_run: bool = False
+    manage: Callable[[Object, Object | None], None] | None = None
+    propagation: str = "Background"
+
+
+_PLAIN = WriteOptions()
 
 
 class Registry:
@@ -28,7 +49,7 @@ class Registry:
     def __init__(self, sim: Sim, store: Store, spec: LabSpec) -> None:
         self.sim, self.store, self.spec = sim, store, spec
 
-    def create(self, plural: str, obj: Object) -> Object:
+    def create(self, plural: str, obj: Object, options: WriteOptions = _PLAIN) -> Object:
         """Default, check and store. Raises InvalidError, ForbiddenError, NotFoundError (namespace), ConflictError."""
         new: Object = clone(obj)
         metadata = new.setdefault("metadata", {})
@@ -43,9 +64,18 @@ class Registry:
             admit_job(new, self.sim)
         if plural in _COUNTED:
             metadata["generation"] = 1
-        return self.store.create(plural, new)
+        if options.manage:
+            options.manage(new, None)
+        return self.store.create(plural, new, options.dry_run)
 
-    def update(self, plural: str, obj: Object, subresource: str = "", expect: str | None = None) -> Object:
+    def update(
+        self,
+        plural: str,
+        obj: Object,
+        subresource: str = "",
+        expect: str | None = None,
+        options: WriteOptions = _PLAIN,
+    ) -> Object:
         """Replace an object, or only its status with subresource "status". Raises as Store.update, and InvalidError."""
         metadata = obj["metadata"]
         before = self._find(plural, metadata.get("namespace", ""), metadata["name"])
@@ -56,22 +86,33 @@ class Registry:
             raise InvalidError(f"subresource {subresource!r} is not simulated")
         else:
             self._keep_server_fields(plural, new, before)
-        stored = self.store.update(plural, new, expect)
+        if options.manage:
+            options.manage(new, before)
+        stored = self.store.update(plural, new, expect, options.dry_run)
+        if options.dry_run:
+            return stored
         if is_deleting(stored) and not stored["metadata"].get("finalizers") and before["metadata"].get("finalizers"):
             return self._finish(plural, stored)
         return stored
 
     def delete(
-        self, plural: str, namespace: str, name: str, grace: int | None = None, preconditions: Object | None = None
+        self,
+        plural: str,
+        namespace: str,
+        name: str,
+        grace: int | None = None,
+        preconditions: Object | None = None,
+        options: WriteOptions = _PLAIN,
     ) -> Object:
         """Delete as rest.BeforeDelete does; the object as it is left. Raises NotFoundError, ConflictError.
 
         ``preconditions`` may hold uid and resourceVersion. Facts 5.7 and 10.
         """
         obj = self._find(plural, namespace, name)
-        for field, wanted in (preconditions or {}).items():
-            if wanted is not None and obj["metadata"].get(field) != wanted:
-                raise ConflictError(f"precondition failed: {field} of {plural} {name!r} is not {wanted!r}")
+        check_preconditions(obj, preconditions or {})
+        if options.dry_run:
+            return obj
+        obj = _with_policy(obj, options.propagation)
         if plural == "pods":
             return self._delete_pod(obj, grace)
         if plural == "namespaces":
@@ -148,13 +189,34 @@ class Registry:
     def _check_namespace(self, name: str) -> None:
         namespace = self._find("namespaces", "", name)
         if is_deleting(namespace):
-            raise ForbiddenError(f"unable to create new content in namespace {name} because it is being terminated")
+            why = f"unable to create new content in namespace {name} because it is being terminated"
+            cause = {"reason": "NamespaceTerminating", "field": "metadata.namespace"}
+            raise ForbiddenError(why, cause={**cause, "message": f"namespace {name} is being terminated"})
 
     def _find(self, plural: str, namespace: str, name: str) -> Object:
         obj = self.store.get(plural, namespace, name)
         if obj is None:
-            raise NotFoundError(f'{plural} "{name}" not found')
+            raise NotFoundError(plural, name)
         return obj
+
+
+def check_preconditions(obj: Object, wanted: Object) -> None:
+    """Raises ConflictError unless uid and resourceVersion are as the client wants them."""
+    for field, label in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        value, found = wanted.get(field), obj["metadata"].get(field)
+        if value is not None and value != found:
+            raise ConflictError(
+                f"the {label} in the precondition ({value}) does not match the {label} in record ({found})"
+            )
+
+
+def _with_policy(obj: Object, propagation: str) -> Object:
+    """The object with the finalizer that its deletion needs. deletionFinalizersForGarbageCollection."""
+    before = obj["metadata"].get("finalizers") or []
+    after = [item for item in before if item not in FINALIZERS.values()]
+    if propagation in FINALIZERS:
+        after.append(FINALIZERS[propagation])
+    return obj if after == before else {**obj, "metadata": {**obj["metadata"], "finalizers": after}}
 
 
 def _check_immutable(plural: str, new: dict[str, Any], old: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +92,31 @@ _OTHER = _kind()
 def shape_of(plural: str) -> Shape:
     """The shape of an object of this kind."""
     return _SHAPES.get(plural, _OTHER)
+
+
+def check_shape(value: Any, shape: Shape, path: str = "") -> str:
+    """What is of another JSON type than the shape says, or nothing."""
+    if value is None:
+        return ""
+    if shape.keys:
+        if not isinstance(value, list):
+            return f"{_type(value)} into {path} of type list"
+        return next((wrong for item in value if (wrong := _check_map(item, shape, path))), "")
+    if shape.primitive:
+        fine = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        return "" if fine else f"{_type(value)} into {path} of type list of strings"
+    return _check_map(value, shape, path)
+
+
+def _check_map(value: Any, shape: Shape, path: str) -> str:
+    if not isinstance(value, dict):
+        return f"{_type(value)} into {path} of type object"
+    for name, child in shape.fields.items():
+        if wrong := check_shape(value.get(name), child, f"{path}.{name}".removeprefix(".")):
+            return wrong
+    return ""
+
+
+def _type(value: Any) -> str:
+    names = {bool: "bool", str: "string", list: "array", dict: "object"}
+    return next((name for kind, name in names.items() if isinstance(value, kind)), "number")

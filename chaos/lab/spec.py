@@ -11,6 +11,8 @@ from chaos.lab import breakages
 
 DEFAULT_NAMESPACES = ["default", "kube-system", "kube-public", "kube-node-lease"]
 _NEEDED_NAMESPACES = frozenset({"default", "kube-system", "kube-node-lease"})
+ADMIN = "kubernetes-admin"  # the user who may do everything
+_USER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,62}")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 ApiMisbehaviour = Literal[
@@ -96,6 +98,24 @@ class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, r
     disable_force_detach_on_timeout: bool = False
 
 
+class Rule(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, rename="camel"):
+    """As a rule of an RBAC role; ``namespaces`` empty is everywhere, ``resource_names`` empty any name."""
+
+    verbs: list[str]
+    api_groups: list[str] = msgspec.field(default_factory=lambda: [""])
+    resources: list[str]
+    resource_names: list[str] = []
+    namespaces: list[str] = []
+
+
+class UserSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """One who may ask the API besides the administrator. An empty ``token`` is drawn when the lab starts."""
+
+    name: str
+    token: str = ""
+    rules: list[Rule] = []
+
+
 class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
     """The whole lab. ``start`` is in seconds since the epoch; ``api_misbehaviours``: see servers/misbehaviours.py."""
 
@@ -109,6 +129,7 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
     start: float = 1_795_000_000.0
     api_misbehaviours: list[ApiMisbehaviour] = []
     namespaces: list[str] = msgspec.field(default_factory=lambda: list(DEFAULT_NAMESPACES))
+    users: list[UserSpec] = []
 
     @classmethod
     def from_json(cls, data: bytes) -> LabSpec:
@@ -140,12 +161,22 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
             raise SpecError("LabSpec: two nodes have the same name")
         if missing := _NEEDED_NAMESPACES - set(self.namespaces):
             raise SpecError(f"LabSpec: namespaces lacks {', '.join(sorted(missing))}")
+        _check_users(self.users)
         for node in self.nodes:
             _check_node(node)
         try:
             breakages.check(self.breakages)
         except ValueError as error:
             raise SpecError(f"LabSpec: {error}") from error
+
+
+def _check_users(users: list[UserSpec]) -> None:
+    names, tokens = [user.name for user in users], [user.token for user in users if user.token]
+    for name in names:
+        if not _USER_NAME.fullmatch(name) or name.startswith("system:") or name == ADMIN:
+            raise SpecError(f"LabSpec: {name!r} cannot be the name of a user")
+    if len(set(names)) < len(names) or len(set(tokens)) < len(tokens):
+        raise SpecError("LabSpec: two users have the same name or token")
 
 
 def _check_node(node: NodeSpec) -> None:

@@ -17,6 +17,8 @@ from chaos.lab.table import Key, Objects, Table, Value, by_owner, of_pod
 
 _CONTAINERS = (dict, list)
 
+_MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
 
 def clone(value: Any) -> Any:
     """A deep copy of plain JSON data; several times faster than ``copy.deepcopy``."""
@@ -46,9 +48,17 @@ Listeners = list[Listener]
 class NotFoundError(KeyError):
     """No such object."""
 
+    def __init__(self, plural: str, name: str) -> None:
+        super().__init__(f'{plural} "{name}" not found')
+        self.plural, self.name = plural, name
+
 
 class ConflictError(ValueError):
-    """The object exists already, or was changed since the resource version that was given."""
+    """The object was changed since the resource version that was given, or is another than the one that was meant."""
+
+
+class ExistsError(ConflictError):
+    """There is such an object already."""
 
 
 class Store:
@@ -119,30 +129,32 @@ class Store:
         """The kinds of which there was ever an object."""
         return tuple(self._tables)
 
-    def create(self, plural: str, obj: Object) -> Object:
-        """Store a new object with uid, resourceVersion and creationTimestamp. Raises ConflictError."""
+    def create(self, plural: str, obj: Object, dry_run: bool = False) -> Object:
+        """Store a new object with uid, resourceVersion and creationTimestamp. Raises ExistsError."""
         metadata = obj.setdefault("metadata", {})
         key = (metadata.get("namespace", ""), metadata["name"])
         if self.get(plural, *key) is not None:
-            raise ConflictError(f'{plural} "{metadata["name"]}" already exists')
+            raise ExistsError(f'{plural} "{metadata["name"]}" already exists')
         metadata.setdefault("uid", str(uuid.UUID(int=self.sim.rng.getrandbits(128), version=4)))
         metadata.setdefault("creationTimestamp", self.sim.timestamp())
-        self._commit("ADDED", plural, key, obj, None)
+        if not dry_run:
+            self._commit("ADDED", plural, key, obj, None)
         return obj
 
-    def update(self, plural: str, obj: Object, expect: str | None = None) -> Object:
+    def update(self, plural: str, obj: Object, expect: str | None = None, dry_run: bool = False) -> Object:
         """Replace an object; nothing happens if nothing differs. Raises NotFoundError, ConflictError."""
         metadata = obj["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
         before = self.get(plural, *key)
         if before is None:
-            raise NotFoundError(f'{plural} "{metadata["name"]}" not found')
+            raise NotFoundError(plural, metadata["name"])
         if expect is not None and expect != before["metadata"]["resourceVersion"]:
-            raise ConflictError(f'the object has been modified; {plural} "{metadata["name"]}"')
+            raise ConflictError(_MODIFIED)
         metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
         if obj == before:
             return before
-        self._commit("MODIFIED", plural, key, obj, before)
+        if not dry_run:
+            self._commit("MODIFIED", plural, key, obj, before)
         return obj
 
     def patch(self, plural: str, namespace: str, name: str, change: Callable[[Object], None]) -> Object | None:
@@ -167,7 +179,7 @@ class Store:
         """Take an object away at once. Raises NotFoundError."""
         before = self.get(plural, namespace, name)
         if before is None:
-            raise NotFoundError(f'{plural} "{name}" not found')
+            raise NotFoundError(plural, name)
         gone = {**before, "metadata": {**before["metadata"]}}
         self._commit("DELETED", plural, (namespace, name), gone, before)
         return gone

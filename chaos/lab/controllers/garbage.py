@@ -1,12 +1,16 @@
-"""The garbage collector: what the deleted object owned is deleted in the background."""
+"""The garbage collector: what a deleted object owned is deleted, orphaned, or deleted before its owner.
+
+pkg/controller/garbagecollector: the owner's finalizers orphan and foregroundDeletion say which, without them its
+dependents go in the background.
+"""
 
 from __future__ import annotations
 
 from chaos.lab.controllers.queue import Queue
-from chaos.lab.objects import is_deleting, name_of, namespace_of, uid_of
-from chaos.lab.registry import Registry
+from chaos.lab.objects import Object, is_deleting, name_of, namespace_of, uid_of
+from chaos.lab.registry import FINALIZERS, Registry, WriteOptions
 from chaos.lab.sim import Sim
-from chaos.lab.store import Change
+from chaos.lab.store import Change, clone
 
 _OWNED = ("replicasets", "pods", "leases", "endpointslices")
 
@@ -17,16 +21,67 @@ class GarbageCollector:
     def __init__(self, sim: Sim, registry: Registry) -> None:
         self._registry, self._store = registry, registry.store
         self._queue: Queue[str] = Queue(sim, self._collect, 0.03, 0.15)
+        self._waiting: dict[str, tuple[str, Object]] = {}  # owners that have to wait for what they own, by uid
 
     def start(self) -> None:
         self._store.subscribe(self._changed)
 
     def _changed(self, change: Change) -> None:
+        obj = change.object
         if change.type == "DELETED":
-            self._queue.add(uid_of(change.object))
+            self._waiting.pop(uid_of(obj), None)
+            self._queue.add(uid_of(obj))
+            for reference in obj["metadata"].get("ownerReferences") or ():
+                if reference["uid"] in self._waiting:
+                    self._queue.add(reference["uid"])
+        elif is_deleting(obj) and _policy(obj):
+            if uid_of(obj) not in self._waiting:
+                self._queue.add(uid_of(obj))
+            self._waiting[uid_of(obj)] = (change.plural, obj)
+        else:
+            self._waiting.pop(uid_of(obj), None)
 
     def _collect(self, owner: str) -> None:
-        for plural in _OWNED:
-            for obj in self._store.owned(plural, owner):
-                if not is_deleting(obj):
-                    self._registry.delete(plural, namespace_of(obj), name_of(obj))
+        plural, obj = self._waiting.get(owner, ("", {}))
+        policy = _policy(obj) if plural else ""
+        for owned in _OWNED:
+            for item in self._store.owned(owned, owner):
+                if policy == "Orphan":
+                    self._orphan(owned, item, owner)
+                elif not is_deleting(item):
+                    options = WriteOptions(propagation="Foreground" if policy and self._owns(item) else "Background")
+                    self._registry.delete(owned, namespace_of(item), name_of(item), options=options)
+        if plural and not self._blocked(owner):
+            self._release(plural, obj)
+
+    def _owns(self, obj: Object) -> bool:
+        return any(self._store.owned(plural, uid_of(obj)) for plural in _OWNED)
+
+    def _blocked(self, owner: str) -> bool:
+        """Whether something with blockOwnerDeletion is left."""
+        return any(
+            reference["uid"] == owner and reference.get("blockOwnerDeletion")
+            for plural in _OWNED
+            for item in self._store.owned(plural, owner)
+            for reference in item["metadata"]["ownerReferences"]
+        )
+
+    def _orphan(self, plural: str, item: Object, owner: str) -> None:
+        def change(obj: Object) -> None:
+            rest = [it for it in obj["metadata"]["ownerReferences"] if it["uid"] != owner]
+            obj["metadata"]["ownerReferences"] = rest
+
+        self._store.patch(plural, namespace_of(item), name_of(item), change)
+
+    def _release(self, plural: str, obj: Object) -> None:
+        """Take the finalizer away, with which the object goes if it was the last."""
+        del self._waiting[uid_of(obj)]
+        new: Object = clone(obj)
+        new["metadata"]["finalizers"] = [it for it in obj["metadata"]["finalizers"] if it not in FINALIZERS.values()]
+        self._registry.update(plural, new)
+
+
+def _policy(obj: Object) -> str:
+    """Orphan, Foreground, or nothing."""
+    finalizers = obj["metadata"].get("finalizers") or ()
+    return next((policy for policy, finalizer in FINALIZERS.items() if finalizer in finalizers), "")

@@ -9,12 +9,15 @@ from aiohttp import web
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.lockstep import Lockstep
+from chaos.lab.servers.access import Access, Attributes, User, attributes
 from chaos.lab.servers.documents import documents
-from chaos.lab.servers.errors import STORE_ERRORS, ApiError, translate
-from chaos.lab.servers.messages import Handler, answer, authenticate, read_body
+from chaos.lab.servers.errors import ApiError
+from chaos.lab.servers.messages import Handler, answer, read_body
 from chaos.lab.servers.misbehaviours import Misbehaviours
 from chaos.lab.servers.reads import Reads
-from chaos.lab.servers.resources import REVIEW, SUBRESOURCES, Place, group_version_of, locate
+from chaos.lab.servers.resources import REVIEWS, SUBRESOURCES, Place, group_version_of, locate
+from chaos.lab.servers.reviews import review
+from chaos.lab.servers.subresources import Subresources
 from chaos.lab.servers.watches import Watches
 from chaos.lab.servers.writes import Writes
 
@@ -24,14 +27,21 @@ PlaceHandler = Callable[[web.Request, Place], Awaitable[web.StreamResponse]]
 
 
 class ApiServer:
-    """``token`` is the bearer token of its only user, who may do everything."""
+    """What the users of ``access`` ask for, they get if they may have it."""
 
-    def __init__(self, cluster: Cluster, lockstep: Lockstep, token: str, ring: int) -> None:
-        self._cluster, self._lockstep, self._token = cluster, lockstep, token
+    def __init__(self, cluster: Cluster, lockstep: Lockstep, access: Access, ring: int) -> None:
+        self._cluster, self._lockstep, self._access = cluster, lockstep, access
         self.misbehaviours = Misbehaviours(cluster.spec.api_misbehaviours, cluster.spec.seed)
         self.watches = Watches(cluster.store, lockstep, self.misbehaviours, ring)
-        reads, writes = Reads(cluster, self.watches), Writes(cluster, lockstep)
-        self._of_subresources: dict[tuple[str, str, str], PlaceHandler] = {("pods", "eviction", "POST"): writes.evict}
+        reads, writes = Reads(cluster, self.watches), Writes(cluster)
+        others = Subresources(cluster, lockstep, writes)
+        self._of_subresources: dict[tuple[str, str], PlaceHandler] = {
+            ("eviction", "POST"): others.evict,
+            ("binding", "POST"): others.bind,
+            ("scale", "GET"): others.get_scale,
+            ("scale", "PUT"): others.put_scale,
+            ("scale", "PATCH"): others.patch_scale,
+        }
         self._of_collections: dict[str, PlaceHandler] = {
             "GET": reads.list_or_watch,
             "POST": writes.create,
@@ -58,14 +68,11 @@ class ApiServer:
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         with self._lockstep.request():
             try:
-                if request.path not in _OPEN:
-                    authenticate(request, self._token)
+                if "rest" not in request.match_info:
+                    self._access.authorize(self._user(request), Attributes(request.method.lower(), path=request.path))
                 return self._spoilt(request, await handler(request))
             except ApiError as error:
-                return answer(error.status(), error.code)
-            except STORE_ERRORS as error:
-                refusal = translate(error, creating=request.method == "POST")
-                return answer(refusal.status(), refusal.code, refusal.headers())
+                return answer(error.status(), error.code, error.headers())
             except web.HTTPException as error:
                 message = _NO_RESOURCE if error.status == 404 else error.reason
                 refusal = ApiError(error.status, message, "" if error.status == 404 else error.reason.replace(" ", ""))
@@ -79,6 +86,9 @@ class ApiServer:
             return response
         return answer(self.misbehaviours.answer(msgspec.json.decode(response.body)), response.status)
 
+    def _user(self, request: web.Request) -> User:
+        return self._access.authenticate(request.headers.get("Authorization", ""))
+
     async def _version(self, _: web.Request) -> web.Response:
         version = self._cluster.spec.kubernetes
         major, minor = version.removeprefix("v").split(".")[:2]
@@ -89,11 +99,15 @@ class ApiServer:
 
     async def _resource(self, request: web.Request) -> web.StreamResponse:
         group_version, rest = group_version_of(request.match_info), request.match_info["rest"]
-        if (group_version, rest) == REVIEW and request.method == "POST":
-            return answer({**await read_body(request), "status": {"allowed": True}}, 201)
+        user = self._user(request)
+        if (kind := REVIEWS.get((group_version, rest))) and request.method == "POST":
+            return answer(review(kind, await read_body(request), user), 201)
         place = locate(group_version, rest)
         if place is None:
+            self._access.authorize(user, Attributes(request.method.lower(), path=request.path))
             raise ApiError(404, _NO_RESOURCE)
+        watching = request.query.get("watch") in ("true", "1")
+        self._access.authorize(user, attributes(request.method, place, watching))
         return await self._handler(place, request.method)(request, place)
 
     def _handler(self, place: Place, method: str) -> PlaceHandler:
@@ -101,8 +115,8 @@ class ApiServer:
         plural, subresource = place.resource.plural, place.subresource
         if subresource and not (subresource == "status" and place.resource.status):
             if (plural, subresource) not in SUBRESOURCES:
-                raise ApiError(404, f"the lab does not simulate {plural}/{subresource}")
-            handler = self._of_subresources.get((plural, subresource, method))
+                raise ApiError(501, f"the lab does not simulate {plural}/{subresource}")
+            handler = self._of_subresources.get((subresource, method))
         else:
             handler = (self._of_objects if place.name else self._of_collections).get(method)
         if handler is None:

@@ -8,23 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from chaos.lab.servers.resources import RESOURCES, REVIEW, SUBRESOURCES, Resource, Subresource
+from chaos.lab.servers.resources import RESOURCES, REVIEWS, SUBRESOURCES, Resource, Subresource
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-_REVIEW_KIND = "SelfSubjectAccessReview"
 
 
 def group_versions() -> list[str]:
     """Of all groups, the core group first."""
-    return sorted({group_version for group_version, _ in [*RESOURCES, REVIEW]}, key=lambda name: ("/" in name, name))
+    return sorted({group_version for group_version, _ in [*RESOURCES, *REVIEWS]}, key=lambda name: ("/" in name, name))
 
 
 def resource_list(group_version: str) -> dict[str, Any] | None:
     """The APIResourceList of a group's version, None if there is no such group."""
     entries = [entry for resource in _resources(group_version) for entry in _entries(resource)]
-    if group_version == REVIEW[0]:
-        entries.append(_entry(REVIEW[1], "", False, _REVIEW_KIND, ("create",)))
+    entries += [_entry(name, "", False, kind, ("create",)) for name, kind in _reviews(group_version)]
     if not entries:
         return None
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": entries}
@@ -65,6 +63,10 @@ def aggregated(core: bool) -> dict[str, Any]:
 def _resources(group_version: str) -> list[Resource]:
     found = [resource for (known, _), resource in RESOURCES.items() if known == group_version]
     return sorted(found, key=lambda resource: resource.plural)
+
+
+def _reviews(group_version: str) -> list[tuple[str, str]]:
+    return [(name, kind) for (known, name), kind in REVIEWS.items() if known == group_version]
 
 
 def _subresources(resource: Resource) -> dict[str, Subresource]:
@@ -111,9 +113,9 @@ def _discovered(group_version: str) -> Iterator[dict[str, Any]]:
             **({"categories": ["all"]} if resource.in_all else {}),
             **({"subresources": subresources} if subresources else {}),
         }
-    if group_version == REVIEW[0]:
-        kind = {"responseKind": _gvk(group_version, _REVIEW_KIND)}
-        yield {"resource": REVIEW[1], "scope": "Cluster", "singularResource": "", "verbs": ["create"], **kind}
+    for name, kind in _reviews(group_version):
+        response = {"responseKind": _gvk(group_version, kind)}
+        yield {"resource": name, "scope": "Cluster", "singularResource": "", "verbs": ["create"], **response}
 
 
 def _gvk(group_version: str, kind: str) -> dict[str, str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from chaos.lab.admission import InvalidError
 from chaos.lab.eviction import EvictionRefused
 from chaos.lab.registry import ForbiddenError
-from chaos.lab.store import ConflictError, NotFoundError
+from chaos.lab.servers.resources import RESOURCES, Place, Resource
+from chaos.lab.store import ConflictError, ExistsError, NotFoundError
 
 _REASONS = {
     400: "BadRequest",
@@ -22,6 +24,7 @@ _REASONS = {
     422: "Invalid",
     429: "TooManyRequests",
     500: "InternalError",
+    501: "NotImplemented",
     504: "Timeout",
 }
 
@@ -53,18 +56,59 @@ class ApiError(Exception):
 
 
 STORE_ERRORS = (NotFoundError, ConflictError, InvalidError, ForbiddenError, EvictionRefused)
+_CAUSES = {
+    "Invalid value": "FieldValueInvalid",
+    "Required value": "FieldValueRequired",
+    "Unsupported value": "FieldValueNotSupported",
+    "Forbidden": "FieldValueForbidden",
+    "Duplicate value": "FieldValueDuplicate",
+    "Too long": "FieldValueTooLong",
+}
+_PROBLEM = re.compile(rf"(\S+): ({'|'.join(_CAUSES)})(:|$)")
 
 
-def translate(error: Exception, creating: bool = False) -> ApiError:
-    """The API's answer to an error of the store or registry (one of STORE_ERRORS)."""
-    message = str(error.args[0])
+def translate(error: Exception, place: Place) -> ApiError:
+    """The API's answer to an error of the store or registry (one of STORE_ERRORS) at a place."""
+    resource, name = place.resource, place.name
+    details = {"name": name, **({"group": resource.group} if resource.group else {}), "kind": resource.plural}
     if isinstance(error, EvictionRefused):
-        causes = [{"reason": "DisruptionBudget", "message": error.cause}] if error.cause else []
-        details = {"causes": causes} if causes else {}
-        wait = {"retryAfterSeconds": error.retry_after} if error.retry_after else {}
-        return ApiError(error.code, message, details={**details, **wait})
+        return _refused_eviction(error)
     if isinstance(error, NotFoundError):
-        return ApiError(404, message)
+        return not_found(error.plural, error.name)
+    message = str(error.args[0])
+    if isinstance(error, ExistsError):
+        return ApiError(409, f'{resource.qualified} "{name}" already exists', "AlreadyExists", details)
     if isinstance(error, ConflictError):
-        return ApiError(409, message, "AlreadyExists" if creating else "")
-    return ApiError(403 if isinstance(error, ForbiddenError) else 422, message)
+        return ApiError(409, f'Operation cannot be fulfilled on {resource.qualified} "{name}": {message}', "", details)
+    if isinstance(error, ForbiddenError):
+        head = f'{error.resource or resource.qualified} "{error.name or name}" is forbidden: '
+        return ApiError(403, head + message, "", details | ({"causes": [error.cause]} if error.cause else {}))
+    return invalid(resource, name, [str(problem) for problem in error.args])
+
+
+def not_found(plural: str, name: str) -> ApiError:
+    """404 for an object of a kind that is served."""
+    resource = next(found for found in RESOURCES.values() if found.plural == plural)
+    details = {"name": name, **({"group": resource.group} if resource.group else {}), "kind": plural}
+    return ApiError(404, f'{resource.qualified} "{name}" not found', "", details)
+
+
+def invalid(resource: Resource, name: str, problems: list[str]) -> ApiError:
+    """422 in the words of k8s.io/apimachinery NewInvalid; causes of problems that begin with the path of a field."""
+    kind = resource.kind + (f".{resource.group}" if resource.group else "")
+    text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+    causes = [
+        {"reason": _CAUSES[match[2]], "message": problem.removeprefix(f"{match[1]}: "), "field": match[1]}
+        for problem in problems
+        if (match := _PROBLEM.match(problem))
+    ]
+    details: dict[str, Any] = {"name": name, **({"group": resource.group} if resource.group else {})}
+    details |= {"kind": resource.kind, **({"causes": causes} if causes else {})}
+    return ApiError(422, f'{kind} "{name}" is invalid: {text}', "", details)
+
+
+def _refused_eviction(error: EvictionRefused) -> ApiError:
+    causes = [{"reason": "DisruptionBudget", "message": error.cause}] if error.cause else []
+    details: dict[str, Any] = {"causes": causes} if causes else {}
+    wait = {"retryAfterSeconds": error.retry_after} if error.retry_after else {}
+    return ApiError(error.code, str(error.args[0]), details={**details, **wait})

@@ -10,16 +10,24 @@ from aiohttp import web
 
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.machine import Machine
+from chaos.lab.servers.access import Access, Attributes
 from chaos.lab.servers.errors import ApiError
 from chaos.lab.servers.gate import Gate, Listener
-from chaos.lab.servers.messages import Handler, answer, authenticate
+from chaos.lab.servers.messages import Handler, answer
+
+_SUBRESOURCES = {  # of nodes, any of which is enough; pkg/kubelet/server/auth.go
+    "/metrics": ("metrics",),
+    "/pods": ("pods", "proxy"),
+    "/healthz": ("healthz", "proxy"),
+    "/configz": ("configz", "proxy"),
+}
 
 
 class KubeletServer:
     """Listens on ``gate`` exactly while the kubelet of ``machine`` runs."""
 
-    def __init__(self, machine: Machine, gate: Gate, lockstep: Lockstep, tls: ssl.SSLContext, token: str) -> None:
-        self._machine, self._gate, self._lockstep, self._tls, self._token = machine, gate, lockstep, tls, token
+    def __init__(self, machine: Machine, gate: Gate, lockstep: Lockstep, tls: ssl.SSLContext, access: Access) -> None:
+        self._machine, self._gate, self._lockstep, self._tls, self._access = machine, gate, lockstep, tls, access
         self._answers = asyncio.Event()
         self._runner = web.AppRunner(self._app(), access_log=None)
 
@@ -64,10 +72,20 @@ class KubeletServer:
         await self._answers.wait()  # a process stopped by SIGSTOP leaves its clients waiting; time goes on
         with self._lockstep.request():
             try:
-                authenticate(request, self._token)
+                user = self._access.authenticate(request.headers.get("Authorization", ""))
+                if user.anonymous:
+                    return web.Response(status=401, text="Unauthorized")
+                subresources = _SUBRESOURCES.get(request.path, ("proxy",))
+                if not any(user.may(self._attributes(name)) for name in subresources):
+                    listed = " ".join(subresources)
+                    text = f"Forbidden (user={user.name}, verb=get, resource=nodes, subresource(s)=[{listed}])\n"
+                    return web.Response(status=403, text=text)
                 return await handler(request)
             except ApiError:
                 return web.Response(status=401, text="Unauthorized")
+
+    def _attributes(self, subresource: str) -> Attributes:
+        return Attributes("get", "", f"nodes/{subresource}", "", self._machine.name)
 
     async def _healthz(self, _: web.Request) -> web.Response:
         return web.Response(text="ok")

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.lockstep import Lockstep, TimeSource
+from chaos.lab.servers.access import Access, User
 from chaos.lab.servers.api import ApiServer
 from chaos.lab.servers.gate import Gate
 from chaos.lab.servers.kubelet import KubeletServer
@@ -36,7 +37,7 @@ class Lab:
 
     def __init__(self, spec: LabSpec, options: Options, directory: Path) -> None:
         self.directory = directory
-        self._token, self._password = secrets.token_urlsafe(24), secrets.token_urlsafe(12)
+        self._access, self._password = Access(spec.users), secrets.token_urlsafe(12)
         self._ca_file, self._tls = make_tls(directory)
         gates = {node.name: (Gate(), Gate()) for node in spec.nodes}
         nodes = [
@@ -51,10 +52,10 @@ class Lab:
         self._hosts: list[tuple[SshServer, int]] = []
         for name, machine in self.cluster.machines.items():
             kubelet_gate, ssh_gate = gates[name]
-            self._kubelets.append(KubeletServer(machine, kubelet_gate, self.lockstep, self._tls, self._token))
+            self._kubelets.append(KubeletServer(machine, kubelet_gate, self.lockstep, self._tls, self._access))
             host = SshServer(machine, ssh_gate, self.lockstep, self.cluster.sim, SSH_USER, self._client_key)
             self._hosts.append((host, ssh_gate.port))
-        self._api = ApiServer(self.cluster, self.lockstep, self._token, options.ring)
+        self._api = ApiServer(self.cluster, self.lockstep, self._access, options.ring)
         self._redfish = Redfish(self.cluster.machines, self.lockstep, BMC_USER, self._password)
         self._runners: list[web.AppRunner] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -127,7 +128,12 @@ class Lab:
         password, kubeconfig = self.directory / "bmc-password", self.directory / "kubeconfig.yaml"
         write_private(identity, self._client_key.export_private_key())
         write_private(password, self._password.encode())
-        write_private(kubeconfig, json.dumps(self._kubeconfig(api), indent=1).encode())
+        write_private(kubeconfig, self._kubeconfig(api, self._access.admin))
+        users = []
+        for number, user in enumerate(self._access.users[1:]):
+            path = self.directory / f"kubeconfig-user{number}.yaml"
+            write_private(path, self._kubeconfig(api, user))
+            users.append({"name": user.name, "token": user.token, "kubeconfig": str(path)})
         keys = [(port, host.host_key.export_public_key().decode().split()[:2]) for host, port in self._hosts]
         known_hosts.write_text("".join(f"[127.0.0.1]:{port} {' '.join(key)}\n" for port, key in keys))
         hosts = [
@@ -150,7 +156,8 @@ class Lab:
             "apiServer": api,
             "caFile": str(self._ca_file),
             "kubeconfig": str(kubeconfig),
-            "token": self._token,
+            "token": self._access.admin.token,
+            "users": users,
             "timeSource": {"address": "127.0.0.1", "port": time_port},
             "hosts": hosts,
             "knownHosts": str(known_hosts),
@@ -158,14 +165,15 @@ class Lab:
             "directory": str(self.directory),
         }
 
-    def _kubeconfig(self, api: str) -> dict[str, Any]:
+    def _kubeconfig(self, api: str, user: User) -> bytes:
         """JSON, which is YAML."""
         cluster = {"server": api, "certificate-authority": str(self._ca_file)}
-        return {
+        config = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": CONTEXT, "cluster": cluster}],
-            "users": [{"name": CONTEXT, "user": {"token": self._token}}],
+            "users": [{"name": CONTEXT, "user": {"token": user.token}}],
             "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": CONTEXT}}],
             "current-context": CONTEXT,
         }
+        return json.dumps(config, indent=1).encode()

@@ -10,7 +10,8 @@ from aiohttp import web
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects import Object
-from chaos.lab.servers.errors import ApiError
+from chaos.lab.servers.errors import ApiError, not_found
+from chaos.lab.servers.protobuf import CONTENT_TYPE, decode
 from chaos.lab.servers.resources import Place
 from chaos.lab.servers.selectors import Match, field_selector, label_selector
 
@@ -23,17 +24,10 @@ def answer(body: Any, status: int = 200, headers: dict[str, str] | None = None) 
     return web.Response(body=msgspec.json.encode(body), status=status, headers=headers)
 
 
-def authenticate(request: web.Request, token: str) -> None:
-    """Raises ApiError 401 for a wrong token; 403 for none, as an anonymous user may do nothing."""
-    header = request.headers.get("Authorization", "")
-    if not header:
-        raise ApiError(403, f'forbidden: User "system:anonymous" cannot {request.method.lower()} path "{request.path}"')
-    if header != f"Bearer {token}":
-        raise ApiError(401, "Unauthorized")
-
-
 async def read_body(request: web.Request) -> Any:
-    """The JSON of a request. Raises ApiError 400."""
+    """What a request says, in JSON or protobuf. Raises ApiError 400 and 415."""
+    if request.content_type == CONTENT_TYPE:
+        return decode(await request.read())
     try:
         body = msgspec.json.decode(await request.read())
     except msgspec.DecodeError as error:
@@ -63,6 +57,5 @@ def find(cluster: Cluster, place: Place) -> Object:
     """The object that a URL names. Raises ApiError 404."""
     obj = cluster.store.get(place.resource.plural, place.namespace, place.name)
     if obj is None:
-        qualified = place.resource.plural + (f".{place.resource.group}" if place.resource.group else "")
-        raise ApiError(404, f'{qualified} "{place.name}" not found')
+        raise not_found(place.resource.plural, place.name)
     return obj

@@ -23,6 +23,11 @@ class Resource:
     def group(self) -> str:
         return self.group_version.rpartition("/")[0]
 
+    @property
+    def qualified(self) -> str:
+        """As error messages name it: ``deployments.apps``."""
+        return self.plural + (f".{self.group}" if self.group else "")
+
     def show(self, obj: dict[str, Any]) -> dict[str, Any]:
         """A stored object as a client sees it."""
         return {"kind": self.kind, "apiVersion": self.group_version, **obj}
@@ -65,9 +70,19 @@ class Subresource:
     verbs: tuple[str, ...]
 
 
+_SCALE = Subresource("Scale", "autoscaling/v1", ("get", "patch", "update"))
 # By plural and name; besides these, "status" of the resources that have it.
-SUBRESOURCES = {("pods", "eviction"): Subresource("Eviction", "policy/v1", ("create",))}
-REVIEW = ("authorization.k8s.io/v1", "selfsubjectaccessreviews")
+SUBRESOURCES = {
+    ("pods", "eviction"): Subresource("Eviction", "policy/v1", ("create",)),
+    ("pods", "binding"): Subresource("Binding", "v1", ("create",)),
+    **{(plural, "scale"): _SCALE for plural in ("deployments", "replicasets", "statefulsets")},
+}
+# What a user may ask about itself, with its kind: by group's version and plural.
+REVIEWS = {
+    ("authentication.k8s.io/v1", "selfsubjectreviews"): "SelfSubjectReview",
+    ("authorization.k8s.io/v1", "selfsubjectaccessreviews"): "SelfSubjectAccessReview",
+    ("authorization.k8s.io/v1", "selfsubjectrulesreviews"): "SelfSubjectRulesReview",
+}
 
 
 @dataclass(frozen=True, slots=True)

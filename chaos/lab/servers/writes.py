@@ -1,105 +1,112 @@
-"""Writing requests: create, replace, patch, delete and evict."""
+"""Writing requests: create, replace, patch and delete."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.eviction import ATTEMPTS, BudgetBusy
-from chaos.lab.lockstep import Lockstep
-from chaos.lab.objects import Object
-from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.messages import answer, find, read_body, selection, whole_number
+from chaos.lab.objects import Object, random_suffix
+from chaos.lab.registry import WriteOptions
+from chaos.lab.servers.errors import STORE_ERRORS, ApiError, translate
+from chaos.lab.servers.messages import answer, find, read_body, selection
 from chaos.lab.servers.patches import json_patch, merge
 from chaos.lab.servers.resources import Place
 from chaos.lab.servers.strategic import strategic_merge
-from chaos.lab.shapes import shape_of
+from chaos.lab.servers.write_options import DeleteOptions, delete_options, dry_run
+from chaos.lab.shapes import Shape, check_shape, shape_of
+from chaos.lab.store import ConflictError
+
+_PATCHES = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json"
 
 
 class Writes:
     """The handlers of writing requests."""
 
-    def __init__(self, cluster: Cluster, lockstep: Lockstep) -> None:
-        self._cluster, self._lockstep = cluster, lockstep
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self._registry = cluster, cluster.registry
 
     async def create(self, request: web.Request, place: Place) -> web.Response:
-        obj = checked(await read_body(request), place)
         if place.resource.namespaced and not place.namespace:
-            raise ApiError(405, "create within a namespace")
-        return answer(place.resource.show(self._cluster.create_object(place.resource.plural, obj)), 201)
+            raise ApiError(405, "the server does not allow this method on the requested resource")
+        obj = checked(await read_body(request), place)
+        metadata = obj["metadata"]
+        if not metadata.get("name") and metadata.get("generateName"):
+            metadata["name"] = str(metadata["generateName"]) + random_suffix(self._cluster.sim.rng)
+        place = replace(place, name=str(metadata.get("name", "")))
+        options = WriteOptions(dry_run(request))
+        try:
+            stored = self._registry.create(place.resource.plural, obj, options)
+        except STORE_ERRORS as error:
+            raise translate(error, place) from error
+        return answer(place.resource.show(stored), 201)
 
     async def replace(self, request: web.Request, place: Place) -> web.Response:
-        return self._store(checked(await read_body(request), place), place)
+        obj = checked(await read_body(request), place)
+        find(self._cluster, place)
+        return answer(place.resource.show(self.store(request, place, obj)))
 
     async def patch(self, request: web.Request, place: Place) -> web.Response:
-        patch, kind = await read_body(request), request.content_type
-        before = find(self._cluster, place)
-        if kind == "application/json-patch+json":
-            after = json_patch(before, patch)
-        elif kind == "application/merge-patch+json":
-            after = merge(before, patch)
-        elif kind == "application/strategic-merge-patch+json":
-            after = strategic_merge(before, patch, shape_of(place.resource.plural))
-        else:
-            raise ApiError(415, f"the body of the request was in an unknown format - {kind}", "UnsupportedMediaType")
-        return self._store(checked(after, place), place)
+        patch, before = await read_body(request), find(self._cluster, place)
+        after = patched(request.content_type, before, patch, shape_of(place.resource.plural))
+        return answer(place.resource.show(self.store(request, place, checked(after, place))))
 
-    def _store(self, obj: Object, place: Place) -> web.Response:
-        expect = obj["metadata"].get("resourceVersion") or None
-        stored = self._cluster.update_object(place.resource.plural, obj, place.subresource, expect)
-        return answer(place.resource.show(stored))
+    def store(self, request: web.Request, place: Place, obj: Object) -> Object:
+        """Put the object in the place of the one that is there. Raises ApiError."""
+        metadata, found = obj["metadata"], find(self._cluster, place)["metadata"]
+        expect, uid = metadata.get("resourceVersion") or None, metadata.get("uid") or found["uid"]
+        try:
+            if uid != found["uid"]:
+                why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found['uid']}"
+                raise ConflictError(why)
+            options = WriteOptions(dry_run(request))
+            return self._registry.update(place.resource.plural, obj, place.subresource, expect, options)
+        except STORE_ERRORS as error:
+            raise translate(error, place) from error
 
     async def delete(self, request: web.Request, place: Place) -> web.Response:
-        options = await read_body(request) if request.can_read_body else {}
-        grace = options.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
-        obj = self._cluster.delete_object(
-            place.resource.plural,
-            place.namespace,
-            place.name,
-            None if grace is None else whole_number(str(grace)),
-            options.get("preconditions"),
-        )
-        if place.resource.plural == "pods" or self._cluster.store.get(
-            place.resource.plural, place.namespace, place.name
-        ):
+        options = await delete_options(request, place)
+        obj = self._delete(place, options)
+        plural = place.resource.plural
+        if plural == "pods" or self._cluster.store.get(plural, place.namespace, place.name):
             return answer(place.resource.show(obj))
-        details = {"name": place.name, "kind": place.resource.plural, "uid": obj["metadata"]["uid"]}
-        head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-        return answer({**head, "details": details})
-
-    async def evict(self, request: web.Request, place: Place) -> web.Response:
-        body = await read_body(request)
-        if (body.get("metadata") or {}).get("name") != place.name:
-            raise ApiError(400, "name in URL does not match name in Eviction object")
-        options = body.get("deleteOptions") or {}
-        dry_run = bool(options.get("dryRun") or request.query.get("dryRun"))
-        for _ in range(ATTEMPTS - 1):
-            try:
-                self._cluster.evict_pod(place.namespace, place.name, options, dry_run)
-                break
-            except BudgetBusy as busy:
-                await self._lockstep.wait_until(self._cluster.sim.now + busy.again)
-        else:
-            self._cluster.evict_pod(place.namespace, place.name, options, dry_run)
-        return answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
+        group = {"group": place.resource.group} if place.resource.group else {}
+        details = {"name": place.name, **group, "kind": plural, "uid": obj["metadata"]["uid"]}
+        return answer({**_SUCCESS, "details": details})
 
     async def delete_collection(self, request: web.Request, place: Place) -> web.Response:
-        matches = selection(request, place)
-        options = await read_body(request) if request.can_read_body else {}
-        stored = list(self._cluster.store.list(place.resource.plural, place.namespace))
+        matches, options = selection(request, place), await delete_options(request, place)
+        stored = self._cluster.store.list(place.resource.plural, place.namespace)
         chosen = [obj for obj in stored if all(match(obj) for match in matches)]
         for obj in chosen:
             metadata = obj["metadata"]
-            self._cluster.delete_object(
-                place.resource.plural,
-                metadata.get("namespace", ""),
-                metadata["name"],
-                options.get("gracePeriodSeconds"),
-            )
+            self._delete(replace(place, namespace=metadata.get("namespace", ""), name=metadata["name"]), options)
         head = {"kind": place.resource.kind + "List", "apiVersion": place.resource.group_version}
         return answer({**head, "metadata": {"resourceVersion": str(self._cluster.store.version)}, "items": chosen})
+
+    def _delete(self, place: Place, options: DeleteOptions) -> Object:
+        try:
+            return self._registry.delete(
+                place.resource.plural, place.namespace, place.name, options.grace, options.preconditions, options.write
+            )
+        except STORE_ERRORS as error:
+            raise translate(error, place) from error
+
+
+_SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
+
+def patched(kind: str, before: Object, patch: Any, shape: Shape) -> Any:
+    """``before`` with a patch of this content type. Raises ApiError."""
+    if kind == "application/json-patch+json":
+        return json_patch(before, patch)
+    if kind == "application/merge-patch+json":
+        return merge(before, patch)
+    if kind == "application/strategic-merge-patch+json":
+        return strategic_merge(before, patch, shape)
+    raise ApiError(415, f"the body of the request was in an unknown format - accepted media types include: {_PATCHES}")
 
 
 def checked(obj: Any, place: Place) -> Object:
@@ -108,9 +115,14 @@ def checked(obj: Any, place: Place) -> Object:
     if not isinstance(metadata, dict):
         raise ApiError(400, "metadata: Required value")
     for field, wanted in (("kind", place.resource.kind), ("apiVersion", place.resource.group_version)):
-        if obj.get(field, wanted) != wanted:
+        if (obj.get(field) or wanted) != wanted:
             raise ApiError(400, f"{field} {obj[field]!r} does not match the expected {wanted!r}")
     for field, named in (("namespace", place.namespace), ("name", place.name)):
-        if named and metadata.setdefault(field, named) != named:
+        if named and (metadata.get(field) or named) != named:
             raise ApiError(400, f"the {field} of the object ({metadata[field]}) does not match the URL's ({named})")
+        if named:
+            metadata[field] = named
+    if wrong := check_shape(obj, shape_of(place.resource.plural)):
+        kind = f'{place.resource.kind} in version "{place.resource.group_version}"'
+        raise ApiError(400, f"{kind} cannot be handled as a {place.resource.kind}: json: cannot unmarshal {wrong}")
     return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}

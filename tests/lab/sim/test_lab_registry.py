@@ -164,7 +164,7 @@ def test_a_finalizer_keeps_the_object_until_it_is_removed() -> None:
 def test_preconditions(field: str) -> None:
     cluster = _cluster()
     pod = _bound(cluster)
-    with pytest.raises(ConflictError, match=field):
+    with pytest.raises(ConflictError, match=f"(?i)the {field} in the precondition"):
         cluster.delete_object("pods", "default", "p", None, {field: "other"})
     cluster.delete_object("pods", "default", "p", None, {field: pod["metadata"][field]})
 

@@ -1,0 +1,112 @@
+"""The subresources eviction, binding and scale."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from aiohttp import web
+
+from chaos.lab.cluster import Cluster
+from chaos.lab.eviction import ATTEMPTS, BudgetBusy
+from chaos.lab.lockstep import Lockstep
+from chaos.lab.objects import Object, is_deleting, node_of, set_condition
+from chaos.lab.servers.errors import STORE_ERRORS, ApiError, translate
+from chaos.lab.servers.messages import answer, find, read_body
+from chaos.lab.servers.resources import Place
+from chaos.lab.servers.write_options import dry_run, parse_delete_options
+from chaos.lab.servers.writes import Writes, patched
+from chaos.lab.shapes import PLAIN
+from chaos.lab.store import clone
+
+_CREATED = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+class Subresources:
+    """Their handlers."""
+
+    def __init__(self, cluster: Cluster, lockstep: Lockstep, writes: Writes) -> None:
+        self._cluster, self._lockstep, self._writes = cluster, lockstep, writes
+
+    async def evict(self, request: web.Request, place: Place) -> web.Response:
+        """Facts 8.1."""
+        body = await read_body(request)
+        if (body.get("metadata") or {}).get("name") != place.name:
+            raise ApiError(400, "name in URL does not match name in Eviction object")
+        options = body.get("deleteOptions") or {}
+        dry = parse_delete_options(request, options, place).write.dry_run
+        for attempt in range(ATTEMPTS):
+            try:
+                self._cluster.evict_pod(place.namespace, place.name, options, dry)
+                break
+            except BudgetBusy as busy:
+                if attempt == ATTEMPTS - 1:
+                    raise translate(busy, place) from busy
+                await self._lockstep.wait_until(self._cluster.sim.now + busy.again)
+            except STORE_ERRORS as error:
+                raise translate(error, place) from error
+        return answer(_CREATED, 201)
+
+    async def bind(self, request: web.Request, place: Place) -> web.Response:
+        """What a scheduler sends. pkg/registry/core/pod/storage/storage.go, assignPod."""
+        body = await read_body(request)
+        target = body.get("target") or {}
+        if target.get("kind", "Node") not in ("", "Node") or not target.get("name"):
+            raise ApiError(422, "target: a Node with a name is required")
+        pod, node = find(self._cluster, place), str(target["name"])
+        if (body.get("metadata") or {}).get("uid", pod["metadata"]["uid"]) != pod["metadata"]["uid"]:
+            raise self._not_bound(place, "the UID of the binding is not that of the pod")
+        if is_deleting(pod):
+            raise self._not_bound(place, f"pod {place.name} is being deleted, cannot be assigned to a host")
+        if node_of(pod):
+            raise self._not_bound(place, f'pod {place.name} is already assigned to node "{node_of(pod)}"')
+
+        def change(obj: Object) -> None:
+            obj["spec"]["nodeName"] = node
+            condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+            set_condition(obj, condition, self._cluster.sim.timestamp())
+
+        if not dry_run(request, body):
+            self._cluster.store.patch("pods", place.namespace, place.name, change)
+        return answer(_CREATED, 201)
+
+    def _not_bound(self, place: Place, why: str) -> ApiError:
+        details = {"name": place.name, "kind": "pods/binding"}
+        return ApiError(409, f'Operation cannot be fulfilled on pods/binding "{place.name}": {why}', "", details)
+
+    async def get_scale(self, _: web.Request, place: Place) -> web.Response:
+        return answer(_scale(find(self._cluster, place)))
+
+    async def put_scale(self, request: web.Request, place: Place) -> web.Response:
+        return self._rescale(request, place, await read_body(request))
+
+    async def patch_scale(self, request: web.Request, place: Place) -> web.Response:
+        before, patch = _scale(find(self._cluster, place)), await read_body(request)
+        return self._rescale(request, place, patched(request.content_type, before, patch, PLAIN))
+
+    def _rescale(self, request: web.Request, place: Place, scale: Any) -> web.Response:
+        """pkg/registry/apps/deployment/storage: only spec.replicas counts."""
+        metadata, spec = (scale.get(key) or {} for key in ("metadata", "spec"))
+        replicas = spec.get("replicas", 0)
+        if not isinstance(replicas, int) or isinstance(replicas, bool):
+            raise ApiError(400, f"spec.replicas: {replicas!r} is not a whole number")
+        if metadata.get("name", place.name) != place.name:
+            raise ApiError(400, "the name of the object does not match the name on the URL")
+        new: Object = clone(find(self._cluster, place))
+        new["spec"]["replicas"] = replicas
+        if metadata.get("resourceVersion"):
+            new["metadata"]["resourceVersion"] = metadata["resourceVersion"]
+        return answer(_scale(self._writes.store(request, replace(place, subresource=""), new)))
+
+
+def _scale(obj: Object) -> Object:
+    metadata, labels = obj["metadata"], (obj["spec"].get("selector") or {}).get("matchLabels") or {}
+    shown = {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")}
+    selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": shown,
+        "spec": {"replicas": obj["spec"].get("replicas", 0)},
+        "status": {"replicas": obj.get("status", {}).get("replicas", 0), "selector": selector},
+    }
