@@ -15,7 +15,7 @@ from chaos.lab.servers.errors import ApiError
 from chaos.lab.servers.messages import Handler, answer, read_body
 from chaos.lab.servers.misbehaviours import Misbehaviours
 from chaos.lab.servers.reads import Reads
-from chaos.lab.servers.resources import REVIEWS, SUBRESOURCES, Place, group_version_of, locate
+from chaos.lab.servers.resources import NOT_SIMULATED, REVIEWS, SUBRESOURCES, Place, group_version_of, locate
 from chaos.lab.servers.reviews import review
 from chaos.lab.servers.subresources import Subresources
 from chaos.lab.servers.watches import Watches
@@ -115,7 +115,9 @@ class ApiServer:
         plural, subresource = place.resource.plural, place.subresource
         if subresource and not (subresource == "status" and place.resource.status):
             if (plural, subresource) not in SUBRESOURCES:
-                raise ApiError(501, f"the lab does not simulate {plural}/{subresource}")
+                if (plural, subresource) in NOT_SIMULATED:
+                    raise ApiError(501, f"the lab does not simulate {plural}/{subresource}")
+                raise ApiError(404, _NO_RESOURCE)
             handler = self._of_subresources.get((subresource, method))
         else:
             handler = (self._of_objects if place.name else self._of_collections).get(method)

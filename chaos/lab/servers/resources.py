@@ -77,6 +77,14 @@ SUBRESOURCES = {
     ("pods", "binding"): Subresource("Binding", "v1", ("create",)),
     **{(plural, "scale"): _SCALE for plural in ("deployments", "replicasets", "statefulsets")},
 }
+_OF_PODS = ("attach", "ephemeralcontainers", "exec", "log", "portforward", "proxy", "resize")
+NOT_SIMULATED = {
+    *(("pods", name) for name in _OF_PODS),
+    ("namespaces", "finalize"),
+    ("nodes", "proxy"),
+    ("serviceaccounts", "token"),
+    ("services", "proxy"),
+}
 # What a user may ask about itself, with its kind: by group's version and plural.
 REVIEWS = {
     ("authentication.k8s.io/v1", "selfsubjectreviews"): "SelfSubjectReview",

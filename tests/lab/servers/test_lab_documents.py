@@ -25,7 +25,7 @@ def test_legacy_discovery(shared: Any) -> None:
     assert shared.api("GET", "/api")[1]["versions"] == ["v1"]
     groups = shared.api("GET", "/apis")[1]["groups"]
     served = {group.rpartition("/")[0] for group, _ in RESOURCES if "/" in group}
-    assert {group["name"] for group in groups} == served | {"authorization.k8s.io"}
+    assert {group["name"] for group in groups} == served | {"authentication.k8s.io", "authorization.k8s.io"}
     assert shared.api("GET", "/apis/apps")[1]["preferredVersion"] == {"groupVersion": "apps/v1", "version": "v1"}
     entries = {item["name"]: item for item in shared.api("GET", "/apis/apps/v1")[1]["resources"]}
     assert {name for name in entries if "/" not in name} == {"deployments", "statefulsets", "daemonsets", "replicasets"}
