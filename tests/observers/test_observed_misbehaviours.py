@@ -1,0 +1,76 @@
+"""Our observers on a lab whose API misbehaves under load: what they tell is the store's own history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from observed_lab import KINDS, ObservedLab, Told, observed_lab, repeated
+
+from chaos.lab.servers import lab
+from chaos.lab.spec import ApiMisbehaviour
+from chaos.observers import api, listwatch
+
+pytestmark = pytest.mark.lab
+SECONDS = 25.0  # simulated, of load
+PACE = 10.0
+LATE = 2.0  # simulated seconds: our threads share their processors with a lab and with other tests
+FORGETS = {"gone", "gone-http"}  # with these the server no longer has what was missed
+EVIDENCE = {
+    "cut": "the connection was cut",
+    "torn": "in the middle of a line",
+    "half-open": "no answer in time",
+    "end-at-once": "the server ends watches at once",
+    "gone": "the watch was ended: 410",
+    "gone-http": ": 410 too old",
+}
+CASES: list[list[ApiMisbehaviour]] = [
+    [],
+    *([name] for name in get_args(ApiMisbehaviour)),
+    ["cut", "torn", "end", "split", "line-breaks", "null-lists", "null-bookmarks", "legacy-events", "endless"],
+    ["cut", "end", "half-open", "gone", "split"],
+    ["torn", "end-at-once", "gone-http", "line-breaks"],
+]
+
+
+@pytest.mark.parametrize("switches", CASES, ids=lambda switches: "+".join(switches) or "none")
+def test_nothing_is_lost_or_doubled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, switches: list[ApiMisbehaviour]
+) -> None:
+    monkeypatch.setattr(api, "_SILENCE", 1.5)  # wall seconds, for connections that are half open
+    monkeypatch.setattr(lab, "_KEEP_ALIVE", 0.3)
+    monkeypatch.setattr(listwatch, "_WATCH_TIMEOUT", "7")  # simulated seconds, for many watches
+    with observed_lab(tmp_path, pace=PACE) as observed:
+        observed.run(switches, SECONDS)
+        for kind in KINDS:
+            told = observed.told(kind)
+            assert repeated(told) == []
+            lost = missed(observed, kind, told)
+            assert bool(FORGETS & set(switches)) or not lost, f"{kind}: the server still had what was missed"
+            unseen = [(at, what) for at, what in lost if not blind(observed, kind, at)]
+            assert unseen == [], f"{kind}: missed where nobody was blind: {observed.windows()}"
+        assert not [line.note for line in observed.lines if str(line.note).startswith("undecodable")]
+        assert not [window for window in observed.windows() if "undecodable" in window.reason]
+        reasons = [window.reason for window in observed.windows()]
+        for switch in switches[:1] if len(switches) == 1 else []:
+            assert any(EVIDENCE.get(switch, "") in reason for reason in reasons) or switch not in EVIDENCE
+        assert any(line.type == "BOOKMARK" for line in observed.lines)
+
+
+def missed(observed: ObservedLab, kind: str, told: list[Told]) -> list[tuple[float, Told]]:
+    """Changes that were not told as such, with their times; all others were told in their order."""
+    history = observed.history(kind)
+    said = set(told)
+    happened = {what for _, what in history}
+    events = [entry for entry in told if entry[0] != "LIST" and entry in happened]
+    assert events == [what for _, what in history if what in said]
+    return [(at, what) for at, what in history if what not in said]
+
+
+def blind(observed: ObservedLab, kind: str, at: float) -> bool:
+    """What is lost may have been on its way when the last was seen."""
+    return any(
+        window.source == kind and window.begin - LATE <= at and (window.end is None or at <= window.end)
+        for window in observed.windows()
+    )
