@@ -34,7 +34,7 @@ def watch_options(query: Mapping[str, str]) -> WatchOptions:
     legacy = version in ("", "0") and "sendInitialEvents" not in query and not query.get("resourceVersionMatch")
     initial = truth(query, "sendInitialEvents") or legacy  # SetListOptionsDefaults, with the feature WatchList
     return WatchOptions(
-        _version(version), initial, truth(query, "allowWatchBookmarks"), _seconds(query.get("timeoutSeconds", ""))
+        version_of(version), initial, truth(query, "allowWatchBookmarks"), _seconds(query.get("timeoutSeconds", ""))
     )
 
 
@@ -49,14 +49,18 @@ def _check(query: Mapping[str, str]) -> None:
         found.append(f'Unsupported value: "{match}": supported values: "{_NOT_OLDER}"')
     if match and query.get("continue"):
         found.append("Forbidden: resourceVersionMatch is forbidden when continue is provided")
-    if found:
-        errors = [f"resourceVersionMatch: {text}" for text in found]
+    refuse_options([f"resourceVersionMatch: {text}" for text in found])
+
+
+def refuse_options(errors: list[str]) -> None:
+    """Raises ApiError 422 if there are errors."""
+    if errors:
         message = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
         raise ApiError(422, f'ListOptions.meta.k8s.io "" is invalid: {message}')
 
 
-def _version(text: str) -> int:
-    """The storage's error is no Status, so the API server makes a 500 of it (cacher.go, APIObjectVersioner)."""
+def version_of(text: str) -> int:
+    """A resourceVersion, 0 for any. Raises ApiError 500, as the storage's error is no Status (APIObjectVersioner)."""
     if text in ("", "0"):
         return 0
     if not text.isascii() or not text.isdecimal():

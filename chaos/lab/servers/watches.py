@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from chaos.lab.lockstep import Lockstep
-from chaos.lab.objects import Object
+from chaos.lab.objects import Object, name_of, namespace_of
 from chaos.lab.servers.errors import ApiError
 from chaos.lab.servers.history import History, Recorded, Representation, frame
 from chaos.lab.servers.misbehaviours import Misbehaviours, Spoilt
@@ -21,6 +21,7 @@ from chaos.lab.servers.selectors import Match
 from chaos.lab.servers.streams import Stream, open_stream
 from chaos.lab.servers.watch_options import WatchOptions
 from chaos.lab.store import Change, Store
+from chaos.lab.table import Key
 
 BOOKMARK_PERIOD = 60.0  # simulated seconds; defaultBookmarkFrequency
 BEFORE_THE_END = 2.0  # simulated seconds from the last bookmark to the end of the watch (nextBookmarkTime)
@@ -116,7 +117,7 @@ class Watches:
         seconds = options.seconds or _SHORTEST * (1 + self._bad.chance.random())
         try:
             if options.initial:
-                await self._fresh(options.start)
+                await self.fresh(options.start)
             backlog = self._backlog(selection, options)
             with self._lockstep.aside():
                 await self._follow(Watcher(selection, options, stream, self._store.sim.now + seconds), backlog)
@@ -157,7 +158,18 @@ class Watches:
             others.discard(watcher)
             timer.cancel()
 
-    async def _fresh(self, version: int) -> None:
+    def at(self, plural: str, namespace: str, version: int) -> list[Object]:
+        """The objects as they were at a version. Raises ApiError 410 if that is forgotten."""
+        found = {_key(obj): obj for obj in self._store.list(plural, namespace)}
+        for recorded in reversed(self._histories[plural].since(version)):
+            change = recorded.change
+            if change.before is None:
+                found.pop(_key(change.object), None)
+            elif not namespace or namespace_of(change.before) == namespace:
+                found[_key(change.before)] = change.before
+        return [found[key] for key in sorted(found)]
+
+    async def fresh(self, version: int) -> None:
         """Wait until the store has ``version``. Raises ApiError 504."""
         deadline = self._store.sim.now + _FRESH_TIMEOUT
         while self._store.version < version and self._store.sim.now < deadline:
@@ -210,3 +222,7 @@ class Watches:
         told = [watcher.offer(recorded, frames) for watcher in self._watchers[change.plural]]
         if any(told):
             self._lockstep.emitted()
+
+
+def _key(obj: Object) -> Key:
+    return namespace_of(obj), name_of(obj)

@@ -77,3 +77,33 @@ def test_wait_for_what_becomes_of_a_pod(kubectl: Kubectl, free_lab: Any) -> None
 def test_wait_gives_up(kubectl: Kubectl) -> None:
     ran = kubectl.run("wait", "--for=condition=DiskPressure", "node/w1", "--timeout=1s")
     assert (ran.returncode, ran.stderr) == (1, "error: timed out waiting for the condition on nodes/w1\n")
+
+
+def test_watch(kubectl: Kubectl, free_lab: Any) -> None:
+    """A heading once, then a line for each change: the pod ends, and another takes its place."""
+    kubectl("wait", "--for=condition=Ready", "pod/db-0", "--timeout=30s")
+    with kubectl.start("get", "pods", "-l", "app=db", "-w", "-o", "wide") as watching:
+        assert watching.stdout
+        heading = watching.stdout.readline().split()
+        assert heading[:4] == ["NAME", "READY", "STATUS", "RESTARTS"]
+        assert free_lab.api("DELETE", "/api/v1/namespaces/default/pods/db-0")[0] == 200
+        lines: list[list[str]] = []
+        while [status for status in statuses(lines, "db-0") if status][-3:] != ["Terminating", "Pending", "Running"]:
+            lines.append(watching.stdout.readline().split())
+        watching.terminate()
+    assert all("NAME" not in line for line in lines)
+
+
+def statuses(lines: list[list[str]], name: str) -> list[str]:
+    """The third column as it changed; ContainerCreating is one way to be Pending."""
+    found: list[str] = []
+    for line in lines:
+        status = line[2].replace("ContainerCreating", "Pending").replace("Completed", "Terminating")
+        if line[0] == name and found[-1:] != [status]:
+            found.append(status)
+    return found
+
+
+def test_watch_of_what_is_left_when_time_is_up(kubectl: Kubectl) -> None:
+    ran = kubectl.run("get", "nodes", "--watch-only", "-o", "name", "--request-timeout=2s")
+    assert ran.returncode == 0
