@@ -84,7 +84,8 @@ class ApiServer:
             return response
         if response.content_type != "application/json" or not isinstance(response.body, bytes):
             return response
-        return answer(self.misbehaviours.answer(msgspec.json.decode(response.body)), response.status)
+        body = self.misbehaviours.answer(msgspec.json.decode(response.body))
+        return answer(body, response.status, {"Content-Type": response.headers["Content-Type"]})
 
     def _user(self, request: web.Request) -> User:
         return self._access.authenticate(request.headers.get("Authorization", ""))
