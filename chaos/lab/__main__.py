@@ -1,9 +1,11 @@
 """``python -m chaos.lab``: serve one lab on loopback.
 
 Reads a LabSpec (JSON, one line of stdin, or ``--spec FILE``), prints one line of JSON when everything answers, and runs
-until its owner says ``stop`` on stdin or it gets SIGTERM or SIGINT. An owner that dies without a word closes stdin:
-then the lab waits until no client has been connected for ``--linger`` seconds, so that an undo can still be done.
-Exit codes: 0; 64 for a bad LabSpec.
+until its owner says ``stop`` on stdin, it gets SIGTERM or SIGINT, or its directory is removed. An owner that dies
+without a word closes stdin: then the lab waits until no client has been connected for ``--linger`` seconds, so that an
+undo can still be done. An owner that says ``detach`` may go: the lab stays.
+Its directory goes with it, but one that was given stays after a failure.
+Exit codes: 0; 64 for a bad LabSpec; 69 for a port that cannot be had; 74 for other resources of the machine.
 """
 
 from __future__ import annotations
@@ -13,22 +15,27 @@ import asyncio
 import contextlib
 import json
 import resource
-import shutil
 import signal
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 
-from chaos.lab.servers.lab import Lab
+from chaos.lab.directory import clear
+from chaos.lab.servers.lab import Lab, PortError
 from chaos.lab.servers.options import Options
 from chaos.lab.spec import ApiMisbehaviour, LabSpec, SpecError
 
-_USAGE = 64
+_USAGE, _UNAVAILABLE, _IO_ERROR = 64, 69, 74  # sysexits.h
 _POLL = 0.25  # wall seconds between two looks at the clients of an orphan
+
+
+class StartError(Exception):
+    """The machine did not give what the lab needs."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -41,13 +48,20 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return _USAGE
     free = arguments.speed is not None
-    options = Options(arguments.speed if free else arguments.pace, free, arguments.linger, arguments.ring)
+    speed = arguments.speed if free else arguments.pace
+    options = Options(speed, free, arguments.linger, arguments.ring, arguments.name, arguments.port)
     _allow_files(len(spec.nodes))
-    directory = Path(tempfile.mkdtemp(prefix="nodefall-lab-"))  # mode 0700
+    directory = arguments.directory or Path(tempfile.mkdtemp(prefix="nodefall-lab-"))  # mode 0700
+    failed = True
     try:
         asyncio.run(_serve(spec, options, directory))
+        failed = False
+    except (PortError, StartError) as error:
+        sys.stderr.write(f"{error}\n")
+        return _UNAVAILABLE if isinstance(error, PortError) else _IO_ERROR
     finally:
-        shutil.rmtree(directory)
+        if not (failed and arguments.directory):
+            clear(directory)
     return 0
 
 
@@ -80,6 +94,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help=f"of the API server, besides the spec's apiMisbehaviours; may be repeated: {', '.join(names)}",
     )
+    parser.add_argument("--directory", type=Path, help="an existing private directory; default: a temporary one")
+    parser.add_argument("--name", default="nodefall-lab", help="the kubeconfig's context")
+    parser.add_argument("--port", type=int, default=0, help="the API server's port; 0 for any that is free")
     return parser
 
 
@@ -88,22 +105,48 @@ async def _serve(spec: LabSpec, options: Options, directory: Path) -> None:
     ended, orphaned = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    lab = Lab(spec, options, directory)
+    with _resources(directory):
+        lab = Lab(spec, options, directory)
     try:
-        ready = await lab.start()
-        sys.stdout.write(json.dumps(ready) + "\n")
-        sys.stdout.flush()
-        threading.Thread(target=_listen_to_owner, args=(loop, ended, orphaned), daemon=True).start()
-        await _until_end(lab, options.linger, ended, orphaned)
+        with _resources(directory):
+            ready = await lab.start()
+        if _tell(ready):
+            threading.Thread(target=_listen_to_owner, args=(loop, ended, orphaned), daemon=True).start()
+            await _until_end(lab, options.linger, ended, orphaned)
     finally:
         await lab.stop()
 
 
+@contextlib.contextmanager
+def _resources(directory: Path) -> Iterator[None]:
+    """Raises StartError, or PortError, for what the machine refuses."""
+    try:
+        yield
+    except PortError:
+        raise
+    except OSError as error:
+        raise StartError(f"the lab's files and sockets ({directory}): {error.strerror}") from error
+
+
+def _tell(ready: dict[str, Any]) -> bool:
+    """Print the ready line; False if the owner has died meanwhile."""
+    try:
+        with open(1, "wb", closefd=False) as out:  # not sys.stdout, which would be flushed again at the end
+            out.write(json.dumps(ready).encode() + b"\n")
+    except BrokenPipeError:
+        return False
+    return True
+
+
 def _listen_to_owner(loop: asyncio.AbstractEventLoop, ended: asyncio.Event, orphaned: asyncio.Event) -> None:
-    """``stop`` ends the lab, the end of stdin orphans it. A thread: stdin may be a file, which no loop can watch."""
-    stopped = any(line.strip() == "stop" for line in sys.stdin)
-    with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-        loop.call_soon_threadsafe((ended if stopped else orphaned).set)
+    """``stop`` ends the lab, the end of stdin orphans it, but not after ``detach``.
+
+    A thread: stdin may be a file, which no loop can watch.
+    """
+    said = next((word for line in sys.stdin if (word := line.strip()) in {"stop", "detach"}), "")
+    if said != "detach":
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe((ended if said else orphaned).set)
 
 
 async def _until_end(lab: Lab, linger: float, ended: asyncio.Event, orphaned: asyncio.Event) -> None:
@@ -116,6 +159,8 @@ async def _until_end(lab: Lab, linger: float, ended: asyncio.Event, orphaned: as
                 await ended.wait()
         if failure := lab.failure():
             raise failure
+        if not lab.directory.exists():  # nobody can find it any more
+            return
         if orphaned.is_set():
             last_client = loop.time() if lab.clients or last_client is None else last_client
             if loop.time() - last_client >= linger:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, model_validator
@@ -30,6 +31,12 @@ def _no_login(url: str) -> str:
     if "@" in url.partition("://")[2].partition("/")[0]:
         raise ValueError("a login is not written into a URL; give it beside, with the secret as a reference")
     return url
+
+
+def _simulated(version: str) -> str:
+    if not re.fullmatch(r"v1\.36\.\d+", version):
+        raise ValueError(f"{version!r} is not simulated; the lab behaves as v1.36, so give v1.36.2 or another patch of it")
+    return version
 
 
 Url = Annotated[str, AfterValidator(_no_login)]
@@ -126,7 +133,7 @@ class Lab(Model):
 
     workers: StrictInt = Field(3, ge=1, le=1000)
     zones: list[str] = []
-    kubernetes: str = "v1.36.2"
+    kubernetes: Annotated[str, AfterValidator(_simulated)] = "v1.36.2"
     systemd: int = Field(252, description="version; 257 and later cancel a shutdown in flight")
     shutdown_grace_period: DurationText = Field("30s", alias="shutdownGracePeriod")
     shutdown_grace_period_critical_pods: DurationText = Field("10s", alias="shutdownGracePeriodCriticalPods")

@@ -26,17 +26,21 @@ from chaos.lab.servers.ssh import SshServer
 from chaos.lab.servers.tls import make_tls, write_private
 from chaos.lab.spec import ApiMisbehaviour, LabSpec
 
-SSH_USER, BMC_USER, CONTEXT = "chaos", "ops", "nodefall-lab"
+SSH_USER, BMC_USER = "chaos", "ops"
 _WARM_UP = 1.0  # simulated seconds in which the cluster settles before anybody may look
 _KEEP_ALIVE = 30.0  # wall seconds
 _SHUTDOWN_TIMEOUT = 0.2  # wall seconds for open requests when the lab ends
+
+
+class PortError(OSError):
+    """The port that was asked for cannot be had; the text says why."""
 
 
 class Lab:
     """One lab in ``directory``, which is private to its owner. Start it inside a running loop."""
 
     def __init__(self, spec: LabSpec, options: Options, directory: Path) -> None:
-        self.directory = directory
+        self.directory, self._options = directory, options
         self._access, self._password = Access(spec.users), secrets.token_urlsafe(12)
         self._ca_file, self._tls = make_tls(directory)
         gates = {node.name: (Gate(), Gate()) for node in spec.nodes}
@@ -80,7 +84,7 @@ class Lab:
         """Serve. What the ready line tells."""
         self.cluster.start()
         self.cluster.sim.run_until(self.cluster.sim.now + _WARM_UP)
-        api_port = await self._serve(self._api.app(), self._tls)
+        api_port = await self._serve(self._api.app(), self._tls, self._options.port)
         redfish_port = await self._serve(self._redfish.app(), self._tls)
         time_port = await self._time_source.start()
         for server in self._machine_servers():
@@ -110,12 +114,15 @@ class Lab:
     def _machine_servers(self) -> list[KubeletServer | SshServer]:
         return [*self._kubelets, *(host for host, _ in self._hosts)]
 
-    async def _serve(self, app: web.Application, tls: ssl.SSLContext) -> int:
-        """Serve ``app`` on a free port of loopback; the port."""
+    async def _serve(self, app: web.Application, tls: ssl.SSLContext, port: int = 0) -> int:
+        """Serve ``app`` on a port of loopback, a free one if it is 0; the port. Raises PortError."""
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_TIMEOUT)
         await runner.setup()
         self._runners.append(runner)
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls).start()
+        except OSError as error:
+            raise PortError(f"port {port} of 127.0.0.1: {os.strerror(error.errno or 0)}") from error
         return int(runner.addresses[0][1])
 
     async def _keep_alive(self) -> None:
@@ -167,13 +174,14 @@ class Lab:
 
     def _kubeconfig(self, api: str, user: User) -> bytes:
         """JSON, which is YAML."""
+        name = self._options.name
         cluster = {"server": api, "certificate-authority": str(self._ca_file)}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": CONTEXT, "cluster": cluster}],
-            "users": [{"name": CONTEXT, "user": {"token": user.token}}],
-            "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": CONTEXT}}],
-            "current-context": CONTEXT,
+            "clusters": [{"name": name, "cluster": cluster}],
+            "users": [{"name": name, "user": {"token": user.token}}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "current-context": name,
         }
         return json.dumps(config, indent=1).encode()

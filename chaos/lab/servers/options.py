@@ -10,10 +10,12 @@ class Options:
     """``speed`` in simulated seconds a wall second, at most; ``free``: time always moves, at that speed.
 
     ``linger``: wall seconds without a client after which a lab ends whose owner died. ``ring``: changes of a kind
-    that a watch can go back at most.
+    that a watch can go back at most. ``name`` is the kubeconfig's context. ``port`` is the API server's, 0 for any.
     """
 
     speed: float = 20.0
     free: bool = False
     linger: float = 120.0
     ring: int = 10_000
+    name: str = "nodefall-lab"
+    port: int = 0
