@@ -26,10 +26,9 @@ class Params(Model):
     )
 
 
-def _available(plural: str, version: Version[Workload]) -> Seen:
-    if version.gone:
-        return False, "it was deleted"
-    workload, status = version.object, version.object.status
+def available(plural: str, workload: Workload) -> Seen:
+    """Whether it has as many pods as it wants, and the count in words."""
+    status = workload.status
     if status is None:
         return False, "it has no status"
     if plural == "daemonsets":
@@ -41,6 +40,10 @@ def _available(plural: str, version: Version[Workload]) -> Seen:
     if (status.observed_generation or 0) < (workload.metadata.generation or 0):
         return False, "its controller has not seen its newest specification yet"
     return ready >= wanted, f"{ready} of {wanted} are available"
+
+
+def _available(plural: str, version: Version[Workload]) -> Seen:
+    return (False, "it was deleted") if version.gone else available(plural, version.object)
 
 
 class WorkloadAvailable:

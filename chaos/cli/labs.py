@@ -9,25 +9,59 @@ import selectors
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
+import chaos
 from chaos.engine.clock import SystemClock
-from chaos.model.errors import NodefallError
+from chaos.model.errors import Exit, NodefallError, Refused, UsageError
 from chaos.model.inventory import Inventory, Lab
 
 _READY_TIMEOUT = 30.0  # wall seconds
+_READY_PER_NODE = 0.1
 _STOP_TIMEOUT = 10.0
+_UNAVAILABLE = 69  # how chaos.lab ends when it cannot have its port
 CONTROL_PLANE = "control-plane"
+LOG = "lab.log"
+MARK = "NODEFALL_LAB"
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How a lab is served, beside what the inventory says of it.
+
+    ``speed``: free-running, so many simulated seconds a second; None: in lockstep. ``directory``: by default a
+    temporary one. ``lock``: a descriptor that the process keeps open to its end. ``mark``: its environment tells it, as
+    MARK. ``started`` is told its ID.
+    """
+
+    name: str = "lab"
+    speed: float | None = None
+    port: int = 0
+    directory: Path | None = None
+    lock: int | None = None
+    mark: str = ""
+    started: Callable[[int], None] = lambda _: None
+
+    def arguments(self, lab: Lab) -> list[str]:
+        """Of the lab's command line."""
+        pace = ["--pace", f"{lab.speed:g}"] if self.speed is None else ["--speed", f"{self.speed:g}"]
+        directory = [f"--directory={self.directory}"] if self.directory else []
+        return [*pace, "--name", f"nodefall-{self.name}", "--port", str(self.port), *directory]
 
 
 class RunningLab:
     """``inventory`` reaches it like any cluster; ``facts`` is its ready line."""
 
-    def __init__(self, process: subprocess.Popen[bytes], facts: dict[str, Any], errors: IO[bytes]) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], facts: dict[str, Any], errors: IO[bytes], name: str = "lab"
+    ) -> None:
         self._process, self._errors = process, errors
-        self.facts, self.inventory = facts, make_inventory(facts)
+        self.facts, self.inventory = facts, make_inventory(facts, name)
+        self.detached = False
 
     @property
     def said(self) -> str:
@@ -35,9 +69,17 @@ class RunningLab:
         return _text(self._errors)
 
     @property
-    def ended(self) -> bool:
-        """True once the process is gone."""
-        return self._process.poll() is not None
+    def ended(self) -> int | None:
+        """The exit code, once the process is gone."""
+        return self._process.poll()
+
+    def detach(self) -> None:
+        """Let it run on when this process ends. Raises NodefallError if it has ended."""
+        try:
+            _say(self._process, b"detach\n")
+        except BrokenPipeError as error:
+            raise NodefallError(f"the lab has ended by itself: {self.said or 'it said nothing'}") from error
+        self.detached = True
 
     def stop(self) -> None:
         """End the lab; twice is harmless."""
@@ -45,27 +87,44 @@ class RunningLab:
 
 
 @contextmanager
-def start_lab(lab: Lab, seed: int | None = None) -> Iterator[RunningLab]:
-    """Start ``lab`` and wait until it answers. Raises NodefallError with what it said if it does not."""
-    command = [sys.executable, "-m", "chaos.lab", "--pace", f"{lab.speed:g}"]
-    with closing(SystemClock()) as clock, tempfile.TemporaryFile() as errors:
-        # A session of its own: Ctrl-C is for nodefall, which still needs the lab to roll back.
+def start_lab(lab: Lab, seed: int | None = None, serving: Serving | None = None) -> Iterator[RunningLab]:
+    """Start ``lab`` and wait until it answers; it is stopped afterwards, unless it was detached.
+
+    Raises NodefallError with what it said if it does not answer.
+    """
+    serving = serving or Serving()
+    with closing(SystemClock()) as clock, _log(serving.directory) as errors:
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+            [sys.executable, "-m", "chaos.lab", *serving.arguments(lab)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,  # Ctrl-C is for nodefall, which still needs the lab to roll back
+            cwd=Path(chaos.__file__).parents[1],  # -m looks for modules there first, and not in the user's directory
+            env={**os.environ, MARK: serving.mark},
+            pass_fds=() if serving.lock is None else (serving.lock,),
         )
+        running = None
         try:
+            serving.started(process.pid)
             facts = _ready(process, _spec(lab, seed, clock.now()), errors)
-            yield RunningLab(process, facts, errors)
+            running = RunningLab(process, facts, errors, serving.name)
+            yield running
         finally:
-            _end(process)
+            if running is None or not running.detached:
+                _end(process)
 
 
-def make_inventory(facts: dict[str, Any]) -> Inventory:
+def _log(directory: Path | None) -> IO[bytes]:
+    return (directory / LOG).open("w+b") if directory else tempfile.TemporaryFile()
+
+
+def make_inventory(facts: dict[str, Any], name: str = "lab") -> Inventory:
     """The inventory of a lab with this ready line."""
     document = {
         "apiVersion": "nodefall.dev/v1alpha1",
         "kind": "Inventory",
-        "metadata": {"name": "lab"},
+        "metadata": {"name": name},
         "cluster": {"kubeconfig": facts["kubeconfig"], "simulated": True, "timeSource": facts["timeSource"]},
         "defaults": {"transport": "ssh", "sudo": True, "knownHosts": facts["knownHosts"], "agent": False},
         "hosts": {host["node"]: _host(host) for host in facts["hosts"]},
@@ -110,20 +169,31 @@ def _spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
 
 def _ready(process: subprocess.Popen[bytes], spec: dict[str, Any], errors: IO[bytes]) -> dict[str, Any]:
     """Hand over the spec; the ready line. Raises NodefallError."""
-    assert process.stdin is not None  # noqa: S101 - both are pipes
-    assert process.stdout is not None  # noqa: S101
+    assert process.stdout is not None  # noqa: S101 - a pipe
     with contextlib.suppress(BrokenPipeError):  # it died already: its output says why
-        process.stdin.write(json.dumps(spec).encode() + b"\n")
-        process.stdin.flush()
-    line = _read_line(process.stdout.fileno())
+        _say(process, json.dumps(spec).encode() + b"\n")
+    patience = _READY_TIMEOUT + _READY_PER_NODE * len(spec["nodes"])
+    line = _read_line(process.stdout.fileno(), patience)
     if line.endswith(b"\n"):
         facts: dict[str, Any] = json.loads(line)
         return facts
-    died = process.poll()
-    process.kill()
-    process.wait()
-    why = f"did not answer within {_READY_TIMEOUT:g} s" if died is None else "did not start"
-    raise NodefallError(f"the lab {why}: {_text(errors) or 'it said nothing'}")
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(0.5)  # having closed its output it is about to end
+    code = process.returncode
+    said = _text(errors) or "it said nothing"
+    if code == _UNAVAILABLE:
+        raise Refused(f"the lab cannot listen: {said}", hint="choose another with --port, or none: a free one is taken")
+    if code == Exit.USAGE:
+        raise UsageError(f"there can be no such lab: {said.removeprefix('LabSpec: ')}")
+    why = f"did not answer within {patience:g} s" if code is None else "did not start"
+    raise NodefallError(f"the lab {why}: {said}")
+
+
+def _say(process: subprocess.Popen[bytes], line: bytes) -> None:
+    """Raises BrokenPipeError if nobody listens."""
+    assert process.stdin is not None  # noqa: S101 - a pipe
+    process.stdin.write(line)
+    process.stdin.flush()
 
 
 def _text(errors: IO[bytes]) -> str:
@@ -131,11 +201,11 @@ def _text(errors: IO[bytes]) -> str:
     return said.decode(errors="replace").strip()
 
 
-def _read_line(fd: int) -> bytes:
+def _read_line(fd: int, patience: float) -> bytes:
     """The first line, or what came of it before the end or the deadline."""
     data = b""
     with closing(SystemClock()) as clock, selectors.DefaultSelector() as selector:
-        end = clock.now() + _READY_TIMEOUT
+        end = clock.now() + patience
         selector.register(fd, selectors.EVENT_READ)
         while not data.endswith(b"\n") and selector.select(max(end - clock.now(), 0)):
             chunk = os.read(fd, 65536)
@@ -149,17 +219,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """Say stop, wait, and insist."""
     if process.poll() is None and process.stdin and not process.stdin.closed:
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(b"stop\n")
-            process.stdin.flush()
-    try:
-        process.wait(_STOP_TIMEOUT)
-    except subprocess.TimeoutExpired:
-        process.terminate()
+            _say(process, b"stop\n")
+    for insist in (process.terminate, process.kill):
         try:
             process.wait(_STOP_TIMEOUT)
+            break
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            insist()
+    process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe:
             with contextlib.suppress(BrokenPipeError):

@@ -44,11 +44,11 @@ def commands(manifests: list[dict[str, Any]], namespace: str, run: str) -> list[
 
 
 def collection(obj: dict[str, Any], namespace: str) -> str:
-    """The path that an object of this kind is created at."""
+    """The path that an object of this kind is created at; an empty namespace is for kinds that have none."""
     version, kind = obj["apiVersion"], obj["kind"]
     prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
     plural = _IRREGULAR.get(kind) or re.sub(r"y$", "ie", kind.lower()) + "s"
-    return f"{prefix}/namespaces/{namespace}/{plural}"
+    return f"{prefix}/namespaces/{namespace}/{plural}" if namespace else f"{prefix}/{plural}"
 
 
 def apply(kube: KubeApi, todo: list[KubeCommand]) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from chaos.load.compose import compose
 from chaos.load.cursor import Cursor, Problems
 from chaos.load.files import read_text
-from chaos.load.tree import Entry, Mapping, plain
+from chaos.load.tree import Entry, Mapping, Mark, plain
 from chaos.model.errors import BadInput, Problem, bad_input
 
 # Kinds without a namespace in Kubernetes v1.36 (kubectl api-resources --namespaced=false).
@@ -55,13 +55,38 @@ _CLUSTER_KINDS = frozenset(
 )
 
 
+class Located(NamedTuple):
+    """An object and where it stands."""
+
+    file: str
+    mark: Mark
+    object: dict[str, Any]
+
+    @property
+    def namespaced(self) -> bool:
+        return self.object["kind"] not in _CLUSTER_KINDS
+
+    def problem(self, message: str, hint: str = "") -> BadInput:
+        """An error about it."""
+        return BadInput([Problem(self.file, *self.mark, message, hint)])
+
+
 def load_manifests(paths: Iterable[Path]) -> list[dict[str, Any]]:
     """All objects of the files, in order. Raises BadInput with the problems of all files."""
-    objects: list[dict[str, Any]] = []
+    return [located.object for located in _load_all(paths, _check_own)]
+
+
+def load_objects(paths: Iterable[Path]) -> list[Located]:
+    """Like :func:`load_manifests`, but objects may name a namespace, or have none."""
+    return _load_all(paths, lambda _: None)
+
+
+def _load_all(paths: Iterable[Path], check: Callable[[Cursor], None]) -> list[Located]:
+    objects: list[Located] = []
     found: list[Problem] = []
     for path in paths:
         try:
-            objects += _load(path)
+            objects += _load(path, check)
         except BadInput as error:
             found += error.problems
     if found:
@@ -69,32 +94,39 @@ def load_manifests(paths: Iterable[Path]) -> list[dict[str, Any]]:
     return objects
 
 
-def _load(path: Path) -> list[dict[str, Any]]:
+def _load(path: Path, check: Callable[[Cursor], None]) -> list[Located]:
     documents = compose(str(path), read_text(path), old_octal=True)
     if not documents:
         raise bad_input(str(path), "holds no object")
     problems = Problems(str(path))
     for document in documents:
-        _check(Cursor(problems, Entry(document.mark, document)))
+        cursor = Cursor(problems, Entry(document.mark, document))
+        if isinstance(document, Mapping):
+            _check(cursor)
+            check(cursor)
+        else:
+            cursor.report("expected a Kubernetes object (a mapping)")
     problems.check()
-    return [plain(document) for document in documents]
+    return [Located(str(path), document.mark, plain(document)) for document in documents]
 
 
 def _check(manifest: Cursor) -> None:
-    if not isinstance(manifest.node, Mapping):
-        manifest.report("expected a Kubernetes object (a mapping)")
-        return
     for key in ("apiVersion", "kind"):
         if not manifest.get(key).text:
             manifest.report(f"a Kubernetes object needs {key}")
     kind = manifest.get("kind")
-    if kind.text in _CLUSTER_KINDS:
-        kind.report(f"a {kind.text} has no namespace, so it would outlive the run", "create it before, by hand")
-    elif (kind.text or "").endswith("List"):
+    if (kind.text or "").endswith("List"):
         kind.report(f"a {kind.text} is not supported", "write its items as documents of their own, divided by ---")
     metadata = manifest.get("metadata")
     if not (metadata.get("name").text or metadata.get("generateName").text):
         manifest.report("a Kubernetes object needs metadata.name")
-    if metadata.get("namespace").entry:
+
+
+def _check_own(manifest: Cursor) -> None:
+    """What can be put into a namespace of the run's own."""
+    kind, namespace = manifest.get("kind"), manifest.get("metadata", "namespace")
+    if kind.text in _CLUSTER_KINDS:
+        kind.report(f"a {kind.text} has no namespace, so it would outlive the run", "create it before, by hand")
+    if namespace.entry:
         hint = "leave it out: the workload gets a namespace of its own"
-        metadata.get("namespace").report_key("the object names a namespace", hint)
+        namespace.report_key("the object names a namespace", hint)

@@ -35,7 +35,7 @@ def _no_login(url: str) -> str:
 
 def _simulated(version: str) -> str:
     if not re.fullmatch(r"v1\.36\.\d+", version):
-        raise ValueError(f"{version!r} is not simulated; the lab behaves as v1.36, so give v1.36.2 or another patch of it")
+        raise ValueError(f"{version!r} is not simulated; the lab behaves as v1.36: give v1.36.2 or another patch")
     return version
 
 

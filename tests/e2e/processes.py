@@ -17,22 +17,23 @@ EXPERIMENTS, LAB = ROOT / "experiments", ROOT / "hosts" / "lab.yaml"
 WALL = 90  # seconds that any one command may take
 
 
-def environment() -> dict[str, str]:
+def environment(cwd: Path) -> dict[str, str]:
+    """Labs that stay are kept below ``cwd``."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("NODEFALL")}
-    return {**kept, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+    return {**kept, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "XDG_STATE_HOME": str(cwd / "state")}
 
 
 def nodefall(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "chaos", *map(str, arguments)]
     return subprocess.run(
-        command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=WALL, check=False
+        command, cwd=cwd, env=environment(cwd), capture_output=True, text=True, timeout=WALL, check=False
     )
 
 
 def start(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "chaos", *map(str, arguments)]
     return subprocess.Popen(
-        command, cwd=cwd, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
+        command, cwd=cwd, env=environment(cwd), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
     )
 
 
@@ -50,7 +51,7 @@ def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:
 @contextmanager
 def lab(cwd: Path) -> Iterator[Path]:
     """A lab of its own; yields the inventory that reaches it."""
-    process = start("lab", "up", LAB, "--out", "lab.json", cwd=cwd)
+    process = start("lab", "up", LAB, "--out", "lab.json", "--foreground", cwd=cwd)
     try:
         wait_for(process, "the lab is up")
         yield cwd / "lab.json"

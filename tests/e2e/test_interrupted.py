@@ -165,7 +165,7 @@ def test_a_run_whose_disk_is_full_is_undone_and_not_held(tmp_path: Path) -> None
     # The lab is a child and would be limited too, but writes nothing that long.
     limited = ["bash", "-c", f"ulimit -f 8; exec {command}"]
     done = subprocess.run(
-        limited, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=WALL, check=False
+        limited, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=WALL, check=False
     )
     assert done.returncode == 2, done.stderr
     assert "the recording is not whole" in done.stderr

@@ -1,0 +1,167 @@
+"""``nodefall lab up``: a lab with a name, a workload perhaps, and a home; it runs on when the command has ended."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+import click
+
+from chaos.cli.lab_home import Home, State, discard, names
+from chaos.cli.lab_process import start_ticks
+from chaos.cli.lab_status import describe, next_steps
+from chaos.cli.lab_workload import PATIENCE, apply, wait_for_nodes, wait_for_workload
+from chaos.cli.labs import RunningLab, Serving, start_lab
+from chaos.cli.output import write
+from chaos.engine.clock import RemoteClock, SystemClock
+from chaos.load.manifests import Located, load_objects
+from chaos.model.duration import format_duration
+from chaos.model.errors import NodefallError, Refused, UsageError
+from chaos.model.inventory import Inventory, Lab
+from chaos.observers.api import connect
+
+_LOOK = 0.5  # wall seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The command line's wishes; ``lab`` is the inventory's with the options in force."""
+
+    asked: Inventory
+    lab: Lab
+    name: str
+    speed: float | None = None
+    port: int = 0
+    workloads: tuple[Path, ...] = ()
+    out: Path | None = None
+    foreground: bool = False
+
+
+def up(wish: Wish, tell: Callable[[str], None], as_json: bool) -> None:
+    """Start it, tell how to use it, and leave it or, in the foreground, wait for its end. Raises NodefallError.
+
+    What does not come up whole is taken down again.
+    """
+    objects = load_objects(wish.workloads)
+    if wish.out:
+        _keep_foreign(wish.out)
+    home = Home(wish.name)
+    with ExitStack() as stack:
+        with home.made() as lock:
+            stack.callback(home.remove)
+            _refuse_port(wish)
+            tell(f"starting the lab {wish.name!r}")
+            state, lab = _start(wish, home, lock, stack)
+        inventory = _inventory(wish, lab)
+        home.write(state, inventory)
+        if wish.out:
+            stack.callback(discard, (wish.out, inventory))
+            write(wish.out, inventory)
+        _fill(lab, objects, tell)
+        state.ready = True
+        home.write(state)
+        told = describe(home, state)
+        click.echo(json.dumps(told) if as_json else next_steps(told))
+        sys.stdout.flush()
+        if wish.foreground:
+            _wait(lab, tell)
+        else:
+            lab.detach()
+            stack.pop_all()
+
+
+def _start(wish: Wish, home: Home, lock: int, stack: ExitStack) -> tuple[State, RunningLab]:
+    """The process, known from its first moment on; it ends with ``stack``."""
+    with closing(SystemClock()) as clock:
+        state = State(
+            name=wish.name,
+            pid=0,
+            start_ticks=0,
+            mark=secrets.token_hex(16),
+            since=clock.now(),
+            workers=wish.lab.workers,
+            kubernetes=wish.lab.kubernetes,
+            seed=wish.lab.seed,
+            lockstep=wish.speed is None,
+            speed=wish.lab.speed if wish.speed is None else wish.speed,
+            breakages=wish.lab.breakages,
+            out=str(wish.out.absolute()) if wish.out else "",
+        )
+
+    def started(pid: int) -> None:
+        state.pid, state.start_ticks = pid, start_ticks(pid)
+        home.write(state)
+
+    serving = Serving(wish.name, wish.speed, wish.port, home.path, lock, state.mark, started)
+    lab = stack.enter_context(start_lab(wish.lab, serving=serving))
+    facts = lab.facts
+    state.api_server, state.kubeconfig, state.ca_file = facts["apiServer"], facts["kubeconfig"], facts["caFile"]
+    return state, lab
+
+
+def _refuse_port(wish: Wish) -> None:
+    """Raises Refused if another lab has the port; that it is free otherwise, the lab finds out itself."""
+    for name in names() if wish.port else ():
+        other = Home(name)
+        state = other.state()
+        if state and state.api_server.endswith(f":{wish.port}") and other.alive():
+            hint = f"choose another with --port, or stop that lab: nodefall lab down {name}"
+            raise Refused(f"port {wish.port} is in use by the lab {name!r}", hint=hint)
+
+
+def _inventory(wish: Wish, lab: RunningLab) -> str:
+    made = lab.inventory.model_copy(update={"protected": wish.asked.protected, "limits": wish.asked.limits})
+    return made.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n"
+
+
+def _fill(lab: RunningLab, objects: Sequence[Located], tell: Callable[[str], None]) -> None:
+    """Wait for the nodes, apply the workload and wait for it."""
+    source = lab.facts["timeSource"]
+    try:
+        with closing(connect(lab.facts["kubeconfig"])) as kube, closing(RemoteClock(**source)) as clock:
+            wait_for_nodes(kube, clock)
+            tell("the nodes are Ready")
+            if objects:
+                begun = clock.now()
+                applied = apply(kube, objects)
+                patience = format_duration(PATIENCE)
+                tell(f"{len(applied)} objects applied; waiting at most {patience} of the cluster's time for them")
+                wait_for_workload(kube, clock, applied)
+                tell(f"available after {format_duration(round(clock.now() - begun))} of the cluster's time")
+    except NodefallError as error:
+        if lab.ended is None:
+            raise
+        raise NodefallError(f"the lab ended while it was made ready: {lab.said or 'it was stopped'}") from error
+
+
+def _wait(lab: RunningLab, tell: Callable[[str], None]) -> None:
+    """Until Ctrl-C, SIGTERM or ``nodefall lab down``. Raises NodefallError if the lab fails."""
+    stop = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    tell("Ctrl-C ends it")
+    while not stop.wait(_LOOK):
+        if lab.ended is not None:
+            if lab.ended:
+                raise NodefallError(f"the lab has ended by itself: {lab.said or 'it was killed'}")
+            tell("it was stopped")
+            return
+
+
+def _keep_foreign(out: Path) -> None:
+    """Raises UsageError if ``out`` is a file that no lab has written."""
+    try:
+        text = out.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    if '"simulated": true' not in text:
+        raise UsageError(f"{out} exists and is no inventory of a lab", hint="name another file with --out")
