@@ -23,11 +23,11 @@ from chaos.cli.output import write
 from chaos.engine.clock import RemoteClock, SystemClock
 from chaos.load.manifests import Located, load_objects
 from chaos.model.duration import format_duration
-from chaos.model.errors import NodefallError, Refused, UsageError
+from chaos.model.errors import BadInput, NodefallError, Refused, UsageError
 from chaos.model.inventory import Inventory, Lab
 from chaos.observers.api import connect
 
-_LOOK = 0.5  # wall seconds
+_LOOK, _LAST_BREATH = 0.5, 1.0  # wall seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def _fill(lab: RunningLab, objects: Sequence[Located], tell: Callable[[str], Non
                 wait_for_workload(kube, clock, applied)
                 tell(f"available after {format_duration(round(clock.now() - begun))} of the cluster's time")
     except NodefallError as error:
-        if lab.ended is None:
+        if isinstance(error, BadInput) or not lab.ends_within(_LAST_BREATH):
             raise
         raise NodefallError(f"the lab ended while it was made ready: {lab.said or 'it was stopped'}") from error
 

@@ -73,6 +73,12 @@ class RunningLab:
         """The exit code, once the process is gone."""
         return self._process.poll()
 
+    def ends_within(self, seconds: float) -> bool:
+        """Whether it has ended by then; a process closes its connections before it is gone."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return self.ended is not None
+
     def detach(self) -> None:
         """Let it run on when this process ends. Raises NodefallError if it has ended."""
         try:
@@ -178,7 +184,7 @@ def _ready(process: subprocess.Popen[bytes], spec: dict[str, Any], errors: IO[by
         facts: dict[str, Any] = json.loads(line)
         return facts
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(0.5)  # having closed its output it is about to end
+        process.wait(1.0)  # having closed its output it is about to end
     code = process.returncode
     said = _text(errors) or "it said nothing"
     if code == _UNAVAILABLE:
