@@ -39,7 +39,8 @@ def test_two_labs_at_once_and_what_is_refused_meanwhile(labs: Labs) -> None:
     assert taken.returncode == 4
     assert f"port {port} is in use by the lab 'lab'" in taken.stderr
 
-    second = labs.up("--name", "two", "--nodes", "2", "--zones", "a,b", "--seed", "7", "--systemd", "257")
+    wanted = ["--nodes", "2", "--zones", "a,b", "--seed", "7", "--systemd", "257", "--breakage", "eviction-late"]
+    second = labs.up("--name", "two", *wanted)
     zones = [n["metadata"]["labels"].get("topology.kubernetes.io/zone") for n in get(second, "/api/v1/nodes")["items"]]
     assert zones == [None, "a", "b"]
     assert (second["workers"], second["seed"], second["lockstep"]) == (2, 7, True)
@@ -48,7 +49,10 @@ def test_two_labs_at_once_and_what_is_refused_meanwhile(labs: Labs) -> None:
 
     status = labs.run("status")
     assert status.returncode == 0
-    assert "two: running, 2 workers, Kubernetes v1.36.2, lockstep at most 20x" in status.stdout
+    assert (
+        "two: running, 2 workers, Kubernetes v1.36.2, lockstep at most 20x, deliberately broken: eviction-late"
+        in status.stdout
+    )
     assert labs.status() == first
     assert len(labs.processes()) == 2
 
@@ -159,6 +163,7 @@ USAGE = [
     (["--kubernetes", "v1.30.1"], "--kubernetes: 'v1.30.1' is not simulated"),
     (["--systemd", "250"], "systemd 250 is not simulated, only 251 and later"),
     (["--speed", "0"], "--speed"),
+    (["--breakage", "eviction-lat"], "eviction-late"),
     (["--kubelet-defects", "inhibitor-lost=always"], "did you mean 'inhibitor-lost-after-cancel'?"),
     (["--kubelet-defects", "inhibitor-lost-after-cancel=often"], "--kubelet-defects: Input should be 'always'"),
     (["--port", "70000"], "--port"),
