@@ -6,8 +6,8 @@ from typing import Any
 
 from aiohttp import web
 
-from chaos.lab.servers import discovery, openapi
-from chaos.lab.servers.accept import choose
+from chaos.lab.servers import discovery, openapi, openapi_v2
+from chaos.lab.servers.accept import choose, clauses
 from chaos.lab.servers.errors import ApiError
 from chaos.lab.servers.messages import answer
 from chaos.lab.servers.resources import group_version_of
@@ -64,7 +64,10 @@ async def _document(request: web.Request) -> web.Response:
 
 
 async def _swagger(request: web.Request) -> web.Response:
-    choose(request.headers.get("Accept", ""), "", (), ())
+    header = request.headers.get("Accept", "")
+    if any(clause.media == openapi_v2.ACCEPTED for clause in clauses(header)):
+        return web.Response(body=openapi_v2.swagger_protobuf(), content_type=openapi_v2.CONTENT_TYPE)
+    choose(header, "", (), ())
     return web.Response(body=openapi.swagger(), content_type="application/json")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 import yaml
@@ -148,3 +150,17 @@ def test_explain(kubectl: Kubectl) -> None:
     assert re.search(r"tolerationSeconds\s+<integer>", text)
     refused = kubectl.run("explain", "pod.spec.colour")
     assert (refused.returncode, refused.stderr) == (1, 'error: field "colour" does not exist\n')
+
+
+def test_the_items_of_a_list_are_checked(kubectl: Kubectl, tmp_path: Path) -> None:
+    """By kubectl itself, with OpenAPI v2 in protobuf."""
+    file = tmp_path / "list.json"
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "x"}}
+    good = {**budget, "spec": {"minAvailable": "50%", "selector": {"matchLabels": {"app": "x"}}}}
+    bad = {**budget, "spec": {"minAvailable": 1, "selektor": {}}}
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [good]}))
+    assert kubectl("create", "--dry-run=server", "-o", "name", "-f", str(file)) == "poddisruptionbudget.policy/x\n"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [good, bad]}))
+    ran = kubectl.run("create", "--dry-run=server", "-f", str(file))
+    assert ran.returncode == 1
+    assert 'unknown field "selektor" in io.k8s.api.policy.v1.PodDisruptionBudgetSpec' in ran.stderr
