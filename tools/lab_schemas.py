@@ -17,7 +17,7 @@ TARGET = Path(__file__).parent.parent / "chaos/lab/servers/schemas.json"
 KINDS = {
     "core.v1": "Binding ConfigMap Event Namespace Node PersistentVolume PersistentVolumeClaim Pod Service "
     "ServiceAccount",
-    "apps.v1": "DaemonSet Deployment ReplicaSet StatefulSet",
+    "apps.v1": "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet",
     "authorization.v1": "SelfSubjectAccessReview SelfSubjectRulesReview",
     "autoscaling.v1": "Scale",
     "batch.v1": "CronJob Job",

@@ -18,14 +18,7 @@ from chaos.lab.store import Store
 PREFIX = "lab.nodefall.dev/"
 _BEHAVIOUR = ("runs-for", "stops-after", "exit-code", "ignores-sigterm")
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
-WORKLOADS = ("deployments", "replicasets", "statefulsets", "daemonsets")
-# Counts that a status always has: k8s.io/api/apps/v1/types.go, not omitempty
-_COUNTS = {
-    "replicasets": ("replicas",),
-    "statefulsets": ("replicas", "availableReplicas"),
-    "daemonsets": ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady"),
-}
-_PERCENT = re.compile(r"(100|[0-9]{1,2})%", re.ASCII)
+PERCENT = re.compile(r"(100|[0-9]{1,2})%", re.ASCII)
 _PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
 
 
@@ -42,9 +35,6 @@ def admit(plural: str, obj: Object, store: Store, spec: LabSpec, sim: Sim) -> No
         metadata["name"] = metadata["generateName"] + random_suffix(sim.rng)
     if plural == "pods":
         _admit_pod(obj, store, spec)
-    elif plural in WORKLOADS:
-        admit_workload(plural, obj)
-        obj["status"] = dict.fromkeys(_COUNTS.get(plural, ()), 0)
     elif plural == "nodes":
         _admit_node(obj, sim)
     elif plural == "namespaces":
@@ -194,58 +184,6 @@ def _default_class(store: Store) -> Object | None:
     return next((item for item in store.list("priorityclasses") if item.get("globalDefault")), None)
 
 
-def admit_workload(plural: str, obj: Object) -> None:
-    """Check and default a workload's spec in place, on create and on update. Raises InvalidError."""
-    spec = obj.setdefault("spec", {})
-    template = spec.get("template") or {}
-    labels = (template.get("metadata") or {}).get("labels") or {}
-    wanted = (spec.get("selector") or {}).get("matchLabels")
-    if not wanted or any(labels.get(key) != value for key, value in wanted.items()):
-        raise InvalidError("spec.selector: must have matchLabels that select the labels of spec.template")
-    annotations = (template.get("metadata") or {}).get("annotations") or {}
-    check_pod_spec(template.setdefault("spec", {}), annotations)
-    default_pod_spec(template["spec"])
-    if template["spec"]["restartPolicy"] != "Always":
-        raise InvalidError('spec.template.spec.restartPolicy: Unsupported value: supported values: "Always"')
-    if plural != "daemonsets":
-        spec.setdefault("replicas", 1)
-    if plural == "deployments":
-        spec.setdefault(
-            "strategy", {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}}
-        )
-        _check_strategy(spec)
-        spec.setdefault("revisionHistoryLimit", 10)
-        spec.setdefault("progressDeadlineSeconds", 600)
-    elif plural == "statefulsets":
-        spec.setdefault("podManagementPolicy", "OrderedReady")
-        spec.setdefault("updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}})
-        spec.setdefault("serviceName", "")
-        for item in spec.get("volumeClaimTemplates") or []:
-            if not (item.get("metadata") or {}).get("name"):
-                raise InvalidError("spec.volumeClaimTemplates[0].metadata.name: Required value")
-            check_claim(item.get("spec") or {})
-    elif plural == "daemonsets":
-        spec.setdefault(
-            "updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
-        )
-
-
-def _check_strategy(spec: Object) -> None:
-    strategy = spec["strategy"]
-    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        for key in ("maxUnavailable", "maxSurge"):
-            amount = rolling.setdefault(key, "25%")
-            if not isinstance(amount, int) and not (isinstance(amount, str) and _PERCENT.fullmatch(amount)):
-                raise InvalidError(
-                    f"spec.strategy.rollingUpdate.{key}: {amount!r} is neither a number nor a percentage"
-                )
-    elif strategy["type"] != "Recreate" or strategy.get("rollingUpdate"):
-        raise InvalidError("spec.strategy: type is RollingUpdate or Recreate, and Recreate has no rollingUpdate")
-    if spec.get("paused") or spec.get("minReadySeconds"):
-        raise InvalidError("the lab does not simulate paused and minReadySeconds")
-
-
 def check_claim(spec: Object) -> None:
     """Raises InvalidError for a PersistentVolumeClaim that the lab cannot provision."""
     if spec.get("accessModes") != ["ReadWriteOnce"]:
@@ -265,7 +203,7 @@ def check_budget(budget: Object) -> None:
     if len(amounts) > 1:
         raise InvalidError("spec: minAvailable and maxUnavailable cannot be both set")
     for amount in amounts:
-        percent = isinstance(amount, str) and _PERCENT.fullmatch(amount)
+        percent = isinstance(amount, str) and PERCENT.fullmatch(amount)
         if not percent and not (isinstance(amount, int) and not isinstance(amount, bool) and amount >= 0):
             raise InvalidError(f"spec: {amount!r} is neither a whole number nor a percentage up to 100%")
     policy = spec.get("unhealthyPodEvictionPolicy", "IfHealthyBudget")

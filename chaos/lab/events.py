@@ -12,12 +12,13 @@ _DELAY = (0.002, 0.03)  # events are sent by a goroutine of their own; seen in t
 
 
 class Recorder:
-    """Writes events of one component; ``host`` is set for kubelets."""
+    """Writes events of one component, in their order; ``host`` is set for kubelets."""
 
     def __init__(self, sim: Sim, store: Store, component: str, host: str = "") -> None:
         self._sim, self._store = sim, store
         self._source = {"component": component, "host": host} if host else {"component": component}
         self._known: dict[tuple[str, ...], tuple[str, str]] = {}
+        self._last = 0.0
 
     def emit(self, kind: str, obj: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
         """An event about an object; an object without a uid is allowed, as kubelets send them for their Node."""
@@ -26,7 +27,8 @@ class Recorder:
         involved = {"kind": kind, "apiVersion": version, "name": meta["name"], "uid": meta.get("uid", "")}
         if meta.get("namespace"):
             involved["namespace"] = meta["namespace"]
-        self._sim.after(self._sim.rng.uniform(*_DELAY), self._write, involved, type_, reason, message)
+        self._last = max(self._last, self._sim.now + self._sim.rng.uniform(*_DELAY))
+        self._sim.at(self._last, self._write, involved, type_, reason, message)
 
     def _write(self, involved: dict[str, str], type_: str, reason: str, message: str) -> None:
         key = (

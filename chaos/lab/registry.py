@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.lab.admission import WORKLOADS, InvalidError, admit, admit_workload, check_budget
+from chaos.lab.admission import InvalidError, admit, check_budget
 from chaos.lab.admission_jobs import admit_job, check_job_update
+from chaos.lab.admission_workloads import WORKLOADS, admit_workload, check_workload_update, new_status
 from chaos.lab.objects import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
 from chaos.lab.sim import Sim, rfc3339
 from chaos.lab.spec import LabSpec
@@ -62,6 +63,9 @@ class Registry:
         admit(plural, new, self.store, self.spec, self.sim)
         if plural == "jobs":
             admit_job(new, self.sim)
+        elif plural in WORKLOADS:
+            admit_workload(plural, new)
+            new["status"] = new_status(plural)
         if plural in _COUNTED:
             metadata["generation"] = 1
         if options.manage:
@@ -220,12 +224,7 @@ def _with_policy(obj: Object, propagation: str) -> Object:
 
 
 def _check_immutable(plural: str, new: dict[str, Any], old: dict[str, Any]) -> None:
-    if plural == "statefulsets" and new.get("volumeClaimTemplates") != old.get("volumeClaimTemplates"):
-        raise InvalidError("spec: updates to volumeClaimTemplates are forbidden")
     if plural in WORKLOADS:
-        if new.get("selector") != old.get("selector"):
-            raise InvalidError("spec.selector: field is immutable")
-        if new.get("template") != old.get("template") and plural != "deployments":
-            raise InvalidError(f"the lab does not simulate the roll-out of a changed spec.template of {plural}")
+        check_workload_update(plural, new, old)
     if plural == "pods" and new.get("nodeName") != old.get("nodeName") and old.get("nodeName"):
         raise InvalidError("spec.nodeName: field is immutable")

@@ -1,9 +1,12 @@
-"""DaemonSets: a pod per fitting node, finished ones deleted, failed ones with back-off. Facts 5.7 and 18."""
+"""DaemonSets: a pod per fitting node, finished ones deleted, failed ones with back-off; roll-outs. Facts 5.7, 18."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
+from chaos.lab.controllers.daemon_rollout import limit, next_to_go
+from chaos.lab.controllers.revisions import LABEL, Revisions, revision_of
 from chaos.lab.controllers.scheduling import matches_node
 from chaos.lab.controllers.workload import WorkloadController
 from chaos.lab.objects import (
@@ -14,15 +17,15 @@ from chaos.lab.objects import (
     is_deleting,
     is_ready,
     is_terminal,
+    labels_of,
     name_of,
     namespace_of,
     node_of,
     taints_of,
-    template_hash,
     uid_of,
     untolerated,
 )
-from chaos.lab.registry import Registry
+from chaos.lab.registry import ForbiddenError, Registry
 from chaos.lab.sim import Sim
 from chaos.lab.store import Change, clone
 
@@ -44,6 +47,7 @@ class DaemonSets(WorkloadController):
     def __init__(self, sim: Sim, registry: Registry) -> None:
         super().__init__(sim, registry)
         self._failures: dict[tuple[str, str], tuple[float, float]] = {}
+        self._revisions = Revisions(registry, self.kind)
 
     def start(self) -> None:
         super().start()
@@ -70,25 +74,38 @@ class DaemonSets(WorkloadController):
                 self._queue.add((namespace_of(owner), name_of(owner)))
 
     def sync(self, owner: Object) -> None:
-        pods = self._owned(owner)
+        try:
+            revision = self._revisions.newest(owner)
+        except ForbiddenError:
+            return  # the namespace is being terminated
         nodes = self._store.list("nodes")
-        prototype = self._prototype(owner)
-        mine = _by_target(pods)
+        prototype = self._prototype(owner, revision)
+        mine = _by_target(self._owned(owner))
         for node in nodes:
             self._sync_node(owner, prototype, node, mine[name_of(node)])
+        if owner["spec"]["updateStrategy"]["type"] == "RollingUpdate":
+            self._roll(owner, prototype, nodes)
+        self._revisions.trim(owner, {name_of(revision), *map(revision_of, self._owned(owner))})
         self._status(owner, prototype, nodes)
+
+    def _roll(self, owner: Object, prototype: Object, nodes: Sequence[Object]) -> None:
+        pods = _by_target(self._owned(owner))
+        desired = sum(_may_run(prototype, node) for node in nodes)
+        for pod in next_to_go(
+            [pods[key] for key in sorted(pods)],
+            revision_of(prototype),
+            limit(owner, desired),
+            lambda pod: self._is_available(owner, pod),
+        ):
+            self._delete_pod(owner, pod)
 
     def _sync_node(self, owner: Object, prototype: Object, node: Object, pods: list[Object]) -> None:
         """DS podsShouldBeOnNode."""
-        taints = taints_of(node)
-        fits = matches_node(prototype, node)
-        may_run = fits and not untolerated(prototype, taints, ("NoSchedule", "NoExecute"))
-        may_run = may_run or (fits and self._registry.spec.broken("daemonset-ignores-taints"))
-        may_stay = fits and not untolerated(prototype, taints, ("NoExecute",))
+        careless = self._registry.spec.broken("daemonset-ignores-taints") and matches_node(prototype, node)
         living = [pod for pod in pods if not is_deleting(pod)]
-        if may_run and not pods:
-            self._create_pod(owner, self._node_pod(owner, node))
-        elif not may_stay:
+        if (_may_run(prototype, node) or careless) and not pods:
+            self._create_pod(owner, _node_pod(prototype, node))
+        elif not _may_stay(prototype, node):
             for pod in living:
                 self._delete_pod(owner, pod)
         else:
@@ -121,10 +138,10 @@ class DaemonSets(WorkloadController):
         self._failures[key] = (now, _BACKOFF if expired or not delay else min(delay * 2, _BACKOFF_MAX))
         return 0.0
 
-    def _prototype(self, owner: Object) -> Object:
+    def _prototype(self, owner: Object, revision: Object) -> Object:
         """The pod that a node would get, with the tolerations that every daemon pod has. daemonset_util.go."""
-        pod = self._new_pod(owner, {"controller-revision-hash": template_hash(owner["spec"]["template"])})
-        pod["metadata"]["labels"]["pod-template-generation"] = "1"
+        labels = {LABEL: labels_of(revision)[LABEL], "pod-template-generation": str(revision["revision"])}
+        pod = self._new_pod(owner, labels)
         tolerations = pod["spec"].setdefault("tolerations", [])
         for key, effect in _TOLERATIONS:
             tolerations.append({"key": key, "operator": "Exists", "effect": effect})
@@ -132,25 +149,21 @@ class DaemonSets(WorkloadController):
             tolerations.append({"key": _NETWORK, "operator": "Exists", "effect": "NoSchedule"})
         return pod
 
-    def _node_pod(self, owner: Object, node: Object) -> Object:
-        pod: Object = clone(self._prototype(owner))
-        field = {"key": "metadata.name", "operator": "In", "values": [name_of(node)]}
-        terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-        pod["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-        return pod
-
     def _status(self, owner: Object, prototype: Object, nodes: list[Object]) -> None:
         """DS updateDaemonSetStatus: the oldest pod of a node stands for it."""
         pods = _by_target([pod for pod in self._owned(owner) if not is_deleting(pod)])
-        desired = current = ready = misplaced = 0
+        desired = current = ready = updated = available = misplaced = 0
         for node in nodes:
             mine = pods[name_of(node)]
-            fits = matches_node(prototype, node)
-            if fits and not untolerated(prototype, taints_of(node), ("NoSchedule", "NoExecute")):
+            if _may_run(prototype, node):
                 desired += 1
                 current += bool(mine)
                 ready += any(is_ready(pod) for pod in mine)
-            elif mine and not (fits and not untolerated(prototype, taints_of(node), ("NoExecute",))):
+                available += any(self._is_available(owner, pod) for pod in mine)
+                updated += any(revision_of(pod) == revision_of(prototype) for pod in mine)
+            elif mine and (
+                not matches_node(prototype, node) or untolerated(prototype, taints_of(node), ("NoExecute",))
+            ):
                 misplaced += 1
         status = {
             "currentNumberScheduled": current,
@@ -158,8 +171,27 @@ class DaemonSets(WorkloadController):
             "desiredNumberScheduled": desired,
             "numberReady": ready,
         }
-        optional = {"updatedNumberScheduled": current, "numberAvailable": ready, "numberUnavailable": desired - ready}
+        optional = {"updatedNumberScheduled": updated, "numberAvailable": available}
+        optional["numberUnavailable"] = desired - available
         self._write_status(owner, status | {key: value for key, value in optional.items() if value})
+
+
+def _may_run(prototype: Object, node: Object) -> bool:
+    """Whether the node is to have a pod."""
+    return matches_node(prototype, node) and not untolerated(prototype, taints_of(node), ("NoSchedule", "NoExecute"))
+
+
+def _may_stay(prototype: Object, node: Object) -> bool:
+    """Whether a pod that the node has is left there."""
+    return matches_node(prototype, node) and not untolerated(prototype, taints_of(node), ("NoExecute",))
+
+
+def _node_pod(prototype: Object, node: Object) -> Object:
+    pod: Object = clone(prototype)
+    field = {"key": "metadata.name", "operator": "In", "values": [name_of(node)]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    pod["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    return pod
 
 
 def _by_target(pods: list[Object]) -> defaultdict[str, list[Object]]:

@@ -1,10 +1,12 @@
-"""Deployments: a ReplicaSet for each template, rolling updates, Recreate, status.
+"""Deployments: a ReplicaSet for each template, rolling updates, Recreate, pauses, status.
 
-Scaling during a roll-out is not proportional over the sets: the roll-out itself brings each to its number.
+Scaling during a roll-out is not proportional over the sets: the roll-out itself brings each to its number, after
+its pause if it is paused.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from chaos.lab.controllers.rollout import limits_of, new_replicas, old_replicas
@@ -18,9 +20,12 @@ from chaos.lab.objects import (
     template_hash,
 )
 from chaos.lab.registry import ForbiddenError
+from chaos.lab.sim import seconds_of
 from chaos.lab.store import clone
 
 _HASH, _REVISION = "pod-template-hash", "deployment.kubernetes.io/revision"
+_DONE, _TIMED_OUT = "NewReplicaSetAvailable", "ProgressDeadlineExceeded"
+_PAUSED, _RESUMED = "DeploymentPaused", "DeploymentResumed"
 _COUNTS = ("replicas", "readyReplicas", "availableReplicas", "terminatingReplicas")
 
 
@@ -31,7 +36,9 @@ class Deployments(WorkloadController):
         sets = sorted(self._owned(owner), key=_revision)
         new = next((item for item in sets if _template(item) == owner["spec"]["template"]), None)
         old = [item for item in sets if item is not new]
-        if owner["spec"]["strategy"]["type"] == "Recreate" and not self._emptied(owner, old):
+        if owner["spec"].get("paused"):
+            self._scale_paused(owner, sets)
+        elif owner["spec"]["strategy"]["type"] == "Recreate" and not self._emptied(owner, old):
             new = None
         else:
             try:
@@ -40,6 +47,12 @@ class Deployments(WorkloadController):
                 return  # the namespace is being terminated: the real controller gives up as well
         self._forget(owner, new, old)
         self._status(owner, new, self._owned(owner))
+
+    def _scale_paused(self, owner: Object, sets: list[Object]) -> None:
+        """No roll-out, but spec.replicas holds for the set that has pods, or the last one. FindActiveOrLatest."""
+        active = [item for item in sets if item["spec"]["replicas"]] or sets[-1:]
+        if len(active) == 1:
+            self._scale(owner, active[0], owner["spec"]["replicas"])
 
     def _emptied(self, owner: Object, old: list[Object]) -> bool:
         """Recreate: old sets go to 0 first, and their last pods end. Whether they have."""
@@ -55,6 +68,11 @@ class Deployments(WorkloadController):
             return self._create_set(owner, new_replicas(limits, 0, total), old)
         if _revision(new) < max((_revision(item) for item in old), default=0):
             new = self._renew(new, old)
+        if new["spec"].get("minReadySeconds") != owner["spec"].get("minReadySeconds"):
+            changed: Object = clone(new)
+            changed["spec"].pop("minReadySeconds", None)
+            changed["spec"] |= _min_ready(owner)
+            new = self._registry.update("replicasets", changed)
         wanted = new_replicas(limits, new["spec"]["replicas"], total + new["spec"]["replicas"])
         if self._scale(owner, new, wanted):
             return new
@@ -79,7 +97,7 @@ class Deployments(WorkloadController):
                     "annotations": {_REVISION: str(max(map(_revision, old), default=0) + 1)},
                     "ownerReferences": [owner_reference("apps/v1", self.kind, owner)],
                 },
-                "spec": {"replicas": replicas, "selector": selector, "template": template},
+                "spec": {"replicas": replicas, "selector": selector, "template": template, **_min_ready(owner)},
             },
         )
         text = f"Scaled up replica set {name_of(created)} from 0 to {replicas}"
@@ -127,31 +145,58 @@ class Deployments(WorkloadController):
         complete = total["availableReplicas"] >= wanted and updated == total["replicas"] == wanted
         status["conditions"] = [
             self._condition(owner, "Available", available, *_AVAILABLE[available]),
-            self._progress(owner, current, complete, updated == total["replicas"]),
+            self._progress(owner, current, complete, status),
         ]
         self._write_status(owner, status)
 
-    def _progress(self, owner: Object, new: Object | None, complete: bool, one_set: bool) -> Object:
-        """Once complete, a Deployment stays so until its next roll-out."""
+    def _progress(self, owner: Object, new: Object | None, complete: bool, status: Object) -> Object:
+        """syncRolloutStatus: once complete, a Deployment stays so until its next roll-out."""
         before = condition(owner, "Progressing")
-        was = before is not None and before["reason"] == "NewReplicaSetAvailable"
+        reason = before["reason"] if before is not None else ""
         name = f'ReplicaSet "{name_of(new)}"' if new is not None else f'Deployment "{name_of(owner)}"'
-        if complete or (was and one_set):
-            return self._condition(
-                owner, "Progressing", True, "NewReplicaSetAvailable", f"{name} has successfully progressed."
-            )
-        return self._condition(owner, "Progressing", True, "ReplicaSetUpdated", f"{name} is progressing.")
+        build = partial(self._condition, owner, "Progressing")
+        if owner["spec"].get("paused"):
+            return build("Unknown", _PAUSED, "Deployment is paused")
+        if reason == _PAUSED:
+            return build("Unknown", _RESUMED, "Deployment is resumed")
+        one_set = status.get("updatedReplicas", 0) == status.get("replicas", 0)
+        if complete or (reason == _DONE and one_set):
+            return build(True, _DONE, f"{name} has successfully progressed.")
+        if before is None or reason in (_DONE, _RESUMED) or _has_progressed(owner["status"], status):
+            return build(True, "ReplicaSetUpdated", f"{name} is progressing.", renew=True)
+        left = seconds_of(before["lastUpdateTime"]) + owner["spec"]["progressDeadlineSeconds"] - self._sim.now
+        if left < 0 or reason == _TIMED_OUT:
+            return build(False, _TIMED_OUT, f"{name} has timed out progressing.")
+        self._queue.add_after((namespace_of(owner), name_of(owner)), left + 1.0)
+        return before
 
-    def _condition(self, owner: Object, type_: str, status: bool, reason: str, message: str) -> Object:
+    def _condition(
+        self, owner: Object, type_: str, status: bool | str, reason: str, message: str, renew: bool = False
+    ) -> Object:
+        """``renew``: its lastUpdateTime moves though nothing else has changed."""
         value, now = str(status), self._sim.timestamp()
         old = condition(owner, type_)
-        if old is not None and (old["status"], old["reason"]) == (value, reason):
+        if old is not None and (old["status"], old["reason"]) == (value, reason) and not renew:
             return old
         moved = old["lastTransitionTime"] if old is not None and old["status"] == value else now
         return {
             "type": type_, "status": value, "lastUpdateTime": now, "lastTransitionTime": moved,
             "reason": reason, "message": message,
         }  # fmt: skip
+
+
+def _has_progressed(before: Object, after: Object) -> bool:
+    """DeploymentProgressing: more updated, ready or available pods, or fewer old ones."""
+    keys = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    if any(after.get(key, 0) > before.get(key, 0) for key in keys):
+        return True
+    old = [status.get("replicas", 0) - status.get("updatedReplicas", 0) for status in (before, after)]
+    return bool(old[1] < old[0])
+
+
+def _min_ready(owner: Object) -> dict[str, int]:
+    seconds = owner["spec"].get("minReadySeconds")
+    return {"minReadySeconds": seconds} if seconds else {}
 
 
 _AVAILABLE = {

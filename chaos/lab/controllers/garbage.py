@@ -12,7 +12,7 @@ from chaos.lab.registry import FINALIZERS, Registry, WriteOptions
 from chaos.lab.sim import Sim
 from chaos.lab.store import Change, clone
 
-_OWNED = ("replicasets", "pods", "leases", "endpointslices")
+_OWNED = ("replicasets", "controllerrevisions", "pods", "leases", "endpointslices")
 
 
 class GarbageCollector:

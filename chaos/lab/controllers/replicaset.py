@@ -25,8 +25,9 @@ class ReplicaSets(WorkloadController):
         status = {"replicas": len(active), "terminatingReplicas": terminating}
         if active:
             status["fullyLabeledReplicas"] = len(active)
-        if ready:
-            status |= {"readyReplicas": ready, "availableReplicas": ready}
+        available = sum(self._is_available(owner, pod) for pod in active)
+        optional = {"readyReplicas": ready, "availableReplicas": available}
+        status |= {key: value for key, value in optional.items() if value}
         self._write_status(owner, status)
 
 

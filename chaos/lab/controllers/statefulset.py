@@ -1,47 +1,88 @@
-"""StatefulSets: one pod per ordinal, never two; Parallel and OrderedReady. Facts 5.7."""
+"""StatefulSets: one pod per ordinal, never two; Parallel and OrderedReady; roll-outs. Facts 5.7.
+
+pkg/controller/statefulset/stateful_set_control.go
+"""
 
 from __future__ import annotations
 
+from chaos.lab.controllers.revisions import LABEL, Revisions, revision_of, template_of
 from chaos.lab.controllers.workload import WorkloadController
-from chaos.lab.objects import Object, is_deleting, is_ready, is_terminal, name_of, namespace_of, template_hash
+from chaos.lab.objects import Object, is_deleting, is_ready, is_terminal, name_of, namespace_of
+from chaos.lab.registry import ForbiddenError, Registry
+from chaos.lab.sim import Sim
 from chaos.lab.store import clone
 
 
 class StatefulSets(WorkloadController):
     plural, kind, owned, component = "statefulsets", "StatefulSet", "pods", "statefulset-controller"
 
+    def __init__(self, sim: Sim, registry: Registry) -> None:
+        super().__init__(sim, registry)
+        self._revisions = Revisions(registry, self.kind)
+
     def sync(self, owner: Object) -> None:
+        try:
+            update = self._revisions.newest(owner)
+        except ForbiddenError:
+            return  # the namespace is being terminated
+        named = {name_of(item): item for item in self._revisions.all(owner)}
+        current = named.get(owner["status"].get("currentRevision", ""), update)
         pods = {_ordinal(pod): pod for pod in self._owned(owner)}
+        if self._replicas(owner, pods, current, update):
+            self._roll(owner, pods, name_of(update))
+        left = self._owned(owner)
+        self._revisions.trim(owner, {name_of(current), name_of(update), *map(revision_of, left)})
+        self._status(owner, left, name_of(current), name_of(update))
+
+    def _replicas(self, owner: Object, pods: dict[int, Object], current: Object, update: Object) -> bool:
+        """A pod for every ordinal, and none beyond; whether a roll-out may go on."""
         ordered = owner["spec"]["podManagementPolicy"] == "OrderedReady"
         replicas = owner["spec"]["replicas"]
         for ordinal in range(replicas):
-            settled = self._replica(owner, ordinal, pods.get(ordinal))
+            revision = current if ordinal < _partition(owner) else update
+            settled = self._replica(owner, ordinal, pods.get(ordinal), revision)
             if ordered and not settled:
-                break
-        else:
-            self._scale_down(owner, ordered, [pods[key] for key in sorted(pods, reverse=True) if key >= replicas])
-        self._status(owner, self._owned(owner))
+                return False
+        surplus = [pods[key] for key in sorted(pods, reverse=True) if key >= replicas]
+        self._scale_down(owner, ordered, surplus)
+        return not (ordered and surplus)
 
-    def _replica(self, owner: Object, ordinal: int, pod: Object | None) -> bool:
-        """One ordinal; whether it is Running, Ready and not terminating. STS processReplica."""
+    def _replica(self, owner: Object, ordinal: int, pod: Object | None, revision: Object) -> bool:
+        """One ordinal; whether it is available and not terminating. STS processReplica."""
         if pod is None:
             self._create_claims(owner, ordinal)
             self._create_pod(
-                owner, self._ordinal_pod(owner, ordinal), f"Create Pod {{}} in StatefulSet {name_of(owner)} successful"
+                owner,
+                self._ordinal_pod(owner, ordinal, revision),
+                f"Create Pod {{}} in StatefulSet {name_of(owner)} successful",
             )
             return False
         if is_terminal(pod) and not is_deleting(pod):
-            text = f"Delete Pod {{}} in StatefulSet {name_of(owner)} successful"
-            self._delete_pod(owner, pod, text)
+            self._delete(owner, pod)
             return False
         if is_deleting(pod) and self._registry.spec.broken("statefulset-replaced-before-removal"):
             self._registry.delete("pods", namespace_of(pod), name_of(pod), 0)
-        return is_ready(pod) and not is_deleting(pod)
+        return self._is_available(owner, pod) and not is_deleting(pod)
+
+    def _roll(self, owner: Object, pods: dict[int, Object], update: str) -> None:
+        """One pod of another revision goes, from the last ordinal to the partition, while those behind it are well."""
+        if owner["spec"]["updateStrategy"]["type"] == "OnDelete":
+            return
+        for ordinal in range(owner["spec"]["replicas"] - 1, _partition(owner) - 1, -1):
+            pod = pods.get(ordinal)
+            if pod is not None and revision_of(pod) != update and not is_deleting(pod):
+                self._delete(owner, pod)
+                return
+            if pod is None or is_deleting(pod) or not self._is_available(owner, pod):
+                return
+
+    def _delete(self, owner: Object, pod: Object) -> None:
+        self._delete_pod(owner, pod, f"Delete Pod {{}} in StatefulSet {name_of(owner)} successful")
 
     def _scale_down(self, owner: Object, ordered: bool, surplus: list[Object]) -> None:
         for pod in surplus:
             if not is_deleting(pod):
-                self._delete_pod(owner, pod, f"Delete Pod {{}} in StatefulSet {name_of(owner)} successful")
+                self._delete(owner, pod)
             if ordered:
                 return
 
@@ -55,14 +96,14 @@ class StatefulSets(WorkloadController):
                 claim = {"metadata": metadata, "spec": clone(template["spec"])}
                 self._registry.create("persistentvolumeclaims", claim)
 
-    def _ordinal_pod(self, owner: Object, ordinal: int) -> Object:
+    def _ordinal_pod(self, owner: Object, ordinal: int, revision: Object) -> Object:
         name = f"{name_of(owner)}-{ordinal}"
         labels = {
             "apps.kubernetes.io/pod-index": str(ordinal),
-            "controller-revision-hash": _revision(owner),
+            LABEL: name_of(revision),
             "statefulset.kubernetes.io/pod-name": name,
         }
-        pod = self._new_pod(owner, labels)
+        pod = self._new_pod(owner, labels, template_of(revision))
         pod["metadata"]["name"] = name
         pod["spec"].update(hostname=name, subdomain=owner["spec"]["serviceName"])
         for template in owner["spec"].get("volumeClaimTemplates") or []:
@@ -71,17 +112,21 @@ class StatefulSets(WorkloadController):
             pod["spec"].setdefault("volumes", []).append(volume)
         return pod
 
-    def _status(self, owner: Object, pods: list[Object]) -> None:
-        ready = sum(is_ready(pod) and not is_terminal(pod) for pod in pods)
+    def _status(self, owner: Object, pods: list[Object], current: str, update: str) -> None:
+        """computeReplicaStatus and completeRollingUpdate."""
+        ready = [pod for pod in pods if is_ready(pod) and not is_terminal(pod)]
         number = sum(not is_terminal(pod) for pod in pods)
-        revision = _revision(owner)
-        status: Object = {"replicas": number, "availableReplicas": ready, "collisionCount": 0}
-        status |= {"currentRevision": revision, "updateRevision": revision}
-        if ready:
-            status["readyReplicas"] = ready
-        if number:
-            status |= {"currentReplicas": number, "updatedReplicas": number}
-        self._write_status(owner, status)
+        revisions = [revision_of(pod) for pod in pods if not is_deleting(pod)]
+        updated, wanted = revisions.count(update), owner["spec"]["replicas"]
+        rolling = owner["spec"]["updateStrategy"]["type"] == "RollingUpdate"
+        if rolling and updated == len(ready) == number == wanted:
+            current = update
+        available = sum(self._is_available(owner, pod) for pod in ready)
+        status: Object = {"replicas": number, "availableReplicas": available, "collisionCount": 0}
+        status |= {"currentRevision": current, "updateRevision": update}
+        optional = {"readyReplicas": len(ready), "updatedReplicas": updated}
+        optional["currentReplicas"] = revisions.count(current)
+        self._write_status(owner, status | {key: value for key, value in optional.items() if value})
 
 
 def _claim_name(owner: Object, template: Object, ordinal: int) -> str:
@@ -92,5 +137,6 @@ def _ordinal(pod: Object) -> int:
     return int(name_of(pod).rsplit("-", 1)[1])
 
 
-def _revision(owner: Object) -> str:
-    return f"{name_of(owner)}-{template_hash(owner['spec']['template'])}"
+def _partition(owner: Object) -> int:
+    """Ordinals below it stay at the current revision; 0 with OnDelete."""
+    return int((owner["spec"]["updateStrategy"].get("rollingUpdate") or {}).get("partition", 0))

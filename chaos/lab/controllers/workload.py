@@ -8,6 +8,7 @@ from chaos.lab.controllers.queue import Queue
 from chaos.lab.events import Recorder
 from chaos.lab.objects import (
     Object,
+    condition,
     controller_of,
     is_deleting,
     name_of,
@@ -16,7 +17,7 @@ from chaos.lab.objects import (
     uid_of,
 )
 from chaos.lab.registry import ForbiddenError, Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import Sim, seconds_of
 from chaos.lab.store import Change, ConflictError, NotFoundError, clone
 
 Key = tuple[str, str]
@@ -60,9 +61,20 @@ class WorkloadController(ABC):
     def _owned(self, owner: Object) -> list[Object]:
         return self._store.controlled(self.owned, uid_of(owner))
 
-    def _new_pod(self, owner: Object, labels: dict[str, str]) -> Object:
-        """A pod from the owner's template, without a name."""
-        template: Object = clone(owner["spec"]["template"])
+    def _is_available(self, owner: Object, pod: Object) -> bool:
+        """Ready for minReadySeconds; if it is not yet, the owner is looked at again then. IsPodAvailable."""
+        ready = condition(pod, "Ready")
+        if ready is None or ready["status"] != "True":
+            return False
+        seconds = owner["spec"].get("minReadySeconds", 0)
+        left = seconds_of(ready["lastTransitionTime"]) + seconds - self._sim.now if seconds else 0.0
+        if left > 0:
+            self._queue.add_after((namespace_of(owner), name_of(owner)), left)
+        return left <= 0
+
+    def _new_pod(self, owner: Object, labels: dict[str, str], template: Object | None = None) -> Object:
+        """A pod from a template, the owner's unless another is given, without a name."""
+        template = clone(template or owner["spec"]["template"])
         metadata = template.get("metadata") or {}
         new: Object = {"labels": {**metadata.get("labels", {}), **labels}, "namespace": namespace_of(owner)}
         new["generateName"] = f"{name_of(owner)}-"

@@ -9,6 +9,7 @@ import msgspec
 
 from chaos.lab.admission import PREFIX
 from chaos.lab.cluster import Cluster
+from chaos.lab.controllers.revisions import new_revision, revision_of
 from chaos.lab.objects import (
     Object,
     controller_of,
@@ -29,6 +30,7 @@ from chaos.lab.store import clone
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _OWNERS = ("deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets")
 _TEMPLATED = ("deployments", "replicasets", "statefulsets", "daemonsets")
+_REVISED = {"statefulsets": "StatefulSet", "daemonsets": "DaemonSet"}
 _LOOP = 0.5  # the recorded containers look for a signal once a second: the middle (meta.behaviourNote)
 _ADOPTED = 2.0  # kubelets know their pods by then
 _CAUGHT = 0.1
@@ -104,7 +106,9 @@ def fill(cluster: Cluster, recording: Recording) -> None:
         for obj in recording.first(plural):
             if plural == "replicasets" and not _is_current(obj, scaled_up):
                 continue  # a revision of an earlier roll-out
-            cluster.store.create(plural, with_behaviour(plural, obj, recording))
+            made = cluster.store.create(plural, with_behaviour(plural, obj, recording))
+            if plural in _REVISED:
+                _revise(cluster, made, _REVISED[plural], recording.first("pods"))
     for (owner, node), times in recording.daemon_failures().items():
         cluster.controllers.daemon_sets.remember(owner, node, times)
     for pod in recording.first("pods"):
@@ -128,6 +132,17 @@ def resume_deletions(cluster: Cluster, recording: Recording) -> None:
         if is_terminal(pod):
             at, grace = recording.begin + _CAUGHT, 0
         cluster.sim.at(at, cluster.delete_object, "pods", namespace_of(pod), name_of(pod), grace)
+
+
+def _revise(cluster: Cluster, owner: Object, kind: str, pods: list[Object]) -> None:
+    """The revision that its pods are of, under its recorded name: nothing is to be rolled out."""
+    mine = [pod for pod in pods if (controller_of(pod) or {}).get("uid") == uid_of(owner)]
+    hashes = {revision_of(pod).removeprefix(f"{name_of(owner)}-") for pod in mine}
+    if len(hashes) > 1:
+        raise ReplayError(f"{kind} {name_of(owner)} is being rolled out: pods of the revisions {', '.join(hashes)}")
+    for digest in hashes:
+        revision = new_revision(owner, kind, digest, 1)
+        cluster.store.create("controllerrevisions", revision)
 
 
 def _is_current(replica_set: Object, scaled_up: set[str]) -> bool:

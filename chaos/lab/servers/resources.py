@@ -51,6 +51,7 @@ RESOURCES = {
         Resource("statefulsets", "StatefulSet", "apps/v1", short="sts", in_all=True),
         Resource("daemonsets", "DaemonSet", "apps/v1", short="ds", in_all=True),
         Resource("replicasets", "ReplicaSet", "apps/v1", short="rs", in_all=True),
+        Resource("controllerrevisions", "ControllerRevision", "apps/v1", status=False),
         Resource("jobs", "Job", "batch/v1", in_all=True),
         Resource("leases", "Lease", "coordination.k8s.io/v1", status=False),
         Resource("poddisruptionbudgets", "PodDisruptionBudget", "policy/v1", short="pdb"),

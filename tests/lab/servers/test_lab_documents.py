@@ -28,7 +28,9 @@ def test_legacy_discovery(shared: Any) -> None:
     assert {group["name"] for group in groups} == served | {"authentication.k8s.io", "authorization.k8s.io"}
     assert shared.api("GET", "/apis/apps")[1]["preferredVersion"] == {"groupVersion": "apps/v1", "version": "v1"}
     entries = {item["name"]: item for item in shared.api("GET", "/apis/apps/v1")[1]["resources"]}
-    assert {name for name in entries if "/" not in name} == {"deployments", "statefulsets", "daemonsets", "replicasets"}
+    assert {name for name in entries if "/" not in name} == {
+        "deployments", "statefulsets", "daemonsets", "replicasets", "controllerrevisions",
+    }  # fmt: skip
     deployment = entries["deployments"]
     assert (deployment["singularName"], deployment["shortNames"], deployment["categories"]) == (
         "deployment",

@@ -114,6 +114,7 @@ def busy_shutdown(cluster: Cluster) -> None:
     cluster.create_object("pods", pod)
     run(cluster, 5.0)
     cluster.delete_object("pods", "demo", "slow")
+    run(cluster, 1.0)
     shutdown(cluster)
 
 

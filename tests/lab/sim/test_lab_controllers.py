@@ -21,6 +21,7 @@ from simkit import (
 )
 
 from chaos.lab.cluster import Cluster
+from chaos.lab.objects import name_of
 from chaos.lab.spec import LabSpec, NodeSpec, Taint
 from chaos.lab.store import clone
 
@@ -240,7 +241,7 @@ def test_rejected_daemon_pods_are_retried_with_a_back_off_that_doubles() -> None
     gone = [
         when
         for when, type_, pod in history.since(begin, "pods")
-        if type_ == "DELETED" and pod["status"].get("reason") == "NodeShutdown"
+        if type_ == "DELETED" and pod["status"].get("reason") == "NodeShutdown" and name_of(pod).startswith("agent")
     ]
     waits = [round(later - earlier) for earlier, later in pairwise(gone)]
     assert waits[:4] == [1, 2, 4, 8]

@@ -212,15 +212,32 @@ def test_quality_of_service(requests: dict[str, str], limits: dict[str, str], ex
     assert pod["status"]["qosClass"] == expected
 
 
-def test_what_is_not_simulated_is_refused_on_update() -> None:
+@pytest.mark.parametrize(
+    ("plural", "key", "value"),
+    [
+        ("statefulsets", "podManagementPolicy", "Parallel"),
+        ("statefulsets", "serviceName", "other"),
+        ("statefulsets", "selector", {"matchLabels": {"a": "b"}}),
+        ("daemonsets", "updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}),
+        ("daemonsets", "updateStrategy", {"type": "Recreate"}),
+        ("statefulsets", "updateStrategy", {"type": "OnDelete", "rollingUpdate": {"partition": 1}}),
+        ("statefulsets", "updateStrategy", {"rollingUpdate": {"partition": -1}}),
+        ("daemonsets", "updateStrategy", {"rollingUpdate": {"maxUnavailable": 0}}),
+    ],
+)
+def test_what_is_wrong_or_not_simulated_is_refused_on_update(plural: str, key: str, value: Any) -> None:
     cluster = _cluster()
-    for plural in ("statefulsets", "daemonsets", "replicasets"):
-        obj: Object = clone(cluster.create_object(plural, workload("web", ns="default", replicas=2)))
-        changed: Object = clone(obj)
-        changed["spec"]["template"]["spec"]["hostNetwork"] = True
-        with pytest.raises(InvalidError, match="roll-out"):
-            cluster.update_object(plural, changed)
-    obj = clone(cluster.create_object("deployments", workload("web", ns="default", replicas=2)))
+    changed: Object = clone(cluster.create_object(plural, workload("web", ns="default")))
+    changed["spec"][key] = value
+    if key == "selector":
+        changed["spec"]["template"]["metadata"]["labels"]["a"] = "b"
+    with pytest.raises(InvalidError):
+        cluster.update_object(plural, changed)
+
+
+def test_unknown_subresource_is_refused() -> None:
+    cluster = _cluster()
+    obj: Object = clone(cluster.create_object("deployments", workload("web", ns="default", replicas=2)))
     with pytest.raises(InvalidError, match="scale"):
         cluster.update_object("deployments", obj, "scale")
 

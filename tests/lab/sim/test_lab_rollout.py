@@ -182,8 +182,8 @@ def test_roll_out_that_cannot_run_stops_within_its_limits() -> None:
         {"strategy": {"type": "Canary"}},
         {"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}},
         {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "some"}}},
-        {"paused": True},
-        {"minReadySeconds": 5},
+        {"minReadySeconds": -5},
+        {"minReadySeconds": "5"},
     ],
 )
 def test_what_is_wrong_or_not_simulated_is_refused(body: Object) -> None:

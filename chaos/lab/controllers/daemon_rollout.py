@@ -1,0 +1,33 @@
+"""Which daemon pods go next in a rolling update: pure. pkg/controller/daemon/update.go rollingUpdate, without surge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import ceil
+
+from chaos.lab.controllers.revisions import revision_of
+from chaos.lab.objects import Object, is_deleting
+
+
+def limit(owner: Object, desired: int) -> int:
+    """maxUnavailable of ``desired`` pods; percents round up."""
+    value: int | str = owner["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"]
+    return value if isinstance(value, int) else ceil(int(value.removesuffix("%")) * desired / 100)
+
+
+def next_to_go(
+    nodes: Iterable[list[Object]], revision: str, most: int, is_available: Callable[[Object], bool]
+) -> list[Object]:
+    """Of the pods of each node: old ones that are not available, and others up to ``most`` unavailable nodes."""
+    unavailable, broken, candidates = 0, [], []
+    for pods in nodes:
+        living = [pod for pod in pods if not is_deleting(pod)]
+        if len(living) != 1:
+            unavailable += 1  # to be settled by those who make and delete pods
+        elif revision_of(living[0]) == revision:
+            unavailable += not is_available(living[0])
+        elif not is_available(living[0]):
+            broken.append(living[0])
+        elif unavailable < most:
+            candidates.append(living[0])
+    return [*broken, *candidates[: max(0, most - unavailable)]]

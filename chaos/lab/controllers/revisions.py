@@ -1,0 +1,78 @@
+"""ControllerRevisions: the templates that a StatefulSet or DaemonSet had. pkg/controller/history."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from chaos.lab.objects import (
+    Object,
+    labels_of,
+    name_of,
+    namespace_of,
+    owner_reference,
+    template_hash,
+    uid_of,
+)
+from chaos.lab.registry import Registry
+from chaos.lab.store import clone
+
+LABEL = "controller-revision-hash"  # of pods: the revision that they are of
+_PLURAL = "controllerrevisions"
+
+
+def revision_of(pod: Object) -> str:
+    """The value of the pod's label, empty if it has none."""
+    return labels_of(pod).get(LABEL, "")
+
+
+def template_of(revision: Object) -> Object:
+    """The pod template that a revision keeps."""
+    return {key: value for key, value in revision["data"]["spec"]["template"].items() if key != "$patch"}
+
+
+def new_revision(owner: Object, kind: str, digest: str, number: int) -> Object:
+    """A revision that keeps the owner's template."""
+    labels = dict(owner["spec"]["template"]["metadata"]["labels"])
+    return {
+        "metadata": {
+            "name": f"{name_of(owner)}-{digest}",
+            "namespace": namespace_of(owner),
+            "labels": labels | {LABEL: digest},
+            "annotations": dict(owner["metadata"].get("annotations") or {}),
+            "ownerReferences": [owner_reference("apps/v1", kind, owner)],
+        },
+        "data": {"spec": {"template": {**clone(owner["spec"]["template"]), "$patch": "replace"}}},
+        "revision": number,
+    }
+
+
+class Revisions:
+    """Of one kind of owner."""
+
+    def __init__(self, registry: Registry, kind: str) -> None:
+        self._registry, self._store, self._kind = registry, registry.store, kind
+
+    def all(self, owner: Object) -> list[Object]:
+        """Oldest first."""
+        return sorted(self._store.controlled(_PLURAL, uid_of(owner)), key=lambda item: int(item["revision"]))
+
+    def newest(self, owner: Object) -> Object:
+        """The revision of the owner's template: the last one, an old one that is the last again, or a new one.
+
+        Raises ForbiddenError in a namespace that is being terminated.
+        """
+        known = self.all(owner)
+        same = [item for item in known if template_of(item) == owner["spec"]["template"]]
+        number = max((item["revision"] for item in known), default=0) + 1
+        if not same:
+            made = new_revision(owner, self._kind, template_hash(owner["spec"]["template"]), number)
+            return self._store.get(_PLURAL, namespace_of(owner), name_of(made)) or self._registry.create(_PLURAL, made)
+        if same[-1] is known[-1]:
+            return same[-1]
+        return self._registry.update(_PLURAL, {**clone(same[-1]), "revision": number})
+
+    def trim(self, owner: Object, live: Collection[str]) -> None:
+        """Forget the oldest beyond revisionHistoryLimit that nothing is of; ``live``: names and hashes."""
+        old = [item for item in self.all(owner) if not {name_of(item), labels_of(item)[LABEL]} & set(live)]
+        for item in old[: max(0, len(old) - owner["spec"].get("revisionHistoryLimit", 10))]:
+            self._registry.delete(_PLURAL, namespace_of(item), name_of(item))
