@@ -26,7 +26,7 @@ OWNERS = {
 SHARED = {"urllib3": ("observers", "power"), "requests": ()}
 FORBIDDEN_IN_PURE = ("time", "random", "logging", "socket", "subprocess", "threading", "os", "pathlib", "urllib3")
 # A sibling may only import another where it is no plug-in but what plug-ins share.
-SHARED_SIBLINGS = {"facts": ("login1", "inhibitors")}
+SHARED_SIBLINGS = {"facts": ("login1", "inhibitors", "kubelet_process", "units")}
 PLUGINS = ("actions", "assertions", "facts", "report")
 
 

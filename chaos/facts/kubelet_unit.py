@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chaos.facts.units import active_first
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
@@ -25,14 +26,7 @@ class KubeletUnit(HostFact):
     command = HostCommand(("systemctl", "show", "--property=Id,ActiveState,LoadState", *UNITS), sudo=False)
 
     def parse(self, stdout: str, exit_code: int) -> str:
-        units = []
-        for block in stdout.split("\n\n"):
-            fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
-            if fields.get("LoadState") == "loaded":
-                units.append((fields.get("ActiveState") != "active", fields.get("Id", "")))
-        if exit_code or not units:
-            raise ValueError("none of " + ", ".join(UNITS) + " is loaded")
-        return min(units)[1]
+        return active_first(stdout, exit_code, UNITS)
 
 
 FACT = KubeletUnit()

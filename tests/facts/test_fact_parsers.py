@@ -100,9 +100,16 @@ LOOKS: tuple[str, ...] = (
     "getent ",
     "grep ",
     "printenv ",
+    "ps -eo",
 )
 LOOKS += ("nft list", "nft --version", "ss -H", "sh -c 'curl -s -k -o /dev/null")
-KNOWN = {"kubelet-server": "https://cp:6443", "server-addresses": ["10.0.0.1"], "api-peers": []}
+KNOWN = {
+    "kubelet-server": "https://cp:6443",
+    "server-addresses": ["10.0.0.1"],
+    "api-peers": [],
+    "kubelet-unit": "k",
+    "runtime-unit": "r",
+}
 
 
 @pytest.mark.parametrize("name", sorted(FACTS))

@@ -28,7 +28,7 @@ KUBELET = """[Unit]
 Description=stands in for the kubelet: holds its lock, and nothing else
 After=dbus.service systemd-logind.service
 [Service]
-ExecStart=/usr/bin/systemd-inhibit --what=shutdown --who=kubelet --mode=delay \
+ExecStart=/usr/local/bin/kubelet --what=shutdown --who=kubelet --mode=delay \
 "--why=Kubelet needs time to handle node shutdown" /usr/bin/sleep infinity
 Restart=always
 RestartSec=1
@@ -50,6 +50,7 @@ cat > /etc/systemd/system/kubelet.service <<'END'
 {KUBELET}END
 cat > /etc/systemd/system/containerd.service <<'END'
 {RUNTIME}END
+ln -s /usr/bin/systemd-inhibit /usr/local/bin/kubelet
 systemctl enable kubelet.service containerd.service ssh.service
 systemctl mask getty-static.service console-getty.service systemd-resolved.service
 rm -f /etc/machine-id /etc/ssh/ssh_host_*

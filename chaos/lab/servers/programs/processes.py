@@ -1,4 +1,4 @@
-"""kill, pidof and pgrep, for the kubelet's process only."""
+"""kill, pidof, pgrep and ps, for the kubelet's process only."""
 
 from __future__ import annotations
 
@@ -36,4 +36,15 @@ async def find(process: Process, argv: list[str]) -> int:
     return 0 if pid else 1
 
 
-PROGRAMS: dict[str, Program] = {"kill": kill, "pgrep": find, "pidof": find}
+async def ps(process: Process, argv: list[str]) -> int:
+    """``ps -eo pid=,stat=,comm=``: of the processes only those that the lab has."""
+    if argv[1:] != ["-eo", "pid=,stat=,comm="]:
+        return process.fail("ps: the lab simulates only ps -eo pid=,stat=,comm=")
+    kubelet = process.host.machine.kubelet
+    process.out(f"{1:>7} Ss   systemd\n")
+    if kubelet.pid:
+        process.out(f"{kubelet.pid:>7} {'Tsl ' if kubelet.frozen else 'Ssl '} kubelet\n")
+    return 0
+
+
+PROGRAMS: dict[str, Program] = {"kill": kill, "pgrep": find, "pidof": find, "ps": ps}

@@ -1,0 +1,36 @@
+"""What the actions that stop a service, or freeze it, share: the timer that brings it back, and the undo."""
+
+from __future__ import annotations
+
+from chaos.model.action import Check, Memory, SelfHeal, Target, Undo, UndoStep
+from chaos.model.command import HostCommand
+
+ACTIVE = "active"
+
+
+def kubelet_memory(target: Target, why: str) -> Memory:
+    """The unit, and whether the kubelet held its lock. Raises Unsupported."""
+    unit = target.need("kubelet-unit", why)
+    return {"unit": unit, "lock": bool(target.facts.get("kubelet-inhibitor")), "tag": target.tag}
+
+
+def systemctl(verb: str, unit: str) -> HostCommand:
+    """Waits for the unit's job, as systemctl does; a kubelet under systemd says when it is ready."""
+    return HostCommand(("systemctl", verb, unit), timeout=100.0)
+
+
+def start_again(memory: Memory, seconds: float) -> SelfHeal:
+    """The timer that starts the unit, should we be gone."""
+    return SelfHeal(timer(memory), seconds, ("systemctl", "start", memory["unit"]))
+
+
+def timer(memory: Memory) -> str:
+    return f"nodefall-{memory['tag']}"
+
+
+def kubelet_runs(memory: Memory, *first: UndoStep, disarm: str = "") -> Undo:
+    """Undo of whatever ended the kubelet: start it, and see that it is active, Ready and holds its lock as before."""
+    active = Check("kubelet-state", ACTIVE)
+    lock = (Check("kubelet-inhibitor", True),) if memory["lock"] else ()
+    steps = (*first, UndoStep(systemctl("start", memory["unit"]), unless=active))
+    return Undo(steps, (active, *lock, Check("node-ready", True)), disarm=disarm)

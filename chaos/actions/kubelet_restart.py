@@ -1,0 +1,52 @@
+"""The kubelet restarted by systemd: its memory of a shutdown is lost, its lock is let go and taken anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chaos.actions._service import kubelet_memory, kubelet_runs, systemctl
+from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
+from chaos.model.command import Command
+from chaos.model.evidence import last_before, not_shown, readings_after
+from chaos.model.experiment import Model
+from chaos.model.timeline import Timeline
+
+
+class Params(Model):
+    """None."""
+
+
+def _another_process(timeline: Timeline, step: StepRun) -> Finding:
+    """Its process ID differs from the one before the step."""
+    before = last_before(timeline, step, "kubelet-process")
+    old = before.value.get("pid") if before and isinstance(before.value, dict) else None
+    for reading in readings_after(timeline, step, "kubelet-process"):
+        new = reading.value.get("pid") if isinstance(reading.value, dict) else None
+        if before and old and new and new != old:
+            because = f"the kubelet of {step.node} is another process ({old}, then {new})"
+            return Finding(Shown.PROVEN, because, (before.seq, reading.seq))
+    return not_shown(f"no new process of the kubelet of {step.node} was seen")
+
+
+class KubeletRestart(Action):
+    """Inside the window of a shutdown it drops the lock, and the machine goes down at once (facts 1.7)."""
+
+    name = "kubelet-restart"
+    summary = "restart the kubelet"
+    example = "{name: restart, action: kubelet-restart, target: victim}"
+    params = Params
+    undo_kind = UndoKind.SELF_RESTORING
+    proofs = (Proof("another-process", _another_process),)
+    probes = ("kubelet-state", "kubelet-process", "kubelet-inhibitor")
+
+    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
+        return kubelet_memory(target, "the kubelet's unit is what is restarted")
+
+    def inject(self, memory: Memory) -> tuple[Command, ...]:
+        return (systemctl("restart", memory["unit"]),)
+
+    def undo(self, memory: Memory) -> Undo:
+        return kubelet_runs(memory)
+
+
+ACTION = KubeletRestart()

@@ -1,0 +1,46 @@
+"""The container runtime stopped by systemd: containers run on, the kubelet cannot ask for anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chaos.actions._service import ACTIVE, start_again, systemctl, timer
+from chaos.model.action import Action, Check, Memory, SelfHeal, Target, Undo, UndoKind, UndoStep
+from chaos.model.command import Command
+from chaos.model.evidence import fact_is
+from chaos.model.experiment import Model
+
+
+class Params(Model):
+    """None."""
+
+
+class RuntimeStop(Action):
+    """The node's Ready turns False 30 s later ("container runtime is down"); pods cannot be started or ended."""
+
+    name = "runtime-stop"
+    summary = "stop the container runtime; containers run on"
+    example = "{name: stop, action: runtime-stop, target: victim}"
+    params = Params
+    undo_kind = UndoKind.RESTORES
+    proofs = (fact_is("runtime-state", lambda v: v in ("inactive", "failed"), "systemd does not run the runtime"),)
+    probes = ("runtime-state",)
+    facts = ("runtime-unit",)
+
+    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
+        unit = target.need("runtime-unit", "the container runtime's unit is what is stopped")
+        return {"unit": unit, "tag": target.tag, "seconds": target.max_duration}
+
+    def inject(self, memory: Memory) -> tuple[Command, ...]:
+        return (systemctl("stop", memory["unit"]),)
+
+    def self_heal(self, memory: Memory) -> SelfHeal:
+        return start_again(memory, memory["seconds"])
+
+    def undo(self, memory: Memory) -> Undo:
+        active = Check("runtime-state", ACTIVE)
+        steps = (UndoStep(systemctl("start", memory["unit"]), unless=active),)
+        return Undo(steps, (active, Check("node-ready", True)), disarm=timer(memory))
+
+
+ACTION = RuntimeStop()

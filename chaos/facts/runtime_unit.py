@@ -1,0 +1,23 @@
+"""The unit of the container runtime."""
+
+from __future__ import annotations
+
+from chaos.facts.units import active_first
+from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
+
+UNITS = ("containerd.service", "crio.service", "snap.microk8s.daemon-containerd.service", "docker.service")
+
+
+class RuntimeUnit(HostFact):
+    """The name of the loaded unit, an active one first. k3s and rke2 run theirs inside the kubelet's unit."""
+
+    name = "runtime-unit"
+    summary = "systemd unit of the container runtime"
+    command = HostCommand(("systemctl", "show", "--property=Id,ActiveState,LoadState", *UNITS), sudo=False)
+
+    def parse(self, stdout: str, exit_code: int) -> str:
+        return active_first(stdout, exit_code, UNITS)
+
+
+FACT = RuntimeUnit()

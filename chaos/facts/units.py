@@ -1,0 +1,25 @@
+"""What systemctl says of several units at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def active_first(stdout: str, exit_code: int, asked: Sequence[str]) -> str:
+    """The loaded unit of those in ``systemctl show``'s blocks, an active one first. Raises ValueError."""
+    units = []
+    for block in stdout.split("\n\n"):
+        fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        if fields.get("LoadState") == "loaded":
+            units.append((fields.get("ActiveState") != "active", fields.get("Id", "")))
+    if exit_code or not units:
+        raise ValueError("none of " + ", ".join(asked) + " is loaded")
+    return min(units)[1]
+
+
+def active_state(stdout: str, exit_code: int) -> str:
+    """Of ``systemctl show --property=ActiveState``. Raises ValueError."""
+    state = stdout.strip().partition("ActiveState=")[2]
+    if exit_code or not state:
+        raise ValueError("systemd did not answer")
+    return state
