@@ -192,6 +192,7 @@ def test_nodes(ready: str, spec: dict[str, Any], text: str) -> None:
             {"Capacity": "1Gi", "Access Modes": "RWO", "Claim": "a/b"},
         ),
         ("volumeattachments", {"spec": {"source": {"persistentVolumeName": "pv"}}}, {"PV": "pv", "Attached": False}),
+        ("controllerrevisions", {"revision": 2}, {"Controller": "<none>", "Revision": 2}),
         ("priorityclasses", {"value": 5}, {"Value": 5, "Global-Default": False}),
         ("configmaps", {"data": {"a": "1"}, "binaryData": {"b": ""}}, {"Data": 2}),
         ("leases", {"spec": {"holderIdentity": "me"}}, {"Holder": "me"}),
@@ -223,6 +224,11 @@ def test_cells(plural: str, obj: dict[str, Any], expected: dict[str, Any]) -> No
 
 def test_a_volume_that_goes_is_terminating() -> None:
     assert cells("persistentvolumes", {"status": {"phase": "Bound"}}, **DELETED)["Status"] == "Terminating"
+
+
+def test_the_controller_of_a_revision() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "controller": True}
+    assert cells("controllerrevisions", {}, ownerReferences=[owner])["Controller"] == "statefulset.apps/db"
 
 
 def test_small_texts() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.lab.objects import Object, condition_status, is_deleting
+from chaos.lab.objects import Object, condition_status, controller_of, is_deleting
 from chaos.lab.servers.printers.columns import (
     NONE,
     Cells,
@@ -64,6 +64,15 @@ def _daemon_set(obj: Object, now: float) -> Cells:
     nodes = part(part(spec, "template"), "spec").get("nodeSelector")
     wide = [*_containers(obj), selector_text(spec.get("selector")) or NONE]
     return [name(obj), *counts, labels_text(nodes), age(obj, now), *wide]
+
+
+def _revision(obj: Object, now: float) -> Cells:
+    owner = controller_of(obj)
+    text = NONE
+    if owner:
+        group = owner["apiVersion"].rpartition("/")[0]
+        text = f"{owner['kind']}{group and '.'}{group}".lower() + f"/{owner['name']}"
+    return [name(obj), text, obj.get("revision", 0), age(obj, now)]
 
 
 def _job(obj: Object, now: float) -> Cells:
@@ -160,6 +169,7 @@ WORKLOADS = {
         + _TEMPLATE,
         _daemon_set,
     ),
+    "controllerrevisions": printer("Name Controller Revision Age", _revision),
     "jobs": printer(f"Name Status Completions Duration Age {_TEMPLATE}", _job),
     "poddisruptionbudgets": printer("Name Min_Available Max_Unavailable Allowed_Disruptions:integer Age", _budget),
     "services": printer("Name Type Cluster-IP External-IP Port(s) Age Selector+", _service),
