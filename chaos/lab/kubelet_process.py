@@ -51,8 +51,8 @@ class Process:
 
     def after(self, delay: float, call: Callable[..., Any], *args: Any) -> Timer:
         """As Sim.after, but nothing happens once the process is gone, or while it is stopped."""
-        timer = self.sim.after(delay, self._guarded)
-        timer.args = (timer, call, args)
+        timer = self.sim.after(delay, call, *args)
+        timer.guard = self._may
         return timer
 
     def soon(self, low: float, high: float, call: Callable[..., Any], *args: Any) -> Timer:
@@ -69,7 +69,7 @@ class Process:
         due, self._due = self._due, []
         for timer in due:
             if not timer.cancelled:
-                timer.call(*timer.args)
+                timer.run()
 
     def emit(self, kind: str, obj: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
         """An event, sent when the API server can be reached, unless that takes too long."""
@@ -84,8 +84,7 @@ class Process:
         if self.sim.now - since <= _EVENT_TRIES:
             self.recorder.emit(kind, obj, reason, message, type_=type_)
 
-    def _guarded(self, timer: Timer, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def _may(self, timer: Timer) -> bool:
         if self.frozen:
             self._due.append(timer)
-        elif self.alive:
-            call(*args)
+        return self.alive and not self.frozen

@@ -14,6 +14,7 @@ NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+_TERMINAL = ("Succeeded", "Failed")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery/pkg/util/rand
 
 
@@ -76,7 +77,7 @@ def set_condition(obj: Object, new: Object, now: str) -> None:
 
 def is_terminal(pod: Object) -> bool:
     """Whether the pod's phase is Succeeded or Failed."""
-    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+    return pod.get("status", {}).get("phase") in _TERMINAL
 
 
 def is_deleting(obj: Object) -> bool:
@@ -86,7 +87,7 @@ def is_deleting(obj: Object) -> bool:
 
 def is_active(pod: Object) -> bool:
     """As pkg/controller/controller_utils.go IsPodActive."""
-    return not is_terminal(pod) and not is_deleting(pod)
+    return "deletionTimestamp" not in pod["metadata"] and pod.get("status", {}).get("phase") not in _TERMINAL
 
 
 def is_terminating(pod: Object) -> bool:
@@ -96,7 +97,10 @@ def is_terminating(pod: Object) -> bool:
 
 def is_ready(pod: Object) -> bool:
     """Whether the pod's Ready condition is True."""
-    return condition_status(pod, "Ready") == "True"
+    for item in pod.get("status", {}).get("conditions") or ():
+        if item["type"] == "Ready":
+            return bool(item["status"] == "True")
+    return False
 
 
 def controller_of(obj: Object) -> Object | None:

@@ -27,12 +27,18 @@ def seconds_of(timestamp: str) -> float:
 
 
 class Timer:
-    """A callback that is due; ``cancel`` makes it never run."""
+    """A callback that is due; ``cancel`` makes it never run. ``guard`` is asked when it is due whether it may."""
 
-    __slots__ = ("args", "call", "cancelled", "due")
+    __slots__ = ("args", "call", "cancelled", "due", "guard")
 
     def __init__(self, due: float, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.due, self.call, self.args, self.cancelled = due, call, args, False
+        self.guard: Callable[[Timer], bool] | None = None
+
+    def run(self) -> None:
+        """Do it, if it may be done."""
+        if self.guard is None or self.guard(self):
+            self.call(*self.args)
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -49,7 +55,7 @@ class Sim:
 
     def at(self, due: float, call: Callable[..., Any], *args: Any) -> Timer:
         """Call at ``due``, or as soon as time moves if that is past. Calls due together run in order of asking."""
-        timer = Timer(max(due, self.now), call, args)
+        timer = Timer(max(self.now, due), call, args)
         heapq.heappush(self._heap, (timer.due, next(self._order), timer))
         return timer
 
@@ -68,7 +74,7 @@ class Sim:
         while (due := self.next_due()) is not None and due <= end:
             timer = heapq.heappop(self._heap)[2]
             self.now = max(self.now, timer.due)
-            timer.call(*timer.args)
+            timer.run()
         self.now = max(self.now, end)
 
     def timestamp(self) -> str:

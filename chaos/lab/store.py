@@ -30,6 +30,11 @@ def clone(value: Any) -> Any:
     return value
 
 
+def _copied(status: Object) -> Object:
+    """Two levels deep."""
+    return {key: item.copy() if type(item) in _CONTAINERS else item for key, item in status.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """type is ADDED, MODIFIED or DELETED; ``before`` is None for ADDED."""
@@ -167,11 +172,14 @@ class Store:
         return self.update(plural, obj)
 
     def patch_status(self, plural: str, namespace: str, name: str, change: Callable[[Object], None]) -> Object | None:
-        """As :meth:`patch`, but ``change`` edits nothing but the status: the rest of the object is not copied."""
+        """As :meth:`patch`, but only the status is copied, and of it lists and maps, not their items.
+
+        Whatever else ``change`` changes it has to replace.
+        """
         before = self.get(plural, namespace, name)
         if before is None:
             return None
-        obj = {**before, "metadata": {**before["metadata"]}, "status": clone(before.get("status") or {})}
+        obj = {**before, "metadata": {**before["metadata"]}, "status": _copied(before.get("status") or {})}
         change(obj)
         return self.update(plural, obj)
 

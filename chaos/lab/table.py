@@ -69,10 +69,10 @@ class Table(Ordered):
         self._values: dict[Key, set[Value]] = {}
 
     def put(self, key: Key, obj: Object) -> None:
+        known = self._values.get(key)
+        values = known if known is not None and _alike(self._objects[key], obj) else self._values_of(obj)
         super().put(key, obj)
-        values = self._values_of(obj)
-        before = self._values.get(key, values)
-        for value in before - values:
+        for value in (known or values) - values:
             self._leave(key, value)
         for value in values:
             if value not in self._buckets:
@@ -95,6 +95,16 @@ class Table(Ordered):
         bucket.drop(key)
         if not bucket:
             del self._buckets[value]
+
+
+def _alike(before: Object, after: Object) -> bool:
+    """Whether both share what is indexed: only the status was written."""
+    old, new = before["metadata"], after["metadata"]
+    return (
+        before.get("spec") is after.get("spec")
+        and old.get("labels") is new.get("labels")
+        and old.get("ownerReferences") is new.get("ownerReferences")
+    )
 
 
 def by_owner(obj: Object) -> set[Value]:

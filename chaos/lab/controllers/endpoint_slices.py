@@ -45,7 +45,7 @@ class EndpointSlices:
             if change.before is not None and labels_of(change.before) != labels[0]:
                 labels.append(labels_of(change.before))
             for service in self._store.list("services", namespace_of(obj)):
-                if any(_selects(service, item) for item in labels):
+                if _selects(service, labels[0]) or _selects(service, labels[-1]):
                     self._queue.add((namespace_of(service), name_of(service)))
 
     def _sync(self, key: tuple[str, str]) -> None:

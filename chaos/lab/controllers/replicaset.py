@@ -13,7 +13,9 @@ class ReplicaSets(WorkloadController):
         pods = self._owned(owner)
         waits = self._registry.spec.broken("replicaset-waits-for-removal")
         replaces = self._registry.spec.broken("replicaset-replaces-unready")
-        active = [pod for pod in pods if _counts(pod, waits, replaces)]
+        active = [pod for pod in pods if is_active(pod)]
+        if waits or replaces:
+            active = [pod for pod in pods if _counts(pod, waits, replaces)]
         missing = owner["spec"]["replicas"] - len(active)
         new = self._new_pod(owner, {}) if missing > 0 else {}
         for _ in range(missing):

@@ -133,13 +133,13 @@ class Scheduler:
 
     def _bind(self, pod: Object, node: str) -> Object | None:
         def change(obj: Object) -> None:
-            obj["spec"]["nodeName"] = node
+            obj["spec"] = {**obj["spec"], "nodeName": node}
             obj["status"].pop("nominatedNodeName", None)
             set_condition(obj, {"type": "PodScheduled", "status": "True", "lastProbeTime": None}, self._sim.timestamp())
 
         text = f"Successfully assigned {namespace_of(pod)}/{name_of(pod)} to {node}"
         self._recorder.emit("Pod", pod, "Scheduled", text)
-        return self._store.patch("pods", namespace_of(pod), name_of(pod), change)
+        return self._store.patch_status("pods", namespace_of(pod), name_of(pod), change)
 
     def _preempt(self, pod: Object, snapshot: Snapshot) -> None:
         """Delete the victims with a reason; the pod is nominated for their node and waits until they are gone."""
