@@ -5,5 +5,5 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-for helpers in ("actions", "engine", "e2e", "lab/kit", "realkit"):
+for helpers in ("actions", "engine", "e2e", "lab/kit", "lab/replay", "lab/sim", "realkit"):
     sys.path.insert(0, str(Path(__file__).parent / helpers))

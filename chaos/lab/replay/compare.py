@@ -83,6 +83,7 @@ class _Comparison:
             for pair in self._pairs(recorded, lab):
                 self._result.matched += pair.matched
                 self._result.differences += pair.differences
+        self._result.matched = max(0, self._result.matched)
         self._result.differences.sort(key=lambda item: (item.t, item.subject))
         return self._result
 
@@ -107,6 +108,7 @@ class _Comparison:
         pair = _Pair()
         if recorded is None and lab is not None:
             if lab.moments[0].t <= self._end - max(_LEAST, self._lab_windows.width(lab, 0)):
+                pair.matched = -1  # as a state of the lab's own in a track that is there does
                 self._differ(pair, lab, lab.moments[0].t, "only in the lab")
         elif recorded is not None and lab is None:
             moments = recorded.merged()

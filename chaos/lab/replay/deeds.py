@@ -107,15 +107,15 @@ def _come_back(stage: Stage, deed: Deed) -> None:
 
 
 def _kubelet_restart(stage: Stage, deed: Deed) -> None:
-    """Inside a shutdown the new process races with the machine's end: it starts if it was seen to."""
-    machine = stage.machine(deed)
+    """Inside a shutdown the new process races with the machine's end: it counts if it came to report Ready."""
+    machine, recording = stage.machine(deed), stage.recording
     if not machine.logind.preparing_for_shutdown:
         machine.kubelet.restart()
         return
     machine.kubelet.stop()
-    back = next((at for at in stage.recording.starts(deed.node) if deed.t < at <= deed.t + _WINDOW), None)
-    if back is not None:
-        stage.cluster.sim.at(back, _kubelet_start, stage, deed)
+    back = [at for at in recording.starts(deed.node) if deed.t < at <= deed.t + _WINDOW]
+    if back and any(back[0] <= at <= deed.t + _WINDOW for at in recording.told(deed.node, "NodeReady")):
+        stage.cluster.sim.at(back[0], _kubelet_start, stage, deed)
 
 
 def _kubelet_start(stage: Stage, deed: Deed) -> None:

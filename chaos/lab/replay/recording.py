@@ -91,11 +91,15 @@ class Recording:
 
     def starts(self, node: str) -> list[float]:
         """When its kubelet was seen to start: its own event, which comes within 0.2 s."""
+        return self.told(node, "Starting")
+
+    def told(self, node: str, reason: str) -> list[float]:
+        """When the kubelet's events of this reason about its own Node came."""
         return [
             item.t
             for item in self.seen["events"]
             if item.type != "LIST"
-            and item.object.get("reason") == "Starting"
+            and item.object.get("reason") == reason
             and item.object["involvedObject"].get("kind") == "Node"
             and item.object["involvedObject"].get("name") == node
             and (item.object.get("source") or {}).get("component") == "kubelet"

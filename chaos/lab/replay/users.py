@@ -21,11 +21,15 @@ from chaos.lab.objects import (
     untolerated,
 )
 from chaos.lab.replay.recording import Deed, Recording, Seen
+from chaos.lab.replay.verbs import API
 
 _OWNERS = ("priorityclasses", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "replicasets")
 _PRESSURES = ("memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable")
 _CONTROLLED = {NOT_READY, UNREACHABLE, UNSCHEDULABLE, *(f"node.kubernetes.io/{name}" for name in _PRESSURES)}
 _MIRROR = "kubernetes.io/config.mirror"
+_EARLIER = 0.05  # watches of several kinds tell in any order; what pods need comes first
+_JOB = "batch.kubernetes.io/job-tracking"  # the Job controller puts and takes it
+_ASKED = 10.0  # an action's begin to what it does
 _SETTLED = 5.0  # a controller acts on its owner's change within so many seconds
 _PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
 
@@ -37,10 +41,8 @@ def user_taints(node: Object) -> list[Object]:
 
 def users_deeds(recording: Recording) -> list[Deed]:
     """As deeds ``user-...`` with the object in ``params``."""
-    found = [*_nodes(recording.seen["nodes"]), *_Pods(recording).deeds()]
-    for plural in _OWNERS:
-        found += _owners(plural, recording.seen[plural])
-    return found
+    found = [deed for plural in _OWNERS for deed in _owners(plural, recording.seen[plural])]
+    return [*found, *_nodes(recording.seen["nodes"]), *_Pods(recording).deeds()]
 
 
 def _deed(t: float, verb: str, plural: str, obj: Object, **more: object) -> Deed:
@@ -64,7 +66,7 @@ def _owners(plural: str, seen: list[Seen]) -> Iterator[Deed]:
         if controller_of(obj) is not None:
             continue
         if before is None and item.type != "DELETED":
-            yield _deed(item.t, "create", plural, obj)
+            yield _deed(item.t - _EARLIER, "create", plural, obj)
         elif is_deleting(obj) or item.type == "DELETED":
             if uid_of(obj) not in gone:
                 gone.add(uid_of(obj))
@@ -92,7 +94,10 @@ def _shape(node: Object) -> object:
 
 
 class _Pods:
-    """Deletions by users are those that neither a condition nor a controller's duty explains."""
+    """Deletions by users are those that neither a condition nor a controller's duty explains.
+
+    Of pods that have a controller, and by force, only when an action tells that something was asked of the API.
+    """
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -112,13 +117,14 @@ class _Pods:
                     yield _deed(item.t, "evict", "pods", pod)
             elif verb := self._deletion(item, before):
                 yield _deed(item.t, verb, "pods", pod, grace=_grace(pod, verb))
-            if before["metadata"].get("finalizers") and _finalizers(pod) != _finalizers(before):
+            if item.type != "DELETED" and _finalizers(pod) != _finalizers(before):
                 yield _deed(item.t, "finalizers", "pods", pod)
 
     def _deletion(self, item: Seen, before: Object) -> str:
         pod = item.object
         if item.type == "DELETED" and pod["status"].get("phase") == "Running":
-            return "force-delete"  # a kubelet tells the end first, pod GC writes Failed
+            # a kubelet tells the end first, pod GC writes Failed
+            return "force-delete" if self._is_asked_for(item.t) else ""
         begins = not is_deleting(before) and (is_deleting(pod) or item.type == "DELETED")
         if begins and not _target(pod) and not self._by_controller(pod, item.t):
             return "delete"
@@ -130,7 +136,7 @@ class _Pods:
         if owner is None:
             return False
         plural = _PLURALS.get(owner["kind"])
-        if plural is None:
+        if plural is None or not self._is_asked_for(t):
             return True
         changes = [item for item in self._recording.seen[plural] if uid_of(item.object) == owner["uid"]]
         now = [item for item in changes if item.t <= t + _SETTLED]
@@ -147,6 +153,10 @@ class _Pods:
         node = self._recording.node_at(node_of(pod), t)
         return node is None or bool(untolerated(pod, taints_of(node), ("NoExecute",)))
 
+    def _is_asked_for(self, t: float) -> bool:
+        """Whether an action through the API began shortly before: a cluster that loses pods is no user's deed."""
+        return any(deed.action == API and t - _ASKED <= deed.t <= t for deed in self._recording.deeds)
+
     def _is_drained(self, pod: Object, t: float) -> bool:
         return any(deed.t <= t and deed.node == node_of(pod) for deed in self._drains)
 
@@ -157,7 +167,7 @@ def _target(pod: Object) -> str:
 
 
 def _finalizers(pod: Object) -> list[str]:
-    return pod["metadata"].get("finalizers") or []
+    return [name for name in pod["metadata"].get("finalizers") or [] if name != _JOB]
 
 
 def _grace(pod: Object, verb: str) -> int | None:

@@ -1,0 +1,330 @@
+"""Recordings of scenarios that no real recording at hand shows: the lab records itself, and replays with other dice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from labtrace import Lines, Step, bare, edit, pod_of, record, spec
+from simkit import VICTIM
+
+from chaos.lab.cluster import Cluster
+from chaos.lab.drain import Drain, cordon
+from chaos.lab.machine import Machine
+from chaos.lab.objects import name_of, namespace_of
+from chaos.lab.replay.reading import parse
+from chaos.lab.replay.referee import replay
+
+OTHER, THIRD = "ra-worker2", "ra-worker3"
+OUT = "node.kubernetes.io/out-of-service"
+
+
+def off(cluster: Cluster, node: str = VICTIM) -> None:
+    cluster.machines[node].power_off()
+
+
+def on(cluster: Cluster, node: str = VICTIM) -> None:
+    cluster.machines[node].power_on()
+
+
+def taint(key: str, effect: str, node: str = VICTIM) -> Step:
+    new = {"key": key, "value": "x", "effect": effect}
+    params = {"key": key, "effect": effect}
+    do = edit("nodes", "", node, lambda it: it["spec"].setdefault("taints", []).append(new))
+    return (0.0, "taint", node, params, do)
+
+
+def untaint(key: str, node: str = VICTIM) -> Step:
+    def change(it: dict[str, Any]) -> None:
+        it["spec"]["taints"] = [item for item in it["spec"]["taints"] if item["key"] != key]
+
+    return (0.0, "untaint", node, {"key": key}, edit("nodes", "", node, change))
+
+
+def at(delay: float, step: Step) -> Step:
+    return (delay, *step[1:])
+
+
+def host(wait: float, action: str, do: Any, node: str = VICTIM, **params: Any) -> Step:
+    """``do`` with the machine."""
+    return (wait, action, node, params, lambda cluster: do(cluster.machines[node]))
+
+
+def api(delay: float, action: str, do: Any, **params: Any) -> Step:
+    return (delay, action, "", params, do)
+
+
+def drop(owner: str, grace: int | None = None, node: str = VICTIM) -> Any:
+    def do(cluster: Cluster) -> None:
+        pod = pod_of(cluster, owner, node)
+        cluster.delete_object("pods", namespace_of(pod), name_of(pod), grace)
+
+    return do
+
+
+def evict(owner: str) -> Any:
+    def do(cluster: Cluster) -> None:
+        pod = pod_of(cluster, owner)
+        cluster.evict_pod(namespace_of(pod), name_of(pod))
+
+    return do
+
+
+def signal(delay: float, active: bool) -> Step:
+    return host(delay, "prepare-for-shutdown", lambda m: m.logind.emit_prepare_for_shutdown(active), active=active)
+
+
+def preempt(cluster: Cluster) -> None:
+    cluster.create_object("priorityclasses", {"metadata": {"name": "urgent"}, "value": 900000})
+    pod = bare("urgent", 0)
+    pod["spec"] |= {"priorityClassName": "urgent"}
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1500m"}}
+    cluster.create_object("pods", pod)
+
+
+def greedy(cluster: Cluster) -> None:
+    pod = bare("greedy", 0)
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    cluster.create_object("pods", pod)
+
+
+def with_finalizer(it: dict[str, Any]) -> None:
+    it["metadata"]["finalizers"] = ["example.com/hold"]
+
+
+def without_finalizer(it: dict[str, Any]) -> None:
+    it["metadata"]["finalizers"] = []
+
+
+def scale(name: str, replicas: int) -> Any:
+    return edit("deployments", "demo", name, lambda it: it["spec"].update(replicas=replicas))
+
+
+def restarted(it: dict[str, Any]) -> None:
+    it["spec"]["template"]["metadata"].setdefault("annotations", {})["kubectl.kubernetes.io/restartedAt"] = "now"
+
+
+def cut(wait: float, node: str = VICTIM) -> Step:
+    return (wait, "power-cut", node, {}, lambda cluster: off(cluster, node))
+
+
+def back(wait: float, node: str = VICTIM) -> Step:
+    return (wait, "power-on", node, {}, lambda cluster: on(cluster, node))
+
+
+def schedule(machine: Machine) -> None:
+    machine.logind.schedule("poweroff", machine.pid1_start + 300)
+
+
+def restart(wait: float) -> Step:
+    return host(wait, "kubelet-restart", lambda m: m.kubelet.restart())
+
+
+CUT, BACK = cut(0), back(0)
+POWEROFF = host(0.0, "poweroff", lambda m: m.logind.power_off())
+STORIES: dict[str, tuple[list[Step], float, dict[str, Any]]] = {
+    "power off and on": ([POWEROFF, back(90)], 40, {"extra": True}),
+    "reboot": ([host(0, "reboot", lambda m: m.logind.reboot())], 90, {}),
+    "hard reboot": ([host(0, "hard-reboot", lambda m: m.reset())], 60, {"extra": True}),
+    "kubelet stopped short": (
+        [host(0, "kubelet-stop", lambda m: m.kubelet.stop()), host(20, "kubelet-start", lambda m: m.kubelet.start())],
+        60, {},
+    ),
+    "kubelet stopped long": (
+        [host(0, "kubelet-stop", lambda m: m.kubelet.stop()), host(120, "kubelet-start", lambda m: m.kubelet.start())],
+        60, {"extra": True},
+    ),
+    "kubelet frozen": (
+        [host(0, "kubelet-freeze", lambda m: m.kubelet.freeze()),
+         host(100, "kubelet-thaw", lambda m: m.kubelet.thaw())], 60, {},
+    ),
+    "kubelet restarted": ([restart(0)], 40, {}),
+    "kubelet restarted in the window": (
+        [POWEROFF, restart(3), back(80)], 60, {},
+    ),
+    "runtime stopped": (
+        [host(0, "runtime-stop", lambda m: m.runtime.stop_service()),
+         host(90, "runtime-start", lambda m: m.runtime.start_service())], 60, {},
+    ),
+    "D-Bus restarted, then power off": (
+        [host(0, "dbus-restart", lambda m: m.logind.restart_bus()), at(20, POWEROFF), back(60)], 40, {},
+    ),
+    "logind restarted, then power off": (
+        [host(0, "logind-restart", lambda m: m.logind.restart()), at(20, POWEROFF), back(60)], 40, {},
+    ),
+    "scheduled and cancelled in time": (
+        [host(0, "schedule-shutdown", schedule, delay="233s"),
+         host(20, "cancel-shutdown", lambda m: m.logind.cancel_scheduled())], 70, {},
+    ),
+    "cancelled in flight, systemd 252": (
+        [POWEROFF, host(4, "cancel-shutdown", lambda m: m.logind.cancel_scheduled()), back(90)], 40, {},
+    ),
+    "cancelled in flight, systemd 257": (
+        [POWEROFF, host(4, "cancel-shutdown-in-flight", lambda m: m.logind.cancel_scheduled()),
+         restart(80)], 40, {"systemd": 257},
+    ),
+    "power off after a cancellation, lock lost": (
+        [signal(0, active=True), signal(12, active=False), at(40, POWEROFF), back(80)], 40, {"lost": "always"},
+    ),
+    "power off after a cancellation, lock held": (
+        [signal(0, active=True), signal(12, active=False), at(40, POWEROFF), back(80)], 40, {"lost": "never"},
+    ),
+    "out of service NoExecute": (
+        [CUT, at(80, taint(OUT, "NoExecute")), back(60), at(30, untaint(OUT))], 40, {"extra": True},
+    ),
+    "out of service NoSchedule": (
+        [CUT, at(100, taint(OUT, "NoSchedule")), back(60), at(30, untaint(OUT))], 40, {},
+    ),
+    "force-deleted on a dead node": (
+        [CUT, (100, "force-delete-pod", "", {}, drop("db", 0)), back(60)], 40, {},
+    ),
+    "deleted on a dead node": ([CUT, (70, "delete-pod", "", {}, drop("web")), back(60)], 40, {}),
+    "node deleted": (
+        [(0, "delete-node", VICTIM, {}, lambda c: c.delete_object("nodes", "", VICTIM)),
+         restart(120)], 60, {"extra": True},
+    ),
+    "dead node deleted": (
+        [CUT, (70, "delete-node", VICTIM, {}, lambda c: c.delete_object("nodes", "", VICTIM)), back(120)], 60, {},
+    ),
+    "node back before eviction": ([CUT, back(65)], 60, {"extra": True}),
+    "tainted NoExecute": (
+        [taint("example.com/bad", "NoExecute"), at(60, untaint("example.com/bad"))], 40, {"extra": True},
+    ),
+    "tainted NoExecute, taken back in time": (
+        [taint("example.com/bad", "NoExecute"), at(15, untaint("example.com/bad"))], 60, {"extra": True},
+    ),
+    "evicted": ([(0, "evict-pod", VICTIM, {}, evict("web")), (20, "evict-pod", VICTIM, {}, evict("tier-a"))], 30, {}),
+    "deleted": (
+        [api(0, "delete-pod", drop("web")), api(20, "delete-pod", drop("db")), api(9, "delete", drop("tier-b"))],
+        30, {},
+    ),
+    "cordoned, then deleted": (
+        [(0, "cordon", VICTIM, {}, lambda c: cordon(c, VICTIM)), api(10, "delete-pod", drop("web")),
+         (30, "uncordon", VICTIM, {}, lambda c: cordon(c, VICTIM, unschedulable=False))], 30, {},
+    ),
+    "drained": (
+        [(0, "drain", VICTIM, {"timeout": "120s"}, lambda c: Drain(c, VICTIM, 120, force=True)),
+         (60, "uncordon", VICTIM, {}, lambda c: cordon(c, VICTIM, unschedulable=False))], 30, {"extra": True},
+    ),
+    "preempted": ([api(0, "create-pod", greedy), api(20, "preempt", preempt)], 30, {"extra": True}),
+    "scaled": ([api(0, "scale", scale("web", 9)), api(30, "scale", scale("web", 3))], 30, {}),
+    "rolled out": ([api(0, "rollout-restart", edit("deployments", "demo", "web", restarted))], 60, {}),
+    "held by a finalizer": (
+        [api(0, "patch", edit("pods", "extra", "tol-five", with_finalizer)), api(5, "delete-pod", drop("tol-five")),
+         api(40, "remove-finalizers", edit("pods", "extra", "tol-five", without_finalizer))], 20, {"extra": True},
+    ),
+    "two workers down": (
+        [CUT, cut(0, OTHER), back(100),
+         back(0, OTHER)], 60, {},
+    ),
+    "one worker after the other": (
+        [CUT, cut(90, OTHER), back(90),
+         back(0, OTHER)], 60, {},
+    ),
+    "all workers down": (
+        [CUT, cut(0, OTHER), cut(0, THIRD),
+         back(120), back(0, OTHER),
+         back(0, THIRD)], 80, {},
+    ),
+    "controller manager restarted": (
+        [CUT, (60, "controller-manager-restart", "", {}, lambda c: c.controllers.restart()), back(90)], 40, {},
+    ),
+    "workload comes late": ([POWEROFF, back(60)], 40, {"late": True}),
+}  # fmt: skip
+
+
+def told(name: str, seed: int, *breakages: str) -> Lines:
+    """The story's recording."""
+    steps, after, options = STORIES[name]
+    made = spec(seed, options.get("systemd", 252), options.get("lost", "always"))
+    made.breakages = list(breakages)
+    return record(made, steps, after, extra=options.get("extra", False), late=options.get("late", False))
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_the_lab_replays_itself(name: str) -> None:
+    result = replay(parse(told(name, 7)), 1)
+    assert [str(item) for item in result.differences] == []
+    assert result.matched == result.total > 0
+
+
+CAUGHT = {
+    "unknown-early": "power off and on",
+    "heartbeats-ignored": "power off and on",
+    "pods-stay-ready": "node back before eviction",
+    "no-schedule-taint-missing": "power off and on",
+    "taint-eviction-without-condition": "node back before eviction",
+    "pod-gc-without-failed": "out of service NoExecute",
+    "orphan-removal-late": "node deleted",
+    "orphan-removal-early": "node deleted",
+    "delete-removes-running-pod": "node back before eviction",
+    "terminating-pod-expires": "two workers down",
+    "pod-removal-early": "drained",
+    "disruption-target-late": "power off and on",
+    "exit-code-ignored": "power off and on",
+    "cancellation-late": "power off after a cancellation, lock held",
+    "buckets-parallel": "power off and on",
+    "lock-release-late": "power off and on",
+    "limiter-missing": "all workers down",
+    "no-execute-taint-late": "power off and on",
+    "eviction-early": "tainted NoExecute",
+}
+
+
+def shifted(lines: Lines) -> None:
+    """Pods of the victim that end, end half a minute later."""
+    moved = [
+        line
+        for line in lines
+        if line["kind"] == "pods" and line["object"].get("status", {}).get("phase") == "Succeeded"
+    ]
+    for line in moved:
+        line["t"] += 30.0
+    lines.sort(key=lambda line: line["t"])
+
+
+def renamed(lines: Lines) -> None:
+    """The kubelet gives another reason."""
+    for line in lines:
+        for item in line["object"].get("status", {}).get("conditions") or [] if line["kind"] == "pods" else []:
+            if item["type"] == "DisruptionTarget":
+                item["reason"] = "EvictionByEvictionAPI" if "Kubelet" in item["reason"] else "TerminationByKubelet"
+
+
+def forgotten(lines: Lines) -> None:
+    """Nobody saw a node go."""
+    lines[:] = [line for line in lines if line["kind"] != "nodes" or line["type"] != "MODIFIED"]
+
+
+def forbidden(lines: Lines) -> None:
+    """Every replacement is on the node that was lost."""
+    for line in lines:
+        if line["kind"] == "pods" and line["type"] == "MODIFIED" and line["object"]["spec"].get("nodeName"):
+            line["object"]["spec"]["nodeName"] = VICTIM
+
+
+def unreplaced(lines: Lines) -> None:
+    """Nothing new came."""
+    new = {line["object"]["metadata"]["uid"] for line in lines if line["kind"] == "pods" and line["type"] == "ADDED"}
+    lines[:] = [line for line in lines if line["kind"] != "pods" or line["object"]["metadata"].get("uid") not in new]
+
+
+@pytest.mark.parametrize("change", [shifted, renamed, forgotten, forbidden, unreplaced])
+@pytest.mark.parametrize("name", ["power off and on", "drained"])
+def test_what_did_not_happen_is_told(name: str, change: Callable[[Lines], None]) -> None:
+    """A recording that was altered is no history of the lab."""
+    lines = told(name, 7)
+    change(lines)
+    result = replay(parse(lines), 2)
+    assert not result.same
+    assert result.differences
+    assert result.matched < result.total
+
+
+@pytest.mark.parametrize(("breakage", "name"), CAUGHT.items())
+def test_a_broken_cluster_is_told(breakage: str, name: str) -> None:
+    """What a broken cluster did, the lab does not."""
+    result = replay(parse(told(name, 7, breakage)), 2)
+    assert not result.same
+    assert result.differences
