@@ -9,7 +9,7 @@ from aiohttp import web
 
 from chaos.lab.servers.misbehaviours import Misbehaviours
 
-_BACKLOG = 8 << 20  # bytes that a watcher may be behind before it is dropped
+_BACKLOG = 16 << 20  # bytes that a watcher may be behind before it is dropped
 _PIECE = 1 << 18  # bytes of what exists that are handed to the transport at once
 _PATIENCE = 10.0  # wall seconds in which a client must take the end of its watch
 _NAP = 0.01  # wall seconds between two looks whether a client has read on

@@ -1,0 +1,96 @@
+"""A lab in a process of its own that changes pods at a steady rate: ``python benchmarks/lab_load.py RATE SECONDS``.
+
+It prints what it serves as one line of JSON, begins at the first line of stdin, prints its figures as JSON when the
+load is over, and ends at the next line. Each change is stamped with the monotonic clock, which processes share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from chaos.lab.objects import Object
+from chaos.lab.servers.lab import Lab
+from chaos.lab.servers.options import Options
+from chaos.lab.spec import LabSpec, NodeSpec
+from chaos.lab.store import Store
+
+PODS = 100
+PADDING = {f"example.com/padding-{number}": "x" * 180 for number in range(16)}  # a pod is some 4.4 KB, as real ones are
+TICK = 0.002
+
+
+def memory() -> float:
+    """MB that this process has in memory now."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def pod(number: int) -> Object:
+    containers = [{"name": "main", "image": "example.com/app:1"}]
+    metadata = {"name": f"load-{number}", "namespace": "default", "annotations": PADDING}
+    return {"metadata": metadata, "spec": {"nodeName": "elsewhere", "containers": containers}, "status": {}}
+
+
+def change(store: Store, number: int) -> None:
+    """The next state of a pod; its annotation ``seq`` counts all changes."""
+    before = store.get("pods", "default", f"load-{number % PODS}")
+    annotations = {**before["metadata"]["annotations"], "seq": str(number)}
+    store.update("pods", {**before, "metadata": {**before["metadata"], "annotations": annotations}})
+
+
+async def pump(store: Store, rate: int, seconds: float) -> dict:
+    stamps, memories, total = [], [], int(rate * seconds)
+    begin, cpu = time.monotonic(), time.process_time()
+    while len(stamps) < total:
+        due = min(int((time.monotonic() - begin) * rate) + 1, total)
+        while len(stamps) < due:
+            change(store, len(stamps))
+            stamps.append((store.version, time.monotonic()))
+        if len(stamps) * 4 // total > len(memories):
+            memories.append(memory())
+        await asyncio.sleep(TICK)
+    took = time.monotonic() - begin
+    return {
+        "rate": total / took,
+        "cpu": (time.process_time() - cpu) / took,
+        "memory": memories,
+        "stamps": stamps,
+    }
+
+
+async def serve(rate: int, seconds: float, directory: Path) -> None:
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    lab = Lab(LabSpec(nodes=[NodeSpec(name="only")]), Options(speed=1, free=True), directory)
+    facts = await lab.start()
+    try:
+        for number in range(PODS):
+            lab.cluster.store.create("pods", pod(number))
+        print(json.dumps(facts), flush=True)
+        await reader.readline()
+        print(json.dumps(await pump(lab.cluster.store, rate, seconds)), flush=True)
+        await reader.readline()
+    finally:
+        await lab.stop()
+
+
+@contextmanager
+def lab_load(rate: int, seconds: float):
+    """The process, and what it serves."""
+    command = [sys.executable, __file__, str(rate), str(seconds)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process, json.loads(process.stdout.readline())
+        process.stdin.write("\n")
+        process.stdin.close()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="nodefall-lab-") as folder:
+        asyncio.run(serve(int(sys.argv[1]), float(sys.argv[2]), Path(folder)))
