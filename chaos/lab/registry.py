@@ -8,6 +8,7 @@ from typing import Any
 
 from chaos.lab.admission import InvalidError, admit, check_budget
 from chaos.lab.admission_jobs import admit_job, check_job_update
+from chaos.lab.admission_services import admit_service
 from chaos.lab.admission_workloads import WORKLOADS, admit_workload, check_workload_update, new_status
 from chaos.lab.objects import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
 from chaos.lab.sim import Sim, rfc3339
@@ -63,6 +64,8 @@ class Registry:
         admit(plural, new, self.store, self.spec, self.sim)
         if plural == "jobs":
             admit_job(new, self.sim)
+        elif plural == "services":
+            admit_service(new, self.store)
         elif plural in WORKLOADS:
             admit_workload(plural, new)
             new["status"] = new_status(plural)

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-# Deployment web (3 replicas, PDB of 2), DaemonSet agent and StatefulSet db, all in default
+# Deployment web (3 replicas, PDB of 2, Service), DaemonSet agent and StatefulSet db, all in default
 WORKLOAD = Path(__file__).parent / "workload.json"
 
 

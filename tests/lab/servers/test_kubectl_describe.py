@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from kubectl_lab import Kubectl
+from kubectl_lab import Kubectl, table
 
 pytestmark = pytest.mark.lab
 
@@ -54,6 +54,15 @@ def test_workloads(kubectl: Kubectl) -> None:
     assert fields(kubectl("describe", "ds", "agent"))["Desired Number of Nodes Scheduled"] == "3"
     budget = kubectl("describe", "pdb", "web")
     assert (fields(budget)["Min available"], "Allowed disruptions:  1" in budget) == ("2", True)
+
+
+def test_service(kubectl: Kubectl) -> None:
+    kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=30s")
+    found = fields(kubectl("describe", "service", "web"))
+    assert (found["Type"], found["IP"], found["TargetPort"]) == ("ClusterIP", "10.96.0.2", "80/TCP")
+    (row,) = table(kubectl("get", "endpointslices", "-l", "kubernetes.io/service-name=web"))
+    assert (row["ADDRESSTYPE"], row["PORTS"], len(row["ENDPOINTS"].split(","))) == ("IPv4", "80", 3)
+    assert {address + ":80" for address in row["ENDPOINTS"].split(",")} >= set(found["Endpoints"].split(","))
 
 
 @pytest.mark.parametrize("what", ["namespaces", "configmaps", "leases", "priorityclasses", "replicasets", "events"])
