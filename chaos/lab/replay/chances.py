@@ -29,7 +29,7 @@ from chaos.lab.objects import (
 from chaos.lab.replay.recording import Recording, Seen
 from chaos.lab.replay.states import owner_of
 
-_CACHE = 1.0  # a scheduler can know a node as it was so long ago
+_CACHE = 0.25  # a scheduler can know a node as it was so long ago
 _GC_PERIOD = 20.0055  # the middle of two loops of pod GC
 
 
@@ -85,7 +85,7 @@ def misplaced(seen: dict[str, list[Seen]]) -> list[tuple[float, str]]:
 
 
 def _versions(seen: list[Seen], node: str, t: float) -> list[Object]:
-    """The node as it was just before, and as it became within the last second."""
+    """The node as it was just before, and as it became since then."""
     mine = [item for item in seen if name_of(item.object) == node and item.t <= t]
     last = [item for item in mine if item.t <= t - _CACHE][-1:]
     return [item.object for item in [*last, *[item for item in mine if item.t > t - _CACHE]] if item.type != "DELETED"]
