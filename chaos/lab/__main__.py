@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import json
 import resource
 import signal
@@ -51,6 +52,7 @@ def main(argv: list[str] | None = None) -> int:
     speed = arguments.speed if free else arguments.pace
     options = Options(speed, free, arguments.linger, arguments.ring, arguments.name, arguments.port)
     _allow_files(len(spec.nodes))
+    gc.set_threshold(50_000, 20, 100)  # a lab makes many objects and hardly a cycle
     directory = arguments.directory or Path(tempfile.mkdtemp(prefix="nodefall-lab-"))  # mode 0700
     failed = True
     try:
