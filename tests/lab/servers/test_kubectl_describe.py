@@ -77,9 +77,11 @@ def test_wait_for_what_becomes_of_a_pod(kubectl: Kubectl, free_lab: Any) -> None
         assert free_lab.api("POST", pods, {"metadata": {"name": "alone"}, "spec": spec})[0] == 201
         assert waiting.communicate(timeout=40) == ("pod/alone condition met\n", "")
     kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/alone", "--timeout=30s")
-    with kubectl.start("wait", "--for=delete", "pod/alone", "--timeout=30s") as waiting:
+    with kubectl.start("wait", "--for=delete", "pod/alone", "--timeout=30s", "-v=6") as waiting:
+        assert waiting.stderr
+        assert any("watch=true" in line for line in waiting.stderr)  # reads until the watch has begun
         assert free_lab.api("DELETE", f"{pods}/alone")[0] == 200
-        assert waiting.communicate(timeout=40) == ("pod/alone condition met\n", "")
+        assert waiting.communicate(timeout=40)[0] == "pod/alone condition met\n"
     assert kubectl.run("get", "pod", "alone").returncode == 1
 
 
