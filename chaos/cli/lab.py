@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,12 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
         return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
     except NodefallError:
         return []
+
+
+def _tell(text: str) -> None:
+    """Words for people; that nobody can read them stops nothing."""
+    with suppress(OSError):
+        click.echo(text, err=True)
 
 
 @command.command(
@@ -120,7 +127,7 @@ def up(  # noqa: PLR0913 - one per option
     source = inventory or shipped("hosts/lab.yaml")
     asked = load_inventory(source)
     wish = Wish(asked, make_lab(str(source), asked.lab, changes), name, speed, port, workloads, out, foreground)
-    up(wish, lambda text: click.echo(text, err=True), as_json)
+    up(wish, _tell, as_json)
 
 
 @command.command("down", epilog=examples("nodefall lab down", "nodefall lab down big", "nodefall lab down --all"))
@@ -137,7 +144,7 @@ def down(name: str | None, everything: bool, as_json: bool) -> None:
     from chaos.cli.lab_down import chosen, down_all
 
     names = chosen(name, everything)
-    down_all(names, lambda text: click.echo(text, err=True))
+    down_all(names, _tell)
     if as_json:
         click.echo(json.dumps({"down": names}))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -68,13 +67,22 @@ def up(wish: Wish, tell: Callable[[str], None], as_json: bool) -> None:
         state.ready = True
         home.write(state)
         told = describe(home, state)
-        click.echo(json.dumps(told) if as_json else next_steps(told))
-        sys.stdout.flush()
+        _print(json.dumps(told) if as_json else next_steps(told))
         if wish.foreground:
             _wait(lab, tell)
         else:
             lab.detach()
             stack.pop_all()
+
+
+def _print(text: str) -> None:
+    """Now, as the command may stay; a lab that nobody was told of is of no use. Raises NodefallError."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise NodefallError(f"the output could not be written: {error.strerror}; the lab is down again") from error
 
 
 def _start(wish: Wish, home: Home, lock: int, stack: ExitStack) -> tuple[State, RunningLab]:

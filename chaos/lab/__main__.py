@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"of the API server, besides the spec's apiMisbehaviours; may be repeated: {', '.join(names)}",
     )
     parser.add_argument("--directory", type=Path, help="an existing private directory; default: a temporary one")
-    parser.add_argument("--name", default="nodefall-lab", help="the kubeconfig's context")
+    parser.add_argument("--name", default=Options().name, help="the kubeconfig's context")
     parser.add_argument("--port", type=int, default=0, help="the API server's port; 0 for any that is free")
     return parser
 

@@ -153,6 +153,20 @@ def test_a_full_disk(labs: Labs, blocks: int) -> None:
     assert labs.left() == []
 
 
+@pytest.mark.parametrize(("streams", "code"), [("2>/dev/full", 0), (">/dev/full", 2), (">/dev/full 2>/dev/full", 2)])
+def test_words_that_cannot_be_written(labs: Labs, streams: str, code: int) -> None:
+    """A lab that nobody was told of is taken down."""
+    command = f"exec {shlex.join([sys.executable, '-m', 'chaos', 'lab', 'up'])} {streams}"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=labs.cwd, env=environment(labs.cwd), capture_output=True, text=True, timeout=WALL, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert len(labs.processes()) == (code == 0)
+    assert labs.run("down").returncode == 0
+    assert labs.left() == []
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("moment", ["starting the lab", "objects applied"])
 def test_interrupted_while_it_starts(labs: Labs, moment: str, number: signal.Signals, code: int) -> None:
