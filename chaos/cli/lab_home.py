@@ -38,7 +38,7 @@ class State(msgspec.Struct, kw_only=True, rename="camel"):
     seed: int
     lockstep: bool
     speed: float
-    breakages: list[str]
+    breakages: list[str] = []
     ready: bool = False
     api_server: str = ""
     kubeconfig: str = ""

@@ -25,6 +25,13 @@ _ANSWER = 3.0  # wall seconds
 _LOG_END = 2000  # bytes
 RUNNING = "running"
 _KNOWN = ("pid", "since", "workers", "kubernetes", "seed", "lockstep", "speed", "breakages", "apiServer", "kubeconfig")
+_PLACES = (("API server", "apiServer"), ("kubeconfig", "kubeconfig"), ("inventory", "inventory"))
+_REMEDIES = {
+    "dead": "nodefall lab down {name} removes what it left in {directory}",
+    "silent": "nodefall lab down {name} ends it; its log is in {directory}",
+    "starting": "nodefall lab down {name} stops it",
+    "foreign": "move {directory} away",
+}
 
 
 def look_at_all() -> list[dict[str, Any]]:
@@ -82,15 +89,6 @@ def _lines(lab: dict[str, Any]) -> list[str]:
         lines += [f"  {printable(lab['why'])}"] if lab["why"] else []
         lines += [f"  {_REMEDIES[lab['state']].format(**lab)}"]
     return lines
-
-
-_PLACES = (("API server", "apiServer"), ("kubeconfig", "kubeconfig"), ("inventory", "inventory"))
-_REMEDIES = {
-    "dead": "nodefall lab down {name} removes what it left in {directory}",
-    "silent": "nodefall lab down {name} ends it; its log is in {directory}",
-    "starting": "nodefall lab down {name} stops it",
-    "foreign": "move {directory} away",
-}
 
 
 def of(lab: dict[str, Any]) -> str:

@@ -108,7 +108,10 @@ def _start(wish: Wish, home: Home, lock: int, stack: ExitStack) -> tuple[State, 
         home.write(state)
 
     serving = Serving(wish.name, wish.speed, wish.port, home.path, lock, state.mark, started)
-    lab = stack.enter_context(start_lab(wish.lab, serving=serving))
+    try:
+        lab = stack.enter_context(start_lab(wish.lab, serving=serving))
+    except OSError as error:
+        raise Refused(f"the lab's process cannot be started: {error}", hint="see the limits of this machine") from error
     facts = lab.facts
     state.api_server, state.kubeconfig, state.ca_file = facts["apiServer"], facts["kubeconfig"], facts["caFile"]
     return state, lab

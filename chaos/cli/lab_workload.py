@@ -19,9 +19,7 @@ from chaos.observers.api import rejected
 PATIENCE = 300.0  # seconds of the cluster's time
 _LOOK = 1.0
 _WAITED_FOR = ("deployments", "statefulsets", "daemonsets", "pods")
-Tell = Callable[[str], None]
-# What something waits for, "" once it is there.
-Look = Callable[[], str]
+Look = Callable[[], str]  # what something waits for, "" once it is there
 
 
 class Applied(NamedTuple):
@@ -52,7 +50,7 @@ def apply(kube: KubeApi, objects: Iterable[Located]) -> list[Applied]:
     applied = []
     for located in objects:
         obj = located.object
-        namespace = obj["metadata"].get("namespace") or "default" if located.namespaced else ""
+        namespace = (obj["metadata"].get("namespace") or "default") if located.namespaced else ""
         path = collection(obj, namespace)
         response = kube.request("POST", path, body=obj)
         if response.status not in (200, 201):
@@ -65,9 +63,8 @@ def apply(kube: KubeApi, objects: Iterable[Located]) -> list[Applied]:
 
 def wait_for_workload(kube: KubeApi, clock: Clock, applied: Iterable[Applied]) -> None:
     """Until everything is available. Raises NodefallError after PATIENCE."""
-    for one in applied:
-        if one.plural in _WAITED_FOR:
-            _wait(clock, lambda one=one: _unavailable(kube, one))  # type: ignore[misc]
+    waited_for = [one for one in applied if one.plural in _WAITED_FOR]
+    _wait(clock, lambda: next(filter(None, (_unavailable(kube, one) for one in waited_for)), ""))
 
 
 def _wait(clock: Clock, look: Look) -> None:
