@@ -7,7 +7,7 @@ from typing import Any
 from chaos.actions._machine import NOT_GOING_DOWN, POWER_ON
 from chaos.model.action import Action, Memory, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand
-from chaos.model.evidence import BOOT_IDENTITY
+from chaos.model.evidence import BOOT_IDENTITY, WENT_OFF
 from chaos.model.experiment import Model
 
 
@@ -24,8 +24,8 @@ class Reboot(Action):
     params = Params
     undo_kind = UndoKind.SELF_RESTORING
     cuts_line = True
-    proofs = (BOOT_IDENTITY,)
-    probes = ("pid1-start", "boot-id", "inhibitors")
+    proofs = (BOOT_IDENTITY, WENT_OFF)  # a container ends where a machine boots again
+    probes = ("pid1-start", "boot-id", "inhibitors", "machine")
 
     def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
         return {"node": target.node, "power": bool(target.power)}

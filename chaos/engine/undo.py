@@ -17,7 +17,7 @@ from chaos.store.journal import Journal, Owed
 PROOF_SECONDS = 300.0  # until the node must be as it was
 SETTLE_SECONDS = 5.0  # after a deed, in which its effect may not show yet: no proof counts before
 POLL_SECONDS = 2.0
-SENDS, RESEND_SECONDS = 3, 30.0  # how often a step that is still needed is sent, and how far apart
+RESEND_SECONDS = 30.0  # between two sends of a step that is still needed
 
 
 def roll_back(
@@ -68,7 +68,7 @@ class _Attempt:
 
     def _due(self, number: int, step: UndoStep) -> bool:
         now, sent = self._clock.now(), self._sent.get(number, [])
-        if now < self._start + step.patience or len(sent) >= SENDS or (sent and now < sent[-1] + RESEND_SECONDS):
+        if now < self._start + step.patience or len(sent) >= step.sends or (sent and now < sent[-1] + RESEND_SECONDS):
             return False
         return step.unless is None or not self._hosts.holds(self._owed.node, step.unless)[0]
 

@@ -21,7 +21,10 @@ from chaos.model.timeline import Entry, Timeline
 _ENDING = frozenset(
     {
         "cancel-shutdown",
+        "cancel-shutdown-in-flight",
+        "hard-reboot",
         "heal",
+        "kernel-crash",
         "partition",
         "power-cut",
         "power-on",

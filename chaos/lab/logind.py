@@ -56,6 +56,7 @@ class Logind:
         self.inhibit_delay_max = _DEFAULT_DELAY_MAX
         self.preparing_for_shutdown = False
         self.running = False
+        self.bus_pid, self.pid = 300, 310  # of D-Bus and of logind; each restart makes another
         self._sim, self._execute_cb = sim, execute
         self._locks: list[Inhibitor] = []
         self._listeners: list[Callable[[bool], None]] = []
@@ -121,12 +122,14 @@ class Logind:
 
     def restart(self) -> None:
         """Restart the service: locks and the scheduled shutdown are kept in /run, a delayed shutdown is forgotten."""
+        self.pid += 1
         self._delayed, self.preparing_for_shutdown = None, False
         self._cancel_delay_timer()
         self.reload()
 
     def restart_bus(self) -> None:
         """Restart D-Bus: locks stay, signals under way are lost, and every listener has to come again."""
+        self.bus_pid += 1
         lost, self._on_lost = self._on_lost, []
         self._listeners.clear()
         for call in lost:

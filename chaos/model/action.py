@@ -35,11 +35,15 @@ class Check(Struct, frozen=True):
 
 
 class UndoStep(Struct, frozen=True):
-    """Send ``command``, unless ``unless`` already holds or comes to hold within ``patience`` seconds."""
+    """Send ``command``, unless ``unless`` already holds or comes to hold within ``patience`` seconds.
+
+    It is sent ``sends`` times at most, as long as it is needed.
+    """
 
     command: Command
     unless: Check | None = None
     patience: float = 0.0
+    sends: int = 3
 
 
 class Undo(Struct, frozen=True):

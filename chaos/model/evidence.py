@@ -10,6 +10,7 @@ from chaos.model.kube import node_condition
 from chaos.model.recording import ActionRecord
 from chaos.model.timeline import Entry, Fact, Timeline
 
+_CANCELS = ("cancel-shutdown", "cancel-shutdown-in-flight")
 SAME_BOOT_SECONDS = 2  # pid1-start is rounded twice
 
 
@@ -57,16 +58,24 @@ def last_before(timeline: Timeline, step: StepRun, fact: str) -> Fact | None:
     return before[-1] if before else None
 
 
-def machine_off(timeline: Timeline, step: StepRun) -> Finding:
-    """Proven when the power control said off; disproven when it still says on after all that time."""
-    readings = readings_after(timeline, step, "machine")
-    off = next((r for r in readings if r.value == "off"), None)
+def went_off(timeline: Timeline, step: StepRun) -> Finding:
+    """Proven when the power control said off; that it says on shows nothing of a machine that boots again."""
+    off = next((r for r in readings_after(timeline, step, "machine") if r.value == "off"), None)
     if off:
         return Finding(Shown.PROVEN, f"{step.node} was off {off.t - step.begin:+.1f}s after it", (off.seq,))
+    return not_shown(f"no power control was seen to say that {step.node} is off")
+
+
+def machine_off(timeline: Timeline, step: StepRun) -> Finding:
+    """Proven when the power control said off; disproven when it still says on after all that time."""
+    off = went_off(timeline, step)
+    if off.shown is Shown.PROVEN:
+        return off
+    readings = readings_after(timeline, step, "machine")
     if readings and readings[-1].value == "on" and boot_changed(timeline, step).shown is not Shown.PROVEN:
         last = readings[-1]
         return Finding(Shown.DISPROVEN, f"{step.node} was still on {last.t - step.begin:+.1f}s after it", (last.seq,))
-    return not_shown(f"no power control was seen to say that {step.node} is off")
+    return off
 
 
 def boot_changed(timeline: Timeline, step: StepRun) -> Finding:
@@ -122,7 +131,7 @@ def fact_is(fact: str, accept: Callable[[Any], bool], what: str) -> Proof:
 def announced_then_cancelled(timeline: Timeline, step: StepRun) -> Finding:
     """A shutdown that a later step cancelled is proven by the kubelet's announcement of it before that."""
     cancelled = any(
-        (entry.node, entry.type, record.phase, entry.t) == (step.node, "cancel-shutdown", "begin", step.until)
+        entry.type in _CANCELS and (entry.node, record.phase, entry.t) == (step.node, "begin", step.until)
         for entry, record in timeline.actions
     )
     for version in (timeline.nodes.get(step.node) or ()) if cancelled else ():
@@ -133,6 +142,7 @@ def announced_then_cancelled(timeline: Timeline, step: StepRun) -> Finding:
     return not_shown(f"{step.node} was not seen to shut down before that was cancelled")
 
 
+WENT_OFF = Proof("went-off", went_off)
 MACHINE_OFF = Proof("machine-off", machine_off)
 BOOT_IDENTITY = Proof("boot-identity", boot_changed)
 CANCELLED = Proof("announced-then-cancelled", announced_then_cancelled)

@@ -47,3 +47,57 @@ def test_good(name: str, stdout: str, value: Any) -> None:
 def test_bad(name: str, stdout: str, code: int) -> None:
     with pytest.raises(ValueError, match=r".+"):
         FACTS[name].parse(stdout, code)
+
+
+LOCKS = (
+    '{"type":"a(ssssuu)","data":[[["shutdown","kubelet","why","delay",0,812],["sleep","upower","why","delay",0,5],'
+    '["shutdown:sleep","Network Manager","why","delay",0,70]]]}'
+)
+UNITS = "      1 init.scope\n     70 NetworkManager.service\n    812 kubelet.service\n    900 -\n"
+SHOWN = (
+    "MainPID=300\nId=dbus.service\nLoadState=loaded\n\nMainPID=0\nId=dbus-broker.service\nLoadState=not-found\n\n"
+    "MainPID=310\nId=systemd-logind.service\nLoadState=loaded\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "stdout", "code", "value"),
+    [
+        ("lock-holders", LOCKS, 0, ["Network Manager", "kubelet"]),
+        (
+            "lock-units",
+            f"{LOCKS}\n{UNITS}",
+            0,
+            {"Network Manager": "NetworkManager.service", "kubelet": "kubelet.service"},
+        ),
+        (
+            "lock-units",
+            f"{LOCKS}\n      1 init.scope\n    812 user-0.slice\n",
+            0,
+            {"Network Manager": "", "kubelet": ""},
+        ),
+        ("bus-processes", SHOWN, 0, {"bus": 300, "bus-unit": "dbus.service", "logind": 310}),
+        ("shared-kernel", "docker\n", 0, True),
+        ("shared-kernel", "none\n", 1, False),
+        ("panic-timeout", "-1\n", 0, -1),
+    ],
+)
+def test_of_locks_and_kernels(name: str, stdout: str, code: int, value: Any) -> None:
+    assert FACTS[name].parse(stdout, code) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "stdout", "code"),
+    [
+        ("lock-holders", "", 1),
+        ("lock-units", "no bus", 1),
+        ("lock-units", "[]\n", 0),
+        ("bus-processes", SHOWN.partition("\n\n")[0], 0),
+        ("shared-kernel", "", 127),
+        ("panic-timeout", "", 1),
+        ("panic-timeout", "x", 0),
+    ],
+)
+def test_bad_of_locks_and_kernels(name: str, stdout: str, code: int) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        FACTS[name].parse(stdout, code)

@@ -9,10 +9,19 @@ from drive import drive
 from machines import RealHost
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
+ACTIONS = [
+    "kubelet-stop",
+    "kubelet-restart",
+    "kubelet-freeze",
+    "runtime-stop",
+    "dbus-restart",
+    "logind-restart",
+    "hard-reboot",
+]
 STATE = "systemctl is-active kubelet containerd; systemd-inhibit --list --no-legend | grep -c kubelet"
 
 
-@pytest.mark.parametrize("action", ["kubelet-stop", "kubelet-restart", "kubelet-freeze", "runtime-stop"])
+@pytest.mark.parametrize("action", ACTIONS)
 def test_it_is_proven_undone_and_leaves_nothing(three: list[RealHost], tmp_path: Path, action: str) -> None:
     host = three[0]
     result = drive(host, action, {}, tmp_path)

@@ -31,6 +31,7 @@ def _stat(host: HostSystem) -> str:
 _FILES: dict[str, Callable[[HostSystem], str]] = {
     "/etc/machine-id": lambda host: host.machine.machine_id + "\n",
     "/etc/hostname": lambda host: host.machine.name + "\n",
+    "/proc/sys/kernel/panic": lambda host: f"{host.machine.spec.panic_timeout}\n",
     "/proc/sys/kernel/random/boot_id": lambda host: host.machine.boot_id + "\n",
     "/proc/1/stat": _stat_of_pid1,
     "/proc/1/comm": lambda _: "systemd\n",

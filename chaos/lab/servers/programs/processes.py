@@ -37,13 +37,20 @@ async def find(process: Process, argv: list[str]) -> int:
 
 
 async def ps(process: Process, argv: list[str]) -> int:
-    """``ps -eo pid=,stat=,comm=``: of the processes only those that the lab has."""
-    if argv[1:] != ["-eo", "pid=,stat=,comm="]:
-        return process.fail("ps: the lab simulates only ps -eo pid=,stat=,comm=")
-    kubelet = process.host.machine.kubelet
-    process.out(f"{1:>7} Ss   systemd\n")
-    if kubelet.pid:
-        process.out(f"{kubelet.pid:>7} {'Tsl ' if kubelet.frozen else 'Ssl '} kubelet\n")
+    """``ps -eo pid=,stat=,comm=`` and ``ps -eo pid=,unit=``: of the processes only those that the lab has."""
+    columns = {"pid=,stat=,comm=": (0, 1), "pid=,unit=": (2,)}.get(argv[2] if argv[1:2] == ["-eo"] else "")
+    if columns is None or len(argv) != 3:
+        return process.fail("ps: the lab simulates only ps -eo pid=,stat=,comm= and ps -eo pid=,unit=")
+    machine = process.host.machine
+    rows = [
+        (1, ("Ss", "systemd", "init.scope")),
+        (machine.logind.bus_pid, ("Ss", "dbus-daemon", "dbus.service")),
+        (machine.logind.pid, ("Ss", "systemd-logind", "systemd-logind.service")),
+        (machine.kubelet.pid, ("Tsl" if machine.kubelet.frozen else "Ssl", "kubelet", "kubelet.service")),
+    ]
+    for pid, cells in rows:
+        if pid:
+            process.out(f"{pid:>7} " + " ".join(f"{cells[column]:<4}" for column in columns).rstrip() + "\n")
     return 0
 
 

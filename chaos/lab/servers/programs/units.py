@@ -43,7 +43,9 @@ def is_active(host: HostSystem, unit: str) -> bool | None:
 
 def main_pid(host: HostSystem, unit: str) -> int | None:
     """The main process of a unit; 0 if it has none, None if the lab gives it no number."""
-    return host.machine.kubelet.pid if unit == "kubelet.service" else None
+    logind = host.machine.logind
+    pids = {"systemd-logind.service": logind.pid, "dbus.service": logind.bus_pid}
+    return host.machine.kubelet.pid if unit == "kubelet.service" else pids.get(unit)
 
 
 def control(host: HostSystem, verb: str, unit: str) -> bool:

@@ -1,0 +1,45 @@
+"""A reboot without a shutdown: no service is stopped, no lock is honoured, file systems are not unmounted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chaos.actions._machine import NOT_GOING_DOWN, POWER_ON
+from chaos.model.action import Action, Memory, Target, Undo, UndoKind
+from chaos.model.command import Command, HostCommand
+from chaos.model.errors import Unsupported
+from chaos.model.evidence import BOOT_IDENTITY, WENT_OFF
+from chaos.model.experiment import Model
+
+
+class Params(Model):
+    """None."""
+
+
+class HardReboot(Action):
+    """``systemctl reboot --force --force``. One that is back within the grace period shows in no condition."""
+
+    name = "hard-reboot"
+    summary = "reboot the machine at once, without any shutdown"
+    example = "{name: reboot, action: hard-reboot, target: victim}"
+    params = Params
+    undo_kind = UndoKind.SELF_RESTORING
+    cuts_line = True
+    proofs = (BOOT_IDENTITY, WENT_OFF)  # a container ends where a machine boots again
+    probes = ("pid1-start", "boot-id", "inhibitors", "machine")
+    facts = ("shared-kernel",)
+
+    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
+        if target.need("shared-kernel", "a container ends where a machine reboots") and not target.power:
+            why = f"{target.node} is a container, which may stay off"
+            raise Unsupported(why, hint="give its host a power control in the inventory")
+        return {"node": target.node, "power": bool(target.power)}
+
+    def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
+        return (HostCommand(("systemctl", "reboot", "--force", "--force"), ends_session=True),)
+
+    def undo(self, memory: Memory) -> Undo:
+        return Undo((POWER_ON,) if memory["power"] else (), NOT_GOING_DOWN)
+
+
+ACTION = HardReboot()

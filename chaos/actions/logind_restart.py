@@ -1,0 +1,41 @@
+"""logind restarted: who held a lock on shutdown may have lost it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from chaos.actions._bus import FACTS, PROBES, another, bus_memory, locks_again, restart
+from chaos.facts.bus_processes import LOGIND
+from chaos.model.action import Action, Memory, Proof, Target, Undo, UndoKind
+from chaos.model.command import Command
+from chaos.model.experiment import Model
+
+
+class Params(Model):
+    """None."""
+
+
+class LogindRestart(Action):
+    """logind keeps locks over a restart; a shutdown that it was delaying is forgotten."""
+
+    name = "logind-restart"
+    summary = "restart logind, and see who loses its lock on shutdown"
+    example = "{name: restart, action: logind-restart, target: victim}"
+    params = Params
+    undo_kind = UndoKind.RESTORES
+    proofs = (Proof("another-process", partial(another, "logind")),)
+    probes = PROBES
+    facts = FACTS
+
+    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
+        return bus_memory(target)
+
+    def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
+        return (restart(LOGIND),)
+
+    def undo(self, memory: Memory) -> Undo:
+        return locks_again(memory)
+
+
+ACTION = LogindRestart()

@@ -1,0 +1,23 @@
+"""Who holds a delay lock on shutdown."""
+
+from __future__ import annotations
+
+from chaos.facts.inhibitors import COMMAND, parse_inhibitors
+from chaos.model.fact import HostFact
+
+
+class LockHolders(HostFact):
+    """Names as logind has them, sorted; one that holds two is there twice."""
+
+    name = "lock-holders"
+    summary = "programs that hold a delay lock on shutdown"
+    command = COMMAND
+
+    def parse(self, stdout: str, exit_code: int) -> list[str]:
+        locks = parse_inhibitors(stdout, exit_code)
+        return sorted(
+            lock["who"] for lock in locks if lock["mode"] == "delay" and "shutdown" in lock["what"].split(":")
+        )
+
+
+FACT = LockHolders()

@@ -1,0 +1,34 @@
+"""The units of those that hold a delay lock on shutdown."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from chaos.facts.inhibitors import COMMAND
+from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
+
+
+class LockUnits(HostFact):
+    """Unit by holder, as ``{"kubelet": "kubelet.service"}``; "" for one that belongs to no service."""
+
+    name = "lock-units"
+    summary = "systemd units of the programs that hold a delay lock on shutdown"
+    command = HostCommand(("sh", "-c", f"{shlex.join(COMMAND.argv)} && ps -eo pid=,unit="), sudo=False)
+
+    def parse(self, stdout: str, exit_code: int) -> dict[str, str]:
+        first, _, rest = stdout.partition("\n")
+        if exit_code:
+            raise ValueError("logind or ps did not answer")
+        units = dict(line.split(None, 1) for line in rest.splitlines() if len(line.split(None, 1)) == 2)
+        try:
+            locks = json.loads(first)["data"][0]
+            held = [(who, str(pid)) for what, who, _, mode, _, pid in locks if mode == "delay" and "shutdown" in what]
+        except (json.JSONDecodeError, KeyError, IndexError, TypeError, ValueError) as error:
+            raise ValueError("logind's list of inhibitors is not understood") from error
+        found = {who: units.get(pid, "").strip() for who, pid in held}
+        return {who: unit if unit.endswith(".service") else "" for who, unit in sorted(found.items())}
+
+
+FACT = LockUnits()

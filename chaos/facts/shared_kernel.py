@@ -1,0 +1,22 @@
+"""Whether the kernel is the host's own."""
+
+from __future__ import annotations
+
+from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
+
+
+class SharedKernel(HostFact):
+    """True in a container: what is done to the kernel is done to everybody."""
+
+    name = "shared-kernel"
+    summary = "whether the host is a container, whose kernel is others' too"
+    command = HostCommand(("systemd-detect-virt", "--container"), accept=(0, 1), sudo=False)
+
+    def parse(self, stdout: str, exit_code: int) -> bool:
+        if exit_code not in (0, 1) or not stdout.strip():
+            raise ValueError("systemd-detect-virt did not answer")
+        return stdout.strip() != "none"
+
+
+FACT = SharedKernel()
