@@ -12,6 +12,7 @@ from chaos.lab.objects import Object, condition_status, is_deleting, is_ready, n
 from chaos.lab.store import Change
 
 _PASS = 0.05  # more than a monitor pass takes
+_HANDLED = 0.02  # more than taint eviction's queues wait
 _QUEUE = 1.0  # more than any work queue of the control plane waits
 _BY_CONDITION = {
     ("Ready", "False"): "not-ready",
@@ -304,7 +305,8 @@ def _count(world: World, pod: Object, node: Object) -> None:
     limit = toleration_seconds(pod, taints) if taints else None
     old = counts.get(uid_of(pod))
     if limit is None:
-        counts.pop(uid_of(pod), None)
+        if old is not None:  # the controller may not have heard yet
+            world.memory["ended", uid_of(pod)] = (now, counts.pop(uid_of(pod)))
         return
     began = old.began if old is not None and limit > 0 else now
     due = began + limit if old is None else min(old.due, began + limit)
@@ -314,6 +316,9 @@ def _count(world: World, pod: Object, node: Object) -> None:
 
 
 def _was_due(world: World, pod: Object, count: _Count | None) -> None:
+    ended, last = world.memory.get(("ended", uid_of(pod)), (float("-inf"), None))
+    if count is None and world.sim.now - ended < _HANDLED:
+        count = last
     if count is None:
         world.violated(9, f"{name_of(pod)}: evicted without a NoExecute taint")
     elif not -0.001 <= world.sim.now - count.due <= 0.2:

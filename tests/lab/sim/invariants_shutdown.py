@@ -16,6 +16,7 @@ from chaos.lab.store import Change
 _DETECTED = "Shutdown manager detected shutdown event"
 _CANCELLED = "Shutdown manager detected shutdown cancellation"
 _START = 0.02  # both halves of one instant
+_LATE = 0.1  # more than an event takes
 
 # Rule 5: memory of the process, the file, the gauges.
 
@@ -160,7 +161,7 @@ def _lower_are_done(world: World, host: Host, shutdown: _Shutdown, own: int) -> 
     for uid, bucket in shutdown.stopped.items():
         limit = buckets_of(host.machine.spec)[bucket].seconds
         held = host.runs(uid) or uid in host.machine.runtime.mounts
-        if bucket < own and held and world.sim.now - shutdown.began[bucket] < limit - 0.01:
+        if bucket < own and held and world.sim.now - shutdown.began[bucket] < limit - _LATE:
             world.violated(7, f"{host.machine.name}: goes on while a bucket's pods run or have volumes")
 
 
