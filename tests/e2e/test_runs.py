@@ -64,3 +64,13 @@ def test_demo_and_plan(tmp_path: Path) -> None:
     assert planned.returncode == 0, planned.stderr
     assert "send    systemctl poweroff" in planned.stdout
     assert "undo    power on, unless machine is on" in planned.stdout
+
+
+@pytest.mark.parametrize("breakage", ["disruption-target-missing", "lock-release-early"])
+def test_a_lab_that_does_wrong_violates_a_shipped_experiment(tmp_path: Path, breakage: str) -> None:
+    inventory = tmp_path / "lab.yaml"
+    text = LAB.read_text(encoding="utf-8")
+    inventory.write_text(text.replace("  systemd: 252\n", f"  systemd: 252\n  breakages: [{breakage}]\n"))
+    done = nodefall("run", EXPERIMENTS / "graceful-poweroff.yaml", "-i", inventory, "--json", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert result_of(done)["status"] == "violated"

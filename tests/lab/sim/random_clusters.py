@@ -197,7 +197,7 @@ def _nth(cluster: Cluster, plural: str, who: int) -> Object:
     """A copy. Raises NotFoundError if there is none."""
     found = list(cluster.store.list(plural, "" if plural == "nodes" else "demo"))
     if not found:
-        raise NotFoundError(plural)
+        raise NotFoundError(plural, "any")
     copy: Object = clone(found[who % len(found)])
     return copy
 
