@@ -155,6 +155,9 @@ def with_behaviour(plural: str, obj: Object, recording: Recording) -> Object:
     """The object as it was recorded, with the behaviour that the recording tells of its containers."""
     made: Object = clone(obj)
     behaviour = recording.meta.get("behaviour") or {}
+    if plural in _TEMPLATED and "template" not in made["spec"]:
+        what = f"{plural} {namespace_of(made)}/{name_of(made)}"
+        raise ReplayError(f"{what} was recorded without its template: what its pods are like is not known")
     if plural in _TEMPLATED:
         name = owner_of({"metadata": {**made["metadata"]}}) if plural == "replicasets" else ""
         _behave(made["spec"]["template"], _rules(behaviour, name or f"{namespace_of(made)}/{name_of(made)}"))

@@ -117,6 +117,14 @@ def as_if(kind: str, wanted: str) -> Callable[[Lines], None]:
     return change
 
 
+def never_healed(lines: Lines) -> None:
+    """Neither seen to heal nor said to after a time."""
+    without_deed("heal")(lines)
+    for line in lines:
+        if line["kind"] == "action":
+            line["object"]["params"].pop("duration", None)
+
+
 def never_recovered(lines: Lines) -> None:
     """Neither the action nor the kubelet's own word of it."""
     without_deed("kubelet-restart")(lines)
@@ -132,7 +140,7 @@ def never_recovered(lines: Lines) -> None:
         ("01-graceful-poweroff", without_deed("power-on")),
         ("05-power-cut", impatient),
         ("05-power-cut", other_deed("poweroff")),
-        ("07-partition-from-control-plane", without_deed("heal")),
+        ("07-partition-from-control-plane", never_healed),
         ("08-drain-blocked-then-allowed", as_if("poddisruptionbudgets", "web")),
         ("08-drain-blocked-then-allowed", as_if("nodes", "rb-worker")),
         ("10-priority-shutdown", no_grace),

@@ -14,6 +14,7 @@ from chaos.lab.drain import Drain, cordon
 from chaos.lab.machine import Machine
 from chaos.lab.objects import name_of, namespace_of
 from chaos.lab.replay.reading import parse
+from chaos.lab.replay.recording import ReplayError
 from chaos.lab.replay.referee import replay
 
 OTHER, THIRD = "ra-worker2", "ra-worker3"
@@ -328,3 +329,13 @@ def test_a_broken_cluster_is_told(breakage: str, name: str) -> None:
     result = replay(parse(told(name, 7, breakage)), 2)
     assert not result.same
     assert result.differences
+
+
+def test_a_workload_without_templates_cannot_be_replayed() -> None:
+    """Runs of experiments are recorded from an allow-list of fields, and their workload comes after the first lists."""
+    lines = told("workload comes late", 7)
+    for line in lines:
+        if line["kind"] in ("deployments", "statefulsets", "daemonsets", "replicasets"):
+            line["object"]["spec"].pop("template", None)
+    with pytest.raises(ReplayError, match="without its template"):
+        replay(parse(lines), 1)
