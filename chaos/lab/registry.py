@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,10 +35,9 @@ class ForbiddenError(PermissionError):
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a client asks of a write. ``manage`` edits metadata.managedFields of the new object, given the old one."""
+    """What a client asks of a write; ``propagation`` only of a delete."""
 
     dry_run: bool = False
-    manage: Callable[[Object, Object | None], None] | None = None
     propagation: str = "Background"
 
 
@@ -71,8 +70,6 @@ class Registry:
             new["status"] = new_status(plural)
         if plural in _COUNTED:
             metadata["generation"] = 1
-        if options.manage:
-            options.manage(new, None)
         return self.store.create(plural, new, options.dry_run)
 
     def update(
@@ -93,8 +90,6 @@ class Registry:
             raise InvalidError(f"subresource {subresource!r} is not simulated")
         else:
             self._keep_server_fields(plural, new, before)
-        if options.manage:
-            options.manage(new, before)
         stored = self.store.update(plural, new, expect, options.dry_run)
         if options.dry_run:
             return stored
@@ -230,4 +225,4 @@ def _check_immutable(plural: str, new: dict[str, Any], old: dict[str, Any]) -> N
     if plural in WORKLOADS:
         check_workload_update(plural, new, old)
     if plural == "pods" and new.get("nodeName") != old.get("nodeName") and old.get("nodeName"):
-        raise InvalidError("spec.nodeName: field is immutable")
+        raise InvalidError("spec.nodeName: Invalid value: field is immutable")

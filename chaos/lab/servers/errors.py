@@ -94,7 +94,11 @@ def not_found(plural: str, name: str) -> ApiError:
 
 
 def invalid(resource: Resource, name: str, problems: list[str]) -> ApiError:
-    """422 in the words of k8s.io/apimachinery NewInvalid; causes of problems that begin with the path of a field."""
+    """422 in the words of k8s.io/apimachinery NewInvalid; kubectl shows only causes.
+
+    A problem that begins with no field is a refusal of the lab.
+    """
+    problems = [problem if _PROBLEM.match(problem) else f"spec: Forbidden: {problem}" for problem in problems]
     kind = resource.kind + (f".{resource.group}" if resource.group else "")
     text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
     causes = [
@@ -103,7 +107,7 @@ def invalid(resource: Resource, name: str, problems: list[str]) -> ApiError:
         if (match := _PROBLEM.match(problem))
     ]
     details: dict[str, Any] = {"name": name, **({"group": resource.group} if resource.group else {})}
-    details |= {"kind": resource.kind, **({"causes": causes} if causes else {})}
+    details |= {"kind": resource.kind, "causes": causes}
     return ApiError(422, f'{kind} "{name}" is invalid: {text}', "", details)
 
 

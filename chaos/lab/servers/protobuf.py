@@ -1,6 +1,7 @@
-"""Bodies in application/vnd.kubernetes.protobuf, which client-go's typed clients send: those that kubectl needs.
+"""Bodies in application/vnd.kubernetes.protobuf, which client-go's typed clients send: those of kubectl's commands.
 
-Field numbers: generated.proto of k8s.io/api and k8s.io/apimachinery. Every other kind is refused, and answers are JSON.
+Field numbers: generated.proto of k8s.io/api and k8s.io/apimachinery. Other kinds and fields are refused; answers are
+JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """``kind``: str, int, bool, or the fields of a message by number."""
+    """``kind``: str, int, bool, bytes, dict of strings, or the fields of a message by number."""
 
     name: str
     kind: type | Mapping[int, Field] = str
@@ -32,8 +33,11 @@ def _strings(*names: str) -> dict[int, Field]:
 _ENVELOPE = {1: Field("typeMeta", _strings("apiVersion", "kind")), 2: Field("raw", bytes)}
 _METADATA = {
     **_strings("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"),
+    11: Field("labels", dict),
+    12: Field("annotations", dict),
     14: Field("finalizers", repeated=True),
 }
+_HEAD = {1: Field("metadata", _METADATA)}
 _DELETE_OPTIONS = {
     1: Field("gracePeriodSeconds", int),
     2: Field("preconditions", _strings("uid", "resourceVersion")),
@@ -43,12 +47,36 @@ _DELETE_OPTIONS = {
 }
 _RESOURCE = _strings("namespace", "verb", "group", "version", "resource", "subresource", "name")
 _ACCESS = {1: Field("resourceAttributes", _RESOURCE), 2: Field("nonResourceAttributes", _strings("path", "verb"))}
+_PORT = {1: Field("name"), 2: Field("hostPort", int), 3: Field("containerPort", int), 4: Field("protocol")}
+_CONTAINER = {
+    **_strings("name", "image"),
+    3: Field("command", repeated=True),
+    4: Field("args", repeated=True),
+    6: Field("ports", _PORT, repeated=True),
+}
+_TEMPLATE = {**_HEAD, 2: Field("spec", {2: Field("containers", _CONTAINER, repeated=True)})}
+_DEPLOYMENT = {
+    1: Field("replicas", int),
+    2: Field("selector", {1: Field("matchLabels", dict)}),
+    3: Field("template", _TEMPLATE),
+}
 _MESSAGES: dict[str, dict[int, Field]] = {
+    "ConfigMap": {**_HEAD, 2: Field("data", dict)},
     "DeleteOptions": _DELETE_OPTIONS,
-    "Eviction": {1: Field("metadata", _METADATA), 2: Field("deleteOptions", _DELETE_OPTIONS)},
-    "SelfSubjectAccessReview": {1: Field("metadata", _METADATA), 2: Field("spec", _ACCESS)},
-    "SelfSubjectRulesReview": {1: Field("metadata", _METADATA), 2: Field("spec", _strings("namespace"))},
-    "SelfSubjectReview": {1: Field("metadata", _METADATA)},
+    "Deployment": {**_HEAD, 2: Field("spec", _DEPLOYMENT)},
+    "Eviction": {**_HEAD, 2: Field("deleteOptions", _DELETE_OPTIONS)},
+    "Namespace": _HEAD,
+    "PriorityClass": {
+        **_HEAD,
+        2: Field("value", int),
+        3: Field("globalDefault", bool),
+        4: Field("description"),
+        5: Field("preemptionPolicy"),
+    },
+    "SelfSubjectAccessReview": {**_HEAD, 2: Field("spec", _ACCESS)},
+    "SelfSubjectRulesReview": {**_HEAD, 2: Field("spec", _strings("namespace"))},
+    "SelfSubjectReview": _HEAD,
+    "ServiceAccount": _HEAD,
 }
 
 
@@ -71,9 +99,15 @@ def _message(data: bytes, fields: Mapping[int, Field]) -> dict[str, Any]:
     for number, value in _parts(data):
         field = fields.get(number)
         if field is None:
+            if _says_something(value):
+                raise ApiError(
+                    415, f"the lab reads field {number} of what was sent as JSON only, not as {CONTENT_TYPE}"
+                )
             continue
         item = _value(value, field.kind)
-        if field.repeated:
+        if field.kind is dict:
+            result.setdefault(field.name, {}).update(item)
+        elif field.repeated:
             result.setdefault(field.name, []).append(item)
         elif item != "":
             result[field.name] = item
@@ -87,9 +121,22 @@ def _value(value: int | bytes, kind: type | Mapping[int, Field]) -> Any:
         return bool(value) if kind is bool else value - (1 << 64 if value >> 63 else 0)
     if not isinstance(value, bytes):
         raise TypeError("bytes were expected")
+    if kind is dict:
+        entry = _message(value, _strings("key", "value"))
+        return {entry["key"]: entry.get("value", "")}
     if isinstance(kind, Mapping):
         return _message(value, kind)
     return value if kind is bytes else value.decode()
+
+
+def _says_something(value: int | bytes) -> bool:
+    """Not so the empty fields of Go's structs, nor messages that hold only such."""
+    if isinstance(value, int):
+        return value != 0
+    try:
+        return any(_says_something(inner) for _, inner in _parts(value))
+    except (IndexError, ValueError):
+        return True
 
 
 def _parts(data: bytes) -> Iterator[tuple[int, int | bytes]]:

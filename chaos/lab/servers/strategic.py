@@ -10,7 +10,7 @@ from typing import Any
 
 from chaos.lab.objects import Object
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.shapes import Shape
+from chaos.lab.servers.shapes import Shape
 from chaos.lab.store import clone
 
 _DIRECTIVE, _RETAIN = "$patch", "$retainKeys"
@@ -62,9 +62,9 @@ def _merge_field(original: Object, key: str, value: Any, shape: Shape) -> None:
 def _merge_list(old: list[Any], new: list[Any], shape: Shape) -> list[Any]:
     if shape.primitive:
         return _ordered([*old, *(item for item in new if item not in old)], new, old, "")
-    if not shape.keys:
+    key = shape.key
+    if not key:
         return new
-    key = shape.keys[0]
     old, new = _without_special_items(old, new, key)
     merged = list(old)
     for item in new:
@@ -95,7 +95,7 @@ def _merge_in_order(original: Object, patch: Object, directive: str, shape: Shap
     if name not in original and name not in patch:
         return
     child = shape.child(name)
-    key = child.keys[0] if child.keys else ""
+    key = child.key
     old, new = _list(name, original.get(name, [])), _list(name, patch.pop(name, []))
     wanted = iter([_identity(item, key) for item in order])
     for item in new:

@@ -14,9 +14,9 @@ from chaos.lab.objects import Object, is_deleting, node_of, set_condition
 from chaos.lab.servers.errors import STORE_ERRORS, ApiError, translate
 from chaos.lab.servers.messages import answer, find, read_body
 from chaos.lab.servers.resources import Place
+from chaos.lab.servers.shapes import Shape
 from chaos.lab.servers.write_options import dry_run, parse_delete_options
 from chaos.lab.servers.writes import Writes, patched
-from chaos.lab.shapes import PLAIN
 from chaos.lab.store import clone
 
 _CREATED = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
@@ -82,7 +82,7 @@ class Subresources:
 
     async def patch_scale(self, request: web.Request, place: Place) -> web.Response:
         before, patch = _scale(find(self._cluster, place)), await read_body(request)
-        return self._rescale(request, place, patched(request.content_type, before, patch, PLAIN))
+        return self._rescale(request, place, patched(request.content_type, before, patch, Shape({})))
 
     def _rescale(self, request: web.Request, place: Place, scale: Any) -> web.Response:
         """pkg/registry/apps/deployment/storage: only spec.replicas counts."""

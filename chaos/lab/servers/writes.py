@@ -14,9 +14,10 @@ from chaos.lab.servers.errors import STORE_ERRORS, ApiError, translate
 from chaos.lab.servers.messages import answer, find, read_body, selection
 from chaos.lab.servers.patches import json_patch, merge
 from chaos.lab.servers.resources import Place
+from chaos.lab.servers.shapes import Shape, shape_of
 from chaos.lab.servers.strategic import strategic_merge
+from chaos.lab.servers.types import unknown_fields, wrong_types
 from chaos.lab.servers.write_options import DeleteOptions, delete_options, dry_run
-from chaos.lab.shapes import Shape, check_shape, shape_of
 from chaos.lab.store import ConflictError
 
 _PATCHES = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json"
@@ -31,7 +32,7 @@ class Writes:
     async def create(self, request: web.Request, place: Place) -> web.Response:
         if place.resource.namespaced and not place.namespace:
             raise ApiError(405, "the server does not allow this method on the requested resource")
-        obj = checked(await read_body(request), place)
+        obj = checked(await read_body(request), place, _strict(request))
         metadata = obj["metadata"]
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = str(metadata["generateName"]) + random_suffix(self._cluster.sim.rng)
@@ -44,14 +45,14 @@ class Writes:
         return answer(place.resource.show(stored), 201)
 
     async def replace(self, request: web.Request, place: Place) -> web.Response:
-        obj = checked(await read_body(request), place)
+        obj = checked(await read_body(request), place, _strict(request))
         find(self._cluster, place)
         return answer(place.resource.show(self.store(request, place, obj)))
 
     async def patch(self, request: web.Request, place: Place) -> web.Response:
         patch, before = await read_body(request), find(self._cluster, place)
         after = patched(request.content_type, before, patch, shape_of(place.resource.plural))
-        return answer(place.resource.show(self.store(request, place, checked(after, place))))
+        return answer(place.resource.show(self.store(request, place, checked(after, place, _strict(request)))))
 
     def store(self, request: web.Request, place: Place, obj: Object) -> Object:
         """Put the object in the place of the one that is there. Raises ApiError."""
@@ -98,6 +99,10 @@ class Writes:
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
+def _strict(request: web.Request) -> bool:
+    return request.query.get("fieldValidation") == "Strict"
+
+
 def patched(kind: str, before: Object, patch: Any, shape: Shape) -> Any:
     """``before`` with a patch of this content type. Raises ApiError."""
     if kind == "application/json-patch+json":
@@ -109,8 +114,11 @@ def patched(kind: str, before: Object, patch: Any, shape: Shape) -> Any:
     raise ApiError(415, f"the body of the request was in an unknown format - accepted media types include: {_PATCHES}")
 
 
-def checked(obj: Any, place: Place) -> Object:
-    """The object to store: of the URL's kind, name and namespace. Raises ApiError 400."""
+def checked(obj: Any, place: Place, strict: bool = False) -> Object:
+    """The object to store: of the URL's kind, name and namespace. Raises ApiError 400.
+
+    ``strict`` refuses fields that the kind does not have.
+    """
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(metadata, dict):
         raise ApiError(400, "metadata: Required value")
@@ -122,7 +130,14 @@ def checked(obj: Any, place: Place) -> Object:
             raise ApiError(400, f"the {field} of the object ({metadata[field]}) does not match the URL's ({named})")
         if named:
             metadata[field] = named
-    if wrong := check_shape(obj, shape_of(place.resource.plural)):
-        kind = f'{place.resource.kind} in version "{place.resource.group_version}"'
-        raise ApiError(400, f"{kind} cannot be handled as a {place.resource.kind}: json: cannot unmarshal {wrong}")
+    problems = wrong_types(obj, place.resource)
+    if problems:
+        problems = [f"json: {problems[0]}"]
+    elif strict:
+        problems = [f'unknown field "{path}"' for path in unknown_fields(obj, place.resource)]
+        problems = [f"strict decoding error: {', '.join(problems)}"] if problems else []
+    if problems:
+        kind = place.resource.kind
+        what = f'{kind} in version "{place.resource.group_version.rpartition("/")[2]}" cannot be handled as a {kind}'
+        raise ApiError(400, f"{what}: {problems[0]}")
     return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}

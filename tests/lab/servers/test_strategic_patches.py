@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.lab.servers.errors import ApiError
+from chaos.lab.servers.shapes import shape_of
 from chaos.lab.servers.strategic import strategic_merge
-from chaos.lab.shapes import shape_of
 
 
 def template(**spec: Any) -> dict[str, Any]:
