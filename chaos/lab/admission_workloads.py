@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from chaos.lab.admission import PERCENT, InvalidError, check_claim, check_pod_spec, default_pod_spec
@@ -48,19 +49,22 @@ def new_status(plural: str) -> Object:
 def check_workload_update(plural: str, new: dict[str, Any], old: dict[str, Any]) -> None:
     """What cannot be changed. Raises InvalidError."""
     if new.get("selector") != old.get("selector"):
-        raise InvalidError("spec.selector: field is immutable")
+        raise InvalidError(f"spec.selector: Invalid value: {json.dumps(new.get('selector'))}: field is immutable")
     if plural == "statefulsets":
         for key in sorted((new.keys() | old.keys()) - _STATEFUL_SET_MUTABLE):
             if new.get(key) != old.get(key):
-                raise InvalidError(f"spec: updates to {key} are forbidden")
+                raise InvalidError(f"spec: Forbidden: updates to {key} are forbidden")
 
 
 def _admit_template(spec: dict[str, Any]) -> None:
     template = spec.get("template") or {}
     labels = (template.get("metadata") or {}).get("labels") or {}
     wanted = (spec.get("selector") or {}).get("matchLabels")
-    if not wanted or any(labels.get(key) != value for key, value in wanted.items()):
-        raise InvalidError("spec.selector: must have matchLabels that select the labels of spec.template")
+    if not wanted:
+        raise InvalidError("spec.selector: Required value: the lab needs matchLabels")
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        why = f"Invalid value: {json.dumps(labels)}: `selector` does not match template `labels`"
+        raise InvalidError(f"spec.template.metadata.labels: {why}")
     annotations = (template.get("metadata") or {}).get("annotations") or {}
     check_pod_spec(template.setdefault("spec", {}), annotations)
     default_pod_spec(template["spec"])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from chaos.lab.admission import InvalidError, admit, check_budget
 from chaos.lab.admission_jobs import admit_job, check_job_update
+from chaos.lab.admission_pods import check_pod_update
 from chaos.lab.admission_services import admit_service
 from chaos.lab.admission_workloads import WORKLOADS, admit_workload, check_workload_update, new_status
 from chaos.lab.objects import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
@@ -224,5 +224,5 @@ def _with_policy(obj: Object, propagation: str) -> Object:
 def _check_immutable(plural: str, new: dict[str, Any], old: dict[str, Any]) -> None:
     if plural in WORKLOADS:
         check_workload_update(plural, new, old)
-    if plural == "pods" and new.get("nodeName") != old.get("nodeName") and old.get("nodeName"):
-        raise InvalidError("spec.nodeName: Invalid value: field is immutable")
+    if plural == "pods":
+        check_pod_update(new, old)

@@ -16,7 +16,7 @@ from chaos.lab.servers.messages import answer, find, read_body
 from chaos.lab.servers.resources import Place
 from chaos.lab.servers.shapes import Shape
 from chaos.lab.servers.write_options import dry_run, parse_delete_options
-from chaos.lab.servers.writes import Writes, patched
+from chaos.lab.servers.writes import Writes, patched, read_patch
 from chaos.lab.store import clone
 
 _CREATED = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
@@ -81,7 +81,7 @@ class Subresources:
         return self._rescale(request, place, await read_body(request))
 
     async def patch_scale(self, request: web.Request, place: Place) -> web.Response:
-        before, patch = _scale(find(self._cluster, place)), await read_body(request)
+        patch, before = await read_patch(request), _scale(find(self._cluster, place))
         return self._rescale(request, place, patched(request.content_type, before, patch, Shape({})))
 
     def _rescale(self, request: web.Request, place: Place, scale: Any) -> web.Response:

@@ -20,7 +20,8 @@ from chaos.lab.servers.types import unknown_fields, wrong_types
 from chaos.lab.servers.write_options import DeleteOptions, delete_options, dry_run
 from chaos.lab.store import ConflictError
 
-_PATCHES = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json"
+_JSON_PATCH, _MERGE_PATCH = "application/json-patch+json", "application/merge-patch+json"
+_PATCHES = (_JSON_PATCH, _MERGE_PATCH, "application/strategic-merge-patch+json")
 
 
 class Writes:
@@ -50,7 +51,7 @@ class Writes:
         return answer(place.resource.show(self.store(request, place, obj)))
 
     async def patch(self, request: web.Request, place: Place) -> web.Response:
-        patch, before = await read_body(request), find(self._cluster, place)
+        patch, before = await read_patch(request), find(self._cluster, place)
         after = patched(request.content_type, before, patch, shape_of(place.resource.plural))
         return answer(place.resource.show(self.store(request, place, checked(after, place, _strict(request)))))
 
@@ -103,15 +104,20 @@ def _strict(request: web.Request) -> bool:
     return request.query.get("fieldValidation") == "Strict"
 
 
+async def read_patch(request: web.Request) -> Any:
+    """Raises ApiError 415 for server-side apply too, which is not simulated."""
+    if request.content_type not in _PATCHES:
+        accepted = ", ".join(_PATCHES)
+        why = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+        raise ApiError(415, why)
+    return await read_body(request)
+
+
 def patched(kind: str, before: Object, patch: Any, shape: Shape) -> Any:
-    """``before`` with a patch of this content type. Raises ApiError."""
-    if kind == "application/json-patch+json":
+    """``before`` with a patch of one of the three types. Raises ApiError."""
+    if kind == _JSON_PATCH:
         return json_patch(before, patch)
-    if kind == "application/merge-patch+json":
-        return merge(before, patch)
-    if kind == "application/strategic-merge-patch+json":
-        return strategic_merge(before, patch, shape)
-    raise ApiError(415, f"the body of the request was in an unknown format - accepted media types include: {_PATCHES}")
+    return merge(before, patch) if kind == _MERGE_PATCH else strategic_merge(before, patch, shape)
 
 
 def checked(obj: Any, place: Place, strict: bool = False) -> Object:

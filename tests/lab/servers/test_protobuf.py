@@ -47,9 +47,10 @@ def test_an_eviction() -> None:
 
 def test_maps_and_empty_messages() -> None:
     metadata = part(1, "m") + part(11, part(1, "a") + part(2, "b")) + part(11, part(1, "c"))
-    assert decode(
-        wrapped("ConfigMap", part(1, metadata) + part(2, part(1, "k") + part(2, "v")) + part(9, part(3, "")))
-    )["metadata"] == {"name": "m", "labels": {"a": "b", "c": ""}}
+    raw = part(1, metadata) + part(2, part(1, "k") + part(2, "v")) + part(9, part(3, ""))
+    config_map = decode(wrapped("ConfigMap", raw))
+    assert config_map["metadata"] == {"name": "m", "labels": {"a": "b", "c": ""}}
+    assert config_map["data"] == {"k": "v"}
 
 
 def test_fields_of_fixed_size_are_passed_over() -> None:

@@ -261,5 +261,31 @@ def test_nothing_new_in_a_terminating_namespace() -> None:
 def test_workload_must_select_its_own_template(labels: dict[str, str] | None) -> None:
     obj = workload("web", ns="default", replicas=1)
     obj["spec"]["selector"] = {"matchLabels": labels} if labels else {}
-    with pytest.raises(InvalidError, match=r"spec\.selector"):
+    with pytest.raises(InvalidError, match=r"spec\.selector: Required|`selector` does not match template `labels`"):
         _cluster().create_object("deployments", obj)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"nodeName": "ra-worker2"}, "pod updates may not change fields other than"),
+        ({"restartPolicy": "Never"}, "pod updates may not change fields other than"),
+        ({"containers": []}, "pod updates may not change fields other than"),
+        ({"containers": [{"name": "c", "image": "other", "resources": {}}]}, "a new image in a running pod"),
+        ({"tolerations": []}, "existing toleration can not be modified"),
+    ],
+)
+def test_what_cannot_be_changed_of_a_pod(change: Object, message: str) -> None:
+    cluster = _cluster()
+    pod: Object = clone(_bound(cluster))
+    pod["spec"] |= change
+    with pytest.raises(InvalidError, match=message):
+        cluster.update_object("pods", pod)
+
+
+def test_what_can_be_changed_of_a_pod() -> None:
+    cluster = _cluster()
+    pod: Object = clone(_bound(cluster))
+    pod["spec"]["tolerations"][0]["tolerationSeconds"] = 9
+    pod["spec"]["tolerations"].append({"key": "mine", "operator": "Exists"})
+    assert cluster.update_object("pods", pod)["spec"]["tolerations"] == pod["spec"]["tolerations"]
