@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,9 +100,15 @@ class History:
         return [(t - start, c.type, c.object) for t, c in self.changes if c.plural == plural and t >= start]
 
 
-def started(lab: LabSpec | None = None, settle: float = 40.0, recorded: bool = True) -> tuple[Cluster, History]:
-    """A running cluster, with the recordings' workload running in it."""
+def started(
+    lab: LabSpec | None = None,
+    settle: float = 40.0,
+    recorded: bool = True,
+    watch: Callable[[Cluster], object] = lambda _: None,
+) -> tuple[Cluster, History]:
+    """A running cluster, with the recordings' workload running in it; ``watch`` sees it before it starts."""
     cluster, history = Cluster(lab or spec()), History()
+    watch(cluster)
     cluster.store.subscribe(lambda change: history.changes.append((cluster.sim.now, change)))
     cluster.start()
     run(cluster, 3.0)
