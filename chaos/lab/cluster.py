@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chaos.lab.controllers import Controllers
+from chaos.lab.event_ttl import EventTtl
 from chaos.lab.eviction import Evictions
 from chaos.lab.machine import Machine
 from chaos.lab.network import addresses_of
@@ -24,6 +25,7 @@ class Cluster:
         self.sim = Sim(spec.start, spec.seed)
         self.store = Store(self.sim)
         self.registry = Registry(self.sim, self.store, spec)
+        self._event_ttl = EventTtl(self.sim, self.store)
         self._evictions = Evictions(self.sim, self.registry)
         addresses = {node.name: addresses_of(index) for index, node in enumerate(spec.nodes)}
         self.machines = {
@@ -38,6 +40,7 @@ class Cluster:
         for name, value in _PRIORITY_CLASSES.items():
             self.registry.create("priorityclasses", {"metadata": {"name": name}, "value": value})
         self.controllers.start()
+        self._event_ttl.start()
         for machine in self.machines.values():
             machine.boot_at_once()
             machine.kubelet.start()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from chaos.lab.objects import Object, is_deleting
 from chaos.lab.sim import Sim
 from chaos.lab.store import Store
 
 _VERSIONS = dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"), "apps/v1")
 _VERSIONS |= {"PodDisruptionBudget": "policy/v1", "Job": "batch/v1"}
+_MOST = 4096  # client-go events_cache.go maxLruCacheEntries
 _DELAY = (0.002, 0.03)  # events are sent by a goroutine of their own; seen in the recordings
 
 
@@ -17,7 +20,7 @@ class Recorder:
     def __init__(self, sim: Sim, store: Store, component: str, host: str = "") -> None:
         self._sim, self._store = sim, store
         self._source = {"component": component, "host": host} if host else {"component": component}
-        self._known: dict[tuple[str, ...], tuple[str, str]] = {}
+        self._known: OrderedDict[tuple[str, ...], tuple[str, str]] = OrderedDict()
         self._last = 0.0
 
     def emit(self, kind: str, obj: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
@@ -41,8 +44,10 @@ class Recorder:
             type_,
         )
         namespace = involved.get("namespace") or "default"
-        if key in self._known and self._count_up(*self._known[key]):
-            return
+        if key in self._known:
+            self._known.move_to_end(key)
+            if self._count_up(*self._known[key]):
+                return
         home = self._store.get("namespaces", "", namespace)
         if home is None or is_deleting(home):
             return  # the API server refuses new objects there
@@ -51,6 +56,8 @@ class Recorder:
             name += "0"
         now = self._sim.timestamp()
         self._known[key] = (namespace, name)
+        if len(self._known) > _MOST:
+            self._known.popitem(last=False)
         body: Object = {
             "metadata": {"name": name, "namespace": namespace},
             "involvedObject": involved,
