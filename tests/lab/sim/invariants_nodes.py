@@ -59,6 +59,8 @@ def unknown_in_its_window(world: World, change: Change) -> None:
         before, after = turned(change, "Ready")
         if before in ("True", "False") and after == "Unknown" and now - heartbeats.get(name, now - grace) < grace:
             world.violated(1, f"{name}: Unknown {now - heartbeats[name]:.1f} s after a heartbeat")
+        if change.type == "ADDED":
+            heartbeats[name] = now  # another Node object: what was heard of the first does not count
         if change.type == "DELETED" or not _reported(change):
             return
     heartbeats[name] = now
@@ -309,7 +311,8 @@ def _count(world: World, pod: Object, node: Object) -> None:
             world.memory["ended", uid_of(pod)] = (now, counts.pop(uid_of(pod)))
         return
     began = old.began if old is not None and limit > 0 else now
-    due = began + limit if old is None else min(old.due, began + limit)
+    due = max(now, began + limit)
+    due = due if old is None else min(old.due, due)
     if old is None or due != old.due:
         counts[uid_of(pod)] = _Count(began, due)
         world.sim.at(due + 0.5, _was_evicted, world, pod, counts[uid_of(pod)])
