@@ -84,6 +84,11 @@ class Hosts:
             self._kept[node, fact] = self.read(node, fact)
         return self._kept[node, fact]
 
+    def look_anew(self, node: str) -> None:
+        """Forget what other facts are made of: after a fault units and connections may be others than at its begin."""
+        for key in [key for key in list(self._kept) if key[0] == node]:
+            self._kept.pop(key, None)
+
     def holds(self, node: str, check: Check) -> tuple[bool, str]:
         """Whether a check holds now, and what was seen. Not knowing is not holding."""
         try:

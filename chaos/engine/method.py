@@ -41,6 +41,7 @@ def _fire_when_due(
         _preliminaries(context, planned)
     with ExitStack() as stack:
         armed = {planned.node: _arm(context, planned, stack) for planned in group}
+        context.stop.check()  # all of that took its time
         moments[step.name] = _fire_all(context, group, armed)
 
 

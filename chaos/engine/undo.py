@@ -7,7 +7,7 @@ from collections.abc import Callable
 from chaos.engine.hosts import Hosts
 from chaos.engine.selfheal import disarm
 from chaos.model.action import Undo, UndoStep
-from chaos.model.command import succeeded
+from chaos.model.command import NOT_SENT, succeeded
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, Progress
 from chaos.model.result import UndoResult
@@ -30,88 +30,113 @@ def roll_back(
 ) -> list[UndoResult]:
     """Undo everything owed that is chosen; what cannot be proven stays owed. Bounded in cluster time per entry.
 
+    All of them are looked at in turn, as one deed may be in the way of another's proof: a node is Ready only when
+    neither its kubelet nor its runtime is stopped, and nothing is sent to a machine before it is on again.
     ``begun`` is called before each: from then on the effect is being ended on purpose.
     """
-    results = []
-    for owed in journal.owed():
-        if choose(owed):
-            begun(owed)
-            results.append(_undo(owed, journal, hosts, clock, progress))
-    return results
+    results: dict[int, UndoResult] = {}
+    chosen = [owed for owed in journal.owed() if choose(owed)]
+    attempts = []
+    for owed in chosen:
+        begun(owed)
+        attempts.append(_Attempt(owed, journal, hosts, clock, progress))
+    progressed = clock.now()
+    while open_ := [attempt for attempt in attempts if attempt.owed.id not in results]:
+        over = clock.now() >= progressed + PROOF_SECONDS
+        for attempt in open_:
+            if result := attempt.look(over):
+                results[attempt.owed.id] = result
+                progressed = clock.now()
+        if len(results) < len(attempts) and not clock.sleep(POLL_SECONDS):
+            clock.resume()  # a signal that came late: undoing goes on all the same
+    return [results[owed.id] for owed in chosen]
 
 
 class _Attempt:
-    """One entry's undo: sends what is needed until every proof holds, or the deadline is over.
+    """One entry's undo: sends what is needed until every proof holds.
 
     A step is looked at again after it was sent or found unnecessary: a machine that is still on may be going down.
     """
 
-    def __init__(self, owed: Owed, hosts: Hosts, clock: Clock, progress: Progress) -> None:
-        self._owed, self._hosts, self._clock, self._progress = owed, hosts, clock, progress
+    def __init__(self, owed: Owed, journal: Journal, hosts: Hosts, clock: Clock, progress: Progress) -> None:
+        self.owed = owed
+        self._journal, self._hosts, self._clock, self._progress = journal, hosts, clock, progress
         self._start = clock.now()
-        self._sent: dict[int, list[float]] = {}
-        self.problems: list[str] = []
+        self._settled = owed.t + SETTLE_SECONDS if owed.undo.proof else 0.0
+        self._tried: dict[int, float] = {}
+        self._sent: dict[int, int] = {}
+        self._problems: list[str] = []
 
-    def prove(self) -> str:
-        """Empty once every check holds, else what was seen last."""
-        settled = self._owed.t + SETTLE_SECONDS if self._owed.undo.proof else 0.0
-        while True:
-            for number, step in enumerate(self._owed.undo.steps):
-                if self._due(number, step):
-                    self._send(number, step)
+    def look(self, over: bool) -> UndoResult | None:
+        """Send what is needed; the result once it is proven or time is ``over``."""
+        try:
+            self._send_due()
             seen = self._missing()
-            now = self._clock.now()
-            if (not seen and now >= settled) or now >= self._start + PROOF_SECONDS:
-                return seen
-            if not self._clock.sleep(POLL_SECONDS):
-                self._clock.resume()  # a signal that came late: undoing goes on all the same
+            if self._clock.now() < self._settled:
+                return None
+            if seen := seen or self._armed():
+                return self._left("; ".join([seen, *dict.fromkeys(self._problems)])) if over else None
+            return self._proven()
+        except NodefallError as error:
+            return self._left(error.message)
+        except Exception as error:  # noqa: BLE001 - whatever failed here, the other deeds must still be taken back
+            return self._left(f"a bug of nodefall: {type(error).__name__}: {error}")
+
+    def _send_due(self) -> None:
+        for number, step in enumerate(self.owed.undo.steps):
+            if self._due(number, step):
+                self._send(number, step)
 
     def _due(self, number: int, step: UndoStep) -> bool:
-        now, sent = self._clock.now(), self._sent.get(number, [])
-        if now < self._start + step.patience or len(sent) >= step.sends or (sent and now < sent[-1] + RESEND_SECONDS):
+        now, tried = self._clock.now(), self._tried.get(number)
+        if now < self._start + step.patience or self._sent.get(number, 0) >= step.sends:
             return False
-        return step.unless is None or not self._hosts.holds(self._owed.node, step.unless)[0]
+        if tried is not None and now < tried + RESEND_SECONDS:
+            return False
+        return step.unless is None or not self._hosts.holds(self.owed.node, step.unless)[0]
 
     def _send(self, number: int, step: UndoStep) -> None:
-        self._sent.setdefault(number, []).append(self._clock.now())
-        self._progress.step(self._owed.step, self._owed.node, f"undo: {step.command}")
+        """What was surely not sent does not count: the host may be booting."""
+        self._tried[number] = self._clock.now()
+        self._progress.step(self.owed.step, self.owed.node, f"undo: {step.command}")
         try:
-            outcome = self._hosts.send(self._owed.node, step.command)
+            outcome = self._hosts.send(self.owed.node, step.command)
         except NodefallError as error:
-            self.problems.append(f"{step.command} was not sent: {error.message}")
+            self._problems.append(f"{step.command} was not sent: {error.message}")
             return
+        if outcome.delivery != NOT_SENT:
+            self._sent[number] = self._sent.get(number, 0) + 1
         if not succeeded(step.command, outcome):
             why = outcome.error or outcome.stderr.strip() or f"answered {outcome.exit}"
-            self.problems.append(f"{step.command}: {why}")
+            self._problems.append(f"{step.command}: {why}")
 
     def _missing(self) -> str:
         """What was seen of the first check that does not hold, or ""."""
-        for check in self._owed.undo.proof:
-            holds, seen = self._hosts.holds(self._owed.node, check)
+        for check in self.owed.undo.proof:
+            holds, seen = self._hosts.holds(self.owed.node, check)
             if not holds:
+                self._hosts.look_anew(self.owed.node)
                 return seen or f"it is not known whether {check}"
         return ""
 
+    def _armed(self) -> str:
+        """Stop the timer, only now: until then it was the last resort. Why it is not known to be gone, or ""."""
+        if not self.owed.undo.disarm:
+            return ""
+        try:
+            return disarm(self._hosts, self.owed.node, self.owed.undo.disarm)
+        except NodefallError as error:
+            return error.message
 
-def _undo(owed: Owed, journal: Journal, hosts: Hosts, clock: Clock, progress: Progress) -> UndoResult:
-    try:
-        attempt = _Attempt(owed, hosts, clock, progress)
-        because = attempt.prove()
-        if not because and owed.undo.disarm:  # only now: until then the timer was the last resort
-            because = disarm(hosts, owed.node, owed.undo.disarm)
-        if because:
-            return _left(owed, progress, "; ".join([because, *dict.fromkeys(attempt.problems)]))
+    def _proven(self) -> UndoResult:
+        owed = self.owed
         proof = ", ".join(str(check) for check in owed.undo.proof) or "nothing to take back"
-        journal.strike(owed, proof)
-    except NodefallError as error:
-        return _left(owed, progress, error.message)
-    except Exception as error:  # noqa: BLE001 - whatever failed here, the other deeds must still be taken back
-        return _left(owed, progress, f"a bug of nodefall: {type(error).__name__}: {error}")
-    if owed.undo != Undo():
-        progress.step(owed.step, owed.node, f"undone: {proof}")
-    return UndoResult(owed.step, owed.action, owed.node, proven=True, because=proof)
+        self._journal.strike(owed, proof)
+        if owed.undo != Undo():
+            self._progress.step(owed.step, owed.node, f"undone: {proof}")
+        return UndoResult(owed.step, owed.action, owed.node, proven=True, because=proof)
 
-
-def _left(owed: Owed, progress: Progress, why: str) -> UndoResult:
-    progress.note(f"still owed: undo of {on_node(owed.step, owed.node)}: {why}")
-    return UndoResult(owed.step, owed.action, owed.node, proven=False, because=why)
+    def _left(self, why: str) -> UndoResult:
+        owed = self.owed
+        self._progress.note(f"still owed: undo of {on_node(owed.step, owed.node)}: {why}")
+        return UndoResult(owed.step, owed.action, owed.node, proven=False, because=why)

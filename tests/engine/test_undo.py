@@ -202,3 +202,77 @@ def test_undo_goes_on_after_whatever_failed(tmp_path: Path) -> None:
     assert world.roll_back() == [False, True]
     assert any("a bug of nodefall: ZeroDivisionError: planted" in line for line in world.progress.told)
     assert [owed.action for owed in read_owed(tmp_path)] == ["poweroff"]
+
+
+def state(value: str) -> Outcome:
+    return answered(f"ActiveState={value}\n")
+
+
+SHOW_KUBELET = "systemctl show --property=ActiveState kubelet.service"
+UNITS = str(FACTS["kubelet-unit"].command)
+UNIT = answered("Id=kubelet.service\nLoadState=loaded\nActiveState=inactive\n")
+
+
+class Stopped(World):
+    """A node whose kubelet was stopped, among other things done to it."""
+
+    def __init__(self, directory: Path, power: FakePower | None = None) -> None:
+        self.active = False
+        answers: dict[str, Outcome | Callable[[], Outcome]] = {
+            UNITS: UNIT,
+            SHOW_KUBELET: lambda: state("active" if self.active else "inactive"),
+            "systemctl start kubelet.service": self.start,
+            "systemctl stop nodefall-.timer": answered(exit_code=5),
+            "systemctl show --property=NextElapseUSecMonotonic nodefall-.timer": answered("NextElapseUSecMonotonic=\n"),
+        }
+        super().__init__(directory, FakeSession(answers), power, NOT_READY)
+
+    def start(self) -> Outcome:
+        self.active = True
+        self.changed()
+        return answered()
+
+    def changed(self) -> None:
+        """What else the node's Ready depends on."""
+
+
+def test_an_earlier_deed_that_keeps_the_node_not_ready_is_taken_back_with_the_later_one(tmp_path: Path) -> None:
+    """Neither the runtime nor the kubelet alone makes the node Ready again."""
+    world = Stopped(tmp_path)
+    runtime = False
+
+    def start_runtime() -> Outcome:
+        nonlocal runtime
+        runtime = True
+        ready()
+        return answered()
+
+    def ready() -> None:
+        if runtime and world.active:
+            world.kube.answers["/api/v1/nodes/n1"] = READY
+
+    world.changed = ready  # type: ignore[method-assign]
+    world.session.answers |= {
+        str(FACTS["runtime-unit"].command): answered("Id=containerd.service\nLoadState=loaded\nActiveState=inactive\n"),
+        "systemctl show --property=ActiveState containerd.service": lambda: state("active" if runtime else "inactive"),
+        "systemctl start containerd.service": start_runtime,
+    }
+    world.intend("kubelet-stop", undo_of("kubelet-stop", {"kubelet-unit": "kubelet.service"}))
+    world.intend("runtime-stop", undo_of("runtime-stop", {"runtime-unit": "containerd.service"}))
+    assert world.roll_back() == [True, True]
+    assert world.clock.slept < 60
+
+
+def test_a_deed_on_a_machine_that_another_deed_switched_off_is_taken_back_when_it_is_on_again(tmp_path: Path) -> None:
+    """A boot takes longer than three sends: what was never sent may always be sent again."""
+    power = FakePower("off")
+    world = Stopped(tmp_path, power)
+    world.changed = lambda: world.kube.answers.update({"/api/v1/nodes/n1": READY})  # type: ignore[method-assign]
+    answers, dead = dict(world.session.answers), Outcome("not-sent", error="no route to host")
+    world.session.answers = dict.fromkeys(answers, dead)
+    world.clock.agenda.append((1150.0, lambda: world.session.answers.update(answers | UP)))
+    world.intend("poweroff", undo_of("poweroff"))
+    world.intend("kubelet-restart", undo_of("kubelet-restart", {"kubelet-unit": "kubelet.service"}))
+    assert world.roll_back() == [True, True]
+    assert power.value == "on"
+    assert world.clock.slept < PROOF_SECONDS
