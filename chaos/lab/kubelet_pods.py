@@ -140,6 +140,8 @@ class PodWorkers:
             self._stop(worker, float(pod["metadata"]["deletionGracePeriodSeconds"]))
         elif is_deleting(pod) and worker.state == "stopping":
             self._runtime_stop(worker, pod, float(pod["metadata"]["deletionGracePeriodSeconds"]))
+        elif is_deleting(pod) and worker.state == "ended":
+            self._take_away(worker)
 
     def _new_worker(self, pod: Object, state: State) -> Worker:
         spec = pod["spec"]
@@ -151,12 +153,10 @@ class PodWorkers:
 
     def _add(self, pod: Object) -> None:
         """A pod that this process has not seen: admit it or reject it."""
-        if is_terminal(pod):
-            self._new_worker(pod, "ended")
-            return
-        if is_deleting(pod):
-            worker = self._new_worker(pod, "stopping")
-            self._process.soon(*_CLEANUP, self._delete, worker)
+        if is_terminal(pod) or is_deleting(pod):
+            worker = self._new_worker(pod, "ended" if is_terminal(pod) else "stopping")
+            if is_deleting(pod):
+                self._take_away(worker)
             return
         self._admit(self._new_worker(pod, "starting"))
 
@@ -218,8 +218,7 @@ class PodWorkers:
         self._tell(worker)
         pod = self._statuses.pod(worker)
         if pod is not None and is_deleting(pod):
-            late = self._process.spec.shift("pod-removal")
-            self._process.soon(_CLEANUP[0] + late, _CLEANUP[1] + late, self._delete, worker)
+            self._take_away(worker)
 
     def _tell(self, worker: Worker) -> None:
         waiters, worker.waiters = worker.waiters, []
@@ -229,6 +228,13 @@ class PodWorkers:
     def _unmount(self, worker: Worker) -> None:
         worker.unmounted = True
         self._runtime.mounts.pop(worker.uid, None)
+
+    def _take_away(self, worker: Worker) -> None:
+        """Nothing of a deleted pod is left here: remove its object, once."""
+        if not worker.leaving:
+            worker.leaving = True
+            late = self._process.spec.shift("pod-removal")
+            self._process.soon(_CLEANUP[0] + late, _CLEANUP[1] + late, self._delete, worker)
 
     def _delete(self, worker: Worker) -> None:
         self._process.link.send(("delete", worker.uid), self._delete_now, worker)
@@ -280,6 +286,8 @@ class PodWorkers:
             self._statuses.write(worker, final=True)
         else:
             self._statuses.drop_address(worker)
+        if is_deleting(pod):
+            self._take_away(worker)
 
     def _reconcile(self) -> None:
         """The periodic sync puts back what others changed: Ready=False of the node controller (facts 5.3)."""

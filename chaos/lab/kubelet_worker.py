@@ -52,7 +52,7 @@ class Cause:
 class Worker:
     """One pod on this node. ``unmounted``: its volumes are gone; ``cause``: why the kubelet ends it, if it does.
 
-    ``waiting``: the back-off for which its containers wait, told as such.
+    ``waiting``: the back-off for which its containers wait, told as such; ``leaving``: its object is being removed.
     ``pod`` is the object as this process last saw it; for a ``static`` pod its file, and the API has only a mirror.
     """
 
@@ -67,6 +67,7 @@ class Worker:
     sandbox: bool = False
     unmounted: bool = False
     static: bool = False
+    leaving: bool = False
     cause: Cause | None = None
     waiting: float = 0.0
     backoff: Backoff = field(default_factory=Backoff)

@@ -65,6 +65,7 @@ class Logind:
         self._schedule_timer: Timer | None = None
         self._delayed: Kind | None = None
         self._delay_timer: Timer | None = None
+        self._last_arrives = 0.0
 
     def start(self) -> None:
         """The machine has booted."""
@@ -118,7 +119,9 @@ class Logind:
     def emit_prepare_for_shutdown(self, active: bool) -> None:
         """Put the signal on the bus as any root process can; logind itself is not changed (facts 1.8)."""
         for listener in list(self._listeners):
-            self._sim.after(self._sim.rng.uniform(0.001, 0.004), self._deliver, listener, active)
+            arrives = self._sim.now + self._sim.rng.uniform(0.001, 0.004)
+            self._last_arrives = max(self._last_arrives, arrives)  # a bus keeps the order of its messages
+            self._sim.at(self._last_arrives, self._deliver, listener, active)
 
     def restart(self) -> None:
         """Restart the service: locks and the scheduled shutdown are kept in /run, a delayed shutdown is forgotten."""

@@ -47,7 +47,7 @@ class AttachDetach:
         self._sim.after(_PERIOD, self._loop)
 
     def restart(self) -> None:
-        """A new process: the six minutes begin anew."""
+        """A new process: the six minutes begin anew. What a deleted node had is mounted until proven otherwise."""
         self._unwanted.clear()
         self._reported.clear()
         self._due = True
@@ -103,7 +103,7 @@ class AttachDetach:
         expired = elapsed > limit and not self._settings.disable_force_detach_on_timeout
         out = node is not None and any(taint["key"] == OUT_OF_SERVICE for taint in taints_of(node))
         out = out and not spec.broken("out-of-service-ignored")
-        mounted = unique_name(volume) in self._in_use.get(name, set())
+        mounted = name not in self._in_use or unique_name(volume) in self._in_use[name]
         mounted = mounted and not spec.broken("volume-detached-while-mounted")
         if mounted and not out and not (expired and not healthy):
             return

@@ -140,16 +140,21 @@ class NodeLifecycle:
             self._mark_pods(name)
 
     def _probe(self, node: Object) -> None:
-        """A newer lease or Ready heartbeat moves the probe time, whatever the node's clock says."""
+        """A newer lease or another Ready heartbeat moves the probe time, whatever the node's clock says.
+
+        NLC tryUpdateNodeHealth. Another heartbeat makes it forget the lease, which the next pass then counts anew.
+        """
         health = self._health[name_of(node)]
         lease = self._store.get("leases", "kube-node-lease", name_of(node))
         renew_time = lease["spec"]["renewTime"] if lease else ""
         ready = condition(node, "Ready")
-        heartbeat = ready.get("lastHeartbeatTime", "") if ready and ready["status"] != "Unknown" else health.heartbeat
-        newer = renew_time > health.renew_time or heartbeat != health.heartbeat
-        if newer and not self._spec.broken("heartbeats-ignored"):
+        heartbeat = ready.get("lastHeartbeatTime", "") if ready else ""  # gone: another Node object of that name
+        renewed, reported = renew_time > health.renew_time, heartbeat != health.heartbeat
+        if (renewed or reported) and not self._spec.broken("heartbeats-ignored"):
             health.probe = self._sim.now
-        health.renew_time, health.heartbeat = max(renew_time, health.renew_time), heartbeat
+        if renewed or reported:
+            health.renew_time = renew_time if renewed else ""
+        health.heartbeat = heartbeat
 
     def _expired(self, node: Object, observed: str) -> bool:
         grace = self._settings.node_monitor_grace_period if observed else _STARTUP_GRACE

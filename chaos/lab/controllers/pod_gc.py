@@ -34,7 +34,7 @@ class PodGarbageCollector:
 
     def __init__(self, sim: Sim, registry: Registry, settings: ControllerSpec) -> None:
         self._sim, self._registry, self._store, self._settings = sim, registry, registry.store, settings
-        self._missing: dict[str, float] = {}
+        self._quarantined: dict[str, float] = {}
         self._next = Timer(0.0, self._loop, ())
         self.deletions: Counter[str] = Counter()
 
@@ -48,7 +48,7 @@ class PodGarbageCollector:
 
     def restart(self) -> None:
         """A new process: quarantines begin anew."""
-        self._missing.clear()
+        self._quarantined.clear()
 
     def _loop(self) -> None:
         pods = self._store.list("pods")
@@ -79,14 +79,20 @@ class PodGarbageCollector:
                 self._remove(pod, "out-of-service")
 
     def _orphaned(self, pods: list[Object]) -> None:
-        """A node stays in quarantine for 40 s from the first loop that missed it."""
-        now = self._sim.now
+        """A node is looked at again 40 s after the loop that missed it; that it was there meanwhile does not count.
+
+        PGC gcOrphaned, discoverDeletedNodes.
+        """
+        now, quarantine = self._sim.now, _QUARANTINE + self._registry.spec.shift("orphan-removal")
         absent = {node_of(pod) for pod in pods if node_of(pod)}
         absent = {name for name in absent if self._store.get("nodes", "", name) is None}
-        self._missing = {name: self._missing.get(name, now) for name in sorted(absent)}
+        for name in absent:
+            self._quarantined.setdefault(name, now + quarantine)
+        over = {name for name, end in self._quarantined.items() if end <= now}
+        for name in over:
+            del self._quarantined[name]
         for pod in pods:
-            since = self._missing.get(node_of(pod))
-            if since is not None and now - since >= _QUARANTINE + self._registry.spec.shift("orphan-removal"):
+            if node_of(pod) in over & absent:
                 self._remove(pod, "orphaned")
 
     def _remove(self, pod: Object, reason: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from labtrace import Lines, Step, bare, edit, pod_of, record, spec
-from simkit import VICTIM
+from simkit import VICTIM, with_priorities
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.drain import Drain, cordon
@@ -18,6 +18,7 @@ from chaos.lab.replay.recording import ReplayError
 from chaos.lab.replay.referee import replay
 
 OTHER, THIRD = "ra-worker2", "ra-worker3"
+ALL = ("ra-control-plane", VICTIM, OTHER, THIRD)
 OUT = "node.kubernetes.io/out-of-service"
 
 
@@ -232,6 +233,27 @@ STORIES: dict[str, tuple[list[Step], float, dict[str, Any]]] = {
         [CUT, (60, "controller-manager-restart", "", {}, lambda c: c.controllers.restart()), back(90)], 40, {},
     ),
     "workload comes late": ([POWEROFF, back(60)], 40, {"late": True}),
+    "off until what ended is evicted": ([POWEROFF, back(340)], 40, {"extra": True}),
+    "cancelled while pods end": ([signal(0, active=True), signal(1, active=False)], 60, {"extra": True}),
+    "announced again before the cancellation is handled": (
+        [signal(0, active=True), signal(1, active=False), signal(1, active=True)], 70, {"extra": True},
+    ),
+    "a bucket without pods": ([POWEROFF, back(80)], 40, {"buckets": [(0, 12), (500_000, 10), (2_000_000_000, 5)]}),
+    "power off while a pod takes its time": (
+        [api(0, "delete-pod", drop("web")), at(0.5, POWEROFF), back(80)], 40,
+        {"buckets": [(0, 1), (2_000_000_000, 5)]},
+    ),
+    "every kubelet stopped": (
+        [*(host(0, "kubelet-stop", lambda m: m.kubelet.stop(), node=name) for name in ALL),
+         *(host(wait, "kubelet-start", lambda m: m.kubelet.start(), node=name)
+           for name, wait in zip(ALL, (120, 0, 0, 0), strict=True))], 60, {},
+    ),
+    "runtime stopped, then no power": (
+        [host(0, "runtime-stop", lambda m: m.runtime.stop_service()), cut(60), back(320)], 40, {},
+    ),
+    "controller manager restarted in the five minutes": (
+        [CUT, (200, "controller-manager-restart", "", {}, lambda c: c.controllers.restart()), back(320)], 40, {},
+    ),
 }  # fmt: skip
 
 
@@ -239,6 +261,8 @@ def told(name: str, seed: int, *breakages: str) -> Lines:
     """The story's recording."""
     steps, after, options = STORIES[name]
     made = spec(seed, options.get("systemd", 252), options.get("lost", "always"))
+    if "buckets" in options:
+        with_priorities(made, options["buckets"])
     made.breakages = list(breakages)
     return record(made, steps, after, extra=options.get("extra", False), late=options.get("late", False))
 
@@ -270,6 +294,14 @@ CAUGHT = {
     "limiter-missing": "all workers down",
     "no-execute-taint-late": "power off and on",
     "eviction-early": "tainted NoExecute",
+    "taint-eviction-reordered": "off until what ended is evicted",
+    "cancellation-at-once": "cancelled while pods end",
+    "signals-reordered": "announced again before the cancellation is handled",
+    "empty-bucket-waited": "a bucket without pods",
+    "bucket-timer-ignored": "power off while a pod takes its time",
+    "full-disruption-ignored": "every kubelet stopped",
+    "countdown-restarts-on-swap": "runtime stopped, then no power",
+    "countdown-survives-restart": "controller manager restarted in the five minutes",
 }
 
 

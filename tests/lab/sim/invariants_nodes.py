@@ -13,6 +13,8 @@ from chaos.lab.store import Change
 
 _PASS = 0.05  # more than a monitor pass takes
 _HANDLED = 0.02  # more than taint eviction's queues wait
+_STARTUP_GRACE = 60.0
+_GC_ENDS = 81.0  # pod GC has looked at a deleted node a second time
 _QUEUE = 1.0  # more than any work queue of the control plane waits
 _BY_CONDITION = {
     ("Ready", "False"): "not-ready",
@@ -46,7 +48,10 @@ def kubelet_writes_ready(world: World, change: Change) -> None:
 
 
 def unknown_in_its_window(world: World, change: Change) -> None:
-    """Ready Unknown: not while heartbeats come, and not much later than the grace period after the last."""
+    """Ready Unknown: not while heartbeats come, and not much later than the grace period after the last.
+
+    A node without the condition has another one (facts 5.2, --node-startup-grace-period).
+    """
     if change.plural not in ("nodes", "leases"):
         return
     name, now, grace = name_of(change.object), world.sim.now, world.spec.controllers.node_monitor_grace_period
@@ -64,7 +69,10 @@ def unknown_in_its_window(world: World, change: Change) -> None:
         if change.type == "DELETED" or not _reported(change):
             return
     heartbeats[name] = now
-    world.sim.after(grace + 2 * _period(world) + 0.1, _must_be_unknown, world, name, now)
+    node = world.node(name)
+    patience = grace if node is None or condition_status(node, "Ready") else _STARTUP_GRACE
+    passes = 3 if change.plural == "nodes" else 2  # after a report the controller counts the last lease once more
+    world.sim.after(patience + passes * _period(world) + 0.1, _must_be_unknown, world, name, now)
 
 
 def _reported(change: Change) -> bool:
@@ -147,27 +155,34 @@ def taint_eviction_sets_the_condition_first(world: World, change: Change) -> Non
 
 def _was_disrupted(world: World, pod: Object) -> None:
     now = world.same(pod)
-    if now is not None and target(now) != "DeletionByTaintManager":
+    if now is not None and not _is_evicted(now):
         world.violated(1, f"{name_of(pod)}: evicted without DisruptionTarget")
 
 
+def _is_evicted(pod: Object) -> bool:
+    """A kubelet that was stopping the pod writes its own reason over that of taint eviction."""
+    ended = is_deleting(pod) and target(pod) == "TerminationByKubelet"
+    return ended or target(pod) == "DeletionByTaintManager"
+
+
 def pod_gc_keeps_quarantine(world: World, change: Change) -> None:
-    """Pods of a deleted node: three loops of 20 s, at least 40 s."""
-    gone: dict[str, float] = world.memory.setdefault("gone nodes", {})
+    """Pods of a deleted node: three loops of 20 s, at least 40 s. That it was back meanwhile does not count."""
+    gone: dict[str, list[float]] = world.memory.setdefault("gone nodes", {})
+    name, now = name_of(change.object), world.sim.now
     if change.plural == "nodes" and change.type == "DELETED":
-        gone[name_of(change.object)] = world.sim.now
-        bound = [pod for pod in world.store.list("pods") if node_of(pod) == name_of(change.object)]
-        world.sim.after(81.0, _were_collected, world, name_of(change.object), bound, world.sim.now)
+        gone[name] = [*(at for at in gone.get(name, []) if now - at < _GC_ENDS), now]
+        bound = [pod for pod in world.store.list("pods") if node_of(pod) == name]
+        world.sim.after(_GC_ENDS, _were_collected, world, name, bound, now)
     elif change.plural == "nodes" and change.type == "ADDED":
-        gone.pop(name_of(change.object), None)
+        world.memory["back", name] = now
     elif change.plural == "pods" and target(change.before) != "DeletionByPodGC" == target(change.object):
-        elapsed = world.sim.now - gone.get(node_of(change.object), float("-inf"))
+        elapsed = now - min(gone.get(node_of(change.object), [float("-inf")]))
         if elapsed < 40.0:
-            world.violated(1, f"{name_of(change.object)}: collected {elapsed:.0f} s after its node")
+            world.violated(1, f"{name}: collected {elapsed:.0f} s after its node")
 
 
 def _were_collected(world: World, node: str, bound: list[Object], since: float) -> None:
-    if world.memory["gone nodes"].get(node) != since or world.restarted >= since:
+    if max(world.memory.get(("back", node), 0.0), world.restarted) >= since:
         return
     for pod in bound:
         if (left := world.same(pod)) is not None and not left["metadata"].get("finalizers"):
@@ -329,10 +344,10 @@ def _was_due(world: World, pod: Object, count: _Count | None) -> None:
 
 
 def _was_evicted(world: World, pod: Object, count: _Count) -> None:
-    found = world.same(pod)
-    if (
-        found is not None
-        and world.memory["counts"].get(uid_of(pod)) is count
-        and target(found) != "DeletionByTaintManager"
-    ):
+    found, counts = world.same(pod), world.memory["counts"]
+    if found is None or counts.get(uid_of(pod)) is not count:
+        return
+    if _is_evicted(found):  # once more
+        del counts[uid_of(pod)]
+    else:
         world.violated(9, f"{name_of(pod)}: not evicted")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from dataclasses import dataclass, field
 
@@ -69,16 +68,10 @@ def event_loop(world: World, change: Change) -> None:
         world.violated(6, f"{host.machine.name}: cancellation handled within the shutdown")
     if (
         not host.lost_signals
-        and not _too_near(host)
+        and host.signals[0].at > host.started + 1.0  # it listened
         and seen != [signal.active for signal in host.signals][: len(seen)]
     ):
         world.violated(6, f"{host.machine.name}: signals handled out of order")
-
-
-def _too_near(host: Host) -> bool:
-    """Signals whose order on the bus is open, or that came before the process listened."""
-    times = [host.started + 1.0, *(signal.at for signal in host.signals)]
-    return any(later - earlier < _START for earlier, later in itertools.pairwise(times))
 
 
 def cancellation_is_prompt(world: World, host: Host) -> None:
@@ -166,9 +159,15 @@ def _lower_are_done(world: World, host: Host, shutdown: _Shutdown, own: int) -> 
 
 
 def _time_is_over(world: World, host: Host, shutdown: _Shutdown, bucket: int) -> None:
+    deleted_before = any(  # a later bucket's pods, which nobody saw it stop
+        is_deleting(pod) and host.runs(uid_of(pod)) and _bucket(host, pod) > bucket
+        for pod in world.store.list("pods")
+        if node_of(pod) == host.machine.name
+    )
     if (
         _current(world, host) is shutdown
         and max(shutdown.began) == bucket
+        and not deleted_before
         and world.calm(host.machine.name, host.started + _START)
     ):
         world.violated(7, f"{host.machine.name}: waits for a bucket beyond its time")
@@ -178,10 +177,11 @@ def ends_with_the_last_pod(world: World, change: Change) -> None:
     """Empty buckets are skipped: nothing is waited for once every pod has ended."""
     host = world.host_of(change.object) if change.plural == "pods" else None
     if host is not None and ended_now(change) and (shutdown := _current(world, host)) is not None:
-        world.sim.after(2.0, _is_over, world, host, shutdown)
+        world.memory["last end", host.machine.name] = world.sim.now
+        world.sim.after(2.0, _is_over, world, host, shutdown, world.sim.now)
 
 
-def _is_over(world: World, host: Host, shutdown: _Shutdown) -> None:
+def _is_over(world: World, host: Host, shutdown: _Shutdown, since: float) -> None:
     left = [pod for pod in world.store.list("pods") if node_of(pod) == host.machine.name and not is_terminal(pod)]
     left = [pod for pod in left if host.machine.runtime.containers(uid_of(pod))]
     recent = any(
@@ -192,6 +192,7 @@ def _is_over(world: World, host: Host, shutdown: _Shutdown) -> None:
     if (
         not left
         and not recent
+        and world.memory["last end", host.machine.name] == since
         and _current(world, host) is shutdown
         and world.calm(host.machine.name, host.started + _START)
     ):

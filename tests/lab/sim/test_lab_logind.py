@@ -121,6 +121,15 @@ def test_a_foreign_signal_changes_nothing_in_logind() -> None:
     assert (bench.heard, bench.done, bench.logind.preparing_for_shutdown) == ([True, False], [], False)
 
 
+def test_signals_of_one_instant_keep_their_order() -> None:
+    bench = Bench()
+    sent = [True, False, False, True] * 10
+    for active in sent:
+        bench.logind.emit_prepare_for_shutdown(active)
+    bench.run(1.0)
+    assert bench.heard == sent
+
+
 def test_restart_forgets_the_delayed_shutdown_and_keeps_locks_and_schedule() -> None:
     bench = Bench()
     bench.logind.inhibit(_LOCK)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from invariants import Checker
 from simkit import (
     VICTIM,
     History,
@@ -136,6 +137,23 @@ def test_node_made_by_hand_is_unknown_after_the_startup_grace() -> None:
     ]
     assert 59.0 <= min(when) <= 66.0
     assert not pods_on(cluster, "ghost")
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_node_made_anew_between_two_passes_is_not_taken_for_the_old_one(seed: int) -> None:
+    """NLC tryUpdateNodeHealth: the Ready condition went, so the startup grace begins at the next pass."""
+    checkers: list[Checker] = []
+    cluster, history = started(spec(seed=seed), watch=lambda made: checkers.append(Checker(made)))
+    cluster.machines[VICTIM].power_off()
+    run(cluster, 30.0)
+    begin = cluster.sim.now
+    cluster.delete_object("nodes", "", VICTIM)
+    cluster.create_object("nodes", {"metadata": {"name": VICTIM}})
+    run(cluster, 80.0)
+    of_victim = [(t, o) for t, _, o in history.since(begin, "nodes") if o["metadata"]["name"] == VICTIM]
+    when = [t for t, o in of_victim if o["status"].get("conditions")]
+    assert 60.0 <= min(when[1:]) <= 70.5  # the first is the deletion
+    assert checkers[0].violations == []
 
 
 def test_node_made_by_hand_takes_no_pod_and_says_why() -> None:

@@ -261,3 +261,18 @@ def test_reset_of_a_machine_that_is_off_leaves_it_off() -> None:
     machine.crash()
     run(cluster, 20.0)
     assert _power(cluster) == ("off", False)
+
+
+def test_deleted_pod_that_ended_before_the_kubelet_began_is_taken_away() -> None:
+    """PW UpdatePod: what is terminal to API and runtime is still synced as terminated once, and then deleted."""
+    cluster, _ = started(settle=20.0)
+    pod = next(item for item in pods_on(cluster, VICTIM) if item["metadata"]["name"].startswith("web"))
+    namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+    cluster.machines[VICTIM].power_off()
+    cluster.delete_object("pods", namespace, name)
+    cluster.store.patch("pods", namespace, name, lambda obj: obj["status"].update(phase="Failed"))
+    run(cluster, 5.0)
+    assert cluster.store.get("pods", namespace, name) is not None
+    cluster.machines[VICTIM].power_on()
+    run(cluster, 15.0)
+    assert cluster.store.get("pods", namespace, name) is None

@@ -265,3 +265,17 @@ def test_what_the_lab_cannot_act_out_is_refused(plural: str, body: Object) -> No
     cluster, _ = started(settle=0.1, recorded=False)
     with pytest.raises(InvalidError):
         cluster.create_object(plural, {"metadata": {"name": "x", "namespace": "default"}, **body})
+
+
+def test_what_a_deleted_node_had_is_mounted_to_a_new_controller_manager_too() -> None:
+    """Mounted until proven otherwise: actual_state_of_world_test.go, AddVolumeNode alone."""
+    cluster, history = _demo()
+    cluster.machines[VICTIM].power_off()
+    cluster.delete_object("nodes", "", VICTIM)
+    cluster.controllers.restart()
+    begin = cluster.sim.now
+    run(cluster, 480.0)
+    (collected,) = [
+        t for t, type_, o in history.since(begin, "pods") if type_ == "DELETED" and o["spec"]["nodeName"] == VICTIM
+    ]
+    assert _gone(history, begin) - collected == pytest.approx(360.0, abs=1.0)
