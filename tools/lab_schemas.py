@@ -15,8 +15,8 @@ from typing import Any
 VERSION = "v1.36.0-local"
 TARGET = Path(__file__).parent.parent / "chaos/lab/servers/schemas.json"
 KINDS = {
-    "core.v1": "Binding ConfigMap Event Namespace Node PersistentVolume PersistentVolumeClaim Pod Service "
-    "ServiceAccount",
+    "core.v1": "Binding ConfigMap Event Namespace Node PersistentVolume PersistentVolumeClaim Pod Secret "
+    "Service ServiceAccount",
     "apps.v1": "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet",
     "authorization.v1": "SelfSubjectAccessReview SelfSubjectRulesReview",
     "autoscaling.v1": "Scale",

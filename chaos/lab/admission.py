@@ -9,7 +9,7 @@ import math
 import re
 from typing import Any
 
-from chaos.lab.objects import NOT_READY, UNREACHABLE, Object, random_suffix
+from chaos.lab.objects import NOT_READY, UNREACHABLE, Object, generated_name
 from chaos.lab.quantity import parse_quantity
 from chaos.lab.sim import Sim
 from chaos.lab.spec import LabSpec
@@ -32,7 +32,7 @@ def admit(plural: str, obj: Object, store: Store, spec: LabSpec, sim: Sim) -> No
     if not metadata.get("name"):
         if not metadata.get("generateName"):
             raise InvalidError("metadata.name: Required value: name or generateName is required")
-        metadata["name"] = metadata["generateName"] + random_suffix(sim.rng)
+        metadata["name"] = generated_name(metadata["generateName"], sim.rng)
     if plural == "pods":
         _admit_pod(obj, store, spec)
     elif plural == "nodes":

@@ -178,6 +178,11 @@ def random_suffix(rng: random.Random, length: int = 5) -> str:
     return "".join(rng.choice(_ALPHABET) for _ in range(length))
 
 
+def generated_name(base: str, rng: random.Random) -> str:
+    """A name for a generateName. k8s.io/apiserver/pkg/storage/names."""
+    return base[:58] + random_suffix(rng)
+
+
 def template_hash(template: Object) -> str:
     """A safe-encoded FNV-1a of the template: the shape of pod-template-hash, not its value in a real cluster."""
     return _hash(json.dumps(template, sort_keys=True))

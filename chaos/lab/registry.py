@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,12 +34,19 @@ class ForbiddenError(PermissionError):
         self.resource, self.name, self.cause = resource, name, cause
 
 
+Record = Callable[[Object | None, Object], None]
+
+
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a client asks of a write; ``propagation`` only of a delete."""
+    """What a client asks of a write; ``propagation`` only of a delete.
+
+    ``record`` notes in the new object who wrote it, before it is stored; it is given what was there before.
+    """
 
     dry_run: bool = False
     propagation: str = "Background"
+    record: Record | None = None
 
 
 _PLAIN = WriteOptions()
@@ -70,6 +78,8 @@ class Registry:
             new["status"] = new_status(plural)
         if plural in _COUNTED:
             metadata["generation"] = 1
+        if options.record:
+            options.record(None, new)
         return self.store.create(plural, new, options.dry_run)
 
     def update(
@@ -90,6 +100,8 @@ class Registry:
             raise InvalidError(f"subresource {subresource!r} is not simulated")
         else:
             self._keep_server_fields(plural, new, before)
+        if options.record:
+            options.record(before, new)
         stored = self.store.update(plural, new, expect, options.dry_run)
         if options.dry_run:
             return stored

@@ -18,6 +18,7 @@ class Resource:
     status: bool = True  # has the subresource status
     short: str = ""  # what kubectl users type
     in_all: bool = False  # belongs to kubectl's category "all"
+    conditional: bool = False  # no PUT without resourceVersion: AllowUnconditionalUpdate of its strategy
 
     @property
     def group(self) -> str:
@@ -41,11 +42,12 @@ RESOURCES = {
         Resource("pods", "Pod", short="po", in_all=True),
         Resource("events", "Event", status=False, short="ev"),
         Resource("configmaps", "ConfigMap", status=False, short="cm"),
+        Resource("secrets", "Secret", status=False),
         Resource("services", "Service", short="svc", in_all=True),
         Resource("serviceaccounts", "ServiceAccount", status=False, short="sa"),
         Resource("persistentvolumeclaims", "PersistentVolumeClaim", short="pvc"),
         Resource("persistentvolumes", "PersistentVolume", namespaced=False, short="pv"),
-        Resource("volumeattachments", "VolumeAttachment", "storage.k8s.io/v1", namespaced=False),
+        Resource("volumeattachments", "VolumeAttachment", "storage.k8s.io/v1", namespaced=False, conditional=True),
         Resource("endpointslices", "EndpointSlice", "discovery.k8s.io/v1", status=False),
         Resource("deployments", "Deployment", "apps/v1", short="deploy", in_all=True),
         Resource("statefulsets", "StatefulSet", "apps/v1", short="sts", in_all=True),
@@ -53,8 +55,8 @@ RESOURCES = {
         Resource("replicasets", "ReplicaSet", "apps/v1", short="rs", in_all=True),
         Resource("controllerrevisions", "ControllerRevision", "apps/v1", status=False),
         Resource("jobs", "Job", "batch/v1", in_all=True),
-        Resource("leases", "Lease", "coordination.k8s.io/v1", status=False),
-        Resource("poddisruptionbudgets", "PodDisruptionBudget", "policy/v1", short="pdb"),
+        Resource("leases", "Lease", "coordination.k8s.io/v1", status=False, conditional=True),
+        Resource("poddisruptionbudgets", "PodDisruptionBudget", "policy/v1", short="pdb", conditional=True),
         Resource(
             "priorityclasses", "PriorityClass", "scheduling.k8s.io/v1", namespaced=False, status=False, short="pc"
         ),

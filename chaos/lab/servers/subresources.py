@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -96,7 +95,7 @@ class Subresources:
         new["spec"]["replicas"] = replicas
         if metadata.get("resourceVersion"):
             new["metadata"]["resourceVersion"] = metadata["resourceVersion"]
-        return answer(_scale(self._writes.store(request, replace(place, subresource=""), new)))
+        return answer(_scale(self._writes.store(request, place, new)))
 
 
 def _scale(obj: Object) -> Object:

@@ -18,14 +18,13 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def wrong_types(obj: dict[str, Any], resource: Resource) -> list[str]:
-    """Values of another type than the schema's, in the words of encoding/json."""
-    return [problem for unknown, problem in _check(obj, schema_of(resource), "") if not unknown]
+def check_types(obj: dict[str, Any], resource: Resource) -> tuple[list[str], list[str]]:
+    """Values of another type than the schema's, in the words of encoding/json, and paths that it does not have.
 
-
-def unknown_fields(obj: dict[str, Any], resource: Resource) -> list[str]:
-    """Paths that the schema does not have; what fieldValidation=Strict refuses."""
-    return [problem for unknown, problem in _check(obj, schema_of(resource), "") if unknown]
+    The unknown fields are taken out of ``obj``, as a decoder leaves them behind.
+    """
+    found = list(_check(obj, schema_of(resource), ""))
+    return [text for unknown, text in found if not unknown], [text for unknown, text in found if unknown]
 
 
 def _check(value: Any, schema: dict[str, Any], path: str) -> Iterator[tuple[bool, str]]:
@@ -44,13 +43,14 @@ def _check(value: Any, schema: dict[str, Any], path: str) -> Iterator[tuple[bool
 
 def _check_fields(value: dict[str, Any], schema: dict[str, Any], path: str) -> Iterator[tuple[bool, str]]:
     properties, others = schema.get("properties", {}), schema.get("additionalProperties")
-    for key, item in value.items():
+    for key, item in list(value.items()):
         here = f"{path}.{key}".removeprefix(".")
         if key in properties:
             yield from _check(item, properties[key], here)
         elif isinstance(others, dict):
             yield from _check(item, others, here)
         elif properties:
+            del value[key]
             yield True, here
 
 

@@ -9,10 +9,12 @@ from aiohttp import web
 
 from chaos.lab.objects import Object
 from chaos.lab.registry import WriteOptions
-from chaos.lab.servers.errors import ApiError
+from chaos.lab.servers.errors import ApiError, invalid
 from chaos.lab.servers.messages import read_body
-from chaos.lab.servers.resources import Place
+from chaos.lab.servers.resources import Place, Resource
 
+_LONGEST_MANAGER = 128
+_VALIDATIONS = ("Ignore", "Strict", "Warn")
 _POLICIES = ("Orphan", "Background", "Foreground")
 
 
@@ -30,6 +32,34 @@ def dry_run(request: web.Request, body: Object | None = None) -> bool:
         if value != "All":
             raise _invalid(f'dryRun: Unsupported value: "{value}": supported values: "All"')
     return bool(asked)
+
+
+def field_manager(request: web.Request, applies: bool = False) -> str:
+    """Who writes: of the query, or else of the User-Agent. Raises ApiError 422."""
+    name = request.query.get("fieldManager", "")
+    if applies and not name:
+        raise _invalid("fieldManager: Required value: is required for apply patch", "PatchOptions")
+    if len(name.encode()) > _LONGEST_MANAGER:
+        raise _invalid(f"fieldManager: Too long: must have at most {_LONGEST_MANAGER} bytes", "PatchOptions")
+    agent = request.headers.get("User-Agent", "").partition("/")[0]
+    return name or "".join(filter(str.isprintable, agent))[:_LONGEST_MANAGER]
+
+
+def force(request: web.Request, applies: bool) -> bool:
+    """Whether an apply takes fields from other managers. Raises ApiError 422."""
+    asked = request.query.get("force")
+    if asked is not None and not applies:
+        raise _invalid("force: Forbidden: may not be specified for non-apply patch", "PatchOptions")
+    return asked in ("true", "1")
+
+
+def field_validation(request: web.Request) -> str:
+    """Ignore, Warn or Strict. Raises ApiError 422."""
+    asked = request.query.get("fieldValidation") or "Warn"
+    if asked not in _VALIDATIONS:
+        allowed = ", ".join(f'"{known}"' for known in ("", *_VALIDATIONS))
+        raise _invalid(f'fieldValidation: Unsupported value: "{asked}": supported values: {allowed}', "UpdateOptions")
+    return asked
 
 
 async def delete_options(request: web.Request, place: Place) -> DeleteOptions:
@@ -68,8 +98,5 @@ def _propagation(request: web.Request, body: Object, place: Place) -> str:
     return str(policy)
 
 
-def _invalid(problem: str) -> ApiError:
-    field, _, message = problem.partition(": ")
-    causes = [{"reason": "FieldValueNotSupported", "message": message, "field": field}]
-    details = {"group": "meta.k8s.io", "kind": "DeleteOptions", "causes": causes}
-    return ApiError(422, f'DeleteOptions.meta.k8s.io "" is invalid: {problem}', "", details)
+def _invalid(problem: str, kind: str = "DeleteOptions") -> ApiError:
+    return invalid(Resource("", kind, "meta.k8s.io/v1"), "", [problem])

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from aiohttp import web
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.objects import Object, random_suffix
-from chaos.lab.registry import WriteOptions
-from chaos.lab.servers.errors import STORE_ERRORS, ApiError, translate
+from chaos.lab.objects import Object, generated_name
+from chaos.lab.registry import Record, WriteOptions
+from chaos.lab.servers.applies import APPLY_PATCH, merged, read_apply
+from chaos.lab.servers.checks import checked
+from chaos.lab.servers.errors import STORE_ERRORS, ApiError, invalid, not_found, translate
+from chaos.lab.servers.managed_fields import Writer, record_update
 from chaos.lab.servers.messages import answer, find, read_body, selection
 from chaos.lab.servers.patches import json_patch, merge
 from chaos.lab.servers.resources import Place
 from chaos.lab.servers.shapes import Shape, shape_of
 from chaos.lab.servers.strategic import strategic_merge
-from chaos.lab.servers.types import unknown_fields, wrong_types
-from chaos.lab.servers.write_options import DeleteOptions, delete_options, dry_run
+from chaos.lab.servers.write_options import (
+    DeleteOptions,
+    delete_options,
+    dry_run,
+    field_manager,
+    field_validation,
+    force,
+)
 from chaos.lab.store import ConflictError
 
 _JSON_PATCH, _MERGE_PATCH = "application/json-patch+json", "application/merge-patch+json"
@@ -33,40 +43,79 @@ class Writes:
     async def create(self, request: web.Request, place: Place) -> web.Response:
         if place.resource.namespaced and not place.namespace:
             raise ApiError(405, "the server does not allow this method on the requested resource")
-        obj = checked(await read_body(request), place, _strict(request))
-        metadata = obj["metadata"]
+        sent = checked(await read_body(request), place, field_validation(request))
+        metadata = sent.object["metadata"]
         if not metadata.get("name") and metadata.get("generateName"):
-            metadata["name"] = str(metadata["generateName"]) + random_suffix(self._cluster.sim.rng)
+            metadata["name"] = generated_name(str(metadata["generateName"]), self._cluster.sim.rng)
         place = replace(place, name=str(metadata.get("name", "")))
-        options = WriteOptions(dry_run(request))
-        try:
-            stored = self._registry.create(place.resource.plural, obj, options)
-        except STORE_ERRORS as error:
-            raise translate(error, place) from error
-        return answer(place.resource.show(stored), 201)
+        stored = self._create(place, sent.object, WriteOptions(dry_run(request), record=self._record(request, place)))
+        return answer(place.resource.show(stored), 201, sent.headers())
 
     async def replace(self, request: web.Request, place: Place) -> web.Response:
-        obj = checked(await read_body(request), place, _strict(request))
+        sent = checked(await read_body(request), place, field_validation(request))
         find(self._cluster, place)
-        return answer(place.resource.show(self.store(request, place, obj)))
+        if place.resource.conditional and not sent.object["metadata"].get("resourceVersion"):
+            why = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+            raise invalid(replace(place.resource, kind=place.resource.plural), place.name, [why])
+        return answer(place.resource.show(self.store(request, place, sent.object)), headers=sent.headers())
 
     async def patch(self, request: web.Request, place: Place) -> web.Response:
+        if request.content_type == APPLY_PATCH:
+            return await self._apply(request, place)
         patch, before = await read_patch(request), find(self._cluster, place)
+        force(request, applies=False)
         after = patched(request.content_type, before, patch, shape_of(place.resource.plural))
-        return answer(place.resource.show(self.store(request, place, checked(after, place, _strict(request)))))
+        sent = checked(after, place, field_validation(request))
+        return answer(place.resource.show(self.store(request, place, sent.object)), headers=sent.headers())
 
-    def store(self, request: web.Request, place: Place, obj: Object) -> Object:
-        """Put the object in the place of the one that is there. Raises ApiError."""
+    async def _apply(self, request: web.Request, place: Place) -> web.Response:
+        writer = self._writer(request, place, place.subresource, applies=True)
+        forced, dry = force(request, applies=True), dry_run(request)
+        patch = await read_apply(request, place)
+        live = self._cluster.store.get(place.resource.plural, place.namespace, place.name)
+        if live is None and place.subresource:
+            raise not_found(place.resource.plural, place.name)
+        new, entries = merged(writer, place, live, patch, forced)
+
+        def record(_: Object | None, obj: Object) -> None:
+            obj["metadata"]["managedFields"] = entries
+
+        if live is None:
+            if uid := patch["metadata"].get("uid"):
+                why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise translate(ConflictError(why), place)
+            return answer(place.resource.show(self._create(place, new, WriteOptions(dry, record=record))), 201)
+        return answer(place.resource.show(self.store(request, place, new, record)))
+
+    def _create(self, place: Place, obj: Object, options: WriteOptions) -> Object:
+        try:
+            return self._registry.create(place.resource.plural, obj, options)
+        except STORE_ERRORS as error:
+            raise translate(error, place) from error
+
+    def store(self, request: web.Request, place: Place, obj: Object, record: Record | None = None) -> Object:
+        """Put the object in the place of the one that is there. Raises ApiError.
+
+        The scale subresource is stored with the object that it is of.
+        """
         metadata, found = obj["metadata"], find(self._cluster, place)["metadata"]
         expect, uid = metadata.get("resourceVersion") or None, metadata.get("uid") or found["uid"]
+        subresource = "" if place.subresource == "scale" else place.subresource
         try:
             if uid != found["uid"]:
                 why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found['uid']}"
                 raise ConflictError(why)
-            options = WriteOptions(dry_run(request))
-            return self._registry.update(place.resource.plural, obj, place.subresource, expect, options)
+            options = WriteOptions(dry_run(request), record=record or self._record(request, place))
+            return self._registry.update(place.resource.plural, obj, subresource, expect, options)
         except STORE_ERRORS as error:
             raise translate(error, place) from error
+
+    def _writer(self, request: web.Request, place: Place, subresource: str, applies: bool = False) -> Writer:
+        name = field_manager(request, applies)
+        return Writer(name, place.resource, subresource, self._cluster.sim.timestamp())
+
+    def _record(self, request: web.Request, place: Place) -> Record:
+        return partial(record_update, self._writer(request, place, place.subresource))
 
     async def delete(self, request: web.Request, place: Place) -> web.Response:
         options = await delete_options(request, place)
@@ -100,14 +149,10 @@ class Writes:
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
-def _strict(request: web.Request) -> bool:
-    return request.query.get("fieldValidation") == "Strict"
-
-
 async def read_patch(request: web.Request) -> Any:
-    """Raises ApiError 415 for server-side apply too, which is not simulated."""
+    """Of the three types that need nothing but the object. Raises ApiError 415."""
     if request.content_type not in _PATCHES:
-        accepted = ", ".join(_PATCHES)
+        accepted = ", ".join((*_PATCHES, APPLY_PATCH))
         why = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
         raise ApiError(415, why)
     return await read_body(request)
@@ -118,32 +163,3 @@ def patched(kind: str, before: Object, patch: Any, shape: Shape) -> Any:
     if kind == _JSON_PATCH:
         return json_patch(before, patch)
     return merge(before, patch) if kind == _MERGE_PATCH else strategic_merge(before, patch, shape)
-
-
-def checked(obj: Any, place: Place, strict: bool = False) -> Object:
-    """The object to store: of the URL's kind, name and namespace. Raises ApiError 400.
-
-    ``strict`` refuses fields that the kind does not have.
-    """
-    metadata = obj.get("metadata") if isinstance(obj, dict) else None
-    if not isinstance(metadata, dict):
-        raise ApiError(400, "metadata: Required value")
-    for field, wanted in (("kind", place.resource.kind), ("apiVersion", place.resource.group_version)):
-        if (obj.get(field) or wanted) != wanted:
-            raise ApiError(400, f"{field} {obj[field]!r} does not match the expected {wanted!r}")
-    for field, named in (("namespace", place.namespace), ("name", place.name)):
-        if named and (metadata.get(field) or named) != named:
-            raise ApiError(400, f"the {field} of the object ({metadata[field]}) does not match the URL's ({named})")
-        if named:
-            metadata[field] = named
-    problems = wrong_types(obj, place.resource)
-    if problems:
-        problems = [f"json: {problems[0]}"]
-    elif strict:
-        problems = [f'unknown field "{path}"' for path in unknown_fields(obj, place.resource)]
-        problems = [f"strict decoding error: {', '.join(problems)}"] if problems else []
-    if problems:
-        kind = place.resource.kind
-        what = f'{kind} in version "{place.resource.group_version.rpartition("/")[2]}" cannot be handled as a {kind}'
-        raise ApiError(400, f"{what}: {problems[0]}")
-    return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}

@@ -152,7 +152,6 @@ def test_what_is_not_simulated_says_so(kubectl: Kubectl) -> None:
     name = kubectl("get", "pods", "-o", "name").split()[0]
     assert "the lab does not simulate pods/log" in refused(kubectl, "logs", name)
     assert "the lab does not simulate pods/exec" in refused(kubectl, "exec", name, "--", "ls")
-    assert "Server-side apply not available" in refused(kubectl, "apply", "--server-side", "-f", "-", stdin=MANIFEST)
 
 
 @pytest.mark.parametrize(("cascade", "left"), [("background", []), ("foreground", []), ("orphan", [[]])])

@@ -1,0 +1,185 @@
+"""metadata.managedFields: its form, and what ordinary writes and applies make of it.
+
+Kubernetes' rules: k8s.io/apimachinery/pkg/util/managedfields/internal. As there, an object without managedFields gets
+none from ordinary writes; so what the lab's own components make costs nothing, and belongs to before-first-apply once
+somebody applies to it. What they change in an object that has managedFields changes no owner.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from chaos.lab.objects import Object
+from chaos.lab.servers.field_sets import Fields, Path, SchemaError
+from chaos.lab.servers.ownership import ApplyConflict, Entry, Manager, Managers, Ownership
+from chaos.lab.servers.resources import Resource
+from chaos.lab.servers.typed import typed_of
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_MOST_UPDATERS = 10
+_OF_SERVER = ("creationTimestamp", "generation", "managedFields", "name", "namespace", "resourceVersion", "selfLink")
+_STRIPPED = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{key}") for key in (*_OF_SERVER, "uid"))}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes, where and when."""
+
+    name: str
+    resource: Resource
+    subresource: str
+    now: str
+
+    def manager(self, operation: str) -> Manager:
+        return Manager(self.name, operation, self.subresource)
+
+    @property
+    def ownership(self) -> Ownership:
+        return _ownership(self.resource, self.subresource)
+
+
+def record_update(writer: Writer, live: Object | None, new: Object) -> None:
+    """Put managedFields into ``new``, which an ordinary write is about to store in the place of ``live``."""
+    sent = new["metadata"].pop("managedFields", None)
+    kept = (live or {}).get("metadata", {}).get("managedFields") or []
+    if live is None or writer.subresource:
+        sent = None
+    entries = [] if sent in ([], [{}]) else sent or kept
+    if live is not None and not entries:
+        return
+    try:
+        managers = writer.ownership.updated(_bare(live or {}), _bare(new), decode(entries), writer.manager("Update"))
+    except (SchemaError, TypeError, KeyError, ValueError):  # UpdateNoErrors: the owners stay as they were
+        managers = decode(kept)
+    new["metadata"]["managedFields"] = encode(_capped(managers), writer)
+
+
+def applied(writer: Writer, live: Object, patch: Object, force: bool) -> tuple[Object, list[Object]]:
+    """The object after a server-side apply, and its managedFields. Raises ApplyConflict, SchemaError."""
+    rules, manager, before = writer.ownership, writer.manager("Apply"), _bare(live)
+    managers = decode(live.get("metadata", {}).get("managedFields") or [])
+    if live and not managers:
+        managers = rules.updated({}, before, {}, Manager("before-first-apply", "Update", writer.subresource))
+    try:
+        new, after = rules.applied(before, patch, managers, manager, force)
+    except ApplyConflict as error:
+        left = [found for found in error.conflicts if found[1] not in _of_client_side(writer, before)]
+        if left:
+            raise ApplyConflict(left) from error
+        new, after = rules.applied(before, patch, managers, manager, force=True)
+    annotations = new["metadata"].get("annotations") or {}
+    if writer.name == "kubectl" and annotations.get(LAST_APPLIED):
+        metadata = {**new["metadata"], "annotations": {**annotations, LAST_APPLIED: _last_applied(writer, patch)}}
+        new = {**new, "metadata": metadata}
+    return new, encode(after, writer)
+
+
+def _of_client_side(writer: Writer, live: Object) -> Fields:
+    """What kubectl may take over from client-side apply: lastappliedmanager.go."""
+    text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED) if writer.name == "kubectl" else None
+    try:
+        last = json.loads(text) if text else None
+        return writer.ownership.matching(_bare(last), live) if isinstance(last, dict) else frozenset()
+    except ValueError:
+        return frozenset()
+
+
+def _last_applied(writer: Writer, patch: Object) -> str:
+    metadata = patch["metadata"]
+    if "annotations" in metadata:
+        left = {key: value for key, value in metadata["annotations"].items() if key != LAST_APPLIED}
+        metadata = {**metadata, "annotations": left}
+    return (
+        json.dumps({**writer.resource.show(patch), "metadata": metadata}, separators=(",", ":"), sort_keys=True) + "\n"
+    )
+
+
+def decode(entries: Any) -> Managers:
+    """Raises KeyError, TypeError, ValueError for what is no managedFields."""
+    return {
+        Manager(entry["manager"], entry["operation"], entry.get("subresource", "")): Entry(
+            frozenset(_paths(entry.get("fieldsV1") or {}, ())), entry.get("time", "")
+        )
+        for entry in entries
+    }
+
+
+def encode(managers: Managers, writer: Writer) -> list[Object]:
+    """In the order of sortEncodedManagedFields; what has no time gets that of the writer."""
+
+    def order(item: tuple[Manager, Entry]) -> tuple[str, ...]:
+        return item[0].operation, item[1].time or writer.now, item[0].name, item[0].subresource
+
+    return [
+        {
+            "manager": manager.name,
+            "operation": manager.operation,
+            "apiVersion": writer.resource.group_version,
+            "time": entry.time or writer.now,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": _tree(entry.fields),
+            **({"subresource": manager.subresource} if manager.subresource else {}),
+        }
+        for manager, entry in sorted(managers.items(), key=order)
+    ]
+
+
+def _paths(tree: Any, path: Path) -> list[Path]:
+    found: list[Path] = []
+    for name, below in tree.items():
+        if name == ".":
+            found.append(path)
+            continue
+        found += _paths(below, (*path, name)) if below else [(*path, name)]
+    return found
+
+
+def _tree(fields: Fields) -> Object:
+    root: Object = {}
+    for path in sorted(fields):
+        at = root
+        for name in path:
+            at = at.setdefault(name, {})
+        at["."] = {}
+    return _without_dots(root)
+
+
+def _without_dots(tree: Object) -> Object:
+    """A leaf is a member; only one with something below it needs to say so."""
+    return {} if tree.keys() == {"."} else {name: _without_dots(below) for name, below in tree.items()}
+
+
+def _capped(managers: Managers) -> Managers:
+    """At most ten updaters: the oldest become ancient-changes. capmanagers.go."""
+    updaters = sorted((entry.time or "~", m) for m, entry in managers.items() if m.operation == "Update")
+    oldest = [manager for _, manager in updaters[: len(updaters) - _MOST_UPDATERS + 1]]
+    if len(updaters) <= _MOST_UPDATERS:
+        return managers
+    kept = {manager: entry for manager, entry in managers.items() if manager not in oldest}
+    fields = frozenset().union(*(managers[manager].fields for manager in oldest))
+    return {**kept, Manager("ancient-changes", "Update"): Entry(fields, managers[oldest[-1]].time)}
+
+
+def _bare(obj: Object) -> Object:
+    """Without managedFields, kind and apiVersion."""
+    metadata = {key: value for key, value in obj.get("metadata", {}).items() if key != "managedFields"}
+    rest = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion", "metadata")}
+    return {**rest, **({"metadata": metadata} if metadata else {})}
+
+
+@cache
+def _ownership(resource: Resource, subresource: str) -> Ownership:
+    """With the fields that the main resource and its status leave alone: resetFields of the strategies."""
+    return Ownership(typed_of(resource), _owned(resource, subresource))
+
+
+def _owned(resource: Resource, subresource: str) -> Callable[[Path], bool]:
+    if subresource == "status":
+        return lambda path: path[0] == "f:status"
+    return lambda path: path not in _STRIPPED and not (resource.status and path[0] == "f:status")

@@ -1,0 +1,66 @@
+"""How server-side apply takes a field of Kubernetes' schemas: as one value, or as a map or list of fields.
+
+Source: x-kubernetes-list-type, -list-map-keys and -map-type; kube-openapi/pkg/schemaconv.
+"""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from typing import Any
+
+from chaos.lab.servers.resources import Resource
+from chaos.lab.servers.shapes import resolved, schema_of
+
+
+class Typed:
+    """A field with its type; children are made when they are asked for, and kept."""
+
+    def __init__(self, field: dict[str, Any]) -> None:
+        self._field, self._schema = field, resolved(field)
+        self._properties: dict[str, Any] = self._schema.get("properties", {})
+        self._children: dict[str, Typed] = {}
+        self.keys: list[str] = field.get("x-kubernetes-list-map-keys", [])
+        self.leaf = self._is_leaf()
+        self.struct = bool(self._properties)
+
+    def _is_leaf(self) -> bool:
+        if self._schema.get("type") == "array":
+            return bool(self._field.get("x-kubernetes-list-type", "atomic") == "atomic")
+        if not (self._properties or self._schema.get("additionalProperties")):
+            return True
+        relation = self._field.get("x-kubernetes-map-type") or self._schema.get("x-kubernetes-map-type")
+        return bool(relation == "atomic")
+
+    def declares(self, name: str) -> bool:
+        """Whether this is a field of a struct, named as in a path."""
+        return name.startswith("f:") and name[2:] in self._properties
+
+    def child(self, key: str) -> Typed:
+        """The field of a map; one that is not known is a leaf."""
+        if key not in self._properties:
+            return self._others
+        if key not in self._children:
+            self._children[key] = Typed(self._properties[key])
+        return self._children[key]
+
+    @cached_property
+    def _others(self) -> Typed:
+        return Typed(self._schema.get("additionalProperties") or {})
+
+    @cached_property
+    def item(self) -> Typed:
+        """Of a list."""
+        return Typed(self._schema.get("items", {}))
+
+    def at(self, name: str) -> Typed:
+        """What a path's next name leads to."""
+        return self.child(name[2:]) if name.startswith("f:") else self.item
+
+
+LEAF = Typed({})
+
+
+@cache
+def typed_of(resource: Resource) -> Typed:
+    """The type of an object of this kind."""
+    return Typed(schema_of(resource))
