@@ -9,6 +9,7 @@ import math
 import re
 from typing import Any
 
+from chaos.lab.metadata import check_new
 from chaos.lab.objects import NOT_READY, UNREACHABLE, Object, generated_name
 from chaos.lab.quantity import parse_quantity
 from chaos.lab.sim import Sim
@@ -33,6 +34,8 @@ def admit(plural: str, obj: Object, store: Store, spec: LabSpec, sim: Sim) -> No
         if not metadata.get("generateName"):
             raise InvalidError("metadata.name: Required value: name or generateName is required")
         metadata["name"] = generated_name(metadata["generateName"], sim.rng)
+    if problems := check_new(plural, metadata):
+        raise InvalidError(*problems)
     if plural == "pods":
         _admit_pod(obj, store, spec)
     elif plural == "nodes":

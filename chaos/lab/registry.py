@@ -9,8 +9,10 @@ from typing import Any
 from chaos.lab.admission import InvalidError, admit, check_budget
 from chaos.lab.admission_jobs import admit_job, check_job_update
 from chaos.lab.admission_pods import check_pod_update
+from chaos.lab.admission_secrets import admit_secret
 from chaos.lab.admission_services import admit_service
 from chaos.lab.admission_workloads import WORKLOADS, admit_workload, check_workload_update, new_status
+from chaos.lab.metadata import check_changed
 from chaos.lab.objects import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
 from chaos.lab.sim import Sim, rfc3339
 from chaos.lab.spec import LabSpec
@@ -73,6 +75,8 @@ class Registry:
             admit_job(new, self.sim)
         elif plural == "services":
             admit_service(new, self.store)
+        elif plural == "secrets":
+            admit_secret(new)
         elif plural in WORKLOADS:
             admit_workload(plural, new)
             new["status"] = new_status(plural)
@@ -100,6 +104,8 @@ class Registry:
             raise InvalidError(f"subresource {subresource!r} is not simulated")
         else:
             self._keep_server_fields(plural, new, before)
+            if problems := check_changed(new["metadata"], before["metadata"]):
+                raise InvalidError(*problems)
         if options.record:
             options.record(before, new)
         stored = self.store.update(plural, new, expect, options.dry_run)
@@ -196,6 +202,8 @@ class Registry:
             check_budget(new)
         elif plural == "jobs":
             check_job_update(new["spec"], before["spec"])
+        elif plural == "secrets":
+            admit_secret(new, before)
         if plural in _COUNTED and new.get("spec") != before.get("spec"):
             _check_immutable(plural, new["spec"], before["spec"])
             new["metadata"]["generation"] = old["generation"] + 1

@@ -6,6 +6,7 @@ JSON.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +18,13 @@ _MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
+class Base64(dict[str, str]):
+    """Bytes by key, as JSON has them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
-    """``kind``: str, int, bool, bytes, dict of strings, or the fields of a message by number."""
+    """``kind``: str, int, bool, bytes, dict of strings, Base64 dict of bytes, or the fields of a message by number."""
 
     name: str
     kind: type | Mapping[int, Field] = str
@@ -73,6 +78,13 @@ _MESSAGES: dict[str, dict[int, Field]] = {
         4: Field("description"),
         5: Field("preemptionPolicy"),
     },
+    "Secret": {
+        **_HEAD,
+        2: Field("data", Base64),
+        3: Field("type"),
+        4: Field("stringData", dict),
+        5: Field("immutable", bool),
+    },
     "SelfSubjectAccessReview": {**_HEAD, 2: Field("spec", _ACCESS)},
     "SelfSubjectRulesReview": {**_HEAD, 2: Field("spec", _strings("namespace"))},
     "SelfSubjectReview": _HEAD,
@@ -105,7 +117,7 @@ def _message(data: bytes, fields: Mapping[int, Field]) -> dict[str, Any]:
                 )
             continue
         item = _value(value, field.kind)
-        if field.kind is dict:
+        if field.kind in (dict, Base64):
             result.setdefault(field.name, {}).update(item)
         elif field.repeated:
             result.setdefault(field.name, []).append(item)
@@ -121,6 +133,9 @@ def _value(value: int | bytes, kind: type | Mapping[int, Field]) -> Any:
         return bool(value) if kind is bool else value - (1 << 64 if value >> 63 else 0)
     if not isinstance(value, bytes):
         raise TypeError("bytes were expected")
+    if kind is Base64:
+        entry = _message(value, {1: Field("key"), 2: Field("value", bytes)})
+        return {entry["key"]: base64.b64encode(entry.get("value", b"")).decode()}
     if kind is dict:
         entry = _message(value, _strings("key", "value"))
         return {entry["key"]: entry.get("value", "")}

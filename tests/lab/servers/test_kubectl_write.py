@@ -143,9 +143,72 @@ def test_refused_changes_of_a_deployment(kubectl: Kubectl, arguments: tuple[str,
     assert words in refused(kubectl, "patch", "deployment", "web", *arguments)
 
 
-def test_an_unknown_field_is_refused(kubectl: Kubectl) -> None:
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "lables": {}}}
-    assert 'unknown field "metadata.lables"' in refused(kubectl, "create", "-f", "-", stdin=json.dumps(body))
+def test_unknown_fields(kubectl: Kubectl) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "typo", "lables": {}}, "dta": {"a": "b"}}
+    create = ("create", "-f", "-", "-o", "json")
+    assert 'unknown field "metadata.lables"' in refused(kubectl, *create, stdin=json.dumps(body))
+    for validation, warnings in (
+        ("warn", ['Warning: unknown field "dta"', 'Warning: unknown field "metadata.lables"']),
+        ("ignore", []),
+    ):
+        ran = kubectl.run(*create, f"--validate={validation}", stdin=json.dumps(body))
+        assert (ran.returncode, sorted(ran.stderr.splitlines())) == (0, warnings)
+        made = json.loads(ran.stdout)
+        assert ("dta" in made, "lables" in made["metadata"]) == (False, False)
+        kubectl("delete", "configmap", "typo")
+
+
+def test_names_and_labels_are_checked(kubectl: Kubectl) -> None:
+    said = refused(kubectl, "create", "namespace", "Not_a_name")
+    assert 'The Namespace "Not_a_name" is invalid: metadata.name: Invalid value: "Not_a_name": a lowercase RFC' in said
+    patch = '{"metadata":{"labels":{"a b":"c"}}}'
+    said = refused(kubectl, "patch", "node", "w1", "-p", patch)
+    assert 'The Node "w1" is invalid: metadata.labels: Invalid value: "a b": name part must consist of' in said
+
+
+def test_a_list_of_objects(kubectl: Kubectl) -> None:
+    items = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "in-list"}, "data": {"a": "b"}},
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "in-list"},
+            "spec": {"selector": {"a": "b"}, "ports": [{"port": 80}]},
+        },
+    ]
+    body = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    assert kubectl("apply", "-f", "-", stdin=body) == "configmap/in-list created\nservice/in-list created\n"
+    assert kubectl("apply", "-f", "-", stdin=body).count("unchanged") == 2
+    assert kubectl("apply", "--server-side", "-f", "-", stdin=body).count("serverside-applied") == 2
+    assert kubectl("delete", "-f", "-", stdin=body).count("deleted") == 2
+
+
+def test_leases_and_budgets_need_a_resource_version(kubectl: Kubectl) -> None:
+    budget = kubectl.json("get", "pdb", "web")
+    lease = kubectl.json("get", "lease", "w1", "-n", "kube-node-lease")
+    for obj, name in ((budget, "poddisruptionbudgets"), (lease, "leases")):
+        del obj["metadata"]["resourceVersion"]
+        path = f"/apis/{obj['apiVersion']}/namespaces/{obj['metadata']['namespace']}/{name}"
+        raw = ("replace", "--raw", f"{path}/{obj['metadata']['name']}", "-f", "-")
+        words = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+        assert f'The {name} "{obj["metadata"]["name"]}" is invalid: {words}' in refused(
+            kubectl, *raw, stdin=json.dumps(obj)
+        )
+
+
+def test_secrets(kubectl: Kubectl) -> None:
+    assert kubectl("create", "secret", "generic", "hush", "--from-literal=a=value") == "secret/hush created\n"
+    assert kubectl.json("get", "secret", "hush")["data"] == {"a": "dmFsdWU="}
+    assert "a:  5 bytes" in kubectl("describe", "secret", "hush")
+    assert kubectl("get", "secrets").splitlines()[1].split()[:3] == ["hush", "Opaque", "1"]
+    text = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hush"}, "stringData": {"b": "x"}}
+    kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(text))
+    found = kubectl.json("get", "secret", "hush")
+    assert (found["data"], "stringData" in found) == ({"a": "dmFsdWU=", "b": "eA=="}, False)
+    assert "field is immutable" in refused(kubectl, "patch", "secret", "hush", "-p", '{"type":"other"}')
+    bad = refused(kubectl, "patch", "secret", "hush", "-p", '{"data":{"b":"-"}}')
+    assert "illegal base64 data" in bad
+    kubectl("delete", "secret", "hush")
 
 
 def test_what_is_not_simulated_says_so(kubectl: Kubectl) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 pytestmark = pytest.mark.lab
+APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -69,7 +70,14 @@ def test_selectors(maps: Any, query: str, expected: list[str]) -> None:
         ("POST", MAPS, {"metadata": {}}, "", 422, "Invalid"),
         ("POST", "/api/v1/namespaces/nope/configmaps", config_map("x"), "", 404, "NotFound"),
         ("PATCH", MAPS + "/one", {"metadata": {"resourceVersion": "1"}}, MERGE, 409, "Conflict"),
-        ("PATCH", MAPS + "/one", {}, "application/apply-patch+yaml", 415, "UnsupportedMediaType"),
+        ("PATCH", MAPS + "/one", {}, "application/apply-patch+cbor", 415, "UnsupportedMediaType"),
+        ("PATCH", MAPS + "/one", config_map("one"), APPLY, 422, "Invalid"),
+        ("PATCH", MAPS + "/one?fieldManager=me&force=x&dryRun=No", config_map("one"), APPLY, 422, "Invalid"),
+        ("PATCH", MAPS + "/one?fieldManager=" + "x" * 129, config_map("one"), APPLY, 422, "Invalid"),
+        ("PATCH", MAPS + "/one?fieldManager=me", [], APPLY, 400, "BadRequest"),
+        ("PATCH", MAPS + "/one?fieldManager=me", {"kind": "Pod", "apiVersion": "v1"}, APPLY, 400, "BadRequest"),
+        ("PATCH", MAPS + "/one?force=true", {}, MERGE, 422, "Invalid"),
+        ("PATCH", MAPS + "/one?fieldValidation=No", {}, MERGE, 422, "Invalid"),
         ("PATCH", MAPS + "/one", [{"op": "test", "path": "/data/a", "value": "2"}], JSON_PATCH, 422, "Invalid"),
         ("PATCH", MAPS + "/one", [{"op": "remove", "path": "/data/b"}], JSON_PATCH, 422, "Invalid"),
         ("PATCH", MAPS + "/one", {"metadata": {"name": "other"}}, MERGE, 400, "BadRequest"),

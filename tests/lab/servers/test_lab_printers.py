@@ -195,6 +195,7 @@ def test_nodes(ready: str, spec: dict[str, Any], text: str) -> None:
         ("controllerrevisions", {"revision": 2}, {"Controller": "<none>", "Revision": 2}),
         ("priorityclasses", {"value": 5}, {"Value": 5, "Global-Default": False}),
         ("configmaps", {"data": {"a": "1"}, "binaryData": {"b": ""}}, {"Data": 2}),
+        ("secrets", {"type": "Opaque", "data": {"a": "eA=="}}, {"Type": "Opaque", "Data": 1}),
         ("leases", {"spec": {"holderIdentity": "me"}}, {"Holder": "me"}),
         (
             "events",

@@ -86,7 +86,7 @@ def busy_cluster() -> Cluster:
     cluster.create_object("deployments", crashing)
     ports = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
     cluster.create_object("services", {"metadata": {"name": "web", "namespace": "demo"}, "spec": ports})
-    for plural in ("configmaps", "serviceaccounts"):
+    for plural in ("configmaps", "secrets", "serviceaccounts"):
         cluster.create_object(plural, {"metadata": {"name": "some", "namespace": "demo"}})
     return cluster
 

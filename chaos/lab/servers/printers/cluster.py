@@ -45,6 +45,10 @@ def _config_map(obj: Object, now: float) -> Cells:
     return [name(obj), len(obj.get("data") or {}) + len(obj.get("binaryData") or {}), age(obj, now)]
 
 
+def _secret(obj: Object, now: float) -> Cells:
+    return [name(obj), obj.get("type", ""), len(part(obj, "data")), age(obj, now)]
+
+
 def _service_account(obj: Object, now: float) -> Cells:
     return [name(obj), len(obj.get("secrets") or []), age(obj, now)]
 
@@ -99,6 +103,7 @@ CLUSTER = {
     ),
     "namespaces": printer("Name Status Age", _namespace),
     "configmaps": printer("Name Data Age", _config_map),
+    "secrets": printer("Name Type Data:integer Age", _secret),
     "serviceaccounts": printer("Name Secrets Age", _service_account),
     "leases": printer("Name Holder Age", _lease),
     "priorityclasses": printer("Name Value:integer Global-Default:boolean Age PreemptionPolicy", _priority_class),
