@@ -22,7 +22,7 @@ class Cut:
     """What to drop: packets of ``peers`` (networks in CIDR), of ``ports``, or everything if both are empty.
 
     ``ways`` are in and out, as the host sees it; ``host``: of the host itself; ``pods``: forwarded to and from pods.
-    ``own``: the node's own pod networks, between which nothing is cut. ``spared``: address and local port of our line.
+    ``own``: the node's own pod networks, from which it is never cut. ``spared``: address and local port of our line.
     """
 
     peers: Sequence[str] = ()
@@ -52,17 +52,17 @@ def _chain(name: str, hook: str, rules: Iterable[str]) -> str:
 
 
 def _spared(cut: Cut, way: str) -> list[str]:
-    """Our own line first; what is not a peer's needs no exception but where everything is dropped."""
-    rules = []
+    """What stays whatever is cut: the node with itself and its own pods, our line, and neighbour discovery.
+
+    A network or a port that is cut may be the node's own as well, or the one in which we are.
+    """
+    end = "saddr" if way == "in" else "daddr"
+    rules = [f'{"iifname" if way == "in" else "oifname"} "lo" accept', _NEIGHBOURS]
     if cut.spared:
         address, port = cut.spared
-        end, side = ("saddr", "dport") if way == "in" else ("daddr", "sport")
+        side = "dport" if way == "in" else "sport"
         rules.append(f"{_family(address)} {end} {address} tcp {side} {port} accept")
-    if not cut.peers and not cut.ports:
-        rules += [f'{"iifname" if way == "in" else "oifname"} "lo" accept', _NEIGHBOURS]
-        own_end = "saddr" if way == "in" else "daddr"
-        rules += [f"{_family(network)} {own_end} {network} accept" for network in cut.own]
-    return rules
+    return rules + [f"{_family(network)} {end} {network} accept" for network in cut.own]
 
 
 def _between_own(cut: Cut) -> list[str]:

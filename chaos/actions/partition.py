@@ -32,11 +32,13 @@ from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import last_before, not_shown, readings_after
 from chaos.model.experiment import DurationText, Model
-from chaos.model.timeline import Timeline
+from chaos.model.kube import Lease
+from chaos.model.timeline import Timeline, Version
 
 _NODES = "/api/v1/nodes"
 _CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 _TRY = 3.0  # seconds; see the fact api-reachable
+_RENEWALS = 2
 _REMOVE = ("nft", "delete", "table", *TABLE.split())
 
 
@@ -80,11 +82,43 @@ def _end(step: StepRun) -> float:
     return min(step.until, own)
 
 
+def _begun(step: StepRun) -> float:
+    """From when on a reading was surely begun after the cut."""
+    return (step.returned or step.begin) + _TRY
+
+
+def _gone_early(timeline: Timeline, step: StepRun) -> Finding | None:
+    """Somebody removed the rules, say with ``nft flush ruleset``: whatever was seen later is not the partition's."""
+    for reading in readings_after(timeline, step, "nodefall-rules", _end(step)):
+        if reading.value is False and reading.t > _begun(step):
+            because = f"{step.node} had no rules of nodefall {reading.t - step.begin:.1f}s after the cut"
+            return Finding(Shown.DISPROVEN, because, (reading.seq,))
+    return None
+
+
+def _renewed(timeline: Timeline, step: StepRun) -> Finding | None:
+    """A kubelet that renews its Lease reaches the API over an address that nobody has tried. One may be in flight."""
+    seen: list[Version[Lease]] = []
+    for version in timeline.leases.get(step.node) or ():
+        if version.t > _end(step):
+            break
+        time = version.object.spec.renew_time if version.object.spec else None
+        before = seen[-1].object.spec.renew_time if seen and seen[-1].object.spec else None
+        if time and time != before:
+            seen.append(version)
+    late = [version for version in seen if version.t > _begun(step)]
+    if len(late) < _RENEWALS:
+        return None
+    because = f"the kubelet of {step.node} renewed its Lease {late[-1].t - step.begin:.1f}s after the cut"
+    return Finding(Shown.DISPROVEN, because, (late[-1].seq,))
+
+
 def _api_unreachable(timeline: Timeline, step: StepRun) -> Finding:
     """New connections to the API fail on every address family, throughout."""
     end = _end(step)
     readings = [r for r in readings_after(timeline, step, "api-reachable", end) if isinstance(r.value, dict)]
-    for reading in readings:
+    watched = {r.seq for r in timeline.readings(step.node, "api-reachable") if r.t <= _begun(step)}
+    for reading in (r for r in readings if r.seq not in watched):
         open_families = sorted(family for family, reachable in reading.value.items() if reachable)
         if open_families:
             because = (
@@ -103,21 +137,24 @@ def _api_unreachable(timeline: Timeline, step: StepRun) -> Finding:
 
 
 def _dropped(timeline: Timeline, step: StepRun) -> Finding:
-    """The table is there and has dropped packets; one that is gone before its time disproves."""
-    readings = readings_after(timeline, step, "nodefall-rules")
+    """The table is there and has dropped packets."""
+    readings = readings_after(timeline, step, "nodefall-rules", _end(step))
     for reading in readings:
         packets = reading.value.get("packets", 0) if isinstance(reading.value, dict) else 0
         if packets:
             return Finding(Shown.PROVEN, f"the packet filter of {step.node} dropped {packets} packets", (reading.seq,))
-    if readings and readings[0].value is False:
-        return Finding(Shown.DISPROVEN, f"{step.node} has no rules of nodefall", (readings[0].seq,))
     return not_shown(f"the packet filter of {step.node} was not seen to drop anything")
 
 
 def _cut_is_felt(timeline: Timeline, step: StepRun) -> Finding:
     """From the API: the connection itself decides, never a counter. From others: what the rules dropped."""
     cuts = _cuts_api(step.params.get("from", "control-plane"), step.params.get("traffic"))
-    return _api_unreachable(timeline, step) if cuts else _dropped(timeline, step)
+    if gone := _gone_early(timeline, step):
+        return gone
+    if not cuts:
+        return _dropped(timeline, step)
+    tried = _api_unreachable(timeline, step)
+    return tried if tried.shown is Shown.DISPROVEN else _renewed(timeline, step) or tried
 
 
 class Partition(Action):
@@ -151,6 +188,10 @@ class Partition(Action):
             "seconds": parse_duration(params.duration) if params.duration else target.max_duration,
         }
 
+    def before(self, memory: Memory) -> tuple[Check, ...]:  # noqa: ARG002 - the same on every node
+        """nft would add to a table that is there, and whoever heals first would take both away."""
+        return (Check("nodefall-rules", False),)
+
     def inject(self, memory: Memory) -> tuple[Command, ...]:
         return (HostCommand(("nft", "-f", "-"), stdin=memory["rules"]),)
 
@@ -180,6 +221,10 @@ def _reached_before(target: Target, params: Params) -> dict[str, bool] | None:
     before: dict[str, bool] = target.need("api-reachable", "the cut is proven by what the node can reach")
     if not any(before.values()):
         raise Unsupported(f"{target.node} does not reach the API server now", hint="see what cuts it off already")
+    servers = {*target.facts["server-addresses"], *(address for address, _ in target.facts["api-peers"])}
+    if servers & set(_addresses(node for node in _items(target) if node["metadata"]["name"] == target.node)):
+        why = f"{target.node} runs the API server that it uses, from which no packet filter cuts it off"
+        raise Unsupported(why, hint="choose a node without a control plane, or from: nodes")
     return before
 
 
@@ -209,7 +254,7 @@ def _peers(target: Target, params: Params) -> list[str]:
     if params.from_ == "control-plane":
         known = [
             *target.need("server-addresses", "the control plane must be found"),
-            *target.need("api-peers", "the control plane must be found"),
+            *(address for address, _ in target.need("api-peers", "the control plane must be found")),
         ]
         planes = [node for node in others if any(role in node["metadata"].get("labels", {}) for role in _CONTROL_PLANE)]
         return _some(target, own, [*known, *_addresses(planes)], "the control plane")

@@ -17,7 +17,7 @@ _PORTS = (443, 6443)
 
 
 class ApiPeers(HostFact):
-    """Sorted remote addresses of the kubelet's connections to an API server's port."""
+    """Sorted addresses and ports, as ``[["10.0.0.1", 6443]]``: a balancer on the host (k3s) has a port of its own."""
 
     name = "api-peers"
     summary = "addresses of API servers that the kubelet has open connections to"
@@ -29,7 +29,7 @@ class ApiPeers(HostFact):
         wanted = " or ".join(f"dport = :{number}" for number in ports)
         return HostCommand(("ss", "-Htnp", "state", "established", f"( {wanted} )"))
 
-    def parse(self, stdout: str, exit_code: int) -> list[str]:
+    def parse(self, stdout: str, exit_code: int) -> list[list[str | int]]:
         if exit_code:
             raise ValueError("ss did not answer")
         found = set()
@@ -38,8 +38,8 @@ class ApiPeers(HostFact):
             if match and match["program"].startswith(_KUBELETS):
                 address = ipaddress.ip_address(match["address"].strip("[]").removeprefix("::ffff:").split("%")[0])
                 if not address.is_loopback:
-                    found.add(str(address))
-        return sorted(found)
+                    found.add((str(address), int(match["port"])))
+        return [list(peer) for peer in sorted(found)]
 
 
 FACT = ApiPeers()

@@ -24,11 +24,11 @@ class ApiReachable(HostFact):
 
     def command_for(self, known: Mapping[str, Any]) -> HostCommand:
         port = urlsplit(str(known["kubelet-server"])).port or 443
-        addresses = sorted({*known["server-addresses"], *known["api-peers"]})
-        if not addresses:
+        known_ends = {*((address, port) for address in known["server-addresses"]), *map(tuple, known["api-peers"])}
+        if not known_ends:
             raise ValueError("no address of an API server is known on the host")
-        tries = "; ".join(f"{_try(address, port)}; echo {address} $?" for address in addresses)
-        return HostCommand(("sh", "-c", tries), timeout=10.0 + SECONDS * len(addresses), sudo=False)
+        tries = "; ".join(f"{_try(address, port)}; echo {address} $?" for address, port in sorted(known_ends))
+        return HostCommand(("sh", "-c", tries), timeout=10.0 + SECONDS * len(known_ends), sudo=False)
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, bool]:
         if exit_code:
@@ -45,7 +45,7 @@ class ApiReachable(HostFact):
 
 def _try(address: str, port: int) -> str:
     host = f"[{address}]" if ":" in address else address
-    return f"curl -s -k -o /dev/null -m {SECONDS} https://{host}:{port}/readyz"
+    return f'curl -s -k --noproxy "*" -o /dev/null -m {SECONDS} https://{host}:{port}/readyz'
 
 
 FACT = ApiReachable()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.facts.units import active_first
-from chaos.model.command import HostCommand
+from chaos.facts.units import active_first, show
 from chaos.model.fact import HostFact
 
 UNITS = (
@@ -19,11 +18,11 @@ UNITS = (
 
 
 class KubeletUnit(HostFact):
-    """The name of the loaded unit, an active one first."""
+    """The name of the loaded unit, an active one first, then one that is started at boot."""
 
     name = "kubelet-unit"
     summary = "systemd unit of the kubelet"
-    command = HostCommand(("systemctl", "show", "--property=Id,ActiveState,LoadState", *UNITS), sudo=False)
+    command = show(UNITS)
 
     def parse(self, stdout: str, exit_code: int) -> str:
         return active_first(stdout, exit_code, UNITS)

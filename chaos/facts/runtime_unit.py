@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.facts.units import active_first
-from chaos.model.command import HostCommand
+from chaos.facts.units import active_first, show
 from chaos.model.fact import HostFact
 
 UNITS = ("containerd.service", "crio.service", "snap.microk8s.daemon-containerd.service", "docker.service")
@@ -14,7 +13,7 @@ class RuntimeUnit(HostFact):
 
     name = "runtime-unit"
     summary = "systemd unit of the container runtime"
-    command = HostCommand(("systemctl", "show", "--property=Id,ActiveState,LoadState", *UNITS), sudo=False)
+    command = show(UNITS)
 
     def parse(self, stdout: str, exit_code: int) -> str:
         return active_first(stdout, exit_code, UNITS)

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chaos.model.command import HostCommand
+
+
+def show(units: Sequence[str]) -> HostCommand:
+    """What :func:`active_first` understands."""
+    properties = "--property=Id,ActiveState,LoadState,UnitFileState"
+    return HostCommand(("systemctl", "show", properties, *units), sudo=False)
+
 
 def active_first(stdout: str, exit_code: int, asked: Sequence[str]) -> str:
-    """The loaded unit of those in ``systemctl show``'s blocks, an active one first. Raises ValueError."""
+    """The loaded unit of those in ``systemctl show``'s blocks, an active one first. Raises ValueError.
+
+    Where all are stopped, one that is started at boot: rke2 installs the units of servers and of agents everywhere.
+    """
     units = []
     for block in stdout.split("\n\n"):
         fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
         if fields.get("LoadState") == "loaded":
-            units.append((fields.get("ActiveState") != "active", fields.get("Id", "")))
+            idle = fields.get("ActiveState") in ("inactive", "failed", None)
+            enabled = fields.get("UnitFileState", "").startswith("enabled")
+            units.append((fields.get("ActiveState") != "active", idle, not enabled, fields.get("Id", "")))
     if exit_code or not units:
         raise ValueError("none of " + ", ".join(asked) + " is loaded")
-    return min(units)[1]
+    return min(units)[-1]
 
 
 def active_state(stdout: str, exit_code: int) -> str:

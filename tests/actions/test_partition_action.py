@@ -37,7 +37,7 @@ FACTS: dict[str, Any] = {
     "nodefall-rules": False,
     "ssh-peer": {"address": "10.9.9.9", "port": 22},
     "server-addresses": ["10.0.0.100"],
-    "api-peers": ["10.0.0.1"],
+    "api-peers": [["10.0.0.1", 6443]],
     "api-reachable": {"ipv4": True, "ipv6": True},
 }
 READY = Target("n1", facts=FACTS, objects={"/api/v1/nodes": NODES}, tag="run-cut", max_duration=600.0)
@@ -61,6 +61,23 @@ def test_other_nodes_and_their_pods() -> None:
     assert "ip saddr { 10.0.0.1, 10.0.0.3, 10.244.0.0/24, 10.244.2.0/24 } counter drop" in text
     assert "hook output" not in text
     assert "10.0.0.2" not in text
+
+
+@pytest.mark.parametrize(
+    "with_", [{}, {"from": "cidr", "cidrs": ["10.0.0.0/8", "fd00::/8"]}, {"from": "port", "ports": [10250]}]
+)
+def test_a_node_is_never_cut_off_from_itself_nor_from_our_line(with_: dict[str, Any]) -> None:
+    """The network that is cut may hold its own address, and ours; without neighbour discovery our line dies too."""
+    for chain in rules(with_).split("chain ")[1:3]:
+        first = chain.split("\n")[2:]
+        drop = next(number for number, rule in enumerate(first) if "drop" in rule)
+        spared = " ".join(first[:drop])
+        for kept in ('"lo" accept', "nd-neighbor-solicit", "10.9.9.9 tcp", "10.244.1.0/24 accept"):
+            assert kept in spared
+
+
+def test_rules_that_are_there_at_the_moment_of_the_fault_prevent_it() -> None:
+    assert told("partition", {}, READY).before == ["nodefall-rules is False"]
 
 
 def test_everything_but_us_spares_loopback_neighbours_and_own_pods() -> None:
@@ -119,9 +136,10 @@ REFUSED = [
     (replace(READY, facts=FACTS | {"nodefall-rules": {"packets": 3}}), {}, "rules of an earlier partition"),
     (READY, {"families": ["ipv4"]}, "one address family"),
     (replace(READY, facts=FACTS | {"api-reachable": {"ipv4": False}}), {}, "does not reach the API server now"),
+    (replace(READY, node="cp"), {}, "runs the API server that it uses"),
     (replace(READY, objects={}), {"from": "nodes"}, "no address of another node"),
     (
-        replace(READY, node="cp", facts=FACTS | {"server-addresses": [], "api-peers": ["127.0.0.1"]}),
+        replace(READY, node="cp", facts=FACTS | {"server-addresses": [], "api-peers": [["127.0.0.1", 6443]]}),
         {},
         "no address of",
     ),

@@ -103,7 +103,8 @@ LOOKS: tuple[str, ...] = (
     "printenv ",
     "ps -eo",
 )
-LOOKS += ("nft list", "nft --version", "ss -H", "sh -c 'curl -s -k -o /dev/null", "sh -c 'busctl --json=short call")
+LOOKS += ("nft list", "nft --version", "ss -H", "sh -c 'curl -s -k --noproxy", "sh -c 'busctl --json=short call")
+LOOKS += ("sh -c 'nft list tables && echo listed && nft list table",)
 KNOWN = {
     "kubelet-server": "https://cp:6443",
     "server-addresses": ["10.0.0.1"],

@@ -12,13 +12,16 @@ from chaos.model.fact import HostFact
 
 FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
 SERVER = {"kubelet-server": "https://cp.example:6443"}
-KNOWN = SERVER | {"server-addresses": ["10.0.0.1", "fd00::1"], "api-peers": ["10.0.0.1"]}
+KNOWN = SERVER | {"server-addresses": ["10.0.0.1", "fd00::1"], "api-peers": [["10.0.0.1", 6443]]}
+# The kubelet's own server is a balancer on the host, with a port of its own.
+K3S = {"kubelet-server": "https://127.0.0.1:6444", "server-addresses": [], "api-peers": [["10.0.0.1", 6443]]}
 
 COMMANDS = [
     ("server-addresses", SERVER, "getent ahosts cp.example"),
     ("api-peers", SERVER, "ss -Htnp state established '( dport = :443 or dport = :6443 )'"),
     ("api-peers", {"kubelet-server": "https://127.0.0.1:6444"}, "dport = :6444"),
-    ("api-reachable", KNOWN, "curl -s -k -o /dev/null -m 3 https://10.0.0.1:6443/readyz; echo 10.0.0.1 $?; "),
+    ("api-reachable", KNOWN, "-o /dev/null -m 3 https://10.0.0.1:6443/readyz; echo 10.0.0.1 $?; "),
+    ("api-reachable", K3S, "https://10.0.0.1:6443/readyz; echo 10.0.0.1 $?"),
     ("api-reachable", KNOWN, "https://[fd00::1]:6443/readyz; echo fd00::1 $?"),
 ]
 
@@ -55,15 +58,16 @@ GOOD = [
         "api-peers",
         SOCKETS,
         0,
-        ["10.0.0.1", "10.0.0.2", "fd00::1"],
+        [["10.0.0.1", 6443], ["10.0.0.2", 6443], ["fd00::1", 6443]],
     ),
     ("api-peers", "", 0, []),
     ("api-reachable", "10.0.0.1 0\nfd00::1 28\n", 0, {"ipv4": True, "ipv6": False}),
     ("api-reachable", "10.0.0.1 7\n10.0.0.2 35\n", 0, {"ipv4": True}),
-    ("nodefall-rules", "", 1, False),
+    ("nodefall-rules", "listed\n", 1, False),
+    ("nodefall-rules", "table ip nat\nlisted\n", 1, False),
     (
         "nodefall-rules",
-        "ip saddr { 10.0.0.1 } counter packets 3 bytes 180 drop\ncounter packets 4 bytes 9 drop\n",
+        "table inet nodefall\nlisted\n" + COUNTED,
         0,
         {"packets": 7},
     ),
@@ -80,6 +84,7 @@ BAD = [
     ("api-peers", "", 127),
     ("api-reachable", "10.0.0.1 127\n", 0),
     ("api-reachable", "", 1),
+    ("nodefall-rules", "", 1),  # sudo that is not allowed
     ("nodefall-rules", "sudo: nft: command not found", 127),
     ("ssh-peer", "192.0.2.1 22\n", 0),
     ("nft", "", 127),

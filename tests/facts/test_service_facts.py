@@ -21,6 +21,22 @@ GOOD = [
         "Id=containerd.service\nLoadState=loaded\nActiveState=inactive\n\nId=crio.service\nLoadState=loaded\nActiveState=active\n",
         "crio.service",
     ),
+    (
+        "kubelet-unit",
+        (
+            "Id=rke2-server.service\nLoadState=loaded\nActiveState=inactive\nUnitFileState=enabled\n\n"
+            "Id=rke2-agent.service\nLoadState=loaded\nActiveState=inactive\nUnitFileState=disabled\n"
+        ),
+        "rke2-server.service",
+    ),
+    (
+        "kubelet-unit",
+        (
+            "Id=kubelet.service\nLoadState=loaded\nActiveState=activating\nUnitFileState=disabled\n\n"
+            "Id=k3s.service\nLoadState=loaded\nActiveState=inactive\nUnitFileState=enabled\n"
+        ),
+        "kubelet.service",
+    ),
     ("kubelet-process", PS.format("Ssl"), {"pid": 812, "stopped": False}),
     ("kubelet-process", PS.format("Tsl"), {"pid": 812, "stopped": True}),
     ("kubelet-process", "1 Ss systemd\n30 Sl k3s-agent\n20 Ssl k3s-agent\n", {"pid": 20, "stopped": False}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, catalogue, experiment
+from story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, catalogue, experiment, stamp
 
 from chaos.judge.context import Options
 from chaos.judge.judge import judge
@@ -301,11 +301,47 @@ CUT = "[{name: cut, action: partition, target: victim, with: {from: control-plan
 def test_proofs_of_a_partition(what: str, before: Any, after: Any, shown: Shown) -> None:
     """On every address family that led to the API before."""
     story = Story().node(0, "n1").done(10, "partition", params={"from": "control-plane"})
-    story.host(12, "api-reachable", after)
+    story.host(14, "api-reachable", after)
     if before is not None:
         story.host(5, "api-reachable", before)
     result = run(story, method=CUT % "")
     assert result.steps[0].shown is shown, f"{what}: {result.steps[0].because}"
+
+
+BOTH_FAMILIES = {"ipv4": True, "ipv6": True}
+NO_FAMILY = {"ipv4": False, "ipv6": False}
+
+
+def cut_off(params: dict[str, Any] | None = None) -> Story:
+    given = {"from": "control-plane", "duration": "100s"} | (params or {})
+    story = Story().node(0, "n1").done(10, "partition", params=given)
+    return story.host(5, "api-reachable", BOTH_FAMILIES).host(5, "nodefall-rules", False)
+
+
+def test_a_reading_that_was_begun_before_the_cut_disproves_nothing() -> None:
+    story = cut_off().host(10.5, "api-reachable", BOTH_FAMILIES).host(10.6, "nodefall-rules", False)
+    story.host(16, "api-reachable", NO_FAMILY).host(16, "nodefall-rules", {"packets": 4})
+    assert run(story, method=CUT % "").steps[0].shown is Shown.PROVEN
+
+
+@pytest.mark.parametrize("params", [{}, {"from": "cidr", "cidrs": ["10.0.0.0/8"]}])
+def test_rules_that_are_gone_early_disprove_a_partition(params: dict[str, Any]) -> None:
+    """``nft flush ruleset`` is what many a firewall does when it is reloaded."""
+    story = cut_off(params).host(14, "nodefall-rules", {"packets": 4}).host(14, "api-reachable", NO_FAMILY)
+    method = CUT % "" if not params else "[{name: cut, action: partition, target: victim}]"
+    assert run(story, method=method).steps[0].shown is Shown.PROVEN
+    result = run(story.host(50, "nodefall-rules", False).host(51, "api-reachable", NO_FAMILY), method=method)
+    assert (result.steps[0].shown, result.exit_code) == (Shown.DISPROVEN, 2)
+    assert "no rules of nodefall" in result.steps[0].because
+
+
+@pytest.mark.parametrize(("renewals", "shown"), [([], Shown.PROVEN), ([14], Shown.PROVEN), ([20, 30], Shown.DISPROVEN)])
+def test_a_kubelet_that_goes_on_renewing_its_lease_was_not_cut_off(renewals: list[float], shown: Shown) -> None:
+    """It may be connected to a control plane that nobody knew of when the cut was made."""
+    story = cut_off().host(16, "api-reachable", NO_FAMILY).host(16, "nodefall-rules", {"packets": 4})
+    for t in (1, 9, *renewals, 115, 125):  # the last two when it is over
+        story.tell(t, "leases", "MODIFIED", {"metadata": {"name": "n1"}, "spec": {"renewTime": stamp(t)}})
+    assert run(story, method=CUT % "").steps[0].shown is shown
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,24 @@ def test_only_what_was_asked_for(
     assert [undo.proven for undo in result.undo] == [True], result.left_behind
 
 
+def test_a_node_in_the_network_that_is_cut_still_reaches_itself(
+    pair: tuple[RealHost, RealHost], tmp_path: Path
+) -> None:
+    """Its kubelet asks its own pods and its own static pods at the node's address."""
+    node, plane = pair
+    networks = [f"{node.addresses[0]}/16", f"{node.addresses[1]}/64"]
+    during: dict[str, bool] = {}
+
+    def look(_: Hosts) -> None:
+        during.update({address: ping(node, address) for address in node.addresses})
+        during["others"] = ping(node, plane.addresses[0]) or ping(node, plane.addresses[1])
+
+    result = drive(node, "partition", {"from": "cidr", "cidrs": networks}, tmp_path, during=look)
+    assert during == dict.fromkeys(node.addresses, True) | {"others": False}
+    assert result.steps[0].shown == "proven", result.steps[0].because
+    assert [undo.proven for undo in result.undo] == [True], result.left_behind
+
+
 def _run_until_killed(node: RealHost, folder: Path) -> None:
     drive(node, "partition", {"duration": "8s"}, folder, during=lambda _: os.kill(os.getpid(), signal.SIGKILL))
 

@@ -13,7 +13,10 @@ from chaos.lab.servers.rules import API_PORT
 
 _FAMILY: dict[int, Family] = {4: "ipv4", 6: "ipv6"}
 _FLAGS = {name: name.strip("-") for name in ("-4", "-6", "-k", "-s", "-S", "-f", "--insecure", "--silent", "--fail")}
-_VALUED = {"-m": "limit", "--max-time": "limit", "--connect-timeout": "limit", "-o": "output", "--output": "output"}
+_VALUED = {
+    "-m": "limit", "--max-time": "limit", "--connect-timeout": "limit",
+    "-o": "output", "--output": "output", "--noproxy": "noproxy",
+}  # fmt: skip
 _UNRESOLVED, _REFUSED, _TIMED_OUT = 6, 7, 28
 _PATIENCE = 130.0  # tcp_syn_retries=6
 _ANSWERS = {"/livez": "ok", "/readyz": "ok", "/healthz": "ok"}

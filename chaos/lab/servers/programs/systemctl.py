@@ -121,6 +121,7 @@ def _properties(host: HostSystem, unit: str) -> dict[str, str]:
         "LoadState": "loaded" if loaded else "not-found",
         "ActiveState": "active" if running else "inactive",
         "SubState": "waiting" if timer else "running" if running else "dead",
+        "UnitFileState": "transient" if timer else "enabled" if loaded else "",
     }
     return found
 
