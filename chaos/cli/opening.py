@@ -117,7 +117,7 @@ def _hosts(inventory: Inventory, kube: ClusterApi, clock: Clock) -> Hosts:
         _, host = inventory.host_of(node)
         return redfish(host.power, Place(os.environ, Path.home())) if host.power else None
 
-    return Hosts(session, power, kube, discover(chaos.facts, "FACT"))
+    return Hosts(session, power, kube, discover(chaos.facts, "FACT"), clock)
 
 
 def _login() -> str:

@@ -7,22 +7,15 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
 
-from msgspec import DecodeError
-from msgspec import json as fast_json
-
+from chaos.engine.apifacts import ApiFacts, UnknownFact
 from chaos.model.action import Check
-from chaos.model.command import ANSWERED, LOST, NOT_SENT, Command, HostCommand, KubeCommand, Outcome
+from chaos.model.command import ANSWERED, LOST, NOT_SENT, ApiCommand, Command, HostCommand, Outcome
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.fact import HostFact
-from chaos.model.kube import Node, is_ready
-from chaos.model.ports import KubeApi, PowerControl, Session
-from chaos.observers.unreachable import KubeUnreachable
+from chaos.model.ports import Clock, KubeApi, PowerControl, Session
+from chaos.transports.kube import KubeTransport
 
-NODE_READY, MACHINE, NAMESPACE = "node-ready", "machine", "namespace/"
-
-
-class UnknownFact(NodefallError):
-    """A fact of a host could not be read; the text says why."""
+MACHINE = "machine"
 
 
 class Hosts:
@@ -34,8 +27,10 @@ class Hosts:
         open_power: Callable[[str], PowerControl | None],
         kube: KubeApi,
         facts: Mapping[str, HostFact],
+        clock: Clock,
     ) -> None:
-        self._open_session, self._open_power, self._kube, self._facts = open_session, open_power, kube, facts
+        self._open_session, self._open_power, self._facts = open_session, open_power, facts
+        self._kube, self._api = KubeTransport(kube, clock), ApiFacts(kube)
         self._sessions: dict[str, Session] = {}
         self._powers: dict[str, PowerControl | None] = {}
         self._kept: dict[tuple[str, str], Any] = {}
@@ -60,10 +55,8 @@ class Hosts:
         """The value of a fact right now. Raises UnknownFact."""
         if fact == MACHINE:
             return self._machine(node)
-        if fact == NODE_READY:
-            return self._node_ready(node)
-        if fact.startswith(NAMESPACE):
-            return self._namespace(fact.removeprefix(NAMESPACE))
+        if self._api.knows(fact):
+            return self._api.read(node, fact)
         host_fact = self._facts[fact]
         try:
             command = host_fact.command_for({name: self._known(node, name) for name in host_fact.needs})
@@ -104,8 +97,8 @@ class Hosts:
             if outcome.delivery == NOT_SENT:
                 self._forget(node)
             return outcome
-        if isinstance(command, KubeCommand):
-            return self._ask(command)
+        if isinstance(command, ApiCommand):
+            return self._kube.send(command)
         power = self.power(node)
         if power is None:
             raise Refused(f"{node} has no power control", hint="give its host one in the inventory")
@@ -116,17 +109,6 @@ class Hosts:
         except NodefallError as error:  # it may have been done all the same: the state read later tells
             return Outcome(LOST, error=error.message)
         return Outcome(ANSWERED, 0)
-
-    def _ask(self, command: KubeCommand) -> Outcome:
-        try:
-            response = self._kube.request(
-                command.method, command.path, body=command.body, content_type=command.content_type
-            )
-        except KubeUnreachable as error:
-            if not error.sent:
-                raise
-            return Outcome(LOST, error=error.message)
-        return Outcome(ANSWERED, response.status, response.body.decode("utf-8", "replace"))
 
     def close(self) -> None:
         """Close every session."""
@@ -149,18 +131,3 @@ class Hosts:
         if power is None:
             raise UnknownFact(f"machine of {node}: it has no power control")
         return power.state()
-
-    def _node_ready(self, node: str) -> bool:
-        response = self._kube.request("GET", f"/api/v1/nodes/{node}")
-        if response.status != 200:
-            raise UnknownFact(f"node {node}: the API server answered {response.status}")
-        try:
-            return is_ready(fast_json.decode(response.body, type=Node))
-        except DecodeError as error:
-            raise UnknownFact(f"node {node}: {error}") from error
-
-    def _namespace(self, name: str) -> str:
-        status = self._kube.request("GET", f"/api/v1/namespaces/{name}").status
-        if status not in (200, 404):
-            raise UnknownFact(f"namespace {name}: the API server answered {status}")
-        return "gone" if status == 404 else "there"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import groupby
 
@@ -10,13 +11,14 @@ from chaos.engine.context import Context
 from chaos.engine.lines import action_line
 from chaos.engine.selfheal import plant
 from chaos.model.action import Shown
-from chaos.model.command import NOT_SENT, Command, HostCommand, Outcome, succeeded
+from chaos.model.command import NOT_SENT, Command, HostCommand, Outcome, PodsCommand, succeeded
 from chaos.model.errors import Aborted
 from chaos.model.experiment import Moment, Step, parse_moment
 from chaos.model.plan import PlannedStep
 from chaos.model.ports import Armed
 
 PROOF_SECONDS = 180.0  # after the last step, for proofs that are still missing
+_LOOK = 0.25
 
 
 def inject(context: Context) -> None:
@@ -56,9 +58,22 @@ def _fire_all(context: Context, group: list[PlannedStep], armed: dict[str, Armed
         context.emit(action_line(begin, planned, "begin", command=command))
         context.progress.step(planned.step, planned.node, command)
     with ThreadPoolExecutor(max_workers=len(group)) as pool:
-        outcomes = list(pool.map(lambda planned: _fire(context, planned, armed[planned.node]), group))
-    _check(group, outcomes)
+        fired = [pool.submit(_fire, context, planned, armed[planned.node]) for planned in group]
+        if any(isinstance(planned.commands[-1], PodsCommand) for planned in group):
+            _look_on(context, fired)
+    _check(group, [future.result() for future in fired])
     return begin, context.clock.now()
+
+
+def _look_on(context: Context, fired: Sequence[Future[Outcome]]) -> None:
+    """What waits in the cluster's time does so while the run goes on. Raises Interrupted or Aborted."""
+    try:
+        while not all(future.done() for future in fired):
+            context.tick()
+            context.clock.sleep(_LOOK)
+    except BaseException:
+        context.clock.wake()  # it gives up; roll back lets the clock sleep again
+        raise
 
 
 def _due(step: Step, moments: dict[str, tuple[float, float]], previous: str, now: float) -> float:
@@ -108,7 +123,7 @@ def _arm(context: Context, planned: PlannedStep, stack: ExitStack) -> Armed | No
 def _fire(context: Context, planned: PlannedStep, armed: Armed | None) -> Outcome:
     command: Command = planned.commands[-1]
     outcome = armed.fire() if armed else context.hosts.send(planned.node, command)
-    evidence = {} if outcome.began is None else {"began": outcome.began}
+    evidence = outcome.evidence | ({} if outcome.began is None else {"began": outcome.began})
     context.emit(
         action_line(
             context.clock.now(),

@@ -51,9 +51,13 @@ def _check_action(step: Cursor, catalogue: Catalogue, allow: list[str]) -> None:
     action = find_plugin(step, "action", "action", catalogue.actions)
     if action:
         _check_scope(step, action)
-    if action and action.undo_kind is UndoKind.IRREVERSIBLE and "irreversible" not in allow:
-        name = step.get("action")
-        name.report(f"{name.text} cannot be undone", "if that is meant, write allow: [irreversible] in spec")
+    if action and "irreversible" not in allow:
+        hint = "if that is meant, write allow: [irreversible] in spec"
+        if action.undo_kind is UndoKind.IRREVERSIBLE:
+            step.get("action").report(f"{action.name} cannot be undone", hint)
+        for name in action.loses:
+            if step.get("with", name).value is True:
+                step.get("with", name).report(f"{action.name} with {name} cannot be undone", hint)
 
 
 def _check_scope(step: Cursor, action: Action) -> None:

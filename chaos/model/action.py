@@ -158,6 +158,7 @@ class Action(ABC):
     cuts_line: bool = False  # may take our own session away
     probes: tuple[str, ...] = ()  # host facts that are read before the step and after it, until it is proven
     facts: tuple[str, ...] = ()  # host facts that prepare looks at, besides those that are always read
+    loses: tuple[str, ...] = ()  # parameters that make it irreversible when they are true
 
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - most read nothing
         """Paths of API objects that prepare looks at; ``namespace`` is the workload's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import Any
 
@@ -30,9 +31,74 @@ class KubeCommand(Struct, frozen=True, tag="kube", omit_defaults=True):
     body: dict[str, Any] | None = None
     content_type: str = "application/json"
     accept: tuple[int, ...] = (200, 201, 202)
+    shows: tuple[str, ...] = ()  # JSON pointers to what is recorded of the answer
 
     def __str__(self) -> str:
-        return f"{self.method} {self.path}"
+        body = "" if self.body is None or self.method != "PATCH" else f" {json.dumps(self.body)}"
+        return f"{self.method} {self.path}{body}"
+
+
+class PodChoice(Struct, frozen=True, omit_defaults=True):
+    """Which pods, looked up when a command is sent: those that everything given fits."""
+
+    node: str = ""
+    namespace: str = ""
+    name: str = ""
+    selector: str = ""
+
+    def __str__(self) -> str:
+        given = [
+            f"{what} {value}"
+            for what, value in (("namespace", self.namespace), ("name", self.name), ("labels", self.selector))
+            if value
+        ]
+        return f"pods{f' on {self.node}' if self.node else ''}" + (f" ({', '.join(given)})" if given else "")
+
+
+class DrainRules(Struct, frozen=True, omit_defaults=True):
+    """Flags of kubectl drain."""
+
+    force: bool = False
+    ignore_daemonsets: bool = False
+    delete_emptydir_data: bool = False
+
+
+class PodsCommand(Struct, frozen=True, tag="pods", omit_defaults=True):
+    """Evict, delete or remove-finalizers, for each of ``pods``.
+
+    ``grace`` in seconds, None is each pod's own. What is refused is tried again, and the end of the pods awaited, for
+    ``wait`` seconds of the cluster's time; 0: each is asked once. ``rules``: first sort the pods as kubectl drain does.
+    The outcome's exit is 0 when everything was done, 1 when something was refused or left, else 2.
+    """
+
+    verb: str
+    pods: PodChoice
+    grace: int | None = None
+    wait: float = 0.0
+    rules: DrainRules | None = None
+
+    @property
+    def accept(self) -> tuple[int, ...]:
+        """A refusal is an answer too."""
+        return (0, 1)
+
+    def __str__(self) -> str:
+        grace = "" if self.grace is None else f", grace {self.grace}s"
+        wait = f", for up to {self.wait:g}s" if self.wait else ""
+        return f"{self.verb} {self.pods}{grace}{wait}"
+
+
+class TaintsCommand(Struct, frozen=True, tag="taints", omit_defaults=True):
+    """Take taints from a node and put others there. ``remove``: ``KEY`` or ``KEY:EFFECT``; ``add``: as in the spec."""
+
+    node: str
+    remove: tuple[str, ...] = ()
+    add: tuple[dict[str, str], ...] = ()
+    accept: tuple[int, ...] = (200,)
+
+    def __str__(self) -> str:
+        added = [f"{t['key']}={t.get('value', '')}:{t['effect']}" for t in self.add]
+        return f"taints of {self.node}: {' '.join([*(f'-{name}' for name in self.remove), *(f'+{t}' for t in added)])}"
 
 
 class PowerCommand(Struct, frozen=True, tag="power"):
@@ -44,14 +110,15 @@ class PowerCommand(Struct, frozen=True, tag="power"):
         return f"power {self.verb}"
 
 
-Command = HostCommand | KubeCommand | PowerCommand
+ApiCommand = KubeCommand | PodsCommand | TaintsCommand
+Command = HostCommand | ApiCommand | PowerCommand
 
 
 class Outcome(Struct, frozen=True, omit_defaults=True):
     """``delivery``: not-sent (may be retried), answered, or lost (sent, no answer: it may have happened).
 
     ``began``: when the host says it started (seconds since the epoch, its clock). ``exit``: the program's exit
-    code or the HTTP status.
+    code or the HTTP status. ``evidence``: what the recording keeps of the answer.
     """
 
     delivery: str
@@ -60,6 +127,7 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
     stderr: str = ""
     began: float | None = None
     error: str = ""
+    evidence: dict[str, Any] = {}
 
 
 NOT_SENT, ANSWERED, LOST = "not-sent", "answered", "lost"

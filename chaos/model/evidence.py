@@ -23,7 +23,7 @@ def readings_after(timeline: Timeline, step: StepRun, fact: str, until: float | 
     """Readings of a host fact from the step's begin on, those in "proved" lines of the step included."""
     end = step.until if until is None else until
     found = [r for r in timeline.readings(step.node, fact) if step.begin <= r.t <= end]
-    for entry, record in _lines(timeline, step, "proved"):
+    for entry, record in step_lines(timeline, step, "proved"):
         if entry.t <= end and fact in record.evidence:
             found.append(Fact(entry.t, entry.seq, record.evidence[fact]))
     return sorted(found, key=lambda r: r.t)
@@ -39,7 +39,7 @@ def all_readings(timeline: Timeline, node: str, fact: str) -> list[Fact]:
     return sorted([*timeline.readings(node, fact), *proved], key=lambda r: r.t)
 
 
-def _lines(timeline: Timeline, step: StepRun, phase: str) -> list[tuple[Entry, ActionRecord]]:
+def step_lines(timeline: Timeline, step: StepRun, phase: str) -> list[tuple[Entry, ActionRecord]]:
     """The step's action lines of one phase, by node, action, time and the parameters that the step names."""
     return [
         (entry, record)
@@ -107,7 +107,7 @@ def is_number(value: Any) -> bool:
 
 def answered_zero(timeline: Timeline, step: StepRun) -> Finding:
     """Weak: the host accepted the command."""
-    for entry, record in _lines(timeline, step, "returned"):
+    for entry, record in step_lines(timeline, step, "returned"):
         if record.delivery == "answered" and record.exit == 0:
             return Finding(Shown.PROVEN, "the host accepted it (exit code 0)", (entry.seq,), weak=True)
     return not_shown("the host did not answer it with exit code 0")

@@ -49,9 +49,9 @@ def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:
 
 
 @contextmanager
-def lab(cwd: Path) -> Iterator[Path]:
+def lab(cwd: Path, *options: str | Path) -> Iterator[Path]:
     """A lab of its own; yields the inventory that reaches it."""
-    process = start("lab", "up", LAB, "--out", "lab.json", "--foreground", cwd=cwd)
+    process = start("lab", "up", LAB, "--out", "lab.json", "--foreground", *options, cwd=cwd)
     try:
         wait_for(process, "the lab is up")
         yield cwd / "lab.json"

@@ -29,7 +29,7 @@ class Script:
 
     def run(self, power: FakePower | None, answers: dict[str, Outcome], rounds: list[dict[str, object]]) -> list[Line]:
         session = FakeSession(dict(answers))
-        hosts = Hosts(lambda _: session, lambda _: power, FakeKube({}), FACTS)
+        hosts = Hosts(lambda _: session, lambda _: power, FakeKube({}), FACTS, self.clock)
         watch = HostWatch(hosts, self.clock, ["n1"], ["machine", "boot-id"])
         for number, change in enumerate(rounds, 1):
             self.clock.agenda.append((1000.0 + number * PERIOD, partial(self._turn, change, power, session)))

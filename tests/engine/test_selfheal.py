@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from fakes import FakeKube, FakePower, FakeSession
+from fakes import FakeClock, FakeKube, FakePower, FakeSession
 
 from chaos.engine.hosts import Hosts
 from chaos.engine.selfheal import disarm, plant, plant_command
@@ -31,7 +31,7 @@ def hosts(answers: dict[str, Answer], seconds: float = 100.0) -> tuple[Hosts, Fa
     session = FakeSession(
         {"cat /proc/uptime": said("50.00 90.00\n"), str(plant_command(HEAL, seconds)): said(), **answers}
     )
-    return Hosts(lambda _: session, lambda _: FakePower(), FakeKube({}), {}), session
+    return Hosts(lambda _: session, lambda _: FakePower(), FakeKube({}), {}, FakeClock()), session
 
 
 def test_it_is_planted_and_read_back() -> None:

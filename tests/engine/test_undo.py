@@ -39,7 +39,7 @@ class World:
         self.clock, self.progress = FakeClock(), FakeProgress()
         self.session, self.power = session, power
         self.kube = FakeKube({"/api/v1/nodes/n1": node})
-        self.hosts = Hosts(lambda _: session, lambda _: power, self.kube, FACTS)
+        self.hosts = Hosts(lambda _: session, lambda _: power, self.kube, FACTS, self.clock)
         self.journal = Journal(directory)
 
     def intend(self, action: str, undo: Undo, node: str = "n1") -> None:

@@ -78,7 +78,7 @@ def open_hosts(hosts: Mapping[str, RealHost], folder: Path, clock: SystemClock, 
     def power(name: str) -> PowerControl:
         return DockerPower(hosts[name])
 
-    return Hosts(session, power, FakeKube(answers), discover(chaos.facts, "FACT"))
+    return Hosts(session, power, FakeKube(answers), discover(chaos.facts, "FACT"), clock)
 
 
 def _node(name: str) -> dict[str, Any]:

@@ -1,0 +1,102 @@
+"""kubectl drain: cordon, then evict what may be evicted, and try again where a budget refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from chaos.actions._nodes import cordon, cordon_as_before, cordoned, is_cordoned
+from chaos.actions._pods import is_ended, is_evicted, refusals, shown_pods, touched
+from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
+from chaos.model.apifact import node_path
+from chaos.model.command import Command, DrainRules, PodChoice, PodsCommand
+from chaos.model.draining import sort_pods
+from chaos.model.duration import parse_duration
+from chaos.model.errors import Unsupported
+from chaos.model.evidence import not_shown
+from chaos.model.experiment import DurationText, Model
+from chaos.model.timeline import Timeline
+
+
+class Params(Model):
+    """kubectl's flags, with its defaults but for the time."""
+
+    ignore_daemonsets: bool = Field(False, alias="ignore-daemonsets", description="leave pods of DaemonSets alone")
+    delete_emptydir_data: bool = Field(
+        False, alias="delete-emptydir-data", description="evict pods with emptyDir volumes as well; the data is lost"
+    )
+    force: bool = Field(False, description="evict pods without a controller as well; they do not come back")
+    disable_eviction: bool = Field(
+        False, alias="disable-eviction", description="delete instead: no budget is asked, no DisruptionTarget written"
+    )
+    selector: str = Field("", description="only pods with these labels")
+    grace: int | None = Field(None, ge=0, description="seconds for each pod; its own if left out")
+    timeout: DurationText = Field("5m", description="how long refusals are tried again and the pods' end is awaited")
+
+
+def _drained(timeline: Timeline, step: StepRun) -> Finding:
+    """The node is cordoned, and what was on it was evicted, or its eviction refused."""
+    cordon_ = cordoned(timeline, step)
+    if cordon_.shown is not Shown.PROVEN:
+        return cordon_
+    ends = is_ended if step.params.get("disable-eviction") else is_evicted
+    evicted, said = shown_pods(timeline, step, ends), refusals(timeline, step)
+    asked = touched(timeline, step)
+    if not evicted and not said and (asked is None or asked.pods):
+        return not_shown(f"{step.node} is cordoned, but no pod of it was seen to be evicted")
+    parts = [cordon_.because, f"{len(evicted)} pods evicted"]
+    if said:
+        parts.append(f"{len(said)} refusals, the first: {said[0]['message']}")
+    return Finding(Shown.PROVEN, "; ".join(parts), (*cordon_.evidence, *(asked.seqs if asked else ()), *evicted))
+
+
+class Drain(Action):
+    """Everything is refused where one pod may not be evicted, as kubectl does. A pod that is replaced elsewhere does
+    not move back with undo, which uncordons the node. A refusal by a budget is a result, not a failure of the step.
+    """
+
+    name = "drain"
+    summary = "drain the node as kubectl does: cordon it and evict its pods"
+    example = "{name: drain, action: drain, target: victim, with: {ignore-daemonsets: true, timeout: 2m}}"
+    params = Params
+    undo_kind = UndoKind.RESTORES
+    loses = ("force", "delete-emptydir-data")
+    proofs = (Proof("drained", _drained),)
+    on_host = False
+
+    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+        return (node_path(node), _pods(node))
+
+    def prepare(self, target: Target, params: Params) -> Memory:
+        rules = _rules(params.model_dump())
+        pods = (target.objects.get(_pods(target.node)) or {}).get("items") or ()
+        found = sort_pods(pods, rules, lambda _namespace, _name: True) if not params.selector else None
+        if found and found.refused:
+            raise Unsupported(f"{target.node} cannot be drained: {found.why}", hint="see the parameters of drain")
+        return {"node": target.node, "cordoned": is_cordoned(target), "params": params.model_dump()}
+
+    def inject(self, memory: Memory) -> tuple[Command, ...]:
+        node, params = memory["node"], memory["params"]
+        evict = PodsCommand(
+            "delete" if params["disable_eviction"] else "evict",
+            PodChoice(node=node, selector=params["selector"]),
+            params["grace"],
+            parse_duration(params["timeout"]),
+            _rules(params),
+        )
+        return (cordon(node, True), evict)
+
+    def undo(self, memory: Memory) -> Undo:
+        return cordon_as_before(memory["node"], memory["cordoned"])
+
+
+def _rules(params: dict[str, Any]) -> DrainRules:
+    return DrainRules(params["force"], params["ignore_daemonsets"], params["delete_emptydir_data"])
+
+
+def _pods(node: str) -> str:
+    return f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}"
+
+
+ACTION = Drain()

@@ -1,0 +1,75 @@
+"""A PodDisruptionBudget made stricter or laxer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from chaos.actions._workloads import MERGE, NamedParams, answer_shows, fields_before, patch_back
+from chaos.model.action import Action, Finding, Memory, Proof, Scope, StepRun, Target, Undo, UndoKind
+from chaos.model.command import Command, KubeCommand
+from chaos.model.timeline import Timeline
+
+_MIN, _MAX = "/spec/minAvailable", "/spec/maxUnavailable"
+Amount = Annotated[int, Field(ge=0)] | Annotated[str, Field(pattern=r"^\d+%$")]
+
+
+class Params(NamedParams):
+    """Which budget, and one of the two."""
+
+    min_available: Amount | None = Field(None, alias="min-available", description="a number or a percentage")
+    max_unavailable: Amount | None = Field(None, alias="max-unavailable", description="a number or a percentage")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.min_available is None) == (self.max_unavailable is None):
+            raise ValueError("give either min-available or max-unavailable")
+        return self
+
+
+def _stored(timeline: Timeline, step: StepRun) -> Finding:
+    lowest, most = step.params.get("min-available"), step.params.get("max-unavailable")
+    if lowest is not None:
+        return answer_shows(timeline, step, _MIN, lowest, f"minAvailable {lowest}")
+    return answer_shows(timeline, step, _MAX, most, f"maxUnavailable {most}")
+
+
+class PatchBudget(Action):
+    """The budget's controller counts anew at once. The one that is not given is taken away: a budget has one."""
+
+    name = "patch-budget"
+    summary = "change what a PodDisruptionBudget allows"
+    example = "{name: tighten, action: patch-budget, with: {namespace: default, name: web, max-unavailable: 0}}"
+    params = Params
+    undo_kind = UndoKind.RESTORES
+    proofs = (Proof("stored", _stored),)
+    scope = Scope.CLUSTER
+    on_host = False
+
+    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - no node
+        return (_path(params, namespace),)
+
+    def prepare(self, target: Target, params: Params) -> Memory:
+        path = _path(params, target.namespace)
+        before = fields_before(target, params, path, (_MIN, _MAX))
+        return {"path": path, "min": params.min_available, "max": params.max_unavailable, "before": before}
+
+    def inject(self, memory: Memory) -> tuple[Command, ...]:
+        return (KubeCommand("PATCH", memory["path"], _spec(memory["min"], memory["max"]), MERGE, shows=(_MIN, _MAX)),)
+
+    def undo(self, memory: Memory) -> Undo:
+        before = memory["before"] or {}
+        return patch_back(memory, _spec(before.get(_MIN), before.get(_MAX)))
+
+
+def _path(params: Any, namespace: str) -> str:
+    inside = namespace if params.namespace == "workload" else params.namespace
+    return f"/apis/policy/v1/namespaces/{inside}/poddisruptionbudgets/{params.name}"
+
+
+def _spec(lowest: Any, most: Any) -> dict[str, Any]:
+    return {"spec": {"minAvailable": lowest, "maxUnavailable": most}}
+
+
+ACTION = PatchBudget()

@@ -1,0 +1,152 @@
+"""A pod of higher priority that needs the room of others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import Field
+
+from chaos.actions._nodes import node_object
+from chaos.model.action import Action, Check, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind, UndoStep
+from chaos.model.apifact import field, node_path, object_fact
+from chaos.model.command import Command, KubeCommand
+from chaos.model.errors import Unsupported
+from chaos.model.evidence import not_shown
+from chaos.model.experiment import Model
+from chaos.model.kube import pod_condition
+from chaos.model.timeline import Timeline
+
+_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+_CREATED = (201, 409)  # 409: a request that was lost had arrived
+_DELETED = (200, 202, 404)
+_CPU = re.compile(r"(\d+(?:\.\d+)?)(m?)", re.ASCII)
+
+
+class Params(Model):
+    """How much room, and how much more important than others."""
+
+    cpu: str | None = Field(
+        None, pattern=r"^\d+(\.\d+)?m?$", description="what the pod asks for; 1m more than what is free if left out"
+    )
+    priority: int = Field(1000, ge=1, le=1_000_000_000, description="pods of a lower priority are preempted")
+    namespace: str = Field("default", description="where the pod is created")
+    image: str = "busybox:1.36"
+
+
+def millicores(quantity: Any) -> float:
+    """Of a CPU quantity. Raises ValueError."""
+    found = _CPU.fullmatch(str(quantity))
+    if found is None:
+        raise ValueError(f"{quantity!r} is no quantity of CPU")
+    return float(found[1]) * (1 if found[2] else 1000)
+
+
+def _requested(pod: Any) -> float:
+    def cpu(containers: Any) -> list[float]:
+        return [millicores(field(c, "/resources/requests/cpu") or 0) for c in containers or ()]
+
+    return max(sum(cpu(field(pod, "/spec/containers"))), *cpu(field(pod, "/spec/initContainers")), 0.0)
+
+
+def _smallest_too_much(allocatable: float, pods: Iterable[Any], priority: int) -> float:
+    """1m more than what is free. Raises ValueError where no pod of a lower priority would make room."""
+    alive = [pod for pod in pods if field(pod, "/status/phase") not in ("Succeeded", "Failed")]
+    free = allocatable - sum(_requested(pod) for pod in alive)
+    lower = sum(_requested(pod) for pod in alive if (field(pod, "/spec/priority") or 0) < priority)
+    if lower < 1:
+        raise ValueError(f"no pod of a priority below {priority} asks for CPU there")
+    return free + 1
+
+
+def _preempted(timeline: Timeline, step: StepRun) -> Finding:
+    for pods in timeline.pods.values():
+        for version in pods:
+            pod = version.object
+            target = pod_condition(pod, "DisruptionTarget")
+            here = bool(pod.spec and pod.spec.node_name == step.node)
+            preempted = target and target.status == "True" and target.reason == "PreemptionByScheduler"
+            if here and preempted and step.begin <= version.t <= step.until:
+                return Finding(Shown.PROVEN, f"the scheduler preempted {pod.metadata.name}", (version.seq,))
+    return not_shown(f"no pod of {step.node} was seen to be preempted")
+
+
+class Preempt(Action):
+    """A PriorityClass and a pod of it, only for this node. Undo removes both; the preempted pods are replaced by
+    their controllers, and bare ones are gone.
+    """
+
+    name = "preempt"
+    summary = "create a pod of higher priority for which the scheduler must end others on the node"
+    example = "{name: preempt, action: preempt, target: victim}"
+    params = Params
+    undo_kind = UndoKind.RESTORES
+    proofs = (Proof("preempted", _preempted),)
+    on_host = False
+
+    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+        return (node_path(node), _pods(node))
+
+    def prepare(self, target: Target, params: Params) -> Memory:
+        pods = (target.objects.get(_pods(target.node)) or {}).get("items") or ()
+        try:
+            allocatable = millicores(field(node_object(target), "/status/allocatable/cpu"))
+            cpu = millicores(params.cpu) if params.cpu else _smallest_too_much(allocatable, pods, params.priority)
+        except ValueError as error:
+            raise Unsupported(f"{target.node}: nobody would be preempted: {error}", hint="give cpu") from error
+        if cpu > allocatable:
+            raise Unsupported(f"{target.node} has {allocatable:g}m of CPU for all pods", hint="ask for less cpu")
+        name = f"nodefall-{target.tag}"
+        return {"name": name, "node": target.node, "cpu": f"{cpu:.0f}m", **params.model_dump(exclude={"cpu"})}
+
+    def inject(self, memory: Memory) -> tuple[Command, ...]:
+        named = {"name": memory["name"]}
+        class_ = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": named}
+        return (
+            KubeCommand("POST", _CLASSES, {**class_, "value": memory["priority"]}, accept=_CREATED),
+            KubeCommand("POST", _namespace(memory), _pod(memory), accept=_CREATED),
+        )
+
+    def undo(self, memory: Memory) -> Undo:
+        steps, proof = [], []
+        for path in (f"{_namespace(memory)}/{memory['name']}", f"{_CLASSES}/{memory['name']}"):
+            proof.append(Check(object_fact(path, "/metadata/name"), None))
+            delete = KubeCommand("DELETE", path, {"gracePeriodSeconds": 0}, accept=_DELETED)
+            steps.append(UndoStep(delete, unless=proof[-1]))
+        return Undo(tuple(steps), tuple(proof))
+
+
+def _pods(node: str) -> str:
+    return f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}"
+
+
+def _namespace(memory: Memory) -> str:
+    return f"/api/v1/namespaces/{memory['namespace']}/pods"
+
+
+def _pod(memory: Memory) -> dict[str, Any]:
+    here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [memory["node"]]}]}
+    container = {
+        "name": "c",
+        "image": memory["image"],
+        "command": ["sleep", "infinity"],
+        "resources": {"requests": {"cpu": memory["cpu"]}},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": memory["name"]},
+        "spec": {
+            "priorityClassName": memory["name"],
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 0,
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}
+            },
+            "containers": [container],
+        },
+    }
+
+
+ACTION = Preempt()

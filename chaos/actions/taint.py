@@ -1,0 +1,55 @@
+"""A taint on a node."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from chaos.actions._nodes import has_taint, node_shows, taint, taint_before, taints_as_before
+from chaos.model.action import Action, Finding, Memory, Proof, StepRun, Target, Undo, UndoKind
+from chaos.model.apifact import node_path
+from chaos.model.command import Command, TaintsCommand
+from chaos.model.experiment import Model
+from chaos.model.timeline import Timeline
+
+
+class Params(Model):
+    """The taint."""
+
+    key: str = Field(min_length=1)
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
+def _tainted(timeline: Timeline, step: StepRun) -> Finding:
+    key, effect = str(step.params.get("key")), str(step.params.get("effect", ""))
+    return node_shows(timeline, step, lambda node: has_taint(node, key, effect), f"has the taint {key}:{effect}")
+
+
+class Taint(Action):
+    """NoExecute ends pods that do not tolerate it; those without a controller do not come back."""
+
+    name = "taint"
+    summary = "put a taint on the node"
+    example = "{name: taint, action: taint, target: victim, with: {key: example.com/broken, effect: NoSchedule}}"
+    params = Params
+    undo_kind = UndoKind.RESTORES
+    proofs = (Proof("tainted", _tainted),)
+    on_host = False
+
+    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+        return (node_path(node),)
+
+    def prepare(self, target: Target, params: Params) -> Memory:
+        before = taint_before(target, params.key, params.effect)
+        return {"node": target.node, "taint": taint(params.key, params.value, params.effect), "before": before}
+
+    def inject(self, memory: Memory) -> tuple[Command, ...]:
+        return (TaintsCommand(memory["node"], add=(memory["taint"],)),)
+
+    def undo(self, memory: Memory) -> Undo:
+        return taints_as_before(memory["node"], memory["before"])
+
+
+ACTION = Taint()

@@ -1,0 +1,46 @@
+"""Facts that the Kubernetes API tells of any object, by name: what checks of actions that only use the API look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+OBJECT, TAINT = "object", "taint/"
+
+
+def object_fact(path: str, pointer: str) -> str:
+    """A field of the object at an API path, by JSON pointer (RFC 6901); None where either is not there."""
+    return f"{OBJECT}{path}#{pointer}"
+
+
+def taint_fact(key: str, effect: str) -> str:
+    """The value of a taint of the node that is asked about, "" if it has none; None where there is no such taint."""
+    return f"{TAINT}{key}:{effect}"
+
+
+def unschedulable_fact(node: str) -> str:
+    """True while the node is cordoned, else None: the API server leaves false out."""
+    return object_fact(node_path(node), "/spec/unschedulable")
+
+
+def node_path(node: str) -> str:
+    """Where a Node object is."""
+    return f"/api/v1/nodes/{node}"
+
+
+def field(obj: Any, pointer: str) -> Any:
+    """What a JSON pointer points to in ``obj``; None where nothing is."""
+    for part in pointer.split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(obj, list):
+            obj = obj[int(name)] if name.isdigit() and int(name) < len(obj) else None
+        else:
+            obj = obj.get(name) if isinstance(obj, dict) else None
+    return obj
+
+
+def taint_value(node: Any, name: str) -> str | None:
+    """The value of a node's taint ``KEY:EFFECT``."""
+    for taint in field(node, "/spec/taints") or ():
+        if f"{taint.get('key')}:{taint.get('effect')}" == name:
+            return str(taint.get("value") or "")
+    return None

@@ -1,0 +1,76 @@
+"""Commands to the Kubernetes API: single requests, taints (read, changed, written), and pods chosen when it is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chaos.model.apifact import field, node_path
+from chaos.model.command import ANSWERED, LOST, ApiCommand, KubeCommand, Outcome, PodsCommand, TaintsCommand
+from chaos.model.ports import Clock, KubeApi, Response
+from chaos.observers.unreachable import KubeUnreachable
+from chaos.transports.kube_answer import decoded, words
+from chaos.transports.kube_pods import PodsTask
+
+MERGE = "application/merge-patch+json"
+_CONFLICT = 409
+_TRIES = 5  # of a change that others' changes came in between
+
+
+class KubeTransport:
+    """Thread safe. Waits in the clock's time only."""
+
+    def __init__(self, kube: KubeApi, clock: Clock) -> None:
+        self._kube, self._clock = kube, clock
+
+    def send(self, command: ApiCommand) -> Outcome:
+        """Raises KubeUnreachable only where nothing was sent."""
+        if isinstance(command, PodsCommand):
+            return PodsTask(self._kube, self._clock, command).run()
+        try:
+            return self._request(command) if isinstance(command, KubeCommand) else self._taints(command)
+        except KubeUnreachable as error:
+            if not error.sent:
+                raise
+            return Outcome(LOST, error=error.message)
+
+    def _request(self, command: KubeCommand) -> Outcome:
+        response = self._kube.request(
+            command.method, command.path, body=command.body, content_type=command.content_type
+        )
+        body = decoded(response) if command.shows else None
+        return _outcome(response, {pointer: field(body, pointer) for pointer in command.shows})
+
+    def _taints(self, command: TaintsCommand) -> Outcome:
+        """The whole list is written, against the version that was read. kubectl taint does the same."""
+        for _ in range(_TRIES):
+            read = self._kube.request("GET", node_path(command.node))
+            if read.status != 200:
+                return _outcome(read)
+            node = decoded(read)
+            taints = changed(field(node, "/spec/taints") or [], command)
+            patch = {
+                "metadata": {"resourceVersion": field(node, "/metadata/resourceVersion")},
+                "spec": {"taints": taints or None},
+            }
+            written = self._kube.request("PATCH", node_path(command.node), body=patch, content_type=MERGE)
+            if written.status != _CONFLICT:
+                break
+        return _outcome(written, {"taints": taints})
+
+
+def changed(taints: list[dict[str, Any]], command: TaintsCommand) -> list[dict[str, Any]]:
+    """The list without what is removed and with what is added; one taint for each key and effect."""
+    gone = {*command.remove, *(f"{taint['key']}:{taint['effect']}" for taint in command.add)}
+    kept = [t for t in taints if t.get("key") not in gone and f"{t.get('key')}:{t.get('effect')}" not in gone]
+    return [*kept, *command.add]
+
+
+def _outcome(response: Response, evidence: dict[str, Any] | None = None) -> Outcome:
+    good = response.status < 300
+    return Outcome(
+        ANSWERED,
+        response.status,
+        stdout=response.body.decode("utf-8", "replace") if good else "",
+        stderr="" if good else f"the API server answered {response.status}: {words(response)}",
+        evidence=(evidence or {}) if good else {},
+    )

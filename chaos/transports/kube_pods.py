@@ -1,0 +1,174 @@
+"""Something done to each of several pods, chosen when it is sent: kubectl drain's loop, with every refusal kept.
+
+kubectl pkg/drain/drain.go (facts 8.3): cordoned before, every pod asked; 404 and another uid are done, 429 is tried
+again after 5 s, a namespace that ends likewise; then each is looked at once a second until it is gone. kubectl asks
+all pods at the same time, here it is one after the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from chaos.model.command import ANSWERED, LOST, Outcome, PodsCommand
+from chaos.model.draining import RawPod, pod_name, sort_pods
+from chaos.model.ports import Clock, KubeApi, Response
+from chaos.observers.unreachable import KubeUnreachable
+from chaos.transports.kube_answer import decoded, retry_after, words
+
+RETRY = 5.0  # seconds after a refusal; longer where the server says so
+POLL = 1.0
+DONE, REFUSED, FAILED = 0, 1, 2  # exits
+_GOOD, _GONE = range(200, 300), (404, 409)  # 409: another pod has its name, as the uid is a precondition
+_OK, _MANY = 200, 429
+
+
+@dataclass
+class _One:
+    """One pod: ``status`` of the last answer, 0 for none; ``due`` when it is next looked at."""
+
+    pod: RawPod
+    due: float = 0.0
+    status: int = 0
+    attempts: int = 0
+    accepted: bool = False
+    gone: bool = False
+    failed: str = ""
+    refusals: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def path(self) -> str:
+        metadata = self.pod["metadata"]
+        return f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+
+    @property
+    def uid(self) -> str:
+        return str(self.pod["metadata"]["uid"])
+
+    def told(self) -> dict[str, Any]:
+        told: dict[str, Any] = {
+            "pod": pod_name(self.pod),
+            "uid": self.uid,
+            "status": self.status,
+            "attempts": self.attempts,
+        }
+        return {**told, "gone": self.gone, "refusals": self.refusals}
+
+
+class PodsTask:
+    """One :class:`PodsCommand` being carried out. Raises KubeUnreachable where nothing was sent."""
+
+    def __init__(self, kube: KubeApi, clock: Clock, command: PodsCommand) -> None:
+        self._kube, self._clock, self._command = kube, clock, command
+        self._deadline = clock.now() + command.wait
+
+    def run(self) -> Outcome:
+        pods, left = self._chosen(), []
+        if self._command.rules:
+            found = sort_pods(pods, self._command.rules, self._daemonset_exists)
+            if found.refused:
+                return Outcome(ANSWERED, FAILED, stderr=f"nothing was evicted: {found.why}")
+            pods, left = found.evicted, [pod_name(pod) for pod in found.left]
+        elif not pods:
+            return Outcome(ANSWERED, FAILED, stderr=f"there are no {self._command.pods}")
+        ones = [_One(pod) for pod in pods]
+        self._work(ones)
+        return self._outcome(ones, left)
+
+    def _chosen(self) -> list[RawPod]:
+        choice = self._command.pods
+        fields = (("spec.nodeName", choice.node), ("metadata.name", choice.name))
+        selector = ",".join(f"{name}={value}" for name, value in fields if value)
+        query = {"fieldSelector": selector, "labelSelector": choice.selector}
+        path = f"/api/v1/namespaces/{choice.namespace}/pods" if choice.namespace else "/api/v1/pods"
+        response = self._kube.request("GET", path, query={name: value for name, value in query.items() if value})
+        if response.status != _OK:
+            raise KubeUnreachable("other", f"{path}: the API server answered {response.status}: {words(response)}")
+        return list(decoded(response)["items"])
+
+    def _daemonset_exists(self, namespace: str, name: str) -> bool:
+        return self._kube.request("GET", f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}").status == _OK
+
+    def _work(self, ones: list[_One]) -> None:
+        """Until nothing is left to do or the time is over."""
+        while True:
+            for one in ones:
+                if not _ended(one) and one.due <= self._clock.now():
+                    self._look(one) if one.accepted else self._ask(one)
+            open_ = [one.due for one in ones if not _ended(one)]
+            if not open_ or not self._command.wait:
+                return
+            now = self._clock.now()
+            until = min(self._deadline, *open_)
+            if now >= self._deadline or not self._clock.sleep(max(until - now, 0.0)):
+                return
+
+    def _ask(self, one: _One) -> None:
+        one.attempts += 1
+        try:
+            response = self._send(one)
+        except KubeUnreachable as error:  # asked again it does no harm: the uid is a precondition
+            self._refused(one, 0, error.message, RETRY)
+            return
+        one.status = response.status
+        if response.status in _GOOD:
+            one.accepted, one.due = True, self._clock.now() + (POLL if self._command.wait else 0.0)
+        elif response.status in _GONE:
+            one.accepted = one.gone = True
+        elif response.status == _MANY or retry_after(response) is not None or _namespace_ends(response):
+            self._refused(one, response.status, words(response), max(RETRY, retry_after(response) or 0.0))
+        else:
+            one.failed = words(response) or f"the API server answered {response.status}"
+
+    def _refused(self, one: _One, status: int, message: str, again: float) -> None:
+        now = self._clock.now()
+        one.status, one.due = status, now + again
+        one.refusals.append({"t": now, "status": status, "message": message})
+
+    def _send(self, one: _One) -> Response:
+        metadata, grace = one.pod["metadata"], self._command.grace
+        precondition = {"uid": one.uid}
+        options: dict[str, Any] = {
+            "preconditions": precondition,
+            **({} if grace is None else {"gracePeriodSeconds": grace}),
+        }
+        if self._command.verb == "evict":
+            named = {"name": metadata["name"], "namespace": metadata["namespace"]}
+            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": named, "deleteOptions": options}
+            return self._kube.request("POST", f"{one.path}/eviction", body=body)
+        if self._command.verb == "delete":
+            body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
+            return self._kube.request("DELETE", one.path, body=body)
+        patch = {"metadata": {**precondition, "finalizers": None}}
+        return self._kube.request("PATCH", one.path, body=patch, content_type="application/merge-patch+json")
+
+    def _look(self, one: _One) -> None:
+        """Whether it is gone; an API server that does not answer is asked again."""
+        one.due = self._clock.now() + POLL
+        try:
+            response = self._kube.request("GET", one.path)
+        except KubeUnreachable:
+            return
+        one.gone = response.status == 404 or (
+            response.status == _OK and decoded(response)["metadata"]["uid"] != one.uid
+        )
+
+    def _outcome(self, ones: list[_One], left: list[str]) -> Outcome:
+        evidence = {"pods": [one.told() for one in ones], **({"left": left} if left else {})}
+        failed = [f"{pod_name(one.pod)}: {one.failed}" for one in ones if one.failed]
+        if failed:
+            return Outcome(ANSWERED, FAILED, stderr="; ".join(failed), evidence=evidence)
+        if lost := [one for one in ones if not one.status]:
+            return Outcome(LOST, error=f"no answer about {pod_name(lost[0].pod)}", evidence=evidence)
+        undone = [one for one in ones if not one.accepted or (self._command.wait and not one.gone)]
+        why = [f"{pod_name(one.pod)} {'is not gone' if one.accepted else 'was refused'}" for one in undone]
+        return Outcome(ANSWERED, REFUSED if undone else DONE, stderr="; ".join(why), evidence=evidence)
+
+
+def _ended(one: _One) -> bool:
+    return one.gone or bool(one.failed)
+
+
+def _namespace_ends(response: Response) -> bool:
+    """A namespace that is being deleted lets nobody create an eviction; its pods go by themselves."""
+    return response.status == 403 and b'"NamespaceTerminating"' in response.body
