@@ -58,7 +58,7 @@ def test_a_stop_that_comes_while_the_timer_is_planted_prevents_the_fault(tmp_pat
         plan=Plan("r", "x", "", "", 0.0, 0, (), (step,)),
         clock=clock,
         kube=FakeKube({}),
-        hosts=Hosts(lambda _: session, lambda _: None, FakeKube({}), discover(chaos.facts, "FACT")),
+        hosts=Hosts(lambda _: session, lambda _: None, FakeKube({}), discover(chaos.facts, "FACT"), clock),
         journal=Journal(tmp_path),
         progress=FakeProgress(),
         emit=lambda line: None,

@@ -1,0 +1,249 @@
+"""Actions through the API: what they send, refuse, take back, and what of a recording proves them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from actionkit import ACTIONS, Told, memory, told
+from pydantic import ValidationError
+
+from chaos.model.action import Target
+from chaos.model.errors import Unsupported
+
+NODE_PATH, PODS = "/api/v1/nodes/n1", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1"
+WEB, DB = "/apis/apps/v1/namespaces/demo/deployments/web", "/apis/apps/v1/namespaces/demo/daemonsets/db"
+BUDGET = "/apis/policy/v1/namespaces/demo/poddisruptionbudgets/web"
+OUT = "node.kubernetes.io/out-of-service"
+
+
+def target(spec: dict[str, Any] | None = None, **objects: Any) -> Target:
+    node = {
+        "metadata": {"labels": {"zone": "a"}},
+        "spec": spec or {},
+        "status": {"allocatable": {"cpu": "2"}},
+    }
+    found = {NODE_PATH: node, PODS: {"items": objects.pop("pods", [])}, **objects}
+    facts = {"kubelet-unit": "kubelet.service"}
+    return Target("n1", power="redfish", facts=facts, objects=found, tag="run-do", namespace="nodefall-run")
+
+
+def pod(cpu: str, priority: int = 0, phase: str = "Running", owner: str = "ReplicaSet") -> dict[str, Any]:
+    owners = [{"kind": owner, "name": "o", "apiVersion": "apps/v1", "controller": True}] if owner else []
+    return {
+        "metadata": {"name": f"p{cpu}", "namespace": "demo", "ownerReferences": owners},
+        "spec": {"priority": priority, "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]},
+        "status": {"phase": phase},
+    }
+
+
+FREE = target()
+CORDONED = target({"unschedulable": True})
+TAINTED = target({"taints": [{"key": "k", "value": "old", "effect": "NoExecute"}]})
+UNSCHEDULABLE = f"object{NODE_PATH}#/spec/unschedulable"
+ON, OFF = (f'PATCH {NODE_PATH} {{"spec": {{"unschedulable": {value}}}}}' for value in ("true", "null"))
+FREE_AGAIN = ([f"{OFF} unless {UNSCHEDULABLE} is None"], [f"{UNSCHEDULABLE} is None"])
+CORDONED_AGAIN = ([f"{ON} unless {UNSCHEDULABLE} is True"], [f"{UNSCHEDULABLE} is True"])
+POD = {"namespace": "demo", "selector": "app=web"}
+SCALE = {"kind": "deployment", "namespace": "demo", "name": "web", "replicas": 2}
+REPLICAS = f"object{WEB}#/spec/replicas"
+THREE = target(**{WEB: {"spec": {"replicas": 3}}})
+ANNOTATION = f"object{DB}#/spec/template/metadata/annotations/nodefall.dev~1restarted"
+RESTART = f'PATCH {DB} {{"spec": {{"template": {{"metadata": {{"annotations": {{"nodefall.dev/restarted": '
+TWO = target(**{BUDGET: {"spec": {"minAvailable": 2}}})
+LOW, HIGH = f"object{BUDGET}#/spec/minAvailable", f"object{BUDGET}#/spec/maxUnavailable"
+BACK = f'PATCH {BUDGET} {{"spec": {{"minAvailable": 2, "maxUnavailable": null}}}}'
+
+
+def plain(send: list[str], undo: tuple[list[str], list[str]] = ([], []), before: list[str] | None = None) -> Told:
+    return Told(send=send, before=before or [], heal="", undo=undo[0], proof=undo[1], disarm="")
+
+
+TABLE: list[tuple[str, dict[str, Any], Target, Told]] = [
+    ("cordon", {}, FREE, plain([ON], FREE_AGAIN)),
+    ("cordon", {}, CORDONED, plain([ON], CORDONED_AGAIN)),
+    ("uncordon", {}, CORDONED, plain([OFF], CORDONED_AGAIN)),
+    ("uncordon", {}, FREE, plain([OFF], FREE_AGAIN)),
+    ("drain", {}, FREE, plain([ON, "evict pods on n1, for up to 300s"], FREE_AGAIN)),
+    (
+        "drain",
+        {"disable-eviction": True, "selector": "app=web", "grace": 5, "timeout": "90s"},
+        CORDONED,
+        plain([ON, "delete pods on n1 (labels app=web), grace 5s, for up to 90s"], CORDONED_AGAIN),
+    ),
+    ("evict-pod", POD, FREE, plain(["evict pods on n1 (namespace demo, labels app=web)"])),
+    (
+        "delete-pod",
+        {"namespace": "workload", "name": "web-0", "grace": 3},
+        FREE,
+        plain(["delete pods on n1 (namespace nodefall-run, name web-0), grace 3s"]),
+    ),
+    ("force-delete-pod", POD, FREE, plain(["delete pods on n1 (namespace demo, labels app=web), grace 0s"])),
+    ("remove-finalizers", POD, FREE, plain(["remove-finalizers pods on n1 (namespace demo, labels app=web)"])),
+    (
+        "taint",
+        {"key": "k", "value": "v", "effect": "NoExecute"},
+        FREE,
+        plain(
+            ["taints of n1: +k=v:NoExecute"],
+            (["taints of n1: -k:NoExecute unless taint/k:NoExecute is None"], ["taint/k:NoExecute is None"]),
+        ),
+    ),
+    (
+        "taint",
+        {"key": "k", "effect": "NoExecute"},
+        TAINTED,
+        plain(
+            ["taints of n1: +k=:NoExecute"],
+            (["taints of n1: +k=old:NoExecute unless taint/k:NoExecute is old"], ["taint/k:NoExecute is old"]),
+        ),
+    ),
+    (
+        "untaint",
+        {"key": "k"},
+        TAINTED,
+        plain(
+            ["taints of n1: -k"],
+            (["taints of n1: +k=old:NoExecute unless taint/k:NoExecute is old"], ["taint/k:NoExecute is old"]),
+        ),
+    ),
+    ("untaint", {"key": "k", "effect": "NoSchedule"}, TAINTED, plain(["taints of n1: -k:NoSchedule"])),
+    (
+        "out-of-service",
+        {"effect": "NoSchedule"},
+        FREE,
+        plain(
+            [f"taints of n1: +{OUT}=nodeshutdown:NoSchedule"],
+            (
+                [f"taints of n1: -{OUT}:NoSchedule unless taint/{OUT}:NoSchedule is None"],
+                [f"taint/{OUT}:NoSchedule is None"],
+            ),
+            before=["machine is off"],
+        ),
+    ),
+    (
+        "scale",
+        SCALE,
+        THREE,
+        plain(
+            [f'PATCH {WEB}/scale {{"spec": {{"replicas": 2}}}}'],
+            ([f'PATCH {WEB} {{"spec": {{"replicas": 3}}}} unless {REPLICAS} is 3'], [f"{REPLICAS} is 3"]),
+        ),
+    ),
+    (
+        "scale",
+        SCALE | {"namespace": "workload"},
+        FREE,
+        plain([f'PATCH {WEB.replace("demo", "nodefall-run")}/scale {{"spec": {{"replicas": 2}}}}']),
+    ),
+    (
+        "rollout-restart",
+        {"kind": "daemonset", "namespace": "demo", "name": "db"},
+        target(**{DB: {"spec": {"template": {"metadata": {"labels": {}}}}}}),
+        plain(
+            [f'{RESTART}"run-do"}}}}}}}}}}'],
+            ([f"{RESTART}null}}}}}}}}}} unless {ANNOTATION} is None"], [f"{ANNOTATION} is None"]),
+        ),
+    ),
+    (
+        "patch-budget",
+        {"namespace": "demo", "name": "web", "max-unavailable": "50%"},
+        TWO,
+        plain(
+            [f'PATCH {BUDGET} {{"spec": {{"minAvailable": null, "maxUnavailable": "50%"}}}}'],
+            ([f"{BACK} unless {LOW} is 2", f"{BACK} unless {HIGH} is None"], [f"{LOW} is 2", f"{HIGH} is None"]),
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "on", "expected"), TABLE)
+def test_what_is_done_and_taken_back(name: str, given: dict[str, Any], on: Target, expected: Told) -> None:
+    assert told(name, given, on) == expected
+
+
+def test_a_deleted_node_registers_again_and_gets_back_what_it_had() -> None:
+    mine = {"key": "k", "value": "v", "effect": "NoSchedule"}
+    others = {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}
+    found = told("delete-node", {}, target({"unschedulable": True, "taints": [mine, others]}))
+    labels = f"object{NODE_PATH}#/metadata/labels is {{'zone': 'a'}}"
+    assert found == Told(
+        send=[f"DELETE {NODE_PATH}"],
+        before=[],
+        heal="nodefall-run-do after 900s: systemctl restart kubelet.service",
+        undo=[
+            "systemctl restart kubelet.service unless node-ready is True",
+            f'PATCH {NODE_PATH} {{"metadata": {{"labels": {{"zone": "a"}}}}}} unless {labels}',
+            "taints of n1: +k=v:NoSchedule unless taint/k:NoSchedule is v",
+            f"{ON} unless {UNSCHEDULABLE} is True",
+        ],
+        proof=["node-ready is True", labels, "taint/k:NoSchedule is v", f"{UNSCHEDULABLE} is True"],
+        disarm="nodefall-run-do",
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "pods", "cpu"),
+    [
+        ({}, [pod("500m"), pod("1", priority=2_000_000_000)], "501m"),
+        ({}, [pod("0.25"), pod("1", phase="Succeeded")], "1751m"),
+        ({"cpu": "1.5"}, [], "1500m"),
+    ],
+)
+def test_preempt_asks_for_a_little_more_than_is_free(given: dict[str, Any], pods: list[Any], cpu: str) -> None:
+    on = target(pods=pods)
+    assert memory("preempt", given, on)["cpu"] == cpu
+    classes, mine = "/apis/scheduling.k8s.io/v1/priorityclasses", "/api/v1/namespaces/default/pods"
+    gone = [f"object{path}/nodefall-run-do#/metadata/name is None" for path in (mine, classes)]
+    assert told("preempt", given, on) == plain(
+        [f"POST {classes}", f"POST {mine}"],
+        ([f"DELETE {path}/nodefall-run-do unless {gone[i]}" for i, path in enumerate((mine, classes))], gone),
+    )
+
+
+REFUSED = [
+    ("drain", {}, target(pods=[pod("1", owner="")]), "demo/p1: they declare no controller"),
+    ("drain", {}, target(pods=[pod("1", owner="DaemonSet")]), "managed by a DaemonSet"),
+    ("cordon", {}, Target("n1"), "could not be read"),
+    ("evict-pod", {"namespace": "workload", "name": "x"}, Target("n1"), "has no workload"),
+    ("scale", SCALE, FREE, "there is no /apis/apps/v1/namespaces/demo/deployments/web"),
+    ("scale", SCALE | {"namespace": "workload"}, Target(""), "has no workload"),
+    ("out-of-service", {}, Target("n1"), "no power control"),
+    ("out-of-service", {}, target({"taints": [{"key": OUT, "effect": "NoExecute"}]}), "already"),
+    ("delete-node", {}, Target("n1", objects={NODE_PATH: {}}), "fact kubelet-unit is not known"),
+    ("preempt", {}, target(pods=[pod("1", priority=5000)]), "no pod of a priority below 1000"),
+    ("preempt", {"cpu": "3"}, FREE, "has 2000m of CPU for all pods"),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "on", "why"), REFUSED)
+def test_refusals(name: str, given: dict[str, Any], on: Target, why: str) -> None:
+    with pytest.raises(Unsupported) as refused:
+        memory(name, given, on)
+    assert why in refused.value.message
+
+
+def test_what_a_selector_leaves_out_does_not_stop_a_drain() -> None:
+    """Which of the pods that fits, the API server says when it is sent."""
+    assert memory("drain", {"selector": "app=web"}, target(pods=[pod("1", owner="")]))
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("evict-pod", {"namespace": "demo"}),
+        ("delete-pod", {"selector": "app=web"}),
+        ("drain", {"timeout": "soon"}),
+        ("taint", {"key": "k"}),
+        ("taint", {"key": "k", "effect": "Never"}),
+        ("patch-budget", {"namespace": "demo", "name": "web"}),
+        ("patch-budget", {"namespace": "demo", "name": "web", "min-available": 1, "max-unavailable": 1}),
+        ("patch-budget", {"namespace": "demo", "name": "web", "min-available": "half"}),
+        ("scale", SCALE | {"replicas": -1}),
+        ("scale", SCALE | {"kind": "daemonset"}),
+        ("preempt", {"cpu": "lots"}),
+    ],
+)
+def test_invalid_parameters(name: str, given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ACTIONS[name].params.model_validate(given)
