@@ -133,6 +133,20 @@ class Burn:
     scope = Scope.NODE
     undo_kind = UndoKind.IRREVERSIBLE
     params = CATALOGUE.actions["poweroff"].params
+    loses = ()
+
+
+@pytest.mark.parametrize("name", ["force", "delete-emptydir-data"])
+def test_a_parameter_may_make_it_irreversible(tmp_path: Path, name: str) -> None:
+    step = f"action: drain, with: {{ignore-daemonsets: true, {name}: true}}"
+    text = (DATA / "experiment.yaml").read_text().replace("action: poweroff", step)
+    text = text.replace("workload: {manifests: [workloads/web-db-tiers.yaml]}", "")
+    file = tmp_path / "a.yaml"
+    file.write_text(text)
+    with pytest.raises(BadInput, match=f"drain with {name} cannot be undone"):
+        load_experiment(file, CATALOGUE)
+    file.write_text(text.replace(f"{name}: true", f"{name}: false"))
+    load_experiment(file, CATALOGUE)
 
 
 def test_what_cannot_be_undone_needs_leave(tmp_path: Path) -> None:
