@@ -10,6 +10,7 @@ from aiohttp import web
 from chaos.lab.cluster import Cluster
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.servers.access import Access, Attributes, User, attributes
+from chaos.lab.servers.applies import APPLY_PATCH
 from chaos.lab.servers.documents import documents
 from chaos.lab.servers.errors import ApiError
 from chaos.lab.servers.messages import Handler, answer, read_body
@@ -109,7 +110,12 @@ class ApiServer:
             raise ApiError(404, _NO_RESOURCE)
         watching = request.query.get("watch") in ("true", "1")
         self._access.authorize(user, attributes(request.method, place, watching))
+        if request.content_type == APPLY_PATCH and request.method == "PATCH" and not self._is_there(place):
+            self._access.authorize(user, attributes("POST", place))
         return await self._handler(place, request.method)(request, place)
+
+    def _is_there(self, place: Place) -> bool:
+        return self._cluster.store.get(place.resource.plural, place.namespace, place.name) is not None
 
     def _handler(self, place: Place, method: str) -> PlaceHandler:
         """Raises ApiError 404 or 405."""

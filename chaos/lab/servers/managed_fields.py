@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from chaos.lab.objects import Object
-from chaos.lab.servers.field_sets import Fields, Path, SchemaError
+from chaos.lab.servers.field_sets import Fields, Path
 from chaos.lab.servers.ownership import ApplyConflict, Entry, Manager, Managers, Ownership
 from chaos.lab.servers.resources import Resource
 from chaos.lab.servers.typed import typed_of
@@ -55,7 +55,7 @@ def record_update(writer: Writer, live: Object | None, new: Object) -> None:
         return
     try:
         managers = writer.ownership.updated(_bare(live or {}), _bare(new), decode(entries), writer.manager("Update"))
-    except (SchemaError, TypeError, KeyError, ValueError):  # UpdateNoErrors: the owners stay as they were
+    except (AttributeError, KeyError, TypeError, ValueError):  # UpdateNoErrors: the owners stay as they were
         managers = decode(kept)
     new["metadata"]["managedFields"] = encode(_capped(managers), writer)
 
@@ -101,13 +101,19 @@ def _last_applied(writer: Writer, patch: Object) -> str:
 
 
 def decode(entries: Any) -> Managers:
-    """Raises KeyError, TypeError, ValueError for what is no managedFields."""
+    """Raises AttributeError, KeyError, TypeError or ValueError for what is no managedFields."""
     return {
-        Manager(entry["manager"], entry["operation"], entry.get("subresource", "")): Entry(
+        Manager(entry["manager"], _operation(entry["operation"]), entry.get("subresource", "")): Entry(
             frozenset(_paths(entry.get("fieldsV1") or {}, ())), entry.get("time", "")
         )
         for entry in entries
     }
+
+
+def _operation(text: str) -> str:
+    if text not in ("Apply", "Update"):
+        raise ValueError("operation must be `Apply` or `Update`")
+    return text
 
 
 def encode(managers: Managers, writer: Writer) -> list[Object]:
@@ -136,8 +142,17 @@ def _paths(tree: Any, path: Path) -> list[Path]:
         if name == ".":
             found.append(path)
             continue
+        _check_name(name)
         found += _paths(below, (*path, name)) if below else [(*path, name)]
     return found
+
+
+def _check_name(name: str) -> None:
+    """DeserializePathElement; items of lists that are one value have no names."""
+    kind, _, text = name.partition(":")
+    value = json.loads(text) if kind in ("k", "v") else None
+    if kind not in ("f", "k", "v") or (kind == "k" and not isinstance(value, dict)):
+        raise ValueError(f"unknown path element {name!r}")
 
 
 def _tree(fields: Fields) -> Object:
@@ -158,9 +173,9 @@ def _without_dots(tree: Object) -> Object:
 def _capped(managers: Managers) -> Managers:
     """At most ten updaters: the oldest become ancient-changes. capmanagers.go."""
     updaters = sorted((entry.time or "~", m) for m, entry in managers.items() if m.operation == "Update")
-    oldest = [manager for _, manager in updaters[: len(updaters) - _MOST_UPDATERS + 1]]
     if len(updaters) <= _MOST_UPDATERS:
         return managers
+    oldest = [manager for _, manager in updaters[: len(updaters) - _MOST_UPDATERS + 1]]
     kept = {manager: entry for manager, entry in managers.items() if manager not in oldest}
     fields = frozenset().union(*(managers[manager].fields for manager in oldest))
     return {**kept, Manager("ancient-changes", "Update"): Entry(fields, managers[oldest[-1]].time)}

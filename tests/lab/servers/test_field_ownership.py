@@ -198,8 +198,26 @@ def test_what_nobody_tracks_stays_so_until_an_apply() -> None:
     assert [entry["manager"] for entry in entries] == ["me", "before-first-apply"]
 
 
+def sent_entry(**more: Any) -> list[dict[str, Any]]:
+    return [{"manager": "x", "operation": "Apply", "fieldsV1": {"f:spec": {"f:replicas": {}}}, **more}]
+
+
 @pytest.mark.parametrize(
-    ("sent", "left"), [([], []), ([{}], []), (None, ["maker"]), ([{"manager": "x"}], ["maker"]), (3, ["maker"])]
+    ("sent", "left"),
+    [
+        ([], []),
+        ([{}], []),
+        (None, ["maker"]),
+        (sent_entry(), ["x"]),
+        ([{"manager": "x"}], ["maker"]),
+        (3, ["maker"]),
+        ([3], ["maker"]),
+        (sent_entry(operation="Take"), ["maker"]),
+        (sent_entry(fieldsV1={"f:spec": 3}), ["maker"]),
+        (sent_entry(fieldsV1={"f:spec": {"k:3": {}}}), ["maker"]),
+        (sent_entry(fieldsV1={"f:spec": {"k:{": {}}}), ["maker"]),
+        *((sent_entry(fieldsV1={name: {}}), ["maker"]) for name in ("spec", ":x", "v:", "i:0")),
+    ],
 )
 def test_managed_fields_that_a_client_sends(sent: Any, left: list[str]) -> None:
     live = deployment(replicas=1)
