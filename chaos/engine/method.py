@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import groupby
 
 from chaos.engine.context import Context
 from chaos.engine.lines import action_line
 from chaos.engine.selfheal import plant
+from chaos.engine.together import side_by_side, together
 from chaos.model.action import Shown
 from chaos.model.command import NOT_SENT, Command, HostCommand, Outcome, PodsCommand, succeeded
 from chaos.model.errors import Aborted
@@ -39,29 +41,41 @@ def _fire_when_due(
         context.wait_until(due)
     else:
         context.tick()
-    for planned in group:  # not earlier: a timer that heals the fault counts from now on
-        _preliminaries(context, planned)
+    for planned in group:
+        _must_hold(context, planned)
+    for planned in group:
+        if _has_preliminaries(planned):
+            context.journal.intend(planned.step, planned.action, planned.node, planned.undo, context.clock.now())
+    # Not earlier: a timer that heals the fault counts from now on.
+    side_by_side(group, lambda planned: _preliminaries(context, planned), context.clock)
     with ExitStack() as stack:
-        armed = {planned.node: _arm(context, planned, stack) for planned in group}
+        ready = side_by_side(group, lambda planned: _arm(context, planned, stack), context.clock)
         context.stop.check()  # all of that took its time
-        moments[step.name] = _fire_all(context, group, armed)
+        moments[step.name] = _fire_all(context, ready)
 
 
-def _fire_all(context: Context, group: list[PlannedStep], armed: dict[str, Armed | None]) -> tuple[float, float]:
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A step on a node that only has to be fired; ``waiting`` on the host, None for what is sent when it is due."""
+
+    planned: PlannedStep
+    waiting: Armed | None
+    armed: float
+
+
+def _fire_all(context: Context, ready: list[_Ready]) -> tuple[float, float]:
     """Begin and return of the step."""
     begin = context.clock.now()
     context.progress.tick(begin)
-    for planned in group:
+    for planned in (r.planned for r in ready):
         if not _has_preliminaries(planned):  # else they have been journalled, with the same undo
             context.journal.intend(planned.step, planned.action, planned.node, planned.undo, begin)
         command = str(planned.commands[-1])
         context.emit(action_line(begin, planned, "begin", command=command))
         context.progress.step(planned.step, planned.node, command)
-    with ThreadPoolExecutor(max_workers=len(group)) as pool:
-        fired = [pool.submit(_fire, context, planned, armed[planned.node]) for planned in group]
-        if any(isinstance(planned.commands[-1], PodsCommand) for planned in group):
-            _look_on(context, fired)
-    _check(group, [future.result() for future in fired])
+    waits = any(isinstance(r.planned.commands[-1], PodsCommand) for r in ready)
+    outcomes = together(ready, lambda r: _fire(context, r), (lambda fired: _look_on(context, fired)) if waits else None)
+    _check(ready, outcomes)
     return begin, context.clock.now()
 
 
@@ -86,19 +100,18 @@ def _due(step: Step, moments: dict[str, tuple[float, float]], previous: str, now
     return (returned if moment.returned else begin) + moment.offset
 
 
-def _preliminaries(context: Context, planned: PlannedStep) -> None:
-    """What must hold, the timer that heals it, and what is sent ahead of the fault; journalled as the step is."""
+def _must_hold(context: Context, planned: PlannedStep) -> None:
     for check in planned.before:
         holds, seen = context.hosts.holds(planned.node, check)
         if not holds:
             raise Aborted(f"step {planned.step} on {planned.node} was not done: it needs that {check}, but {seen}")
-    if not _has_preliminaries(planned):
-        return
-    now = context.clock.now()
-    context.journal.intend(planned.step, planned.action, planned.node, planned.undo, now)
+
+
+def _preliminaries(context: Context, planned: PlannedStep) -> None:
+    """The timer that heals the fault, and what is sent ahead of it; the journal has it."""
     if planned.self_heal:
         heal = planned.self_heal
-        seconds = plant(context.hosts, planned.node, heal, context.deadline - now)
+        seconds = plant(context.hosts, planned.node, heal, context.deadline - context.clock.now())
         context.progress.step(planned.step, planned.node, f"heals by itself in {seconds:.0f}s (timer {heal.unit})")
     for command in planned.commands[:-1]:
         outcome = context.hosts.send(planned.node, command)
@@ -110,20 +123,23 @@ def _has_preliminaries(planned: PlannedStep) -> bool:
     return len(planned.commands) > 1 or planned.self_heal is not None
 
 
-def _arm(context: Context, planned: PlannedStep, stack: ExitStack) -> Armed | None:
-    """A host command waits on its host for one write; others are sent when they are due. ``stack`` gives it up."""
+def _arm(context: Context, planned: PlannedStep, stack: ExitStack) -> _Ready:
+    """A host command waits on its host for one write; ``stack`` gives it up."""
     command = planned.commands[-1]
-    if not isinstance(command, HostCommand):
-        return None
-    armed = context.hosts.session(planned.node).arm(command)
-    stack.callback(armed.cancel)
-    return armed
+    waiting = None
+    if isinstance(command, HostCommand):
+        waiting = context.hosts.session(planned.node).arm(command)
+        stack.callback(waiting.cancel)
+    return _Ready(planned, waiting, context.clock.now())
 
 
-def _fire(context: Context, planned: PlannedStep, armed: Armed | None) -> Outcome:
+def _fire(context: Context, ready: _Ready) -> Outcome:
+    planned = ready.planned
     command: Command = planned.commands[-1]
-    outcome = armed.fire() if armed else context.hosts.send(planned.node, command)
-    evidence = outcome.evidence | ({} if outcome.began is None else {"began": outcome.began})
+    fired = context.clock.now()
+    outcome = ready.waiting.fire() if ready.waiting else context.hosts.send(planned.node, command)
+    phases = {"armed": ready.armed, "fired": fired} if ready.waiting else {"fired": fired}
+    began = {} if outcome.began is None else {"began": outcome.began}
     context.emit(
         action_line(
             context.clock.now(),
@@ -132,15 +148,15 @@ def _fire(context: Context, planned: PlannedStep, armed: Armed | None) -> Outcom
             command=str(command),
             delivery=outcome.delivery,
             exit=outcome.exit,
-            evidence=evidence,
+            evidence=outcome.evidence | phases | began,
         )
     )
     return outcome
 
 
-def _check(group: list[PlannedStep], outcomes: list[Outcome]) -> None:
+def _check(group: list[_Ready], outcomes: list[Outcome]) -> None:
     """A command that was lost may have worked: its proof decides. One that was refused did not."""
-    for planned, outcome in zip(group, outcomes, strict=True):
+    for planned, outcome in zip((r.planned for r in group), outcomes, strict=True):
         refused = outcome.delivery == NOT_SENT or (
             outcome.delivery == "answered" and not succeeded(planned.commands[-1], outcome)
         )

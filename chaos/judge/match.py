@@ -196,6 +196,7 @@ def _run(timeline: Timeline, step: Step, index: int) -> StepRun:
         until=until,
         outcome=Outcome(returned[1].delivery, returned[1].exit) if returned else None,
         evidence=evidence,
+        phases=returned[1].evidence if returned else {},
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from chaos.judge.match import MatchedStep
 from chaos.model.action import Finding, Proof, Shown, StepRun
 from chaos.model.catalogue import Catalogue
-from chaos.model.result import StepResult
+from chaos.model.evidence import is_number
+from chaos.model.result import Phases, StepResult
 from chaos.model.text import on_node
 from chaos.model.timeline import Timeline
 
@@ -16,7 +17,7 @@ def prove(step: MatchedStep, timeline: Timeline, catalogue: Catalogue) -> list[S
         because = f"the recording has {step.missing}"
         return [StepResult(step.step.name, step.action, "", None, None, "", "", Shown.NOT_SHOWN, because)]
     return [
-        _result(step, run, command, finding(step, run, timeline, catalogue))
+        _result(step, run, command, finding(step, run, timeline, catalogue), timeline)
         for run, command in zip(step.runs, step.commands, strict=True)
     ]
 
@@ -63,7 +64,7 @@ def _recorded(run: StepRun, timeline: Timeline) -> Finding | None:
     return Finding(Shown.PROVEN, f"recorded as proved ({told})", tuple(seqs)[:1])
 
 
-def _result(step: MatchedStep, run: StepRun, command: str, found: Finding) -> StepResult:
+def _result(step: MatchedStep, run: StepRun, command: str, found: Finding, timeline: Timeline) -> StepResult:
     return StepResult(
         step=step.step.name,
         action=run.action,
@@ -76,7 +77,16 @@ def _result(step: MatchedStep, run: StepRun, command: str, found: Finding) -> St
         because=found.because,
         evidence=found.evidence,
         weak=found.weak,
+        phases=_phases(run, found, timeline),
     )
+
+
+def _phases(run: StepRun, found: Finding, timeline: Timeline) -> Phases:
+    """What our engine recorded; others record what they like."""
+    known = {name: run.phases.get(name) for name in ("armed", "fired", "began")}
+    times = {name: t if is_number(t) else None for name, t in known.items()}
+    seen = [timeline.entries[seq].t for seq in found.evidence if seq < len(timeline.entries)]
+    return Phases(**times, proven=max(seen, default=None) if found.shown is Shown.PROVEN else None)
 
 
 def unproven(steps: list[StepResult]) -> str:

@@ -110,6 +110,7 @@ class StepRun:
     until: float
     outcome: Outcome | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)  # of "proved" lines
+    phases: Mapping[str, Any] = field(default_factory=dict)  # evidence of the "returned" line: armed, fired, began
 
 
 class Shown(StrEnum):

@@ -12,6 +12,19 @@ from chaos.model.verdict import Status, Verdict
 RESULT_VERSION = 1
 
 
+class Phases(Struct, frozen=True):
+    """When a step on a node reached what, in epoch seconds; None where nobody knows.
+
+    ``armed``: it waited on the host. ``fired``: the write that let it go. ``began``: as the host says, by its clock.
+    ``proven``: the last of what proves it was seen.
+    """
+
+    armed: float | None = None
+    fired: float | None = None
+    began: float | None = None
+    proven: float | None = None
+
+
 class StepResult(Struct, frozen=True):
     """One step on one node; ``shown`` says whether it is proven that it took effect. Times in epoch seconds."""
 
@@ -26,6 +39,7 @@ class StepResult(Struct, frozen=True):
     because: str
     evidence: tuple[int, ...] = ()
     weak: bool = False
+    phases: Phases = Phases()
 
 
 class UndoResult(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -108,6 +109,30 @@ def origin_facts(result: RunResult) -> list[tuple[str, str]]:
 def step_text(step: StepResult) -> str:
     """What is known of whether the step took effect."""
     return f"{step.shown}{' (weakly)' if step.weak else ''}: {step.because}"
+
+
+PHASES = ("step", "node", "armed", "fired", "began on the host", "returned", "proven")
+
+
+def phases(result: RunResult, start: float) -> list[tuple[str, ...]]:
+    """A row of :data:`PHASES` for each node of the steps that have more than one; milliseconds tell them apart."""
+    nodes = Counter(step.step for step in result.steps)
+    return [
+        (
+            step.step,
+            step.node,
+            *(
+                _precisely(t, start)
+                for t in (step.phases.armed, step.phases.fired, step.phases.began, step.returned, step.phases.proven)
+            ),
+        )
+        for step in result.steps
+        if nodes[step.step] > 1
+    ]
+
+
+def _precisely(t: float | None, start: float) -> str:
+    return "" if t is None else f"{t - start:+.3f}s"
 
 
 def cited(result: RunResult) -> list[int]:

@@ -15,6 +15,7 @@ from chaos.report._data import page_data
 from chaos.report._lanes import lanes
 from chaos.report._markup import SPACE, Html, join, script_json, table, tag, text
 from chaos.report._outline import (
+    PHASES,
     SIMULATED,
     STEP_SYMBOLS,
     Section,
@@ -25,6 +26,7 @@ from chaos.report._outline import (
     origin,
     origin_facts,
     owed,
+    phases,
     sections,
     utc,
 )
@@ -177,7 +179,10 @@ def _steps(result: RunResult) -> Html:
     if not rows:
         return tag("section", tag("h2", "Steps"), tag("p", "No step was sent."))
     body = table(("Step", "Node", "Sent", "Effect", "Evidence"), rows, "What was done, and what proves it")
-    return tag("section", tag("h2", "Steps"), tag("div", body, class_="wide"))
+    found = [tag("tr", join(tag("td", cell) for cell in row)) for row in phases(result, start)]
+    head = tuple(name.capitalize() for name in PHASES)
+    together = table(head, found, "When each node of a step did what") if found else Html()
+    return tag("section", tag("h2", "Steps"), tag("div", body, class_="wide"), together)
 
 
 def _step_row(step: StepResult, start: float) -> Html:

@@ -10,6 +10,7 @@ from chaos.model.text import printable
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import SYMBOLS, Verdict
 from chaos.report._outline import (
+    PHASES,
     SIMULATED,
     STEP_SYMBOLS,
     assumed,
@@ -19,6 +20,7 @@ from chaos.report._outline import (
     origin,
     origin_facts,
     owed,
+    phases,
     sections,
     step_text,
 )
@@ -84,7 +86,9 @@ def _steps(result: RunResult, start: float) -> list[str]:
         (f"{STEP_SYMBOLS[s.shown]} {s.step}", s.action, s.node, offset(s.begin, start), s.command, step_text(s))
         for s in result.steps
     ]
-    return _table(("step", "action", "node", "began", "sent", "effect"), rows) if rows else ["- none"]
+    told = _table(("step", "action", "node", "began", "sent", "effect"), rows) if rows else ["- none"]
+    together = phases(result, start)
+    return [*told, "", *_table(PHASES, together)] if together else told
 
 
 def _verdicts(found: tuple[Verdict, ...], start: float) -> list[str]:

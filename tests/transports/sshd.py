@@ -81,6 +81,7 @@ class Server:
                 os.kill(pid, signal.SIGKILL)
 
 
+# HOME: a login shell runs what its user keeps there, which may take a second and is none of ours.
 CONFIG = """
 ListenAddress {address}
 Port {port}
@@ -95,6 +96,7 @@ PermitRootLogin yes
 AllowTcpForwarding yes
 LogLevel INFO
 MaxStartups 100
+SetEnv HOME={folder}
 """
 
 

@@ -1,0 +1,97 @@
+"""How far apart 50 commands start that should start together, over a real sshd on loopback.
+
+The spread of the start times that the hosts report: armed and fired as a step's targets are, beside running on a line
+that is open, and beside connecting and then running. All 50 hosts are this one machine, so its load is in the
+figures. Exit code 1 if the goal is missed.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import monotonic
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "transports"))
+
+from sshd import serving
+
+from chaos.engine.together import together
+from chaos.model.command import HostCommand
+from chaos.transports.settings import HostSettings
+from chaos.transports.ssh import SshSession, open_session
+
+HOSTS = 50
+ROUNDS = int(os.environ.get("NODEFALL_ROUNDS", "20"))
+GOAL = 0.025  # seconds
+TRUE = HostCommand(("true",), sudo=False)
+NOW = HostCommand(("date", "+%s.%N"), sudo=False)
+
+
+def spread(began: Sequence[float | None]) -> float:
+    """Seconds between the first and the last start. Raises ValueError if a host did not report one."""
+    times = [t for t in began if t is not None]
+    if len(times) != HOSTS:
+        raise ValueError(f"{HOSTS - len(times)} of {HOSTS} hosts did not say when they began")
+    return max(times) - min(times)
+
+
+def armed(sessions: Sequence[SshSession]) -> float:
+    """As a step does it."""
+    with ThreadPoolExecutor(HOSTS) as pool:
+        waiting = list(pool.map(lambda session: session.arm(TRUE), sessions))
+    return spread([outcome.began for outcome in together(waiting, lambda armed: armed.fire())])
+
+
+def on_open_line(sessions: Sequence[SshSession]) -> float:
+    """A thread per host runs the command on the line that is there."""
+    return spread([float(outcome.stdout) for outcome in together(sessions, lambda session: session.run(NOW))])
+
+
+def connecting(settings: HostSettings) -> float:
+    """A thread per host connects, logs in and runs the command."""
+
+    def run(_: int) -> float:
+        session = open_session(settings)
+        try:
+            return float(session.run(NOW).stdout)
+        finally:
+            session.close()
+
+    return spread(together(range(HOSTS), run))
+
+
+def told(name: str, rounds: int, measure: Callable[[], float]) -> float:
+    """The median of ``rounds``, printed."""
+    figures = sorted(measure() for _ in range(rounds))
+    median = statistics.median(figures)
+    print(
+        f"{name}: spread of {HOSTS} starts, median of {rounds}: {median * 1000:.1f} ms "
+        f"({figures[0] * 1000:.1f} to {figures[-1] * 1000:.1f}), load {os.getloadavg()[0]:.1f}"
+    )
+    return median
+
+
+def main() -> int:
+    """The exit code."""
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "sshd") as server:
+        begin = monotonic()
+        settings = server.settings(connect_timeout=60.0)
+        with ThreadPoolExecutor(8) as pool:
+            sessions = list(pool.map(lambda _: open_session(settings), range(HOSTS)))
+        print(f"{HOSTS} sessions opened in {monotonic() - begin:.1f} s")
+        median = told("armed, then fired", ROUNDS, lambda: armed(sessions))
+        told("run on an open line", ROUNDS, lambda: on_open_line(sessions))
+        for session in sessions:
+            session.close()
+        told("connect and run", max(ROUNDS // 7, 1), lambda: connecting(settings))
+    print(f"goal: under {GOAL * 1000:.0f} ms armed: {'met' if median < GOAL else 'missed'}")
+    return 0 if median < GOAL else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
