@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
+
+from pydantic import Field
 
 from chaos.actions._machine import POWER_ON, UP, need_power
 from chaos.model.action import Action, Memory, Target, Undo, UndoKind
-from chaos.model.command import Command, PowerCommand
+from chaos.model.command import Command, HostCommand, PowerCommand
+from chaos.model.errors import Unsupported
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF
 from chaos.model.experiment import Model
 
 
 class Params(Model):
-    """None."""
+    """By what."""
+
+    how: Literal["power-control", "sysrq"] = Field(
+        "power-control", description="off by the power control, or by the kernel itself (SysRq o)"
+    )
 
 
 class PowerCut(Action):
-    """Off by the power control, as when a cable is pulled."""
+    """Off at once, as when a cable is pulled; nothing is written to disk any more.
+
+    SysRq ``o`` is refused where the kernel is others' too; the power control is needed either way, to come back.
+    """
 
     name = "power-cut"
-    summary = "cut the power with the power control, without any shutdown"
+    summary = "cut the power, without any shutdown"
     example = "{name: cut, action: power-cut, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
     cuts_line = True
     proofs = (MACHINE_OFF, BOOT_IDENTITY)
     probes = ("machine", "pid1-start", "boot-id")
+    facts = ("shared-kernel",)
 
-    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
-        need_power(target, "has no power control to cut its power with")
-        return {"node": target.node}
+    def prepare(self, target: Target, params: Params) -> Memory:
+        need_power(target, "has no power control to cut its power with, nor to come back by")
+        if params.how == "sysrq" and target.need("shared-kernel", "only a kernel of its own may be told to go off"):
+            raise Unsupported(f"{target.node} is a container: its kernel is others' too", hint="use how: power-control")
+        return {"how": params.how}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
+    def inject(self, memory: Memory) -> tuple[Command, ...]:
+        if memory["how"] == "sysrq":
+            return (HostCommand(("sh", "-c", "echo o > /proc/sysrq-trigger"), ends_session=True, timeout=10.0),)
         return (PowerCommand("off"),)
 
     def undo(self, memory: Memory) -> Undo:  # noqa: ARG002 - the same on every node

@@ -16,6 +16,8 @@ from chaos.model.ports import KubeApi
 from chaos.plan.cluster import ClusterView, os
 
 T = TypeVar("T")
+# Talos has no shell and no SSH; Bottlerocket's admin container has both, and is not the host.
+SHELL_LESS = ("Talos", "Bottlerocket")
 # Without these a host cannot be told from another, nor a boot from the next.
 ESSENTIAL = ("machine-id", "boot-id", "pid1-start")
 USEFUL = ("systemd-version", "kubelet-unit", "kubelet-inhibitor", "inhibitors", "scheduled-shutdown", "planted-timers")
@@ -68,9 +70,21 @@ def _target(node: Node, wanted: frozenset[str] | None, view: ClusterView, hosts:
     config = {"configz": configz(node, kube)}
     if wanted is None:
         return Target(name, os(node), "", view.static_pods(name), config)
+    _has_shell(node)
     facts, unknown = _facts(name, wanted, hosts)
     power = _way_back(name, hosts)
     return Target(name, os(node), power, view.static_pods(name), facts | config, unknown)
+
+
+def _has_shell(node: Node) -> None:
+    """Raises Refused for a system that lets nobody run programs, as its kubelet names it."""
+    image = node.status.node_info.os_image if node.status and node.status.node_info else ""
+    for system in SHELL_LESS:
+        if image.startswith(system):
+            raise Refused(
+                f"{node.metadata.name} runs {image}, which has no shell that nodefall could use over SSH",
+                hint="use actions through the API, or another node",
+            )
 
 
 def _facts(node: str, wanted: frozenset[str], hosts: Hosts) -> tuple[dict[str, Any], dict[str, str]]:

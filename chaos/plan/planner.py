@@ -57,10 +57,25 @@ def boot_of(facts: Mapping[str, Any]) -> str:
 
 
 def _steps(experiment: Experiment, catalogue: Catalogue, draft: Draft) -> tuple[PlannedStep, ...]:
-    return tuple(
+    steps = tuple(
         _planned(experiment, step, catalogue.actions[step.action], node, draft)
         for step, node in steps_on(experiment, draft.chosen)
     )
+    for step in steps:
+        if why := catalogue.actions[step.action].alone:
+            _alone(step, why, steps)
+    return steps
+
+
+def _alone(step: PlannedStep, why: str, steps: tuple[PlannedStep, ...]) -> None:
+    """Raises Refused where another step plants a timer on the same node."""
+    for other in steps:
+        if other is not step and other.node == step.node and other.self_heal:
+            raise Refused(
+                f"step {step.step} on {step.node}: {why}, and step {other.step} plants a timer there"
+                f" ({other.self_heal.unit})",
+                hint="use two experiments, or another node",
+            )
 
 
 def steps_on(experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Step, str]]:

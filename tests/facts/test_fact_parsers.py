@@ -105,7 +105,11 @@ LOOKS: tuple[str, ...] = (
 )
 LOOKS += ("nft list", "nft --version", "ss -H", "sh -c 'curl -s -k --noproxy", "sh -c 'busctl --json=short call")
 LOOKS += ("sh -c 'nft list tables && echo listed && nft list table",)
-KNOWN = {
+LOOKS += ("stat ", "find ", "id -u", 'sh -c \'echo "$1" && df', "sh -c 'ps -eo args=; echo; systemctl show")
+LOOKS += ("sh -c 'awk -v now=", "sh -c 'echo legacy\n")
+KNOWN: dict[str, Any] = {
+    "kubelet-flags": {},
+    "time-sync-unit": "t",
     "kubelet-server": "https://cp:6443",
     "server-addresses": ["10.0.0.1"],
     "api-peers": [],

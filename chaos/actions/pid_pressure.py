@@ -1,0 +1,61 @@
+"""Process IDs used up to half of the kubelet's threshold."""
+
+from __future__ import annotations
+
+from chaos.actions._pressure import Params, condition, evicted, fill, free, heal, left, own_kernel, remember
+from chaos.model.action import Action, Check, Memory, SelfHeal, Target, Undo, UndoKind
+from chaos.model.command import Command
+from chaos.model.errors import Unsupported
+
+_MOST = 30_000  # processes; each costs memory of the kernel, about 200 KiB in all
+_EACH = 200 << 10
+_SCRIPT = """IFS=" /" read -r _ _ _ _ threads _ < /proc/loadavg
+more=$(($1 - threads - $2))
+while [ "$more" -gt 0 ]; do sleep infinity & more=$((more - 1)); done
+exec sleep infinity"""
+
+
+class PidPressure(Action):
+    """As many sleeping processes as it takes, in a unit of PID 1 that may have no more.
+
+    The kubelet has no threshold for process IDs unless one is set (evictionHard pid.available).
+    Evicting pods frees few of them, so the kubelet may evict one after another.
+    """
+
+    name = "pid-pressure"
+    summary = "use process IDs up until the kubelet reports PIDPressure"
+    example = "{name: fill, action: pid-pressure, target: victim, with: {duration: 5m}}"
+    params = Params
+    undo_kind = UndoKind.RESTORES
+    proofs = (condition("PIDPressure"), evicted("pids"))
+    probes = ("pids", "pid-filler")
+    facts = ("shared-kernel", "pids", "memory", "pid-filler")
+
+    def prepare(self, target: Target, params: Params) -> Memory:
+        own_kernel(target)
+        pids = target.need("pids", "they are what is used up")
+        keep = left(target, "pid.available", pids["max"])
+        most = pids["max"] - pids["running"] - keep
+        room = target.need("memory", "processes need memory")["available"] // 2
+        if not 0 < most <= _MOST or most * _EACH > room:
+            raise Unsupported(
+                f"{target.node}: it would take {most} processes; at most {min(_MOST, room // _EACH)} are started there",
+                hint="lower kernel.pid_max, or raise evictionHard pid.available",
+            )
+        return remember(target, params, max=pids["max"], keep=keep, most=most)
+
+    def before(self, memory: Memory) -> tuple[Check, ...]:  # noqa: ARG002 - the same on every node
+        return (Check("pid-filler", "inactive"),)
+
+    def inject(self, memory: Memory) -> tuple[Command, ...]:
+        arguments = (str(memory["max"]), str(memory["keep"]))
+        return (fill(memory, "pid", _SCRIPT, arguments, (f"TasksMax={memory['most'] + 16}",)),)
+
+    def self_heal(self, memory: Memory) -> SelfHeal:
+        return heal(memory, "pid")
+
+    def undo(self, memory: Memory) -> Undo:
+        return free(memory, "pid")
+
+
+ACTION = PidPressure()

@@ -1,0 +1,43 @@
+"""Which rules live where: iptables has two back ends, which do not see each other's."""
+
+from __future__ import annotations
+
+import re
+
+from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
+
+# Asked only where the kernel has such tables: asking loads the module.
+_SCRIPT = """echo legacy
+grep -qs . /proc/net/ip_tables_names && iptables-legacy-save
+grep -qs . /proc/net/ip6_tables_names && ip6tables-legacy-save
+echo nft
+iptables-nft-save && ip6tables-nft-save"""
+
+
+class Iptables(HostFact):
+    """``{"legacy": {"filter": 3}, "nft": {"nat": 41}}``: rules by table, of both families."""
+
+    name = "iptables"
+    summary = "rules of iptables by back end and table"
+    command = HostCommand(("sh", "-c", _SCRIPT))
+
+    def parse(self, stdout: str, exit_code: int) -> dict[str, dict[str, int]]:
+        if exit_code or not stdout.startswith("legacy\n"):
+            raise ValueError("there is no iptables on the host")
+        legacy, _, nft = stdout.partition("\nnft\n")
+        return {"legacy": _rules(legacy), "nft": _rules(nft)}
+
+
+def _rules(saved: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    table = ""
+    for line in saved.splitlines():
+        if match := re.match(r"\*(\w+)$", line):
+            table = match[1]
+        elif line.startswith("-A "):
+            found[table] = found.get(table, 0) + 1
+    return found
+
+
+FACT = Iptables()

@@ -1,0 +1,58 @@
+"""What the kubelet was started with."""
+
+from __future__ import annotations
+
+import re
+
+from chaos.facts.kubelet_unit import UNITS
+from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
+
+_MICROK8S = "/var/snap/microk8s/current/args/kubelet"
+_SNAP = {"${SNAP_COMMON}": "/var/snap/microk8s/common", "${SNAP_DATA}": "/var/snap/microk8s/current"}
+_SCRIPT = f'ps -eo args=; echo; systemctl show --property=ExecStart "$@"; echo; cat {_MICROK8S} 2>/dev/null; true'
+
+
+class KubeletFlags(HostFact):
+    """``{"config": "/var/lib/kubelet/config.yaml"}`` by name without dashes; a flag without a value is "true".
+
+    Of the kubelet's own process (kubeadm, rke2), else of k3s' ``--kubelet-arg``, else of microk8s' file of arguments.
+    Neither of the last two has a kubelet process. What k3s has in its own configuration file is not seen.
+    """
+
+    name = "kubelet-flags"
+    summary = "flags that the kubelet was started with"
+    command = HostCommand(("sh", "-c", _SCRIPT, "nodefall", *UNITS))
+
+    def parse(self, stdout: str, exit_code: int) -> dict[str, str]:
+        parts = stdout.split("\n\n", 1)
+        if exit_code or len(parts) != 2:
+            raise ValueError("ps or systemctl did not answer")
+        processes, rest = parts
+        for line in processes.splitlines():
+            program, _, arguments = line.strip().partition(" ")
+            if program.rpartition("/")[2] == "kubelet":
+                return _flags(arguments.split())
+        embedded = re.findall(r"--kubelet-arg[= ](\S+)", rest)
+        files = [line for line in rest.splitlines() if line.startswith("--")]
+        return _flags([f"--{text.lstrip('-')}" for text in embedded] or files)
+
+
+def _flags(words: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            separate = after if after and not after.startswith("-") else "true"
+            found[name] = _plain(value if equals else separate)
+    return found
+
+
+def _plain(value: str) -> str:
+    """Without what microk8s' own script expands."""
+    for name, path in _SNAP.items():
+        value = value.replace(name, path)
+    return value.strip('"')
+
+
+FACT = KubeletFlags()

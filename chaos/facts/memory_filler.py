@@ -1,0 +1,21 @@
+"""Whether nodefall's unit that uses up memory runs."""
+
+from __future__ import annotations
+
+from chaos.facts.units import active_state
+from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
+
+
+class MemoryFiller(HostFact):
+    """As systemd says; inactive where there is none."""
+
+    name = "memory-filler"
+    summary = "state of nodefall's unit that uses up memory"
+    command = HostCommand(("systemctl", "show", "--property=ActiveState", "nodefall-memory-filler.service"), sudo=False)
+
+    def parse(self, stdout: str, exit_code: int) -> str:
+        return active_state(stdout, exit_code)
+
+
+FACT = MemoryFiller()

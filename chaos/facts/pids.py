@@ -1,0 +1,25 @@
+"""Process IDs."""
+
+from __future__ import annotations
+
+from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
+
+
+class Pids(HostFact):
+    """``{"max": 32768, "running": 412}``: threads that may be and that are, as the kubelet counts them."""
+
+    name = "pids"
+    summary = "process IDs that the kernel has, and those in use"
+    command = HostCommand(
+        ("cat", "/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max", "/proc/loadavg"), sudo=False
+    )
+
+    def parse(self, stdout: str, exit_code: int) -> dict[str, int]:
+        words = stdout.split()
+        if exit_code or len(words) != 7 or "/" not in words[5]:
+            raise ValueError("the kernel does not tell")
+        return {"max": min(int(words[0]), int(words[1])), "running": int(words[5].partition("/")[2])}
+
+
+FACT = Pids()

@@ -1,0 +1,31 @@
+"""Where the container runtime listens."""
+
+from __future__ import annotations
+
+from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
+
+SOCKETS = (
+    "/run/k3s/containerd/containerd.sock",
+    "/var/snap/microk8s/common/run/containerd.sock",
+    "/run/cri-dockerd.sock",
+    "/run/crio/crio.sock",
+    "/run/containerd/containerd.sock",
+)
+
+
+class RuntimeSocket(HostFact):
+    """The path of the first there is, a distribution's own before the common ones."""
+
+    name = "runtime-socket"
+    summary = "socket of the container runtime"
+    command = HostCommand(("find", *SOCKETS, "-maxdepth", "0", "-type", "s"))
+
+    def parse(self, stdout: str, exit_code: int) -> str:
+        found = stdout.split()
+        if exit_code not in (0, 1) or not found:
+            raise ValueError("none of " + ", ".join(SOCKETS) + " is there")
+        return next(path for path in SOCKETS if path in found)
+
+
+FACT = RuntimeSocket()

@@ -1,0 +1,31 @@
+"""The unit that keeps the clock right."""
+
+from __future__ import annotations
+
+from chaos.facts.units import active_first
+from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
+
+UNITS = (
+    "chronyd.service",
+    "chrony.service",
+    "systemd-timesyncd.service",
+    "ntpsec.service",
+    "ntpd.service",
+    "ntp.service",
+    "openntpd.service",
+)
+
+
+class TimeSyncUnit(HostFact):
+    """The name of the loaded unit, an active one first."""
+
+    name = "time-sync-unit"
+    summary = "systemd unit of the time synchronisation"
+    command = HostCommand(("systemctl", "show", "--property=Id,ActiveState,LoadState", *UNITS), sudo=False)
+
+    def parse(self, stdout: str, exit_code: int) -> str:
+        return active_first(stdout, exit_code, UNITS)
+
+
+FACT = TimeSyncUnit()

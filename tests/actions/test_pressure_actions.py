@@ -1,0 +1,225 @@
+"""Resources used up and clocks set wrong: what is sent, how far it goes, what is refused; the scripts, run small."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from actionkit import ACTIONS, Told, memory, told
+
+from chaos.facts.login1 import NOTHING_SCHEDULED
+from chaos.model.action import Target
+from chaos.model.command import HostCommand
+from chaos.model.errors import Unsupported
+
+MIB, GIB = 1 << 20, 1 << 30
+EVICTION = {"memory.available": "200Mi", "nodefs.available": "10%", "pid.available": "2000"}
+FACTS: dict[str, Any] = {
+    "shared-kernel": False,
+    "configz": {"evictionHard": EVICTION},
+    "disk": {"root": "/var/lib/kubelet", "total": 100 * GIB, "available": 60 * GIB, "mount": "/"},
+    "memory": {"total": 16 * GIB, "available": 12 * GIB},
+    "swap": 0,
+    "cgroup-version": 2,
+    "pids": {"max": 32768, "running": 5000},
+    "planted-timers": [],
+    "scheduled-shutdown": NOTHING_SCHEDULED,
+    "clock-skew": 0,
+    "time-sync-unit": "chrony.service",
+    "time-sync-state": "active",
+}
+
+
+def target(max_duration: float = 900.0, power: str = "", **facts: Any) -> Target:
+    named = {name.replace("_", "-"): value for name, value in facts.items()}
+    return Target("n1", facts=FACTS | named, tag="run-do", max_duration=max_duration, power=power)
+
+
+def words(name: str, given: dict[str, Any], node: Target) -> list[str]:
+    """Of the fault's command, without the script."""
+    (*_, command) = ACTIONS[name].inject(memory(name, given, node))
+    assert isinstance(command, HostCommand)
+    return [word for word in command.argv if "\n" not in word]
+
+
+COMMON = ["--property=RuntimeMaxSec=300", "--property=OOMScoreAdjust=1000", "--property=KillSignal=SIGKILL"]
+LIMITS: list[tuple[str, list[str], list[str]]] = [
+    ("disk", [], ["/var/lib/kubelet", str(5 * GIB >> 10)]),
+    (
+        "memory",
+        [
+            f"--property=MemoryMax={(12 * GIB - 100 * MIB) * 101 // 100 + 64 * MIB}",
+            "--property=MemorySwapMax=0",
+            "--property=TasksMax=16",
+        ],
+        ["/proc/meminfo", str(100 * MIB >> 10), str((12 * GIB - 100 * MIB) >> 10)],
+    ),
+    ("pid", ["--property=TasksMax=26784"], ["32768", "1000"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "limits", "arguments"), LIMITS)
+def test_a_unit_of_pid_1_goes_as_far_as_half_of_the_threshold(
+    kind: str, limits: list[str], arguments: list[str]
+) -> None:
+    expected = ["systemd-run", "--collect", f"--unit=nodefall-{kind}-filler", *COMMON, *limits]
+    assert words(f"{kind}-pressure", {"duration": "5m"}, target()) == [
+        *expected,
+        "--",
+        "sh",
+        "-c",
+        "nodefall",
+        *arguments,
+    ]
+
+
+@pytest.mark.parametrize("kind", ["disk", "memory", "pid"])
+def test_it_ends_three_times_by_a_limit_by_a_timer_and_by_undo(kind: str) -> None:
+    node = target(120.0)
+    done = told(f"{kind}-pressure", {}, node)
+    stop = f"systemctl stop nodefall-{kind}-filler.service"
+    assert done == Told(
+        send=done.send,
+        before=[f"{kind}-filler is inactive"],
+        heal=f"nodefall-run-do after 120s: {stop}",
+        undo=[f"{stop} unless {kind}-filler is inactive"],
+        proof=[f"{kind}-filler is inactive", "node-ready is True"],
+        disarm="nodefall-run-do",
+    )
+    assert "RuntimeMaxSec=120 " in done.send[0]
+
+
+def test_the_clock_is_set_after_its_synchronisation_is_stopped() -> None:
+    done = told("clock-skew", {"by": "90s", "direction": "behind"}, target())
+    assert done.send[0] == "systemctl stop chrony.service"
+    assert done.send[1].endswith(" nodefall -90")
+    assert done.heal.endswith("; systemctl start chrony.service'")
+    assert done.undo[1] == "systemctl start chrony.service unless time-sync-state is active"
+    assert done.proof == ["clock-skew is 0", "time-sync-state is active", "node-ready is True"]
+
+
+def test_a_synchronisation_that_did_not_run_is_not_started() -> None:
+    done = told("clock-skew", {}, target(time_sync_state="inactive"))
+    assert done.proof == ["clock-skew is 0", "node-ready is True"]
+    assert "systemctl start" not in " ".join([done.heal, *done.undo])
+
+
+@pytest.mark.parametrize("by", ["1s", "11m", "2500ms"])
+def test_a_skew_out_of_bounds_is_bad_input(by: str) -> None:
+    with pytest.raises(ValueError, match="whole number of seconds"):
+        memory("clock-skew", {"by": by}, target())
+
+
+def test_power_cut_by_the_kernel() -> None:
+    done = told("power-cut", {"how": "sysrq"}, target(power="redfish"))
+    assert done.send == ["sh -c 'echo o > /proc/sysrq-trigger'"]
+    assert done.undo == ["power on unless machine is on"]
+
+
+REFUSED = [
+    *[(f"{kind}-pressure", {}, target(shared_kernel=True), "is a container") for kind in ("disk", "memory", "pid")],
+    ("clock-skew", {}, target(shared_kernel=True), "is a container"),
+    ("power-cut", {"how": "sysrq"}, target(shared_kernel=True, power="redfish"), "is a container"),
+    ("power-cut", {"how": "sysrq"}, target(), "has no power control"),
+    ("disk-pressure", {}, target(configz={}), r"thresholds \(evictionHard\) are not known"),
+    (
+        "disk-pressure",
+        {},
+        target(configz={"evictionHard": {"memory.available": "1Gi"}}),
+        "no hard threshold for nodefs",
+    ),
+    ("disk-pressure", {}, target(configz={"evictionHard": {"nodefs.available": "3%"}}), "leaves under 2%"),
+    ("disk-pressure", {}, Target("n1", facts={"shared-kernel": False}), "the fact disk is not known"),
+    ("memory-pressure", {}, target(swap=1), "has swap"),
+    ("memory-pressure", {}, target(cgroup_version=1), "cgroup v1"),
+    ("memory-pressure", {}, target(configz={"evictionHard": {"memory.available": "80Mi"}}), "at least 48 MiB"),
+    ("memory-pressure", {}, target(memory={"total": GIB, "available": 90 * MIB}), "of 90 MiB available"),
+    ("pid-pressure", {}, target(configz={"evictionHard": {"memory.available": "1Gi"}}), "no hard threshold for pid"),
+    ("pid-pressure", {}, target(pids={"max": 4194304, "running": 500}), "it would take 4192804 processes"),
+    ("pid-pressure", {}, target(memory={"total": GIB, "available": 200 * MIB}), "at most 512 are started"),
+    ("clock-skew", {}, target(planted_timers=["nodefall-x.timer"]), "there is nodefall-x.timer, beside which"),
+    ("clock-skew", {}, target(scheduled_shutdown='(st) "poweroff" 9'), "there is a shutdown that is scheduled"),
+    ("clock-skew", {}, target(clock_skew=60), "set wrong already"),
+    ("clock-skew", {}, Target("n1", facts={"shared-kernel": False}), "the fact planted-timers is not known"),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "node", "why"), REFUSED)
+def test_refusals(name: str, given: dict[str, Any], node: Target, why: str) -> None:
+    with pytest.raises(Unsupported, match=why):
+        told(name, given, node)
+
+
+@pytest.mark.parametrize("kind", ["disk", "memory", "pid"])
+def test_pid_1_has_nothing_to_expand(kind: str) -> None:
+    """PID 1 expands these in what it starts."""
+    (*_, command) = ACTIONS[f"{kind}-pressure"].inject(memory(f"{kind}-pressure", {}, target()))
+    assert isinstance(command, HostCommand)
+    assert not any("${" in word or "$$" in word or word.startswith("$") for word in command.argv)
+
+
+@contextmanager
+def running(kind: str, arguments: list[str]) -> Iterator[int]:
+    """The script of an action with small arguments, in a group of processes of its own."""
+    (*_, command) = ACTIONS[f"{kind}-pressure"].inject(memory(f"{kind}-pressure", {}, target()))
+    assert isinstance(command, HostCommand)
+    (script,) = (word for word in command.argv if "\n" in word)
+    process = subprocess.Popen(["sh", "-c", script, "nodefall", *arguments], start_new_session=True)
+    try:
+        yield process.pid
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(10)
+
+
+def group(leader: int) -> dict[int, str]:
+    """Names by process ID."""
+    told = subprocess.run(["ps", "-eo", "pid=,pgid=,comm="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(None, 2) for line in told.splitlines()]
+    return {int(pid): name for pid, pgid, name in rows if int(pgid) == leader}
+
+
+def until(what: Any) -> None:
+    end = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < end, "it did not happen in 20 s"
+        time.sleep(0.05)
+
+
+def test_memory_is_taken_as_far_as_it_may(tmp_path: Path) -> None:
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemFree:  900000 kB\nInactive(file):  100000 kB\nInactive:  500000 kB\n")
+    with running("memory", [str(meminfo), "500000", "16384"]) as leader:
+
+        def held() -> int:
+            tails = [pid for pid, name in group(leader).items() if name == "tail"]
+            return sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 for pid in tails)
+
+        until(lambda: held() > 15 * MIB)
+        until(lambda: "sleep" in group(leader).values())
+        assert held() < 20 * MIB
+
+
+def test_as_many_processes_as_are_missing_are_started() -> None:
+    running_now = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
+    with running("pid", [str(running_now + 200), "100"]) as leader:
+        until(lambda: "sleep" in group(leader).values())
+        time.sleep(1)
+        assert 20 < len(group(leader)) < 300
+
+
+def test_the_file_has_no_name(tmp_path: Path) -> None:
+    space = os.statvfs(tmp_path)
+    free = space.f_bavail * space.f_frsize
+    with running("disk", [str(tmp_path), str((free - 8 * MIB) >> 10)]) as leader:
+        until(lambda: group(leader).get(leader) == "sleep")
+        assert not list(tmp_path.iterdir())
+        held = os.stat(f"/proc/{leader}/fd/3")
+        assert held.st_nlink == 0

@@ -1,0 +1,58 @@
+"""Facts read on a real machine, and the units of pressure actions run small under a real PID 1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from drive import open_hosts
+from machines import RealHost
+
+from chaos.actions import disk_pressure, memory_pressure, pid_pressure
+from chaos.actions._pressure import fill
+from chaos.engine.clock import SystemClock
+
+MIB = 1 << 20
+
+
+def test_what_a_machine_tells_of_itself(three: list[RealHost], tmp_path: Path) -> None:
+    host = three[0]
+    host.run("mkdir -p /var/lib/kubelet")
+    hosts = open_hosts({host.name: host}, tmp_path, SystemClock())
+    try:
+        told = {
+            name: hosts.read(host.name, name)
+            for name in ("root", "shared-kernel", "memory", "disk", "pids", "swap", "cgroup-version", "clock-skew",
+                         "kubelet-flags", "iptables", "static-pod-files", "disk-filler")
+        }  # fmt: skip
+    finally:
+        hosts.close()
+    assert told["root"] is True
+    assert told["shared-kernel"] is True
+    assert 0 < told["memory"]["available"] < told["memory"]["total"]
+    assert 0 < told["disk"]["available"] < told["disk"]["total"]
+    assert 0 < told["pids"]["running"] < told["pids"]["max"]
+    assert told["cgroup-version"] in (1, 2)
+    assert (told["clock-skew"], told["disk-filler"], told["static-pod-files"]) == (0, "inactive", [])
+    assert told["iptables"].keys() == {"legacy", "nft"}
+
+
+FREE = "$(df -P -k /var/lib/kubelet | awk 'NR == 2 { print $4 }')"
+# Arguments by which each takes next to nothing.
+SMALL = [
+    ("disk", disk_pressure._SCRIPT, f"mkdir -p /var/lib/kubelet; a={FREE}; echo /var/lib/kubelet $((a - 2048))"),
+    ("memory", memory_pressure._SCRIPT, "echo 'MemFree: 99999 kB' > /tmp/meminfo; echo /tmp/meminfo 10 4096"),
+    ("pid", pid_pressure._SCRIPT, "IFS=' /' read -r _ _ _ _ t _ < /proc/loadavg; echo $((t + 20)) 0"),
+]
+
+
+@pytest.mark.parametrize(("kind", "script", "arguments"), SMALL)
+def test_the_unit_runs_and_ends_by_itself(three: list[RealHost], kind: str, script: str, arguments: str) -> None:
+    host = three[0]
+    small = host.run(arguments).split()
+    command = fill({"seconds": 4}, kind, script, small, ("TasksMax=200", f"MemoryMax={64 * MIB}"))
+    host.run(str(command))
+    state = f"systemctl show --property=ActiveState --value nodefall-{kind}-filler.service"
+    assert host.run(f"sleep 2; {state}") == "active"
+    assert host.run(f"sleep 4; {state}") == "inactive"
+    assert host.run("ls -A /var/lib/kubelet") == ""
