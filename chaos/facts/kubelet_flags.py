@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from chaos.facts.kubelet_unit import UNITS
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
+# Where the kubelet has no process of its own.
+_UNITS = ("k3s.service", "k3s-agent.service")
 _MICROK8S = "/var/snap/microk8s/current/args/kubelet"
 _SNAP = {"${SNAP_COMMON}": "/var/snap/microk8s/common", "${SNAP_DATA}": "/var/snap/microk8s/current"}
 _SCRIPT = f'ps -eo args=; echo; systemctl show --property=ExecStart "$@"; echo; cat {_MICROK8S} 2>/dev/null; true'
@@ -22,7 +23,7 @@ class KubeletFlags(HostFact):
 
     name = "kubelet-flags"
     summary = "flags that the kubelet was started with"
-    command = HostCommand(("sh", "-c", _SCRIPT, "nodefall", *UNITS))
+    command = HostCommand(("sh", "-c", _SCRIPT, "nodefall", *_UNITS))
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, str]:
         parts = stdout.split("\n\n", 1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.facts.units import active_first
-from chaos.model.command import HostCommand
+from chaos.facts.units import active_first, show
 from chaos.model.fact import HostFact
 
 UNITS = (
@@ -22,7 +21,7 @@ class TimeSyncUnit(HostFact):
 
     name = "time-sync-unit"
     summary = "systemd unit of the time synchronisation"
-    command = HostCommand(("systemctl", "show", "--property=Id,ActiveState,LoadState", *UNITS), sudo=False)
+    command = show(UNITS)
 
     def parse(self, stdout: str, exit_code: int) -> str:
         return active_first(stdout, exit_code, UNITS)
