@@ -71,6 +71,7 @@ class Writes:
     async def _apply(self, request: web.Request, place: Place) -> web.Response:
         writer = self._writer(request, place, place.subresource, applies=True)
         forced, dry = force(request, applies=True), dry_run(request)
+        field_validation(request)
         patch = await read_apply(request, place)
         live = self._cluster.store.get(place.resource.plural, place.namespace, place.name)
         if live is None and place.subresource:

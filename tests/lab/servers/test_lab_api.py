@@ -76,6 +76,7 @@ def test_selectors(maps: Any, query: str, expected: list[str]) -> None:
         ("PATCH", MAPS + "/one?fieldManager=" + "x" * 129, config_map("one"), APPLY, 422, "Invalid"),
         ("PATCH", MAPS + "/one?fieldManager=me", [], APPLY, 400, "BadRequest"),
         ("PATCH", MAPS + "/one?fieldManager=me", {"kind": "Pod", "apiVersion": "v1"}, APPLY, 400, "BadRequest"),
+        ("PATCH", MAPS + "/one?fieldManager=me&fieldValidation=No", config_map("one"), APPLY, 422, "Invalid"),
         ("PATCH", MAPS + "/one?force=true", {}, MERGE, 422, "Invalid"),
         ("PATCH", MAPS + "/one?fieldValidation=No", {}, MERGE, 422, "Invalid"),
         ("PATCH", MAPS + "/one", [{"op": "test", "path": "/data/a", "value": "2"}], JSON_PATCH, 422, "Invalid"),
