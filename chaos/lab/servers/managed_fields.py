@@ -57,7 +57,8 @@ def record_update(writer: Writer, live: Object | None, new: Object) -> None:
         managers = writer.ownership.updated(_bare(live or {}), _bare(new), decode(entries), writer.manager("Update"))
     except (AttributeError, KeyError, TypeError, ValueError):  # UpdateNoErrors: the owners stay as they were
         managers = decode(kept)
-    new["metadata"]["managedFields"] = encode(_capped(managers), writer)
+    if managers:
+        new["metadata"]["managedFields"] = encode(_capped(managers), writer)
 
 
 def applied(writer: Writer, live: Object, patch: Object, force: bool) -> tuple[Object, list[Object]]:

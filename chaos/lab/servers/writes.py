@@ -79,7 +79,8 @@ class Writes:
         new, entries = merged(writer, place, live, patch, forced)
 
         def record(_: Object | None, obj: Object) -> None:
-            obj["metadata"]["managedFields"] = entries
+            if entries:
+                obj["metadata"]["managedFields"] = entries
 
         if live is None:
             if uid := patch["metadata"].get("uid"):

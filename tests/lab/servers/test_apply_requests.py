@@ -9,7 +9,6 @@ import pytest
 pytestmark = pytest.mark.lab
 APPLY = {"Content-Type": "application/apply-patch+yaml"}
 MAPS = "/api/v1/namespaces/default/configmaps"
-WEB = "/apis/apps/v1/namespaces/default/deployments/web"
 
 
 def config_map(name: str, data: dict[str, str], **metadata: Any) -> dict[str, Any]:
@@ -37,6 +36,13 @@ def test_status_codes_and_conflicts(shared: Any) -> None:
     gone = config_map("applied", {}, uid=made["metadata"]["uid"])
     status, said = shared.api("PATCH", path + "two", gone, **APPLY)
     assert (status, "uid mismatch: the provided object specified uid" in said["message"]) == (409, True)
+
+
+def test_who_applies_nothing_owns_nothing(shared: Any) -> None:
+    empty = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "empty"}}
+    status, made = shared.api("PATCH", f"{MAPS}/empty?fieldManager=me", empty, **APPLY)
+    assert (status, "managedFields" in made["metadata"]) == (201, False)
+    assert shared.api("DELETE", f"{MAPS}/empty")[0] == 200
 
 
 @pytest.mark.parametrize(
