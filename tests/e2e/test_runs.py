@@ -34,15 +34,33 @@ def test_shipped_experiment_holds_and_its_recording_says_the_same(tmp_path: Path
     assert nodefall("undo", "--list", cwd=tmp_path).returncode == 0
 
 
-def test_a_kubelet_that_loses_its_lock_is_found_out_and_mended(tmp_path: Path) -> None:
-    inventory = tmp_path / "lab.yaml"
+def changed(tmp_path: Path, old: str, new: str) -> Path:
+    """The shipped lab, with another line."""
     text = LAB.read_text(encoding="utf-8")
-    inventory.write_text(text.replace("inhibitorLostAfterCancel: never", "inhibitorLostAfterCancel: always"))
+    assert old in text
+    inventory = tmp_path / "lab.yaml"
+    inventory.write_text(text.replace(old, new))
+    return inventory
+
+
+def test_a_kubelet_that_loses_its_lock_is_found_out_and_mended(tmp_path: Path) -> None:
+    inventory = changed(tmp_path, "inhibitorLostAfterCancel: never", "inhibitorLostAfterCancel: always")
     done = nodefall("run", EXPERIMENTS / "lock-after-cancel.yaml", "-i", inventory, "--json", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     result = result_of(done)
     assert all(undo["proven"] for undo in result["undo"]), "undo restarts the kubelet, which takes its lock again"
     assert "systemctl restart kubelet" in done.stderr
+
+
+def test_a_power_off_without_the_lost_lock_is_not_graceful(tmp_path: Path) -> None:
+    inventory = changed(tmp_path, "inhibitorLostAfterCancel: never", "inhibitorLostAfterCancel: always")
+    done = nodefall("run", EXPERIMENTS / "poweroff-after-cancel.yaml", "-i", inventory, "--json", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    told = {verdict["name"]: verdict["status"] for verdict in result_of(done)["hypothesis"]}
+    assert told == {
+        "the node is Ready again after the cancellation": "held",
+        "every pod ends with the reason that the kubelet gives": "violated",
+    }
 
 
 def test_no_graceful_shutdown_configured_is_refused(tmp_path: Path) -> None:
@@ -66,11 +84,20 @@ def test_demo_and_plan(tmp_path: Path) -> None:
     assert "undo    power on, unless machine is on" in planned.stdout
 
 
-@pytest.mark.parametrize("breakage", ["disruption-target-missing", "lock-release-early"])
-def test_a_lab_that_does_wrong_violates_a_shipped_experiment(tmp_path: Path, breakage: str) -> None:
-    inventory = tmp_path / "lab.yaml"
-    text = LAB.read_text(encoding="utf-8")
-    inventory.write_text(text.replace("  systemd: 252\n", f"  systemd: 252\n  breakages: [{breakage}]\n"))
-    done = nodefall("run", EXPERIMENTS / "graceful-poweroff.yaml", "-i", inventory, "--json", cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("name", "breakage"),
+    [
+        ("graceful-poweroff", "disruption-target-missing"),
+        ("graceful-poweroff", "lock-release-early"),
+        ("cancelled-shutdown", "cancellation-late"),
+        ("cancelled-shutdown", "disruption-target-missing"),
+        ("lock-after-cancel", "cancellation-late"),
+        ("lock-after-cancel", "lock-release-late"),
+        ("poweroff-after-cancel", "lock-release-early"),
+    ],
+)
+def test_a_lab_that_does_wrong_violates_a_shipped_experiment(tmp_path: Path, name: str, breakage: str) -> None:
+    inventory = changed(tmp_path, "  systemd: 252\n", f"  systemd: 252\n  breakages: [{breakage}]\n")
+    done = nodefall("run", EXPERIMENTS / f"{name}.yaml", "-i", inventory, "--json", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     assert result_of(done)["status"] == "violated"

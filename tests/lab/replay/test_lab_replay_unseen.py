@@ -240,8 +240,8 @@ STORIES: dict[str, tuple[list[Step], float, dict[str, Any]]] = {
     ),
     "a bucket without pods": ([POWEROFF, back(80)], 40, {"buckets": [(0, 12), (500_000, 10), (2_000_000_000, 5)]}),
     "power off while a pod takes its time": (
-        [api(0, "delete-pod", drop("web")), at(0.5, POWEROFF), back(80)], 40,
-        {"buckets": [(0, 1), (2_000_000_000, 5)]},
+        [api(0, "delete-pod", drop("web")), at(2, POWEROFF), back(80)], 40,
+        {"buckets": [(0, 1), (1000, 8), (2_000_000_000, 5)]},
     ),
     "every kubelet stopped": (
         [*(host(0, "kubelet-stop", lambda m: m.kubelet.stop(), node=name) for name in ALL),
