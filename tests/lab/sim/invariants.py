@@ -46,6 +46,7 @@ class Checker:
         self.world.on_signal(shutdown.cancellation_is_prompt)
         self.world.on_release(shutdown.lock_release)
         self.world.on_restart(nodes.restart_countdowns)
+        self.world.on_restart(pods.forget_deleted_nodes)
 
     @property
     def violations(self) -> list[Violation]:

@@ -277,8 +277,11 @@ def _one_was_tainted(world: World, zone: str, waited: tuple[tuple[str, ...], flo
 
 @dataclass(slots=True)
 class _Count:
+    """``unsure``: its node went before the controller can have looked at the taint."""
+
     began: float
     due: float
+    unsure: bool = False
 
 
 def countdown(world: World, change: Change) -> None:
@@ -288,6 +291,8 @@ def countdown(world: World, change: Change) -> None:
         if _no_execute(change.object) != _no_execute(change.before or {}) or change.before is None:
             for pod in [pod for pod in world.store.list("pods") if node_of(pod) == name_of(change.object)]:
                 _count(world, pod, change.object)
+    elif change.plural == "nodes":
+        _node_went(world, name_of(change.object))
     elif change.plural == "pods" and change.type == "DELETED":
         counts.pop(uid_of(change.object), None)
     elif change.plural == "pods":
@@ -301,6 +306,13 @@ def countdown(world: World, change: Change) -> None:
             node = world.node(node_of(pod))
             if node is not None:
                 _count(world, pod, node)
+
+
+def _node_went(world: World, name: str) -> None:
+    for pod in world.store.list("pods"):
+        count = world.memory["counts"].get(uid_of(pod)) if node_of(pod) == name else None
+        if count is not None and world.sim.now - count.began < _HANDLED:
+            count.unsure = True
 
 
 def restart_countdowns(world: World) -> None:
@@ -349,5 +361,5 @@ def _was_evicted(world: World, pod: Object, count: _Count) -> None:
         return
     if _is_evicted(found):  # once more
         del counts[uid_of(pod)]
-    else:
+    elif not count.unsure:
         world.violated(9, f"{name_of(pod)}: not evicted")

@@ -172,7 +172,14 @@ def _state(world: World, place: tuple[str, str]) -> tuple[bool, bool, bool]:
     if node is not None:
         known[place[1]] = node["status"].get("volumesInUse") or []
     out = node is not None and any(taint["key"] == OUT_OF_SERVICE for taint in taints_of(node))
-    return unique_name(place[0]) in known.get(place[1], []), node is not None and is_ready(node), out
+    mounted = place[1] not in known or unique_name(place[0]) in known[place[1]]
+    return mounted, node is not None and is_ready(node), out
+
+
+def forget_deleted_nodes(world: World) -> None:
+    """A new kube-controller-manager knows nothing of them, and takes what is attached for mounted."""
+    known: dict[str, list[str]] = world.memory.get("in use", {})
+    world.memory["in use"] = {name: volumes for name, volumes in known.items() if world.node(name) is not None}
 
 
 def remember_in_use(world: World, change: Change) -> None:

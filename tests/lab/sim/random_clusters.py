@@ -82,7 +82,9 @@ def workloads(draw: st.DrawFn) -> tuple[str, Object]:
     """Plural and object, without a name."""
     plural = draw(st.sampled_from(["deployments", "statefulsets", "daemonsets"]))
     pod: Object = {"priorityClassName": draw(st.sampled_from(["", "low", "high", "system-node-critical"]))}
-    # Others that tolerate everything are bound to nodes that reject them, and replaced, without end: so in Kubernetes.
+    # Others that tolerate everything are bound to a node that shuts down, rejected and replaced, without end. So they
+    # are in Kubernetes: RS manageReplicas knows no back-off for pods that failed. Only kube-controller-manager's
+    # --kube-api-qps, 20 requests a second, holds it up; the lab has no such limit, and would drown in pods.
     pod["tolerations"] = draw(st.sampled_from(_TOLERATIONS if plural == "daemonsets" else _FINITE))
     more: dict[str, Any] = {} if plural == "daemonsets" else {"replicas": draw(st.integers(0, 5))}
     if plural == "statefulsets":
