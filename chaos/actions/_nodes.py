@@ -7,13 +7,11 @@ from typing import Any
 
 from chaos.model.action import Check, Finding, Proof, Shown, StepRun, Target, Undo, UndoStep
 from chaos.model.apifact import field, node_path, taint_fact, taint_value, unschedulable_fact
-from chaos.model.command import KubeCommand, TaintsCommand
+from chaos.model.command import MERGE_PATCH, KubeCommand, TaintsCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import not_shown
 from chaos.model.kube import Node
 from chaos.model.timeline import Timeline
-
-MERGE = "application/merge-patch+json"
 
 
 def node_object(target: Target) -> dict[str, Any]:
@@ -26,7 +24,7 @@ def node_object(target: Target) -> dict[str, Any]:
 
 def cordon(node: str, on: bool) -> KubeCommand:
     """As kubectl cordon: one field, null takes it away."""
-    return KubeCommand("PATCH", node_path(node), {"spec": {"unschedulable": on or None}}, MERGE)
+    return KubeCommand("PATCH", node_path(node), {"spec": {"unschedulable": on or None}}, MERGE_PATCH)
 
 
 def is_cordoned(target: Target) -> bool:

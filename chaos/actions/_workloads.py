@@ -9,14 +9,12 @@ from pydantic import Field
 from chaos.actions._pods import namespace_of
 from chaos.model.action import Check, Finding, Memory, Shown, StepRun, Target, Undo, UndoStep
 from chaos.model.apifact import field, object_fact
-from chaos.model.command import KubeCommand
+from chaos.model.command import MERGE_PATCH, KubeCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import not_shown, step_lines
 from chaos.model.experiment import Model
 from chaos.model.kube import Workload
 from chaos.model.timeline import Timeline, Version
-
-MERGE = "application/merge-patch+json"
 
 
 class NamedParams(Model):
@@ -57,7 +55,9 @@ def patch_back(memory: Memory, patch: Any) -> Undo:
     if before is None:
         return Undo()
     checks = tuple(Check(object_fact(path, pointer), value) for pointer, value in before.items())
-    return Undo(tuple(UndoStep(KubeCommand("PATCH", path, patch, MERGE), unless=check) for check in checks), checks)
+    return Undo(
+        tuple(UndoStep(KubeCommand("PATCH", path, patch, MERGE_PATCH), unless=check) for check in checks), checks
+    )
 
 
 def versions_after(timeline: Timeline, step: StepRun) -> tuple[Version[Workload] | None, list[Version[Workload]]]:

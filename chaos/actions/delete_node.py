@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._nodes import MERGE, cordon, node_object
+from chaos.actions._nodes import cordon, node_object
 from chaos.actions._service import systemctl, timer
 from chaos.model.action import (
     Action,
@@ -21,7 +21,7 @@ from chaos.model.action import (
     UndoStep,
 )
 from chaos.model.apifact import field, node_path, object_fact, taint_fact, unschedulable_fact
-from chaos.model.command import Command, KubeCommand, TaintsCommand
+from chaos.model.command import MERGE_PATCH, Command, KubeCommand, TaintsCommand
 from chaos.model.evidence import not_shown
 from chaos.model.experiment import Model
 from chaos.model.timeline import Timeline
@@ -80,7 +80,7 @@ class DeleteNode(Action):
     def undo(self, memory: Memory) -> Undo:
         node, ready = memory["node"], Check("node-ready", True)
         labels = Check(object_fact(node_path(node), "/metadata/labels"), memory["labels"])
-        relabel = KubeCommand("PATCH", node_path(node), {"metadata": {"labels": memory["labels"]}}, MERGE)
+        relabel = KubeCommand("PATCH", node_path(node), {"metadata": {"labels": memory["labels"]}}, MERGE_PATCH)
         steps = [
             UndoStep(systemctl("restart", memory["unit"]), unless=ready),
             UndoStep(relabel, unless=labels, patience=_REGISTERS),

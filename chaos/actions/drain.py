@@ -9,7 +9,7 @@ from pydantic import Field
 from chaos.actions._nodes import cordon, cordon_as_before, cordoned, is_cordoned
 from chaos.actions._pods import is_ended, is_evicted, refusals, shown_pods, touched
 from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
-from chaos.model.apifact import node_path
+from chaos.model.apifact import node_path, pods_path
 from chaos.model.command import Command, DrainRules, PodChoice, PodsCommand
 from chaos.model.draining import sort_pods
 from chaos.model.duration import parse_duration
@@ -66,11 +66,11 @@ class Drain(Action):
     on_host = False
 
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
-        return (node_path(node), _pods(node))
+        return (node_path(node), pods_path(node))
 
     def prepare(self, target: Target, params: Params) -> Memory:
         rules = _rules(params.model_dump())
-        pods = (target.objects.get(_pods(target.node)) or {}).get("items") or ()
+        pods = (target.objects.get(pods_path(target.node)) or {}).get("items") or ()
         found = sort_pods(pods, rules, lambda _namespace, _name: True) if not params.selector else None
         if found and found.refused:
             raise Unsupported(f"{target.node} cannot be drained: {found.why}", hint="see the parameters of drain")
@@ -93,10 +93,6 @@ class Drain(Action):
 
 def _rules(params: dict[str, Any]) -> DrainRules:
     return DrainRules(params["force"], params["ignore_daemonsets"], params["delete_emptydir_data"])
-
-
-def _pods(node: str) -> str:
-    return f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}"
 
 
 ACTION = Drain()

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from chaos.actions._workloads import MERGE, NamedParams, answer_shows, fields_before, patch_back
+from chaos.actions._workloads import NamedParams, answer_shows, fields_before, patch_back
 from chaos.model.action import Action, Finding, Memory, Proof, Scope, StepRun, Target, Undo, UndoKind
-from chaos.model.command import Command, KubeCommand
+from chaos.model.command import MERGE_PATCH, Command, KubeCommand
 from chaos.model.timeline import Timeline
 
 _MIN, _MAX = "/spec/minAvailable", "/spec/maxUnavailable"
@@ -56,7 +56,9 @@ class PatchBudget(Action):
         return {"path": path, "min": params.min_available, "max": params.max_unavailable, "before": before}
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:
-        return (KubeCommand("PATCH", memory["path"], _spec(memory["min"], memory["max"]), MERGE, shows=(_MIN, _MAX)),)
+        return (
+            KubeCommand("PATCH", memory["path"], _spec(memory["min"], memory["max"]), MERGE_PATCH, shows=(_MIN, _MAX)),
+        )
 
     def undo(self, memory: Memory) -> Undo:
         before = memory["before"] or {}

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from chaos.actions._nodes import node_object
 from chaos.model.action import Action, Check, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind, UndoStep
-from chaos.model.apifact import field, node_path, object_fact
+from chaos.model.apifact import field, node_path, object_fact, pods_path
 from chaos.model.command import Command, KubeCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import not_shown
@@ -86,10 +86,10 @@ class Preempt(Action):
     on_host = False
 
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
-        return (node_path(node), _pods(node))
+        return (node_path(node), pods_path(node))
 
     def prepare(self, target: Target, params: Params) -> Memory:
-        pods = (target.objects.get(_pods(target.node)) or {}).get("items") or ()
+        pods = (target.objects.get(pods_path(target.node)) or {}).get("items") or ()
         try:
             allocatable = millicores(field(node_object(target), "/status/allocatable/cpu"))
             cpu = millicores(params.cpu) if params.cpu else _smallest_too_much(allocatable, pods, params.priority)
@@ -115,10 +115,6 @@ class Preempt(Action):
             delete = KubeCommand("DELETE", path, {"gracePeriodSeconds": 0}, accept=_DELETED)
             steps.append(UndoStep(delete, unless=proof[-1]))
         return Undo(tuple(steps), tuple(proof))
-
-
-def _pods(node: str) -> str:
-    return f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}"
 
 
 def _namespace(memory: Memory) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._workloads import MERGE, WorkloadParams, fields_before, patch_back, versions_after, workload_path
+from chaos.actions._workloads import WorkloadParams, fields_before, patch_back, versions_after, workload_path
 from chaos.model.action import Action, Finding, Memory, Proof, Scope, Shown, StepRun, Target, Undo, UndoKind
-from chaos.model.command import Command, KubeCommand
+from chaos.model.command import MERGE_PATCH, Command, KubeCommand
 from chaos.model.evidence import not_shown
 from chaos.model.kube import controller_of
 from chaos.model.timeline import Timeline
@@ -64,7 +64,7 @@ class RolloutRestart(Action):
         return {"path": path, "tag": target.tag, "before": fields_before(target, params, path, (_POINTER,))}
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:
-        return (KubeCommand("PATCH", memory["path"], _annotate(memory["tag"]), MERGE),)
+        return (KubeCommand("PATCH", memory["path"], _annotate(memory["tag"]), MERGE_PATCH),)
 
     def undo(self, memory: Memory) -> Undo:
         return patch_back(memory, _annotate((memory["before"] or {}).get(_POINTER)))

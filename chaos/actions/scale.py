@@ -7,7 +7,6 @@ from typing import Any, Literal
 from pydantic import Field
 
 from chaos.actions._workloads import (
-    MERGE,
     NamedParams,
     answer_shows,
     fields_before,
@@ -16,7 +15,7 @@ from chaos.actions._workloads import (
     workload_path,
 )
 from chaos.model.action import Action, Finding, Memory, Proof, Scope, Shown, StepRun, Target, Undo, UndoKind
-from chaos.model.command import Command, KubeCommand
+from chaos.model.command import MERGE_PATCH, Command, KubeCommand
 from chaos.model.evidence import not_shown
 from chaos.model.timeline import Timeline
 
@@ -68,7 +67,7 @@ class Scale(Action):
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:
         body = {"spec": {"replicas": memory["replicas"]}}
-        return (KubeCommand("PATCH", f"{memory['path']}/scale", body, MERGE, shows=(_REPLICAS,)),)
+        return (KubeCommand("PATCH", f"{memory['path']}/scale", body, MERGE_PATCH, shows=(_REPLICAS,)),)
 
     def undo(self, memory: Memory) -> Undo:
         return patch_back(memory, {"spec": {"replicas": (memory["before"] or {}).get(_REPLICAS)}})

@@ -27,6 +27,11 @@ def node_path(node: str) -> str:
     return f"/api/v1/nodes/{node}"
 
 
+def pods_path(node: str) -> str:
+    """Where the pods on a node are listed."""
+    return f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}"
+
+
 def field(obj: Any, pointer: str) -> Any:
     """What a JSON pointer points to in ``obj``; None where nothing is."""
     for part in pointer.split("/")[1:]:

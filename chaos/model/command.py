@@ -23,6 +23,9 @@ class HostCommand(Struct, frozen=True, tag="host", omit_defaults=True):
         return shlex.join(self.argv)
 
 
+MERGE_PATCH = "application/merge-patch+json"
+
+
 class KubeCommand(Struct, frozen=True, tag="kube", omit_defaults=True):
     """One request to the Kubernetes API. ``accept`` are the HTTP statuses that mean success."""
 

@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.model.apifact import field, node_path
-from chaos.model.command import ANSWERED, LOST, ApiCommand, KubeCommand, Outcome, PodsCommand, TaintsCommand
+from chaos.model.command import (
+    ANSWERED,
+    LOST,
+    MERGE_PATCH,
+    ApiCommand,
+    KubeCommand,
+    Outcome,
+    PodsCommand,
+    TaintsCommand,
+)
 from chaos.model.ports import Clock, KubeApi, Response
 from chaos.observers.unreachable import KubeUnreachable
 from chaos.transports.kube_answer import decoded, words
 from chaos.transports.kube_pods import PodsTask
 
-MERGE = "application/merge-patch+json"
 _CONFLICT = 409
 _TRIES = 5  # of a change that others' changes came in between
 
@@ -52,7 +60,7 @@ class KubeTransport:
                 "metadata": {"resourceVersion": field(node, "/metadata/resourceVersion")},
                 "spec": {"taints": taints or None},
             }
-            written = self._kube.request("PATCH", node_path(command.node), body=patch, content_type=MERGE)
+            written = self._kube.request("PATCH", node_path(command.node), body=patch, content_type=MERGE_PATCH)
             if written.status != _CONFLICT:
                 break
         return _outcome(written, {"taints": taints})

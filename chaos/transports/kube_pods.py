@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.model.command import ANSWERED, LOST, Outcome, PodsCommand
+from chaos.model.command import ANSWERED, LOST, MERGE_PATCH, Outcome, PodsCommand
 from chaos.model.draining import RawPod, pod_name, sort_pods
+from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, KubeApi, Response
 from chaos.observers.unreachable import KubeUnreachable
 from chaos.transports.kube_answer import decoded, retry_after, words
@@ -20,7 +21,7 @@ RETRY = 5.0  # seconds after a refusal; longer where the server says so
 POLL = 1.0
 DONE, REFUSED, FAILED = 0, 1, 2  # exits
 _GOOD, _GONE = range(200, 300), (404, 409)  # 409: another pod has its name, as the uid is a precondition
-_OK, _MANY = 200, 429
+_OK, _MISSING, _MANY = 200, 404, 429
 
 
 @dataclass
@@ -56,7 +57,7 @@ class _One:
 
 
 class PodsTask:
-    """One :class:`PodsCommand` being carried out. Raises KubeUnreachable where nothing was sent."""
+    """One :class:`PodsCommand` being carried out. Raises NodefallError where nothing was done."""
 
     def __init__(self, kube: KubeApi, clock: Clock, command: PodsCommand) -> None:
         self._kube, self._clock, self._command = kube, clock, command
@@ -83,11 +84,11 @@ class PodsTask:
         path = f"/api/v1/namespaces/{choice.namespace}/pods" if choice.namespace else "/api/v1/pods"
         response = self._kube.request("GET", path, query={name: value for name, value in query.items() if value})
         if response.status != _OK:
-            raise KubeUnreachable("other", f"{path}: the API server answered {response.status}: {words(response)}")
+            raise NodefallError(f"{path}: the API server answered {response.status}: {words(response)}")
         return list(decoded(response)["items"])
 
     def _daemonset_exists(self, namespace: str, name: str) -> bool:
-        return self._kube.request("GET", f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}").status == _OK
+        return self._kube.request("GET", f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}").status != _MISSING
 
     def _work(self, ones: list[_One]) -> None:
         """Until nothing is left to do or the time is over."""
@@ -140,7 +141,7 @@ class PodsTask:
             body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
             return self._kube.request("DELETE", one.path, body=body)
         patch = {"metadata": {**precondition, "finalizers": None}}
-        return self._kube.request("PATCH", one.path, body=patch, content_type="application/merge-patch+json")
+        return self._kube.request("PATCH", one.path, body=patch, content_type=MERGE_PATCH)
 
     def _look(self, one: _One) -> None:
         """Whether it is gone; an API server that does not answer is asked again."""
@@ -149,7 +150,7 @@ class PodsTask:
             response = self._kube.request("GET", one.path)
         except KubeUnreachable:
             return
-        one.gone = response.status == 404 or (
+        one.gone = response.status == _MISSING or (
             response.status == _OK and decoded(response)["metadata"]["uid"] != one.uid
         )
 

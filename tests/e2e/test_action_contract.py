@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from processes import lab, nodefall, result_of
@@ -14,6 +15,8 @@ from processes import lab, nodefall, result_of
 import chaos.actions
 from chaos.model.action import Action, Scope, UndoKind
 from chaos.model.catalogue import discover
+from chaos.model.recording import ActionRecord
+from chaos.store.recording import read_recording
 
 pytestmark = pytest.mark.lab
 ACTIONS: dict[str, Action] = discover(chaos.actions, "ACTION")
@@ -84,6 +87,38 @@ def test_it_is_proven_and_undone_and_nothing_stays(tmp_path: Path, inventory: Pa
     assert "undo:" not in again.stderr
     # Steady state held again at the end of the run; it holds for the next action's run as well, in any order.
     assert {v["status"] for v in result["recovery"]} == {"held"}
+
+
+def test_a_budget_refuses_a_drain_until_its_time_is_over(tmp_path: Path, inventory: Path) -> None:
+    """Every refusal is in the recording, with its time and the API server's words; undo restores cordon and budget."""
+    file = experiment(tmp_path, "drain")
+    document = json.loads(file.read_text())
+    budget = {"namespace": "default", "name": "web", "max-unavailable": 0}
+    wide = {"kind": "deployment", "namespace": "default", "name": "web", "replicas": 9}  # one on every node
+    document["spec"]["method"] = [
+        {"name": "more", "action": "scale", "with": wide},
+        {"name": "tighten", "action": "patch-budget", "with": budget, "after": "more + 10s"},
+        {**document["spec"]["method"][0], "after": "tighten + 2s"},
+    ]
+    document["spec"]["method"][2]["with"]["timeout"] = "12s"
+    file.write_text(json.dumps(document))
+    done = nodefall("run", file, "-i", inventory, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = result_of(done)
+    assert "disruption budget web needs 9 healthy pods and has 9" in result["steps"][2]["because"]
+    assert [undo["proven"] for undo in result["undo"]] == [True] * 3
+    (recorded,) = (tmp_path / "reports").rglob("recording.jsonl.gz")
+    returned = next(
+        line.object for line in read_recording(recorded) if line.type == "drain" and b'"returned"' in bytes(line.object)
+    )
+    record = msgspec.json.decode(returned, type=ActionRecord)
+    assert record.exit == 1
+    refused = [pod for pod in record.evidence["pods"] if pod["refusals"]]
+    assert refused
+    for pod in refused:
+        times = [refusal["t"] for refusal in pod["refusals"]]
+        assert [round(later - times[0]) for later in times] == [0, 5, 10]
+        assert not pod["gone"]
 
 
 @pytest.mark.parametrize("action", REFUSED)

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 from fakes import FakeClock, FakeKube, FakeProgress, FakeSession, answered
 
 import chaos.facts
+from chaos.engine.clock import SystemClock
 from chaos.engine.context import Context, Interrupted
 from chaos.engine.hosts import Hosts
 from chaos.engine.method import inject
 from chaos.engine.selfheal import plant_command
 from chaos.model.action import SelfHeal, Undo
 from chaos.model.catalogue import discover
-from chaos.model.command import HostCommand, Outcome
+from chaos.model.command import DrainRules, HostCommand, Outcome, PodChoice, PodsCommand
 from chaos.model.experiment import Experiment
 from chaos.model.plan import Plan, PlannedStep
+from chaos.model.ports import Clock, Response
+from chaos.model.recording import ActionRecord, Line
 from chaos.model.result import RunResult
 from chaos.model.verdict import Status
 from chaos.store.journal import Journal, read_owed
 
 HEAL = SelfHeal("nodefall-x", 60.0, ("true",))
 FAULT = HostCommand(("false",))
+EMPTY = RunResult(1, "r", "x", "t", Status.PENDING, 2, "", False, "", "", 0.0, 0.0, {}, (), (), ())
 SHOW = "systemctl show --property=NextElapseUSecMonotonic nodefall-x.timer"
 
 
@@ -48,24 +55,26 @@ def document() -> Experiment:
     return Experiment.model_validate(head | {"spec": spec | method})
 
 
-def test_a_stop_that_comes_while_the_timer_is_planted_prevents_the_fault(tmp_path: Path) -> None:
-    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(disarm=HEAL.unit), (), (), HEAL)
-    empty = RunResult(1, "r", "x", "t", Status.PENDING, 2, "", False, "", "", 0.0, 0.0, {}, (), (), ())
-    session = Armable({SHOW: answered("NextElapseUSecMonotonic=1min 40s\n"), "cat /proc/uptime": answered("40.0 1\n")})
-    clock = FakeClock()
-    context = Context(
+def context_of(folder: Path, step: PlannedStep, clock: Clock, session: FakeSession, kube: FakeKube) -> Context:
+    return Context(
         experiment=document(),
         plan=Plan("r", "x", "", "", 0.0, 0, (), (step,)),
         clock=clock,
-        kube=FakeKube({}),
-        hosts=Hosts(lambda _: session, lambda _: None, FakeKube({}), discover(chaos.facts, "FACT"), clock),
-        journal=Journal(tmp_path),
+        kube=kube,
+        hosts=Hosts(lambda _: session, lambda _: None, kube, discover(chaos.facts, "FACT"), clock),
+        journal=Journal(folder),
         progress=FakeProgress(),
         emit=lambda line: None,
-        judge=lambda live: empty,
+        judge=lambda live: EMPTY,
         steady=tuple,
         deadline=clock.now() + 600,
     )
+
+
+def test_a_stop_that_comes_while_the_timer_is_planted_prevents_the_fault(tmp_path: Path) -> None:
+    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(disarm=HEAL.unit), (), (), HEAL)
+    session = Armable({SHOW: answered("NextElapseUSecMonotonic=1min 40s\n"), "cat /proc/uptime": answered("40.0 1\n")})
+    context = context_of(tmp_path, step, FakeClock(), session, FakeKube({}))
 
     def planted() -> Outcome:
         context.stop.signum = 2
@@ -76,3 +85,37 @@ def test_a_stop_that_comes_while_the_timer_is_planted_prevents_the_fault(tmp_pat
         inject(context)
     assert session.sent[-2:] == ["arm false", "cancel"]
     assert [owed.step for owed in read_owed(tmp_path)] == ["do"]
+
+
+class Refusing(FakeKube):
+    """One pod, of which every eviction is refused."""
+
+    def request(self, method: str, path: str, *_: object, **__: object) -> Response:
+        self.sent.append((method, path))
+        if method == "POST":
+            return Response(429, b'{"message": "no"}', {})
+        pod = {"metadata": {"name": "a", "namespace": "b", "uid": "c", "ownerReferences": [{"controller": True}]}}
+        return Response(200, json.dumps({"items": [pod]}).encode(), {})
+
+
+def test_a_drain_that_is_refused_does_not_keep_the_run_from_ending(tmp_path: Path) -> None:
+    """It waits in a thread of its own for an hour; what ends the run ends the wait, and what it saw is recorded."""
+    drain = PodsCommand("evict", PodChoice(node="n1"), wait=3600.0, rules=DrainRules())
+    step = PlannedStep("do", "drain", "n1", {}, {}, (drain,), Undo(), ())
+    clock, kube = SystemClock(), Refusing({})
+    context = context_of(tmp_path, step, clock, FakeSession({}), kube)
+    lines: list[Line] = []
+    context.emit = lines.append
+
+    def judged(_live: bool) -> RunResult:
+        if ("POST", "/api/v1/namespaces/b/pods/a/eviction") in kube.sent:
+            context.stop.signum = 2
+        return EMPTY
+
+    context.judge = judged
+    with closing(clock), pytest.raises(Interrupted):
+        inject(context)
+    begin, returned = (msgspec.json.decode(line.object, type=ActionRecord) for line in lines)
+    assert (begin.phase, returned.phase, returned.exit) == ("begin", "returned", 1)
+    (pod,) = returned.evidence["pods"]
+    assert [(refusal["status"], refusal["message"]) for refusal in pod["refusals"]] == [(429, "no")]

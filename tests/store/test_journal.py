@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaos.model.action import Check, Undo, UndoStep
-from chaos.model.command import HostCommand, KubeCommand, PowerCommand
+from chaos.model.command import (
+    DrainRules,
+    HostCommand,
+    KubeCommand,
+    PodChoice,
+    PodsCommand,
+    PowerCommand,
+    TaintsCommand,
+)
 from chaos.model.errors import BadInput, NodefallError, Refused
 from chaos.store.journal import NAME, Journal, read_owed
 
@@ -19,6 +27,8 @@ UNDO = Undo(
         UndoStep(PowerCommand("on"), unless=Check("machine", "on")),
         UndoStep(HostCommand(("systemctl", "restart", "kubelet")), patience=3.5),
         UndoStep(KubeCommand("DELETE", "/api/v1/namespaces/x", accept=(200, 404))),
+        UndoStep(TaintsCommand("n1", ("a:NoExecute",), ({"key": "k", "effect": "NoSchedule"},))),
+        UndoStep(PodsCommand("evict", PodChoice(node="n1"), grace=0, wait=60.0, rules=DrainRules(force=True))),
     ),
     (Check("node-ready", True),),
 )

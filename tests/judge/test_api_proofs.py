@@ -1,0 +1,160 @@
+"""What of a recording proves the actions through the API: told timelines, and drains of a real cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from story import Story, catalogue, experiment, recording
+
+from chaos.judge.match import match_steps
+from chaos.judge.proof import prove
+from chaos.model.action import Shown
+from chaos.model.result import StepResult
+from chaos.model.timeline import Timeline
+
+PROVEN, SILENT = Shown.PROVEN, Shown.NOT_SHOWN
+REFUSAL = {"t": 10.1, "status": 429, "message": "Cannot evict pod"}
+POD = {"namespace": "demo", "selector": "app=web"}
+WEB = {"kind": "deployment", "namespace": "workload", "name": "web"}
+
+
+def story(action: str, params: dict[str, Any], node: str = "n1", **evidence: Any) -> Story:
+    """The step begins at 10 and returns at 10.2."""
+    told = Story(workload="demo").node(0, "n1", type_="LIST")
+    told.act(10, action, "begin", node, params=params)
+    more: dict[str, Any] = {"delivery": "answered", "exit": 0, "evidence": evidence}
+    return told.act(10.2, action, "returned", node, params=params, **more)
+
+
+def result(timeline: Timeline, action: str, node: str = "n1", step: str = "") -> StepResult:
+    target = "target: victim, " if node else ""
+    made = experiment(method=f"[{{name: {step or action}, {target}action: {action}}}]")
+    matched = match_steps(made, timeline, {"victim": (node,)} if node else {}, {})
+    (found,) = prove(matched.steps[0], timeline, catalogue())
+    return found
+
+
+def asked(*uids: str, status: int = 201, refusals: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
+    return [{"pod": uid, "uid": uid, "status": status, "attempts": 1, "refusals": list(refusals)} for uid in uids]
+
+
+def spec(told: Story, t: float, name: str = "n1", type_: str = "MODIFIED", **fields: Any) -> Story:
+    return told.tell(t, "nodes", type_, {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": fields})
+
+
+TAINT = {"key": "k", "effect": "NoSchedule"}
+CASES: list[tuple[str, str, Story, Shown, str]] = [
+    ("cordoned", "cordon", spec(story("cordon", {}), 10.1, unschedulable=True), PROVEN, "n1 is cordoned"),
+    ("not cordoned", "cordon", story("cordon", {}), SILENT, "not seen"),
+    ("another node", "cordon", spec(story("cordon", {}), 10.1, "n2", unschedulable=True), SILENT, ""),
+    ("uncordoned", "uncordon", spec(story("uncordon", {}), 10.1), PROVEN, "n1 is not cordoned"),
+    ("tainted", "taint", story("taint", TAINT).node(10.1, "n1", taints=["k:NoSchedule"]), PROVEN, "k:NoSchedule"),
+    ("other effect", "taint", story("taint", TAINT).node(10.1, "n1", taints=["k:NoExecute"]), SILENT, ""),
+    ("untainted", "untaint", story("untaint", {"key": "k"}).node(10.1, "n1"), PROVEN, "has no taint k"),
+    ("node gone", "delete-node", spec(story("delete-node", {}), 10, type_="DELETED"), PROVEN, "is gone"),
+    ("node stays", "delete-node", spec(story("delete-node", {}), 11), SILENT, ""),
+    (
+        "evicted",
+        "evict-pod",
+        story("evict-pod", POD, pods=asked("uid-a")).pod(10.1, "a", disruption="EvictionByEvictionAPI"),
+        PROVEN,
+        "1 of 1 pods have DisruptionTarget",
+    ),
+    (
+        "another pod was evicted",
+        "evict-pod",
+        story("evict-pod", POD, pods=asked("uid-a")).pod(10.1, "b", disruption="EvictionByEvictionAPI"),
+        SILENT,
+        "",
+    ),
+    (
+        "refused",
+        "evict-pod",
+        story("evict-pod", POD, pods=asked("uid-a", status=429, refusals=(REFUSAL,))),
+        PROVEN,
+        "it was refused (429): Cannot evict pod",
+    ),
+    (
+        "deleting",
+        "delete-pod",
+        story("delete-pod", POD, pods=asked("uid-a")).pod(10.1, "a", deleting=True),
+        PROVEN,
+        "1 of 1 pods are being deleted",
+    ),
+    (
+        "deleting is not gone",
+        "force-delete-pod",
+        story("force-delete-pod", POD, pods=asked("uid-a")).pod(10.1, "a", deleting=True),
+        SILENT,
+        "",
+    ),
+    (
+        "gone",
+        "force-delete-pod",
+        story("force-delete-pod", POD, pods=asked("uid-a")).pod(10.1, "a", type_="DELETED"),
+        PROVEN,
+        "gone from the API",
+    ),
+    (
+        "preempted",
+        "preempt",
+        story("preempt", {}).pod(11, "a", disruption="PreemptionByScheduler"),
+        PROVEN,
+        "preempted a",
+    ),
+    (
+        "preempted elsewhere",
+        "preempt",
+        story("preempt", {}).pod(11, "a", node="n2", disruption="PreemptionByScheduler"),
+        SILENT,
+        "",
+    ),
+    ("only cordoned", "drain", spec(story("drain", {}, pods=asked("uid-a")), 10, unschedulable=True), SILENT, "no pod"),
+    ("empty", "drain", spec(story("drain", {}, pods=[]), 10, unschedulable=True), PROVEN, "0 pods evicted"),
+    (
+        "drain refused",
+        "drain",
+        spec(story("drain", {}, pods=asked("uid-a", refusals=(REFUSAL,))), 10, unschedulable=True),
+        PROVEN,
+        "1 refusals, the first: Cannot evict pod",
+    ),
+]
+
+
+@pytest.mark.parametrize(("action", "told", "shown", "because"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_on_nodes(action: str, told: Story, shown: Shown, because: str) -> None:
+    found = result(told.timeline(60), action)
+    assert (found.shown, found.weak) == (shown, False), found.because
+    assert because in found.because
+    assert bool(found.evidence) == (shown is PROVEN)
+
+
+def test_scale_by_the_workload_or_by_the_answer() -> None:
+    seen = story("scale", WEB | {"replicas": 2}, "").workload(0, "web", 3).workload(10.1, "web", 3, wanted=2)
+    assert "wants 2 replicas" in result(seen.timeline(60), "scale", "").because
+    told = story("scale", WEB | {"replicas": 2}, "", **{"/spec/replicas": 2})
+    assert result(told.timeline(60), "scale", "").shown is PROVEN
+    other = story("scale", WEB | {"replicas": 2}, "", **{"/spec/replicas": 3})
+    assert result(other.timeline(60), "scale", "").shown is SILENT
+
+
+def test_a_restart_by_the_generation() -> None:
+    seen = story("rollout-restart", WEB, "").workload(0, "web", 3).workload(10, "web", 3, generation=2)
+    assert "generation went from 1 to 2" in result(seen.timeline(60), "rollout-restart", "").because
+    same = story("rollout-restart", WEB, "").workload(0, "web", 3).workload(11, "web", 2)
+    assert result(same.timeline(60), "rollout-restart", "").shown is SILENT
+
+
+@pytest.mark.parametrize(("stored", "shown"), [(0, PROVEN), (1, SILENT)])
+def test_a_budget_by_the_answer(stored: int, shown: Shown) -> None:
+    params = {"namespace": "demo", "name": "web", "max-unavailable": 0}
+    told = story("patch-budget", params, "", **{"/spec/maxUnavailable": stored, "/spec/minAvailable": None})
+    assert result(told.timeline(60), "patch-budget", "").shown is shown
+
+
+@pytest.mark.parametrize("step", ["drain-blocked", "drain"])
+def test_kubectls_own_drains_are_proven(step: str) -> None:
+    found = result(recording("08-drain"), "drain", "rb-worker", step)
+    assert found.shown is PROVEN
+    assert "rb-worker is cordoned" in found.because
