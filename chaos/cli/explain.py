@@ -26,25 +26,27 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(name: str, as_json: bool) -> None:
     """Explain an action, an assertion or a fact: what it does, what it takes, how it is written."""
-    told = _lookup(name)
+    told = lookup(name)
     if as_json:
         click.echo(json.dumps(told, indent=2))
         return
     click.echo(f"{told['name']} ({told['kind']}): {told['summary']}")
     for parameter in told.get("with", ()):
-        click.echo(f"  {parameter['key']}: {parameter['type']}{_rest(parameter)}")
+        click.echo(f"  {parameter['key']}: {parameter['type']}{rest(parameter)}")
     for label in ("undo", "proofs", "example"):
         if told.get(label):
             shown = told[label] if isinstance(told[label], str) else "; ".join(told[label])
             click.echo(f"{label}: {shown}")
 
 
-def _rest(parameter: dict[str, Any]) -> str:
+def rest(parameter: dict[str, Any]) -> str:
+    """Whether a parameter is required, else its default; and what it is."""
     default = ", required" if parameter["required"] else f", default {json.dumps(parameter['default'])}"
     return default + (f" - {parameter['description']}" if parameter["description"] else "")
 
 
-def _lookup(name: str) -> dict[str, Any]:
+def lookup(name: str) -> dict[str, Any]:
+    """What is known of an action, an assertion or a fact. Raises UsageError."""
     from chaos.cli.wiring import catalogue  # noqa: PLC0415 - slow
     from chaos.model.bound import FACTS, POD_FACTS  # noqa: PLC0415
     from chaos.model.errors import UsageError  # noqa: PLC0415

@@ -1,0 +1,95 @@
+"""Hosts without a shell, and clocks set beside timers, are refused when the plan is made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from fakes import FakeClock, FakeKube
+
+import chaos.actions
+import chaos.assertions
+from chaos.engine.gather import targets
+from chaos.engine.hosts import Hosts
+from chaos.facts.login1 import NOTHING_SCHEDULED
+from chaos.load.experiment import load_experiment
+from chaos.model.action import Target
+from chaos.model.catalogue import Catalogue, discover
+from chaos.model.errors import Refused
+from chaos.model.kube import Node
+from chaos.model.ports import PowerControl, Session
+from chaos.plan.cluster import ClusterView
+from chaos.plan.planner import Draft, make_plan
+
+CATALOGUE = Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+
+
+def view(image: str = "Debian GNU/Linux 12 (bookworm)") -> ClusterView:
+    node = {"metadata": {"name": "n1", "uid": "u"}, "spec": {}, "status": {"nodeInfo": {"osImage": image}}}
+    return ClusterView("uid", {"n1": msgspec.convert(node, Node)}, ())
+
+
+def nobody(name: str) -> Session:
+    raise AssertionError(f"nobody knocks at the door of {name}")
+
+
+def no_power(name: str) -> PowerControl | None:
+    raise AssertionError(f"nobody asks for the power of {name}")
+
+
+@pytest.mark.parametrize("image", ["Talos (v1.9.2)", "Bottlerocket OS 1.26.1 (aws-k8s-1.31)"])
+def test_a_host_without_a_shell_is_refused_before_anybody_knocks(image: str) -> None:
+    hosts = Hosts(nobody, no_power, FakeKube({}), {}, FakeClock())
+    with pytest.raises(Refused, match="has no shell") as caught:
+        targets({"n1": frozenset()}, view(image), hosts, FakeKube({}))
+    assert image in str(caught.value)
+    assert targets({"n1": None}, view(image), hosts, FakeKube({}))["n1"].node == "n1"  # the API needs no shell
+
+
+def plan(folder: Path, *actions: str) -> None:
+    file = folder / "experiment.yaml"
+    method = [{"name": f"s-{action}", "action": action, "target": "victim"} for action in actions]
+    spec: dict[str, Any] = {
+        "title": "t",
+        "targets": {"victim": {"nodes": ["n1"]}},
+        "steadyState": [{"assert": "nodes-ready", "with": {"nodes": "all"}}],
+        "method": method,
+        "hypothesis": [{"assert": "nodes-ready", "with": {"nodes": "all"}, "within": "5s"}],
+    }
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "e"}}
+    file.write_text(json.dumps(head | {"spec": spec}))
+    file.chmod(0o644)
+    facts = {
+        "shared-kernel": False,
+        "planted-timers": [],
+        "scheduled-shutdown": NOTHING_SCHEDULED,
+        "clock-skew": 0,
+        "time-sync-unit": "chrony.service",
+        "time-sync-state": "active",
+        "kubelet-unit": "kubelet.service",
+    }
+    draft = Draft(
+        run="r",
+        now=0.0,
+        seed=1,
+        experiment_text=file.read_bytes(),
+        view=view(),
+        chosen={"victim": ("n1",)},
+        targets={"n1": Target("n1", facts=facts)},
+        namespace="",
+    )
+    make_plan(load_experiment(file, CATALOGUE), CATALOGUE, draft)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_clock_is_not_set_beside_a_timer(tmp_path: Path, order: int) -> None:
+    with pytest.raises(Refused, match="step s-kubelet-stop plants a timer there"):
+        plan(tmp_path, *["clock-skew", "kubelet-stop"][::order])
+
+
+def test_a_clock_is_set_alone_or_beside_what_needs_no_timer(tmp_path: Path) -> None:
+    plan(tmp_path, "clock-skew")
+    plan(tmp_path, "clock-skew", "kubelet-restart")

@@ -1,0 +1,174 @@
+"""Writes docs/actions/ (a page per action) and the table in docs/actions.md from the actions' code.
+
+`python tools/action_pages.py` after a change of an action; a test compares.
+"""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import chaos.actions
+import chaos.facts
+from chaos.cli.explain import lookup, rest
+from chaos.facts.login1 import NOTHING_SCHEDULED
+from chaos.model.action import Action, Scope, Target, Undo, UndoKind
+from chaos.model.catalogue import discover
+from chaos.model.errors import NodefallError
+from chaos.model.fact import HostFact
+
+DOCS = Path(__file__).parents[1] / "docs"
+NOTE = "<!-- Written by tools/action_pages.py from the action's code. -->"
+ACTIONS: dict[str, Action] = discover(chaos.actions, "ACTION")
+FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+GIB = 1 << 30
+NODE: dict[str, Any] = {
+    "metadata": {"name": "worker-1", "uid": "UID", "resourceVersion": "1", "labels": {}, "annotations": {}},
+    "spec": {},
+    "status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.11"}]},
+}
+# A node on which everything can be done: what is shown is what would be sent there.
+KNOWN: dict[str, Any] = {
+    "api-peers": ["10.0.0.1"],
+    "bus-processes": {"bus": 310, "logind": 305, "bus-unit": "dbus.service"},
+    "cgroup-version": 2,
+    "clock-skew": 0,
+    "configz": {"evictionHard": {"memory.available": "200Mi", "nodefs.available": "10%", "pid.available": "2000"}},
+    "disk": {"root": "/var/lib/kubelet", "total": 100 * GIB, "available": 60 * GIB, "mount": "/"},
+    "kubelet-inhibitor": True,
+    "kubelet-unit": "kubelet.service",
+    "lock-holders": ["kubelet"],
+    "lock-units": {"kubelet": "kubelet.service"},
+    "memory": {"total": 16 * GIB, "available": 12 * GIB},
+    "nft": "1.0.6",
+    "nodefall-rules": "",
+    "panic-timeout": 10,
+    "pids": {"max": 32768, "running": 5000},
+    "planted-timers": [],
+    "runtime-unit": "containerd.service",
+    "scheduled-shutdown": NOTHING_SCHEDULED,
+    "server-addresses": ["10.0.0.1"],
+    "shared-kernel": False,
+    "ssh-peer": {"address": "10.0.9.9", "port": 50000},
+    "swap": 0,
+    "systemd-version": 257,
+    "time-sync-state": "active",
+    "time-sync-unit": "chrony.service",
+}
+OBJECTS: dict[str, Any] = {
+    f"/api/v1/nodes/{NODE['metadata']['name']}": NODE,
+    "/api/v1/nodes": {"items": [NODE]},
+}
+UNDO = {
+    UndoKind.RESTORES: "takes it back",
+    UndoKind.SELF_RESTORING: "ends by itself",
+    UndoKind.IRREVERSIBLE: "cannot be taken back; needs `allow: [irreversible]`",
+}
+
+
+def pages() -> Mapping[Path, str]:
+    """Every file with its text."""
+    index = DOCS / "actions.md"
+    head, _, rest_of_it = index.read_text(encoding="utf-8").partition("\n| action")
+    prose = rest_of_it.partition("\n\n")[2]
+    found = {DOCS / "actions" / f"{name}.md": page(action) for name, action in ACTIONS.items()}
+    return found | {index: f"{head}\n{table()}\n\n{prose}"}
+
+
+def table() -> str:
+    """A row per action."""
+    rows = ["| action | what it does | with | undo |", "|---|---|---|---|"]
+    for name, action in ACTIONS.items():
+        keys = ", ".join(f"`{p['key']}`" for p in lookup(name)["with"])
+        rows.append(f"| [`{name}`](actions/{name}.md) | {action.summary} | {keys} | {UNDO[action.undo_kind]} |")
+    return "\n".join(rows)
+
+
+def page(action: Action) -> str:
+    """One action."""
+    blocks = [NOTE, f"# {action.name}", f"{action.summary[0].upper()}{action.summary[1:]}."]
+    blocks += [inspect.cleandoc(type(action).__doc__ or "")]
+    blocks += ["## Example", f"```yaml\n- {action.example.strip()}\n```"]
+    blocks += ["## Parameters", *_list(f"`{p['key']}`: {p['type']}{rest(p)}" for p in lookup(action.name)["with"])]
+    blocks += ["## Needs", *_list(_needs(action))]
+    blocks += list(_deeds(action))
+    proofs = (f"{proof.name}{' (weak: only that it was sent)' if proof.weak else ''}" for proof in action.proofs)
+    blocks += ["## Proven by", "The first that shows anything decides.", *_list(proofs)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _needs(action: Action) -> Iterator[str]:
+    if action.scope is Scope.NODE and action.on_host:
+        yield "a session on the host, as root or with sudo"
+    for fact in action.facts:
+        yield f"the fact `{fact}`: {FACTS[fact].summary}" if fact in FACTS else f"`{fact}`"
+    if action.cuts_line:
+        yield "another way to see the node: this may cut our own line"
+    if action.alone:
+        yield f"no other step on the node that plants a timer: {action.alone}"
+
+
+def _deeds(action: Action) -> Iterator[str]:
+    """What would be done to a node on which it can be done; nothing where that depends on objects of the cluster."""
+    given = yaml.safe_load(action.example).get("with", {})
+    params = action.params.model_validate(given)
+    objects = {path: OBJECTS.get(path) for path in action.reads("worker-1", params, "shop")}
+    target = Target("worker-1", power="redfish", facts=KNOWN, objects=objects, tag="RUN-STEP", namespace="shop")
+    try:
+        memory = action.prepare(target, params)
+        commands, before = action.inject(memory), action.before(memory)
+        heal, undo = action.self_heal(memory), action.undo(memory)
+    except (NodefallError, KeyError, TypeError, AttributeError):  # of an object that is not there
+        yield "## Sends"
+        yield "It depends on the cluster's objects: `nodefall plan` prints it."
+        yield "## Undo"
+        yield _kind(action)
+        return
+    yield "## Sends"
+    yield f"With the example's parameters, to a node `{target.node}`:"
+    yield "```\n" + "\n".join(str(command) for command in commands) + "\n```"
+    if before:
+        yield "Only if at that moment " + ", ".join(f"`{check}`" for check in before) + "."
+    if heal:
+        yield f"Before that, a timer of the host's PID 1 that takes it back after {heal.seconds:g} s:"
+        yield "```\n" + shlex.join(heal.argv) + "\n```"
+    yield "## Undo"
+    yield _kind(action)
+    yield from _undo(undo)
+
+
+def _kind(action: Action) -> str:
+    who = "nodefall" if action.undo_kind is UndoKind.RESTORES else "It"
+    return f"{who} {UNDO[action.undo_kind]}."
+
+
+def _undo(undo: Undo) -> Iterator[str]:
+    steps = [f"`{step.command}`" + (f", unless `{step.unless}`" if step.unless else "") for step in undo.steps]
+    if steps:
+        yield from _list(steps)
+    if undo.proof:
+        yield "Proven when " + ", ".join(f"`{check}`" for check in undo.proof) + "."
+
+
+def _list(items: Iterator[str] | list[str]) -> list[str]:
+    text = "\n".join(f"- {' '.join(item.split())}" for item in items)
+    return [text or "- none"]
+
+
+def main() -> None:
+    """Write what differs; remove pages of actions that are no more."""
+    found = pages()
+    (DOCS / "actions").mkdir(exist_ok=True)
+    for old in set((DOCS / "actions").glob("*.md")) - set(found):
+        old.unlink()
+    for path, text in found.items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
