@@ -7,7 +7,7 @@ from typing import Any
 from chaos.model.action import Check, Finding, Memory, Shown, StepRun, Target, Undo, UndoStep
 from chaos.model.command import HostCommand
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import last_before, not_shown, readings_after
+from chaos.model.evidence import last_before, not_shown, readings_after, same_boot
 from chaos.model.timeline import Timeline
 
 FACTS = ("bus-processes", "lock-holders", "lock-units")
@@ -44,7 +44,7 @@ def another(which: str, timeline: Timeline, step: StepRun) -> Finding:
     before = last_before(timeline, step, "bus-processes")
     for reading in readings_after(timeline, step, "bus-processes"):
         old, new = _pid(before.value if before else None, which), _pid(reading.value, which)
-        if before and old and new and old != new:
+        if before and old and new and old != new and same_boot(timeline, step, reading):
             because = f"{which} of {step.node} is another process ({old}, then {new}){_lost(timeline, step)}"
             return Finding(Shown.PROVEN, because, (before.seq, reading.seq))
     return not_shown(f"no new process of {which} was seen on {step.node}")

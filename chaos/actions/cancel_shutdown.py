@@ -7,7 +7,7 @@ from typing import Any
 from chaos.facts.login1 import NOT_PREPARING, NOTHING_SCHEDULED
 from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand
-from chaos.model.evidence import fact_is, machine_off, readings_after
+from chaos.model.evidence import booted, fact_is, machine_off, readings_after
 from chaos.model.experiment import Model
 from chaos.model.timeline import Timeline
 
@@ -24,6 +24,8 @@ def _cancelled(timeline: Timeline, step: StepRun) -> Finding:
     if machine_off(timeline, step).shown is Shown.PROVEN:
         off = next(r for r in readings_after(timeline, step, "machine") if r.value == "off")
         return Finding(Shown.DISPROVEN, f"{step.node} went off all the same", (off.seq,))
+    if gone := booted(timeline, step, "it went down all the same"):
+        return gone
     preparing = _NOT_PREPARING.check(timeline, step)
     if preparing.shown is not Shown.NOT_SHOWN:
         return preparing

@@ -9,14 +9,23 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.facts.login1 import NOT_PREPARING
-from chaos.model.action import Action, Check, Memory, Target, Undo, UndoKind, UndoStep
+from chaos.model.action import Action, Check, Finding, Memory, Proof, StepRun, Target, Undo, UndoKind, UndoStep
 from chaos.model.command import Command, HostCommand
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import fact_is
+from chaos.model.evidence import booted, fact_is
 from chaos.model.experiment import Model
+from chaos.model.timeline import Timeline
 
 _CAN = 257  # the first systemd that cancels a delayed shutdown
 _PATIENCE = 15.0  # seconds in which a kubelet that was told is Ready again
+
+
+_NOT_PREPARING = fact_is("preparing-for-shutdown", lambda v: v == NOT_PREPARING, "logind is not shutting down any more")
+
+
+def _cancelled(timeline: Timeline, step: StepRun) -> Finding:
+    """What logind says of itself, in the same boot."""
+    return booted(timeline, step, "it went down all the same") or _NOT_PREPARING.check(timeline, step)
 
 
 class Params(Model):
@@ -31,7 +40,7 @@ class CancelShutdownInFlight(Action):
     example = "{name: cancel, action: cancel-shutdown-in-flight, target: victim, after: power-off + 4s}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (fact_is("preparing-for-shutdown", lambda v: v == NOT_PREPARING, "logind is not shutting down any more"),)
+    proofs = (Proof("not-shutting-down", _cancelled),)
     probes = ("preparing-for-shutdown", "machine", "inhibitors", "kubelet-inhibitor", "pid1-start")
     facts = ("systemd-version",)
 

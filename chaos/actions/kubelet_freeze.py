@@ -8,36 +8,24 @@ from chaos.actions._service import kubelet_memory, timer
 from chaos.model.action import (
     Action,
     Check,
-    Finding,
     Memory,
-    Proof,
     SelfHeal,
-    Shown,
-    StepRun,
     Target,
     Undo,
     UndoKind,
     UndoStep,
 )
 from chaos.model.command import Command, HostCommand
-from chaos.model.evidence import not_shown, readings_after
+from chaos.model.evidence import lasting
 from chaos.model.experiment import Model
-from chaos.model.timeline import Timeline
 
 
 class Params(Model):
     """None."""
 
 
-def _frozen(timeline: Timeline, step: StepRun) -> Finding:
-    """The kernel shows the process as stopped."""
-    readings = readings_after(timeline, step, "kubelet-process")
-    for reading in readings:
-        if isinstance(reading.value, dict) and reading.value.get("stopped"):
-            return Finding(Shown.PROVEN, f"the kernel of {step.node} shows the kubelet as stopped", (reading.seq,))
-    if readings:
-        return Finding(Shown.DISPROVEN, f"the kubelet of {step.node} was not stopped", (readings[-1].seq,))
-    return not_shown(f"nobody looked at the kubelet's process on {step.node}")
+def _stopped(process: Any) -> bool:
+    return isinstance(process, dict) and bool(process.get("stopped"))
 
 
 def _signal(name: str, unit: str) -> tuple[str, ...]:
@@ -45,14 +33,17 @@ def _signal(name: str, unit: str) -> tuple[str, ...]:
 
 
 class KubeletFreeze(Action):
-    """SIGSTOP to the main process of the kubelet's unit, SIGCONT afterwards; containers run on."""
+    """SIGSTOP to the main process of the kubelet's unit, SIGCONT afterwards; containers run on.
+
+    A unit with a watchdog (kubelet 1.32 and later can have one) is killed by systemd and started again.
+    """
 
     name = "kubelet-freeze"
     summary = "freeze the kubelet's process (SIGSTOP), so that it is there and silent"
     example = "{name: freeze, action: kubelet-freeze, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (Proof("process-stopped", _frozen),)
+    proofs = (lasting("kubelet-process", _stopped, "the kernel shows the kubelet as stopped"),)
     probes = ("kubelet-process", "kubelet-state")
 
     def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none

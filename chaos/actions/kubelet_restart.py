@@ -7,7 +7,7 @@ from typing import Any
 from chaos.actions._service import kubelet_memory, kubelet_runs, systemctl
 from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command
-from chaos.model.evidence import last_before, not_shown, readings_after
+from chaos.model.evidence import last_before, not_shown, readings_after, same_boot
 from chaos.model.experiment import Model
 from chaos.model.timeline import Timeline
 
@@ -22,7 +22,7 @@ def _another_process(timeline: Timeline, step: StepRun) -> Finding:
     old = before.value.get("pid") if before and isinstance(before.value, dict) else None
     for reading in readings_after(timeline, step, "kubelet-process"):
         new = reading.value.get("pid") if isinstance(reading.value, dict) else None
-        if before and old and new and new != old:
+        if before and old and new and new != old and same_boot(timeline, step, reading):
             because = f"the kubelet of {step.node} is another process ({old}, then {new})"
             return Finding(Shown.PROVEN, because, (before.seq, reading.seq))
     return not_shown(f"no new process of the kubelet of {step.node} was seen")

@@ -7,7 +7,7 @@ from typing import Any
 from chaos.actions._service import kubelet_memory, kubelet_runs, start_again, systemctl, timer
 from chaos.model.action import Action, Memory, SelfHeal, Target, Undo, UndoKind
 from chaos.model.command import Command
-from chaos.model.evidence import fact_is
+from chaos.model.evidence import lasting
 from chaos.model.experiment import Model
 
 
@@ -23,7 +23,7 @@ class KubeletStop(Action):
     example = "{name: stop, action: kubelet-stop, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (fact_is("kubelet-state", lambda v: v in ("inactive", "failed"), "systemd does not run the kubelet"),)
+    proofs = (lasting("kubelet-state", lambda v: v in ("inactive", "failed"), "systemd does not run the kubelet"),)
     probes = ("kubelet-state", "kubelet-process")
 
     def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none

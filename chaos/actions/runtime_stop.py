@@ -7,7 +7,7 @@ from typing import Any
 from chaos.actions._service import ACTIVE, start_again, systemctl, timer
 from chaos.model.action import Action, Check, Memory, SelfHeal, Target, Undo, UndoKind, UndoStep
 from chaos.model.command import Command
-from chaos.model.evidence import fact_is
+from chaos.model.evidence import lasting
 from chaos.model.experiment import Model
 
 
@@ -23,7 +23,7 @@ class RuntimeStop(Action):
     example = "{name: stop, action: runtime-stop, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (fact_is("runtime-state", lambda v: v in ("inactive", "failed"), "systemd does not run the runtime"),)
+    proofs = (lasting("runtime-state", lambda v: v in ("inactive", "failed"), "systemd does not run the runtime"),)
     probes = ("runtime-state",)
     facts = ("runtime-unit",)
 

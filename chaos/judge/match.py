@@ -34,6 +34,12 @@ _ENDING = frozenset(
         "schedule-shutdown",
     }
 )
+# What ends the effect of certain actions only.
+_TAKES_BACK = {
+    "kubelet-start": {"kubelet-stop"},
+    "kubelet-restart": {"kubelet-stop", "kubelet-freeze"},
+    "kubelet-stop": {"kubelet-freeze"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +185,7 @@ def _run(timeline: Timeline, step: Step, index: int) -> StepRun:
     entry, begin = timeline.actions[index]
     same = (entry.t, entry.type, begin)  # a line that was recorded twice is not another action
     later = [(e, r) for e, r in timeline.actions[index + 1 :] if e.node == entry.node and (e.t, e.type, r) != same]
-    until = next((e.t for e, r in later if r.phase in ("undo", "undone") or _ends(e, r)), timeline.end)
+    until = next((e.t for e, r in later if r.phase in ("undo", "undone") or _ends(entry.type, e, r)), timeline.end)
     own = [(e, r) for e, r in _own(later, entry, begin)]
     returned = next(((e, r) for e, r in own if r.phase == "returned"), None)
     evidence: dict[str, Any] = {}
@@ -200,9 +206,9 @@ def _run(timeline: Timeline, step: Step, index: int) -> StepRun:
     )
 
 
-def _ends(entry: Entry, record: ActionRecord) -> bool:
-    """Whether an action ends the effect of one before it on the same node; a kubelet restart, say, does not."""
-    return record.phase == "begin" and entry.type in _ENDING
+def _ends(action: str, entry: Entry, record: ActionRecord) -> bool:
+    """Whether what was done ends the effect of ``action`` before it on the same node."""
+    return record.phase == "begin" and (entry.type in _ENDING or action in _TAKES_BACK.get(entry.type, ()))
 
 
 def _own(

@@ -108,7 +108,7 @@ def is_number(value: Any) -> bool:
 def answered_zero(timeline: Timeline, step: StepRun) -> Finding:
     """Weak: the host accepted the command."""
     for entry, record in step_lines(timeline, step, "returned"):
-        if record.delivery == "answered" and record.exit == 0:
+        if entry.t == step.returned and record.delivery == "answered" and record.exit == 0:
             return Finding(Shown.PROVEN, "the host accepted it (exit code 0)", (entry.seq,), weak=True)
     return not_shown("the host did not answer it with exit code 0")
 
@@ -126,6 +126,46 @@ def fact_is(fact: str, accept: Callable[[Any], bool], what: str) -> Proof:
         return not_shown(f"{fact} was not read on {step.node} after it")
 
     return Proof(fact, check)
+
+
+def lasting(fact: str, accept: Callable[[Any], bool], what: str) -> Proof:
+    """As :func:`fact_is`, and disproven by a reading that says that it ended before anybody meant it to."""
+    begun = fact_is(fact, accept, what)
+
+    def check(timeline: Timeline, step: StepRun) -> Finding:
+        found = begun.check(timeline, step)
+        if found.shown is not Shown.PROVEN:
+            return found
+        readings = readings_after(timeline, step, fact)
+        first = next(r for r in readings if accept(r.value))
+        over = next((r for r in readings if r.t > first.t and not accept(r.value)), None)
+        if over is None:
+            return found
+        because = f"it was over {over.t - step.begin:.1f}s after it: {fact} = {over.value}"
+        return Finding(Shown.DISPROVEN, because, (first.seq, over.seq))
+
+    return Proof(fact, check)
+
+
+def same_boot(timeline: Timeline, step: StepRun, reading: Fact) -> bool:
+    """Whether the machine had not booted between the step and the reading, as the next look at PID 1 tells.
+
+    True where nobody looks at PID 1.
+    """
+    before = last_before(timeline, step, "pid1-start")
+    later = next((r for r in timeline.readings(step.node, "pid1-start") if r.t >= reading.t), None)
+    if before is None or not is_number(before.value):
+        return True
+    return later is not None and is_number(later.value) and abs(later.value - before.value) <= SAME_BOOT_SECONDS
+
+
+def booted(timeline: Timeline, step: StepRun, what: str) -> Finding | None:
+    """A machine that booted anew, before anything else was done to it, disproves ``what``."""
+    before = last_before(timeline, step, "pid1-start")
+    for later in readings_after(timeline, step, "pid1-start"):
+        if before and is_number(before.value) and is_number(later.value) and not same_boot(timeline, step, later):
+            return Finding(Shown.DISPROVEN, f"{step.node} booted anew: {what}", (before.seq, later.seq))
+    return None
 
 
 def announced_then_cancelled(timeline: Timeline, step: StepRun) -> Finding:

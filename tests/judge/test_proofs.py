@@ -1,0 +1,91 @@
+"""What proves that an action took effect, and what only looks like it: another boot, another step, an early end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from story import Story, catalogue, experiment
+
+from chaos.judge.context import Options
+from chaos.judge.judge import judge
+from chaos.model.action import Shown
+from chaos.model.result import StepResult
+
+BOOTED, ANEW = 100, 190  # starts of PID 1
+
+
+def proved(story: Story, *steps: tuple[str, str]) -> tuple[StepResult, ...]:
+    """The steps' results; ``steps`` are names and actions."""
+    method = [f"{{name: {name}, action: {action}, target: victim}}" for name, action in steps]
+    result = judge(experiment(method=f"[{', '.join(method)}]"), story.timeline(300), catalogue(), Options())
+    return result.steps
+
+
+def there(*facts: tuple[str, Any]) -> Story:
+    story = Story().node(0, "n1").host(9, "pid1-start", BOOTED)
+    for name, value in facts:
+        story.host(9, name, value)
+    return story
+
+
+PROCESSES = [
+    ("kubelet-restart", "kubelet-process", {"pid": 7}, {"pid": 8}),
+    ("dbus-restart", "bus-processes", {"bus": 7, "logind": 9}, {"bus": 8, "logind": 9}),
+    ("logind-restart", "bus-processes", {"bus": 7, "logind": 9}, {"bus": 7, "logind": 8}),
+]
+
+
+@pytest.mark.parametrize(("action", "fact", "before", "after"), PROCESSES)
+@pytest.mark.parametrize(("start", "shown"), [(BOOTED, Shown.PROVEN), (ANEW, Shown.NOT_SHOWN), (None, Shown.NOT_SHOWN)])
+def test_another_process_of_another_boot_is_no_restart(
+    action: str, fact: str, before: Any, after: Any, start: int | None, shown: Shown
+) -> None:
+    """A kubelet that is restarted in the window of a shutdown comes back with the next boot, restarted or not."""
+    story = there((fact, before)).done(10, action).host(60, fact, after)
+    if start is not None:
+        story.host(61, "pid1-start", start)
+    (step,) = proved(story, ("do", action))
+    assert step.shown is shown, step.because
+
+
+@pytest.mark.parametrize("action", ["cancel-shutdown", "cancel-shutdown-in-flight"])
+@pytest.mark.parametrize(("start", "shown"), [(BOOTED + 1, Shown.PROVEN), (ANEW, Shown.DISPROVEN)])
+def test_a_machine_that_booted_anew_was_not_saved_by_a_cancellation(action: str, start: int, shown: Shown) -> None:
+    story = there(("preparing-for-shutdown", "b true")).done(10, action)
+    story.host(60, "pid1-start", start).host(60.1, "preparing-for-shutdown", "b false").host(62, "pid1-start", start)
+    (step,) = proved(story, ("do", action))
+    assert step.shown is shown, step.because
+
+
+STATES = [
+    ("kubelet-stop", "kubelet-state", "inactive", "active", "kubelet-start"),
+    ("kubelet-stop", "kubelet-state", "inactive", "active", "kubelet-restart"),
+    ("runtime-stop", "runtime-state", "failed", "active", "power-cut"),
+    ("kubelet-freeze", "kubelet-process", {"pid": 7, "stopped": True}, {"pid": 7, "stopped": False}, "kubelet-restart"),
+    ("kubelet-freeze", "kubelet-process", {"pid": 7, "stopped": True}, {}, "kubelet-stop"),
+]
+
+
+@pytest.mark.parametrize(("action", "fact", "done", "over", "later"), STATES)
+def test_an_effect_that_ended_before_its_time_disproves(
+    action: str, fact: str, done: Any, over: Any, later: str
+) -> None:
+    """A timer of an earlier run, or a configuration management that starts what it finds stopped."""
+    story = there().done(10, action).host(10.1, fact, over).host(12, fact, done).host(40, fact, done)
+    assert proved(story, ("do", action))[0].shown is Shown.PROVEN
+    meant = there().done(10, action).host(12, fact, done).done(30, later).host(50, fact, over)
+    assert proved(meant, ("do", action), ("then", later))[0].shown is Shown.PROVEN
+    (step,) = proved(story.host(50, fact, over), ("do", action))
+    assert step.shown is Shown.DISPROVEN
+    assert "it was over 40.0s after it" in step.because
+
+
+def test_the_exit_code_of_a_step_proves_no_other() -> None:
+    """The first signal was lost with the line, the second of the same kind was sent."""
+    story = there().act(10, "prepare-for-shutdown", "begin", step="a", params={"active": True})
+    story.act(11, "prepare-for-shutdown", "returned", step="a", delivery="lost", params={"active": True})
+    story.done(30, "prepare-for-shutdown", step="b", params={"active": True})
+    first, second = proved(story, ("a", "prepare-for-shutdown"), ("b", "prepare-for-shutdown"))
+    assert (first.shown, second.shown) == (Shown.NOT_SHOWN, Shown.PROVEN)
+    assert second.weak
