@@ -45,9 +45,9 @@ def launch(wish: Launch, plain: bool, as_json: bool) -> int:
     if wish.record and not wish.record.parent.is_dir():
         raise UsageError(f"--record: there is no directory {wish.record.parent}")
     known = catalogue()
-    loaded = load(wish.experiment, known)
+    loaded = load(wish.experiment, known).limited(wish.max_duration)
     inventory = load_inventory(inventory_path(wish.inventory))
-    request = Request(loaded, known, wish.reports, wish.seed, wish.max_duration, wish.record)
+    request = Request(loaded, known, wish.reports, wish.seed, wish.record)
     progress = Guarded(make_progress(sys.stderr, force_plain=plain))
     try:
         if inventory.lab:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from chaos.model.catalogue import Catalogue
 from chaos.model.experiment import Experiment
 from chaos.model.plan import Plan
 from chaos.plan.cluster import ClusterView
-from chaos.plan.guards import never_ourselves
+from chaos.plan.guards import never_ourselves, no_timer_left
 from chaos.plan.planner import Draft, make_plan, steps_on
 from chaos.plan.requires import check
 from chaos.plan.targets import choose
@@ -31,6 +31,13 @@ class Loaded:
     path: Path
     experiment: Experiment
     manifests: list[dict[str, Any]]
+
+    def limited(self, max_duration: str | None) -> Loaded:
+        """With another maxDuration: timers on hosts are planned by it too."""
+        if not max_duration:
+            return self
+        spec = self.experiment.spec.model_copy(update={"max_duration": max_duration})
+        return replace(self, experiment=self.experiment.model_copy(update={"spec": spec}))
 
 
 def load(path: Path, catalogue: Catalogue) -> Loaded:
@@ -56,6 +63,7 @@ def plan(loaded: Loaded, opened: Opened, catalogue: Catalogue, seed: int | None)
     for node, target in known.items():
         if "machine-id" in target.facts:  # else no step touches the host
             never_ourselves(own_machine_id(), target.facts["machine-id"], node)
+            no_timer_left(target.facts.get("planted-timers", ()), node)
         check(spec.requires, node, {"kubelet": _in_force(spec.requires, target.facts["configz"])})
     run = f"{loaded.experiment.metadata.name}-{secrets.token_hex(3)}"
     namespace = namespace_for(run) if loaded.manifests else ""

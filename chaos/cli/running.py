@@ -51,7 +51,6 @@ class Request:
     catalogue: Catalogue
     reports: Path
     seed: int | None = None
-    max_duration: str | None = None
     record: Path | None = None
 
 
@@ -145,7 +144,6 @@ def _context(
         with recorder.reading() as timeline:
             return steady_state(look(experiment, timeline, request.catalogue, options, live=True), timeline.end)
 
-    limit = request.max_duration or experiment.spec.max_duration
     return Context(
         experiment=experiment,
         plan=planned,
@@ -157,7 +155,7 @@ def _context(
         emit=recorder.emit,
         judge=judged,
         steady=steady,
-        deadline=opened.clock.now() + parse_duration(limit),
+        deadline=opened.clock.now() + parse_duration(experiment.spec.max_duration),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chaos.model.errors import Refused
 
 
@@ -20,6 +22,15 @@ def never_ourselves(own_machine_id: str, host_machine_id: str, host: str) -> Non
         raise Refused(
             f"{host} is the machine that nodefall runs on (machine ID {other})",
             hint="run nodefall elsewhere, or choose another target; a clone of this machine needs an ID of its own",
+        )
+
+
+def no_timer_left(planted: Sequence[str], host: str) -> None:
+    """Refuse a host that still has timers of an earlier run: they would heal what this run breaks. Raises Refused."""
+    if planted:
+        raise Refused(
+            f"{host} still has {', '.join(planted)} of an earlier run, which would end what this one does",
+            hint="see nodefall undo --list; a timer that nobody owes elapses by itself",
         )
 
 

@@ -1,0 +1,66 @@
+"""Timers planted on hosts: as long as the run may last, never met by another run, gone after undo."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import LAB, WALL, lab, nodefall, start, wait_for
+
+pytestmark = pytest.mark.lab
+
+
+def experiment(directory: Path, *steps: dict[str, Any]) -> Path:
+    path = directory / "timers.yaml"
+    document = {
+        "apiVersion": "nodefall.dev/v1alpha1",
+        "kind": "Experiment",
+        "metadata": {"name": "timers"},
+        "spec": {
+            "title": "timers",
+            "targets": {"victim": {"nodes": ["worker-2"]}},
+            "steadyState": [{"assert": "nodes-ready", "with": {"nodes": "all"}}],
+            "method": [{"target": "victim"} | step for step in steps],
+            "hypothesis": [{"assert": "nodes-ready", "with": {"not-ready-at-most": 1}, "always": {"for": "90s"}}],
+            "recovery": {"within": "3m"},
+        },
+    }
+    path.write_text(json.dumps(document))
+    path.chmod(0o644)
+    return path
+
+
+def test_a_timer_of_a_killed_run_keeps_others_away_until_undo(tmp_path: Path) -> None:
+    later = experiment(tmp_path, {"name": "later", "action": "schedule-shutdown", "with": {"in": "30m"}})
+    with lab(tmp_path) as inventory:
+        run = start("run", later, "-i", inventory, "--plain", cwd=tmp_path)
+        wait_for(run, "proven: ")
+        os.kill(run.pid, signal.SIGKILL)
+        run.communicate(timeout=WALL)
+        refused = nodefall("run", later, "-i", inventory, cwd=tmp_path)
+        assert refused.returncode == 4, refused.stderr
+        assert "worker-2 still has nodefall-timers-" in refused.stderr
+        assert nodefall("undo", "last", cwd=tmp_path).returncode == 0
+        assert nodefall("plan", later, "-i", inventory, cwd=tmp_path).returncode == 0
+
+
+def test_timers_last_as_long_as_the_run_may(tmp_path: Path) -> None:
+    """One of maxDuration would bring the kubelet back in the middle of a run that may last longer."""
+    stop = experiment(tmp_path, {"name": "stop", "action": "kubelet-stop"})
+    done = nodefall("run", stop, "-i", LAB, "--plain", "--max-duration", "30m", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"heals by itself in 17\d\ds", done.stderr)
+
+
+def test_two_deeds_on_one_node_are_both_taken_back(tmp_path: Path) -> None:
+    """A kubelet does not start without its runtime, and a node is not Ready without either."""
+    stop = {"name": "stop", "action": "kubelet-stop", "after": "90s"}
+    both = experiment(tmp_path, {"name": "runtime", "action": "runtime-stop"}, stop)
+    done = nodefall("run", both, "-i", LAB, "--plain", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "still owed" not in done.stderr
