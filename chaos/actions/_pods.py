@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command, PodChoice, PodsCommand
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import not_shown, step_lines
+from chaos.model.evidence import not_shown, returned_lines
 from chaos.model.experiment import Model
 from chaos.model.kube import Pod, pod_condition
 from chaos.model.timeline import Timeline, Version
@@ -73,7 +73,7 @@ class Touched(NamedTuple):
 
 def touched(timeline: Timeline, step: StepRun) -> Touched | None:
     """None where nothing was recorded of it, as in recordings of other tools."""
-    lines = [line for line in step_lines(timeline, step, "returned") if isinstance(line[1].evidence.get("pods"), list)]
+    lines = [line for line in returned_lines(timeline, step) if isinstance(line[1].evidence.get("pods"), list)]
     pods = [pod for _, record in lines for pod in record.evidence["pods"] if isinstance(pod, dict)]
     return Touched(pods, tuple(entry.seq for entry, _ in lines)) if lines else None
 

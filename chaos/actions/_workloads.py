@@ -11,7 +11,7 @@ from chaos.model.action import Check, Finding, Memory, Shown, StepRun, Target, U
 from chaos.model.apifact import field, object_fact
 from chaos.model.command import MERGE_PATCH, KubeCommand
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import not_shown, step_lines
+from chaos.model.evidence import not_shown, returned_lines
 from chaos.model.experiment import Model
 from chaos.model.kube import Workload
 from chaos.model.timeline import Timeline, Version
@@ -73,7 +73,7 @@ def versions_after(timeline: Timeline, step: StepRun) -> tuple[Version[Workload]
 
 def answer_shows(timeline: Timeline, step: StepRun, pointer: str, wanted: Any, what: str) -> Finding:
     """Proven by the object as the API server answered that it stored it."""
-    for entry, record in step_lines(timeline, step, "returned"):
+    for entry, record in returned_lines(timeline, step):
         if pointer in record.evidence and record.evidence[pointer] == wanted:
             return Finding(Shown.PROVEN, f"the API server stored {what}", (entry.seq,))
     return not_shown(f"the API server was not seen to store {what}")

@@ -16,7 +16,10 @@ _POINTER = "/spec/template/metadata/annotations/" + _KEY.replace("/", "~1")
 
 
 def _new_pods(timeline: Timeline, step: StepRun) -> Finding:
-    """A pod that is younger than the step and owned by it, directly or through a ReplicaSet."""
+    """A new generation, and a pod that is younger and owned by it, directly or through a new ReplicaSet."""
+    generation = _generation(timeline, step)
+    if generation.shown is not Shown.PROVEN:
+        return generation
     before, versions = versions_after(timeline, step)
     workload = (before or versions[0]).object if before or versions else None
     uids = {workload.metadata.uid} if workload else set()
@@ -28,9 +31,8 @@ def _new_pods(timeline: Timeline, step: StepRun) -> Finding:
         first = pods.versions[0]
         owner = controller_of(first.object)
         if step.begin <= first.t <= step.until and owner and owner.uid in uids:
-            return Finding(
-                Shown.PROVEN, f"its pods are replaced, the first by {first.object.metadata.name}", (first.seq,)
-            )
+            because = f"its pods are replaced, the first by {first.object.metadata.name}"
+            return Finding(Shown.PROVEN, because, (*generation.evidence, first.seq))
     return not_shown("no new pod of it was seen")
 
 

@@ -52,6 +52,11 @@ def step_lines(timeline: Timeline, step: StepRun, phase: str) -> list[tuple[Entr
     ]
 
 
+def returned_lines(timeline: Timeline, step: StepRun) -> list[tuple[Entry, ActionRecord]]:
+    """The step's own "returned" lines; another step of the same action may have returned later."""
+    return [line for line in step_lines(timeline, step, "returned") if line[0].t == step.returned]
+
+
 def last_before(timeline: Timeline, step: StepRun, fact: str) -> Fact | None:
     """The last reading of a host fact before the step began."""
     before = [r for r in timeline.readings(step.node, fact) if r.t <= step.begin]

@@ -146,6 +146,14 @@ def test_a_restart_by_the_generation() -> None:
     assert result(same.timeline(60), "rollout-restart", "").shown is SILENT
 
 
+def test_another_step_of_the_same_action_proves_nothing_of_this_one() -> None:
+    told = story("evict-pod", POD, pods=asked("uid-a", status=500))
+    told.act(20, "evict-pod", "begin", step="again", params=POD)
+    evidence = {"pods": asked("uid-b", refusals=(REFUSAL,))}
+    told.act(20.2, "evict-pod", "returned", step="again", params=POD, delivery="answered", exit=1, evidence=evidence)
+    assert result(told.timeline(60), "evict-pod").shown is SILENT
+
+
 @pytest.mark.parametrize(("stored", "shown"), [(0, PROVEN), (1, SILENT)])
 def test_a_budget_by_the_answer(stored: int, shown: Shown) -> None:
     params = {"namespace": "demo", "name": "web", "max-unavailable": 0}
