@@ -3,17 +3,59 @@
 from __future__ import annotations
 
 from chaos.facts.login1 import NOT_PREPARING
-from chaos.model.action import Check, Target, UndoStep
-from chaos.model.command import PowerCommand
+from chaos.model.action import Check, Memory, Target, UndoStep
+from chaos.model.command import Command, PowerCommand
 from chaos.model.errors import Unsupported
 
-POWER_ON = UndoStep(PowerCommand("on"), unless=Check("machine", "on"))
 # Up is a machine whose logind answers that it is not going down: on and Ready it may also be on its way.
 NOT_GOING_DOWN = (Check("preparing-for-shutdown", NOT_PREPARING), Check("node-ready", True))
-UP = (Check("machine", "on"), *NOT_GOING_DOWN)
+POWER_ON = UndoStep(PowerCommand("on"), unless=Check("machine", "on"))
+# A control that cannot tell the state: then only the host itself shows that it is on, and until it does, on is sent.
+_POWER_ON_BLIND = UndoStep(PowerCommand("on"), unless=NOT_GOING_DOWN[0], sends=10)
+_ON = (Check("machine", "on"),)
 
 
-def need_power(target: Target, why: str, hint: str = "give its host a power control in the inventory") -> None:
-    """Raises Unsupported, saying ``why``, unless the target has a power control."""
+def need_power(
+    target: Target, why: str, hint: str = "give its host a power control in the inventory", verb: str = "on"
+) -> None:
+    """Raises Unsupported, saying ``why``, unless the target has a power control that can do ``verb``."""
     if not target.power:
         raise Unsupported(f"{target.node} {why}", hint=hint)
+    if verb not in target.power_can:
+        raise Unsupported(f"{target.node} has a power control that cannot power it {verb}", hint=hint)
+
+
+def tells_state(target: Target) -> bool:
+    """True if its power control can say whether it is on."""
+    return bool(target.power) and "state" in target.power_can
+
+
+def way_back(target: Target) -> Memory:
+    """What must be remembered of the power control of a machine that is to stay down."""
+    return {"tells": tells_state(target), "policy": target.restart_policy}
+
+
+def hold(way: Memory) -> tuple[Command, ...]:
+    """Sent ahead of the fault: else the machine would come on again by itself, as a container does."""
+    return (PowerCommand("restart-policy", "no"),) if _comes_on(way) else ()
+
+
+def come_back(way: Memory) -> tuple[UndoStep, ...]:
+    """On, then the restart policy as it was."""
+    if not _comes_on(way):
+        return (POWER_ON if way["tells"] else _POWER_ON_BLIND,)
+    policy = UndoStep(PowerCommand("restart-policy", way["policy"]), unless=_policy(way))
+    return (POWER_ON, policy)
+
+
+def up(way: Memory) -> tuple[Check, ...]:
+    """What proves that it is as it was."""
+    return (*(_ON if way["tells"] else ()), *NOT_GOING_DOWN, *((_policy(way),) if _comes_on(way) else ()))
+
+
+def _comes_on(way: Memory) -> bool:
+    return way["policy"] not in ("", "no")
+
+
+def _policy(way: Memory) -> Check:
+    return Check("restart-policy", way["policy"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._machine import NOT_GOING_DOWN, POWER_ON
+from chaos.actions._machine import NOT_GOING_DOWN, POWER_ON, tells_state
 from chaos.model.action import Action, Memory, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand
 from chaos.model.errors import Unsupported
@@ -33,7 +33,7 @@ class HardReboot(Action):
         if target.need("shared-kernel", "a container ends where a machine reboots") and not target.power:
             why = f"{target.node} is a container, which may stay off"
             raise Unsupported(why, hint="give its host a power control in the inventory")
-        return {"node": target.node, "power": bool(target.power)}
+        return {"node": target.node, "power": tells_state(target)}
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
         return (HostCommand(("systemctl", "reboot", "--force", "--force"), ends_session=True),)

@@ -38,12 +38,13 @@ class KernelCrash(Action):
                 f"{target.node} is a container: its kernel is others' too", hint="use a machine of its own"
             )
         timeout = target.need("panic-timeout", "it decides whether the machine boots again by itself")
-        if not timeout and not target.power:
+        resets = bool(target.power) and {"on", "off"} <= target.power_can
+        if not timeout and not resets:
             raise Unsupported(
-                f"{target.node} would not boot again after a panic (kernel.panic is 0), and has no power control",
+                f"{target.node} would not boot again after a panic (kernel.panic is 0), and no power control could reset it",
                 hint="give its host a power control in the inventory, or set kernel.panic there",
             )
-        return {"power": bool(target.power), "patience": max(timeout, 0) + _BOOT if timeout else 0.0}
+        return {"power": resets, "patience": max(timeout, 0) + _BOOT if timeout else 0.0}
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
         return (HostCommand(("sh", "-c", "echo c > /proc/sysrq-trigger"), ends_session=True, timeout=10.0),)

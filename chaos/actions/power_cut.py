@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.actions._machine import POWER_ON, UP, need_power
+from chaos.actions._machine import come_back, hold, need_power, up, way_back
 from chaos.model.action import Action, Memory, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand, PowerCommand
 from chaos.model.errors import Unsupported
@@ -40,17 +40,20 @@ class PowerCut(Action):
 
     def prepare(self, target: Target, params: Params) -> Memory:
         need_power(target, "has no power control to cut its power with, nor to come back by")
-        if params.how == "sysrq" and target.need("shared-kernel", "only a kernel of its own may be told to go off"):
+        if params.how == "power-control":
+            need_power(target, "has no power control to cut its power with", verb="off")
+        elif target.need("shared-kernel", "only a kernel of its own may be told to go off"):
             raise Unsupported(f"{target.node} is a container: its kernel is others' too", hint="use how: power-control")
-        return {"how": params.how}
+        return {"how": params.how, "power": way_back(target)}
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:
         if memory["how"] == "sysrq":
-            return (HostCommand(("sh", "-c", "echo o > /proc/sysrq-trigger"), ends_session=True, timeout=10.0),)
-        return (PowerCommand("off"),)
+            off = ("sh", "-c", "echo o > /proc/sysrq-trigger")
+            return (*hold(memory["power"]), HostCommand(off, ends_session=True, timeout=10.0))
+        return (*hold(memory["power"]), PowerCommand("off"))
 
-    def undo(self, memory: Memory) -> Undo:  # noqa: ARG002 - the same on every node
-        return Undo((POWER_ON,), UP)
+    def undo(self, memory: Memory) -> Undo:
+        return Undo(come_back(memory["power"]), up(memory["power"]))
 
 
 ACTION = PowerCut()

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._machine import POWER_ON, UP, need_power
+from pydantic import Field
+
+from chaos.actions._machine import NOT_GOING_DOWN, come_back, hold, need_power, up, way_back
 from chaos.model.action import Action, Memory, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand
+from chaos.model.duration import parse_duration
+from chaos.model.errors import Unsupported
 from chaos.model.evidence import BOOT_IDENTITY, CANCELLED, MACHINE_OFF
-from chaos.model.experiment import Model
+from chaos.model.experiment import DurationText, Model
+
+_AFTER_GRACE = 60.0  # seconds: an alarm that goes off before the machine is off wakes nothing
 
 
 class Params(Model):
-    """None."""
+    """How a machine without a power control comes back."""
+
+    wake: DurationText = Field("4m", description="without a power control: when the clock (RTC) wakes the machine")
 
 
 class Poweroff(Action):
-    """``systemctl poweroff``; never ``poweroff`` itself, which bypassed logind before systemd 251."""
+    """``systemctl poweroff``; never ``poweroff`` itself, which bypassed logind before systemd 251.
+
+    Without a power control the host's clock is set to wake it, where it has one.
+    """
 
     name = "poweroff"
     summary = "power the machine off through logind (graceful if the kubelet holds its lock)"
@@ -26,16 +37,40 @@ class Poweroff(Action):
     cuts_line = True
     proofs = (MACHINE_OFF, BOOT_IDENTITY, CANCELLED)
     probes = ("machine", "pid1-start", "boot-id", "inhibitors")
+    facts = ("rtc", "shared-kernel")
 
-    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
-        need_power(target, "could not be powered on again after poweroff")
-        return {"node": target.node}
+    def prepare(self, target: Target, params: Any) -> Memory:
+        if target.power:
+            need_power(target, "could not be powered on again after poweroff")
+            return {"node": target.node, "power": way_back(target)}
+        return {"node": target.node, "wake": _alarm(target, parse_duration(params.wake))}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
-        return (HostCommand(("systemctl", "poweroff"), ends_session=True),)
+    def inject(self, memory: Memory) -> tuple[Command, ...]:
+        alarm = HostCommand(("rtcwake", "-m", "no", "-s", str(memory["wake"]))) if "wake" in memory else None
+        ahead = (alarm,) if alarm else hold(memory["power"])
+        return (*ahead, HostCommand(("systemctl", "poweroff"), ends_session=True))
 
-    def undo(self, memory: Memory) -> Undo:  # noqa: ARG002 - the same on every node
-        return Undo((POWER_ON,), UP)
+    def undo(self, memory: Memory) -> Undo:
+        """The alarm is left alone: a machine on its way down needs it, and one that is up does not mind."""
+        if "wake" in memory:
+            return Undo((), NOT_GOING_DOWN)
+        return Undo(come_back(memory["power"]), up(memory["power"]))
+
+
+def _alarm(target: Target, seconds: float) -> int:
+    """Raises Unsupported where no alarm of a clock could wake the machine."""
+    hint = "give its host a power control in the inventory"
+    if not target.facts.get("rtc") or target.facts.get("shared-kernel") is not False:
+        why = target.unknown.get("rtc", "it has no clock with an alarm of its own (fact rtc)")
+        raise Unsupported(f"{target.node} could not be powered on again after poweroff: {why}", hint=hint)
+    grace = target.need("configz", "the alarm must be later than the shutdown").get("shutdownGracePeriod", "0s")
+    if seconds < parse_duration(grace) + _AFTER_GRACE:
+        raise Unsupported(
+            f"{target.node} may still be shutting down when its clock wakes it after {seconds:g}s "
+            f"(shutdownGracePeriod is {grace})",
+            hint=f"set wake to {parse_duration(grace) + _AFTER_GRACE:g}s or more, or {hint}",
+        )
+    return round(seconds)
 
 
 ACTION = Poweroff()

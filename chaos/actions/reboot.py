@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._machine import NOT_GOING_DOWN, POWER_ON
+from chaos.actions._machine import NOT_GOING_DOWN, POWER_ON, tells_state
 from chaos.model.action import Action, Memory, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand
 from chaos.model.evidence import BOOT_IDENTITY, WENT_OFF
@@ -28,7 +28,7 @@ class Reboot(Action):
     probes = ("pid1-start", "boot-id", "inhibitors", "machine")
 
     def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
-        return {"node": target.node, "power": bool(target.power)}
+        return {"node": target.node, "power": tells_state(target)}
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
         return (HostCommand(("systemctl", "reboot"), ends_session=True),)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from chaos.actions._machine import NOT_GOING_DOWN, POWER_ON, need_power
+from chaos.actions._machine import NOT_GOING_DOWN, POWER_ON, come_back, hold, need_power, up, way_back
 from chaos.facts.login1 import NOTHING_SCHEDULED
 from chaos.model.action import Action, Check, Memory, SelfHeal, Target, Undo, UndoKind, UndoStep
 from chaos.model.command import Command, HostCommand
@@ -14,6 +14,7 @@ from chaos.model.duration import parse_duration
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, fact_is
 from chaos.model.experiment import DurationText, Model
 
+_IDLE = Check("scheduled-shutdown", NOTHING_SCHEDULED)
 CANCEL_AHEAD = 5.0  # seconds before its time at which the planted timer cancels the shutdown
 
 
@@ -58,10 +59,11 @@ class ScheduleShutdown(Action):
                 hint="give its host a power control in the inventory, or leave fires out",
             )
         seconds = parse_duration(params.in_)
-        return {"seconds": seconds, "fires": params.fires, "power": bool(target.power), "tag": target.tag}
+        return {"seconds": seconds, "fires": params.fires, "power": way_back(target), "tag": target.tag}
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:
-        return (HostCommand(("shutdown", "-P", f"+{int(memory['seconds'] // 60)}")),)
+        ahead = hold(memory["power"]) if memory["fires"] else ()
+        return (*ahead, HostCommand(("shutdown", "-P", f"+{int(memory['seconds'] // 60)}")))
 
     def self_heal(self, memory: Memory) -> SelfHeal | None:
         if memory["fires"]:
@@ -69,12 +71,11 @@ class ScheduleShutdown(Action):
         return SelfHeal(_unit(memory), memory["seconds"] - CANCEL_AHEAD, ("shutdown", "-c"))
 
     def undo(self, memory: Memory) -> Undo:
-        idle = Check("scheduled-shutdown", NOTHING_SCHEDULED)
-        steps = (
-            *((POWER_ON,) if memory["power"] else ()),
-            UndoStep(HostCommand(("shutdown", "-c")), unless=idle),
-        )
-        return Undo(steps, (idle, *NOT_GOING_DOWN), disarm="" if memory["fires"] else _unit(memory))
+        cancel = UndoStep(HostCommand(("shutdown", "-c")), unless=_IDLE)
+        if memory["fires"]:
+            return Undo((*come_back(memory["power"]), cancel), (_IDLE, *up(memory["power"])))
+        on = (POWER_ON,) if memory["power"]["tells"] else ()
+        return Undo((*on, cancel), (_IDLE, *NOT_GOING_DOWN), disarm=_unit(memory))
 
 
 ACTION = ScheduleShutdown()

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,22 +101,37 @@ def _hosts(inventory: Inventory, kube: ClusterApi, clock: Clock) -> Hosts:
     import chaos.facts
     from chaos.engine.hosts import Hosts
     from chaos.model.catalogue import discover
-    from chaos.power.redfish import redfish
+    from chaos.power.choose import power_control
     from chaos.power.secrets import Place
+    from chaos.transports.containers import Container, find_engine
+    from chaos.transports.docker import DockerSession
     from chaos.transports.retry import RetryingSession
     from chaos.transports.settings import Local, host_settings
     from chaos.transports.ssh import open_session
 
     local = Local(_login(), Path.home())
 
+    @cache
+    def container(name: str, engine: str | None) -> Container:
+        """One for all, as it remembers which container it is."""
+        return Container(name, find_engine(engine))
+
     def session(node: str) -> Session:
         key, host = inventory.host_of(node)
+        if (host.transport or inventory.defaults.transport) == "docker":
+            engine = host.engine or inventory.defaults.engine
+            return RetryingSession(DockerSession(container(host.container or node, engine)), clock)
         address = "" if host.address else _node_address(kube, node)
         return RetryingSession(open_session(host_settings(inventory, key, local, address)), clock)
 
     def power(node: str) -> PowerControl | None:
-        _, host = inventory.host_of(node)
-        return redfish(host.power, Place(os.environ, Path.home())) if host.power else None
+        key, host = inventory.host_of(node)
+        if host.power is None:
+            return None
+        default = host.container or node
+        return power_control(
+            host.power, key, Place(os.environ, Path.home()), lambda name, engine: container(name or default, engine)
+        )
 
     return Hosts(session, power, kube, discover(chaos.facts, "FACT"), clock)
 

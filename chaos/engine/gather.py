@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -72,8 +73,8 @@ def _target(node: Node, wanted: frozenset[str] | None, view: ClusterView, hosts:
         return Target(name, os(node), "", view.static_pods(name), config)
     _has_shell(node)
     facts, unknown = _facts(name, wanted, hosts)
-    power = _way_back(name, hosts)
-    return Target(name, os(node), power, view.static_pods(name), facts | config, unknown)
+    target = Target(name, os(node), "", view.static_pods(name), facts | config, unknown)
+    return _with_power(target, hosts)
 
 
 def _has_shell(node: Node) -> None:
@@ -104,12 +105,15 @@ def _facts(node: str, wanted: frozenset[str], hosts: Hosts) -> tuple[dict[str, A
     return known, unknown
 
 
-def _way_back(node: str, hosts: Hosts) -> str:
-    """The kind of the node's power control, "" if it has none. Raises Refused for one that would not bring it back."""
-    if hosts.power(node) is None:
-        return ""
+def _with_power(target: Target, hosts: Hosts) -> Target:
+    """With what its power control can do. Raises Refused for one that would not bring it back."""
+    node = target.node
+    power = hosts.power(node)
+    if power is None:
+        return target
     try:
-        state = hosts.read(node, MACHINE)
+        state = hosts.read(node, MACHINE) if "state" in power.can else "on"
+        policy = hosts.restart_policy(node)
     except NodefallError as error:
         raise Refused(f"the power control of {node}: {error.message}", hint=error.hint) from error
     if state != "on":
@@ -117,7 +121,7 @@ def _way_back(node: str, hosts: Hosts) -> str:
             f"the power control of {node} says that it is {state}, but it answers: it is another machine's",
             hint=f"see power of the host of {node} in the inventory",
         )
-    return "power"
+    return replace(target, power="power", power_can=power.can, restart_policy=policy)
 
 
 def configz(node: Node, kube: KubeApi) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from typing import Any
 
 from chaos.engine.apifacts import ApiFacts, UnknownFact
 from chaos.model.action import Check
-from chaos.model.command import ANSWERED, LOST, NOT_SENT, ApiCommand, Command, HostCommand, Outcome
+from chaos.model.command import ANSWERED, LOST, NOT_SENT, ApiCommand, Command, HostCommand, Outcome, PowerCommand
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.fact import HostFact
-from chaos.model.ports import Clock, KubeApi, PowerControl, Session
+from chaos.model.ports import Clock, KubeApi, PowerControl, Restarts, Session
 from chaos.transports.kube import KubeTransport
 
-MACHINE = "machine"
+MACHINE, RESTART_POLICY = "machine", "restart-policy"
 
 
 class Hosts:
@@ -55,6 +55,8 @@ class Hosts:
         """The value of a fact right now. Raises UnknownFact."""
         if fact == MACHINE:
             return self._machine(node)
+        if fact == RESTART_POLICY:
+            return self.restart_policy(node)
         if self._api.knows(fact):
             return self._api.read(node, fact)
         host_fact = self._facts[fact]
@@ -103,12 +105,17 @@ class Hosts:
         if power is None:
             raise Refused(f"{node} has no power control", hint="give its host one in the inventory")
         try:
-            power.on() if command.verb == "on" else power.off()
+            _press(power, command)
         except Unreachable as error:
             return Outcome(NOT_SENT, error=error.message)
         except NodefallError as error:  # it may have been done all the same: the state read later tells
             return Outcome(LOST, error=error.message)
         return Outcome(ANSWERED, 0)
+
+    def restart_policy(self, node: str) -> str:
+        """By which the machine comes on by itself; "" where nothing of the kind is known."""
+        power = self.power(node)
+        return power.restart_policy() if isinstance(power, Restarts) else ""
 
     def close(self) -> None:
         """Close every session."""
@@ -131,3 +138,14 @@ class Hosts:
         if power is None:
             raise UnknownFact(f"machine of {node}: it has no power control")
         return power.state()
+
+
+def _press(power: PowerControl, command: PowerCommand) -> None:
+    if command.verb == "on":
+        power.on()
+    elif command.verb == "off":
+        power.off()
+    elif isinstance(power, Restarts):
+        power.set_restart_policy(command.value)
+    else:
+        raise Refused(f"the power control cannot do {command}", hint="it is not the one that was planned with")

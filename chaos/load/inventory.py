@@ -15,8 +15,7 @@ _CONNECTION = (("identityFile",), ("knownHosts",))
 _HOST = (*_CONNECTION, ("power", "caFile"), ("power", "password", "file"))
 _LATER = {  # planned: said so, instead of "expected 'ssh'"
     "os": frozenset({"windows"}),
-    "transport": frozenset({"winrm", "docker"}),
-    "power.kind": frozenset({"docker", "ipmi", "command", "manual"}),
+    "transport": frozenset({"winrm"}),
 }
 _FILES = (("cluster", "kubeconfig"), ("cluster", "kubeletCA"), ("prometheus", "credentials", "file"))
 
@@ -41,7 +40,9 @@ def _resolve_files(root: Cursor, folder: Path) -> None:
     """Make every path in the tree absolute; relative ones are relative to the file."""
     places = [root.get(*parts) for parts in _FILES]
     places += [root.get("defaults", *parts) for parts in _CONNECTION]
-    places += [host.get(*parts) for _, host in root.get("hosts").entries() for parts in _HOST]
+    hosts = [host for _, host in root.get("hosts").entries()]
+    places += [host.get(*parts) for host in hosts for parts in _HOST]
+    places += [secret.get("file") for host in hosts for _, secret in host.get("power", "environment").entries()]
     done: list[Node] = []  # an alias shares its node
     for place in places:
         if place.text and isinstance(place.node, Leaf) and not any(place.node is node for node in done):

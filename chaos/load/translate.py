@@ -83,6 +83,14 @@ def _pattern(given: Any, _: dict[str, Any]) -> tuple[str, str]:
     return f"{str(given)[:80]!r} is not a name", rule
 
 
+def _no_kind(_: Any, context: dict[str, Any]) -> tuple[str, str]:
+    return f"missing key {context['discriminator']}", ""
+
+
+def _kind(_: Any, context: dict[str, Any]) -> tuple[str, str]:
+    return _choice(context["tag"], {"expected": context["expected_tags"]})
+
+
 def _at_least(_: Any, context: dict[str, Any]) -> tuple[str, str]:
     least = context.get("min_length", 1)
     return ("must not be empty" if least == 1 else f"needs at least {least} items"), ""
@@ -109,6 +117,8 @@ _TELLERS: dict[str, Callable[[Any, dict[str, Any]], tuple[str, str]]] = {
     "model_attributes_type": _MAPPING,
     "literal_error": _choice,
     "enum": _choice,
+    "union_tag_not_found": _no_kind,
+    "union_tag_invalid": _kind,
     "too_short": _at_least,
     "string_too_short": _at_least,
     "greater_than_equal": lambda given, c: (f"must be at least {c['ge']}, not {given}", ""),

@@ -70,8 +70,10 @@ class Target:
     """What is known before a fault: of a node, or of the cluster (``node`` is "").
 
     ``facts`` by fact name, ``unknown`` why others could not be read; ``objects`` what :meth:`Action.reads` asked for,
-    None for what is not there; ``power`` the kind of power control or ""; ``tag`` names the step within its run, fit
-    for names of units; ``namespace`` is the run's workload's, "" without one; ``max_duration`` in seconds.
+    None for what is not there; ``power`` "" without a power control, ``power_can`` what it can (on, off, state) and
+    ``restart_policy`` by which the machine comes on by itself ("" or ``no``: it does not); ``tag`` names the step
+    within its run, fit for names of units; ``namespace`` is the run's workload's, "" without one; ``max_duration`` in
+    seconds.
     """
 
     node: str
@@ -84,6 +86,8 @@ class Target:
     tag: str = ""
     namespace: str = ""
     max_duration: float = 900.0
+    power_can: frozenset[str] = frozenset({"on", "off", "state"})
+    restart_policy: str = ""
 
     def need(self, fact: str, why: str) -> Any:
         """A fact without which the action cannot be done. Raises Unsupported, naming the fact."""

@@ -104,13 +104,14 @@ class TaintsCommand(Struct, frozen=True, tag="taints", omit_defaults=True):
         return f"taints of {self.node}: {' '.join([*(f'-{name}' for name in self.remove), *(f'+{t}' for t in added)])}"
 
 
-class PowerCommand(Struct, frozen=True, tag="power"):
-    """``on`` or ``off`` (at once, not graceful), through the node's power control."""
+class PowerCommand(Struct, frozen=True, tag="power", omit_defaults=True):
+    """``on``, ``off`` (at once, not graceful) or ``restart-policy`` (set to ``value``), through the power control."""
 
     verb: str
+    value: str = ""
 
     def __str__(self) -> str:
-        return f"power {self.verb}"
+        return f"power {self.verb} {self.value}".rstrip()
 
 
 ApiCommand = KubeCommand | PodsCommand | TaintsCommand

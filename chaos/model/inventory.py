@@ -87,6 +87,25 @@ class Prometheus(Model):
     credentials: Secret | None = None
 
 
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+    return text
+
+
+def _mac(text: str) -> str:
+    if not re.fullmatch(r"[0-9A-Fa-f]{2}([:-]?[0-9A-Fa-f]{2}){5}", text):
+        raise ValueError(f"{text!r} is no MAC address; write 52:54:00:12:34:56")
+    return text
+
+
+Argv = Annotated[list[str], Field(min_length=1)]
+ContainerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]  # an ID is one, an option is not
+ContainerEngine = Literal["docker", "podman"]
+
+
 class RedfishPower(Model):
     kind: Literal["redfish"]
     url: Url = Field(description="of the ComputerSystem, as https://bmc/redfish/v1/Systems/1")
@@ -95,10 +114,75 @@ class RedfishPower(Model):
     ca_file: str | None = Field(None, alias="caFile")
 
 
+class IpmiPower(Model):
+    kind: Literal["ipmi"]
+    address: Annotated[str, Field(pattern=r"^[A-Za-z0-9\[:][^\s]*$")] = Field(description="of the BMC")
+    port: StrictInt = Field(623, ge=1, le=65535)
+    user: str
+    password: Secret
+    cipher_suite: StrictInt | None = Field(
+        None, alias="cipherSuite", ge=1, le=17, description="default: the best that the BMC offers"
+    )
+
+
+class DockerPower(Model):
+    kind: Literal["docker"]
+    container: ContainerName | None = Field(None, description="name or ID; default: the Node's name")
+    engine: ContainerEngine | None = Field(None, description="default: docker where it is installed, else podman")
+
+
+class Says(Model):
+    """What a program says by its end: an exit code, what it prints, or both."""
+
+    exit: list[StrictInt] | None = Field(None, min_length=1)
+    output: Annotated[str, AfterValidator(_pattern)] | None = Field(
+        None, description="regular expression that fits somewhere in its standard output"
+    )
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.exit is None and self.output is None:
+            raise ValueError("give exit, output or both")
+        return self
+
+
+class CommandPower(Model):
+    """Programs of this machine, run without a shell; on and off must end with 0."""
+
+    kind: Literal["command"]
+    on: Argv
+    off: Argv | None = None
+    status: Argv
+    is_on: Says = Field(alias="isOn", description="when status means on")
+    is_off: Says = Field(alias="isOff", description="when status means off")
+    environment: dict[str, Secret] = Field({}, description="secrets for the programs, by environment variable")
+    timeout: DurationText = "30s"
+
+
+class ManualPower(Model):
+    kind: Literal["manual"]
+    deadline: DurationText = Field("5m", description="for the person who is asked")
+
+
+class WakePower(Model):
+    kind: Literal["wake-on-lan"]
+    mac: Annotated[str, AfterValidator(_mac)]
+    broadcast: str = Field("255.255.255.255", description="address that the packet is sent to")
+    port: StrictInt = Field(9, ge=1, le=65535)
+
+
+Power = Annotated[
+    RedfishPower | IpmiPower | DockerPower | CommandPower | ManualPower | WakePower, Field(discriminator="kind")
+]
+
+
 class Connection(Model):
     """How to reach a host; in ``defaults`` for all of them."""
 
-    transport: Literal["ssh"] | None = None
+    transport: Literal["ssh", "docker"] | None = None
+    engine: ContainerEngine | None = Field(
+        None, description="of transport docker; default: docker where it is installed, else podman"
+    )
     user: str | None = None
     port: StrictInt | None = Field(None, ge=1, le=65535)
     sudo: bool | None = None
@@ -115,7 +199,10 @@ class Host(Connection):
     node: str | None = Field(None, description="name of the Node object; default: the host's key")
     os: Literal["linux"] = "linux"
     address: str | None = None
-    power: RedfishPower | None = None
+    container: ContainerName | None = Field(
+        None, description="of transport docker: name or ID; default: the Node's name"
+    )
+    power: Power | None = None
 
 
 class Protected(Model):

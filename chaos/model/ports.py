@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from chaos.model.command import HostCommand, Outcome
 from chaos.model.recording import Line
 from chaos.model.verdict import Verdict
 
 Sink = Callable[[Line], None]
+ON_OFF_STATE = frozenset({"on", "off", "state"})  # what a PowerControl can do
+ON_OFF = frozenset({"on", "off"})
+ON = frozenset({"on"})
 
 
 class Clock(Protocol):
@@ -49,15 +52,31 @@ class Session(Protocol):
 
 
 class PowerControl(Protocol):
-    """How a dead machine comes back. Every method raises NodefallError when it cannot tell or do."""
+    """How a dead machine comes back. Every method raises NodefallError when it cannot tell or do.
+
+    ``can`` says what it can at all: ``on``, ``off``, and tell the ``state`` at any time.
+    """
+
+    @property
+    def can(self) -> frozenset[str]: ...
 
     def state(self) -> str:
-        """``on`` or ``off``."""
+        """``on`` or ``off``, never a guess."""
 
     def on(self) -> None: ...
 
     def off(self) -> None:
         """At once, without shutting down."""
+
+
+@runtime_checkable
+class Restarts(Protocol):
+    """A power control of machines that may come on by themselves, as containers with a restart policy do."""
+
+    def restart_policy(self) -> str:
+        """As docker writes it: ``no``, ``always``, ``on-failure:1``..."""
+
+    def set_restart_policy(self, policy: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

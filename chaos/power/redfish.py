@@ -12,6 +12,7 @@ import msgspec
 
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.inventory import RedfishPower
+from chaos.model.ports import ON_OFF_STATE
 from chaos.power.secrets import Place, read_secret
 
 TIMEOUT = 15.0  # seconds of wall time for a connection, and for each answer
@@ -65,6 +66,8 @@ def _context(power: RedfishPower, place: Place) -> ssl.SSLContext:
 
 class Redfish:
     """Implements ``chaos.model.ports.PowerControl``. Every request is a connection of its own."""
+
+    can = ON_OFF_STATE
 
     def __init__(self, url: str, headers: dict[str, str], context: ssl.SSLContext | None, timeout: float) -> None:
         self._url, self._headers, self._context, self._timeout = urlsplit(url), headers, context, timeout

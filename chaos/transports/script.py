@@ -9,7 +9,10 @@ from collections.abc import Sequence
 READY = "ready"
 # Says that it waits, waits for one line, says when it starts, and becomes the program. Without the line (end of
 # file) nothing runs.
-ARMED = f'echo {READY} && IFS= read -r go && date +%s.%N && exec "$@"'
+_WAITING = f"echo {READY} && IFS= read -r go && date +%s.%N"
+ARMED = f'{_WAITING} && exec "$@"'
+# The same where nobody else tells the program's own exit code: it is written behind its error output, after a mark.
+_TELLING = f'mark=$1; shift; {_WAITING} && {{ "$@"; code=$?; echo "$mark $code" >&2; exit $code; }}'
 _SUDO = re.compile(
     r"^sudo: .*(a password is required|terminal is required|must have a tty)|^sudo: .*account validation failure"
     r"|^.*is not in the sudoers file|^Sorry, user .* (is not allowed|may not run)",
@@ -27,6 +30,11 @@ def command_line(argv: Sequence[str], prefix: Sequence[str] = ()) -> str:
 def armed_line(argv: Sequence[str], prefix: Sequence[str] = ()) -> str:
     """The same, waiting; sudo stands in front, so that its work is done before the fault is fired."""
     return shlex.join([*prefix, "sh", "-c", ARMED, "nodefall", *argv])
+
+
+def telling_argv(argv: Sequence[str], mark: str) -> list[str]:
+    """The same without a login shell; ends its error output with ``mark``, a space and the program's exit code."""
+    return ["sh", "-c", _TELLING, "nodefall", mark, *argv]
 
 
 def sudo_refusal(stderr: str, host: str, user: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from chaos.model.command import ANSWERED, LOST, HostCommand, Outcome
 from chaos.model.errors import NodefallError
-from chaos.model.ports import Armed, Response
+from chaos.model.ports import ON_OFF_STATE, Armed, Response
 from chaos.model.verdict import Verdict
 
 
@@ -58,6 +58,8 @@ class FakeSession:
 
 
 class FakePower:
+    can = ON_OFF_STATE
+
     def __init__(self, state: str = "on", broken: bool = False) -> None:
         self.value, self.broken = state, broken
 

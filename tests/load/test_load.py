@@ -21,6 +21,7 @@ from chaos.load.tree import plain
 from chaos.model.action import Scope, UndoKind
 from chaos.model.catalogue import Catalogue, discover
 from chaos.model.errors import BadInput
+from chaos.model.inventory import RedfishPower
 
 DATA = Path(__file__).parent / "data"
 CATALOGUE = Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
@@ -44,7 +45,7 @@ def test_paths_of_an_inventory_become_absolute(monkeypatch: pytest.MonkeyPatch) 
     assert inventory.defaults.identity_file == "/home/me/.ssh/chaos"
     assert inventory.defaults.known_hosts == str(DATA / "known_hosts")
     power = inventory.hosts["worker-1"].power
-    assert power is not None
+    assert isinstance(power, RedfishPower)
     assert power.password is not None
     assert power.password.file == str(DATA / "bmc.txt")
 

@@ -35,7 +35,10 @@ from chaos.model.verdict import Verdict
 from chaos.observers.decode import decode
 from chaos.plan.cluster import ClusterView
 from chaos.plan.planner import Draft, make_plan
+from chaos.power.docker import DockerControl
 from chaos.store.journal import Journal
+from chaos.transports.containers import Container
+from chaos.transports.docker import DockerSession
 from chaos.transports.retry import RetryingSession
 from chaos.transports.settings import HostSettings
 from chaos.transports.ssh import open_session
@@ -44,29 +47,19 @@ CATALOGUE = Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertio
 ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitors")
 
 
-class DockerPower:
-    """The power button of a container."""
-
-    def __init__(self, host: RealHost) -> None:
-        self._host = host
-
-    def state(self) -> str:
-        return "on" if self._host.running else "off"
-
-    def on(self) -> None:
-        self._host.start()
-
-    def off(self) -> None:
-        self._host.kill()
-
-
-def open_hosts(hosts: Mapping[str, RealHost], folder: Path, clock: SystemClock, ipv6: bool = False) -> Hosts:
-    """Sessions by SSH with verified keys, power by docker; every node is Ready as far as the API says."""
+def open_hosts(
+    hosts: Mapping[str, RealHost], folder: Path, clock: SystemClock, ipv6: bool = False, transport: str = "ssh"
+) -> Hosts:
+    """Sessions by SSH with verified keys or by docker, power by docker; every node is Ready as far as the API says."""
     nodes = {name: _node(name) for name in hosts}
     answers = {f"/api/v1/nodes/{name}": Response(200, json.dumps(node).encode(), {}) for name, node in nodes.items()}
 
+    containers = {name: Container(host.name, "docker") for name, host in hosts.items()}
+
     def session(name: str) -> Session:
         host = hosts[name]
+        if transport == "docker":
+            return RetryingSession(DockerSession(containers[name]), clock)
         if not host.running:
             raise Unreachable(f"{name} is off")
         address = host.addresses[ipv6]
@@ -76,7 +69,7 @@ def open_hosts(hosts: Mapping[str, RealHost], folder: Path, clock: SystemClock, 
         return RetryingSession(open_session(settings), clock)
 
     def power(name: str) -> PowerControl:
-        return DockerPower(hosts[name])
+        return DockerControl(containers[name])
 
     return Hosts(session, power, FakeKube(answers), discover(chaos.facts, "FACT"), clock)
 
@@ -97,6 +90,7 @@ def drive(
     during: Callable[[Hosts], None] | None = None,
     more: list[dict[str, Any]] | None = None,
     max_duration: str = "3m",
+    transport: str = "ssh",
 ) -> RunResult:
     """The result of a run whose method is one step ``do`` (and the steps ``more``).
 
@@ -107,7 +101,7 @@ def drive(
     with ExitStack() as stack:
         clock = SystemClock()
         stack.callback(clock.close)
-        there = open_hosts(hosts, folder, clock)
+        there = open_hosts(hosts, folder, clock, transport=transport)
         stack.callback(there.close)
         file = _experiment(folder, action, given, list(hosts), then, more or [], max_duration)
         experiment = load_experiment(file, CATALOGUE)

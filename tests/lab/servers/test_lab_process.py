@@ -16,7 +16,7 @@ import pytest
 from chaos.cli.labs import start_lab
 from chaos.engine.clock import SystemClock
 from chaos.model.errors import NodefallError
-from chaos.model.inventory import Lab
+from chaos.model.inventory import Lab, RedfishPower
 
 pytestmark = pytest.mark.lab
 SPEC = json.dumps({"nodes": [{"name": "only"}]})
@@ -146,7 +146,7 @@ def test_start_lab_gives_an_inventory_and_stops() -> None:
         assert inventory.cluster.time_source
         host = inventory.hosts["worker-1"]
         assert host.identity_file
-        assert host.power
+        assert isinstance(host.power, RedfishPower)
         assert host.power.password
         assert Path(host.identity_file).is_file()
         assert Path(str(host.power.password.file)).is_file()

@@ -1,0 +1,113 @@
+"""Sessions into containers by ``docker exec`` or ``podman exec``: nodes that are containers and have no sshd.
+
+Every command waits inside for one line, as an armed one does: until that is sent nothing has run, and so "not sent" is
+certain. The exit code is the one that the shell inside tells: one that the engine reports may be its own.
+"""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import closing
+from threading import Lock
+from time import monotonic
+
+from chaos.model.command import ANSWERED, LOST, NOT_SENT, HostCommand, Outcome
+from chaos.model.errors import NodefallError, Unreachable
+from chaos.transports.containers import Container, engine_error
+from chaos.transports.exchange import Ended
+from chaos.transports.piped import Piped
+from chaos.transports.script import READY, began_at, telling_argv
+
+READY_SECONDS = 15.0  # of wall time, until the shell inside waits
+
+
+class DockerSession:
+    """Thread safe; implements ``chaos.model.ports.Session``. Commands run as root; each is an exec of its own."""
+
+    def __init__(self, container: Container, ready: float = READY_SECONDS) -> None:
+        self._container, self._ready = container, ready
+        self._all: list[Piped] = []
+        self._lock = Lock()
+
+    @property
+    def label(self) -> str:
+        return f"{self._container.engine} container {self._container.name}"
+
+    def run(self, command: HostCommand) -> Outcome:
+        """Send ``command`` once and wait for its end; what goes wrong is told by the outcome."""
+        try:
+            armed = self.arm(command)
+        except NodefallError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            return Outcome(NOT_SENT, error=f"{error.message}{hint}")
+        return armed.fire()
+
+    def arm(self, command: HostCommand) -> ArmedExec:
+        """Start ``command`` waiting in the container. Raises Unreachable, or Refused if it is not the same any more."""
+        seen = self._container.look()
+        if seen.power != "on":
+            raise Unreachable(f"{self.label} does not run: it is {seen.status}", hint="power it on")
+        mark = f"nodefall-{secrets.token_hex(8)}"
+        what = (self._container.engine, "exec", "--interactive", "--user", "0", seen.id)
+        deadline = monotonic() + min(self._ready, command.timeout)
+        try:
+            piped = Piped((*what, *telling_argv(command.argv, mark)), mark, deadline)
+        except (OSError, ValueError) as error:
+            raise Unreachable(f"{command} cannot be sent to {self.label}: {error}") from error
+        if piped.line() != READY:
+            piped.close()
+            raise self._not_ready(piped.stderr)
+        with self._lock:
+            self._all = [kept for kept in self._all if not kept.closed] + [piped]
+        return ArmedExec(command, piped, self.label)
+
+    def close(self) -> None:
+        """Hang up; programs that still run there are left alone, those that wait end without running."""
+        with self._lock:
+            for piped in self._all:
+                piped.stop()
+
+    def _not_ready(self, stderr: str) -> NodefallError:
+        """Nothing has run: that can be tried again, whatever it was."""
+        error = engine_error(f"exec in {self.label}", stderr or f"no answer in {self._ready:g} s")
+        return Unreachable(error.message, hint=error.hint)
+
+
+class ArmedExec:
+    """Implements ``chaos.model.ports.Armed``; waits in the container until it is fired or cancelled, once."""
+
+    def __init__(self, command: HostCommand, piped: Piped, label: str) -> None:
+        self._command, self._piped, self._label = command, piped, label
+
+    def fire(self) -> Outcome:
+        """Let it run. Not sent if it no longer waits."""
+        piped = self._piped
+        with closing(piped):
+            if not piped.running:
+                return Outcome(NOT_SENT, stderr=piped.stderr, error="it no longer waits on the host")
+            piped.extend(monotonic() + self._command.timeout)
+            try:
+                piped.send("go\n")
+            except OSError as error:
+                return Outcome(NOT_SENT, error=f"the line was lost before: {error}")
+            piped.feed(self._command.stdin)
+            began = began_at(piped.line() or "")
+            return self._outcome(piped, piped.finish(), began)
+
+    def cancel(self) -> None:
+        """Close its input: the shell ends without running anything."""
+        self._piped.close()
+
+    def _outcome(self, piped: Piped, ended: Ended, began: float | None) -> Outcome:
+        reason = {
+            Ended.LOST: f"the line to {self._label} was lost before it ended",
+            Ended.LATE: f"no answer in {self._command.timeout:g} s; it may still be running",
+        }.get(ended, "")
+        return Outcome(
+            ANSWERED if ended is Ended.EXITED else LOST,
+            exit=piped.exit,
+            stdout=piped.stdout,
+            stderr=piped.stderr,
+            began=began,
+            error="; ".join(filter(None, (reason, piped.note))),
+        )
