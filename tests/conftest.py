@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-for helpers in ("actions", "engine", "e2e", "lab/kit", "lab/replay", "lab/sim", "realkit"):
+for helpers in ("actions", "engine", "e2e", "lab/kit", "lab/replay", "lab/sim", "power", "realkit"):
     sys.path.insert(0, str(Path(__file__).parent / helpers))
 
 

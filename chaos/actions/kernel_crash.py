@@ -41,7 +41,7 @@ class KernelCrash(Action):
         resets = bool(target.power) and {"on", "off"} <= target.power_can
         if not timeout and not resets:
             raise Unsupported(
-                f"{target.node} would not boot again after a panic (kernel.panic is 0), and no power control could reset it",
+                f"{target.node} would not boot again after a panic (kernel.panic is 0), no power control can reset it",
                 hint="give its host a power control in the inventory, or set kernel.panic there",
             )
         return {"power": resets, "patience": max(timeout, 0) + _BOOT if timeout else 0.0}

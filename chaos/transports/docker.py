@@ -54,9 +54,11 @@ class DockerSession:
             piped = Piped((*what, *telling_argv(command.argv, mark)), mark, deadline)
         except (OSError, ValueError) as error:
             raise Unreachable(f"{command} cannot be sent to {self.label}: {error}") from error
-        if piped.line() != READY:
+        first = piped.line()
+        if first != READY:
+            piped.finish()
             piped.close()
-            raise self._not_ready(piped.stderr)
+            raise self._not_ready(piped.stderr or first or "")  # runc's own errors come on stdout
         with self._lock:
             self._all = [kept for kept in self._all if not kept.closed] + [piped]
         return ArmedExec(command, piped, self.label)
@@ -67,9 +69,9 @@ class DockerSession:
             for piped in self._all:
                 piped.stop()
 
-    def _not_ready(self, stderr: str) -> NodefallError:
+    def _not_ready(self, said: str) -> NodefallError:
         """Nothing has run: that can be tried again, whatever it was."""
-        error = engine_error(f"exec in {self.label}", stderr or f"no answer in {self._ready:g} s")
+        error = engine_error(f"exec in {self.label}", said or f"no answer in {self._ready:g} s")
         return Unreachable(error.message, hint=error.hint)
 
 

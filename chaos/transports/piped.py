@@ -7,6 +7,7 @@ import re
 import select
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from threading import Thread
 from time import monotonic
 
@@ -16,10 +17,28 @@ _CHUNK = 1 << 16
 _TAIL = 128  # bytes in which the mark and the code are looked for
 
 
-class Piped:
-    """For one thread, but :meth:`stop` for all. ``mark`` begins the line on stderr that tells the inner exit code.
+@dataclass(slots=True)
+class _Stream:
+    """One output: what is kept of it, and its end, in which the mark is looked for."""
 
-    Without that line it is not known how the program within ended, whatever the outer one says.
+    name: str
+    kept: bytearray = field(default_factory=bytearray)
+    tail: bytes = b""
+    cut: bool = False
+    ended: bool = False
+
+    def keep(self, data: bytes) -> None:
+        room = LIMIT - len(self.kept)
+        self.kept += data[:room]
+        self.cut |= len(data) > room
+        self.tail += data
+        self.ended |= not data
+
+
+class Piped:
+    """For one thread, but :meth:`stop` for all. A line that begins with ``mark`` ends each output and tells the code.
+
+    Without it nobody knows how the program within ended, whatever the outer one says.
     """
 
     def __init__(self, argv: Sequence[str], mark: str, deadline: float) -> None:
@@ -27,29 +46,31 @@ class Piped:
         self._process = process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
         )
-        self._stdin, *self._pipes = [p for p in (process.stdin, process.stdout, process.stderr) if p]
+        self._stdin, *pipes = [p for p in (process.stdin, process.stdout, process.stderr) if p]
         self._deadline = deadline
         self._told = re.compile(rf"{mark} (\d+)\n".encode())
-        self._tail = b""
-        self._outputs = {pipe.fileno(): bytearray() for pipe in self._pipes}
-        self._open = dict(zip(self._outputs, ("stdout", "stderr"), strict=True))
-        self._stdout, self._stderr = self._outputs.values()
-        self._cut: list[str] = []
+        self._streams = {pipe.fileno(): _Stream(name) for pipe, name in zip(pipes, ("stdout", "stderr"), strict=True)}
+        self._stdout, self._stderr = self._streams.values()
+        self._pipes = pipes
         self.closed = False
         self.exit: int | None = None
 
     @property
     def stdout(self) -> str:
-        return self._stdout.decode("utf-8", "replace")
+        return self._text(self._stdout)
 
     @property
     def stderr(self) -> str:
-        return self._told.split(bytes(self._stderr))[0].decode("utf-8", "replace")
+        return self._text(self._stderr)
+
+    def _text(self, stream: _Stream) -> str:
+        return self._told.split(bytes(stream.kept))[0].decode("utf-8", "replace")
 
     @property
     def note(self) -> str:
         """Says what was cut, "" if nothing was."""
-        return f"{' and '.join(self._cut)} cut at 1 MiB" if self._cut else ""
+        cut = [stream.name for stream in self._streams.values() if stream.cut]
+        return f"{' and '.join(cut)} cut at 1 MiB" if cut else ""
 
     @property
     def running(self) -> bool:
@@ -69,13 +90,13 @@ class Piped:
 
     def line(self) -> str | None:
         """Take the first line of stdout as soon as it is there; None if the program ends, or time is up, before."""
-        while b"\n" not in self._stdout:
+        while b"\n" not in self._stdout.kept:
             if self._step() is not None:
                 break
-        line, newline, rest = bytes(self._stdout).partition(b"\n")
+        line, newline, rest = bytes(self._stdout.kept).partition(b"\n")
         if not newline:
             return None
-        self._stdout[:] = rest
+        self._stdout.kept[:] = rest
         return line.decode("utf-8", "replace")
 
     def finish(self) -> Ended:
@@ -87,6 +108,7 @@ class Piped:
     def stop(self) -> None:
         """End the outer program. What it started may go on."""
         self._process.kill()
+        self._process.wait()
 
     def close(self) -> None:
         """The same, and forget it; once."""
@@ -94,40 +116,26 @@ class Piped:
             self.closed = True
             self._close_input()
             self.stop()
-            self._process.wait()
             for pipe in self._pipes:
                 pipe.close()
 
     def _step(self) -> Ended | None:
-        """Wait for output and read it; how it ended, or None."""
-        told = self.exit is not None
+        """Wait for output and read it; how it ended, or None. What was left behind may hold outputs open for ever."""
+        waited = [fd for fd, stream in self._streams.items() if not stream.ended]
+        if not waited:
+            return Ended.LOST if self.exit is None else Ended.EXITED
         left = self._deadline - monotonic()
         if left <= 0:
-            return Ended.EXITED if told else Ended.LATE
-        # One stream carries both outputs in order: what was printed before the end is here. What it left behind may
-        # hold them open for ever.
-        ready, _, _ = select.select(list(self._open), [], [], 0 if told else left)
-        for fd in ready:
-            data = os.read(fd, _CHUNK)
-            if data:
-                self._keep(fd, data)
-            else:
-                del self._open[fd]
-        if told and not ready:
-            return Ended.EXITED
-        return None if self._open else (Ended.LOST if self.exit is None else Ended.EXITED)
+            return Ended.LATE
+        for fd in select.select(waited, [], [], left)[0]:
+            self._keep(self._streams[fd], os.read(fd, _CHUNK))
+        return None
 
-    def _keep(self, fd: int, data: bytes) -> None:
-        buffer, name = self._outputs[fd], self._open[fd]
-        room = LIMIT - len(buffer)
-        buffer += data[:room]
-        if len(data) > room and name not in self._cut:
-            self._cut.append(name)
-        if name == "stderr" and self.exit is None:
-            end = self._tail + data
-            told = self._told.search(end)
-            self.exit = int(told[1]) if told else None
-            self._tail = end[-_TAIL:]
+    def _keep(self, stream: _Stream, data: bytes) -> None:
+        stream.keep(data)
+        if told := self._told.search(stream.tail):
+            self.exit, stream.ended = int(told[1]), True
+        stream.tail = stream.tail[-_TAIL:]
 
     def _feed(self, data: bytes) -> None:
         try:

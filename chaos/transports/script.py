@@ -11,8 +11,9 @@ READY = "ready"
 # file) nothing runs.
 _WAITING = f"echo {READY} && IFS= read -r go && date +%s.%N"
 ARMED = f'{_WAITING} && exec "$@"'
-# The same where nobody else tells the program's own exit code: it is written behind its error output, after a mark.
-_TELLING = f'mark=$1; shift; {_WAITING} && {{ "$@"; code=$?; echo "$mark $code" >&2; exit $code; }}'
+# The same where nobody else tells the program's own exit code: it is written behind both outputs, after a mark. Each
+# output comes in its own order only.
+_TELLING = f'mark=$1; shift; {_WAITING} && {{ "$@"; code=$?; echo "$mark $code"; echo "$mark $code" >&2; exit $code; }}'
 _SUDO = re.compile(
     r"^sudo: .*(a password is required|terminal is required|must have a tty)|^sudo: .*account validation failure"
     r"|^.*is not in the sudoers file|^Sorry, user .* (is not allowed|may not run)",
@@ -33,7 +34,7 @@ def armed_line(argv: Sequence[str], prefix: Sequence[str] = ()) -> str:
 
 
 def telling_argv(argv: Sequence[str], mark: str) -> list[str]:
-    """The same without a login shell; ends its error output with ``mark``, a space and the program's exit code."""
+    """The same without a login shell; ends both outputs with ``mark``, a space and the program's exit code."""
     return ["sh", "-c", _TELLING, "nodefall", mark, *argv]
 
 

@@ -103,6 +103,7 @@ LOOKS: tuple[str, ...] = (
     "printenv ",
     "ps -eo",
 )
+LOOKS += ("rtcwake -m show",)
 LOOKS += ("nft list", "nft --version", "ss -H", "sh -c 'curl -s -k --noproxy", "sh -c 'busctl --json=short call")
 LOOKS += ("sh -c 'nft list tables && echo listed && nft list table",)
 LOOKS += ("stat ", "find ", "id -u", 'sh -c \'echo "$1" && df', "sh -c 'ps -eo args=; echo; systemctl show")

@@ -43,8 +43,12 @@ GOOD = [
     ("kubelet-process", "1 Ss systemd\n", {}),
     ("kubelet-frozen", PS.format("T"), True),
     ("kubelet-frozen", PS.format("S"), False),
+    ("rtc", "alarm: off\n", True),
+    ("rtc", "alarm: on  Sat Nov 21 09:00:00 2026\n", True),
+    ("rtc", "", False),
 ]
 BAD = [
+    ("rtc", "", 255),
     ("kubelet-state", "", 0),
     ("kubelet-state", "ActiveState=active\n", 1),
     ("runtime-unit", "Id=crio.service\nLoadState=not-found\nActiveState=inactive\n", 0),

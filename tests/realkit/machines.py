@@ -160,6 +160,15 @@ def _quoted(script: str) -> str:
     return script.replace("'", "'\\''")
 
 
+def image(docker: Docker) -> str:
+    """The name of the machines' image, which is there now."""
+    root = _root_filesystem()
+    name = root.stem.replace("host-", "nodefall-test-host:")
+    if not docker("images", "--quiet", name):
+        docker("import", str(root), name, timeout=300)
+    return name
+
+
 @dataclass(frozen=True)
 class RealHost:
     """One machine. ``identity`` is the private key that user ``chaos`` may log in with."""
@@ -216,16 +225,12 @@ def machines(count: int, folder: Path) -> Iterator[list[RealHost]]:
     mark = f"nodefall-test-{os.getpid()}"
     with ExitStack() as stack:
         docker = stack.enter_context(docker_daemon())
-        root = _root_filesystem()
-        image = root.stem.replace("host-", "nodefall-test-host:")
-        if not docker("images", "--quiet", image):
-            docker("import", str(root), image, timeout=300)
         docker("network", "create", "--ipv6", "--subnet", f"fd00:91:{os.getpid() & 0xFFFF:x}::/64", mark)
         stack.callback(docker, "network", "rm", mark, check=False)
         hosts = [RealHost(docker, f"{mark}-{number + 1}", identity) for number in range(count)]
         for host in hosts:
             stack.callback(docker, "rm", "--force", "--volumes", host.name, check=False)
-            _boot(docker, host, mark, image)
+            _boot(docker, host, mark)
         key = identity.with_suffix(".pub").read_text()
         for host in hosts:
             host.await_boot()
@@ -233,10 +238,10 @@ def machines(count: int, folder: Path) -> Iterator[list[RealHost]]:
         yield hosts
 
 
-def _boot(docker: Docker, host: RealHost, network: str, image: str) -> None:
+def _boot(docker: Docker, host: RealHost, network: str) -> None:
     options = ["--detach", "--name", host.name, "--hostname", host.name, "--network", network, "--cgroupns=private"]
     options += ["--security-opt=seccomp=unconfined", "--security-opt=apparmor=unconfined"]
     options += [f"--cap-add={name}" for name in CAPABILITIES]
     options += [f"--sysctl=net.{name}" for name in _SYSCTLS]
     options += [f"--tmpfs={path}" for path in ("/run", "/run/lock", "/tmp")]
-    docker("run", *options, "--stop-signal=SIGRTMIN+3", image, "sh", "-c", _FIRST_BOOT)
+    docker("run", *options, "--stop-signal=SIGRTMIN+3", image(docker), "sh", "-c", _FIRST_BOOT)

@@ -9,86 +9,16 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from sshd import USER, Server, agent, keygen, public, serving, wait_for
+from sshd import USER, Server, agent, keygen, public, serving
 
-from chaos.model.command import ANSWERED, LOST, NOT_SENT, HostCommand, succeeded
+from chaos.model.command import ANSWERED, NOT_SENT, HostCommand
 from chaos.model.errors import Refused, Unreachable
 from chaos.plan.guards import never_ourselves
-from chaos.transports.exchange import LIMIT
 from chaos.transports.ssh import SshSession, open_session
 
 
 def command(*argv: str, stdin: str = "", timeout: float = 30.0) -> HostCommand:
     return HostCommand(argv, stdin=stdin, timeout=timeout)
-
-
-@pytest.mark.parametrize(
-    ("argv", "exit_code", "stdout", "stderr"),
-    [
-        (("true",), 0, "", ""),
-        (("false",), 1, "", ""),
-        (("sh", "-c", "exit 37"), 37, "", ""),
-        (("printf", "%s|", "a b", "", "$HOME", "'\"", "*"), 0, "a b||$HOME|'\"|*|", ""),
-        (("sh", "-c", "echo out; echo err >&2; exit 3"), 3, "out\n", "err\n"),
-        (("printf", "\\303\\050"), 0, "\ufffd(", ""),
-    ],
-)
-def test_answers(session: SshSession, argv: tuple[str, ...], exit_code: int, stdout: str, stderr: str) -> None:
-    outcome = session.run(HostCommand(argv))
-    assert (outcome.delivery, outcome.exit, outcome.stdout, outcome.stderr) == (ANSWERED, exit_code, stdout, stderr)
-    assert outcome.error == ""
-
-
-def test_a_missing_program_is_an_answer(session: SshSession) -> None:
-    outcome = session.run(command("no-such-program-here"))
-    assert (outcome.delivery, outcome.exit) == (ANSWERED, 127)
-
-
-def test_a_program_ended_by_a_signal_is_an_answer_without_an_exit_code(session: SshSession) -> None:
-    outcome = session.run(command("sh", "-c", "kill -TERM $$"))
-    assert outcome.delivery == ANSWERED
-    assert outcome.exit is None or outcome.exit == 143
-    assert not succeeded(command("x"), outcome)
-
-
-text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(arguments=st.lists(text, min_size=1, max_size=5))
-def test_any_argument_arrives_intact(session: SshSession, arguments: list[str]) -> None:
-    outcome = session.run(command("printf", "%s\\0", *arguments))
-    assert outcome.stdout == "".join(f"{a}\0" for a in arguments)
-
-
-@pytest.mark.parametrize("size", [1, 100_000, 900_000])
-def test_stdin(session: SshSession, size: int) -> None:
-    assert session.run(command("cat", stdin="x" * size)).stdout == "x" * size
-
-
-def test_stdin_that_is_not_read_does_no_harm(session: SshSession) -> None:
-    assert session.run(command("true", stdin="x" * 5_000_000)).exit == 0
-
-
-@pytest.mark.parametrize(("redirect", "name"), [("", "stdout"), (">&2", "stderr")])
-def test_big_output_is_cut_and_said(session: SshSession, redirect: str, name: str) -> None:
-    outcome = session.run(command("sh", "-c", f"head -c {3 * LIMIT} /dev/zero | tr '\\0' x {redirect}; exit 5"))
-    assert (outcome.exit, len(getattr(outcome, name))) == (5, LIMIT)
-    assert outcome.error == f"{name} cut at 1 MiB"
-
-
-def test_output_held_open_by_what_was_left_behind(session: SshSession) -> None:
-    outcome = session.run(command("sh", "-c", "sleep 3 & echo done", timeout=20))
-    assert (outcome.delivery, outcome.exit, outcome.stdout) == (ANSWERED, 0, "done\n")
-
-
-def test_time_out_is_lost_and_the_line_stays_good(session: SshSession) -> None:
-    outcome = session.run(command("sh", "-c", "echo first; exec sleep 5", timeout=0.6))
-    assert (outcome.delivery, outcome.exit, outcome.stdout) == (LOST, None, "first\n")
-    assert "0.6 s" in outcome.error
-    assert session.run(command("true")).exit == 0
 
 
 def test_one_connection_serves_many_commands_at_once(server: Server, session: SshSession) -> None:
@@ -103,20 +33,6 @@ def test_nagle_is_off(session: SshSession) -> None:
     sock = session.connect().transport.sock
     assert isinstance(sock, socket.socket)
     assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
-
-
-def test_a_lost_line_is_lost_and_is_opened_again(server: Server, session: SshSession, tmp_path: Path) -> None:
-    flag, count = tmp_path / "flag", tmp_path / "count"
-    script = f"echo x >> {count}; : > {flag}; exec sleep 3"
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(session.run, command("sh", "-c", script))
-        wait_for(flag.exists)
-        server.cut()
-        outcome = future.result(20)
-    assert (outcome.delivery, outcome.exit) == (LOST, None)
-    assert "lost" in outcome.error
-    assert session.run(command("echo", "again")).stdout == "again\n"
-    assert count.read_text() == "x\n"  # what may have run was not sent again
 
 
 def test_a_line_that_died_idle_is_replaced(server: Server, session: SshSession) -> None:
@@ -230,27 +146,6 @@ def test_a_hop_that_cannot_reach_the_host(server: Server) -> None:
         open_session(server.settings(port=port, jumps=(server.settings(name="jump"),)))
 
 
-def test_armed_fires_once_and_says_when(session: SshSession) -> None:
-    armed = session.arm(command("sh", "-c", 'cat; echo "$0 end"; exit 4', "a b", stdin="input\n"))
-    outcome = armed.fire()
-    assert (outcome.delivery, outcome.exit, outcome.stdout) == (ANSWERED, 4, "input\na b end\n")
-    own = session.run(command("date", "+%s")).stdout
-    assert outcome.began is not None
-    assert abs(outcome.began - float(own)) < 60
-    assert armed.fire().delivery == NOT_SENT
-
-
-def test_cancelled_runs_nothing(session: SshSession, tmp_path: Path) -> None:
-    mark = tmp_path / "mark"
-    armed = session.arm(command("touch", str(mark)))
-    armed.cancel()
-    armed.cancel()
-    assert armed.fire().delivery == NOT_SENT
-    control = session.arm(command("touch", str(tmp_path / "control")))
-    assert control.fire().exit == 0
-    assert [p.name for p in tmp_path.iterdir()] == ["control"]
-
-
 def test_armed_but_the_line_is_gone_is_not_sent(server: Server, session: SshSession, tmp_path: Path) -> None:
     armed = session.arm(command("touch", str(tmp_path / "mark")))
     transport = session.connect().transport
@@ -258,23 +153,6 @@ def test_armed_but_the_line_is_gone_is_not_sent(server: Server, session: SshSess
     transport.join(10)
     assert armed.fire().delivery == NOT_SENT
     assert list(tmp_path.iterdir()) == []
-
-
-def test_fired_and_the_line_is_lost(server: Server, session: SshSession, tmp_path: Path) -> None:
-    flag = tmp_path / "flag"
-    armed = session.arm(command("sh", "-c", f": > {flag}; exec sleep 3"))
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(armed.fire)
-        wait_for(flag.exists)
-        server.cut()
-        outcome = future.result(20)
-    assert outcome.delivery == LOST
-    assert outcome.began is not None
-
-
-def test_armed_time_out(session: SshSession) -> None:
-    outcome = session.arm(command("sleep", "5", timeout=0.5)).fire()
-    assert outcome.delivery == LOST
 
 
 def test_sudo_that_is_not_there(session: SshSession) -> None:
