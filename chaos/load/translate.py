@@ -29,7 +29,7 @@ def _add(model: type[BaseModel], root: Tree, detail: ErrorDetails, problems: Pro
     kind = detail["type"]
     if kind == "extra_forbidden":
         key = str(detail["loc"][-1])
-        known = _keys(model, place.path[:-1])
+        known = _keys(model, place.path[:-1]) - {key}  # which another member of a union may know
         problems.add(place.entry.key, f"unknown key {key!r}", did_you_mean(key, known))
     elif kind == "missing":
         problems.add(place.entry.key, f"missing key {str(detail['loc'][-1])!r}")

@@ -101,8 +101,20 @@ def _mac(text: str) -> str:
     return text
 
 
+def _address(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9:][A-Za-z0-9:.%_-]*", text):
+        raise ValueError(f"{text!r} is neither a name nor an address")
+    return text
+
+
+def _container(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", text):
+        raise ValueError(f"{text!r} is no container's name or ID")
+    return text
+
+
 Argv = Annotated[list[str], Field(min_length=1)]
-ContainerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]  # an ID is one, an option is not
+ContainerName = Annotated[str, AfterValidator(_container)]
 ContainerEngine = Literal["docker", "podman"]
 
 
@@ -116,7 +128,7 @@ class RedfishPower(Model):
 
 class IpmiPower(Model):
     kind: Literal["ipmi"]
-    address: Annotated[str, Field(pattern=r"^[A-Za-z0-9\[:][^\s]*$")] = Field(description="of the BMC")
+    address: Annotated[str, AfterValidator(_address)] = Field(description="of the BMC")
     port: StrictInt = Field(623, ge=1, le=65535)
     user: str
     password: Secret
