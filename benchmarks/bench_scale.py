@@ -145,6 +145,7 @@ def lose(nodes: int) -> bool:
     """In process: most of the loss hits zone a (partial disruption), less zone b, little zone c."""
     cluster = Cluster(lab_spec(nodes))
     cluster.start()
+    cluster.sim.run_until(cluster.sim.now + 5)  # nodes are Ready
     for plural, body in objects(nodes):
         cluster.create_object(plural, body)
     cluster.sim.run_until(cluster.sim.now + 30)
