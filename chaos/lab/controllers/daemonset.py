@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
+from chaos.lab.controllers.daemon_fit import Fits
 from chaos.lab.controllers.daemon_rollout import limit, next_to_go
 from chaos.lab.controllers.revisions import LABEL, Revisions, revision_of
 from chaos.lab.controllers.scheduling import matches_node
@@ -23,7 +23,6 @@ from chaos.lab.objects import (
     node_of,
     taints_of,
     uid_of,
-    untolerated,
 )
 from chaos.lab.registry import ForbiddenError, Registry
 from chaos.lab.sim import Sim
@@ -39,6 +38,7 @@ _TOLERATIONS = (
     (UNSCHEDULABLE, "NoSchedule"),
 )
 _NETWORK = "node.kubernetes.io/network-unavailable"
+ByTarget = dict[str, list[Object]]  # by name of the node
 
 
 class DaemonSets(WorkloadController):
@@ -48,10 +48,17 @@ class DaemonSets(WorkloadController):
         super().__init__(sim, registry)
         self._failures: dict[tuple[str, str], tuple[float, float]] = {}
         self._revisions = Revisions(registry, self.kind)
+        self._fits: dict[str, Fits] = {}  # by uid of the owner
+        self._found: tuple[tuple[str, int], ByTarget] = (("", 0), {})
 
     def start(self) -> None:
         super().start()
         self._store.subscribe(self._node_changed, "nodes")
+
+    def _changed(self, change: Change) -> None:
+        super()._changed(change)
+        if change.plural == self.plural and change.type == "DELETED":
+            self._fits.pop(uid_of(change.object), None)
 
     def restart(self) -> None:
         """A new process: no back-off is remembered."""
@@ -79,33 +86,53 @@ class DaemonSets(WorkloadController):
         except ForbiddenError:
             return  # the namespace is being terminated
         nodes = self._store.list("nodes")
-        prototype = self._prototype(owner, revision)
-        mine = _by_target(self._owned(owner))
+        fits = self._fits_of(owner, self._prototype(owner, revision))
+        pods = self._by_target(owner)
         for node in nodes:
-            self._sync_node(owner, prototype, node, mine[name_of(node)])
+            self._sync_node(owner, fits, node, pods.get(name_of(node), []))
+        pods = self._by_target(owner)
         if owner["spec"]["updateStrategy"]["type"] == "RollingUpdate":
-            self._roll(owner, prototype, nodes)
-        self._revisions.trim(owner, {name_of(revision), *map(revision_of, self._owned(owner))})
-        self._status(owner, prototype, nodes)
+            self._roll(owner, fits, nodes, pods)
+            pods = self._by_target(owner)
+        self._revisions.trim(owner, {name_of(revision), *(revision_of(pod) for some in pods.values() for pod in some)})
+        self._status(owner, fits, nodes, pods)
 
-    def _roll(self, owner: Object, prototype: Object, nodes: Sequence[Object]) -> None:
-        pods = _by_target(self._owned(owner))
-        desired = sum(_may_run(prototype, node) for node in nodes)
+    def _fits_of(self, owner: Object, prototype: Object) -> Fits:
+        known = self._fits.get(uid_of(owner))
+        if known is None or known.prototype != prototype:
+            known = self._fits[uid_of(owner)] = Fits(prototype)
+        return known
+
+    def _by_target(self, owner: Object) -> ByTarget:
+        """The owner's pods by node; those found last if nothing was written since."""
+        key = (uid_of(owner), self._store.version)
+        if key != self._found[0]:
+            found: ByTarget = {}
+            for pod in self._owned(owner):
+                found.setdefault(_target(pod), []).append(pod)
+            self._found = (key, found)
+        return self._found[1]
+
+    def _roll(self, owner: Object, fits: Fits, nodes: Sequence[Object], pods: ByTarget) -> None:
+        desired = sum(fits.of(node).runs for node in nodes)
         for pod in next_to_go(
             [pods[key] for key in sorted(pods)],
-            revision_of(prototype),
+            revision_of(fits.prototype),
             limit(owner, desired),
             lambda pod: self._is_available(owner, pod),
         ):
             self._delete_pod(owner, pod)
 
-    def _sync_node(self, owner: Object, prototype: Object, node: Object, pods: list[Object]) -> None:
+    def _sync_node(self, owner: Object, fits: Fits, node: Object, pods: list[Object]) -> None:
         """DS podsShouldBeOnNode."""
-        careless = self._registry.spec.broken("daemonset-ignores-taints") and matches_node(prototype, node)
+        fit, prototype = fits.of(node), fits.prototype
+        if not pods:
+            careless = self._registry.spec.broken("daemonset-ignores-taints") and matches_node(prototype, node)
+            if fit.runs or careless:
+                self._create_pod(owner, _node_pod(prototype, node))
+            return
         living = [pod for pod in pods if not is_deleting(pod)]
-        if (_may_run(prototype, node) or careless) and not pods:
-            self._create_pod(owner, _node_pod(prototype, node))
-        elif not _may_stay(prototype, node):
+        if not fit.stays:
             for pod in living:
                 self._delete_pod(owner, pod)
         else:
@@ -149,21 +176,20 @@ class DaemonSets(WorkloadController):
             tolerations.append({"key": _NETWORK, "operator": "Exists", "effect": "NoSchedule"})
         return pod
 
-    def _status(self, owner: Object, prototype: Object, nodes: list[Object]) -> None:
+    def _status(self, owner: Object, fits: Fits, nodes: list[Object], pods: ByTarget) -> None:
         """DS updateDaemonSetStatus: the oldest pod of a node stands for it."""
-        pods = _by_target([pod for pod in self._owned(owner) if not is_deleting(pod)])
+        newest = revision_of(fits.prototype)
         desired = current = ready = updated = available = misplaced = 0
         for node in nodes:
-            mine = pods[name_of(node)]
-            if _may_run(prototype, node):
+            mine = [pod for pod in pods.get(name_of(node), ()) if not is_deleting(pod)]
+            fit = fits.of(node)
+            if fit.runs:
                 desired += 1
                 current += bool(mine)
                 ready += any(is_ready(pod) for pod in mine)
                 available += any(self._is_available(owner, pod) for pod in mine)
-                updated += any(revision_of(pod) == revision_of(prototype) for pod in mine)
-            elif mine and (
-                not matches_node(prototype, node) or untolerated(prototype, taints_of(node), ("NoExecute",))
-            ):
+                updated += any(revision_of(pod) == newest for pod in mine)
+            elif mine and not fit.stays:
                 misplaced += 1
         status = {
             "currentNumberScheduled": current,
@@ -176,29 +202,12 @@ class DaemonSets(WorkloadController):
         self._write_status(owner, status | {key: value for key, value in optional.items() if value})
 
 
-def _may_run(prototype: Object, node: Object) -> bool:
-    """Whether the node is to have a pod."""
-    return matches_node(prototype, node) and not untolerated(prototype, taints_of(node), ("NoSchedule", "NoExecute"))
-
-
-def _may_stay(prototype: Object, node: Object) -> bool:
-    """Whether a pod that the node has is left there."""
-    return matches_node(prototype, node) and not untolerated(prototype, taints_of(node), ("NoExecute",))
-
-
 def _node_pod(prototype: Object, node: Object) -> Object:
     pod: Object = clone(prototype)
     field = {"key": "metadata.name", "operator": "In", "values": [name_of(node)]}
     terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     pod["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     return pod
-
-
-def _by_target(pods: list[Object]) -> defaultdict[str, list[Object]]:
-    found = defaultdict(list)
-    for pod in pods:
-        found[_target(pod)].append(pod)
-    return found
 
 
 def _target(pod: Object) -> str:

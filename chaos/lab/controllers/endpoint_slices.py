@@ -60,7 +60,7 @@ class EndpointSlices:
         body = {"addressType": "IPv4", "endpoints": endpoints, "ports": _ports(service)}
         current = next(iter(self._store.owned("endpointslices", uid_of(service))), None)
         if current is not None:
-            self._store.patch("endpointslices", key[0], name_of(current), lambda obj: obj.update(body))
+            self._store.update("endpointslices", {**current, "metadata": {**current["metadata"]}, **body})
             return
         labels = {_SERVICE: key[1], "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
         metadata: Object = {"generateName": f"{key[1]}-", "namespace": key[0], "labels": labels}

@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from chaos.lab.controllers.tally import Tallies
 from chaos.lab.controllers.workload import WorkloadController
-from chaos.lab.objects import Object, is_active, is_deleting, is_ready, is_terminal, is_terminating, node_of
+from chaos.lab.objects import Object, is_active, is_deleting, is_ready, is_terminal, node_of, uid_of
+from chaos.lab.registry import Registry
+from chaos.lab.sim import Sim
+from chaos.lab.store import Change
 
 
 class ReplicaSets(WorkloadController):
     plural, kind, owned, component = "replicasets", "ReplicaSet", "pods", "replicaset-controller"
 
+    def __init__(self, sim: Sim, registry: Registry) -> None:
+        super().__init__(sim, registry)
+        self._tallies = Tallies(self.kind)
+
+    def _changed(self, change: Change) -> None:
+        super()._changed(change)
+        if change.plural == self.owned:
+            self._tallies.changed(change)
+
     def sync(self, owner: Object) -> None:
-        pods = self._owned(owner)
-        waits = self._registry.spec.broken("replicaset-waits-for-removal")
-        replaces = self._registry.spec.broken("replicaset-replaces-unready")
-        active = [pod for pod in pods if is_active(pod)]
-        if waits or replaces:
-            active = [pod for pod in pods if _counts(pod, waits, replaces)]
-        missing = owner["spec"]["replicas"] - len(active)
+        tally = replace(self._tallies.of(uid_of(owner)))
+        available = tally.ready
+        if owner["spec"].get("minReadySeconds") or self._miscounts():
+            active = self._active(owner)
+            tally.active, tally.ready = len(active), sum(map(is_ready, active))
+            available = sum(self._is_available(owner, pod) for pod in active)
+        self._scale(owner, owner["spec"]["replicas"] - tally.active)
+        status = {"replicas": tally.active, "terminatingReplicas": tally.terminating}
+        optional = {"fullyLabeledReplicas": tally.active, "readyReplicas": tally.ready, "availableReplicas": available}
+        self._write_status(owner, status | {key: value for key, value in optional.items() if value})
+
+    def _scale(self, owner: Object, missing: int) -> None:
         new = self._new_pod(owner, {}) if missing > 0 else {}
         for _ in range(missing):
             self._create_pod(owner, new)
-        for pod in sorted(active, key=deletion_rank)[:-missing] if missing < 0 else []:
-            self._delete_pod(owner, pod)
-        ready = sum(is_ready(pod) for pod in active)
-        terminating = sum(map(is_terminating, pods))
-        status = {"replicas": len(active), "terminatingReplicas": terminating}
-        if active:
-            status["fullyLabeledReplicas"] = len(active)
-        available = sum(self._is_available(owner, pod) for pod in active)
-        optional = {"readyReplicas": ready, "availableReplicas": available}
-        status |= {key: value for key, value in optional.items() if value}
-        self._write_status(owner, status)
+        if missing < 0:
+            for pod in sorted(self._active(owner), key=deletion_rank)[:-missing]:
+                self._delete_pod(owner, pod)
+
+    def _miscounts(self) -> bool:
+        return any(map(self._registry.spec.broken, ("replicaset-waits-for-removal", "replicaset-replaces-unready")))
+
+    def _active(self, owner: Object) -> list[Object]:
+        waits = self._registry.spec.broken("replicaset-waits-for-removal")
+        replaces = self._registry.spec.broken("replicaset-replaces-unready")
+        if waits or replaces:
+            return [pod for pod in self._owned(owner) if _counts(pod, waits, replaces)]
+        return [pod for pod in self._owned(owner) if is_active(pod)]
 
 
 def _counts(pod: Object, waits_for_removal: bool, replaces_unready: bool) -> bool:
