@@ -21,7 +21,7 @@ class Recorder:
         self._sim, self._store = sim, store
         self._source = {"component": component, "host": host} if host else {"component": component}
         self._known: OrderedDict[tuple[str, ...], tuple[str, str]] = OrderedDict()
-        self._last = 0.0
+        self._last, self._stamp = 0.0, 0
 
     def emit(self, kind: str, obj: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
         """An event about an object; an object without a uid is allowed, as kubelets send them for their Node."""
@@ -51,9 +51,7 @@ class Recorder:
         home = self._store.get("namespaces", "", namespace)
         if home is None or is_deleting(home):
             return  # the API server refuses new objects there
-        name = f"{involved['name']}.{int(self._sim.now * 1e9):x}"
-        while self._store.get("events", namespace, name) is not None:
-            name += "0"
+        name = self._name(involved["name"], namespace)
         now = self._sim.timestamp()
         self._known[key] = (namespace, name)
         if len(self._known) > _MOST:
@@ -73,6 +71,13 @@ class Recorder:
             "reportingInstance": self._source.get("host", ""),
         }
         self._store.create("events", body)
+
+    def _name(self, about: str, namespace: str) -> str:
+        """The object's name and nanoseconds; of many events at one simulated instant each takes one more."""
+        self._stamp = max(self._stamp + 1, int(self._sim.now * 1e9))
+        while self._store.get("events", namespace, f"{about}.{self._stamp:x}") is not None:
+            self._stamp += 1
+        return f"{about}.{self._stamp:x}"
 
     def _count_up(self, namespace: str, name: str) -> bool:
         def change(event: Object) -> None:

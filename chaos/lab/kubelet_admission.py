@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from chaos.lab.controllers.scheduling import matches_node
 from chaos.lab.kubelet_node import CAPACITY
-from chaos.lab.kubelet_preemption import Needs, NoVictimsError, victims, wants
+from chaos.lab.kubelet_preemption import NoVictimsError, victims, wants
 from chaos.lab.kubelet_pressure import Pressure
 from chaos.lab.kubelet_process import Process
 from chaos.lab.kubelet_status import REJECTED
-from chaos.lab.kubelet_worker import Worker
+from chaos.lab.kubelet_worker import Needs, Worker
 from chaos.lab.objects import taints_of, untolerated
 from chaos.lab.quantity import parse_quantity
 
@@ -54,7 +54,7 @@ class Admission:
 
     def _predicates(self, worker: Worker, others: list[Worker]) -> Verdict:
         """Room first; a critical pod is refused only for what preemption cannot help."""
-        used, wanted = _used(others), wants(worker.pod)
+        used, wanted = _used(others), wants(worker)
         lacking = {name: amount - (self._room[name] - used[name]) for name, amount in wanted.items() if amount}
         lacking = {name: amount for name, amount in lacking.items() if amount > 0}
         mismatch = self._mismatch(worker)
@@ -78,7 +78,7 @@ class Admission:
 
 
 def _used(workers: list[Worker]) -> Needs:
-    taken = [wants(worker.pod) for worker in workers]
+    taken = [wants(worker) for worker in workers]
     return {name: sum(item[name] for item in taken) for name in _RESOURCES}
 
 

@@ -6,10 +6,7 @@ from collections.abc import Iterable
 
 from chaos.lab.admission import qos_class
 from chaos.lab.controllers.scheduling import requests_of
-from chaos.lab.kubelet_worker import Worker
-from chaos.lab.objects import Object
-
-Needs = dict[str, int]  # by resource: milli-CPUs, bytes, pods
+from chaos.lab.kubelet_worker import Needs, Worker
 
 
 class NoVictimsError(RuntimeError):
@@ -31,9 +28,11 @@ def victims(critical: Worker, others: Iterable[Worker], needs: Needs) -> list[Wo
     return [*_nearest(best_effort, _less(needs, [*middle, *top])), *middle, *top]
 
 
-def wants(pod: Object) -> Needs:
-    """What a pod takes of a node, in the order in which the kubelet looks at it."""
-    return {"pods": 1, **requests_of(pod)}
+def wants(worker: Worker) -> Needs:
+    """What a pod takes of a node, in the order in which the kubelet looks at it; told once, as it cannot change."""
+    if not worker.needs:
+        worker.needs = {"pods": 1, **requests_of(worker.pod)}
+    return worker.needs
 
 
 def _preemptable(critical: Worker, other: Worker) -> bool:
@@ -45,7 +44,7 @@ def _preemptable(critical: Worker, other: Worker) -> bool:
 
 def _less(needs: Needs, pods: list[Worker]) -> Needs:
     """What is still needed without these pods."""
-    left = {resource: amount - sum(wants(item.pod)[resource] for item in pods) for resource, amount in needs.items()}
+    left = {resource: amount - sum(wants(item)[resource] for item in pods) for resource, amount in needs.items()}
     return {resource: amount for resource, amount in left.items() if amount > 0}
 
 
@@ -61,10 +60,10 @@ def _nearest(pods: list[Worker], needs: Needs) -> list[Worker]:
 
 
 def _distance(needs: Needs, worker: Worker) -> float:
-    have = wants(worker.pod)
+    have = wants(worker)
     return sum((max(0, amount - have[resource]) / amount) ** 2 for resource, amount in needs.items())
 
 
 def _size(worker: Worker) -> tuple[int, int]:
-    have = wants(worker.pod)
+    have = wants(worker)
     return have["memory"], have["cpu"]

@@ -9,7 +9,7 @@ from typing import Literal
 from chaos.lab.objects import Object
 
 State = Literal["starting", "running", "stopping", "ended"]
-
+Needs = dict[str, int]  # by resource: milli-CPUs, bytes, pods
 
 CRITICAL = 2_000_000_000  # scheduling.SystemCriticalPriority
 _FIRST, _LONGEST = 10.0, 300.0  # initialBackOff, MaxContainerBackOff
@@ -70,6 +70,7 @@ class Worker:
     leaving: bool = False
     cause: Cause | None = None
     waiting: float = 0.0
+    needs: Needs = field(default_factory=dict)  # empty until they are asked for
     backoff: Backoff = field(default_factory=Backoff)
     written: Object | None = None  # the object after the last status, and what that was made from
     written_from: tuple[object, ...] = ()

@@ -6,7 +6,6 @@ place: copy it, change the copy, :meth:`Store.update` it.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +32,13 @@ def clone(value: Any) -> Any:
 def _copied(status: Object) -> Object:
     """Two levels deep."""
     return {key: item.copy() if type(item) in _CONTAINERS else item for key, item in status.items()}
+
+
+def _uuid4(bits: int) -> str:
+    """As ``str(uuid.UUID(int=bits, version=4))``, several times faster."""
+    text = f"{bits:032x}"
+    variant = "89ab"[int(text[16], 16) & 3]
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +146,7 @@ class Store:
         key = (metadata.get("namespace", ""), metadata["name"])
         if self.get(plural, *key) is not None:
             raise ExistsError(f'{plural} "{metadata["name"]}" already exists')
-        metadata.setdefault("uid", str(uuid.UUID(int=self.sim.rng.getrandbits(128), version=4)))
+        metadata.setdefault("uid", _uuid4(self.sim.rng.getrandbits(128)))
         metadata.setdefault("creationTimestamp", self.sim.timestamp())
         if not dry_run:
             self._commit("ADDED", plural, key, obj, None)
