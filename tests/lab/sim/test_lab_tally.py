@@ -1,0 +1,91 @@
+"""What is counted or remembered change by change equals what a look at everything finds."""
+
+from __future__ import annotations
+
+import uuid
+from functools import partial
+
+from simkit import VICTIM, Object, run, spec, started, workload
+
+from chaos.lab.controllers.daemon_fit import Fits
+from chaos.lab.controllers.scheduling import matches_node
+from chaos.lab.controllers.tally import Tallies, Tally
+from chaos.lab.events import Recorder
+from chaos.lab.objects import is_active, is_ready, is_terminating, name_of, taints_of, uid_of, untolerated
+from chaos.lab.sim import Sim
+from chaos.lab.store import Change, Store
+
+
+def test_tallies_equal_a_recount_at_every_change() -> None:
+    cluster, _ = started(spec(seed=2))
+    tallies, store, seen = Tallies("ReplicaSet"), cluster.store, set()
+    for pod in store.list("pods"):
+        tallies.changed(Change(0, "ADDED", "pods", pod, None))
+
+    def changed(change: Change) -> None:
+        tallies.changed(change)
+        for owner in store.list("replicasets"):
+            pods = store.controlled("pods", uid_of(owner))
+            active = [pod for pod in pods if is_active(pod)]
+            found = Tally(len(pods), len(active), sum(map(is_ready, active)), sum(map(is_terminating, pods)))
+            assert tallies.of(uid_of(owner)) == found
+            seen.add((found.active, found.ready, found.terminating))
+
+    store.subscribe(changed, "pods")
+    cluster.create_object("deployments", workload("more", replicas=4))
+    run(cluster, 20.0)
+    cluster.machines[VICTIM].logind.power_off()
+    run(cluster, 60.0)
+    for pod in store.list("pods", "demo")[::2]:
+        cluster.delete_object("pods", "demo", name_of(pod))
+    run(cluster, 60.0)
+    assert len(seen) > 10
+    assert any(terminating for _, _, terminating in seen)
+
+
+def _taint(taints: list[Object], node: Object) -> None:
+    node["spec"]["taints"] = taints
+
+
+def test_a_daemon_set_sees_each_change_of_a_node() -> None:
+    cluster, _ = started(spec(seed=2))
+    prototype = {"metadata": {}, "spec": {"nodeSelector": {"kubernetes.io/hostname": VICTIM}}}
+    fits, found = Fits(prototype), []
+
+    def look(change: Change) -> None:
+        node = change.object
+        fits_now, taints = matches_node(prototype, node), taints_of(node)
+        runs = fits_now and not untolerated(prototype, taints, ("NoSchedule", "NoExecute"))
+        stays = fits_now and not untolerated(prototype, taints, ("NoExecute",))
+        assert fits.of(node) == (runs, stays)
+        found.append((runs, stays))
+
+    cluster.store.subscribe(look, "nodes")
+    for taints in ([{"key": "k", "effect": "NoSchedule"}], [{"key": "k", "effect": "NoExecute"}], []):
+        cluster.store.patch("nodes", "", VICTIM, partial(_taint, taints))
+    hostname = {"kubernetes.io/hostname": "other"}
+    cluster.store.patch("nodes", "", VICTIM, lambda node: node["metadata"]["labels"].update(hostname))
+    assert found == [(False, True), (False, False), (True, True), (False, False)]
+
+
+def test_many_events_of_one_instant_have_short_names_of_their_own() -> None:
+    sim = Sim(1.7e9, 1)
+    store = Store(sim)
+    store.create("namespaces", {"metadata": {"name": "default"}})
+    recorders = [Recorder(sim, store, component) for component in ("one", "other")]
+    thing = {"metadata": {"name": "thing", "namespace": "default", "uid": "u"}}
+    for number in range(300):
+        for recorder in recorders:
+            recorder.emit("Pod", thing, "Reason", f"message {number}")
+    sim.run_until(sim.now + 1.0)
+    names = [name_of(event) for event in store.list("events")]
+    assert len(names) == 600
+    assert {len(name) for name in names} == {len("thing.") + 16}
+
+
+def test_uids_are_those_of_the_standard_library() -> None:
+    sim, same = Sim(0.0, 7), Sim(0.0, 7)
+    store = Store(sim)
+    for number in range(200):
+        made = store.create("events", {"metadata": {"name": str(number)}})
+        assert uid_of(made) == str(uuid.UUID(int=same.rng.getrandbits(128), version=4))
