@@ -174,9 +174,19 @@ def report(cluster: Cluster) -> None:
     print(f"NoExecute by zone {dict(sorted(tainted.items()))}; {evicted} pods evicted, {len(pods) - evicted} others")
 
 
+def describe(nodes: int) -> None:
+    """The workload, and what else the machine does."""
+    bodies = objects(nodes)
+    kinds = Counter(plural for plural, _ in bodies)
+    sizes = [body["spec"]["replicas"] for plural, body in bodies if plural == "deployments"]
+    print(f"{nodes * PODS_PER_NODE} pods of", ", ".join(f"{number} {plural}" for plural, number in kinds.items()))
+    print(f"  (deployments of {min(sizes)} to {max(sizes)} pods); load average {os.getloadavg()[0]:.1f}")
+
+
 def main() -> int:
     """Both parts; exit code 1 if a goal is missed."""
     nodes = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    describe(nodes)
     results = [start(nodes), lose(nodes)]
     return 0 if all(results) else 1
 
