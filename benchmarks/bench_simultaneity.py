@@ -44,6 +44,8 @@ def armed(sessions: Sequence[SshSession]) -> float:
     """As a step does it."""
     with ThreadPoolExecutor(HOSTS) as pool:
         waiting = list(pool.map(lambda session: session.arm(TRUE), sessions))
+    for armed in waiting:
+        armed.go()
     return spread([outcome.began for outcome in together(waiting, lambda armed: armed.fire())])
 
 

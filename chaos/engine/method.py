@@ -74,7 +74,11 @@ def _fire_all(context: Context, ready: list[_Ready]) -> tuple[float, float]:
         context.emit(action_line(begin, planned, "begin", command=command))
         context.progress.step(planned.step, planned.node, command)
     waits = any(isinstance(r.planned.commands[-1], PodsCommand) for r in ready)
-    outcomes = together(ready, lambda r: _fire(context, r), (lambda fired: _look_on(context, fired)) if waits else None)
+    fired = context.clock.now()
+    for waiting in (r.waiting for r in ready if r.waiting):  # writes alone: a thread each would begin further apart
+        waiting.go()
+    look_on = (lambda going: _look_on(context, going)) if waits else None
+    outcomes = together(ready, lambda r: _fire(context, r, fired), look_on)
     _check(ready, outcomes)
     return begin, context.clock.now()
 
@@ -133,10 +137,9 @@ def _arm(context: Context, planned: PlannedStep, stack: ExitStack) -> _Ready:
     return _Ready(planned, waiting, context.clock.now())
 
 
-def _fire(context: Context, ready: _Ready) -> Outcome:
+def _fire(context: Context, ready: _Ready, fired: float) -> Outcome:
     planned = ready.planned
     command: Command = planned.commands[-1]
-    fired = context.clock.now()
     outcome = ready.waiting.fire() if ready.waiting else context.hosts.send(planned.node, command)
     phases = {"armed": ready.armed, "fired": fired} if ready.waiting else {"fired": fired}
     began = {} if outcome.began is None else {"began": outcome.began}

@@ -34,8 +34,11 @@ class Clock(Protocol):
 class Armed(Protocol):
     """A command that waits on its host for one write."""
 
+    def go(self) -> None:
+        """Let it run, and wait for nothing: one write. What goes wrong is told by :meth:`fire`."""
+
     def fire(self) -> Outcome:
-        """Let it run. The outcome's ``began`` is the host's own time of start."""
+        """Let it run, unless :meth:`go` has, and wait for its end. ``began`` is the host's own time of start."""
 
     def cancel(self) -> None:
         """Give it up without running it."""

@@ -18,6 +18,7 @@ from chaos.transports.exchange import Ended
 from chaos.transports.piped import Piped
 from chaos.transports.script import READY, began_at, telling_argv
 
+_OVER = "it no longer waits on the host"
 READY_SECONDS = 15.0  # of wall time, until the shell inside waits
 
 
@@ -80,19 +81,33 @@ class ArmedExec:
 
     def __init__(self, command: HostCommand, piped: Piped, label: str) -> None:
         self._command, self._piped, self._label = command, piped, label
+        self._gone = False
+        self._unsent: Outcome | None = None
+
+    def go(self) -> None:
+        """One write. Not sent if it no longer waits."""
+        if self._gone:
+            return
+        self._gone, piped = True, self._piped
+        if not piped.running:
+            self._unsent = Outcome(NOT_SENT, stderr=piped.stderr, error=_OVER)
+            return
+        piped.extend(monotonic() + self._command.timeout)
+        try:
+            piped.send("go\n")
+        except OSError as error:
+            self._unsent = Outcome(NOT_SENT, error=f"the line was lost before: {error}")
+            return
+        piped.feed(self._command.stdin)
 
     def fire(self) -> Outcome:
-        """Let it run. Not sent if it no longer waits."""
+        """Go, if it has not, and wait for the end. Once."""
         piped = self._piped
         with closing(piped):
-            if not piped.running:
-                return Outcome(NOT_SENT, stderr=piped.stderr, error="it no longer waits on the host")
-            piped.extend(monotonic() + self._command.timeout)
-            try:
-                piped.send("go\n")
-            except OSError as error:
-                return Outcome(NOT_SENT, error=f"the line was lost before: {error}")
-            piped.feed(self._command.stdin)
+            self.go()
+            if self._unsent:
+                return self._unsent
+            self._unsent = Outcome(NOT_SENT, error=_OVER)
             began = began_at(piped.line() or "")
             return self._outcome(piped, piped.finish(), began)
 

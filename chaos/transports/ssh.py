@@ -21,6 +21,7 @@ from chaos.transports.settings import HostSettings
 if TYPE_CHECKING:
     from paramiko import Channel
 
+_OVER = "it no longer waits on the host"
 CHANNELS = 8  # at once; sshd's MaxSessions is 10
 
 
@@ -196,19 +197,33 @@ class ArmedCommand:
 
     def __init__(self, command: HostCommand, job: Job, outcome: Callable[[HostCommand, Job, Ended], Outcome]) -> None:
         self._command, self._job, self._outcome = command, job, outcome
+        self._gone = False
+        self._unsent: Outcome | None = None
+
+    def go(self) -> None:
+        """One write. Not sent if it no longer waits."""
+        if self._gone:
+            return
+        self._gone, job = True, self._job
+        if job.closed or job.channel.exit_status_ready():
+            self._unsent = Outcome(NOT_SENT, stderr=job.exchange.stderr, error=_OVER)
+            return
+        job.exchange.extend(monotonic() + self._command.timeout)
+        try:
+            job.channel.sendall(b"go\n")
+        except (OSError, EOFError) as error:
+            self._unsent = Outcome(NOT_SENT, error=f"the line was lost before: {error}")
+            return
+        job.exchange.feed(self._command.stdin)
 
     def fire(self) -> Outcome:
-        """Let it run. Not sent if it no longer waits."""
+        """Go, if it has not, and wait for the end. Once."""
         job = self._job
         with job:
-            if job.closed or job.channel.exit_status_ready():
-                return Outcome(NOT_SENT, stderr=job.exchange.stderr, error="it no longer waits on the host")
-            job.exchange.extend(monotonic() + self._command.timeout)
-            try:
-                job.channel.sendall(b"go\n")
-            except (OSError, EOFError) as error:
-                return Outcome(NOT_SENT, error=f"the line was lost before: {error}")
-            job.exchange.feed(self._command.stdin)
+            self.go()
+            if self._unsent:
+                return self._unsent
+            self._unsent = Outcome(NOT_SENT, error=_OVER)
             first = job.exchange.line()
             outcome = self._outcome(self._command, job, job.exchange.finish())
             return structs.replace(outcome, began=began_at(first or ""))

@@ -40,6 +40,9 @@ class Armable(FakeSession):
         self.sent.append(f"arm {command}")
         return self
 
+    def go(self) -> None:
+        raise AssertionError("fired")
+
     def fire(self) -> Outcome:
         raise AssertionError("fired")
 

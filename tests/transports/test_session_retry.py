@@ -40,6 +40,8 @@ class Scripted:
 
 
 class Ready:
+    def go(self) -> None: ...
+
     def fire(self) -> Outcome:
         return Outcome(ANSWERED, 0)
 
