@@ -359,9 +359,9 @@ def _was_due(world: World, pod: Object, count: _Count | None) -> None:
 
 def _was_evicted(world: World, pod: Object, count: _Count) -> None:
     found, counts = world.same(pod), world.memory["counts"]
-    if found is None or counts.get(uid_of(pod)) is not count:
+    if found is None or count.unsure or counts.get(uid_of(pod)) is not count:
         return
     if _is_evicted(found):  # once more
         del counts[uid_of(pod)]
-    elif not count.unsure:
+    else:
         world.violated(9, f"{name_of(pod)}: not evicted")

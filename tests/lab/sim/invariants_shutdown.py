@@ -64,7 +64,8 @@ def event_loop(world: World, change: Change) -> None:
         return
     seen: list[bool] = world.memory.setdefault(("seen", host.machine.name, host.pid), [])
     seen.append(change.object["message"] == _DETECTED)
-    if not seen[-1] and host.busy:
+    again = any(signal.active for signal in host.signals[len(seen) :])  # it may be that one which is processed
+    if not seen[-1] and host.busy and not again:
         world.violated(6, f"{host.machine.name}: cancellation handled within the shutdown")
     if (
         not host.lost_signals
