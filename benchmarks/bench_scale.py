@@ -6,6 +6,7 @@ goal is missed. Wall times suffer from what else the machine does; CPU times are
 
 from __future__ import annotations
 
+import gc
 import http.client
 import json
 import os
@@ -143,6 +144,7 @@ def usage(pid: int) -> tuple[float, int]:
 
 def lose(nodes: int) -> bool:
     """In process: most of the loss hits zone a (partial disruption), less zone b, little zone c."""
+    gc.set_threshold(50_000, 20, 100)  # as the lab's own process does
     cluster = Cluster(lab_spec(nodes))
     cluster.start()
     cluster.sim.run_until(cluster.sim.now + 5)  # nodes are Ready
