@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from chaos.actions._machine import need_power
+from chaos.actions._machine import tells_state
 from chaos.actions._nodes import has_taint, node_shows, taint, taint_before, taints_as_before
 from chaos.model.action import Action, Check, Finding, Memory, Proof, StepRun, Target, Undo, UndoKind
 from chaos.model.apifact import node_path
@@ -45,7 +45,9 @@ class OutOfService(Action):
         return (node_path(node),)
 
     def prepare(self, target: Target, params: Params) -> Memory:
-        need_power(target, "has no power control that could say that it is off")
+        if not tells_state(target):
+            why = f"{target.node} has no power control that could say that it is off"
+            raise Unsupported(why, hint="give its host one in the inventory that tells the state")
         before = taint_before(target, KEY, params.effect)
         if any(value is not None for value in before.values()):
             raise Unsupported(f"{target.node} has the taint {KEY} already", hint="take it away first")
