@@ -58,6 +58,10 @@ class Link:
         self._held.pop(key, None)
         self._held[key] = (call, args)
 
+    def heard(self) -> None:
+        """A frame came from the API server: the connection is alive."""
+        self._last_read = self._process.sim.now
+
     def give_up(self, key: Hashable) -> bool:
         """Take back a request that is held; whether there was one."""
         return self._held.pop(key, None) is not None

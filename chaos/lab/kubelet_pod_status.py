@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chaos.lab.kubelet_process import Process
 from chaos.lab.kubelet_status import View, write_rejection, write_status
 from chaos.lab.kubelet_worker import Worker
@@ -27,6 +29,15 @@ class PodStatuses:
     def write(self, worker: Worker, final: bool = False) -> None:
         """Send the status; ``final``: the pod has ended."""
         self._process.link.send(("status", worker.uid), self._write_now, worker, final)
+
+    def write_changed(self, workers: Sequence[Worker]) -> None:
+        """Send the statuses that are not as they were last written here; most are, on every node, every ten seconds."""
+        link = self._process.link
+        for worker in workers:
+            if link.up and self._store.get("pods", worker.namespace, worker.name) is worker.written:
+                link.heard()
+            else:
+                self.write(worker)
 
     def reject(self, worker: Worker, reason: str, message: str) -> None:
         """The pod is not admitted."""

@@ -291,7 +291,6 @@ class PodWorkers:
 
     def _reconcile(self) -> None:
         """The periodic sync puts back what others changed: Ready=False of the node controller (facts 5.3)."""
-        for worker in list(self._workers.values()):
-            if worker.state == "running":
-                self._statuses.write(worker)
+        running = [worker for worker in self._workers.values() if worker.state == "running"]
+        self._statuses.write_changed(running)
         self._process.after(_RECONCILE, self._reconcile)
