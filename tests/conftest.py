@@ -14,5 +14,7 @@ for helpers in ("actions", "engine", "e2e", "lab/kit", "lab/replay", "lab/sim", 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With pytest -n: the tests of a file share what they start, and those on real machines share the machines."""
     for item in items:
+        if item.get_closest_marker("xdist_group"):
+            continue  # a file that takes long is spread by its own marks
         group = "machines" if "realhosts" in item.path.parts else item.path.name
         item.add_marker(pytest.mark.xdist_group(group))
