@@ -11,10 +11,13 @@ for helpers in ("actions", "engine", "e2e", "lab/kit", "lab/replay", "lab/sim", 
     sys.path.insert(0, str(Path(__file__).parent / helpers))
 
 
+_DOCKER = ("realhosts", "power", "transports")  # two daemons at once get in each other's way
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With pytest -n: the tests of a file share what they start, and those on real machines share the machines."""
+    """With pytest -n: the tests of a file share what they start; those that need Docker share one daemon."""
     for item in items:
         if item.get_closest_marker("xdist_group"):
             continue  # a file that takes long is spread by its own marks
-        group = "machines" if "realhosts" in item.path.parts else item.path.name
+        group = "docker" if item.path.parent.name in _DOCKER else item.path.name
         item.add_marker(pytest.mark.xdist_group(group))

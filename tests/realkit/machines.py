@@ -17,6 +17,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 PACKAGES = (
     "systemd,systemd-sysv,dbus,openssh-server,sudo,nftables,iptables,iproute2,procps,curl,socat,iputils-ping,"
     "netcat-openbsd"
@@ -112,20 +114,35 @@ def docker_daemon() -> Iterator[Docker]:
     if Docker("").answers:
         yield Docker("")
         return
-    with tempfile.TemporaryDirectory(prefix="nodefall-docker-", ignore_cleanup_errors=True) as folder:
-        own = Docker(f"unix://{folder}/docker.sock")
-        with (Path(folder) / "log").open("wb") as log:
-            daemon = subprocess.Popen(
-                ["dockerd", "--host", own.host, *(f"--{key}={folder}/{key}" for key in _DAEMON_FILES)],
-                stdout=log,
-                stderr=log,
+    with ExitStack() as stack:
+        own = _start_daemon(stack)
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setenv("DOCKER_HOST", own.host)  # for nodefall's own docker commands
+        yield own
+
+
+def _start_daemon(stack: ExitStack) -> Docker:
+    """One that just ended may still hold the bridge: then the next one does not come up, and another try does."""
+    said = ""
+    for _ in range(3):
+        with ExitStack() as trying:
+            folder = trying.enter_context(
+                tempfile.TemporaryDirectory(prefix="nodefall-docker-", ignore_cleanup_errors=True)
             )
-        try:
-            _until(lambda: own.answers, 60, "dockerd to answer")
-            yield own
-        finally:
-            daemon.terminate()
-            daemon.wait(60)
+            own, log = Docker(f"unix://{folder}/docker.sock"), Path(folder) / "log"
+            files = (f"--{key}={folder}/{key}" for key in _DAEMON_FILES)
+            with log.open("wb") as out:
+                daemon = subprocess.Popen(["dockerd", "--host", own.host, *files], stdout=out, stderr=out)
+            trying.callback(daemon.wait, 60)
+            trying.callback(daemon.terminate)
+            try:
+                _until(lambda: own.answers, 20, "dockerd to answer")
+            except DockerFailed:
+                said = log.read_text(errors="replace")[-500:]
+                continue
+            stack.push(trying.pop_all())
+            return own
+    raise DockerFailed(f"dockerd does not come up: {said}")
 
 
 def _until(holds: object, seconds: float, what: str) -> None:
