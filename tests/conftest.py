@@ -14,6 +14,7 @@ for helpers in ("actions", "engine", "e2e", "lab/kit", "lab/replay", "lab/sim", 
 _DOCKER = ("realhosts", "power", "transports")  # two daemons at once get in each other's way
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With pytest -n: the tests of a file share what they start; those that need Docker share one daemon."""
     for item in items:

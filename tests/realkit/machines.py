@@ -136,7 +136,7 @@ def _start_daemon(stack: ExitStack) -> Docker:
             trying.callback(daemon.wait, 60)
             trying.callback(daemon.terminate)
             try:
-                _until(lambda: own.answers, 20, "dockerd to answer")
+                _until(lambda docker=own: docker.answers, 20, "dockerd to answer")
             except DockerFailed:
                 said = log.read_text(errors="replace")[-500:]
                 continue
