@@ -73,13 +73,7 @@ def experiment(directory: Path, action: str) -> Path:
     return path
 
 
-def _spread(names: list[str], groups: int = 3) -> list[Any]:
-    """Ten seconds each: with pytest -n several processes share them, each with a lab of its own."""
-    marks = [pytest.mark.xdist_group(f"contract-{number}") for number in range(groups)]
-    return [pytest.param(name, marks=marks[index % groups]) for index, name in enumerate(names)]
-
-
-@pytest.mark.parametrize("action", _spread([name for name in ACTIONS if name not in REFUSED]))
+@pytest.mark.parametrize("action", [name for name in ACTIONS if name not in REFUSED])
 def test_it_is_proven_and_undone_and_nothing_stays(tmp_path: Path, inventory: Path, action: str) -> None:
     done = nodefall("run", experiment(tmp_path, action), "-i", inventory, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
