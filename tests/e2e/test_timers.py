@@ -54,7 +54,8 @@ def test_timers_last_as_long_as_the_run_may(tmp_path: Path) -> None:
     stop = experiment(tmp_path, {"name": "stop", "action": "kubelet-stop"})
     done = nodefall("run", stop, "-i", LAB, "--plain", "--max-duration", "30m", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"heals by itself in 17\d\ds", done.stderr)
+    told = re.search(r"heals by itself in (\d+)s", done.stderr)
+    assert told and 1700 < int(told[1]) <= 1800, done.stderr
 
 
 def test_two_deeds_on_one_node_are_both_taken_back(tmp_path: Path) -> None:
