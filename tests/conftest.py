@@ -1,9 +1,42 @@
-"""Shared helpers of a folder's tests can be imported by name."""
+"""Shared helpers of a folder's tests can be imported by name; which tests share a process under ``pytest -n``."""
 
 from __future__ import annotations
 
+import re
 import sys
+import zlib
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
 
 for helpers in ("actions", "engine", "e2e", "lab/kit", "lab/replay", "lab/sim", "power", "realkit"):
     sys.path.insert(0, str(Path(__file__).parent / helpers))
+
+_DOCKER = re.compile(r"tests/(power|realhosts|transports)/")  # two daemons get in each other's way
+_SPREAD = re.compile(r"tests/e2e/test_action_contract\.py::.*\[(.+)\]")  # ten seconds each, and many
+_PARTS = 6
+
+
+def group(nodeid: str) -> str:
+    """Tests of one group run in one process, one after the other: a file's tests share what they start."""
+    if _DOCKER.match(nodeid):
+        return "docker"
+    if spread := _SPREAD.match(nodeid):
+        return f"contract {zlib.crc32(spread[1].encode()) % _PARTS}"
+    return nodeid.split("::", maxsplit=1)[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415  only where pytest -n is used
+
+    class ByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid)
+
+    return ByGroup(config, log)
