@@ -6,8 +6,6 @@ Times stay RFC 3339 strings: they are evidence, with one second of resolution, n
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct, field
 
 
@@ -88,12 +86,17 @@ class NodeSpec(Base):
     provider_id: str | None = field(default=None, name="providerID")
 
 
+class AttachedVolume(Base):
+    name: str = ""
+
+
 class NodeStatus(Base):
     conditions: list[Condition] | None = None
     addresses: list[Address] | None = None
     daemon_endpoints: DaemonEndpoints | None = None
     node_info: NodeInfo | None = None
     volumes_in_use: list[str] | None = None
+    volumes_attached: list[AttachedVolume] | None = None
 
 
 class Node(Base):
@@ -144,6 +147,17 @@ class ContainerStatus(Base):
     last_state: ContainerState | None = None
 
 
+class ClaimSource(Base):
+    claim_name: str = ""
+
+
+class Volume(Base):
+    """Which claim a volume is of; every other kind of volume has only its name."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+
+
 class PodSpec(Base):
     node_name: str | None = None
     priority: int | None = None
@@ -152,6 +166,7 @@ class PodSpec(Base):
     restart_policy: str | None = None
     tolerations: list[Toleration] | None = None
     containers: list[Container] | None = None
+    volumes: list[Volume] | None = None
 
 
 class PodStatus(Base):
@@ -159,6 +174,7 @@ class PodStatus(Base):
     reason: str | None = None
     message: str | None = None
     start_time: str | None = None
+    qos_class: str | None = None
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
@@ -232,37 +248,6 @@ class Workload(Base):
     metadata: Metadata = field(default_factory=Metadata)
     spec: WorkloadSpec | None = None
     status: WorkloadStatus | None = None
-
-
-KubeObject = Node | Pod | Lease | Event | Workload
-
-
-class Resource(Struct, frozen=True):
-    """Where a plural resource lives and how it is decoded."""
-
-    plural: str
-    prefix: str  # "/api/v1" or "/apis/GROUP/VERSION"
-    type: type[Any]
-
-    @property
-    def path(self) -> str:
-        """The all-namespaces collection."""
-        return f"{self.prefix}/{self.plural}"
-
-
-RESOURCES: dict[str, Resource] = {
-    r.plural: r
-    for r in (
-        Resource("nodes", "/api/v1", Node),
-        Resource("pods", "/api/v1", Pod),
-        Resource("events", "/api/v1", Event),
-        Resource("leases", "/apis/coordination.k8s.io/v1", Lease),
-        Resource("deployments", "/apis/apps/v1", Workload),
-        Resource("statefulsets", "/apis/apps/v1", Workload),
-        Resource("daemonsets", "/apis/apps/v1", Workload),
-        Resource("replicasets", "/apis/apps/v1", Workload),
-    )
-}
 
 
 def condition(conditions: list[Condition] | None, type_: str) -> Condition | None:

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from chaos.model.kube import Event, Lease, Node, Pod, Workload
+from chaos.model.kube_more import EndpointSlice, Job, PersistentVolumeClaim, PodDisruptionBudget, VolumeAttachment
 from chaos.model.recording import ActionRecord, Blind
 
 T = TypeVar("T")
+Key = tuple[str, str]  # namespace, name
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,11 @@ class Timeline:
     pods: dict[str, History[Pod]] = field(default_factory=dict)  # by uid
     leases: dict[str, History[Lease]] = field(default_factory=dict)  # by name
     workloads: dict[tuple[str, str, str], History[Workload]] = field(default_factory=dict)  # plural, ns, name
+    jobs: dict[Key, History[Job]] = field(default_factory=dict)
+    poddisruptionbudgets: dict[Key, History[PodDisruptionBudget]] = field(default_factory=dict)
+    endpointslices: dict[Key, History[EndpointSlice]] = field(default_factory=dict)
+    persistentvolumeclaims: dict[Key, History[PersistentVolumeClaim]] = field(default_factory=dict)
+    volumeattachments: dict[str, History[VolumeAttachment]] = field(default_factory=dict)  # by name
     events: list[tuple[Entry, Event]] = field(default_factory=list)
     metrics: dict[str, list[Scrape]] = field(default_factory=dict)  # by node
     host: dict[tuple[str, str], list[Fact]] = field(default_factory=dict)  # (node, fact)
@@ -138,6 +145,10 @@ def _versioned(entry: Entry) -> Version[Any]:
     return Version(entry.t, entry.seq, entry.object, entry.type == "DELETED", bool(entry.note))
 
 
+def _key(entry: Entry) -> Key:
+    return entry.object.metadata.namespace, entry.object.metadata.name
+
+
 def _add_node(timeline: Timeline, entry: Entry) -> None:
     timeline.nodes.setdefault(entry.object.metadata.name, History()).append(_versioned(entry))
 
@@ -153,6 +164,26 @@ def _add_lease(timeline: Timeline, entry: Entry) -> None:
 def _add_workload(timeline: Timeline, entry: Entry) -> None:
     metadata = entry.object.metadata
     timeline.workloads.setdefault((entry.kind, metadata.namespace, metadata.name), History()).append(_versioned(entry))
+
+
+def _add_job(timeline: Timeline, entry: Entry) -> None:
+    timeline.jobs.setdefault(_key(entry), History()).append(_versioned(entry))
+
+
+def _add_budget(timeline: Timeline, entry: Entry) -> None:
+    timeline.poddisruptionbudgets.setdefault(_key(entry), History()).append(_versioned(entry))
+
+
+def _add_slice(timeline: Timeline, entry: Entry) -> None:
+    timeline.endpointslices.setdefault(_key(entry), History()).append(_versioned(entry))
+
+
+def _add_claim(timeline: Timeline, entry: Entry) -> None:
+    timeline.persistentvolumeclaims.setdefault(_key(entry), History()).append(_versioned(entry))
+
+
+def _add_attachment(timeline: Timeline, entry: Entry) -> None:
+    timeline.volumeattachments.setdefault(entry.object.metadata.name, History()).append(_versioned(entry))
 
 
 def _add_event(timeline: Timeline, entry: Entry) -> None:
@@ -195,6 +226,11 @@ _ADDERS = {
     "statefulsets": _add_workload,
     "daemonsets": _add_workload,
     "replicasets": _add_workload,
+    "jobs": _add_job,
+    "poddisruptionbudgets": _add_budget,
+    "endpointslices": _add_slice,
+    "persistentvolumeclaims": _add_claim,
+    "volumeattachments": _add_attachment,
     "metrics": _add_metrics,
     "host": _add_host,
     "action": _add_action,

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chaos.model.ports import Clock, Observer
+from chaos.model.resources import RESOURCES
 from chaos.observers.api import WatchApi
 from chaos.observers.events import EventsObserver
 from chaos.observers.health import ApiHealth
 from chaos.observers.kubelet_metrics import KubeletMetrics
 from chaos.observers.leases import LeasesObserver
+from chaos.observers.listwatch import ListWatch
 from chaos.observers.nodes import NodesObserver
 from chaos.observers.pods import PodsObserver
 from chaos.observers.workloads import WorkloadsObserver
+
+# All are watched in every run: they are few objects, and a recording answers questions that nobody asked before.
+_MORE = ("jobs", "poddisruptionbudgets", "endpointslices", "persistentvolumeclaims", "volumeattachments")
 
 
 class ClusterObservers:
@@ -29,6 +34,7 @@ class ClusterObservers:
             LeasesObserver(api, clock, self.health),
             EventsObserver(api, clock, self.health),
             WorkloadsObserver(api, clock, self.health),
+            *(ListWatch(RESOURCES[plural], api, clock, self.health, optional=True) for plural in _MORE),
         )
 
     def kubelets(self, nodes: Sequence[str], allow_node_proxy: bool = False) -> KubeletMetrics:

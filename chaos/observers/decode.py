@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
-from chaos.model.kube import RESOURCES, Metadata
+from chaos.model.kube import Metadata
 from chaos.model.recording import BOOKMARK, ActionRecord, Blind, Line
+from chaos.model.resources import RESOURCES
 from chaos.model.timeline import Entry
 
 _STATELESS = frozenset({BOOKMARK, "ERROR"})  # ERROR of a watch is a Status, no object of its kind

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chaos.model.kube import RESOURCES
 from chaos.model.ports import Clock
+from chaos.model.resources import RESOURCES
 from chaos.observers.api import WatchApi
 from chaos.observers.health import ApiHealth
 from chaos.observers.listwatch import ListWatch
@@ -11,4 +11,4 @@ from chaos.observers.listwatch import ListWatch
 
 class EventsObserver(ListWatch):
     def __init__(self, api: WatchApi, clock: Clock, health: ApiHealth | None = None) -> None:
-        super().__init__(RESOURCES["events"], api, clock, health)
+        super().__init__(RESOURCES["events"], api, clock, health, optional=True)

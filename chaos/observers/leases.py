@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chaos.model.kube import RESOURCES
 from chaos.model.ports import Clock
+from chaos.model.resources import RESOURCES
 from chaos.observers.api import WatchApi
 from chaos.observers.health import ApiHealth
 from chaos.observers.listwatch import ListWatch
@@ -15,5 +15,10 @@ class LeasesObserver(ListWatch):
     def __init__(self, api: WatchApi, clock: Clock, health: ApiHealth | None = None) -> None:
         resource = RESOURCES["leases"]
         super().__init__(
-            resource, api, clock, health, path=f"{resource.prefix}/namespaces/{NAMESPACE}/{resource.plural}"
+            resource,
+            api,
+            clock,
+            health,
+            path=f"{resource.prefix}/namespaces/{NAMESPACE}/{resource.plural}",
+            optional=True,
         )

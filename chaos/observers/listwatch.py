@@ -13,9 +13,10 @@ from contextlib import suppress
 
 import msgspec
 
-from chaos.model.kube import Metadata, Resource
+from chaos.model.kube import Metadata
 from chaos.model.ports import Clock, Sink
 from chaos.model.recording import ADDED, BOOKMARK, DELETED, MODIFIED, Line
+from chaos.model.resources import Resource
 from chaos.observers.api import KubeRejected, KubeUnreachable, WatchApi, WatchStream
 from chaos.observers.cache import Cache, Key
 from chaos.observers.health import ApiHealth
@@ -29,6 +30,7 @@ from chaos.observers.worker import Worker
 GAP = 0.5  # seconds of cluster time between two watches that are no blindness
 _WATCH_TIMEOUT = "280"
 _GONE = 410
+_WITHHELD = (403, 404)
 _WATCH = "watch"  # the causes of blindness
 _API = "api"
 
@@ -42,12 +44,24 @@ class _Broken(Exception):
 
 
 class ListWatch:
-    """An observer of one resource; ``path`` narrows it to a namespace."""
+    """An observer of one resource; ``path`` narrows it to a namespace.
+
+    ``optional``: a run can do without it; where the user may not see it (403) or the server does not have it (404),
+    that is a blind window, and nobody waits for it.
+    """
 
     def __init__(
-        self, resource: Resource, api: WatchApi, clock: Clock, health: ApiHealth | None = None, path: str = ""
+        self,
+        resource: Resource,
+        api: WatchApi,
+        clock: Clock,
+        health: ApiHealth | None = None,
+        path: str = "",
+        *,
+        optional: bool = False,
     ) -> None:
         self.name = resource.plural
+        self._optional = optional
         self._path = path or resource.path
         self._api, self._clock, self._health = api, clock, health
         self._wire = Wire(resource)
@@ -125,8 +139,8 @@ class ListWatch:
     def _failed(self, error: Exception) -> None:
         """Open a blind window and wait before the next try."""
         now = self._clock.now()
-        gone = isinstance(error, KubeRejected) and error.status == _GONE
-        if gone or (isinstance(error, _Broken) and error.relist):
+        status = error.status if isinstance(error, KubeRejected) else 0
+        if status == _GONE or (isinstance(error, _Broken) and error.relist):
             self._version = None
         since = self._good
         silent = isinstance(error, KubeUnreachable) and error.kind == TIMEOUT
@@ -137,6 +151,7 @@ class ListWatch:
         self._opened = self._ended = None
         self._fresh = False
         self._sight.lost(_WATCH, since, str(error))
+        self._synced = self._synced or (self._optional and status in _WITHHELD)
         delay = self._pace.failed(lived)
         if delay:
             self._worker.pause(delay)

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from chaos.model.kube import KubeObject, Metadata, Resource
+from chaos.model.kube import Metadata
+from chaos.model.resources import KubeObject, Resource
 
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError)  # what decoding raises
 

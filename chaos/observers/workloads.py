@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chaos.model.kube import RESOURCES
 from chaos.model.ports import Clock, Sink
+from chaos.model.resources import RESOURCES
 from chaos.observers.api import WatchApi
 from chaos.observers.health import ApiHealth
 from chaos.observers.listwatch import ListWatch
@@ -15,7 +15,7 @@ class WorkloadsObserver:
     name = "workloads"
 
     def __init__(self, api: WatchApi, clock: Clock, health: ApiHealth | None = None) -> None:
-        self._watches = [ListWatch(RESOURCES[plural], api, clock, health) for plural in PLURALS]
+        self._watches = [ListWatch(RESOURCES[plural], api, clock, health, optional=True) for plural in PLURALS]
 
     def start(self, sink: Sink) -> None:
         for watch in self._watches:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.model.kube import RESOURCES, Node, Pod
+from chaos.model.kube import Node, Pod
 from chaos.model.recording import ActionRecord, Blind, Line
+from chaos.model.resources import RESOURCES
 from chaos.model.timeline import Entry, Timeline
 from chaos.observers.decode import decode
 
@@ -34,14 +35,12 @@ def test_objects() -> None:
     assert entry("pods", {"metadata": {"uid": "u"}}, "DELETED", note="missing at relist").note == "missing at relist"
 
 
-@pytest.mark.parametrize("kind", [*RESOURCES, "jobs", "volumeattachments"])
+@pytest.mark.parametrize("kind", [*RESOURCES, "priorityclasses"])
 def test_bookmarks_are_left_out(kind: str) -> None:
     assert made(kind, {"metadata": {"resourceVersion": "1"}, "spec": {"containers": None}}, "BOOKMARK") is None
 
 
-@pytest.mark.parametrize(
-    "kind", ["poddisruptionbudgets", "endpointslices", "priorityclasses", "probe", "verdict", "new"]
-)
+@pytest.mark.parametrize("kind", ["priorityclasses", "probe", "verdict", "new"])
 def test_kinds_that_nobody_looks_at(kind: str) -> None:
     assert made(kind, {"metadata": {"name": "x"}}) is None
 
@@ -105,3 +104,50 @@ def test_nothing_is_fatal(kind: str, obj: Any) -> None:
 
 def test_an_error_of_a_watch_is_no_object() -> None:
     assert made("pods", {"kind": "Status", "code": 410, "metadata": {}}, "ERROR") is None
+
+
+@pytest.mark.parametrize("plural", sorted(RESOURCES))
+def test_every_resource_has_a_history(plural: str) -> None:
+    timeline = Timeline()
+    for type_ in ("LIST", "MODIFIED", "DELETED"):
+        timeline.add(entry(plural, {"metadata": {"name": "x", "namespace": "ns", "uid": "u"}}, type_))
+    if plural == "events":
+        assert len(timeline.events) == 3
+        return
+    histories: Any = getattr(timeline, plural, None) or timeline.workloads
+    ((key, history),) = histories.items()
+    assert key in ("x", "u", ("ns", "x"), (plural, "ns", "x"))
+    assert [version.gone for version in history] == [False, False, True]
+
+
+def test_budgets_endpoints_and_volumes_as_the_api_sends_them() -> None:
+    budget = entry(
+        "poddisruptionbudgets",
+        {
+            "metadata": {"name": "web", "namespace": "demo"},
+            "spec": {"minAvailable": "50%", "selector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}},
+            "status": {"disruptionsAllowed": 0, "currentHealthy": 5, "disruptedPods": {"p": "2026-11-21T03:35:23Z"}},
+        },
+    ).object
+    assert (budget.spec.min_available, budget.spec.selector.match_expressions[0].key) == ("50%", "a")
+    assert (budget.status.disruptions_allowed, list(budget.status.disrupted_pods)) == (0, ["p"])
+    attachment = entry(
+        "volumeattachments",
+        {
+            "metadata": {"name": "csi-1"},
+            "spec": {"attacher": "csi.x", "nodeName": "n", "source": {"persistentVolumeName": "pv-1"}},
+            "status": {"attached": True, "detachError": {"time": "2026-11-21T03:35:23Z", "message": "gone"}},
+        },
+    ).object
+    assert (attachment.spec.node_name, attachment.spec.source.persistent_volume_name) == ("n", "pv-1")
+    assert (attachment.status.attached, attachment.status.detach_error.message) == (True, "gone")
+    claim = {"metadata": {"name": "data-db-0", "namespace": "d"}, "spec": {"volumeName": "pv-1"}}
+    assert entry("persistentvolumeclaims", claim).object.spec.volume_name == "pv-1"
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}}
+    pod = entry("pods", {"metadata": {"uid": "u"}, "spec": {"volumes": [volume, {"name": "tmp", "emptyDir": {}}]}})
+    assert [v.persistent_volume_claim and v.persistent_volume_claim.claim_name for v in pod.object.spec.volumes] == [
+        "data-db-0",
+        None,
+    ]
+    job = entry("jobs", {"metadata": {"name": "j"}, "spec": {"completions": 1}, "status": {"failed": 2}}).object
+    assert (job.spec.completions, job.status.failed) == (1, 2)

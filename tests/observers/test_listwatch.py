@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 from misbehaving import KubeServer, Lines, ManualClock, plain_api, pod, serving
 
+from chaos.model.resources import RESOURCES
 from chaos.observers import listing
 from chaos.observers.api import ClusterApi
 from chaos.observers.health import PERIOD, ApiHealth
+from chaos.observers.listwatch import ListWatch
 from chaos.observers.pods import PodsObserver
 
 
@@ -280,6 +282,22 @@ def test_never_seen_is_blind_from_the_start(tmp_path: Path) -> None:
         assert (start, end, pods.synced()) == (1000.0, None, False)
         assert "403 pods is forbidden" in reason
         pods.stop()
+        clock.wake()
+
+
+@pytest.mark.parametrize(("status", "waited_for"), [(403, False), (404, False), (500, True)])
+def test_nobody_waits_for_what_the_user_may_not_see(tmp_path: Path, status: int, waited_for: bool) -> None:
+    server, clock, lines = KubeServer(), ManualClock(), Lines()
+    resource = RESOURCES["poddisruptionbudgets"]
+    server.answers[resource.path] = (status, b'{"message":"cannot list poddisruptionbudgets.policy"}')
+    with serving(server) as port:
+        watch = ListWatch(resource, plain_api(tmp_path, port), clock, optional=True)
+        watch.start(lines)
+        clock.until(lambda: len(server.requests) > 2, step=1.0)
+        assert watch.synced() is not waited_for
+        assert lines.windows() == [(1000.0, None, lines.windows()[0][2])]
+        assert "cannot list poddisruptionbudgets.policy" in lines.windows()[0][2]
+        watch.stop()
         clock.wake()
 
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.model.kube import RESOURCES
 from chaos.model.recording import Line
+from chaos.model.resources import RESOURCES
 from chaos.observers.pace import Pace
 from chaos.observers.wire import CutLine, Wire, split_lines
 
