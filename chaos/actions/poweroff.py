@@ -1,4 +1,4 @@
-"""Planned power-off through logind, so that delay locks, the kubelet's among them, are honoured."""
+"""Planned power-off through logind, so that delay locks, the kubelet's among them, are honoured; or past it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _AFTER_GRACE = 60.0  # seconds: an alarm that goes off before the machine is off
 
 
 class Params(Model):
-    """How a machine without a power control comes back."""
+    """How it goes down, and how a machine without a power control comes back."""
 
+    force: bool = Field(False, description="past logind (--force twice): no lock is honoured, no service is stopped")
     wake: DurationText = Field("4m", description="without a power control: when the clock (RTC) wakes the machine")
 
 
@@ -42,13 +43,14 @@ class Poweroff(Action):
     def prepare(self, target: Target, params: Any) -> Memory:
         if target.power:
             need_power(target, "could not be powered on again after poweroff")
-            return {"node": target.node, "power": way_back(target)}
-        return {"node": target.node, "wake": _alarm(target, parse_duration(params.wake))}
+            return {"node": target.node, "force": params.force, "power": way_back(target)}
+        return {"node": target.node, "force": params.force, "wake": _alarm(target, parse_duration(params.wake))}
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:
         alarm = HostCommand(("rtcwake", "-m", "no", "-s", str(memory["wake"]))) if "wake" in memory else None
         ahead = (alarm,) if alarm else hold(memory["power"])
-        return (*ahead, HostCommand(("systemctl", "poweroff"), ends_session=True))
+        force = ("--force", "--force") if memory["force"] else ()
+        return (*ahead, HostCommand(("systemctl", "poweroff", *force), ends_session=True))
 
     def undo(self, memory: Memory) -> Undo:
         """The alarm is left alone: a machine on its way down needs it, and one that is up does not mind."""

@@ -157,6 +157,9 @@ def _spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
     common: dict[str, Any] = {
         "shutdownGracePeriod": lab.shutdown_grace_period,
         "shutdownGracePeriodCriticalPods": lab.shutdown_grace_period_critical_pods,
+        "shutdownGracePeriodByPodPriority": [
+            item.model_dump(by_alias=True) for item in lab.shutdown_grace_period_by_pod_priority
+        ],
         "systemd": lab.systemd,
     }
     nodes: list[dict[str, Any]] = [{**common, "name": CONTROL_PLANE, "role": "control-plane"}]
@@ -167,6 +170,7 @@ def _spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
         "nodes": nodes,
         "kubernetes": lab.kubernetes,
         "inhibitorLostAfterCancel": lab.inhibitor_lost_after_cancel,
+        "controllers": {"disableForceDetachOnTimeout": lab.disable_force_detach_on_timeout},
         "breakages": lab.breakages,
         "seed": lab.seed if seed is None else seed,
         "start": float(int(now)),  # reports carry the day on which they were made

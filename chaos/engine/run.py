@@ -106,7 +106,8 @@ def _arm(context: Context, prepared: Prepared) -> None:
         _open_eyes(context, stage)
     if prepared.workload:
         namespace = context.plan.namespace
-        context.journal.intend(WORKLOAD, WORKLOAD, namespace, removal(namespace), context.clock.now())
+        undo = removal(prepared.workload, namespace, context.plan.run)
+        context.journal.intend(WORKLOAD, WORKLOAD, namespace, undo, context.clock.now())
         context.progress.note(f"applying the workload in namespace {namespace}")
         apply(context.kube, list(prepared.workload))
 

@@ -1,19 +1,26 @@
-"""The experiment's workload: applied in a namespace of its own, labelled, and removed with it."""
+"""The experiment's workload: applied in a namespace of its own, labelled, and removed with it.
+
+PriorityClasses, without which pods have no priority, belong to no namespace: they are removed by the run's label.
+"""
 
 from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from chaos.model.action import Check, Undo, UndoStep
+from chaos.model.apifact import object_fact
 from chaos.model.command import KubeCommand
 from chaos.model.errors import Aborted
 from chaos.model.ports import KubeApi
 
 RUN_LABEL = "nodefall.dev/run"
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _IRREGULAR = {"NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
 
 
@@ -22,24 +29,32 @@ def namespace_for(run: str) -> str:
     return f"nodefall-{run}"[:63].rstrip("-")
 
 
-def removal(namespace: str) -> Undo:
+def removal(workload: Sequence[KubeCommand], namespace: str, run: str) -> Undo:
     """How the workload goes away, and the proof that it has."""
     gone = Check(f"namespace/{namespace}", "gone")
     delete = KubeCommand("DELETE", f"/api/v1/namespaces/{namespace}", accept=(200, 202, 404))
-    return Undo((UndoStep(delete, unless=gone),), (gone,))
+    steps, proof = [UndoStep(delete, unless=gone)], [gone]
+    if any(command.path == PRIORITY_CLASSES for command in workload):
+        ours = f"{PRIORITY_CLASSES}?labelSelector={quote(f'{RUN_LABEL}={run}')}"
+        none = Check(object_fact(ours, "/items/0"), None)
+        steps.append(UndoStep(KubeCommand("DELETE", ours), unless=none))
+        proof.append(none)
+    return Undo(tuple(steps), tuple(proof))
 
 
 def commands(manifests: list[dict[str, Any]], namespace: str, run: str) -> list[KubeCommand]:
-    """The namespace, then every object in it."""
+    """The namespace, then every object in it. A PriorityClass that exists already is refused by the API server."""
     labels = {RUN_LABEL: run, "app.kubernetes.io/managed-by": "nodefall"}
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
     created = [KubeCommand("POST", "/api/v1/namespaces", body)]
     for manifest in manifests:
         obj = copy.deepcopy(manifest)
+        own = "" if obj["kind"] == "PriorityClass" else namespace
         metadata = obj.setdefault("metadata", {})
-        metadata["namespace"] = namespace
         metadata["labels"] = {**metadata.get("labels", {}), **labels}
-        created.append(KubeCommand("POST", collection(obj, namespace), obj))
+        if own:
+            metadata["namespace"] = own
+        created.append(KubeCommand("POST", collection(obj, own), obj))
     return created
 
 
@@ -47,7 +62,7 @@ def collection(obj: dict[str, Any], namespace: str) -> str:
     """The path that an object of this kind is created at; an empty namespace is for kinds that have none."""
     version, kind = obj["apiVersion"], obj["kind"]
     prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    plural = _IRREGULAR.get(kind) or re.sub(r"y$", "ie", kind.lower()) + "s"
+    plural = _IRREGULAR.get(kind) or re.sub(r"(?<=s)$", "e", re.sub(r"y$", "ie", kind.lower())) + "s"
     return f"{prefix}/namespaces/{namespace}/{plural}" if namespace else f"{prefix}/{plural}"
 
 

@@ -1,4 +1,4 @@
-"""Manifests of an experiment's workload: namespaced objects, which nodefall puts into a namespace of its own."""
+"""Manifests of a workload: objects that nodefall puts into a namespace of its own, and PriorityClasses."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _check(manifest: Cursor) -> None:
 def _check_own(manifest: Cursor) -> None:
     """What can be put into a namespace of the run's own."""
     kind, namespace = manifest.get("kind"), manifest.get("metadata", "namespace")
-    if kind.text in _CLUSTER_KINDS:
+    if kind.text in _CLUSTER_KINDS - {"PriorityClass"}:  # which the run removes again, by its label
         kind.report(f"a {kind.text} has no namespace, so it would outlive the run", "create it before, by hand")
     if namespace.entry:
         hint = "leave it out: the workload gets a namespace of its own"

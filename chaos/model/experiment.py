@@ -52,8 +52,11 @@ class Model(BaseModel):
 
 
 class Metadata(Model):
+    """``annotations``: what people and other programs want to know; nodefall itself does not look at them."""
+
     name: Name
     labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
 
 
 class TargetSpec(Model):

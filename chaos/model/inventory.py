@@ -227,6 +227,13 @@ class Limits(Model):
     min_ready_nodes: StrictInt = Field(1, alias="minReadyNodes", ge=1)
 
 
+class PriorityGrace(Model):
+    """As in the kubelet's configuration."""
+
+    priority: StrictInt
+    shutdown_grace_period_seconds: StrictInt = Field(alias="shutdownGracePeriodSeconds", ge=0)
+
+
 class Lab(Model):
     """A simulated cluster that is started for the command and stopped after it."""
 
@@ -236,7 +243,13 @@ class Lab(Model):
     systemd: int = Field(252, description="version; 257 and later cancel a shutdown in flight")
     shutdown_grace_period: DurationText = Field("30s", alias="shutdownGracePeriod")
     shutdown_grace_period_critical_pods: DurationText = Field("10s", alias="shutdownGracePeriodCriticalPods")
+    shutdown_grace_period_by_pod_priority: list[PriorityGrace] = Field(
+        [], alias="shutdownGracePeriodByPodPriority", description="needs the other two to be 0s"
+    )
     inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = Field("never", alias="inhibitorLostAfterCancel")
+    disable_force_detach_on_timeout: bool = Field(
+        False, alias="disableForceDetachOnTimeout", description="of the controller manager"
+    )
     breakages: list[str] = Field([], description="what it is to do wrong; see nodefall lab breakages")
     seed: int = 1
     speed: float = Field(20.0, gt=0, le=1000, description="at most so many simulated seconds a second")

@@ -17,6 +17,7 @@ UP = "preparing-for-shutdown is b false"
 # action, with, node -> commands
 SENT = [
     ("poweroff", {}, NODE, ["systemctl poweroff"]),
+    ("poweroff", {"force": True}, NODE, ["systemctl poweroff --force --force"]),
     ("reboot", {}, BARE, ["systemctl reboot"]),
     ("power-cut", {}, NODE, ["power off"]),
     ("power-on", {}, NODE, ["power on"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fakes import FakeKube
 
-from chaos.engine.workload import apply, collection, commands, namespace_for, removal
+from chaos.engine.workload import PRIORITY_CLASSES, apply, collection, commands, namespace_for, removal
 from chaos.model.errors import Aborted
 from chaos.model.ports import Response
 
@@ -17,6 +17,7 @@ COLLECTIONS = [
     ("networking.k8s.io/v1", "NetworkPolicy", "/apis/networking.k8s.io/v1/namespaces/ns/networkpolicies"),
     ("networking.k8s.io/v1", "Ingress", "/apis/networking.k8s.io/v1/namespaces/ns/ingresses"),
     ("v1", "ResourceQuota", "/api/v1/namespaces/ns/resourcequotas"),
+    ("networking.k8s.io/v1", "IngressClass", "/apis/networking.k8s.io/v1/namespaces/ns/ingressclasses"),
 ]
 
 
@@ -47,4 +48,20 @@ def test_names_fit_and_removal_is_proven() -> None:
     name = namespace_for("graceful-poweroff-" + "x" * 80)
     assert len(name) <= 63
     assert not name.endswith("-")
-    assert [str(check) for check in removal("ns").proof] == ["namespace/ns is gone"]
+    assert [str(check) for check in removal([], "ns", "r1").proof] == ["namespace/ns is gone"]
+
+
+def test_a_priority_class_is_the_runs_own_and_goes_by_its_label() -> None:
+    manifest = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "a"}, "value": 7}
+    workload = commands([manifest], "nodefall-r1", "r1")
+    assert workload[1].path == PRIORITY_CLASSES
+    assert workload[1].body is not None
+    assert workload[1].body["metadata"]["labels"]["nodefall.dev/run"] == "r1"
+    assert "namespace" not in workload[1].body["metadata"]
+    undo = removal(workload, "nodefall-r1", "r1")
+    ours = f"{PRIORITY_CLASSES}?labelSelector=nodefall.dev/run%3Dr1"
+    assert [str(step.command) for step in undo.steps] == [
+        "DELETE /api/v1/namespaces/nodefall-r1",
+        f"DELETE {ours}",
+    ]
+    assert str(undo.proof[1]) == f"object{ours}#/items/0 is None"
