@@ -38,6 +38,7 @@ class NodeCondition:
         '{assert: node-condition, with: {node: victim, type: Ready, status: "False", '
         "message: node is shutting down}, within: 5s}"
     )
+    needs = "the Node object, watched without a gap"
     params = Params
     node_fields = ("node",)
     moment_fields = ()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
 from pydantic import Field
 
+from chaos.judge.signals import source_time
 from chaos.model.assertion import View
 from chaos.model.evidence import SAME_BOOT_SECONDS, all_readings, is_number
 from chaos.model.experiment import Model
@@ -98,12 +98,9 @@ def _boot_id(node: Node) -> str:
 def _heartbeat(node: Node) -> float:
     """When the kubelet itself last wrote the status (source time); 0 if it is not known."""
     ready = node_condition(node, "Ready")
-    if ready is None or ready.status == "Unknown" or not ready.last_heartbeat_time:
+    if ready is None or ready.status == "Unknown":
         return 0.0
-    try:
-        return datetime.fromisoformat(ready.last_heartbeat_time).timestamp()
-    except ValueError:
-        return 0.0
+    return source_time(ready.last_heartbeat_time) or 0.0
 
 
 class NodeRebooted:
@@ -117,6 +114,7 @@ class NodeRebooted:
     name = "node-rebooted"
     summary = "the machine of a node was booted anew"
     example = "{assert: node-rebooted, with: {node: victim}, never: {for: 60s}}"
+    needs = "the start of PID 1 read on the host, a boot ID of its own, or the kubelet's metrics without a gap"
     params = Params
     node_fields = ("node",)
     moment_fields = ()

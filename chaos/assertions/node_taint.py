@@ -36,6 +36,7 @@ class NodeTaint:
     example = (
         "{assert: node-taint, with: {node: victim, key: node.kubernetes.io/not-ready, effect: NoSchedule}, within: 5s}"
     )
+    needs = "the Node object, watched without a gap"
     params = Params
     node_fields = ("node",)
     moment_fields = ()

@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from chaos.judge.signals import Seen, node_signal
-from chaos.model.assertion import Undecidable, View
+from chaos.model.assertion import NothingToJudge, View
 from chaos.model.experiment import Model
 from chaos.model.kube import Node, node_condition
 from chaos.model.signal import Quantifier, Subject, SubjectSet
@@ -50,6 +50,7 @@ class NodesReady:
     name = "nodes-ready"
     summary = "nodes are Ready, or at most so many are not"
     example = "{assert: nodes-ready, with: {nodes: all}}"
+    needs = "the Node objects, watched without a gap"
     params = Params
     node_fields = ("nodes",)
     moment_fields = ()
@@ -61,7 +62,7 @@ class NodesReady:
         if params.nodes:
             return SubjectSet("every node is Ready", subjects, empty="no node was seen")
         if not names:
-            raise Undecidable("no node was seen")
+            raise NothingToJudge("no node was seen")
         most = params.not_ready_at_most
         return SubjectSet(f"at most {most} not Ready", subjects, Quantifier.COUNT, 0, most, "no node was seen")
 

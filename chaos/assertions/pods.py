@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from chaos.judge.pods import disruption, ended, last_of, on_node, owned_by, pod_facts
 from chaos.judge.signals import Pattern, Seen, from_history, matches, pods_masked
-from chaos.model.assertion import Undecidable, View
+from chaos.model.assertion import NothingToJudge, Undecidable, View
 from chaos.model.experiment import Model
 from chaos.model.kube import Pod, controller_of, full_name, is_finished, is_static, phase, pod_condition
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
@@ -206,6 +206,7 @@ class Pods:
         "each: {disruption: TerminationByKubelet, phase: [Succeeded, Failed]}}, "
         "within: kubelet.shutdownGracePeriod + 10s}"
     )
+    needs = "the pods, watched without a gap from before the moment at which the set is frozen"
     params = Params
     node_fields = ("node",)
     moment_fields = ("at",)
@@ -221,7 +222,7 @@ class Pods:
             dynamic = selection if params.at is None else None
             pods = self._frozen(params, view, selection) if params.at else list(view.timeline.pods.values())
             if params.at and not pods:
-                raise Undecidable(empty)
+                raise NothingToJudge(empty)
             subjects = [self._subject(view, h, wanted_only, dynamic) for h in pods]
             subjects += _unseen(view) if dynamic else []
             return SubjectSet(expected, tuple(subjects), quantifier, wanted.least, wanted.most)

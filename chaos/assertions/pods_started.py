@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from pydantic import Field
 
 from chaos.judge.pods import on_node
-from chaos.judge.signals import pods_masked
+from chaos.judge.signals import pods_masked, source_time
 from chaos.model.assertion import View
 from chaos.model.experiment import Model
 from chaos.model.kube import ContainerStatus, Pod, full_name
@@ -33,12 +31,7 @@ def _started_at(container: ContainerStatus) -> float | None:
     """When it began to run, by its node's clock (whole seconds); None if it has not."""
     state = container.state
     told = (state.running or state.terminated) if state else None
-    if told is None or not told.started_at:
-        return None
-    try:
-        return datetime.fromisoformat(told.started_at).timestamp()
-    except ValueError:
-        return None
+    return source_time(told.started_at) if told else None
 
 
 def _identity(container: ContainerStatus) -> tuple[str, int]:
@@ -91,6 +84,7 @@ class PodsStarted:
     name = "pods-started"
     summary = "a container begins to run on a node"
     example = "{assert: pods-started, with: {node: victim}, after: power-off, never: {until: power-on}}"
+    needs = "the pods, watched without a gap, with the state of their containers"
     params = Params
     node_fields = ("node",)
     moment_fields = ()

@@ -93,6 +93,7 @@ class ShutdownMetrics:
         "{assert: shutdown-metrics, with: {node: victim, started: true, ended: true, since: power-off}, "
         "after: power-on, within: 2m}"
     )
+    needs = "the kubelet's shutdown gauges, scraped in that time"
     params = Params
     node_fields = ("node",)
     moment_fields = ("since",)

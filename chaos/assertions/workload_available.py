@@ -55,6 +55,7 @@ class WorkloadAvailable:
     name = "workload-available"
     summary = "Deployments, StatefulSets and DaemonSets have all their pods available"
     example = "{assert: workload-available, with: {namespace: workload}}"
+    needs = "the workload objects, watched without a gap"
     params = Params
     node_fields = ()
     moment_fields = ()

@@ -18,6 +18,9 @@ _PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "DaemonS
 class NotYet(Undecidable):
     """A step has not happened (yet, in a live run)."""
 
+    def __init__(self, why: str, needs: str = "a timeline in which the step was done, or --map STEP=ACTION") -> None:
+        super().__init__(why, needs)
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -60,7 +63,7 @@ class Context:
             return self.start + moment.offset
         step = self.matched.by_name.get(moment.step)
         if step is None:
-            raise Undecidable(f"the experiment has no step {moment.step!r}")
+            raise Undecidable(f"the experiment has no step {moment.step!r}", "the name of a step of the experiment")
         at = step.returned if moment.returned else step.begin
         if at is None:
             what = "its end" if moment.returned and not step.missing else step.missing
@@ -87,15 +90,15 @@ class Scope:
         if reference in seen:
             return (reference,)
         if reference in self.context.experiment.spec.targets:
-            raise NotYet(f"it is not known which node {reference!r} is; say it with --bind {reference}=NODE")
-        raise Undecidable(f"no node {reference!r} was seen")
+            raise NotYet(f"it is not known which node {reference!r} is", f"--bind {reference}=NODE")
+        raise Undecidable(f"no node {reference!r} was seen", f"the Node object {reference}, or the name of another")
 
     def namespace(self, reference: str) -> str:
         """The namespace; ``workload`` is the one of the experiment's workload. Raises Undecidable."""
         if reference != WORKLOAD:
             return reference
         if not self.context.namespace:
-            raise Undecidable("the workload's namespace is not known; say it with --bind workload=NAMESPACE")
+            raise Undecidable("the workload's namespace is not known", "--bind workload=NAMESPACE")
         return self.context.namespace
 
     def moment(self, reference: str) -> float:

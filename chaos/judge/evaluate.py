@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,9 +11,9 @@ from chaos.judge.context import Context, NotYet, Scope
 from chaos.judge.facts import Facts
 from chaos.judge.ordering import judge_order
 from chaos.judge.quantify import combine, decide_statuses
-from chaos.judge.say import since, throughout_words, within_words
+from chaos.judge.say import needing, since, throughout_words, within_words
 from chaos.judge.words import Answer, always, negated, never, settled, within
-from chaos.model.assertion import Assertion, Undecidable
+from chaos.model.assertion import Assertion, NothingToJudge, Undecidable
 from chaos.model.bound import Bound
 from chaos.model.duration import format_duration
 from chaos.model.experiment import Expectation, Until, bound
@@ -25,11 +26,15 @@ _LATE = 5.0  # seconds after a deadline in which, live, a reading may still tell
 
 def evaluate(expectation: Expectation, context: Context, horizon: float) -> Verdict:
     """Judge one hypothesis or abort condition with what is known up to ``horizon``. Never raises."""
-    verdict = _guarded(expectation, context, lambda: _Evaluation(expectation, context, horizon).verdict())
-    doubtful = context.live and verdict.status is Status.INCONCLUSIVE and verdict.deadline is not None
-    if doubtful and horizon < (verdict.deadline or 0.0) + _LATE:
-        return replace(verdict, status=Status.PENDING)
-    return verdict
+
+    def judge() -> Verdict:
+        verdict = _Evaluation(expectation, context, horizon).verdict()
+        doubtful = context.live and verdict.status is Status.INCONCLUSIVE and verdict.deadline is not None
+        if doubtful and horizon < (verdict.deadline or 0.0) + _LATE:
+            return replace(verdict, status=Status.PENDING)
+        return verdict
+
+    return _guarded(expectation, context, judge)
 
 
 def evaluate_at(expectation: Expectation, context: Context, t: float) -> Verdict:
@@ -45,21 +50,37 @@ def evaluate_recovery(
     return _guarded(expectation, context, lambda: made.recovered(deadline))
 
 
-def _guarded(expectation: Expectation, context: Context, judge: Any) -> Verdict:
-    status, because = Status.INCONCLUSIVE, ""
+def _guarded(expectation: Expectation, context: Context, judge: Callable[[], Verdict]) -> Verdict:
+    """The verdict; an inconclusive one says what would have decided it."""
+    verdict = Verdict(expectation.title, expectation.assert_ or "order", Status.INCONCLUSIVE, "")
+    needs = _needs(expectation, context)
     try:
-        verdict: Verdict = judge()
+        verdict = judge()
     except NotYet as error:
-        status, because = (Status.PENDING if context.live else status), str(error)
+        verdict = replace(verdict, status=Status.PENDING, because=str(error))
+        needs = error.needs
     except Undecidable as error:
-        because = str(error)
+        verdict = replace(verdict, because=str(error))
+        needs = error.needs or needs
     except Exception as error:  # noqa: BLE001 - a judge that fails has proven nothing, and must not end the run
-        because = f"the judge failed: {type(error).__name__}: {error}"
+        verdict = replace(verdict, because=f"the judge failed: {type(error).__name__}: {error}")
+        needs = "a judge without this bug; please report it"
     else:
-        if verdict.status is Status.PENDING and not context.live:
-            verdict = replace(verdict, status=Status.INCONCLUSIVE)
-        return verdict
-    return Verdict(expectation.title, expectation.assert_ or "order", status, because)
+        if verdict.status is Status.PENDING:
+            needs = "a timeline that goes on until then"
+    if verdict.status is Status.PENDING and not context.live:
+        verdict = replace(verdict, status=Status.INCONCLUSIVE)
+    if verdict.status is Status.INCONCLUSIVE:
+        verdict = replace(verdict, because=needing(verdict.because, needs))
+    return verdict
+
+
+def _needs(expectation: Expectation, context: Context) -> str:
+    """What must be seen for an answer, in words."""
+    assertions = context.catalogue.assertions
+    asked = [e.assert_ for e in context.experiment.spec.hypothesis if e.title in (expectation.order or ())]
+    parts = [assertions[name].needs for name in (expectation.assert_, *asked) if name in assertions and name]
+    return "; ".join(dict.fromkeys(parts)) or "one of the assertions that `nodefall list` shows"
 
 
 @dataclass
@@ -77,24 +98,21 @@ class _Evaluation:
         if self.expectation.order:
             return judge_order(self.expectation, self.context, self.horizon, self.ordered)
         self._prepare()
-        if not self.subjects.subjects and self.subjects.quantifier is not Quantifier.COUNT:
-            raise Undecidable(self.subjects.empty)
         if self.expectation.within is not None:
             return self._within(bound(self.expectation.within))
         if self.expectation.never is not None:
             return self._throughout(self.expectation.never, "never")
         if self.expectation.always is not None:
             return self._throughout(self.expectation.always, "always")
-        raise Undecidable("it has no deadline: give within, never or always")
+        raise Undecidable("it has no deadline", "within, never or always")
 
     def ordered(self, expectation: Expectation) -> tuple[Signal, float, float]:
         """Signal, anchor and deadline of a hypothesis that an ``order`` names."""
         other = _Evaluation(expectation, self.context, self.horizon)
         if expectation.within is None:
-            raise Undecidable(f"{expectation.title!r} has no within, so no moment at which it comes true")
+            why = f"{expectation.title!r} has no within, so no moment at which it comes true"
+            raise Undecidable(why, "a within for it")
         other._prepare()
-        if not other.subjects.subjects and other.subjects.quantifier is not Quantifier.COUNT:
-            raise Undecidable(f"{expectation.title!r}: {other.subjects.empty}")
         time = bound(expectation.within)
         deadline = other.anchor if time.per_pod else other.anchor + other._seconds(time)
         return combine(other.subjects), other.anchor, deadline
@@ -102,8 +120,6 @@ class _Evaluation:
     def at_moment(self) -> Verdict:
         """At the anchor, without time words."""
         self._prepare()
-        if not self.subjects.subjects and self.subjects.quantifier is not Quantifier.COUNT:
-            raise Undecidable(self.subjects.empty)
         signal = combine(self.subjects)
         sample = signal.at(self.anchor)
         status = {True: Status.HELD, False: Status.VIOLATED, None: Status.INCONCLUSIVE}[sample.value]
@@ -114,8 +130,6 @@ class _Evaluation:
         """True again, and still true at the deadline or at the end of what is known."""
         self.label = "the last step"
         self._prepare()
-        if not self.subjects.subjects and self.subjects.quantifier is not Quantifier.COUNT:
-            raise Undecidable(self.subjects.empty)
         signal = combine(self.subjects)
         answer = settled(signal, self.anchor, deadline, self.horizon)
         if answer.status is Status.PENDING:
@@ -141,6 +155,8 @@ class _Evaluation:
         scope = Scope(context, self.anchor)
         self.facts = Facts(context, _nodes(assertion, params, scope), self.anchor)
         self.subjects: SubjectSet = assertion.subjects(params, scope)
+        if not self.subjects.subjects and self.subjects.quantifier is not Quantifier.COUNT:
+            raise NothingToJudge(self.subjects.empty)
 
     def _within(self, time: Bound) -> Verdict:
         hold = self._seconds(bound(self.expectation.for_)) if self.expectation.for_ else 0.0
@@ -159,7 +175,8 @@ class _Evaluation:
             return self._each_its_own(time, lambda signal, end: judge(signal, self.anchor, end, self.horizon))
         end, words = self._end(until)
         if end < self.anchor:
-            raise Undecidable(f"its end comes {self.anchor - end:.1f}s before its beginning")
+            why = f"its end comes {self.anchor - end:.1f}s before its beginning"
+            raise Undecidable(why, "an end after the beginning")
         signal = combine(_of_any(self.subjects) if word == "never" else self.subjects)
         answer = judge(signal, self.anchor, end, self.horizon)
         said = throughout_words(answer, self.anchor, self.label, end)
@@ -218,7 +235,8 @@ class _Evaluation:
     def _seconds(self, time: Bound) -> float:
         value = self.facts.seconds(time)
         if value is None:
-            raise Undecidable(f"the bound {time.text!r} is not known: {self._missing()}")
+            names = " ".join(f"--fact {name}=VALUE" for name in self.facts.unknown)
+            raise Undecidable(f"the bound {time.text!r} is not known: {self._missing()}", names)
         return value
 
     def _missing(self) -> str:

@@ -11,6 +11,7 @@ from chaos.judge.evaluate import evaluate, evaluate_at, evaluate_recovery
 from chaos.judge.headline import headline
 from chaos.judge.proof import prove, unproven
 from chaos.judge.requires import unmet
+from chaos.judge.say import needing
 from chaos.model.catalogue import Catalogue
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit
@@ -120,7 +121,8 @@ def _spoiled(context: Context, steps: list[StepResult], steady: Sequence[Verdict
 
 
 def _spoil(verdict: Verdict, why: str) -> Verdict:
-    return replace(verdict, status=Status.INCONCLUSIVE, because=f"not judged, because {why}")
+    needs = "a run whose steps are proven, on nodes that fit its requires and in a steady state"
+    return replace(verdict, status=Status.INCONCLUSIVE, because=needing(f"not judged, because {why}", needs))
 
 
 def _recovery(context: Context, steps: list[StepResult], horizon: float) -> tuple[Verdict, ...]:
@@ -135,8 +137,10 @@ def _recovery(context: Context, steps: list[StepResult], horizon: float) -> tupl
     ends = [s.returned if s.returned is not None else s.begin for s in context.matched.steps]
     known = [t for t in ends if t is not None]
     if len(known) < len(ends):
-        status = Status.PENDING if context.live else Status.INCONCLUSIVE
-        return tuple(Verdict(f"recovery: {n}", "recovery", status, "a step has not happened") for n in names)
+        status, because = Status.PENDING, "a step has not happened"
+        if not context.live:
+            status, because = Status.INCONCLUSIVE, needing(because, "a timeline in which all steps were done")
+        return tuple(Verdict(f"recovery: {n}", "recovery", status, because) for n in names)
     undone = [entry.t for entry, record in context.timeline.actions if record.phase == "undone"]
     base = max([*known, *undone])
     proofs = [context.timeline.entries[seq].t for s in steps for seq in s.evidence[-1:]]

@@ -9,6 +9,11 @@ from chaos.model.duration import format_duration
 from chaos.model.verdict import Status
 
 
+def needing(because: str, needs: str) -> str:
+    """An inconclusive verdict's sentence: why, and what would have decided it."""
+    return f"{because}; to decide it: {needs}"
+
+
 def since(t: float, anchor: float, label: str) -> str:
     """``43.9s after power-off``."""
     distance = t - anchor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, Field
@@ -36,6 +37,14 @@ def matches(pattern: str, text: str | None) -> bool:
     return pattern in (text or "")
 
 
+def source_time(text: str | None) -> float | None:
+    """When something happened as its source tells (RFC 3339, mostly whole seconds); None if it does not."""
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else None
+    except ValueError:
+        return None
+
+
 def from_history(history: Iterable[Version[T]], tell: Callable[[Version[T]], Seen]) -> Signal:
     """One sample per version; a version whose state is a guess is unknown."""
     samples = []
@@ -58,7 +67,12 @@ def pods_masked(signal: Signal, timeline: Timeline) -> Signal:
     first = min((history.times[0] for history in timeline.pods.values()), default=None)
     if first is None:
         raise Undecidable("no pod was seen anywhere")
-    return masked(signal.masked([Blind(float("-inf"), first, "they were not watched yet", "pods")]), timeline, "pods")
+    return watched_from(first, signal, timeline, "pods")
+
+
+def watched_from(first: float, signal: Signal, timeline: Timeline, source: str) -> Signal:
+    """Unknown inside the source's blind windows, and before ``first``, when something of it was first seen."""
+    return masked(signal.masked([Blind(float("-inf"), first, "they were not watched yet", source)]), timeline, source)
 
 
 def node_signal(

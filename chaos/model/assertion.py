@@ -11,7 +11,21 @@ from chaos.model.timeline import Timeline
 
 
 class Undecidable(Exception):
-    """Raised by an assertion that cannot be answered from this timeline; the text says why (inconclusive)."""
+    """Raised by an assertion that cannot be answered from this timeline; the text says why (inconclusive).
+
+    ``needs``: what would have answered it, where the assertion's own ``needs`` does not say it.
+    """
+
+    def __init__(self, why: str, needs: str = "") -> None:
+        super().__init__(why)
+        self.needs = needs
+
+
+class NothingToJudge(Undecidable):
+    """Raised where the set of subjects is empty."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why, "something to judge: another selection, or a timeline that has it")
 
 
 class View(Protocol):
@@ -35,11 +49,13 @@ class Assertion(Protocol):
 
     ``params`` is the pydantic model (extra keys forbidden) of the experiment's ``with``. In it, fields named in
     ``node_fields`` hold target references and those in ``moment_fields`` step references, which load checks.
+    ``needs`` says what must be seen for an answer; an inconclusive verdict repeats it.
     """
 
     name: str
     summary: str
     example: str  # YAML of one expectation
+    needs: str
     params: type[BaseModel]
     node_fields: tuple[str, ...]
     moment_fields: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -181,6 +181,45 @@ class Story:
         values = [(n, v if v == 0 else T0 + v) for n, v in zip(names, (start, end), strict=True) if v is not None]
         return self.tell(t, "metrics", status, [f"{n} {v:g}" if v == 0 else f"{n} {v}" for n, v in values], node)
 
+    def lease(self, t: float, node: str = "n1", renewed: float | None = None, type_: str = "MODIFIED") -> Self:
+        """The Lease of a node as its kubelet renewed it (default: at ``t``)."""
+        at = datetime.fromtimestamp(T0 + (t if renewed is None else renewed), UTC).isoformat()
+        spec = {"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": at}
+        return self.tell(t, "leases", type_, {"metadata": {"name": node, "uid": f"lease-{node}"}, "spec": spec})
+
+    def event(
+        self,
+        t: float,
+        reason: str,
+        name: str = "n1",
+        kind: str = "Node",
+        message: str = "it happened",
+        happened: float | None = None,
+        count: int = 1,
+        component: str = "kubelet",
+        type_: str = "ADDED",
+        uid: str = "",
+    ) -> Self:
+        """An Event about a Node, or about an object of namespace ``demo``."""
+        namespace = "" if kind == "Node" else "demo"
+        told = stamp(t if happened is None else happened)
+        return self.tell(
+            t,
+            "events",
+            type_,
+            {
+                "metadata": {"name": f"{name}.{reason}", "uid": uid or f"{name}.{reason}.{t}"},
+                "involvedObject": {"kind": kind, "namespace": namespace, "name": name},
+                "reason": reason,
+                "message": message,
+                "type": "Normal",
+                "source": {"component": component, "host": "n1"},
+                "firstTimestamp": told,
+                "lastTimestamp": told,
+                "count": count,
+            },
+        )
+
     def blind(self, start: float, end: float | None, source: str, reason: str = "the line was cut") -> Self:
         window = {"from": T0 + start, "to": None if end is None else T0 + end, "reason": reason}
         return self.tell(start, "blind", source, window)
@@ -232,10 +271,32 @@ def context_of(story: Story, made: Experiment, end: float, live: bool = False, *
     return look(made, story.timeline(end), catalogue(), Options(**given), live)
 
 
-def ask(story: Story, expectation: str, end: float = 100, live: bool = False, **options: Any) -> Verdict:
-    """The verdict on one expectation (YAML); a power-off of n1 begins at 10 unless the story has actions."""
+def ask(
+    story: Story, expectation: str, end: float = 100, live: bool = False, action: str = "poweroff", **options: Any
+) -> Verdict:
+    """The verdict on one expectation (YAML); a power-off of n1 begins at 10 unless the story has actions.
+
+    ``action`` is what the step ``stop`` does.
+    """
     if not any(line.kind == "action" for line in story.lines):
         story.done(10, "poweroff", step="stop")
     asked = Expectation.model_validate(yaml.safe_load(expectation))
-    context = context_of(story, experiment(), end, live, **options)
+    made = experiment(method=f"[{{name: stop, action: {action}, target: victim}}]")
+    context = context_of(story, made, end, live, **options)
     return evaluate(asked, context, context.timeline.end)
+
+
+def of_recording(lines: Iterable[Line], action: str, expectation: str, params: str = "{}", **options: Any) -> Verdict:
+    """The verdict on one expectation about a recorded action, which is the step ``stop`` on ``victim``."""
+    method = f"[{{name: stop, action: {action}, target: victim, with: {params}}}]"
+    asked = Expectation.model_validate(yaml.safe_load(expectation))
+    timeline = build_timeline(lines)
+    nodes = {entry.node for entry, record in timeline.actions if (entry.type, record.phase) == (action, "begin")}
+    made = experiment(method=method, targets={"victim": {"role": "worker", "count": max(len(nodes), 1)}})
+    given = {"manifests": manifests()} | options
+    return evaluate(asked, look(made, timeline, catalogue(), Options(**given)), timeline.end)
+
+
+@cache
+def lines_of(number: str) -> tuple[Line, ...]:
+    return tuple(read_recording(next(RECORDINGS.glob(f"{number}-*.gz"))))

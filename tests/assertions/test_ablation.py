@@ -1,0 +1,135 @@
+"""Every assertion rests on the evidence that it names: without it nothing holds, and nothing else matters.
+
+Timelines are hand-made or recorded. Each row: what is asked, what of the timeline is its evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import pytest
+from story import HELD, INCONCLUSIVE, Story, catalogue, lines_of, of_recording
+
+from chaos.model.recording import Line
+from chaos.model.verdict import Verdict
+
+LOCK = [{"who": "kubelet", "what": "shutdown", "mode": "delay"}]
+REFUSED = {"t": 1_800_000_010.1, "status": 429, "message": "Cannot evict pod as it would violate the budget."}
+ASKED = {"pods": [{"pod": "demo/a", "uid": "uid-a", "status": 429, "refusals": [REFUSED]}]}
+
+
+@dataclass(frozen=True)
+class Row:
+    """``evidence``: whether a line is what the question is about; needed so that ``asked`` holds."""
+
+    asked: str
+    lines: Iterable[Line]
+    evidence: Callable[[Line], bool]
+    action: str = "poweroff"
+
+
+def kinds(*wanted: str) -> Callable[[Line], bool]:
+    return lambda line: line.kind in wanted
+
+
+def host(fact: str) -> Callable[[Line], bool]:
+    return lambda line: (line.kind, line.type) == ("host", fact)
+
+
+def told(story: Story) -> list[Line]:
+    """The story with much that nobody asks about, and its end."""
+    story.node(0, "n1").node(0, "n9").pod(0, "other", node="n9").lease(0, "n9").event(0, "Started", "n9")
+    story.event(11, "Started", "n9").metrics(12, 0, node="n9").host(12, "swap", "off", node="n9").node(
+        60, "n9", "False"
+    )
+    story.workload(0, "other", 1, namespace="elsewhere").tell(100, "nodes", "BOOKMARK", {})
+    if not any(line.kind == "action" for line in story.lines):
+        story.done(10, "poweroff", step="stop")
+    return sorted(story.lines, key=lambda line: line.t)
+
+
+ROWS = {
+    "nodes-ready": Row("{assert: nodes-ready, with: {nodes: victim}, within: 5s}", told(Story()), kinds("nodes")),
+    "node-condition": Row(
+        '{assert: node-condition, with: {node: victim, status: "False", message: shutting down}, within: 5s}',
+        lines_of("01"),
+        kinds("nodes"),
+    ),
+    "node-taint": Row(
+        "{assert: node-taint, with: {node: victim, key: node.kubernetes.io/unreachable}, within: 70s}",
+        lines_of("05"),
+        kinds("nodes"),
+        "power-cut",
+    ),
+    "node-rebooted": Row(
+        "{assert: node-rebooted, with: {node: victim}, within: 2m}",
+        lines_of("01"),
+        lambda line: (line.kind, line.type) == ("host", "pid1-start") or b'"pid1-start"' in bytes(line.object),
+    ),
+    "pods": Row(
+        "{assert: pods, with: {node: victim, except: [daemonset, finished, terminating], "
+        "each: {disruption: TerminationByKubelet}}, within: 40s}",
+        lines_of("01"),
+        kinds("pods"),
+    ),
+    "pods-started": Row(
+        "{assert: pods-started, with: {node: victim}, never: {for: 30s}}", lines_of("01"), kinds("pods")
+    ),
+    "workload-available": Row(
+        "{assert: workload-available, with: {namespace: workload}, within: 100s}",
+        lines_of("05"),
+        kinds("deployments", "statefulsets", "daemonsets"),
+        "power-cut",
+    ),
+    "shutdown-metrics": Row(
+        "{assert: shutdown-metrics, with: {node: victim, started: true}, within: 10s}",
+        lines_of("01"),
+        kinds("metrics"),
+    ),
+    "inhibitor-held": Row(
+        "{assert: inhibitor-held, with: {node: victim}, within: 5s}",
+        told(Story().done(10, "poweroff", step="stop").host(12, "inhibitors", LOCK)),
+        host("inhibitors"),
+    ),
+    "lease-fresh": Row(
+        "{assert: lease-fresh, with: {node: victim, fresh: false}, within: 45s}", lines_of("01"), kinds("leases")
+    ),
+    "event": Row(
+        "{assert: event, with: {node: victim, reason: Shutdown, component: kubelet}, within: 5s}",
+        lines_of("01"),
+        kinds("events"),
+    ),
+    "eviction-refused": Row(
+        "{assert: eviction-refused, with: {node: victim, message: budget}, within: 5s}",
+        told(Story().act(10, "drain", step="stop").act(40, "drain", "returned", step="stop", exit=1, evidence=ASKED)),
+        lambda line: line.kind == "action" and b'"returned"' in bytes(line.object),
+        "drain",
+    ),
+}
+ALWAYS = frozenset({"meta", "action", "nodes"})  # who is who, and what was done
+
+
+def ask(name: str, keep: Callable[[Line], bool]) -> Verdict:
+    row = ROWS[name]
+    return of_recording([line for line in row.lines if keep(line)], row.action, row.asked, namespace="demo")
+
+
+def test_every_assertion_has_a_row() -> None:
+    assert set(ROWS) == set(catalogue().assertions)
+
+
+@pytest.mark.parametrize("name", sorted(ROWS))
+def test_without_its_evidence_nothing_holds(name: str) -> None:
+    row = ROWS[name]
+    assert ask(name, lambda _: True).status is HELD, ask(name, lambda _: True).because
+    without = ask(name, lambda line: line.kind == "meta" or not row.evidence(line))
+    assert without.status is INCONCLUSIVE, without.because
+    assert "; to decide it: " in without.because
+
+
+@pytest.mark.parametrize("name", sorted(ROWS))
+def test_nothing_else_matters(name: str) -> None:
+    row = ROWS[name]
+    whole, bare = ask(name, lambda _: True), ask(name, lambda line: line.kind in ALWAYS or row.evidence(line))
+    assert (bare.status, bare.because) == (whole.status, whole.because)

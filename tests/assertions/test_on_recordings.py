@@ -1,0 +1,53 @@
+"""Each assertion on recordings of a real cluster that can answer it, and on some that cannot."""
+
+from __future__ import annotations
+
+import pytest
+from story import HELD, INCONCLUSIVE, VIOLATED, lines_of, of_recording
+
+from chaos.model.verdict import Status
+
+FRESH = "{assert: lease-fresh, with: {node: victim, %s}, %s}"
+EVENT = "{assert: event, with: {%s}, within: %s}"
+BLOCKED = "{timeout: 25s}"
+
+ROWS: list[tuple[str, str, str, Status, str]] = [
+    # A kubelet renews its Lease until it is off, not again before it is back.
+    ("01", "poweroff", FRESH % ("at-most: 15s, fresh: true", "always: {for: 5s}"), HELD, "so at all times"),
+    ("01", "poweroff", FRESH % ("fresh: false", "within: 45s"), HELD, "its Lease is not renewed any more, 37.3s"),
+    ("01", "power-on", FRESH % ("fresh: true", "within: 10s"), HELD, "2.2s after"),
+    ("05", "power-cut", FRESH % ("fresh: true", "always: {for: 60s}"), VIOLATED, "not renewed any more"),
+    ("07", "partition", FRESH % ("fresh: false", "within: 45s"), HELD, "not renewed any more"),
+    # Over IPv6 the kubelet is back after 45 s; the Lease was stale for 10 s by then.
+    ("12", "partition", FRESH % ("fresh: false", "within: 45s"), HELD, "not renewed any more"),
+    ("12", "partition", FRESH % ("at-most: 50s, fresh: true", "always: {for: 100s}"), HELD, "so at all times"),
+    ("27", "poweroff", FRESH % ("fresh: true", "always: {for: 60s}"), HELD, "so at all times"),
+    # Events.
+    ("01", "poweroff", EVENT % ("node: victim, reason: Shutdown, component: kubelet", "5s"), HELD, "1 seen"),
+    ("02", "prepare-for-shutdown", EVENT % ("node: victim, message: shutdown cancellation", "15s"), HELD, "1 seen"),
+    ("01", "poweroff", EVENT % ("node: victim, message: shutdown cancellation", "15s"), VIOLATED, "no such Event"),
+    ("05", "power-cut", EVENT % ("node: victim, reason: Shutdown", "60s"), VIOLATED, "no such Event was seen"),
+    (
+        "05",
+        "power-cut",
+        EVENT % ("node: victim, reason: NodeNotReady, component: node-controller", "65s"),
+        HELD,
+        "status is now: NodeNotReady",
+    ),
+    ("16", "poweroff", EVENT % ("reason: NodeShutdown, kind: Pod, least: 2", "30s"), HELD, "2 seen"),
+    # kubectl drained there: what the API server answered was not recorded.
+    (
+        "08",
+        "drain",
+        "{assert: eviction-refused, with: {node: victim}, within: 10s}",
+        INCONCLUSIVE,
+        "what the API server answered to drain-blocked was not recorded, at stop; to decide it: the answers to the",
+    ),
+]
+
+
+@pytest.mark.parametrize(("number", "action", "asked", "status", "because"), ROWS)
+def test_on_recordings(number: str, action: str, asked: str, status: Status, because: str) -> None:
+    params = BLOCKED if number == "08" else "{}"
+    verdict = of_recording(lines_of(number), action, asked, params)
+    assert (verdict.status, because in verdict.because) == (status, True), verdict.because
