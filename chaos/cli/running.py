@@ -41,6 +41,7 @@ from chaos.store.lock import one_at_a_time
 from chaos.store.recording import RecordingWriter
 
 ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitors")  # read of every target, whatever the steps ask for
+EXTRAS = ("containers", "kubelet-journal")  # read where the host can tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,7 @@ def _observers(request: Request, opened: Opened, planned: Plan) -> list[list[Obs
     known = [node for node in nodes if "machine-id" in planned.facts[node]]  # else no step touches the host
     cluster = ClusterObservers(opened.kube, opened.clock)
     proxy = bool(opened.inventory.cluster and opened.inventory.cluster.allow_node_proxy)
-    hosts = HostWatch(opened.hosts, opened.clock, known, sorted(facts))
+    hosts = HostWatch(opened.hosts, opened.clock, known, sorted(facts), EXTRAS)
     return [list(cluster.watches), [cluster.kubelets(nodes, proxy), hosts]]
 
 

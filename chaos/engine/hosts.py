@@ -16,6 +16,7 @@ from chaos.model.ports import Clock, KubeApi, PowerControl, Restarts, Session
 from chaos.transports.kube import KubeTransport
 
 MACHINE, RESTART_POLICY = "machine", "restart-policy"
+_NOTHING: Mapping[str, Any] = {}
 
 
 class Hosts:
@@ -51,8 +52,8 @@ class Hosts:
                 self._powers[node] = self._open_power(node)
             return self._powers[node]
 
-    def read(self, node: str, fact: str) -> Any:
-        """The value of a fact right now. Raises UnknownFact."""
+    def read(self, node: str, fact: str, given: Mapping[str, Any] = _NOTHING) -> Any:
+        """The value of a fact right now; ``given``: what it needs and only the reader knows. Raises UnknownFact."""
         if fact == MACHINE:
             return self._machine(node)
         if fact == RESTART_POLICY:
@@ -61,7 +62,9 @@ class Hosts:
             return self._api.read(node, fact)
         host_fact = self._facts[fact]
         try:
-            command = host_fact.command_for({name: self._known(node, name) for name in host_fact.needs})
+            command = host_fact.command_for(
+                {name: given[name] if name in given else self._known(node, name) for name in host_fact.needs}
+            )
         except ValueError as error:
             raise UnknownFact(f"{fact} of {node}: {error}") from error
         outcome = self.send(node, command)

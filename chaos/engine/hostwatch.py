@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
 
 from chaos.engine.hosts import MACHINE, Hosts
 from chaos.model.errors import NodefallError
+from chaos.model.fact import UNREAD
 from chaos.model.ports import Clock, Sink
 from chaos.model.recording import Line
 from chaos.observers.worker import Worker
 
 PERIOD = 2.0  # seconds of cluster time between two readings
+JOURNAL = "kubelet-journal"
+_OVERLAP = 2.0  # seconds of the journal that are read twice, as a line may be stored late
 
 
 class HostWatch:
-    """Reads ``facts`` of ``nodes`` again and again; a host that does not answer is a blind window ``host@NODE``."""
+    """Reads ``facts`` of ``nodes`` again and again; a host that does not answer is a blind window ``host@NODE``.
+
+    ``extras`` are facts that not every host tells: one that fails is a blind window ``FACT@NODE`` of its own.
+    """
 
     name = "hosts"
 
-    def __init__(self, hosts: Hosts, clock: Clock, nodes: Sequence[str], facts: Sequence[str]) -> None:
+    def __init__(
+        self, hosts: Hosts, clock: Clock, nodes: Sequence[str], facts: Sequence[str], extras: Sequence[str] = ()
+    ) -> None:
         self._hosts, self._clock = hosts, clock
         self._facts = [f for f in facts if f != MACHINE]
+        self._extras = list(extras)
         self._machine = MACHINE in facts
         self._blind: dict[str, float] = {}
         self._first: set[str] = set()
         self._nodes = list(nodes)
+        self._journals = {node: _Unread(clock.now()) for node in nodes}
         self._workers: list[Worker] = []
 
     def start(self, sink: Sink) -> None:
@@ -49,7 +61,8 @@ class HostWatch:
         worker = self._workers[self._nodes.index(node)]
         while not worker.stopping:
             alive = self._read_machine(node, sink)
-            self._read_facts(node, sink, alive)
+            if self._read_facts(node, sink, alive):
+                self._read_extras(node, sink)
             self._first.add(node)
             worker.pause(PERIOD)
 
@@ -71,19 +84,38 @@ class HostWatch:
         self._emit(node, MACHINE, state, sink)
         return bool(state != "off")
 
-    def _read_facts(self, node: str, sink: Sink, alive: bool) -> None:
+    def _read_facts(self, node: str, sink: Sink, alive: bool) -> bool:
+        """False if the host does not answer."""
         source = f"host@{node}"
         if not alive:
             self._lost(source, node, "the machine is off", sink)
-            return
+            return False
         for fact in self._facts:
             try:
                 value = self._hosts.read(node, fact)
             except NodefallError as error:
                 self._lost(source, node, error.message, sink)
-                return
+                return False
             self._emit(node, fact, value, sink)
         self._found(source, node, sink)
+        return True
+
+    def _read_extras(self, node: str, sink: Sink) -> None:
+        for fact in self._extras:
+            source = f"{fact}@{node}"
+            try:
+                value = self._journal(node) if fact == JOURNAL else self._hosts.read(node, fact)
+            except NodefallError as error:
+                self._lost(source, node, error.message, sink)
+                continue
+            self._emit(node, fact, value, sink)
+            self._found(source, node, sink)
+
+    def _journal(self, node: str) -> dict[str, Any]:
+        """What was logged since the last reading, however long ago that was."""
+        unread, now = self._journals[node], self._clock.now()
+        value = self._hosts.read(node, JOURNAL, {UNREAD: unread.seconds(now)})
+        return {"lines": unread.fresh(value["lines"], now)}
 
     def _emit(self, node: str, fact: str, value: object, sink: Sink) -> None:
         sink(Line(self._clock.now(), "host", fact, msgspec.Raw(msgspec.json.encode(value)), node))
@@ -101,3 +133,20 @@ class HostWatch:
     def _window(self, source: str, node: str, end: float | None, reason: str, sink: Sink) -> None:
         window = {"from": self._blind[source], "to": end, "reason": reason or "the host did not answer"}
         sink(Line(self._clock.now(), "blind", source, msgspec.Raw(msgspec.json.encode(window)), node))
+
+
+class _Unread:
+    """What was read of one journal; time is told in seconds before now, so that the host's clock may be another."""
+
+    def __init__(self, begin: float) -> None:
+        self._last = begin
+        self._told: set[tuple[float, str]] = set()
+
+    def seconds(self, now: float) -> int:
+        return math.ceil(now - self._last + _OVERLAP)
+
+    def fresh(self, lines: list[dict[str, Any]], now: float) -> list[dict[str, Any]]:
+        self._last = now
+        found = [line for line in lines if (line["t"], line["message"]) not in self._told]
+        self._told.update((line["t"], line["message"]) for line in found)
+        return found

@@ -71,6 +71,11 @@ class Process:
             if not timer.cancelled:
                 timer.run()
 
+    def log(self, source: str, message: str, **values: object) -> None:
+        """A line of level 1, written where the kubelet runs with ``--v=1`` or more."""
+        if self.machine.spec.kubelet_verbosity:
+            self.machine.journal.write(self.pid, source, message, **values)
+
     def emit(self, kind: str, obj: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
         """An event, sent when the API server can be reached, unless that takes too long."""
         self._events += 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chaos.lab.admission import PREFIX
-from chaos.lab.objects import Object, uid_of
+from chaos.lab.objects import Object, name_of, namespace_of, uid_of
 from chaos.lab.sim import Sim, Timer
 
 MINIMUM_GRACE = 2.0  # minimumGracePeriodInSeconds, kuberuntime_manager.go
@@ -72,6 +72,7 @@ class Runtime:
         self.unavailable_since = 0.0
         self._sim = sim
         self._pods: dict[str, list[Container]] = {}
+        self.names: dict[str, tuple[str, str]] = {}  # namespace and name by pod uid
         self.mounts: dict[str, list[str]] = {}  # unique names of volumes by pod uid, from the wish to mount on
         self._waiting: dict[str, Callable[[], object]] = {}
 
@@ -96,6 +97,7 @@ class Runtime:
     def start(self, pod: Object) -> None:
         """Start every container that does not run and is to run, keeping the last state of one that ran before."""
         uid = uid_of(pod)
+        self.names[uid] = namespace_of(pod), name_of(pod)
         known = {container.name: container for container in self.containers(uid)}
         self._pods[uid] = [
             self._start_one(pod, item["name"], known.get(item["name"])) for item in pod["spec"]["containers"]
@@ -124,6 +126,7 @@ class Runtime:
     def remove(self, uid: str) -> None:
         """Forget a pod; what still runs is gone."""
         self.mounts.pop(uid, None)
+        self.names.pop(uid, None)
         for container in self._pods.pop(uid, []):
             _cancel(container)
         self._waiting.pop(uid, None)

@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from chaos.lab.kubelet_node import NodeReporter
@@ -21,6 +22,8 @@ _POLL = 0.3  # WaitForAllPodsUnmount
 _RELOAD = (0.6, 1.0)  # a scrape before it still says 0 and 0 (facts 18)
 _RECONNECT = 1.0  # dbusReconnectPeriod
 _LOST_IN_TRIES = 0.8  # "in most tries": the share for inhibitorLostAfterCancel=seeded
+
+_MANAGER, _PODS = "nodeshutdown_manager_linux", "nodeshutdown_manager"  # source files that log
 
 _Pod = TypeVar("_Pod")
 
@@ -59,8 +62,11 @@ def group(buckets: list[Bucket], pods: Iterable[tuple[int, _Pod]]) -> list[list[
 
 def grace_override(bucket_seconds: int, termination_grace: int | None) -> int:
     """What the pod worker gets: the lesser of both, and 0 raised to 1. NSM killPods, PW."""
-    grace = bucket_seconds if termination_grace is None else min(bucket_seconds, termination_grace)
-    return max(grace, 1)
+    return max(_lesser(bucket_seconds, termination_grace), 1)
+
+
+def _lesser(bucket_seconds: int, termination_grace: int | None) -> int:
+    return bucket_seconds if termination_grace is None else min(bucket_seconds, termination_grace)
 
 
 class ShutdownManager:
@@ -140,7 +146,10 @@ class ShutdownManager:
         if self._signals:
             self._busy = True
             reordered = self._spec.broken("signals-reordered")
-            if self._signals.pop() if reordered else self._signals.popleft():
+            active = self._signals.pop() if reordered else self._signals.popleft()
+            event = "shutdown" if active else "cancelled"
+            self._process.log(_MANAGER, "Shutdown manager detected new shutdown event", event=event)
+            if active:
                 self._process.after(0.0, self._begin)
             else:
                 self._process.after(self._spec.shift("cancellation"), self._cancelled)
@@ -150,6 +159,7 @@ class ShutdownManager:
     def _begin(self) -> None:
         """Facts 1.4, steps 1 to 5."""
         self._event("Shutdown manager detected shutdown event")
+        self._process.log(_MANAGER, "Shutdown manager processing shutdown event")
         self._process.shutting_down = True
         self._reporter.report_now()
         self._started_at = self._process.sim.now
@@ -178,33 +188,50 @@ class ShutdownManager:
         waiting = set(workers)
         limit = math.inf if self._spec.broken("bucket-timer-ignored") else bucket.seconds
         self._kill(bucket, workers, waiting)
-        self._wait(waiting, workers, self._process.sim.now + limit, rest)
+        self._wait(waiting, workers, self._process.sim.now + limit, bucket, rest)
 
     def _kill(self, bucket: Bucket, workers: list[Worker], waiting: set[Worker]) -> None:
         for index, worker in enumerate(workers):
             grace = grace_override(bucket.seconds, worker.termination_grace)
+            pod, told = f"{worker.namespace}/{worker.name}", _lesser(bucket.seconds, worker.termination_grace)
+            self._process.log(_PODS, "Shutdown manager killing pod with gracePeriod", pod=pod, gracePeriod=told)
+            done = partial(self._killed, waiting)
             if self._spec.broken("bucket-serial"):
-                self._process.after(3.0 * index, self._workers.kill_for_shutdown, worker, grace, waiting.discard)
+                self._process.after(3.0 * index, self._workers.kill_for_shutdown, worker, grace, done)
             else:
-                self._workers.kill_for_shutdown(worker, grace, waiting.discard)
+                self._workers.kill_for_shutdown(worker, grace, done)
+
+    def _killed(self, waiting: set[Worker], worker: Worker) -> None:
+        self._process.log(_PODS, "Shutdown manager finished killing pod", pod=f"{worker.namespace}/{worker.name}")
+        waiting.discard(worker)
 
     def _wait(
-        self, waiting: set[Worker], workers: list[Worker], end: float, rest: list[tuple[Bucket, list[Worker]]]
+        self,
+        waiting: set[Worker],
+        workers: list[Worker],
+        end: float,
+        bucket: Bucket,
+        rest: list[tuple[Bucket, list[Worker]]],
     ) -> None:
         """Until all are killed and their volumes unmounted, or the bucket's time is over."""
         done = not waiting and (all(worker.unmounted for worker in workers) or self._spec.broken("volumes-not-waited"))
         done = done and bool(workers or not self._spec.broken("empty-bucket-waited"))
         now = self._process.sim.now
         if done or now >= end:
+            ended, late = "Done waiting for all pods in group to terminate", "Shutdown manager pod killing time out"
+            said = ended if done else late
+            self._process.log(_PODS, said, gracePeriod=bucket.seconds, priority=bucket.priority)
             self._run(rest)
             return
-        self._process.after(min(_POLL, end - now), self._wait, waiting, workers, end, rest)
+        self._process.after(min(_POLL, end - now), self._wait, waiting, workers, end, bucket, rest)
 
     def _finish(self) -> None:
         """Steps 6 and 7: the end is written before the lock is let go."""
         now = self._process.sim.now
         self._process.machine.files[STATE_FILE] = state_file(self._started_at, now)
         self._process.metrics.shutdown_end = int(now)
+        said = "Shutdown manager completed processing shutdown event, node will shutdown shortly"
+        self._process.log(_MANAGER, said)
         self._next()
         if late := self._spec.shift("lock-release"):
             self._process.after(late, self.lose_lock)

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
+from chaos.lab.journal import Journal
 from chaos.lab.kubelet import Kubelet
 from chaos.lab.kubelet_runtime import Runtime
 from chaos.lab.kubelet_static import MANIFESTS, manifest
@@ -67,6 +68,7 @@ class Machine:
             self.files[f"{MANIFESTS}{pod.name}.yaml"] = manifest(pod)
         self.logind = Logind(sim, node.systemd, self.shut_down, self.files, node.logind)
         self.runtime = Runtime(sim)
+        self.journal = Journal(sim)
         self.kubelet = Kubelet(sim, registry, spec, self)
 
     def boot_at_once(self) -> None:

@@ -79,6 +79,7 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     panic_timeout: int = 0  # kernel.panic: seconds until a crashed machine boots again, 0 for never
     address: str = ""
     kubelet_port: int = 10250
+    kubelet_verbosity: int = 2  # --v; at 0, kubeadm's default, the kubelet logs nothing of a shutdown
     boot_seconds: float = 0.0
     capacity: dict[str, str] = {}  # of cpu, memory, pods, where it is not the lab's usual
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from chaos.model.command import HostCommand
 
+UNREAD = "unread-seconds"  # given to a fact that tells only what is new: how long ago it was read
+
 
 class HostFact(ABC):
     """``command`` reads it, and :meth:`parse` makes JSON of what came back.

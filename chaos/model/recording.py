@@ -13,7 +13,8 @@ MISSING_AT_RELIST = "missing at relist"
 
 
 CUT_OFF = "recording"  # source of the blind window after a recording that was cut off
-_PER_NODE = frozenset({"metrics", "host", "power"})
+# Kinds of windows that are about one node, or one probe.
+_SCOPED = frozenset({"metrics", "host", "power", "containers", "kubelet-journal", "probe"})
 # Resources that recordings hold: a window about one of them says nothing about the others.
 _RESOURCES = frozenset(
     [
@@ -39,7 +40,7 @@ _RESOURCES = frozenset(
         "services",
         "statefulsets",
         "volumeattachments",
-        "probe",
+        "prometheus",
     ]
 )
 
@@ -87,6 +88,6 @@ class Blind(Struct, frozen=True, rename={"start": "from", "end": "to"}):
     def hides(self, wanted: str) -> bool:
         """Whether ``wanted`` could not be seen. What another recorder calls by a name of its own hides everything."""
         kind, _, node = self.source.partition("@")
-        if kind in _PER_NODE:
+        if kind in _SCOPED:
             return self.source == wanted or (not node and wanted.startswith(f"{kind}@"))
         return self.source == wanted or (kind not in _RESOURCES and kind != CUT_OFF)

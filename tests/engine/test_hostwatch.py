@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
@@ -17,6 +19,12 @@ from chaos.model.recording import Line
 
 FACTS = discover(chaos.facts, "FACT")
 BOOT = str(FACTS["boot-id"].command)
+KNOWN: dict[str, object] = {"runtime-socket": "/run/containerd/containerd.sock", "kubelet-unit": "kubelet.service"}
+CONTAINERS = str(FACTS["containers"].command_for(KNOWN))
+MADE_OF = {
+    str(FACTS["runtime-socket"].command): answered("/run/containerd/containerd.sock\n"),
+    str(FACTS["kubelet-unit"].command): answered("Id=kubelet.service\nLoadState=loaded\nActiveState=active\n"),
+}
 
 
 class Script:
@@ -27,10 +35,16 @@ class Script:
         self.lines: list[Line] = []
         self.done = threading.Event()
 
-    def run(self, power: FakePower | None, answers: dict[str, Outcome], rounds: list[dict[str, object]]) -> list[Line]:
+    def run(
+        self,
+        power: FakePower | None,
+        answers: dict[str, Outcome],
+        rounds: list[dict[str, object]],
+        extras: Sequence[str] = (),
+    ) -> list[Line]:
         session = FakeSession(dict(answers))
         hosts = Hosts(lambda _: session, lambda _: power, FakeKube({}), FACTS, self.clock)
-        watch = HostWatch(hosts, self.clock, ["n1"], ["machine", "boot-id"])
+        watch = HostWatch(hosts, self.clock, ["n1"], ["machine", "boot-id"], extras)
         for number, change in enumerate(rounds, 1):
             self.clock.agenda.append((1000.0 + number * PERIOD, partial(self._turn, change, power, session)))
         self.clock.agenda.append((1000.0 + (len(rounds) + 1) * PERIOD, partial(self._end, watch)))
@@ -46,9 +60,10 @@ class Script:
     def _turn(self, change: dict[str, object], power: FakePower | None, session: FakeSession) -> None:
         if power is not None and "power" in change:
             power.value = str(change["power"])
-        if "boot-id" in change:
-            answer = change["boot-id"]
-            session.answers[BOOT] = answer if isinstance(answer, Outcome) else answered(str(answer))
+        for name, key in (("boot-id", BOOT), ("containers", CONTAINERS)):
+            if name in change:
+                answer = change[name]
+                session.answers[key] = answer if isinstance(answer, Outcome) else answered(str(answer))
 
 
 def told(lines: list[Line]) -> list[tuple[str, str, object]]:
@@ -83,3 +98,38 @@ def test_a_broken_power_control_blinds_only_for_power() -> None:
     seen = told(Script().run(FakePower("on", broken=True), {BOOT: answered("b1\n")}, [{}]))
     assert [s[1] for s in seen if s[0] == "blind"] == ["power@n1"]
     assert ("host", "boot-id", "b1") in seen
+
+
+def test_what_a_host_cannot_tell_hides_nothing_else() -> None:
+    answers = {BOOT: answered("b1\n"), CONTAINERS: answered("", 127, "sh: 1: exec: crictl: not found"), **MADE_OF}
+    rounds: list[dict[str, object]] = [{}, {"containers": '{"containers": []}'}, {"boot-id": Outcome("lost")}]
+    seen = told(Script().run(None, answers, rounds, ["containers"]))
+    windows = [s for s in seen if s[0] == "blind"]
+    assert [(w[1], isinstance(w[2], dict) and w[2]["to"]) for w in windows] == [
+        ("containers@n1", None),
+        ("containers@n1", 1000.0 + 2 * PERIOD),
+        ("host@n1", None),
+    ]
+    assert "crictl: not found" in str(windows[0][2])
+    assert [s[1] for s in seen if s[0] == "host"].count("boot-id") == 3
+    assert ("host", "containers", {"running": []}) in seen
+
+
+def journal(*lines: tuple[float, str]) -> Outcome:
+    entries = [{"__REALTIME_TIMESTAMP": str(int(t * 1e6)), "MESSAGE": text} for t, text in lines]
+    return answered("".join(json.dumps(entry) + "\n" for entry in entries), 0 if lines else 1)
+
+
+def test_the_journal_is_read_on_without_gap_or_repetition() -> None:
+    def asked(seconds: int) -> str:
+        return str(FACTS["kubelet-journal"].command_for({**KNOWN, "unread-seconds": seconds}))
+
+    first, second, third = (5.0, "one"), (6.0, "two"), (7.0, "three")
+    answers = {BOOT: answered("b1\n"), **MADE_OF, asked(2): journal(), asked(4): journal(first)}
+    late = asked(6)  # the host was away at one reading
+    answers[late] = journal(first, second, third)
+    lost: dict[str, object] = {"boot-id": Outcome("not-sent", error="no route")}
+    seen = told(Script().run(None, answers, [{}, lost, {"boot-id": "b1\n"}], ["kubelet-journal"]))
+    read = [s[2] for s in seen if s[:2] == ("host", "kubelet-journal")]
+    lines = [[line["message"] for line in value["lines"]] for value in read if isinstance(value, dict)]
+    assert lines == [[], ["one"], ["two", "three"]]

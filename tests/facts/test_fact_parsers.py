@@ -107,7 +107,8 @@ LOOKS += ("rtcwake -m show",)
 LOOKS += ("nft list", "nft --version", "ss -H", "sh -c 'curl -s -k --noproxy", "sh -c 'busctl --json=short call")
 LOOKS += ("sh -c 'nft list tables && echo listed && nft list table",)
 LOOKS += ("stat ", "find ", "id -u", 'sh -c \'echo "$1" && df', "sh -c 'ps -eo args=; echo; systemctl show")
-LOOKS += ("sh -c 'awk -v now=", "sh -c 'echo legacy\n")
+LOOKS += ("sh -c 'awk -v now=", "sh -c 'echo legacy\n", "sh -c 'exec journalctl -q -u ")
+LOOKS += ("sh -c 'PATH=$PATH:/usr/local/bin:/opt/bin:/var/lib/rancher/rke2/bin; export PATH; exec crictl ",)
 KNOWN: dict[str, Any] = {
     "kubelet-flags": {},
     "time-sync-unit": "t",
@@ -115,7 +116,9 @@ KNOWN: dict[str, Any] = {
     "server-addresses": ["10.0.0.1"],
     "api-peers": [],
     "kubelet-unit": "k",
+    "runtime-socket": "/run/s",
     "runtime-unit": "r",
+    "unread-seconds": 3,
 }
 
 

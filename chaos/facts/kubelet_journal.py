@@ -1,0 +1,49 @@
+"""What the kubelet's shutdown manager logged, from the journal.
+
+At ``--v=0``, kubeadm's default, it logs next to nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from chaos.model.command import HostCommand
+from chaos.model.fact import UNREAD, HostFact
+
+# The source file's name is in every line of klog, as text and as JSON. Errors go where parse sees them: exit 1 alone
+# only says that nothing was found.
+_SCRIPT = (
+    'exec journalctl -q -u "$1" -o json --output-fields=MESSAGE --since="-$2s" --grep=nodeshutdown_manager'
+    " --no-pager 2>&1"
+)
+
+
+class KubeletJournal(HostFact):
+    """``{"lines": [{t, message}]}`` of the last ``unread-seconds``; ``t`` is by the host's clock."""
+
+    name = "kubelet-journal"
+    summary = "what the kubelet's shutdown manager logged"
+    needs = ("kubelet-unit", UNREAD)
+
+    def command_for(self, known: Mapping[str, Any]) -> HostCommand:
+        return HostCommand(("sh", "-c", _SCRIPT, "sh", str(known["kubelet-unit"]), str(known[UNREAD])), timeout=5.0)
+
+    def parse(self, stdout: str, exit_code: int) -> dict[str, Any]:
+        if exit_code not in (0, 1):
+            raise ValueError(f"journalctl failed: {stdout.strip()[:200]}")
+        try:
+            return {"lines": [_line(json.loads(text)) for text in stdout.splitlines() if text.strip()]}
+        except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"journalctl is not understood: {stdout.strip()[:200]}") from error
+
+
+def _line(entry: dict[str, Any]) -> dict[str, Any]:
+    """systemd.journal-fields(7); a message that is not UTF-8 is a list of bytes."""
+    message = entry["MESSAGE"]
+    text = bytes(message).decode("utf-8", "replace") if isinstance(message, list) else str(message)
+    return {"t": int(entry["__REALTIME_TIMESTAMP"]) / 1e6, "message": text}
+
+
+FACT = KubeletJournal()

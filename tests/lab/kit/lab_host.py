@@ -1,0 +1,53 @@
+"""A simulated host whose programs are run in this process."""
+
+from __future__ import annotations
+
+import asyncio
+
+from chaos.lab.cluster import Cluster
+from chaos.lab.lockstep import Lockstep
+from chaos.lab.machine import Machine
+from chaos.lab.servers.process import HostSystem, NftTable, Process
+from chaos.lab.servers.programs import PROGRAMS
+from chaos.lab.servers.shell import Shell
+from chaos.lab.spec import LabSpec, NodeSpec
+
+
+class Host:
+    """One host whose programs are run without a network; ``root`` says as whom."""
+
+    def __init__(self) -> None:
+        nodes = [NodeSpec(name="cp", role="control-plane"), NodeSpec(name="w1")]
+        self.cluster = Cluster(LabSpec(nodes=nodes))
+        self.cluster.start()
+        self.cluster.sim.run_until(self.cluster.sim.now + 5.0)
+        self._tables: dict[str, NftTable] = {}
+
+    @property
+    def machine(self) -> Machine:
+        return self.cluster.machines["w1"]
+
+    def run(self, script: str, stdin: str = "", root: bool = True) -> tuple[int, str, str]:
+        """Exit code, stdout and stderr."""
+        out: list[str] = []
+        err: list[str] = []
+        lines = iter(stdin.splitlines(keepends=True))
+
+        async def read_line() -> str:
+            return next(lines, "")
+
+        async def play() -> int:
+            sim = self.cluster.sim
+            host = HostSystem(self.machine, sim, Lockstep(sim), lambda _: None, PROGRAMS, tables=self._tables)
+            process = Process(host, "root" if root else "chaos", out.append, err.append, read_line)
+            code = await asyncio.wait_for(Shell(process, ["sh"]).run(script), 10)
+            self._tables = host.tables
+            return code
+
+        return asyncio.run(play()), "".join(out), "".join(err)
+
+    def frozen(self) -> bool:
+        return self.machine.kubelet.frozen
+
+    def state(self) -> tuple[str, bool, bool]:
+        return self.machine.state, self.machine.reachable, self.machine.kubelet.running
