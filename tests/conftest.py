@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 for helpers in ("actions", "engine", "e2e", "lab/kit", "lab/replay", "lab/sim", "power", "realkit"):
     sys.path.insert(0, str(Path(__file__).parent / helpers))
+
+settings.register_profile("suite", deadline=None)  # machines differ
+settings.load_profile("suite")
 
 _DOCKER = re.compile(r"tests/(power|realhosts|transports)/")  # two daemons get in each other's way
 _SPREAD = re.compile(r"tests/e2e/test_action_contract\.py::.*\[(.+)\]")  # ten seconds each, and many

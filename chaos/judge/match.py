@@ -185,7 +185,7 @@ def _run(timeline: Timeline, step: Step, index: int) -> StepRun:
     entry, begin = timeline.actions[index]
     same = (entry.t, entry.type, begin)  # a line that was recorded twice is not another action
     later = [(e, r) for e, r in timeline.actions[index + 1 :] if e.node == entry.node and (e.t, e.type, r) != same]
-    until = next((e.t for e, r in later if r.phase in ("undo", "undone") or _ends(entry.type, e, r)), timeline.end)
+    ended = next((e for e, r in later if r.phase in ("undo", "undone") or _ends(entry.type, e, r)), None)
     own = [(e, r) for e, r in _own(later, entry, begin)]
     returned = next(((e, r) for e, r in own if r.phase == "returned"), None)
     evidence: dict[str, Any] = {}
@@ -199,7 +199,8 @@ def _run(timeline: Timeline, step: Step, index: int) -> StepRun:
         params=begin.params,
         begin=entry.t,
         returned=returned[0].t if returned else None,
-        until=until,
+        until=ended.t if ended else timeline.end,
+        until_seq=ended.seq if ended else None,
         outcome=Outcome(returned[1].delivery, returned[1].exit) if returned else None,
         evidence=evidence,
         phases=returned[1].evidence if returned else {},

@@ -102,7 +102,8 @@ class StepRun:
     """One step on one node, as it happened; times in seconds since the epoch.
 
     ``action`` and ``params`` are as recorded: with ``--map`` the action is not the experiment's.
-    ``until`` is when the effect was ended on purpose (a later step on the node, or undo), else the end of the timeline.
+    ``until`` is when the effect was ended on purpose (a later step on the node, or undo), else the end of the timeline;
+    ``until_seq`` tells what was seen after that in the same instant.
     """
 
     step: str
@@ -112,6 +113,7 @@ class StepRun:
     begin: float
     returned: float | None
     until: float
+    until_seq: int | None = None
     outcome: Outcome | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)  # of "proved" lines
     phases: Mapping[str, Any] = field(default_factory=dict)  # evidence of the "returned" line: armed, fired, began

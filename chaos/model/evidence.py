@@ -21,8 +21,10 @@ def not_shown(because: str) -> Finding:
 
 def readings_after(timeline: Timeline, step: StepRun, fact: str, until: float | None = None) -> list[Fact]:
     """Readings of a host fact from the step's begin on, those in "proved" lines of the step included."""
-    end = step.until if until is None else until
-    found = [r for r in timeline.readings(step.node, fact) if step.begin <= r.t <= end]
+    end, last = (step.until, step.until_seq) if until is None else (until, None)
+    found = [
+        r for r in timeline.readings(step.node, fact) if step.begin <= r.t <= end and (last is None or r.seq < last)
+    ]
     for entry, record in step_lines(timeline, step, "proved"):
         if entry.t <= end and fact in record.evidence:
             found.append(Fact(entry.t, entry.seq, record.evidence[fact]))

@@ -81,6 +81,17 @@ def test_an_effect_that_ended_before_its_time_disproves(
     assert "it was over 40.0s after it" in step.because
 
 
+@pytest.mark.parametrize(("before", "shown"), [(False, Shown.PROVEN), (True, Shown.DISPROVEN)])
+def test_what_is_seen_in_the_instant_of_its_end_counts_by_its_order(before: bool, shown: Shown) -> None:
+    """In lockstep much happens in one instant: an undo, and a reading of what it did."""
+    story = there().done(10, "runtime-stop").host(12, "runtime-state", "inactive")
+    if before:
+        story.host(30, "runtime-state", "active").act(30, "runtime-stop", "undo")
+    else:
+        story.act(30, "runtime-stop", "undo").host(30, "runtime-state", "active")
+    assert proved(story, ("do", "runtime-stop"))[0].shown is shown
+
+
 def test_the_exit_code_of_a_step_proves_no_other() -> None:
     """The first signal was lost with the line, the second of the same kind was sent."""
     story = there().act(10, "prepare-for-shutdown", "begin", step="a", params={"active": True})
