@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from chaos.judge.pods import disruption, ended, last_of, on_node, owned_by, pod_facts
+from chaos.judge.pods import disruption, ended, pod_facts
+from chaos.judge.selection import Chosen, Selection
 from chaos.judge.signals import Pattern, Seen, from_history, matches, pods_masked
 from chaos.model.assertion import NothingToJudge, Undecidable, View
 from chaos.model.experiment import Model
-from chaos.model.kube import Pod, controller_of, full_name, is_finished, is_static, phase, pod_condition
+from chaos.model.kube import Pod, full_name, phase, pod_condition
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import History, Version
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 Phases = Annotated[list[Phase], BeforeValidator(lambda v: v if isinstance(v, list) else [v]), Field(min_length=1)]
-Kind = Literal["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"]
 _BLIND_GUESSES = 10  # pods that may have come and gone unseen, at least
 
 
@@ -67,20 +67,9 @@ class Count(Filter):
         return f"at most {self.most}" if not self.least else f"{self.least} to {self.most}"
 
 
-class Owner(Model):
-    kind: Kind
-    name: str
-
-
-class Params(Model):
+class Params(Chosen):
     """Which pods (``node`` to ``except``), and exactly one of each, none, any and count."""
 
-    node: str | None = Field(None, description="a target, a node's name, or all")
-    namespace: str | None = Field(None, description="a namespace, or workload")
-    labels: dict[str, str] | None = None
-    owner: Owner | None = None
-    at: str | None = Field(None, description="the step at which the set is frozen; default: when judging starts")
-    except_: list[Literal["daemonset", "finished", "static", "terminating"]] = Field([], alias="except")
     each: Filter | None = None
     none: Filter | None = None
     any: Filter | None = None
@@ -99,37 +88,6 @@ class Params(Model):
             if found is not None:
                 return quantifier, found
         raise Undecidable("no filter was given")
-
-
-class _Selection:
-    """Which pods are meant."""
-
-    def __init__(self, params: Params, view: View) -> None:
-        self.params = params
-        self.nodes = None if params.node in (None, "all") else set(view.nodes(params.node or ""))
-        self.namespace = view.namespace(params.namespace) if params.namespace else None
-
-    def chooses(self, pod: Pod) -> bool:
-        """Whether the pod, as it is now, belongs to the set."""
-        params, labels = self.params, pod.metadata.labels or {}
-        return (
-            (on_node(pod) in self.nodes if self.nodes is not None else params.node is None or on_node(pod) != "")
-            and self.namespace in (None, pod.metadata.namespace)
-            and all(labels.get(k) == v for k, v in (params.labels or {}).items())
-            and (params.owner is None or owned_by(pod, params.owner.kind, params.owner.name))
-            and not any(_excepted(pod, why) for why in params.except_)
-        )
-
-
-def _excepted(pod: Pod, why: str) -> bool:
-    if why == "daemonset":
-        owner = controller_of(pod)
-        return owner is not None and owner.kind == "DaemonSet"
-    if why == "finished":
-        return is_finished(pod)
-    if why == "static":
-        return is_static(pod)
-    return pod.metadata.deletion_timestamp is not None
 
 
 def _mismatches(version: Version[Pod], end: Version[Pod] | None, wanted: Filter) -> Iterator[bool]:
@@ -174,7 +132,7 @@ def _words(version: Version[Pod], end: Version[Pod] | None) -> str:
     return ", ".join(t for t in told if t)
 
 
-def _signal(history: History[Pod], wanted: Filter, selection: _Selection | None) -> Signal:
+def _signal(history: History[Pod], wanted: Filter, selection: Selection | None) -> Signal:
     """Whether the pod matches; with ``selection`` also that it belongs to the set at the moment."""
     ends = ended(history)
     only_gone = wanted.model_fields_set == {"gone"}
@@ -213,30 +171,20 @@ class Pods:
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         quantifier, wanted = params.quantified()
-        selection = _Selection(params, view)
-        where = f" on {params.node}" if params.node else ""
-        empty = f"there was no such pod{where} at {params.at or 'the beginning'}"
+        selection = Selection(params, view)
         if isinstance(wanted, Count):
             expected = f"{wanted.range()} pods with {Filter.words(wanted)}"
             wanted_only = Count.model_construct(**{k: getattr(wanted, k) for k in Filter.model_fields})
             dynamic = selection if params.at is None else None
-            pods = self._frozen(params, view, selection) if params.at else list(view.timeline.pods.values())
+            pods = selection.frozen() if params.at else list(view.timeline.pods.values())
             if params.at and not pods:
-                raise NothingToJudge(empty)
+                raise NothingToJudge(selection.empty)
             subjects = [self._subject(view, h, wanted_only, dynamic) for h in pods]
             subjects += _unseen(view) if dynamic else []
             return SubjectSet(expected, tuple(subjects), quantifier, wanted.least, wanted.most)
-        subjects = [self._subject(view, h, wanted, None) for h in self._frozen(params, view, selection)]
+        subjects = [self._subject(view, h, wanted, None) for h in selection.frozen()]
         expected = f"{'no' if quantifier is Quantifier.NONE else quantifier.value} pod with {wanted.words()}"
-        return SubjectSet(expected, tuple(subjects), quantifier, empty=empty)
-
-    def _frozen(self, params: Params, view: View, selection: _Selection) -> list[History[Pod]]:
-        """The pods that belong to the set at the moment. Raises Undecidable if that could not be seen."""
-        moment = view.moment(params.at) if params.at else view.anchor
-        for blind in view.timeline.blind(["pods"], moment, moment):
-            raise Undecidable(f"which pods there were at {params.at or 'the beginning'} is unknown: {blind.reason}")
-        there = ((history, last_of(history, moment)) for history in view.timeline.pods.values())
-        return [history for history, pod in there if pod is not None and selection.chooses(pod)]
+        return SubjectSet(expected, tuple(subjects), quantifier, empty=selection.empty)
 
     def _subject(self, view: View, history: History[Pod], wanted: Filter, selection: Any) -> Subject:
         pod = history.versions[0].object

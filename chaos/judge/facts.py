@@ -36,7 +36,7 @@ class Facts:
         """Seconds (or a plain number), None if unknown."""
         given = self._context.options.facts.get(name)
         if given is not None:
-            return _number(given)
+            return number(given)
         if name in POD_FACTS:
             return None
         value = self._kubelet(name) if name.startswith("kubelet.") else self._control_plane(name)
@@ -86,7 +86,7 @@ class Facts:
         section, _, key = name.partition(".")
         recorded = self._context.timeline.meta.get(_META.get(section, ""))
         if isinstance(recorded, dict) and key in recorded:
-            return _number(recorded[key])
+            return number(recorded[key])
         value = self._assumption(name)
         if value is not None:
             self.assumed[name] = format_duration(value)
@@ -94,7 +94,7 @@ class Facts:
 
     def _assumption(self, name: str) -> float | None:
         if name in self._context.options.inventory:
-            return _number(self._context.options.inventory[name])
+            return number(self._context.options.inventory[name])
         if name == "controller.nodeMonitorGracePeriod":
             version = _VERSION.match(str(self._context.timeline.meta.get("kubernetes", "")))
             if not version:
@@ -123,17 +123,17 @@ def kubelet_fact(config: Mapping[str, Any], name: str) -> float | None:
     if name == "kubelet.shutdownGracePeriod" and groups:
         return _sum_of(groups)
     value = config.get(name.removeprefix("kubelet."))
-    return None if value is None else _number(value)
+    return None if value is None else number(value)
 
 
 def _sum_of(groups: Any) -> float | None:
     """Seconds of all groups; None if they are not what a kubelet writes."""
     known = isinstance(groups, list) and all(isinstance(group, dict) for group in groups)
-    seconds = [_number(group.get("shutdownGracePeriodSeconds", 0)) for group in groups] if known else [None]
+    seconds = [number(group.get("shutdownGracePeriodSeconds", 0)) for group in groups] if known else [None]
     return None if None in seconds else sum(s for s in seconds if s is not None)
 
 
-def _number(value: Any) -> float | None:
+def number(value: Any) -> float | None:
     """Seconds of a duration, or a plain number; None if it is neither."""
     text = str(value).strip()
     try:

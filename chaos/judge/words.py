@@ -50,7 +50,8 @@ def within(signal: Signal, start: float, deadline: float, hold: float, horizon: 
     ]
     if doubts:
         future = doubts[-1].start >= horizon and doubts[-1].end > horizon
-        return Answer(Status.PENDING if future else Status.INCONCLUSIVE, doubts[0].start, doubts[0].sample)
+        seen = [span for span in doubts if span.start < min(deadline, horizon)] or doubts[:1]
+        return Answer(Status.PENDING if future else Status.INCONCLUSIVE, seen[-1].start, seen[-1].sample)
     lasted = max((run.end - run.start for run in runs), default=None)
     late = next((s for s in signal.spans(deadline, horizon) if s.sample.value and s.start > deadline), None)
     return Answer(Status.VIOLATED, deadline, signal.at(min(deadline, horizon)), lasted, late)

@@ -9,6 +9,8 @@ from chaos.model.verdict import Status
 
 FRESH = "{assert: lease-fresh, with: {node: victim, %s}, %s}"
 EVENT = "{assert: event, with: {%s}, within: %s}"
+ORDER = "{assert: termination-order, with: {node: victim}, within: 40s}"
+GRACE = "{assert: grace-respected, with: {node: victim, except: [finished, static, terminating]%s}, within: 40s}"
 BLOCKED = "{timeout: 25s}"
 
 ROWS: list[tuple[str, str, str, Status, str]] = [
@@ -35,6 +37,22 @@ ROWS: list[tuple[str, str, str, Status, str]] = [
         "status is now: NodeNotReady",
     ),
     ("16", "poweroff", EVENT % ("reason: NodeShutdown, kind: Pod, least: 2", "30s"), HELD, "2 seen"),
+    # Graceful shutdowns: two phases, and by priority with groups that have no pod.
+    ("01", "poweroff", ORDER, HELD, "6 of priority 0, 1 of priority 2000000000"),
+    ("10", "poweroff", ORDER, HELD, "1 of priority 0, 1 of priority 1000, 1 of priority 100000"),
+    ("16", "poweroff", ORDER, HELD, "10 of priority 0"),
+    ("02", "prepare-for-shutdown", ORDER, HELD, "group by group"),
+    ("27", "poweroff", ORDER, HELD, "17 of priority 0"),
+    ("05", "power-cut", ORDER, INCONCLUSIVE, "it was not seen when the kubelet began to stop"),
+    ("01", "poweroff", GRACE % "", HELD, "the shutdown gives its group 20s"),
+    ("10", "poweroff", GRACE % "", HELD, "(3 of 3 like it)"),
+    ("02", "prepare-for-shutdown", GRACE % "", HELD, "(11 of 11 like it)"),
+    # Ignores SIGTERM and has 120 s: the shutdown left it 20 s, and it was killed then.
+    ("16", "poweroff", GRACE % ", labels: {app: stubborn}", HELD, "it was killed 19 to 21s after"),
+    ("16", "poweroff", GRACE % "", HELD, "(11 of 11 like it)"),
+    # A pod that was being deleted already: nobody was told how it ended.
+    ("16", "poweroff", GRACE.replace(", terminating", "") % "", INCONCLUSIVE, "p9p2v: it was not seen to end"),
+    ("05", "power-cut", GRACE % "", INCONCLUSIVE, "it was not seen to end"),
     # kubectl drained there: what the API server answered was not recorded.
     (
         "08",

@@ -106,21 +106,28 @@ class Story:
         static: bool = False,
         note: str = "",
         uid: str = "",
+        priority: int = 0,
+        ended: float | None = None,
+        exit_code: int = 0,
     ) -> Self:
         metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": uid or f"uid-{name}", "labels": labels}
         metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "controller": True}]
         if deleting:
-            metadata["deletionTimestamp"] = stamp(t + 30)
+            metadata |= {"deletionTimestamp": stamp(t + grace), "deletionGracePeriodSeconds": grace}
         if static:
             metadata["annotations"] = {"kubernetes.io/config.mirror": "hash"}
         conditions = [{"type": "Ready", "status": "True" if ready and phase == "Running" else "False"}]
         if disruption:
-            conditions.append({"type": "DisruptionTarget", "status": "True", "reason": disruption})
+            text = "Pod was terminated in response to imminent node shutdown." if "Kubelet" in disruption else ""
+            conditions.append({"type": "DisruptionTarget", "status": "True", "reason": disruption, "message": text})
         statuses = []
         if started is not None:
             state = "running" if phase == "Running" else "terminated"
             told = {"name": "c", "containerID": container, "restartCount": restarts}
-            statuses.append(told | {"state": {state: {"startedAt": stamp(started)}}})
+            times: dict[str, Any] = {"startedAt": stamp(started)}
+            if ended is not None:
+                times |= {"finishedAt": stamp(ended), "exitCode": exit_code}
+            statuses.append(told | {"state": {state: times}})
         return self.tell(
             t,
             "pods",
@@ -129,6 +136,7 @@ class Story:
                 "metadata": metadata,
                 "spec": {
                     "nodeName": node,
+                    "priority": priority,
                     "terminationGracePeriodSeconds": grace,
                     "tolerations": list(tolerations),
                     "containers": [{"name": "c"}],
@@ -209,7 +217,7 @@ class Story:
             type_,
             {
                 "metadata": {"name": f"{name}.{reason}", "uid": uid or f"{name}.{reason}.{t}"},
-                "involvedObject": {"kind": kind, "namespace": namespace, "name": name},
+                "involvedObject": {"kind": kind, "namespace": namespace, "name": name, "uid": f"uid-{name}"},
                 "reason": reason,
                 "message": message,
                 "type": "Normal",
@@ -219,6 +227,16 @@ class Story:
                 "count": count,
             },
         )
+
+    def killing(self, t: float, name: str, happened: float | None = None) -> Self:
+        """The kubelet's Event when it begins to stop a pod."""
+        return self.event(t, "Killing", name, "Pod", "Stopping container c", happened)
+
+    def stopped(self, began: float, ended: float, name: str, exit_code: int = 0, **pod: Any) -> Self:
+        """A pod that the kubelet stops in a graceful shutdown."""
+        self.killing(began, name)
+        given = {"phase": "Failed" if exit_code else "Succeeded", "disruption": "TerminationByKubelet"} | pod
+        return self.pod(ended + 0.5, name, ended=ended, exit_code=exit_code, **given)
 
     def blind(self, start: float, end: float | None, source: str, reason: str = "the line was cut") -> Self:
         window = {"from": T0 + start, "to": None if end is None else T0 + end, "reason": reason}

@@ -1,0 +1,82 @@
+"""Which pods an assertion is about: what chooses them, and the set of them at a moment."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from chaos.judge.pods import last_of, on_node, owned_by
+from chaos.model.assertion import Undecidable, View
+from chaos.model.experiment import Model
+from chaos.model.kube import Pod, controller_of, is_finished, is_static
+from chaos.model.timeline import History
+
+Kind = Literal["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"]
+
+
+class Owner(Model):
+    kind: Kind
+    name: str
+
+
+class Chosen(Model):
+    """Parameters of an assertion about a set of pods; all that is given must fit."""
+
+    node: str | None = Field(None, description="a target, a node's name, or all")
+    namespace: str | None = Field(None, description="a namespace, or workload")
+    labels: dict[str, str] | None = None
+    owner: Owner | None = None
+    at: str | None = Field(None, description="the step at which the set is frozen; default: when judging starts")
+    except_: list[Literal["daemonset", "finished", "static", "terminating"]] = Field([], alias="except")
+
+
+class Selection:
+    """The pods that are chosen on one timeline."""
+
+    def __init__(self, params: Chosen, view: View) -> None:
+        self.params, self.view = params, view
+        self.nodes = None if params.node in (None, "all") else set(view.nodes(params.node or ""))
+        self.namespace = view.namespace(params.namespace) if params.namespace else None
+
+    @property
+    def empty(self) -> str:
+        """Why there is none."""
+        where = f" on {self.params.node}" if self.params.node else ""
+        return f"there was no such pod{where} at {self.params.at or 'the beginning'}"
+
+    def chooses(self, pod: Pod) -> bool:
+        """Whether the pod, as it is now, belongs to the set."""
+        params, labels = self.params, pod.metadata.labels or {}
+        return (
+            (on_node(pod) in self.nodes if self.nodes is not None else params.node is None or on_node(pod) != "")
+            and self.namespace in (None, pod.metadata.namespace)
+            and all(labels.get(k) == v for k, v in (params.labels or {}).items())
+            and (params.owner is None or owned_by(pod, params.owner.kind, params.owner.name))
+            and not any(_excepted(pod, why) for why in params.except_)
+        )
+
+    @property
+    def moment(self) -> float:
+        """When the set is frozen. Raises Undecidable."""
+        return self.view.moment(self.params.at) if self.params.at else self.view.anchor
+
+    def frozen(self) -> list[History[Pod]]:
+        """The pods that belong to the set at the moment. Raises Undecidable if that could not be seen."""
+        moment, timeline = self.moment, self.view.timeline
+        for blind in timeline.blind(["pods"], moment, moment):
+            at = self.params.at or "the beginning"
+            raise Undecidable(f"which pods there were at {at} is unknown: {blind.reason}")
+        there = ((history, last_of(history, moment)) for history in timeline.pods.values())
+        return [history for history, pod in there if pod is not None and self.chooses(pod)]
+
+
+def _excepted(pod: Pod, why: str) -> bool:
+    if why == "daemonset":
+        owner = controller_of(pod)
+        return owner is not None and owner.kind == "DaemonSet"
+    if why == "finished":
+        return is_finished(pod)
+    if why == "static":
+        return is_static(pod)
+    return pod.metadata.deletion_timestamp is not None
