@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.lab.objects import Object, labels_of, node_of, selector_matches
+from chaos.lab.objects import Object, labels_of, name_of, namespace_of, node_of, selector_matches
 from chaos.lab.sim import Sim
-from chaos.lab.table import Key, Objects, Table, Value, by_owner, of_pod
+from chaos.lab.table import Key, Objects, Table, Value, by_owner, of_pod, of_service
 
 _CONTAINERS = (dict, list)
+_INDEXES = {"pods": of_pod, "services": of_service}
 
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -106,34 +107,43 @@ class Store:
 
     def owned(self, plural: str, uid: str) -> Objects:
         """Objects of a kind that have an owner with this uid, in order of key."""
-        table = self._tables.get(plural)
-        return table.having(("owner", uid)) if table is not None else []
+        return self._having(plural, ("owner", uid))
 
     def controlled(self, plural: str, uid: str) -> Objects:
         """Objects of a kind whose controller has this uid, in order of key."""
-        table = self._tables.get(plural)
-        return table.having(("controller", uid)) if table is not None else []
+        return self._having(plural, ("controller", uid))
 
     def pods_on(self, node: str) -> Objects:
         """The pods bound to a node, in order of key."""
-        return self._pods(("node", node))
+        return self._having("pods", ("node", node))
 
     def pods_using(self, namespace: str, claim: str) -> Objects:
         """The pods that use a PersistentVolumeClaim, in order of key."""
-        return self._pods(("claim", namespace, claim))
+        return self._having("pods", ("claim", namespace, claim))
 
     def pods_selected(self, namespace: str, selector: Object | None) -> Objects:
         """The pods that a LabelSelector selects, in order of key."""
         labels = (selector or {}).get("matchLabels") or {}
         for key, value in labels.items():
-            pods = self._pods(("label", namespace, key, value))
+            pods = self._having("pods", ("label", namespace, key, value))
             break
         else:
             pods = self.list("pods", namespace)
         return [pod for pod in pods if selector_matches(selector, labels_of(pod))]
 
-    def _pods(self, value: Value) -> Objects:
-        table = self._tables.get("pods")
+    def services_selecting(self, pod: Object) -> Objects:
+        """The Services whose selectors select a pod, in order of key."""
+        namespace, labels = namespace_of(pod), labels_of(pod)
+        found = [
+            service
+            for key, value in labels.items()
+            for service in self._having("services", ("selector", namespace, key, value))
+            if service["spec"]["selector"].items() <= labels.items()
+        ]
+        return sorted(found, key=name_of)
+
+    def _having(self, plural: str, value: Value) -> Objects:
+        table = self._tables.get(plural)
         return table.having(value) if table is not None else []
 
     def plurals(self) -> tuple[str, ...]:
@@ -202,7 +212,7 @@ class Store:
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
         if plural not in self._tables:
-            self._tables[plural] = Table(of_pod if plural == "pods" else by_owner)
+            self._tables[plural] = Table(_INDEXES.get(plural, by_owner))
         if type_ == "DELETED":
             self._tables[plural].drop(key)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from chaos.lab.objects import Object, claims_of, labels_of, namespace_of, node_of
 
@@ -11,44 +11,44 @@ Key = tuple[str, str]  # namespace ("" for cluster-wide), name
 Keys = list[Key]
 Objects = list[Object]
 Value = tuple[str, ...]  # index and value, of namespaced values with the namespace
+Values = frozenset[Value]
+_NONE: Values = frozenset()
 
 
 class Ordered:
-    """Objects by key, sorted when asked for: most changes leave the keys as they are."""
+    """Keys, sorted when asked for: most changes leave them as they are."""
 
-    __slots__ = ("_added", "_dropped", "_objects", "_order")
+    __slots__ = ("_added", "_dropped", "_keys", "_order")
 
     def __init__(self) -> None:
-        self._objects: dict[Key, Object] = {}
-        self._order: list[Key] = []
+        self._keys: set[Key] = set()
+        self._order: Keys = []
         self._added: set[Key] = set()
         self._dropped = False
 
     def __len__(self) -> int:
-        return len(self._objects)
+        return len(self._keys)
 
-    def get(self, key: Key) -> Object | None:
-        return self._objects.get(key)
-
-    def put(self, key: Key, obj: Object) -> None:
-        if key not in self._objects:
+    def add(self, key: Key) -> None:
+        if key not in self._keys:
             self._added.add(key)
-        self._objects[key] = obj
+            self._keys.add(key)
 
     def drop(self, key: Key) -> None:
-        del self._objects[key]
+        self._keys.remove(key)
         self._added.discard(key)
         self._dropped = True
 
-    def list(self, namespace: str = "") -> Objects:
+    def list(self, namespace: str = "") -> Keys:
+        """All, or those of a namespace."""
         order = self._sorted()
         if namespace:
             order = order[bisect_left(order, (namespace,)) : bisect_left(order, (namespace + "\0",))]
-        return [self._objects[key] for key in order]
+        return order
 
     def _sorted(self) -> Keys:
         if self._dropped:
-            self._order = [key for key in self._order if key in self._objects and key not in self._added]
+            self._order = [key for key in self._order if key in self._keys and key not in self._added]
             self._dropped = False
         if self._added:
             self._order += self._added
@@ -57,38 +57,54 @@ class Ordered:
         return self._order
 
 
-class Table(Ordered):
-    """Indexed by what ``values_of`` tells of an object."""
+class Table:
+    """Objects by key, and indexed by what ``values_of`` tells of them."""
 
-    __slots__ = ("_buckets", "_values", "_values_of")
+    __slots__ = ("_buckets", "_keys", "_objects", "_values", "_values_of")
 
-    def __init__(self, values_of: Callable[[Object], set[Value]]) -> None:
-        super().__init__()
+    def __init__(self, values_of: Callable[[Object], Values]) -> None:
         self._values_of = values_of
+        self._objects: dict[Key, Object] = {}
+        self._keys = Ordered()
         self._buckets: dict[Value, Ordered] = {}
-        self._values: dict[Key, set[Value]] = {}
+        self._values: dict[Key, Values] = {}  # of those that have some
+
+    def get(self, key: Key) -> Object | None:
+        return self._objects.get(key)
 
     def put(self, key: Key, obj: Object) -> None:
-        known = self._values.get(key)
-        values = known if known is not None and _alike(self._objects[key], obj) else self._values_of(obj)
-        super().put(key, obj)
-        for value in (known or values) - values:
-            self._leave(key, value)
-        for value in values:
-            if value not in self._buckets:
-                self._buckets[value] = Ordered()
-            self._buckets[value].put(key, obj)
-        self._values[key] = values
+        before = self._objects.get(key)
+        self._objects[key] = obj
+        if before is None:
+            self._keys.add(key)
+        elif _alike(before, obj):
+            return
+        self._index(key, self._values_of(obj))
 
     def drop(self, key: Key) -> None:
-        super().drop(key)
-        for value in self._values.pop(key):
-            self._leave(key, value)
+        del self._objects[key]
+        self._keys.drop(key)
+        self._index(key, _NONE)
+
+    def list(self, namespace: str = "") -> Objects:
+        """In order of key."""
+        return [self._objects[key] for key in self._keys.list(namespace)]
 
     def having(self, value: Value) -> Objects:
         """The objects with this value, in order of key."""
         bucket = self._buckets.get(value)
-        return bucket.list() if bucket is not None else []
+        return [self._objects[key] for key in bucket.list()] if bucket is not None else []
+
+    def _index(self, key: Key, values: Values) -> None:
+        known = self._values.pop(key, _NONE)
+        for value in known - values:
+            self._leave(key, value)
+        for value in values - known:
+            if value not in self._buckets:
+                self._buckets[value] = Ordered()
+            self._buckets[value].add(key)
+        if values:
+            self._values[key] = values
 
     def _leave(self, key: Key, value: Value) -> None:
         bucket = self._buckets[value]
@@ -107,21 +123,32 @@ def _alike(before: Object, after: Object) -> bool:
     )
 
 
-def by_owner(obj: Object) -> set[Value]:
+def by_owner(obj: Object) -> Values:
     """Any object: the uids of its owners and of its controller."""
-    values: set[Value] = set()
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        values.add(("owner", reference.get("uid", "")))
-        if reference.get("controller"):
-            values.add(("controller", reference.get("uid", "")))
-    return values
+    references = obj["metadata"].get("ownerReferences")
+    return frozenset(_owners(references)) if references else _NONE
 
 
-def of_pod(pod: Object) -> set[Value]:
+def of_pod(pod: Object) -> Values:
     """A pod: also its node, labels and claims."""
-    values, namespace = by_owner(pod), namespace_of(pod)
-    values.update(("label", namespace, key, str(value)) for key, value in labels_of(pod).items())
+    namespace = namespace_of(pod)
+    values = {*by_owner(pod), *(("label", namespace, key, str(value)) for key, value in labels_of(pod).items())}
     values.update(("claim", namespace, name) for name in claims_of(pod))
     if node := node_of(pod):
         values.add(("node", node))
-    return values
+    return frozenset(values)
+
+
+def of_service(service: Object) -> Values:
+    """A Service with a selector: also the first of the labels that it wants of pods."""
+    first = list((service.get("spec") or {}).get("selector") or {})[:1]
+    return by_owner(service) | {
+        ("selector", namespace_of(service), key, service["spec"]["selector"][key]) for key in first
+    }
+
+
+def _owners(references: Iterable[Object]) -> Iterator[Value]:
+    for reference in references:
+        yield "owner", reference.get("uid", "")
+        if reference.get("controller"):
+            yield "controller", reference.get("uid", "")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from chaos.lab.controllers.daemon_fit import Fits
+from chaos.lab.controllers.daemon_pods import DaemonPods, Look
 from chaos.lab.controllers.daemon_rollout import limit, next_to_go
 from chaos.lab.controllers.revisions import LABEL, Revisions, revision_of
 from chaos.lab.controllers.scheduling import matches_node
@@ -14,13 +13,13 @@ from chaos.lab.objects import (
     UNREACHABLE,
     UNSCHEDULABLE,
     Object,
+    controller_of,
     is_deleting,
     is_ready,
     is_terminal,
     labels_of,
     name_of,
     namespace_of,
-    node_of,
     taints_of,
     uid_of,
 )
@@ -38,7 +37,6 @@ _TOLERATIONS = (
     (UNSCHEDULABLE, "NoSchedule"),
 )
 _NETWORK = "node.kubernetes.io/network-unavailable"
-ByTarget = dict[str, list[Object]]  # by name of the node
 
 
 class DaemonSets(WorkloadController):
@@ -48,8 +46,7 @@ class DaemonSets(WorkloadController):
         super().__init__(sim, registry)
         self._failures: dict[tuple[str, str], tuple[float, float]] = {}
         self._revisions = Revisions(registry, self.kind)
-        self._fits: dict[str, Fits] = {}  # by uid of the owner
-        self._found: tuple[tuple[str, int], ByTarget] = (("", 0), {})
+        self._sets: dict[str, DaemonPods] = {}  # by uid of the owner
 
     def start(self) -> None:
         super().start()
@@ -57,8 +54,12 @@ class DaemonSets(WorkloadController):
 
     def _changed(self, change: Change) -> None:
         super()._changed(change)
-        if change.plural == self.plural and change.type == "DELETED":
-            self._fits.pop(uid_of(change.object), None)
+        if change.plural == self.owned:
+            owner = controller_of(change.object)
+            if owner is not None and (mine := self._sets.get(owner["uid"])) is not None:
+                mine.changed(change)
+        elif change.type == "DELETED":
+            self._sets.pop(uid_of(change.object), None)
 
     def restart(self) -> None:
         """A new process: no back-off is remembered."""
@@ -77,6 +78,8 @@ class DaemonSets(WorkloadController):
         before = change.before
         same = before is not None and change.type == "MODIFIED" and _shape(before) == _shape(change.object)
         if not same:
+            for mine in self._sets.values():
+                mine.stale.add(name_of(change.object))
             for owner in self._store.list(self.plural):
                 self._queue.add((namespace_of(owner), name_of(owner)))
 
@@ -85,59 +88,52 @@ class DaemonSets(WorkloadController):
             revision = self._revisions.newest(owner)
         except ForbiddenError:
             return  # the namespace is being terminated
-        nodes = self._store.list("nodes")
-        fits = self._fits_of(owner, self._prototype(owner, revision))
-        pods = self._by_target(owner)
-        for node in nodes:
-            self._sync_node(owner, fits, node, pods.get(name_of(node), []))
-        pods = self._by_target(owner)
+        mine = self._mine(owner, self._prototype(owner, revision))
+        looked_at = mine.take()
+        for name in looked_at:
+            if (node := self._store.get("nodes", "", name)) is not None and self._sync_node(owner, mine, node):
+                mine.stale.add(name)
+        self._count(owner, mine, {*looked_at, *mine.stale})
         if owner["spec"]["updateStrategy"]["type"] == "RollingUpdate":
-            self._roll(owner, fits, nodes, pods)
-            pods = self._by_target(owner)
-        self._revisions.trim(owner, {name_of(revision), *(revision_of(pod) for some in pods.values() for pod in some)})
-        self._status(owner, fits, nodes, pods)
+            self._roll(owner, mine, revision_of(mine.fits.prototype))
+        self._revisions.trim(owner, {name_of(revision), *mine.revisions})
+        self._status(owner, mine.total)
 
-    def _fits_of(self, owner: Object, prototype: Object) -> Fits:
-        known = self._fits.get(uid_of(owner))
-        if known is None or known.prototype != prototype:
-            known = self._fits[uid_of(owner)] = Fits(prototype)
-        return known
+    def _mine(self, owner: Object, prototype: Object) -> DaemonPods:
+        """What is known of the owner's pods; after a change of the owner every node is stale."""
+        if uid_of(owner) not in self._sets:
+            self._sets[uid_of(owner)] = DaemonPods(self._owned(owner))
+        mine, generation = self._sets[uid_of(owner)], owner["metadata"]["generation"]
+        if mine.generation != generation or mine.fits.prototype != prototype:
+            mine.fits, mine.generation = Fits(prototype), generation
+            mine.stale.update(map(name_of, self._store.list("nodes")))
+        return mine
 
-    def _by_target(self, owner: Object) -> ByTarget:
-        """The owner's pods by node; those found last if nothing was written since."""
-        key = (uid_of(owner), self._store.version)
-        if key != self._found[0]:
-            found: ByTarget = {}
-            for pod in self._owned(owner):
-                found.setdefault(_target(pod), []).append(pod)
-            self._found = (key, found)
-        return self._found[1]
-
-    def _roll(self, owner: Object, fits: Fits, nodes: Sequence[Object], pods: ByTarget) -> None:
-        desired = sum(fits.of(node).runs for node in nodes)
-        for pod in next_to_go(
-            [pods[key] for key in sorted(pods)],
-            revision_of(fits.prototype),
-            limit(owner, desired),
-            lambda pod: self._is_available(owner, pod),
-        ):
+    def _roll(self, owner: Object, mine: DaemonPods, newest: str) -> None:
+        if not mine.revisions.keys() - {newest}:
+            return
+        most = limit(owner, mine.total.desired)
+        for pod in next_to_go(mine.by_node(), newest, most, lambda pod: self._is_available(owner, pod)):
             self._delete_pod(owner, pod)
+        self._count(owner, mine, set(mine.stale))
 
-    def _sync_node(self, owner: Object, fits: Fits, node: Object, pods: list[Object]) -> None:
-        """DS podsShouldBeOnNode."""
-        fit, prototype = fits.of(node), fits.prototype
+    def _sync_node(self, owner: Object, mine: DaemonPods, node: Object) -> bool:
+        """Whether there is something to do, now or after a back-off. DS podsShouldBeOnNode."""
+        fit, prototype, pods = mine.fits.of(node), mine.fits.prototype, mine.on(name_of(node))
         if not pods:
             careless = self._registry.spec.broken("daemonset-ignores-taints") and matches_node(prototype, node)
             if fit.runs or careless:
                 self._create_pod(owner, _node_pod(prototype, node))
-            return
+            return fit.runs or careless
         living = [pod for pod in pods if not is_deleting(pod)]
         if not fit.stays:
             for pod in living:
                 self._delete_pod(owner, pod)
-        else:
-            for pod in [pod for pod in living if is_terminal(pod)]:
-                self._replace(owner, node, pod)
+            return bool(living)
+        ended = [pod for pod in living if is_terminal(pod)]
+        for pod in ended:
+            self._replace(owner, node, pod)
+        return bool(ended)
 
     def _replace(self, owner: Object, node: Object, pod: Object) -> None:
         """Delete a finished pod; a failed one not before its back-off is over."""
@@ -176,29 +172,39 @@ class DaemonSets(WorkloadController):
             tolerations.append({"key": _NETWORK, "operator": "Exists", "effect": "NoSchedule"})
         return pod
 
-    def _status(self, owner: Object, fits: Fits, nodes: list[Object], pods: ByTarget) -> None:
-        """DS updateDaemonSetStatus: the oldest pod of a node stands for it."""
-        newest = revision_of(fits.prototype)
-        desired = current = ready = updated = available = misplaced = 0
-        for node in nodes:
-            mine = [pod for pod in pods.get(name_of(node), ()) if not is_deleting(pod)]
-            fit = fits.of(node)
-            if fit.runs:
-                desired += 1
-                current += bool(mine)
-                ready += any(is_ready(pod) for pod in mine)
-                available += any(self._is_available(owner, pod) for pod in mine)
-                updated += any(revision_of(pod) == newest for pod in mine)
-            elif mine and not fit.stays:
-                misplaced += 1
+    def _count(self, owner: Object, mine: DaemonPods, names: set[str]) -> None:
+        """Look at these nodes; one where a pod is ready but not available yet has to be looked at again."""
+        for name in names:
+            node = self._store.get("nodes", "", name)
+            look = self._look(owner, mine, node) if node is not None else Look()
+            mine.count(name, look)
+            if look.ready != look.available:
+                mine.stale.add(name)
+
+    def _look(self, owner: Object, mine: DaemonPods, node: Object) -> Look:
+        """The oldest pod of a node stands for it."""
+        living = [pod for pod in mine.on(name_of(node)) if not is_deleting(pod)]
+        fit, newest = mine.fits.of(node), revision_of(mine.fits.prototype)
+        if not fit.runs:
+            return Look(misplaced=bool(living) and not fit.stays)
+        return Look(
+            desired=1,
+            current=bool(living),
+            ready=any(map(is_ready, living)),
+            available=any(self._is_available(owner, pod) for pod in living),
+            updated=any(revision_of(pod) == newest for pod in living),
+        )
+
+    def _status(self, owner: Object, total: Look) -> None:
+        """DS updateDaemonSetStatus."""
         status = {
-            "currentNumberScheduled": current,
-            "numberMisscheduled": misplaced,
-            "desiredNumberScheduled": desired,
-            "numberReady": ready,
+            "currentNumberScheduled": total.current,
+            "numberMisscheduled": total.misplaced,
+            "desiredNumberScheduled": total.desired,
+            "numberReady": total.ready,
         }
-        optional = {"updatedNumberScheduled": updated, "numberAvailable": available}
-        optional["numberUnavailable"] = desired - available
+        optional = {"updatedNumberScheduled": total.updated, "numberAvailable": total.available}
+        optional["numberUnavailable"] = total.desired - total.available
         self._write_status(owner, status | {key: value for key, value in optional.items() if value})
 
 
@@ -208,14 +214,6 @@ def _node_pod(prototype: Object, node: Object) -> Object:
     terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     pod["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     return pod
-
-
-def _target(pod: Object) -> str:
-    """The node that a daemon pod is bound to or made for."""
-    if node_of(pod):
-        return node_of(pod)
-    terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    return str(terms["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])
 
 
 def _shape(node: Object) -> tuple[object, ...]:

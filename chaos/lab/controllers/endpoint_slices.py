@@ -41,12 +41,11 @@ class EndpointSlices:
         if change.plural == "services" and change.type != "DELETED":
             self._queue.add((namespace_of(obj), name_of(obj)))
         elif change.plural == "pods":
-            labels = [labels_of(obj)]
-            if change.before is not None and labels_of(change.before) != labels[0]:
-                labels.append(labels_of(change.before))
-            for service in self._store.list("services", namespace_of(obj)):
-                if _selects(service, labels[0]) or _selects(service, labels[-1]):
-                    self._queue.add((namespace_of(service), name_of(service)))
+            names = {name_of(service) for service in self._store.services_selecting(obj)}
+            if change.before is not None and labels_of(change.before) != labels_of(obj):
+                names.update(name_of(service) for service in self._store.services_selecting(change.before))
+            for name in sorted(names):
+                self._queue.add((namespace_of(obj), name))
 
     def _sync(self, key: tuple[str, str]) -> None:
         service = self._store.get("services", *key)
@@ -83,11 +82,6 @@ class EndpointSlices:
             "targetRef": reference,
             **({"zone": zone} if zone else {}),
         }
-
-
-def _selects(service: Object, labels: dict[str, str]) -> bool:
-    selector = service["spec"].get("selector") or {}
-    return bool(selector) and selector.items() <= labels.items()
 
 
 def _ports(service: Object) -> list[Object]:

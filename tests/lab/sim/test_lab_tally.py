@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from functools import partial
 
 from simkit import VICTIM, Object, run, spec, started, workload
 
 from chaos.lab.controllers.daemon_fit import Fits
+from chaos.lab.controllers.revisions import revision_of
 from chaos.lab.controllers.scheduling import matches_node
 from chaos.lab.controllers.tally import Tallies, Tally
 from chaos.lab.events import Recorder
-from chaos.lab.objects import is_active, is_ready, is_terminating, name_of, taints_of, uid_of, untolerated
-from chaos.lab.sim import Sim
+from chaos.lab.objects import (
+    condition,
+    is_active,
+    is_deleting,
+    is_ready,
+    is_terminating,
+    name_of,
+    taints_of,
+    uid_of,
+    untolerated,
+)
+from chaos.lab.sim import Sim, seconds_of
 from chaos.lab.store import Change, Store
+
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
 def test_tallies_equal_a_recount_at_every_change() -> None:
@@ -66,6 +80,58 @@ def test_a_daemon_set_sees_each_change_of_a_node() -> None:
     hostname = {"kubernetes.io/hostname": "other"}
     cluster.store.patch("nodes", "", VICTIM, lambda node: node["metadata"]["labels"].update(hostname))
     assert found == [(False, True), (False, False), (True, True), (False, False)]
+
+
+def _recounted(store: Store, owner: Object, now: float) -> Object:
+    """A DaemonSet's status from every node and pod; its pods tolerate no taint."""
+    found = Counter[str]()
+    newest = max(store.controlled("controllerrevisions", uid_of(owner)), key=lambda item: int(item["revision"]))
+    for node in store.list("nodes"):
+        pods = [pod for pod in store.controlled("pods", uid_of(owner)) if _made_for(pod) == name_of(node)]
+        living = [pod for pod in pods if not is_deleting(pod)]
+        runs = not any(taint["key"] in ("k", CONTROL_PLANE) for taint in taints_of(node))
+        ready = [condition(pod, "Ready") for pod in living if is_ready(pod)]
+        since = [now - seconds_of(item["lastTransitionTime"]) for item in ready if item is not None]
+        found["desiredNumberScheduled"] += runs
+        found["currentNumberScheduled"] += runs and bool(living)
+        found["numberReady"] += runs and bool(ready)
+        found["numberAvailable"] += runs and any(age >= 5 for age in since)
+        found["updatedNumberScheduled"] += runs and any(revision_of(pod) == revision_of(newest) for pod in living)
+    return dict(found)
+
+
+def _made_for(pod: Object) -> str:
+    terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return str(terms["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])
+
+
+def test_the_status_of_a_daemon_set_equals_a_recount_whenever_it_is_written() -> None:
+    cluster, _ = started(spec(seed=2), recorded=False)
+    store, seen = cluster.store, set()
+    cluster.create_object("daemonsets", workload("agent", ns="default", minReadySeconds=5))
+
+    def changed(change: Change) -> None:
+        status = change.object["status"]
+        if change.before is None or change.before["status"] == status:
+            return
+        found = _recounted(store, change.object, cluster.sim.now)
+        assert {key: status.get(key, 0) for key in found} == found
+        seen.add(tuple(found.values()))
+
+    store.subscribe(changed, "daemonsets")
+    run(cluster, 30.0)
+    owner = store.get("daemonsets", "default", "agent") or {}
+    cluster.delete_object("pods", "default", name_of(store.controlled("pods", uid_of(owner))[0]))
+    run(cluster, 60.0)
+    template = {**owner["spec"]["template"], "metadata": {"labels": {"app": "agent"}, "annotations": {"new": "1"}}}
+    cluster.update_object("daemonsets", {**owner, "spec": {**owner["spec"], "template": template}})
+    run(cluster, 20.0)
+    for taints in ([{"key": "k", "effect": "NoExecute"}], []):
+        store.patch("nodes", "", VICTIM, partial(_taint, taints))
+        run(cluster, 60.0)
+    cluster.delete_object("nodes", "", VICTIM)
+    run(cluster, 60.0)
+    assert len(seen) > 10
 
 
 def test_many_events_of_one_instant_have_short_names_of_their_own() -> None:
