@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 
 from chaos.lab.objects import Object, is_deleting
 from chaos.lab.sim import Sim
@@ -11,6 +11,7 @@ from chaos.lab.store import Store
 _VERSIONS = dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"), "apps/v1")
 _VERSIONS |= {"PodDisruptionBudget": "policy/v1", "Job": "batch/v1"}
 _MOST = 4096  # client-go events_cache.go maxLruCacheEntries
+_Words = tuple[dict[str, str], str, str, str]  # the object that it is about, type, reason, message
 _DELAY = (0.002, 0.03)  # events are sent by a goroutine of their own; seen in the recordings
 
 
@@ -21,6 +22,7 @@ class Recorder:
         self._sim, self._store = sim, store
         self._source = {"component": component, "host": host} if host else {"component": component}
         self._known: OrderedDict[tuple[str, ...], tuple[str, str]] = OrderedDict()
+        self._waiting: deque[tuple[float, _Words]] = deque()  # with the time when each is written
         self._last, self._stamp = 0.0, 0
 
     def emit(self, kind: str, obj: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
@@ -31,7 +33,15 @@ class Recorder:
         if meta.get("namespace"):
             involved["namespace"] = meta["namespace"]
         self._last = max(self._last, self._sim.now + self._sim.rng.uniform(*_DELAY))
-        self._sim.at(self._last, self._write, involved, type_, reason, message)
+        self._waiting.append((self._last, (involved, type_, reason, message)))
+        if len(self._waiting) == 1:
+            self._sim.at(self._last, self._send)
+
+    def _send(self) -> None:
+        """Write the first; one timer is enough for all."""
+        self._write(*self._waiting.popleft()[1])
+        if self._waiting:
+            self._sim.at(self._waiting[0][0], self._send)
 
     def _write(self, involved: dict[str, str], type_: str, reason: str, message: str) -> None:
         key = (

@@ -7,8 +7,7 @@ place: copy it, change the copy, :meth:`Store.update` it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from chaos.lab.objects import Object, labels_of, name_of, namespace_of, node_of, selector_matches
 from chaos.lab.sim import Sim
@@ -42,15 +41,15 @@ def _uuid4(bits: int) -> str:
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """type is ADDED, MODIFIED or DELETED; ``before`` is None for ADDED."""
+class Change(NamedTuple):
+    """type is ADDED, MODIFIED or DELETED; ``before`` is None for ADDED; ``at`` is the simulated time."""
 
     version: int
     type: str
     plural: str
     object: Object
     before: Object | None
+    at: float = 0.0
 
 
 Listener = Callable[[Change], None]
@@ -217,7 +216,7 @@ class Store:
             self._tables[plural].drop(key)
         else:
             self._tables[plural].put(key, obj)
-        change = Change(self.version, type_, plural, obj, before)
+        change = Change(self.version, type_, plural, obj, before, self.sim.now)
         if plural == "pods" and (kubelet := self._on_node.get(node_of(obj))):
             kubelet(change)
         for call in self._listeners(plural):

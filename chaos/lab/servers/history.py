@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -31,22 +30,12 @@ def frame(type_: str, obj: Any) -> bytes:
     return b"%x\r\n%s\r\n" % (len(line), line)
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A change at the simulated time ``at``."""
-
-    change: Change
-    at: float
-
-    def framed(self, type_: str, representation: Representation) -> bytes:
-        return frame(type_, representation.show(self._object(type_)))
-
-    def _object(self, type_: str) -> Object:
-        """An object that left the selection is shown as it was, with the new version."""
-        change = self.change
-        if type_ != "DELETED" or change.type == "DELETED" or change.before is None:
-            return change.object
-        return {**change.before, "metadata": {**change.before["metadata"], "resourceVersion": str(change.version)}}
+def framed(change: Change, type_: str, representation: Representation) -> bytes:
+    """A change as one chunk; an object that left the selection is shown as it was, with the new version."""
+    obj = change.object
+    if type_ == "DELETED" and change.type != "DELETED" and change.before is not None:
+        obj = {**change.before, "metadata": {**change.before["metadata"], "resourceVersion": str(change.version)}}
+    return frame(type_, representation.show(obj))
 
 
 class History:
@@ -58,26 +47,26 @@ class History:
     def __init__(self, most: int) -> None:
         self._most, self._least = most, min(most, _LEAST)
         self._capacity = self._least
-        self._ring: deque[Recorded] = deque()
+        self._ring: deque[Change] = deque()
         self._oldest = 0  # the oldest version that a watch can go on from
 
     def __len__(self) -> int:
         return len(self._ring)
 
-    def add(self, recorded: Recorded) -> None:
+    def add(self, change: Change) -> None:
         if len(self._ring) >= self._capacity:
-            self._resize(recorded.at)
+            self._resize(change.at)
             while len(self._ring) >= self._capacity:
                 self._ring.popleft()
-                self._oldest = self._ring[0].change.version - 1 if self._ring else recorded.change.version - 1
-        self._ring.append(recorded)
+                self._oldest = (self._ring[0] if self._ring else change).version - 1
+        self._ring.append(change)
 
-    def since(self, version: int) -> list[Recorded]:
+    def since(self, version: int) -> list[Change]:
         """Changes after ``version``. Raises ApiError 410 if some are forgotten."""
         if version < self._oldest:
             raise ApiError(410, f"too old resource version: {version} ({self._oldest})")
         changes = list(self._ring)
-        return changes[bisect_right(changes, version, key=lambda recorded: recorded.change.version) :]
+        return changes[bisect_right(changes, version, key=lambda change: change.version) :]
 
     def forget(self, version: int) -> None:
         """Nothing up to ``version`` is known any more."""

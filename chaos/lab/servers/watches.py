@@ -15,7 +15,7 @@ from aiohttp import web
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.objects import Object, name_of, namespace_of
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.history import History, Recorded, Representation, frame
+from chaos.lab.servers.history import History, Representation, frame, framed
 from chaos.lab.servers.misbehaviours import Misbehaviours, Spoilt
 from chaos.lab.servers.selectors import Match
 from chaos.lab.servers.streams import Stream, open_stream
@@ -65,22 +65,21 @@ class Watcher:
     options: WatchOptions
     stream: Stream
     ends: float  # simulated time
-    queue: list[Recorded] | None = field(default_factory=list)
+    queue: list[Change] | None = field(default_factory=list)
 
-    def offer(self, recorded: Recorded, frames: _Frames) -> bool:
+    def offer(self, change: Change, frames: _Frames) -> bool:
         """Write the change if it is wanted; ``frames`` has those of this change that were made already."""
         if self.queue is not None:
-            self.queue.append(recorded)
+            self.queue.append(change)
             if len(self.queue) > _QUEUE:
                 self.stream.over.set()
             return False
-        change = recorded.change
         type_ = self.selection.event_type(change)
         if not type_ or change.version <= self.options.start:  # the start may be yet to come
             return False
         key = (type_, self.selection.representation)
         if key not in frames:
-            frames[key] = recorded.framed(*key)
+            frames[key] = framed(change, *key)
         self.stream.write(frames[key])
         return True
 
@@ -139,11 +138,11 @@ class Watches:
     def _all(self) -> Iterator[Watcher]:
         return (watcher for watchers in self._watchers.values() for watcher in watchers)
 
-    def _backlog(self, selection: Selection, options: WatchOptions) -> list[Recorded]:
+    def _backlog(self, selection: Selection, options: WatchOptions) -> list[Change]:
         """Raises ApiError 410."""
         return [] if options.initial or not options.start else self._histories[selection.plural].since(options.start)
 
-    async def _follow(self, watcher: Watcher, backlog: list[Recorded]) -> None:
+    async def _follow(self, watcher: Watcher, backlog: list[Change]) -> None:
         if "end-at-once" in self._bad.on:
             return
         others, sim = self._watchers[watcher.selection.plural], self._store.sim
@@ -161,8 +160,7 @@ class Watches:
     def at(self, plural: str, namespace: str, version: int) -> list[Object]:
         """The objects as they were at a version. Raises ApiError 410 if that is forgotten."""
         found = {_key(obj): obj for obj in self._store.list(plural, namespace)}
-        for recorded in reversed(self._histories[plural].since(version)):
-            change = recorded.change
+        for change in reversed(self._histories[plural].since(version)):
             if change.before is None:
                 found.pop(_key(change.object), None)
             elif not namespace or namespace_of(change.before) == namespace:
@@ -179,7 +177,7 @@ class Watches:
             message = f"Timeout: Too large resource version: {version}, current: {self._store.version}"
             raise ApiError(504, message, details={"causes": causes, "retryAfterSeconds": 1})
 
-    async def _catch_up(self, watcher: Watcher, backlog: list[Recorded]) -> None:
+    async def _catch_up(self, watcher: Watcher, backlog: list[Change]) -> None:
         """What was before; then what happened meanwhile."""
         selection, version = watcher.selection, self._store.version
         if watcher.options.initial:
@@ -187,16 +185,16 @@ class Watches:
             await watcher.stream.send(frame("ADDED", selection.representation.show(obj)) for obj in stored)
             end = self._bookmark(version, _INITIAL_EVENTS_END)
         else:
-            wanted = ((selection.event_type(recorded.change), recorded) for recorded in backlog)
+            wanted = ((selection.event_type(change), change) for change in backlog)
             await watcher.stream.send(
-                recorded.framed(type_, selection.representation) for type_, recorded in wanted if type_
+                framed(change, type_, selection.representation) for type_, change in wanted if type_
             )
             end = {}
         queue, watcher.queue = watcher.queue or [], None
         if end:
             watcher.bookmark(end)
-        for recorded in queue:
-            watcher.offer(recorded, {})
+        for change in queue:
+            watcher.offer(change, {})
         self._lockstep.emitted()
 
     def _bookmark(self, version: int = 0, more: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -217,11 +215,12 @@ class Watches:
             self._plan_bookmark(watcher)
 
     def _changed(self, change: Change) -> None:
-        recorded, frames = Recorded(change, self._store.sim.now), _Frames()
-        self._histories[change.plural].add(recorded)
-        told = [watcher.offer(recorded, frames) for watcher in self._watchers[change.plural]]
-        if any(told):
-            self._lockstep.emitted()
+        self._histories[change.plural].add(change)
+        if watchers := self._watchers[change.plural]:
+            frames = _Frames()
+            told = [watcher.offer(change, frames) for watcher in watchers]
+            if any(told):
+                self._lockstep.emitted()
 
 
 def _key(obj: Object) -> Key:

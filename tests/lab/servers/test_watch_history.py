@@ -7,30 +7,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.history import History, Recorded
+from chaos.lab.servers.history import History
 from chaos.lab.store import Change
 
 Steps = st.lists(st.tuples(st.integers(1, 3), st.sampled_from([0.0, 0.1, 5.0, 80.0])), max_size=400)
 
 
-def grown(most: int, steps: list[tuple[int, float]]) -> tuple[History, list[Recorded]]:
+def grown(most: int, steps: list[tuple[int, float]]) -> tuple[History, list[Change]]:
     """A history and all that was ever added to it; steps are of version and of time."""
     history, added = History(most), []
     version, now = 1, 0.0
     for more, later in steps:
         version, now = version + more, now + later
-        recorded = Recorded(Change(version, "ADDED", "pods", {}, None), now)
-        history.add(recorded)
-        added.append(recorded)
+        change = Change(version, "ADDED", "pods", {}, None, now)
+        history.add(change)
+        added.append(change)
     return history, added
 
 
 @given(most=st.integers(1, 300), steps=Steps, start=st.integers(0, 1300))
 def test_all_after_a_version_or_410(most: int, steps: list[tuple[int, float]], start: int) -> None:
     history, added = grown(most, steps)
-    wanted = [recorded for recorded in added if recorded.change.version > start]
+    wanted = [change for change in added if change.version > start]
     assert len(history) <= most
-    if added[-len(history) :][:1] == added[:1] or start >= added[-len(history)].change.version - 1:
+    if added[-len(history) :][:1] == added[:1] or start >= added[-len(history)].version - 1:
         assert history.since(start) == wanted
     else:
         with pytest.raises(ApiError) as refused:
@@ -41,7 +41,7 @@ def test_all_after_a_version_or_410(most: int, steps: list[tuple[int, float]], s
 @given(steps=Steps)
 def test_the_newest_can_always_be_gone_on_from(steps: list[tuple[int, float]]) -> None:
     history, added = grown(3, steps)
-    newest = added[-1].change.version if added else 1
+    newest = added[-1].version if added else 1
     assert history.since(newest) == []
     history.forget(newest + 5)
     assert history.since(newest + 5) == []
