@@ -12,6 +12,7 @@ import click
 from chaos.model.text import on_node
 
 if TYPE_CHECKING:
+    from chaos.model.experiment import Experiment
     from chaos.model.plan import Plan, PlannedStep
 
 EPILOG = """\b
@@ -45,7 +46,7 @@ def command(experiment: Path, inventory: str | None, seed: int | None, out: Path
     text = msgspec.json.format(msgspec.json.encode(planned), indent=2).decode()
     if out:
         write(out, text + "\n")
-    click.echo(text if as_json else "\n".join(_words(planned)))
+    click.echo(text if as_json else "\n".join(_words(planned) + _probes(loaded.experiment)))
 
 
 def _words(plan: Plan) -> list[str]:
@@ -54,6 +55,12 @@ def _words(plan: Plan) -> list[str]:
     if plan.namespace:
         lines.append(f"workload in namespace {plan.namespace}, removed afterwards")
     return lines + [line for step in plan.steps for line in _step(step)]
+
+
+def _probes(experiment: Experiment) -> list[str]:
+    """What is asked of endpoints, through the whole run."""
+    lines = [f"probe {probe.name}: {probe}" for probe in experiment.spec.probes]
+    return ["", *lines] if lines else []
 
 
 def _step(step: PlannedStep) -> list[str]:

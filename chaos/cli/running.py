@@ -32,6 +32,7 @@ from chaos.model.ports import Observer
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
+from chaos.observers import probe
 from chaos.observers.cluster import ClusterObservers
 from chaos.observers.decode import decode
 from chaos.plan.cluster import ClusterView
@@ -179,7 +180,11 @@ def _observers(request: Request, opened: Opened, planned: Plan) -> list[list[Obs
     cluster = ClusterObservers(opened.kube, opened.clock)
     proxy = bool(opened.inventory.cluster and opened.inventory.cluster.allow_node_proxy)
     hosts = HostWatch(opened.hosts, opened.clock, known, sorted(facts), EXTRAS)
-    return [list(cluster.watches), [cluster.kubelets(nodes, proxy), hosts]]
+    probes = [
+        probe.observer(spec, opened.kube, cluster.health, planned.namespace, opened.clock)
+        for spec in request.loaded.experiment.spec.probes
+    ]
+    return [list(cluster.watches), [cluster.kubelets(nodes, proxy), hosts, *probes]]
 
 
 def _meta(opened: Opened, planned: Plan, view: ClusterView) -> dict[str, object]:

@@ -22,6 +22,7 @@ def check_experiment(root: Cursor, catalogue: Catalogue, folder: Path) -> None:
     steps = list(spec.get("method").items())
     targets = spec.get("targets").keys()
     _check_steps(steps, targets, catalogue, allow=_texts(spec.get("allow")))
+    report_duplicates((probe.get("name") for probe in spec.get("probes").items()), "probe")
     _check_requires(spec.get("requires"))
     _check_workload(spec.get("workload", "manifests"), folder)
     names = Names(

@@ -73,11 +73,21 @@ class ActionRecord(Struct, omit_defaults=True, frozen=True):
     evidence: dict[str, Any] = {}
 
 
+class ProbeAnswer(Struct, frozen=True):
+    """Object of a ``probe`` line: what a client of the endpoint would have seen. ``status``: of HTTP, else null."""
+
+    ok: bool
+    status: int | None = None
+    error: str = ""
+    seconds: float = 0.0
+
+
 class Blind(Struct, frozen=True, rename={"start": "from", "end": "to"}):
     """A time in which something could not be seen.
 
-    ``source`` (the line's type) is a plural resource, ``metrics@NODE``, ``host@NODE`` or ``power@NODE``; without a node
-    it is about all of them. ``end`` is None while the window is still open.
+    ``source`` (the line's type) is a plural resource, ``prometheus``, ``probe@NAME``, or ``metrics``, ``host``,
+    ``containers``, ``kubelet-journal`` or ``power`` with ``@NODE``; without a node or name it is about all of them.
+    ``end`` is None while the window is still open.
     """
 
     start: float

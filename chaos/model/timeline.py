@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from chaos.model.kube import Event, Lease, Node, Pod, Workload
 from chaos.model.kube_more import EndpointSlice, Job, PersistentVolumeClaim, PodDisruptionBudget, VolumeAttachment
-from chaos.model.recording import ActionRecord, Blind
+from chaos.model.recording import ActionRecord, Blind, ProbeAnswer
 
 T = TypeVar("T")
 Key = tuple[str, str]  # namespace, name
@@ -91,6 +91,15 @@ class Fact:
     value: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """One answer of an endpoint; it was asked ``answer.seconds`` before ``t``."""
+
+    t: float
+    seq: int
+    answer: ProbeAnswer
+
+
 @dataclass
 class Timeline:
     """Everything seen in one run or recording. Times are seconds since the epoch, in receipt order."""
@@ -109,6 +118,7 @@ class Timeline:
     events: list[tuple[Entry, Event]] = field(default_factory=list)
     metrics: dict[str, list[Scrape]] = field(default_factory=dict)  # by node
     host: dict[tuple[str, str], list[Fact]] = field(default_factory=dict)  # (node, fact)
+    probes: dict[str, list[Probed]] = field(default_factory=dict)  # by name of the probe
     actions: list[tuple[Entry, ActionRecord]] = field(default_factory=list)
     blinds: list[Blind] = field(default_factory=list)
     start: float = 0.0
@@ -199,6 +209,10 @@ def _add_host(timeline: Timeline, entry: Entry) -> None:
     timeline.host.setdefault((entry.node, entry.type), []).append(Fact(entry.t, entry.seq, entry.object))
 
 
+def _add_probe(timeline: Timeline, entry: Entry) -> None:
+    timeline.probes.setdefault(entry.type, []).append(Probed(entry.t, entry.seq, entry.object))
+
+
 def _add_action(timeline: Timeline, entry: Entry) -> None:
     timeline.actions.append((entry, entry.object))
 
@@ -233,6 +247,7 @@ _ADDERS = {
     "volumeattachments": _add_attachment,
     "metrics": _add_metrics,
     "host": _add_host,
+    "probe": _add_probe,
     "action": _add_action,
     "blind": _add_blind,
 }

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from chaos.model.kube import Metadata
-from chaos.model.recording import BOOKMARK, ActionRecord, Blind, Line
+from chaos.model.recording import BOOKMARK, ActionRecord, Blind, Line, ProbeAnswer
 from chaos.model.resources import RESOURCES
 from chaos.model.timeline import Entry
 
 _STATELESS = frozenset({BOOKMARK, "ERROR"})  # ERROR of a watch is a Status, no object of its kind
-_META, _METRICS, _HOST, _ACTION, _BLIND = "meta", "metrics", "host", "action", "blind"
+_META, _METRICS, _HOST, _ACTION, _BLIND, _PROBE = "meta", "metrics", "host", "action", "blind", "probe"
 
 
 class _Head(msgspec.Struct):
@@ -24,6 +25,7 @@ class _Head(msgspec.Struct):
 _OBJECTS = {plural: msgspec.json.Decoder(resource.type) for plural, resource in RESOURCES.items()}
 _LINES = msgspec.json.Decoder(list[str])
 _ACTIONS = msgspec.json.Decoder(ActionRecord)
+_PROBES = msgspec.json.Decoder(ProbeAnswer)
 _BLINDS = msgspec.json.Decoder(Blind)
 _HEADS = msgspec.json.Decoder(_Head)
 _JSON = msgspec.json.Decoder()
@@ -50,15 +52,12 @@ def _value(line: Line) -> Any:
     decoder = _OBJECTS.get(line.kind)
     if decoder is not None:
         return decoder.decode(line.object)
-    if line.kind == _METRICS:
-        return _metrics(_LINES.decode(line.object))
-    if line.kind == _ACTION:
-        return _ACTIONS.decode(line.object)
-    if line.kind == _BLIND:
-        return msgspec.structs.replace(_BLINDS.decode(line.object), source=_blind_source(line))
-    if line.kind == _META:
-        return _mapping(_JSON.decode(line.object))
-    return _JSON.decode(line.object) if line.kind == _HOST else None
+    reader = _READERS.get(line.kind)
+    return reader(line) if reader else None
+
+
+def _blind(line: Line) -> Blind:
+    return msgspec.structs.replace(_BLINDS.decode(line.object), source=_blind_source(line))
 
 
 def _blind_source(line: Line) -> str:
@@ -79,6 +78,16 @@ def _metrics(lines: list[str]) -> dict[str, float]:
     return {name: float(value) for name, _, value in pairs}
 
 
+_READERS: dict[str, Callable[[Line], Any]] = {
+    _METRICS: lambda line: _metrics(_LINES.decode(line.object)),
+    _ACTION: lambda line: _ACTIONS.decode(line.object),
+    _BLIND: _blind,
+    _META: lambda line: _mapping(_JSON.decode(line.object)),
+    _PROBE: lambda line: _PROBES.decode(line.object),
+    _HOST: lambda line: _JSON.decode(line.object),
+}
+
+
 def _undecodable(line: Line, seq: int, node: str, error: Exception) -> Entry:
     note = f"undecodable: {error}"
     resource = RESOURCES.get(line.kind)
@@ -91,5 +100,6 @@ def _undecodable(line: Line, seq: int, node: str, error: Exception) -> Entry:
             return Entry(seq, line.t, line.kind, line.type, resource.type(metadata=head.metadata), node, note)
     if line.kind == _BLIND:  # nobody knows how long it lasted
         return Entry(seq, line.t, _BLIND, line.type, Blind(line.t, None, note, _blind_source(line)), node, note)
-    source = f"{line.kind}@{node}" if node and resource is None else line.kind
+    about = line.type if line.kind == _PROBE else node
+    source = f"{line.kind}@{about}" if about and resource is None else line.kind
     return Entry(seq, line.t, _BLIND, source, Blind(line.t, line.t, note, source), node, note)

@@ -40,7 +40,7 @@ def explain(error: BaseException, where: str) -> KubeUnreachable:
     """The error of urllib3, ssl or socket as one that a user can act on; ``where`` is the server."""
     from urllib3.exceptions import ProtocolError
 
-    for cause in _chain(error):
+    for cause in causes(error):
         found = _by_tls(cause, where) if isinstance(cause, ssl.SSLError) else _by_socket(cause, where)
         if found:
             return found
@@ -49,7 +49,7 @@ def explain(error: BaseException, where: str) -> KubeUnreachable:
     return KubeUnreachable(OTHER, f"{where}: {error}", sent=True)
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def causes(error: BaseException) -> Iterator[BaseException]:
     """The error, then what it wraps (as argument, cause or context), outermost first."""
     pending: list[BaseException | None] = [error]
     seen: list[BaseException] = []

@@ -20,7 +20,8 @@ from chaos.model.kube import (
     phase,
     pod_condition,
 )
-from chaos.model.recording import ActionRecord, Blind
+from chaos.model.kube_more import AttachmentSpec, Job, PodDisruptionBudget, VolumeAttachment
+from chaos.model.recording import ActionRecord, Blind, ProbeAnswer
 from chaos.model.text import on_node, printable
 from chaos.model.timeline import Entry
 
@@ -156,9 +157,49 @@ def _blind(entry: Entry) -> str:
 def _plain(entry: Entry) -> str:
     if entry.kind == "metrics":
         return f"metrics of {entry.node}: {_json(entry.object) if entry.object else entry.type}"
+    if entry.kind == "host" and entry.type == "containers":
+        return f"containers that run on {entry.node}: {_containers(entry.object)}"
     if entry.kind == "host":
         return f"{entry.type} on {entry.node} = {_json(entry.object)}"
     return f"{entry.kind} {entry.type}{f' on {entry.node}' if entry.node else ''}: {_json(entry.object)}"
+
+
+def _containers(value: Any) -> str:
+    running = value.get("running", ()) if isinstance(value, dict) else ()
+    return ", ".join(sorted(f"{c['namespace']}/{c['pod']}/{c['container']}" for c in running)) or "none"
+
+
+def _probe(entry: Entry) -> str:
+    answer: ProbeAnswer = entry.object
+    status = f" (HTTP {answer.status})" if answer.status is not None else ""
+    return f"probe {entry.type}: {'good' + status if answer.ok else answer.error}"
+
+
+def _budget(entry: Entry) -> str:
+    status = entry.object.status
+    counts = (
+        f"allows {status.disruptions_allowed}, {status.current_healthy} of {status.expected_pods} healthy,"
+        f" {status.desired_healthy} wanted"
+        if status
+        else "has no status"
+    )
+    return f"poddisruptionbudget {full_name(entry.object.metadata)} {counts}"
+
+
+def _attachment(entry: Entry) -> str:
+    found: VolumeAttachment = entry.object
+    spec = found.spec or AttachmentSpec()
+    volume = spec.source.persistent_volume_name if spec.source else None
+    state = "attached" if found.status and found.status.attached else "not attached"
+    leaving = ", being removed" if found.metadata.deletion_timestamp else ""
+    return f"volume {volume or '?'} and {spec.node_name}: {state}{leaving}"
+
+
+def _job(entry: Entry) -> str:
+    status = entry.object.status
+    counts = [(name, getattr(status, name)) for name in ("active", "succeeded", "failed")] if status else []
+    shown = ", ".join(f"{count} {name}" for name, count in counts if count) or "no pods"
+    return f"job {full_name(entry.object.metadata)}: {shown}"
 
 
 def _json(value: Any) -> str:
@@ -174,4 +215,8 @@ _TELLERS: dict[type[Any], Callable[[Entry], str]] = {
     Workload: _workload,
     ActionRecord: _action,
     Blind: _blind,
+    ProbeAnswer: _probe,
+    PodDisruptionBudget: _budget,
+    VolumeAttachment: _attachment,
+    Job: _job,
 }

@@ -8,7 +8,22 @@ from chaos.model.timeline import Entry, Timeline
 from chaos.report._describe import describe
 
 _KINDS = frozenset(
-    {"nodes", "pods", "events", "deployments", "statefulsets", "daemonsets", "metrics", "host", "action", "blind"}
+    [
+        "nodes",
+        "pods",
+        "events",
+        "deployments",
+        "statefulsets",
+        "daemonsets",
+        "jobs",
+        "poddisruptionbudgets",
+        "volumeattachments",
+        "metrics",
+        "host",
+        "probe",
+        "action",
+        "blind",
+    ]
 )
 
 
@@ -39,4 +54,4 @@ def _subject(entry: Entry) -> tuple[str, str]:
     metadata = getattr(entry.object, "metadata", None)
     if metadata is not None and not isinstance(entry.object, Lease):
         return entry.kind, metadata.uid or metadata.name
-    return entry.kind, f"{entry.node} {entry.type if entry.kind == 'host' else ''}"
+    return entry.kind, f"{entry.node} {entry.type if entry.kind in ('host', 'probe') else ''}"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.model.kube import Node, Pod
-from chaos.model.recording import ActionRecord, Blind, Line
+from chaos.model.recording import ActionRecord, Blind, Line, ProbeAnswer
 from chaos.model.resources import RESOURCES
 from chaos.model.timeline import Entry, Timeline
 from chaos.observers.decode import decode
@@ -40,7 +40,7 @@ def test_bookmarks_are_left_out(kind: str) -> None:
     assert made(kind, {"metadata": {"resourceVersion": "1"}, "spec": {"containers": None}}, "BOOKMARK") is None
 
 
-@pytest.mark.parametrize("kind", ["priorityclasses", "probe", "verdict", "new"])
+@pytest.mark.parametrize("kind", ["priorityclasses", "verdict", "new"])
 def test_kinds_that_nobody_looks_at(kind: str) -> None:
     assert made(kind, {"metadata": {"name": "x"}}) is None
 
@@ -51,6 +51,8 @@ def test_the_other_kinds() -> None:
         'b{l="x y"}': 1.5e9,
     }
     assert entry("host", [1, {"a": None}], "configz", "n").object == [1, {"a": None}]
+    answer = {"ok": False, "status": None, "error": "connection refused", "seconds": 0.1}
+    assert entry("probe", answer, "shop").object == ProbeAnswer(False, None, "connection refused", 0.1)
     action = entry("action", {"step": "s", "phase": "begin", "params": {"x": 1}}, "poweroff", "n").object
     assert action == ActionRecord("s", "begin", {"x": 1})
     blind = entry("blind", {"from": 1, "to": None, "reason": "cut"}, "pods").object
@@ -68,6 +70,7 @@ def test_the_other_kinds() -> None:
         ("metrics", ["no value"], "blind"),
         ("metrics", {"a": 1}, "blind"),
         ("action", {"phase": 1}, "blind"),
+        ("probe", {"ok": "yes"}, "blind"),
         ("blind", {"from": "noon"}, "blind"),
         ("meta", [], "blind"),
     ],
@@ -79,7 +82,7 @@ def test_what_is_not_understood_is_told(kind: str, obj: Any, what: str) -> None:
     timeline = Timeline()
     timeline.add(found)
     if what == "blind":
-        assert timeline.blinds[0].source == {"metrics": "metrics@n1", "blind": "x"}.get(kind, kind)
+        assert timeline.blinds[0].source == {"metrics": "metrics@n1", "probe": "probe@x", "blind": "x"}.get(kind, kind)
     else:
         histories: dict[str, Any] = {"pods": timeline.pods, "nodes": timeline.nodes}
         assert next(iter(histories[kind].values())).last.unseen

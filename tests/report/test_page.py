@@ -27,7 +27,17 @@ from chaos.model.kube import (
     WorkloadSpec,
     WorkloadStatus,
 )
-from chaos.model.recording import ActionRecord, Blind
+from chaos.model.kube_more import (
+    AttachmentSource,
+    AttachmentSpec,
+    AttachmentStatus,
+    BudgetStatus,
+    Job,
+    JobStatus,
+    PodDisruptionBudget,
+    VolumeAttachment,
+)
+from chaos.model.recording import ActionRecord, Blind, ProbeAnswer
 from chaos.model.result import RunResult
 from chaos.model.timeline import Entry, Timeline
 from chaos.report import html
@@ -178,6 +188,35 @@ def test_a_pod_that_never_changed_is_known_as_such() -> None:
         ("blind", "pods", Blind(1, 3.5, "reset", "pods"), "nothing could be seen of pods for 2.5s: reset"),
         ("blind", "pods", Blind(1, None, "reset", "pods"), "nothing could be seen of pods from here on: reset"),
         ("host", "machine", "off", "machine on  = off"),
+        ("host", "containers", {"running": []}, "containers that run on : none"),
+        (
+            "host",
+            "containers",
+            {"running": [{"namespace": "d", "pod": "p", "container": "c", "id": "1"}]},
+            "containers that run on : d/p/c",
+        ),
+        ("probe", "shop", ProbeAnswer(True, 200, "", 0.1), "probe shop: good (HTTP 200)"),
+        ("probe", "shop", ProbeAnswer(False, None, "connection refused"), "probe shop: connection refused"),
+        (
+            "poddisruptionbudgets",
+            "ADDED",
+            PodDisruptionBudget(Metadata("b", "d"), None, BudgetStatus(None, 0, 5, 5, 6)),
+            "poddisruptionbudget d/b allows 0, 5 of 6 healthy, 5 wanted",
+        ),
+        (
+            "volumeattachments",
+            "MODIFIED",
+            VolumeAttachment(
+                Metadata("a"), AttachmentSpec("x", "n1", AttachmentSource("pv-1")), AttachmentStatus(True)
+            ),
+            "volume pv-1 and n1: attached",
+        ),
+        (
+            "jobs",
+            "MODIFIED",
+            Job(Metadata("j", "d"), None, JobStatus(active=1, failed=2)),
+            "job d/j: 1 active, 2 failed",
+        ),
         ("metrics", "503", {}, "metrics of : 503"),
     ],
 )
@@ -192,7 +231,7 @@ def test_what_was_seen_has_changes_and_evidence_and_says_what_it_leaves_out() ->
         (3, "nodes", "MODIFIED", node("False")),
         (4, "nodes", "MODIFIED", node("True")),
         (5, "action", "poweroff", ActionRecord("off", "begin")),
-        (6, "jobs", "ADDED", {}),
+        (6, "replicasets", "ADDED", Workload()),
     )
     assert [entry.seq for entry, _ in seen(timeline, set(), 9)[0]] == [0, 2, 3, 4]
     assert [entry.seq for entry, _ in seen(timeline, {1, 5}, 9)[0]] == [0, 1, 2, 3, 4, 5]

@@ -1,0 +1,76 @@
+"""spec.probes: what is accepted, and what is said of the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import chaos.actions
+import chaos.assertions
+from chaos.load import load_experiment
+from chaos.model.catalogue import Catalogue, discover
+from chaos.model.errors import BadInput
+from chaos.model.experiment import Experiment
+
+DATA = Path(__file__).parent / "data"
+CATALOGUE = Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+
+
+def loaded(tmp_path: Path, *probes: str) -> Experiment:
+    """The design's experiment with these probes, given as YAML flow maps."""
+    (tmp_path / "workloads").symlink_to(DATA / "workloads")
+    text = (DATA / "experiment.yaml").read_text()
+    lines = "".join(f"    - {probe}\n" for probe in probes)
+    file = tmp_path / "experiment.yaml"
+    file.write_text(text.replace("  steadyState:\n", f"  probes:\n{lines}  steadyState:\n", 1))
+    return load_experiment(file, CATALOGUE)
+
+
+def test_three_ways_to_ask(tmp_path: Path) -> None:
+    spec = loaded(
+        tmp_path,
+        "{name: shop, http: 'https://shop.example:8443/healthz?x=1', every: 500ms, timeout: 3s}",
+        "{name: db, tcp: '[fd00::1]:5432'}",
+        "{name: web, service: {name: web, port: http, path: /ready}}",
+    ).spec
+    assert [str(probe) for probe in spec.probes] == [
+        "https://shop.example:8443/healthz?x=1, every 500ms",
+        "[fd00::1]:5432, every 1s",
+        "Service web, every 1s",
+    ]
+    assert spec.probes[2].service is not None
+    assert spec.probes[2].service.namespace == "workload"
+
+
+@pytest.mark.parametrize(
+    ("probe", "says"),
+    [
+        ("{name: a}", "exactly one of http, tcp or service"),
+        ("{name: a, http: 'http://x', tcp: 'x:1'}", "exactly one of http, tcp or service"),
+        ("{http: 'http://x'}", "name"),
+        ("{name: a, http: shop.example}", "no http or https URL"),
+        ("{name: a, http: 'ftp://x/'}", "no http or https URL"),
+        ("{name: a, http: 'http://x:port/'}", "no http or https URL"),
+        ("{name: a, http: 'http://me:secret@x/'}", "a login is not written into a URL"),
+        ("{name: a, tcp: x}", "write HOST:PORT"),
+        ("{name: a, service: {name: web, port: 5-}}", "'5-' is no port"),
+        ("{name: a, tcp: 'x:http'}", "'http' is no port; give its number"),
+        ("{name: a, tcp: 'x:0'}", "'0' is no port"),
+        ("{name: a, tcp: 'x:70000'}", "'70000' is no port"),
+        ("{name: a, service: {name: web, port: 0}}", "'0' is no port"),
+        ("{name: a, service: {name: web, path: ready}}", "no path; it begins with /"),
+        ("{name: a, tcp: 'x:1', every: 10}", "10 has no unit"),
+        ("{name: a, tcp: 'x:1', every: 50ms}", "50ms is too short"),
+        ("{name: a, tcp: 'x:1', timeout: 0s}", "0s is too short"),
+        ("{name: a, tcp: 'x:1', evry: 1s}", "evry"),
+    ],
+)
+def test_bad_probes(tmp_path: Path, probe: str, says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        loaded(tmp_path, probe)
+
+
+def test_two_of_one_name(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="probe"):
+        loaded(tmp_path, "{name: a, tcp: 'x:1'}", "{name: a, tcp: 'y:1'}")

@@ -1,0 +1,145 @@
+"""Probes: what counts against an endpoint, and what only says that nodefall could not ask."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from misbehaving import KubeServer, Lines, ManualClock, plain_api, serving
+
+from chaos.model.experiment import Probe, ServiceReference
+from chaos.model.recording import ProbeAnswer
+from chaos.observers.health import ApiHealth
+from chaos.observers.probe import Ask, NoGood, NotSent, ProbeObserver, http, service, tcp
+
+PROXY = "/api/v1/namespaces/demo/services/web:80/proxy/"
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+@pytest.mark.parametrize("status", [200, 302, 404, 503])
+def test_the_status_of_an_http_endpoint(status: int) -> None:
+    server = KubeServer()
+    server.answers["/x"] = (status, b"")
+    with serving(server) as port:
+        ask = http(f"http://127.0.0.1:{port}/x?y=1", 5.0)
+        assert (ask(), ask()) == (status, status)
+    assert server.requests == [("/x", {"y": "1"})] * 2
+
+
+def test_a_closed_port_counts_against_the_endpoint() -> None:
+    port = free_port()
+    for ask in (http(f"http://127.0.0.1:{port}/", 5.0), tcp(f"127.0.0.1:{port}", 5.0)):
+        with pytest.raises(NoGood, match="connection refused"):
+            ask()
+
+
+def test_silence_counts_against_the_endpoint() -> None:
+    server = KubeServer()
+    server.flowing.clear()
+    with serving(server) as port, pytest.raises(NoGood, match="no answer in time"):
+        http(f"http://127.0.0.1:{port}/", 0.2)()
+
+
+def test_a_connection_that_is_cut() -> None:
+    server = KubeServer()
+    server.closing = True
+    with serving(server) as port:
+        with pytest.raises(NoGood, match="cut"):
+            http(f"http://127.0.0.1:{port}/", 5.0)()
+        assert tcp(f"127.0.0.1:{port}", 5.0)() is None, "connecting is all that is asked"
+
+
+@pytest.mark.parametrize(
+    ("error", "ours"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), False),
+        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"), True),
+        (OSError(errno.ENETUNREACH, "Network is unreachable"), True),
+        (OSError(errno.EMFILE, "Too many open files"), True),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), False),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), False),
+        (TimeoutError(errno.ETIMEDOUT, "timed out"), False),
+    ],
+)
+@pytest.mark.parametrize("make", [lambda: http("http://shop.example/", 1.0), lambda: tcp("shop.example:80", 1.0)])
+def test_whose_fault_it_is(
+    monkeypatch: pytest.MonkeyPatch, make: Callable[[], Ask], error: OSError, ours: bool
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    with pytest.raises(NotSent if ours else NoGood):
+        make()()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "outcome"),
+    [
+        (200, b"ok", 200),
+        (404, b"no page", 404),
+        (403, b"<html>the app's own</html>", 403),
+        (503, b'{"kind":"Status","message":"no endpoints available for service \\"web\\""}', NoGood),
+        (404, b'{"kind":"Status","message":"services \\"web\\" not found"}', NoGood),
+        (403, b'{"kind":"Status","message":"cannot get resource \\"services/proxy\\""}', NotSent),
+        (429, b'{"kind":"Status","message":"too many requests"}', NotSent),
+    ],
+)
+def test_a_service_through_the_api_server(
+    tmp_path: Path, status: int, body: bytes, outcome: int | type[Exception]
+) -> None:
+    server = KubeServer()
+    server.answers[PROXY] = (status, body)
+    with serving(server) as port:
+        api = plain_api(tmp_path, port)
+        ask = service(ServiceReference(name="web"), api, ApiHealth(api, ManualClock()), "demo", 5.0)
+        if isinstance(outcome, int):
+            assert ask() == outcome
+        else:
+            with pytest.raises(outcome):
+                ask()
+
+
+def test_without_an_api_server_nothing_is_said_of_the_service(tmp_path: Path) -> None:
+    api = plain_api(tmp_path, free_port())
+    with pytest.raises(NotSent, match="connection refused"):
+        service(ServiceReference(name="web"), api, ApiHealth(api, ManualClock()), "demo", 5.0)()
+
+
+def test_what_is_recorded() -> None:
+    """A failure, a blind time, a slow answer and a good one, each a second after the other."""
+    clock, lines = ManualClock(), Lines()
+    script: list[Exception | int] = [NoGood("refused"), NotSent("no DNS"), NotSent("no DNS"), 200, 200, 503]
+    turns: list[float] = []
+
+    def ask() -> int:
+        turns.append(clock.now())
+        told = script[len(turns) - 1] if len(turns) <= len(script) else 200
+        if len(turns) == 4:
+            clock.advance(3.0)
+        if isinstance(told, Exception):
+            raise told
+        return told
+
+    probe = ProbeObserver(Probe(name="shop", tcp="x:1"), ask, clock)
+    probe.start(lines)
+    clock.until(lambda: len(turns) > 6, step=0.25)
+    probe.stop()
+    clock.wake()
+    answers = [msgspec.json.decode(line.object, type=ProbeAnswer) for line in lines.of("probe")[:4]]
+    assert [(a.ok, a.status) for a in answers] == [(False, None), (False, 200), (True, 200), (False, 503)]
+    assert [a.error for a in answers] == ["refused", "it took 3.0s", "", "HTTP 503"]
+    assert {line.type for line in lines.of("probe")} == {"shop"}
+    windows = lines.windows()
+    assert [(start, reason) for start, _, reason in windows] == [(turns[1], "no DNS")] * 2
+    assert windows[1][1] == turns[3] + 3.0
+    assert lines.of("blind")[0].type == "probe@shop"
