@@ -1,0 +1,89 @@
+"""The pods of one DaemonSet by node, counted change by change: a sync looks only at nodes where something is new."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from chaos.lab.controllers.daemon_fit import Fits
+from chaos.lab.controllers.revisions import revision_of
+from chaos.lab.controllers.scheduling import named_nodes
+from chaos.lab.objects import Object, name_of, namespace_of, node_of
+from chaos.lab.store import Change
+from chaos.lab.table import Key
+
+
+class Look(NamedTuple):
+    """What a node adds to the status."""
+
+    desired: int = 0
+    current: int = 0
+    ready: int = 0
+    available: int = 0
+    updated: int = 0
+    misplaced: int = 0
+
+
+class DaemonPods:
+    """``stale``: names of the nodes to look at; ``total`` of all looks; ``revisions``: how many pods are of each."""
+
+    def __init__(self, pods: Iterable[Object]) -> None:
+        self.fits = Fits({})
+        self.generation = 0
+        self.stale: set[str] = set()
+        self.total = Look()
+        self.revisions: Counter[str] = Counter()
+        self._pods: dict[str, dict[Key, Object]] = {}
+        self._looks: dict[str, Look] = {}
+        for pod in pods:
+            self._put(pod)
+
+    def changed(self, change: Change) -> None:
+        """To be told every change of a pod of this DaemonSet."""
+        if change.before is not None:
+            self._drop(change.before)
+        if change.type != "DELETED":
+            self._put(change.object)
+
+    def take(self) -> list[str]:
+        """The stale nodes, in order; they are not stale any more."""
+        names = sorted(self.stale)
+        self.stale.clear()
+        return names
+
+    def on(self, node: str) -> list[Object]:
+        """In order of name."""
+        pods = self._pods.get(node, {})
+        return [pods[key] for key in sorted(pods)]
+
+    def by_node(self) -> list[list[Object]]:
+        """Of the nodes that have some, in order."""
+        return [self.on(node) for node in sorted(self._pods)]
+
+    def count(self, node: str, look: Look) -> None:
+        """What a node adds from now on."""
+        before = self._looks.get(node, Look())
+        self._looks[node] = look
+        self.total = Look(*(total - old + new for total, old, new in zip(self.total, before, look, strict=True)))
+
+    def _put(self, pod: Object) -> None:
+        target = _target(pod)
+        self._pods.setdefault(target, {})[namespace_of(pod), name_of(pod)] = pod
+        self.revisions[revision_of(pod)] += 1
+        self.stale.add(target)
+
+    def _drop(self, pod: Object) -> None:
+        target, revision = _target(pod), revision_of(pod)
+        del self._pods[target][namespace_of(pod), name_of(pod)]
+        if not self._pods[target]:
+            del self._pods[target]
+        self.revisions[revision] -= 1
+        if not self.revisions[revision]:
+            del self.revisions[revision]
+        self.stale.add(target)
+
+
+def _target(pod: Object) -> str:
+    """The node that a daemon pod is bound to or made for."""
+    return node_of(pod) or min(named_nodes(pod) or {""})
