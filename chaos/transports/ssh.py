@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _OVER = "it no longer waits on the host"
 CHANNELS = 8  # at once; sshd's MaxSessions is 10
+_ENDING = 2.0  # seconds in which sshd may still count sessions that have ended
+_AGAIN = 0.05
 
 
 class LostAtStart(Exception):
@@ -142,7 +144,7 @@ class SshSession:
         for last in (False, True):
             line = self.connect()
             try:
-                return line, line.transport.open_session(timeout=self.settings.connect_timeout)
+                return line, self._open(line)
             except paramiko.ChannelException as error:
                 raise Unreachable(
                     f"{self.settings.label} opens no more channels: {error}", hint="raise MaxSessions of its sshd"
@@ -154,6 +156,18 @@ class SshSession:
                         f"{self.settings.label} opens no channel: {error or 'the line is dead'}"
                     ) from error
         raise AssertionError  # the loop returns or raises
+
+    def _open(self, line: Line) -> Channel:
+        import paramiko  # noqa: PLC0415 - slow
+
+        until = monotonic() + _ENDING
+        while True:
+            try:
+                return line.transport.open_session(timeout=self.settings.connect_timeout)
+            except paramiko.ChannelException:
+                if monotonic() >= until:
+                    raise
+                line.transport.join(_AGAIN)  # nothing was sent
 
     def _execute(self, line: Line, channel: Channel, text: str, deadline: float) -> None:
         """Ask the host to run ``text`` and wait for its yes; paramiko itself would wait for ever."""
