@@ -145,10 +145,6 @@ class SshSession:
             line = self.connect()
             try:
                 return line, self._open(line)
-            except paramiko.ChannelException as error:
-                raise Unreachable(
-                    f"{self.settings.label} opens no more channels: {error}", hint="raise MaxSessions of its sshd"
-                ) from error
             except (paramiko.SSHException, EOFError, OSError) as error:
                 line.close()
                 if last:
@@ -158,16 +154,23 @@ class SshSession:
         raise AssertionError  # the loop returns or raises
 
     def _open(self, line: Line) -> Channel:
+        """A refusal is asked about again: sshd may still count sessions that have ended. Nothing was sent."""
         import paramiko  # noqa: PLC0415 - slow
 
         until = monotonic() + _ENDING
         while True:
             try:
                 return line.transport.open_session(timeout=self.settings.connect_timeout)
-            except paramiko.ChannelException:
-                if monotonic() >= until:
+            except paramiko.SSHException as error:
+                # Of two refusals at one moment paramiko tells only one what it is.
+                refused = isinstance(error, paramiko.ChannelException) or str(error) == "Unable to open channel."
+                if not refused or not line.alive:
                     raise
-                line.transport.join(_AGAIN)  # nothing was sent
+                if monotonic() >= until:
+                    raise Unreachable(
+                        f"{self.settings.label} opens no more channels: {error}", hint="raise MaxSessions of its sshd"
+                    ) from error
+            line.transport.join(_AGAIN)
 
     def _execute(self, line: Line, channel: Channel, text: str, deadline: float) -> None:
         """Ask the host to run ``text`` and wait for its yes; paramiko itself would wait for ever."""
