@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
-for helpers in ("actions", "engine", "e2e", "lab/kit", "lab/replay", "lab/sim", "power", "realkit"):
+for helpers in ("actions", "engine", "e2e", "experiments", "lab/kit", "lab/replay", "lab/sim", "power", "realkit"):
     sys.path.insert(0, str(Path(__file__).parent / helpers))
 
 settings.register_profile("suite", deadline=None)  # machines differ
 settings.load_profile("suite")
 
 _DOCKER = re.compile(r"tests/(power|realhosts|transports)/")  # two daemons get in each other's way
-_SPREAD = re.compile(r"tests/e2e/test_action_contract\.py::.*\[(.+)\]")  # ten seconds each, and many
+# Ten seconds each, and many.
+_SPREAD = re.compile(r"tests/(?:e2e/test_action_contract|experiments/test_(?:verdicts|breakages))\.py::.*\[(.+)\]")
 _PARTS = 6
 
 

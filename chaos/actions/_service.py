@@ -6,6 +6,7 @@ from chaos.model.action import Check, Memory, SelfHeal, Target, Undo, UndoStep
 from chaos.model.command import HostCommand
 
 ACTIVE = "active"
+_TOLD = 15.0  # seconds in which a kubelet that was told of a cancellation is Ready again
 
 
 def kubelet_memory(target: Target, why: str) -> Memory:
@@ -34,3 +35,10 @@ def kubelet_runs(memory: Memory, *first: UndoStep, disarm: str = "") -> Undo:
     lock = (Check("kubelet-inhibitor", True),) if memory["lock"] else ()
     steps = (*first, UndoStep(systemctl("start", memory["unit"]), unless=active))
     return Undo(steps, (active, *lock, Check("node-ready", True)), disarm=disarm)
+
+
+def kubelet_told(memory: Memory) -> Undo:
+    """Undo of a cancellation of which the kubelet may not have been told, or that cost it its lock: restart it."""
+    restart = systemctl("restart", memory["unit"])
+    wanted = (Check("node-ready", True), *((Check("kubelet-inhibitor", True),) if memory["lock"] else ()))
+    return Undo(tuple(UndoStep(restart, unless=check, patience=_TOLD) for check in wanted), wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chaos.actions._service import kubelet_told
 from chaos.facts.login1 import NOT_PREPARING, NOTHING_SCHEDULED
 from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand
@@ -41,16 +42,18 @@ class CancelShutdown(Action):
     params = Params
     undo_kind = UndoKind.RESTORES
     proofs = (Proof("not-shutting-down", _cancelled),)
-    probes = ("preparing-for-shutdown", "scheduled-shutdown", "machine", "inhibitors")
+    probes = ("preparing-for-shutdown", "scheduled-shutdown", "machine", "inhibitors", "kubelet-inhibitor")
 
     def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
-        return {"node": target.node}
+        unit = target.facts.get("kubelet-unit") or "kubelet.service"
+        return {"unit": unit, "lock": bool(target.facts.get("kubelet-inhibitor"))}
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
         return (HostCommand(("shutdown", "-c")),)
 
-    def undo(self, memory: Memory) -> Undo:  # noqa: ARG002 - what was cancelled is not scheduled again
-        return Undo()
+    def undo(self, memory: Memory) -> Undo:
+        """What was cancelled is not scheduled again. Inside the window systemd 257 does not tell the kubelet."""
+        return kubelet_told(memory)
 
 
 ACTION = CancelShutdown()

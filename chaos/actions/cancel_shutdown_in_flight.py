@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from chaos.actions._service import kubelet_told
 from chaos.facts.login1 import NOT_PREPARING
-from chaos.model.action import Action, Check, Finding, Memory, Proof, StepRun, Target, Undo, UndoKind, UndoStep
+from chaos.model.action import Action, Check, Finding, Memory, Proof, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import booted, fact_is
@@ -17,7 +18,6 @@ from chaos.model.experiment import Model
 from chaos.model.timeline import Timeline
 
 _CAN = 257  # the first systemd that cancels a delayed shutdown
-_PATIENCE = 15.0  # seconds in which a kubelet that was told is Ready again
 
 
 _NOT_PREPARING = fact_is("preparing-for-shutdown", lambda v: v == NOT_PREPARING, "logind is not shutting down any more")
@@ -59,9 +59,7 @@ class CancelShutdownInFlight(Action):
         return (HostCommand(("shutdown", "-c")),)
 
     def undo(self, memory: Memory) -> Undo:
-        restart = HostCommand(("systemctl", "restart", memory["unit"]))
-        wanted = [Check("node-ready", True), *([Check("kubelet-inhibitor", True)] if memory["lock"] else [])]
-        return Undo(tuple(UndoStep(restart, unless=check, patience=_PATIENCE) for check in wanted), tuple(wanted))
+        return kubelet_told(memory)
 
 
 ACTION = CancelShutdownInFlight()

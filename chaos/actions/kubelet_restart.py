@@ -7,7 +7,7 @@ from typing import Any
 from chaos.actions._service import kubelet_memory, kubelet_runs, systemctl
 from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command
-from chaos.model.evidence import last_before, not_shown, readings_after, same_boot
+from chaos.model.evidence import answered_zero, last_before, not_shown, readings_after, same_boot
 from chaos.model.experiment import Model
 from chaos.model.timeline import Timeline
 
@@ -28,6 +28,13 @@ def _another_process(timeline: Timeline, step: StepRun) -> Finding:
     return not_shown(f"no new process of the kubelet of {step.node} was seen")
 
 
+def _accepted(timeline: Timeline, step: StepRun) -> Finding:
+    """For a machine that goes down before anybody can look at its processes again, as it does inside a shutdown."""
+    if readings_after(timeline, step, "kubelet-process"):
+        return not_shown(f"the kubelet of {step.node} was looked at afterwards")
+    return answered_zero(timeline, step)
+
+
 class KubeletRestart(Action):
     """Inside the window of a shutdown it drops the lock, and the machine goes down at once (facts 1.7)."""
 
@@ -36,7 +43,7 @@ class KubeletRestart(Action):
     example = "{name: restart, action: kubelet-restart, target: victim}"
     params = Params
     undo_kind = UndoKind.SELF_RESTORING
-    proofs = (Proof("another-process", _another_process),)
+    proofs = (Proof("another-process", _another_process), Proof("accepted", _accepted, weak=True))
     probes = ("kubelet-state", "kubelet-process", "kubelet-inhibitor")
 
     def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none

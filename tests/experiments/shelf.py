@@ -1,0 +1,33 @@
+"""The shipped experiments as their files tell, and how one is run on the lab that it names."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from processes import EXPERIMENTS, ROOT, nodefall, result_of
+
+TOOL = runpy.run_path(str(ROOT / "tools" / "experiments_readme.py"))
+SHELF = {item.name: item for item in TOOL["shipped"]()}
+CODES = {"held": 0, "violated": 1, "aborted": 2}
+_SPEED = 60.0  # simulated seconds a second, at most
+
+
+def run(name: str, cwd: Path, breakages: Sequence[str] = (), **lab: Any) -> tuple[int, dict[str, Any]]:
+    """Exit code and result of ``nodefall run`` on the experiment's own lab with ``breakages``."""
+    inventory = yaml.safe_load((ROOT / "hosts" / SHELF[name].notes["lab"]).read_text(encoding="utf-8"))
+    inventory["lab"] |= {"speed": _SPEED, "breakages": list(breakages), **lab}
+    (cwd / "lab.json").write_text(json.dumps(inventory))
+    done = nodefall("run", EXPERIMENTS / f"{name}.yaml", "-i", "lab.json", "--seed", "1", "--json", cwd=cwd)
+    return done.returncode, result_of(done)
+
+
+def part(items: Iterable[Any], count: int | None) -> list[Any]:
+    """``count`` of them, seeded: the same in every process, and others when the list changes; all if None."""
+    ordered = sorted(items, key=lambda item: (zlib.crc32(repr(item).encode()), repr(item)))
+    return ordered if count is None else ordered[:count]

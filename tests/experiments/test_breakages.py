@@ -1,0 +1,40 @@
+"""A lab that does wrong: the experiments that say so notice it, and the others say what they say without it.
+
+The whole table with NODEFALL_EXPERIMENTS=all (``.ci/nightly``); a seeded part of it otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from shelf import CODES, SHELF, part, run
+
+from chaos.lab.breakages import BREAKAGES
+
+pytestmark = pytest.mark.lab
+COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 3
+_GROUPS = 6  # neighbours, as X-late and X-early, are in different ones: they would undo each other
+NOTICED = [(name, breakage) for name, item in SHELF.items() for breakage in item.breakages]
+
+
+def _unnoticed() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each experiment with all other breakages, a sixth of them at once."""
+    for name, item in SHELF.items():
+        for group in range(_GROUPS):
+            yield name, tuple(b for b in list(BREAKAGES)[group::_GROUPS] if b not in item.breakages)
+
+
+@pytest.mark.parametrize(("name", "breakage"), part(NOTICED, COUNT), ids=str)
+def test_it_is_noticed(tmp_path: Path, name: str, breakage: str) -> None:
+    code, result = run(name, tmp_path, [breakage])
+    assert (code, result["status"]) == (1, "violated"), result["headline"]
+
+
+@pytest.mark.parametrize(("name", "group"), part(_unnoticed(), COUNT), ids=lambda value: str(value)[:40])
+def test_it_is_not_noticed(tmp_path: Path, name: str, group: tuple[str, ...]) -> None:
+    wanted = SHELF[name].notes["verdict"]
+    code, result = run(name, tmp_path, group)
+    assert (code, result["headline"].split(":")[0]) == (CODES[wanted], wanted), f"{group}: {result['headline']}"

@@ -1,0 +1,127 @@
+"""Writes experiments/README.md from the experiments' annotations.
+
+`python tools/experiments_readme.py` after a change of an experiment; a test compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from chaos.lab.breakages import BREAKAGES
+
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+PREFIX = "nodefall.dev/"
+NEEDED = ("documentation", "sentence", "verdict", "evidence", "lab", "breakages")
+OPTIONAL = ("really",)
+VERDICTS = ("held", "violated", "aborted")
+FAMILIES = {
+    "graceful-shutdown": "Graceful shutdown",
+    "cancelled-shutdown": "Cancelled shutdown",
+    "non-graceful-shutdown": "Non-graceful shutdown",
+}
+HEAD = """<!-- Written by tools/experiments_readme.py from the experiments' annotations. -->
+
+# Experiments
+
+Each file tests one statement of the documentation. They run on the lab as they are, with the inventory that the table
+names:
+
+    nodefall run experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml
+
+and on a cluster of your own with an inventory of yours (see hosts/example.yaml); `requires` refuses what your kubelets
+are not configured for. Their workloads have three replicas of everything, spread over the nodes: with more than three
+workers, copy the files and set more replicas, so that the node that is chosen has a pod of each. PriorityClasses of a
+workload are created for the run and removed after it; a class of the same name that your cluster has already is left
+alone, and the run ends there.
+
+The verdict is the one on the lab, and on a cluster that does what Kubernetes v1.36 does. "Violated" then means that a
+statement of the documentation does not hold; what Kubernetes really does stands beside it. "Aborted": nodefall itself
+refuses to go on. Evidence: recordings are those of a real cluster in tests/recordings; paths are files of
+kubernetes/kubernetes in which the behaviour was read.
+"""
+BREAKAGES_HEAD = """
+## What they notice
+
+`nodefall lab up --breakage ID` makes the lab do something wrong. These experiments notice it (their verdict changes to
+violated), and the others say what they say without it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """What an experiment's file says of itself."""
+
+    path: Path
+    family: str
+    notes: dict[str, str]
+    comments: tuple[str, str]
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def breakages(self) -> tuple[str, ...]:
+        """Those that change its verdict."""
+        return tuple(item.strip() for item in self.notes["breakages"].split(",") if item.strip())
+
+
+def shipped() -> list[Shipped]:
+    """All experiments, by name."""
+    return [_read(path) for path in sorted(EXPERIMENTS.glob("*.yaml"))]
+
+
+def _read(path: Path) -> Shipped:
+    text = path.read_text(encoding="utf-8")
+    metadata = yaml.safe_load(text)["metadata"]
+    notes = {key.removeprefix(PREFIX): value for key, value in metadata.get("annotations", {}).items()}
+    first, second = text.splitlines()[:2]
+    return Shipped(path, metadata["labels"]["family"], notes, (first, second))
+
+
+def page() -> str:
+    """The whole page."""
+    found = shipped()
+    return "\n".join([HEAD, *_families(found), BREAKAGES_HEAD, *_noticed(found), ""])
+
+
+def _families(found: list[Shipped]) -> Iterator[str]:
+    for family, title in FAMILIES.items():
+        yield f"## {title}\n"
+        yield "| the documentation says | experiment | verdict | what Kubernetes really does | evidence |"
+        yield "|---|---|---|---|---|"
+        yield from (_row(item) for item in found if item.family == family)
+        yield ""
+
+
+def _row(item: Shipped) -> str:
+    notes = item.notes
+    lab = notes["lab"]
+    cells = [
+        f"[{_cell(notes['sentence'])}]({notes['documentation']})",
+        f"[{item.name}]({item.path.name})",
+        f"{notes['verdict']} ([{lab.removesuffix('.yaml')}](../hosts/{lab}))",
+        _cell(notes.get("really", "as documented")),
+        _cell(notes["evidence"]),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("[", "\\[").replace("<", "&lt;")
+
+
+def _noticed(found: list[Shipped]) -> Iterator[str]:
+    yield "| breakage | what it does | noticed by |"
+    yield "|---|---|---|"
+    for breakage in BREAKAGES.values():
+        names = [f"[{item.name}]({item.path.name})" for item in found if breakage.id in item.breakages]
+        yield f"| {breakage.id} | {_cell(breakage.text)} | {', '.join(names) or 'none yet'} |"
+
+
+if __name__ == "__main__":
+    (EXPERIMENTS / "README.md").write_text(page(), encoding="utf-8")
