@@ -8,19 +8,24 @@ from collections.abc import Sequence
 
 READY = "ready"
 # Says that it waits, waits for one line, says when it starts, and becomes the program. Without the line (end of
-# file) nothing runs.
-_WAITING = f"echo {READY} && IFS= read -r go && date +%s.%N"
-ARMED = f'{_WAITING} && exec "$@"'
+# file) nothing runs. To start `date` takes longer than all the rest: bash knows the time by itself.
+_WAITING = (
+    f"echo {READY} && IFS= read -r go || exit; "
+    'test -n "$EPOCHREALTIME" && echo "$EPOCHREALTIME" || date +%s.%N || exit; '
+)
+ARMED = f'{_WAITING}exec "$@"'
 # The same where nobody else tells the program's own exit code: it is written behind both outputs, after a mark. Each
 # output comes in its own order only.
-_TELLING = f'mark=$1; shift; {_WAITING} && {{ "$@"; code=$?; echo "$mark $code"; echo "$mark $code" >&2; exit $code; }}'
+_TELLING = f'mark=$1; shift; {_WAITING}"$@"; code=$?; echo "$mark $code"; echo "$mark $code" >&2; exit $code'
+# Bash where there is one, without anybody's start-up files.
+_SHELL = 'command -v bash >/dev/null && exec bash --norc -p -c "$0" "$@"; exec sh -c "$0" "$@"'
 _SUDO = re.compile(
     r"^sudo: .*(a password is required|terminal is required|must have a tty)|^sudo: .*account validation failure"
     r"|^.*is not in the sudoers file|^Sorry, user .* (is not allowed|may not run)",
     re.MULTILINE,
 )
 _NO_SUDO = re.compile(r"sudo: (command )?not found")
-_EPOCH = re.compile(r"(\d+(?:\.\d+)?)")
+_EPOCH = re.compile(r"(\d+)(?:[.,](\d+))?")  # bash writes the locale's comma
 
 
 def command_line(argv: Sequence[str], prefix: Sequence[str] = ()) -> str:
@@ -30,12 +35,16 @@ def command_line(argv: Sequence[str], prefix: Sequence[str] = ()) -> str:
 
 def armed_line(argv: Sequence[str], prefix: Sequence[str] = ()) -> str:
     """The same, waiting; sudo stands in front, so that its work is done before the fault is fired."""
-    return shlex.join([*prefix, "sh", "-c", ARMED, "nodefall", *argv])
+    return shlex.join([*prefix, *_waiting(ARMED), *argv])
 
 
 def telling_argv(argv: Sequence[str], mark: str) -> list[str]:
     """The same without a login shell; ends both outputs with ``mark``, a space and the program's exit code."""
-    return ["sh", "-c", _TELLING, "nodefall", mark, *argv]
+    return [*_waiting(_TELLING), mark, *argv]
+
+
+def _waiting(script: str) -> list[str]:
+    return ["sh", "-c", _SHELL, script, "nodefall"]
 
 
 def sudo_refusal(stderr: str, host: str, user: str) -> str:
@@ -48,11 +57,11 @@ def sudo_refusal(stderr: str, host: str, user: str) -> str:
     said = next(line for line in stderr[match.start() :].splitlines() if line)
     return (
         f"sudo on {host} does not let {user} run it without being asked ({said.strip()}); put the line "
-        f"`{user} ALL=(root) NOPASSWD: ALL`, or what `nodefall sudoers` prints, in /etc/sudoers.d/nodefall there"
+        f"`{user} ALL=(root) NOPASSWD: ALL` in /etc/sudoers.d/nodefall there"
     )
 
 
 def began_at(line: str) -> float | None:
-    """Seconds since the epoch from ``date +%s.%N``; busybox prints no fraction."""
+    """Seconds since the epoch from ``date +%s.%N`` (busybox prints no fraction) or bash's EPOCHREALTIME."""
     match = _EPOCH.match(line)
-    return float(match[1]) if match else None
+    return float(f"{match[1]}.{match[2] or 0}") if match else None

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _OVER = "it no longer waits on the host"
 CHANNELS = 8  # at once; sshd's MaxSessions is 10
+_ENDING = 2.0  # seconds in which sshd may still count sessions that have ended
+_AGAIN = 0.05
 
 
 class LostAtStart(Exception):
@@ -142,11 +144,7 @@ class SshSession:
         for last in (False, True):
             line = self.connect()
             try:
-                return line, line.transport.open_session(timeout=self.settings.connect_timeout)
-            except paramiko.ChannelException as error:
-                raise Unreachable(
-                    f"{self.settings.label} opens no more channels: {error}", hint="raise MaxSessions of its sshd"
-                ) from error
+                return line, self._open(line)
             except (paramiko.SSHException, EOFError, OSError) as error:
                 line.close()
                 if last:
@@ -154,6 +152,25 @@ class SshSession:
                         f"{self.settings.label} opens no channel: {error or 'the line is dead'}"
                     ) from error
         raise AssertionError  # the loop returns or raises
+
+    def _open(self, line: Line) -> Channel:
+        """A refusal is asked about again: sshd may still count sessions that have ended. Nothing was sent."""
+        import paramiko  # noqa: PLC0415 - slow
+
+        until = monotonic() + _ENDING
+        while True:
+            try:
+                return line.transport.open_session(timeout=self.settings.connect_timeout)
+            except paramiko.SSHException as error:
+                # Of two refusals at one moment paramiko tells only one what it is.
+                refused = isinstance(error, paramiko.ChannelException) or str(error) == "Unable to open channel."
+                if not refused or not line.alive:
+                    raise
+                if monotonic() >= until:
+                    raise Unreachable(
+                        f"{self.settings.label} opens no more channels: {error}", hint="raise MaxSessions of its sshd"
+                    ) from error
+            line.transport.join(_AGAIN)
 
     def _execute(self, line: Line, channel: Channel, text: str, deadline: float) -> None:
         """Ask the host to run ``text`` and wait for its yes; paramiko itself would wait for ever."""

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
@@ -25,22 +28,40 @@ def test_command_line(argv: tuple[str, ...], prefix: tuple[str, ...], expected: 
 def test_armed_line() -> None:
     words = shlex.split(armed_line(("systemctl", "poweroff"), SUDO))
     assert words[:5] == [*SUDO, "sh", "-c"]
-    assert words[6:] == ["nodefall", "systemctl", "poweroff"]
+    assert words[7:] == ["nodefall", "systemctl", "poweroff"]
+
+
+@pytest.fixture(params=["bash", "no bash"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """PATH of a host that has bash, or has not."""
+    for name in ("sh", "date", "echo", "cat", *(["bash"] if request.param == "bash" else [])):
+        program = shutil.which(name)
+        assert program
+        (tmp_path / name).symlink_to(program)
+    return str(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("given", "lines"),
-    [("go\n", 3), ("go\nmore\n", 3), ("", 1), ("no line end", 1)],
+    ("given", "said"),
+    [("go\n", ["ran"]), ("go\nmore\n", ["ran", "more"]), ("", None), ("no line end", None)],
     ids=["fired", "more", "eof", "cut"],
 )
-def test_armed_line_in_a_real_shell(given: str, lines: int) -> None:
-    """Only a whole line fires it; a line that is cut off runs nothing."""
+def test_armed_line_in_a_real_shell(path: str, given: str, said: list[str] | None) -> None:
+    """Only a whole line fires it, and the program gets what follows; a line that is cut off runs nothing."""
+    script = armed_line(("sh", "-c", "echo ran; cat"))
+    before = time.time()
     done = subprocess.run(
-        ["sh", "-c", armed_line(("echo", "ran"))], input=given, capture_output=True, text=True, check=False
+        ["sh", "-c", script], input=given, capture_output=True, text=True, check=False, env={"PATH": path}
     )
-    out = done.stdout.splitlines()
-    assert (len(out), out[0]) == (lines, "ready")
-    assert ("ran" in out) == (lines == 3)
+    first, *out = done.stdout.splitlines()
+    assert (first, done.stderr, done.returncode) == ("ready", "", 0 if said else 1)
+    if said is None:
+        assert out == []
+        return
+    began = began_at(out[0])
+    assert began
+    assert before - 1 < began < time.time() + 1
+    assert out[1:] == said
 
 
 @pytest.mark.parametrize(
@@ -69,6 +90,7 @@ def test_sudo_refusal(stderr: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [("1700000000.250000000", 1700000000.25), ("1700000000.%N", 1700000000.0), ("1700000000", 1700000000.0),
+     ("1700000000,250000", 1700000000.25),
      ("", None), ("sh: date: not found", None)],
 )  # fmt: skip
 def test_began_at(line: str, expected: float | None) -> None:

@@ -29,6 +29,21 @@ def test_one_connection_serves_many_commands_at_once(server: Server, session: Ss
     assert session.connect() is before
 
 
+@pytest.mark.parametrize(("seconds", "known"), [(0.3, {ANSWERED}), (4, {ANSWERED, NOT_SENT})])
+def test_channels_that_the_host_refuses_cost_nobody_the_line(
+    server: Server, monkeypatch: pytest.MonkeyPatch, seconds: float, known: set[str]
+) -> None:
+    monkeypatch.setattr("chaos.transports.ssh.CHANNELS", 20)  # twice what sshd opens
+    session = open_session(server.settings())
+    before = session.connect()
+    with ThreadPoolExecutor(20) as pool:
+        outcomes = list(pool.map(lambda _: session.run(command("sleep", str(seconds))), range(20)))
+    assert {o.delivery for o in outcomes} == known, [o.error for o in outcomes]
+    assert all("more channels" in o.error for o in outcomes if o.delivery == NOT_SENT)
+    assert session.connect() is before
+    session.close()
+
+
 def test_nagle_is_off(session: SshSession) -> None:
     sock = session.connect().transport.sock
     assert isinstance(sock, socket.socket)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from chaos.lab.machine import Machine
-from chaos.lab.servers.process import Process
+from chaos.lab.servers.process import Process, Program
 
 _TOKEN = re.compile(
     r"""(?P<space>[ \t]+|\\\n|(?<![^\s;&|])\#[^\n]*)
@@ -78,10 +78,10 @@ def _next(commands: list[Simple], current: Simple, operator: str) -> Simple:
 
 
 class Shell:
-    """Runs scripts in ``process``. ``arguments`` are ``$0``, ``$1``, ..."""
+    """Runs scripts in ``process``. ``arguments`` are ``$0``, ``$1``, ...; ``bash`` knows the time by itself."""
 
-    def __init__(self, process: Process, arguments: list[str]) -> None:
-        self._process, self._arguments = process, arguments
+    def __init__(self, process: Process, arguments: list[str], *, bash: bool = False) -> None:
+        self._process, self._arguments, self._bash = process, arguments, bash
         self._variables: dict[str, str] = {}
         self._last = 0
 
@@ -121,8 +121,8 @@ class Shell:
             return int(rest[0]) & 255 if rest and rest[0].isdecimal() else self._last
         if name == "exec":
             return await execute(process, rest, self._arguments[0]) if rest else 0
-        if name in ("set", "export", "umask", ":"):
-            return 0
+        if (answer := _builtin(process, words)) is not None:
+            return int(not answer)
         return await execute(process, words, self._arguments[0])
 
     async def _read(self, words: list[str], process: Process) -> int:
@@ -167,7 +167,21 @@ class Shell:
             return str(self._last)
         if name.isdecimal():
             return self._arguments[int(name)] if int(name) < len(self._arguments) else ""
+        if name == "EPOCHREALTIME" and self._bash:
+            return f"{self._process.host.sim.now:.6f}"
         return self._variables.get(name, "")
+
+
+def _builtin(process: Process, words: list[str]) -> bool | None:
+    """Whether a builtin is content that changes nothing here; None if it is a program."""
+    match words:
+        case ["set" | "export" | "umask" | ":", *_]:
+            return True
+        case ["command", "-v", name]:
+            return _program(process, name) is not None
+        case ["test", "-n" | "-z" as empty, text]:
+            return bool(text) == (empty == "-n")
+    return None
 
 
 def _may_write(process: Process, redirects: list[str]) -> bool:
@@ -204,13 +218,18 @@ def _discard(_: str) -> None:
 
 async def execute(process: Process, argv: list[str], shell: str) -> int:
     """Run a program by its name or path; 127 with a shell's message if there is none."""
-    name = argv[0]
-    for directory in _DIRECTORIES:
-        if name.startswith(directory):
-            name = name.removeprefix(directory)
-            break
-    program = process.host.programs.get(name)
+    program = _program(process, argv[0])
     if program is None:
         process.err(f"{shell}: 1: {argv[0]}: not found\n")
         return NOT_FOUND
-    return await program(process, [name, *argv[1:]])
+    return await program(process, [_basename(argv[0]), *argv[1:]])
+
+
+def _program(process: Process, name: str) -> Program | None:
+    return process.host.programs.get(_basename(name))
+
+
+def _basename(name: str) -> str:
+    """Without one of the directories in which programs are."""
+    directory = next((d for d in _DIRECTORIES if name.startswith(d)), "")
+    return name.removeprefix(directory)

@@ -119,7 +119,7 @@ class SshServer:
         process = Process(
             self.host, self.user, channel.stdout.write, channel.stderr.write, read_line, _environment(channel)
         )
-        return await Shell(process, ["bash"]).run(channel.command)
+        return await Shell(process, ["bash"], bash=True).run(channel.command)
 
     def _run_as_root(self, argv: list[str]) -> None:
         """Run a planted command now; time waits for it."""

@@ -24,6 +24,7 @@ from chaos.facts import (
     systemd_version,
 )
 from chaos.model.fact import HostFact
+from chaos.transports.script import armed_line
 
 pytestmark = pytest.mark.lab
 LOGIND = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
@@ -92,17 +93,16 @@ def test_the_facts_that_nodefall_reads(shared: Any) -> None:
 
 
 def test_an_armed_command_waits_for_its_line(shared: Any) -> None:
-    script = 'IFS= read -r go && date +%s.%N && exec "$@"'
-    command = shlex.join(["sudo", "-n", "--", "sh", "-c", script, "nodefall", "echo", "fired $x", "twice"])
+    command = armed_line(["echo", "fired $x", "twice"], ["sudo", "-n", "--"])
     with shared.clock.participant():
         into, out, _ = shared.ssh("w1").exec_command(command, timeout=20)
         assert shared.clock.sleep(5)  # an armed command does not hold time
         fired = shared.clock.now()
         into.write("go\n")
-        began, said = out.read().decode().splitlines()
+        ready, began, said = out.read().decode().splitlines()
     assert float(began) == pytest.approx(fired, abs=1e-5)
-    assert said == "fired $x twice"
-    assert shared.run("w1", command).stdout == ""  # end of input is no go
+    assert (ready, said) == ("ready", "fired $x twice")
+    assert shared.run("w1", command).stdout == "ready\n"  # end of input is no go
 
 
 def test_a_sleep_on_a_host_lets_time_pass_for_an_awake_caller(shared: Any) -> None:

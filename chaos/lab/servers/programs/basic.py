@@ -187,10 +187,12 @@ async def printenv(process: Process, argv: list[str]) -> int:
 
 
 async def shell(process: Process, argv: list[str]) -> int:
-    """``sh -c SCRIPT [NAME [ARGUMENT...]]``."""
+    """``sh -c SCRIPT [NAME [ARGUMENT...]]``; bash may be told to read no start-up files."""
+    bash = argv[0] == "bash"
+    argv = [word for number, word in enumerate(argv) if not (bash and number < 3 and word in ("--norc", "-p"))]
     if len(argv) < 3 or argv[1] not in ("-c", "-ec", "-euc"):
         return process.fail(f"{argv[0]}: the lab simulates only {argv[0]} -c", 2)
-    return await Shell(process, argv[3:] or [argv[0]]).run(argv[2])
+    return await Shell(process, argv[3:] or [argv[0]], bash=bash).run(argv[2])
 
 
 PROGRAMS: dict[str, Program] = {
