@@ -1,0 +1,192 @@
+"""The cluster's lock: never two that act, in any interleaving of processes that renew, stop, die and take over."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chaos.store.lease import ACTS, DURATION, RENEW, Answer, Record, Tenure, Watched, body, decide, parse, watch
+
+EXAMPLES = int(os.environ.get("NODEFALL_INTERLEAVINGS", "1500"))  # .ci/nightly: 10,000
+STEPS = 150
+WAITS = (0.1, 0.1, 0.1, 0.1, 1.0, 1.0, 1.0, 1.0, RENEW, ACTS - 0.1, ACTS, DURATION - 0.1, DURATION + 0.1, 100.0)
+
+
+@dataclass
+class Server:
+    """An API server that stores one Lease, and writes only over the version that the writer has read."""
+
+    record: Record | None = None
+    version: int = 0
+
+    def write(self, over: Record | None, holder: str, fence: int) -> bool:
+        if (over.version if over else "") != (self.record.version if self.record else ""):
+            return False
+        self.version += 1
+        self.record = Record(str(self.version), holder, fence)
+        return True
+
+
+@dataclass
+class Process:
+    """Its requests may take any time: they are begun, done by the server, and answered, in separate steps."""
+
+    name: str
+    seen: Record | None = None
+    looked: bool = False
+    watched: Watched | None = None
+    tenure: Tenure | None = None
+    begun: float | None = None
+    over: Record | None = None  # what its request was made for
+    answer: tuple[bool, int] | None = None
+
+
+@dataclass
+class Play:
+    """Processes that do one thing each at a time in any order; one that is stopped does nothing meanwhile.
+
+    ``acts`` and ``counts_from_answer`` break the rules, to see that it is noticed.
+    """
+
+    random: Random
+    acts: float = ACTS
+    counts_from_answer: bool = False
+    now: float = 0.0
+    server: Server = field(default_factory=Server)
+    processes: list[Process] = field(default_factory=lambda: [Process(f"p{number}") for number in range(3)])
+    did: Counter[str] = field(default_factory=Counter)
+
+    def step(self) -> None:
+        if self.random.random() < 0.08:
+            self.now += self.random.choice(WAITS)
+            return
+        number = self.random.randrange(len(self.processes))
+        process = self.processes[number]
+        (todo,) = self.random.choices(
+            [self.look, self.want, self.renew, self.arrive, self.hear, self.act, self.end, self.crash],
+            [6, 6, 4, 8, 8, 6, 0.2, 0.2],
+        )
+        todo(process)
+
+    def look(self, process: Process) -> None:
+        process.seen, process.looked = self.server.record, True
+        if process.seen and process.seen.holder:
+            process.watched = watch(process.seen, process.watched, self.now)
+
+    def want(self, process: Process) -> None:
+        """Asks with what it saw, maybe long ago."""
+        if process.tenure or process.begun is not None or not process.looked:
+            return
+        if decide(process.seen, process.watched, self.now) is Answer.TAKE:
+            process.begun, process.over = self.now, process.seen
+
+    def renew(self, process: Process) -> None:
+        if process.tenure and process.begun is None and process.tenure.still_mine(self.server.record):
+            process.over, process.begun = self.server.record, self.now
+
+    def arrive(self, process: Process) -> None:
+        """The server does what was asked."""
+        if process.begun is None or process.answer is not None:
+            return
+        over = process.over
+        fence = process.tenure.fence if process.tenure else (over.fence if over else 0) + 1
+        done = self.server.write(over, process.name, fence)
+        process.answer = (done, fence)
+        if done and over and over.holder != process.name:
+            self.did["taken over"] += 1
+
+    def hear(self, process: Process) -> None:
+        """The answer comes; what was begun counts from then on."""
+        if process.answer is None or process.begun is None:
+            return
+        (done, fence), begun = process.answer, process.begun
+        process.answer = process.begun = None
+        if done:
+            process.tenure = Tenure(process.name, fence, self.now if self.counts_from_answer else begun)
+
+    def act(self, process: Process) -> None:
+        """The check that stands right before the deed uses the holder's clock alone."""
+        if process.tenure and self.now - process.tenure.since < self.acts:
+            assert process.tenure.may_act(self.now) or self.acts != ACTS
+            self.did["acted"] += 1
+            if not process.tenure.still_mine(self.server.record):
+                self.did["two at once"] += 1
+
+    def end(self, process: Process) -> None:
+        if process.tenure and process.begun is None and process.tenure.still_mine(self.server.record):
+            self.server.record = None
+            self._anew(process)
+
+    def crash(self, process: Process) -> None:
+        """What it had sent was either done or is lost; the new process has a name of its own."""
+        self._anew(process)
+
+    def _anew(self, process: Process) -> None:
+        self.processes[self.processes.index(process)] = Process(f"{process.name}'")
+
+
+def played(seed: int, acts: float = ACTS, counts_from_answer: bool = False) -> Counter[str]:
+    play = Play(Random(seed), acts, counts_from_answer)  # noqa: S311 - reproducible
+    for _ in range(STEPS):
+        play.step()
+    return play.did
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.integers(0, 2**63))
+def test_never_two_that_act(seed: int) -> None:
+    assert not played(seed)["two at once"]
+
+
+def test_the_interleavings_reach_what_they_are_about() -> None:
+    did = sum((played(seed) for seed in range(300)), Counter[str]())
+    assert did["acted"] > 300
+    assert did["taken over"] > 100
+
+
+@pytest.mark.parametrize("broken", [{"acts": DURATION + 1}, {"counts_from_answer": True}])
+def test_a_holder_that_acts_too_long_is_noticed(broken: dict[str, Any]) -> None:
+    assert any(played(seed, **broken)["two at once"] for seed in range(2000))
+
+
+@pytest.mark.parametrize(
+    ("record", "watched", "now", "dead", "answer"),
+    [
+        (None, None, 0.0, False, Answer.TAKE),
+        (Record("1"), None, 0.0, False, Answer.TAKE),
+        (Record("1", "a"), None, 0.0, False, Answer.WATCH),
+        (Record("1", "a"), Watched("1", 0.0), DURATION, False, Answer.WATCH),
+        (Record("1", "a"), Watched("1", 0.0), DURATION + 0.1, False, Answer.TAKE),
+        (Record("2", "a"), Watched("1", 0.0), 1000.0, False, Answer.WATCH),
+        (Record("1", "a", duration=90.0), Watched("1", 0.0), 60.0, False, Answer.WATCH),
+        (Record("1", "a"), None, 0.0, True, Answer.TAKE),
+    ],
+)
+def test_who_may_take_it(
+    record: Record | None, watched: Watched | None, now: float, dead: bool, answer: Answer
+) -> None:
+    assert decide(record, watched, now, dead=dead) is answer
+
+
+def test_a_holder_stops_acting_before_anybody_may_take_it() -> None:
+    assert RENEW < ACTS < DURATION
+
+
+def test_a_lease_is_what_was_written() -> None:
+    lease = body("kube-system", "me", 7, 1_700_000_000.25, {"nodefall.dev/abort": "enough"}, "42")
+    assert lease["spec"]["renewTime"] == "2023-11-14T22:13:20.250000Z"
+    record = parse(lease)
+    assert (record.version, record.holder, record.fence, record.duration) == ("42", "me", 7, DURATION)
+    assert record.abort == "enough"
+
+
+def test_what_others_left_out_counts_as_not_given() -> None:
+    assert parse({"metadata": {"resourceVersion": "3"}, "spec": None}) == Record("3")
+    assert parse({}) == Record("")
