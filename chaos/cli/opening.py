@@ -109,7 +109,7 @@ def _hosts(inventory: Inventory, kube: ClusterApi, clock: Clock) -> Hosts:
     from chaos.transports.settings import Local, host_settings
     from chaos.transports.ssh import open_session
 
-    local = Local(_login(), Path.home())
+    local = Local(login(), Path.home())
 
     @cache
     def container(name: str, engine: str | None) -> Container:
@@ -136,7 +136,7 @@ def _hosts(inventory: Inventory, kube: ClusterApi, clock: Clock) -> Hosts:
     return Hosts(session, power, kube, discover(chaos.facts, "FACT"), clock)
 
 
-def _login() -> str:
+def login() -> str:
     """The login user of this machine; a user ID without a name, as containers have, is given as a number."""
     try:
         return getpass.getuser()

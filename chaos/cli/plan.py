@@ -34,7 +34,7 @@ def command(experiment: Path, inventory: str | None, seed: int | None, out: Path
 
     from chaos.cli.opening import inventory_path, nothing_touched, open_inventory
     from chaos.cli.output import write
-    from chaos.cli.planning import load, plan
+    from chaos.cli.planning import load, new_run, plan
     from chaos.cli.wiring import catalogue
     from chaos.load.inventory import load_inventory
 
@@ -42,7 +42,7 @@ def command(experiment: Path, inventory: str | None, seed: int | None, out: Path
     loaded = load(experiment, known)
     cluster = load_inventory(inventory_path(inventory))
     with nothing_touched(), open_inventory(cluster, seed=seed) as opened, opened.clock.participant():
-        planned, _ = plan(loaded, opened, known, seed)
+        planned, _ = plan(loaded, opened, known, seed, new_run(loaded))
     text = msgspec.json.format(msgspec.json.encode(planned), indent=2).decode()
     if out:
         write(out, text + "\n")

@@ -53,7 +53,12 @@ def _in_force(requires: Mapping[str, Mapping[str, str]], config: Mapping[str, An
     return {name: kubelet_fact(config, f"kubelet.{name}") for name in requires.get("kubelet", {})}
 
 
-def plan(loaded: Loaded, opened: Opened, catalogue: Catalogue, seed: int | None) -> tuple[Plan, ClusterView]:
+def new_run(loaded: Loaded) -> str:
+    """An ID that no other run has."""
+    return f"{loaded.experiment.metadata.name}-{secrets.token_hex(3)}"
+
+
+def plan(loaded: Loaded, opened: Opened, catalogue: Catalogue, seed: int | None, run: str) -> tuple[Plan, ClusterView]:
     """Choose targets, gather facts, refuse what must not be. Touches nothing."""
     seed = secrets.randbits(32) if seed is None else seed
     spec = loaded.experiment.spec
@@ -65,7 +70,6 @@ def plan(loaded: Loaded, opened: Opened, catalogue: Catalogue, seed: int | None)
             never_ourselves(own_machine_id(), target.facts["machine-id"], node)
             no_timer_left(target.facts.get("planted-timers", ()), node)
         check(spec.requires, node, {"kubelet": _in_force(spec.requires, target.facts["configz"])})
-    run = f"{loaded.experiment.metadata.name}-{secrets.token_hex(3)}"
     namespace = namespace_for(run) if loaded.manifests else ""
     draft = Draft(
         run=run,

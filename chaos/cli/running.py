@@ -13,12 +13,15 @@ from types import FrameType
 from msgspec import structs
 
 import chaos.report
+from chaos.cli.locking import holding, refuse_debts
 from chaos.cli.opening import Opened, nothing_touched
 from chaos.cli.owing import owing
-from chaos.cli.planning import Loaded, plan
+from chaos.cli.planning import Loaded, new_run, plan
 from chaos.cli.progress import Display
 from chaos.engine.context import Context, Stop
 from chaos.engine.hostwatch import HostWatch
+from chaos.engine.ledger import Debtor, Ledger
+from chaos.engine.lock import ClusterLock
 from chaos.engine.recorder import Recorder
 from chaos.engine.run import Prepared, execute
 from chaos.engine.workload import commands
@@ -64,9 +67,12 @@ def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult,
     with ExitStack() as stack:
         stack.enter_context(one_at_a_time(f"{opened.uid} {opened.kube.server}"))
         stack.enter_context(opened.clock.participant())
-        progress.phase("plan")
+        name = new_run(request.loaded)
         with nothing_touched():
-            planned, view = plan(request.loaded, opened, request.catalogue, request.seed)
+            lock = stack.enter_context(holding(opened, name, progress.note))
+            refuse_debts(opened)
+            progress.phase("plan")
+            planned, view = plan(request.loaded, opened, request.catalogue, request.seed, name)
         directory = rundir.create(request.reports, planned.experiment, opened.clock.now())
         try:
             _keep(directory, request, opened, planned)
@@ -76,7 +82,8 @@ def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult,
         stack.callback(_closed, writer)
         journal = stack.enter_context(Journal(directory))
         recorder = Recorder(decode, opened.clock, writer.write)
-        context = _context(request, opened, planned, journal, recorder, progress)
+        context = _context(request, opened, planned, journal, recorder, progress, lock)
+        lock.told = context.stop.ask
         prepared = Prepared(
             observers=_observers(request, opened, planned),
             workload=commands(request.loaded.manifests, planned.namespace, planned.run) if planned.namespace else (),
@@ -133,9 +140,17 @@ def _keep(directory: Path, request: Request, opened: Opened, planned: Plan) -> N
 
 
 def _context(
-    request: Request, opened: Opened, planned: Plan, journal: Journal, recorder: Recorder, progress: Display
+    request: Request,
+    opened: Opened,
+    planned: Plan,
+    journal: Journal,
+    recorder: Recorder,
+    progress: Display,
+    lock: ClusterLock,
 ) -> Context:
     experiment = request.loaded.experiment
+    debtor = Debtor(planned.run, planned.experiment, planned.created, lock.identity.holder)
+    ledger = Ledger(opened.kube, lock.namespace, debtor, journal)
     options = options_for(opened, planned)
 
     def judged(live: bool) -> RunResult:
@@ -158,6 +173,9 @@ def _context(
         judge=judged,
         steady=steady,
         deadline=opened.clock.now() + parse_duration(experiment.spec.max_duration),
+        guard=lock,
+        publish=ledger.publish,
+        settle=ledger.settle,
     )
 
 

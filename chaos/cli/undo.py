@@ -14,6 +14,8 @@ Examples:
   nodefall undo reports/graceful-poweroff/20261121T033533Z
   nodefall undo graceful-poweroff --inventory hosts/staging.yaml
   nodefall undo --list
+  nodefall undo --list --inventory hosts/staging.yaml
+  nodefall undo graceful-poweroff-1f5458 --inventory hosts/staging.yaml
 """
 
 
@@ -24,7 +26,9 @@ Examples:
 @click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(run: str | None, list_: bool, inventory: str | None, reports: Path, as_json: bool) -> None:
-    """Undo what RUN still owes: a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run) or last.
+    """Undo what RUN still owes: a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run), last, or a run's ID.
+
+    With --inventory also a run of another machine: the cluster has a copy of its journal.
 
     Exit code 0: nothing is owed any more; 3: something still is. Harmless twice.
     """
@@ -33,4 +37,4 @@ def command(run: str | None, list_: bool, inventory: str | None, reports: Path, 
 
     if list_ == bool(run):
         raise UsageError("give a RUN or --list", hint="nodefall undo --list shows what is owed")
-    sys.exit(list_owed(reports, as_json) if run is None else undo(run, inventory, reports, as_json))
+    sys.exit(list_owed(reports, inventory, as_json) if run is None else undo(run, inventory, reports, as_json))

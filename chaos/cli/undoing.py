@@ -10,30 +10,30 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
+from chaos.cli.adopting import adopt, cluster_debts
+from chaos.cli.locking import holding, namespace
 from chaos.cli.opening import open_inventory
 from chaos.cli.owing import owing
 from chaos.cli.progress import Guarded, make_progress
+from chaos.engine.ledger import Debtor, Ledger
 from chaos.engine.undo import roll_back
 from chaos.load.inventory import load_inventory
-from chaos.model.errors import Exit, NodefallError, Refused, bad_input
+from chaos.model.errors import Exit, NodefallError, Refused, UndoOwed, UsageError, bad_input
 from chaos.model.inventory import Inventory
 from chaos.model.result import UndoResult
 from chaos.model.text import on_node
 from chaos.store import rundir
-from chaos.store.journal import NAME, Journal, read_owed
+from chaos.store.journal import NAME, Journal, Owed, read_owed
 from chaos.store.lock import one_at_a_time
 
 
-def list_owed(reports: Path, as_json: bool) -> int:
-    """Every run below ``reports`` that owes something; one whose journal cannot be read may owe anything."""
-    rows, unread = [], []
-    for path in sorted(reports.glob(f"*/*/{NAME}")):
-        try:
-            owed = read_owed(path.parent)
-        except NodefallError as error:
-            unread.append(error.message)
-            continue
-        rows += [{"run": str(path.parent), "step": o.step, "action": o.action, "node": o.node} for o in owed]
+def list_owed(reports: Path, inventory: str | None, as_json: bool) -> int:
+    """Every run below ``reports`` that owes something; one whose journal cannot be read may owe anything.
+
+    With an inventory, every run of any machine on that cluster.
+    """
+    where = f"runs on the cluster of {inventory}" if inventory else f"runs in {reports}"
+    rows, unread = _in_cluster(load_inventory(Path(inventory))) if inventory else _on_disk(reports)
     if as_json:
         click.echo(json.dumps({"owed": rows, "unreadable": unread}))
     for row in rows if not as_json else ():
@@ -41,16 +41,41 @@ def list_owed(reports: Path, as_json: bool) -> int:
     for message in unread:
         click.echo(f"error: {message}", err=True)
     if not rows and not unread:
-        click.echo(f"nothing is owed by the runs in {reports}", err=True)
+        click.echo(f"nothing is owed by the {where}", err=True)
     return int(Exit.UNDO_OWED if rows or unread else Exit.HELD)
+
+
+def _in_cluster(inventory: Inventory) -> tuple[list[dict[str, str]], list[str]]:
+    rows, unread = [], []
+    for debt in cluster_debts(inventory):
+        if debt.damaged:
+            unread.append(f"the journal of run {debt.debtor.run} in the cluster cannot be read: {debt.damaged}")
+        rows += [_row(debt.debtor.run, owed) for owed in debt.owed if owed.undo.proof]
+    return rows, unread
+
+
+def _row(run: str, owed: Owed) -> dict[str, str]:
+    return {"run": run, "step": owed.step, "action": owed.action, "node": owed.node}
+
+
+def _on_disk(reports: Path) -> tuple[list[dict[str, str]], list[str]]:
+    rows, unread = [], []
+    for path in sorted(reports.glob(f"*/*/{NAME}")):
+        try:
+            owed = read_owed(path.parent)
+        except NodefallError as error:
+            unread.append(error.message)
+            continue
+        rows += [_row(str(path.parent), entry) for entry in owed]
+    return rows, unread
 
 
 def undo(name: str, inventory: str | None, reports: Path, as_json: bool) -> int:
     """Replay what one run owes. Raises UndoOwed while anything is owed that could not even be tried."""
-    directory = rundir.find(reports, name)
+    directory = _find(reports, name, inventory)
     with owing(directory), Journal(directory) as journal:
         results: list[UndoResult] = []
-        if journal.owed():
+        if journal.owed() or journal.mirrored:
             info = rundir.load(directory, rundir.RUN, rundir.RunInfo)
             try:
                 results = _replay(journal, info, _inventory(directory, info, inventory))
@@ -60,6 +85,7 @@ def undo(name: str, inventory: str | None, reports: Path, as_json: bool) -> int:
                 click.echo(f"the simulated cluster of this run has ended ({error.message})", err=True)
                 for entry in journal.owed():
                     journal.strike(entry, "its simulated cluster has ended")
+                journal.mirror(False)
         owed = [{"step": o.step, "action": o.action, "node": o.node} for o in journal.owed()]
     return _tell(directory, results, owed, as_json)
 
@@ -86,6 +112,16 @@ def _inventory(directory: Path, info: rundir.RunInfo, given: str | None) -> Inve
         ) from error
 
 
+def _find(reports: Path, name: str, inventory: str | None) -> Path:
+    """The run's directory; one made from the cluster's copy of its journal where it ran on another machine."""
+    try:
+        return rundir.find(reports, name)
+    except UsageError:
+        if inventory is None or Path(name).name != name:
+            raise
+        return adopt(name, load_inventory(Path(inventory)), reports)
+
+
 def _replay(journal: Journal, info: rundir.RunInfo, inventory: Inventory) -> list[UndoResult]:
     progress = Guarded(make_progress(sys.stderr))
     try:
@@ -95,8 +131,14 @@ def _replay(journal: Journal, info: rundir.RunInfo, inventory: Inventory) -> lis
                     f"this is another cluster than the run's: its uid is {opened.uid}, not {info.cluster_uid}",
                     hint="give the run's own with --inventory",
                 )
-            with one_at_a_time(f"{opened.uid} {opened.kube.server}"):
-                return list(roll_back(journal, opened.hosts, opened.clock, progress))
+            with one_at_a_time(f"{opened.uid} {opened.kube.server}"), holding(opened, info.run, progress.note):
+                results = list(roll_back(journal, opened.hosts, opened.clock, progress))
+                ledger = Ledger(
+                    opened.kube, namespace(opened), Debtor(info.run, info.experiment, info.started), journal
+                )
+                if unsettled := ledger.settle():
+                    raise UndoOwed(f"{unsettled} could not be settled", hint="run nodefall undo again")
+                return results
     finally:
         progress.close()
 

@@ -10,8 +10,8 @@ from chaos.engine.lines import action_line
 from chaos.model.action import Shown
 from chaos.model.errors import Aborted
 from chaos.model.experiment import Experiment
-from chaos.model.plan import Plan
-from chaos.model.ports import Clock, KubeApi, Progress, Sink
+from chaos.model.plan import Plan, PlannedStep
+from chaos.model.ports import Clock, Guard, KubeApi, Progress, Sink
 from chaos.model.result import RunResult, StepResult
 from chaos.model.verdict import Status, Verdict
 from chaos.store.journal import Journal
@@ -34,19 +34,28 @@ class Stop:
 
     signum: int | None = None
     crash: BaseException | None = None
+    asked: str = ""  # why somebody else wants it to end
 
     def check(self) -> None:
-        """Raises Interrupted, or the crash of an observer."""
+        """Raises Interrupted, Aborted, or the crash of an observer."""
         if self.crash:
             raise self.crash
         if self.signum:
             raise Interrupted(self.signum)
+        if self.asked:
+            raise Aborted(f"asked to stop: {self.asked}")
+
+    def ask(self, why: str) -> None:
+        self.asked = why
 
 
 @dataclass
 class Context:
     """One run. ``judge`` judges everything seen so far: live (pending where a deadline has not come) or for good;
-    ``steady`` judges the steady state as of now; ``deadline`` is when maxDuration is over."""
+    ``steady`` judges the steady state as of now; ``deadline`` is when maxDuration is over; ``publish`` tells the
+    cluster what is owed, and raises Aborted where it cannot; ``settle`` does so after an undo, and returns why it
+    could not.
+    """
 
     experiment: Experiment
     plan: Plan
@@ -59,9 +68,19 @@ class Context:
     judge: Callable[[bool], RunResult]
     steady: Callable[[], Sequence[Verdict]]
     deadline: float
+    guard: Guard
+    publish: Callable[[], None]
+    settle: Callable[[], str]
     stop: Stop = field(default_factory=Stop)
     proved: set[tuple[str, str]] = field(default_factory=set)  # (step, node)
     told: dict[str, Status] = field(default_factory=dict)
+
+    def owe(self, steps: Sequence[PlannedStep], t: float) -> None:
+        """Write down deeds before they are done, here and in the cluster. Raises NodefallError."""
+        for planned in steps:
+            self.journal.intend(planned.step, planned.action, planned.node, planned.undo, t)
+        if steps:
+            self.publish()
 
     def wait_until(self, t: float) -> None:
         """Wait in ticks. Raises Interrupted or Aborted."""

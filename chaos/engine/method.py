@@ -43,9 +43,8 @@ def _fire_when_due(
         context.tick()
     for planned in group:
         _must_hold(context, planned)
-    for planned in group:
-        if _has_preliminaries(planned):
-            context.journal.intend(planned.step, planned.action, planned.node, planned.undo, context.clock.now())
+    context.guard.renew()
+    context.owe([planned for planned in group if _has_preliminaries(planned)], context.clock.now())
     # Not earlier: a timer that heals the fault counts from now on.
     side_by_side(group, lambda planned: _preliminaries(context, planned), context.clock)
     with ExitStack() as stack:
@@ -67,14 +66,15 @@ def _fire_all(context: Context, ready: list[_Ready]) -> tuple[float, float]:
     """Begin and return of the step."""
     begin = context.clock.now()
     context.progress.tick(begin)
+    # Those with preliminaries have been journalled, with the same undo.
+    context.owe([r.planned for r in ready if not _has_preliminaries(r.planned)], begin)
     for planned in (r.planned for r in ready):
-        if not _has_preliminaries(planned):  # else they have been journalled, with the same undo
-            context.journal.intend(planned.step, planned.action, planned.node, planned.undo, begin)
         command = str(planned.commands[-1])
         context.emit(action_line(begin, planned, "begin", command=command))
         context.progress.step(planned.step, planned.node, command)
     waits = any(isinstance(r.planned.commands[-1], PodsCommand) for r in ready)
     fired = context.clock.now()
+    context.guard.check()
     for waiting in (r.waiting for r in ready if r.waiting):  # writes alone: a thread each would begin further apart
         waiting.go()
     look_on = (lambda going: _look_on(context, going)) if waits else None

@@ -50,6 +50,7 @@ def execute(context: Context, prepared: Prepared) -> RunResult:
     going on impossible, after undoing; what is still owed then, the journal tells.
     """
     undone: list[UndoResult] = []
+    unsettled = ""
     with _watching_threads(context):
         try:
             ended = _attempt(context, prepared)
@@ -62,7 +63,8 @@ def execute(context: Context, prepared: Prepared) -> RunResult:
                 observer.stop()
             failed = {(entry.step, entry.node) for entry in undone}
             undone += _roll_back(context, lambda owed: (owed.step, owed.node) not in failed)
-    return _result(context, structs.replace(result, steady=result.steady or steady), undone, ended)
+            unsettled = context.settle()
+    return _result(context, structs.replace(result, steady=result.steady or steady), undone, ended, unsettled)
 
 
 def _attempt(context: Context, prepared: Prepared) -> NodefallError | Interrupted | None:
@@ -101,6 +103,7 @@ def _watching_threads(context: Context) -> Iterator[None]:
 
 def _arm(context: Context, prepared: Prepared) -> None:
     context.progress.phase("arm")
+    context.guard.renew()
     context.emit(meta_line(context.clock.now(), prepared.meta))
     for stage in prepared.observers:
         _open_eyes(context, stage)
@@ -108,6 +111,7 @@ def _arm(context: Context, prepared: Prepared) -> None:
         namespace = context.plan.namespace
         undo = removal(prepared.workload, namespace, context.plan.run)
         context.journal.intend(WORKLOAD, WORKLOAD, namespace, undo, context.clock.now())
+        context.publish()
         context.progress.note(f"applying the workload in namespace {namespace}")
         apply(context.kube, list(prepared.workload))
 
@@ -186,7 +190,11 @@ def _told(error: NodefallError | Interrupted) -> str:
 
 
 def _result(
-    context: Context, result: RunResult, undone: list[UndoResult], ended: NodefallError | Interrupted | None
+    context: Context,
+    result: RunResult,
+    undone: list[UndoResult],
+    ended: NodefallError | Interrupted | None,
+    unsettled: str,
 ) -> RunResult:
     """The verdicts, and how it really ended: an owed undo beats an interruption beats an abort beats the verdicts."""
     code, status, headline = result.exit_code, result.status, result.headline
@@ -197,6 +205,7 @@ def _result(
         code, status = int(ended.code), Status.INCONCLUSIVE
         headline = ("refused: " if isinstance(ended, Refused) else "aborted: ") + ended.message
     owed = [f"undo of {on_node(entry.step, entry.node)}: {entry.because}" for entry in undone if not entry.proven]
+    owed += [unsettled] if unsettled else []
     return structs.replace(
         result,
         exit_code=int(Exit.UNDO_OWED) if owed else code,

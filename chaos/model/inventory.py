@@ -33,6 +33,12 @@ def _no_login(url: str) -> str:
     return url
 
 
+def _namespace(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", text):
+        raise ValueError(f"{text!r} is no name of a namespace")
+    return text
+
+
 def _simulated(version: str) -> str:
     if not re.fullmatch(r"v1\.36\.\d+", version):
         raise ValueError(f"{version!r} is not simulated; the lab behaves as v1.36: give v1.36.2 or another patch")
@@ -77,6 +83,9 @@ class Cluster(Model):
     expect_uid: str | None = Field(None, alias="expectUID", description="uid of the namespace kube-system")
     allow_node_proxy: bool = Field(False, alias="allowNodeProxy")
     kubelet_ca: str | None = Field(None, alias="kubeletCA", description="file; default: the cluster's CA")
+    namespace: Annotated[str, AfterValidator(_namespace)] = Field(
+        "kube-system", description="where the cluster's lock and the journals of runs are kept"
+    )
     facts: dict[Annotated[str, AfterValidator(_fact_name)], Annotated[str, BeforeValidator(_fact_value)]] = {}
     simulated: bool = Field(False, description="a lab; reports say so")
     time_source: TimeSource | None = Field(None, alias="timeSource")

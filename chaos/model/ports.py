@@ -109,6 +109,16 @@ class KubeApi(Protocol):
         """GET from a kubelet's own port, with the cluster's credentials."""
 
 
+class Guard(Protocol):
+    """What stands between a run and each of its deeds: the cluster's lock. Both raise Aborted."""
+
+    def renew(self) -> None:
+        """Make sure of it with the API server."""
+
+    def check(self) -> None:
+        """The last thing before the deed, quick: by our own clock."""
+
+
 class Progress(Protocol):
     """What a person sees while a run is live; ``tick`` says what time it is in the cluster."""
 

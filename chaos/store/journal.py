@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -34,11 +35,12 @@ class Owed(Struct, frozen=True):
 
 
 class _Record(Struct, frozen=True, omit_defaults=True):
-    """One line: a deed about to be done, or the proof that one was undone."""
+    """One line: a deed about to be done, the proof that one was undone, or whether the cluster has a copy."""
 
     intent: Owed | None = None
     struck: int | None = None
     because: str = ""
+    mirrored: bool | None = None
 
 
 class Journal:
@@ -51,7 +53,7 @@ class Journal:
             self._file = self.path.open("ab", buffering=0)
             try:
                 self._lock()
-                self._owed, self._last = _read(self.path)
+                self._content = _read(self.path)
                 _sync_directory(directory)
             except BaseException:
                 self._file.close()
@@ -63,20 +65,27 @@ class Journal:
 
     def intend(self, step: str, action: str, node: str, undo: Undo, t: float) -> Owed:
         """Write down a deed before it is done; on disk when this returns."""
-        self._last += 1
-        owed = Owed(self._last, step, action, node, undo, t)
-        self._write(_Record(intent=owed))
-        self._owed[owed.id] = owed
+        owed = Owed(self._content.last + 1, step, action, node, undo, t)
+        self._add(_Record(intent=owed))
         return owed
 
     def strike(self, owed: Owed, because: str) -> None:
         """The undo of ``owed`` is proven."""
-        self._write(_Record(struck=owed.id, because=because))
-        self._owed.pop(owed.id, None)
+        self._add(_Record(struck=owed.id, because=because))
 
     def owed(self) -> list[Owed]:
         """What has not been undone, the last deed first."""
-        return _last_first(self._owed)
+        return self._content.last_first()
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether the cluster may have a copy."""
+        return self._content.mirrored
+
+    def mirror(self, there: bool) -> None:
+        """Write down that the cluster gets a copy, before it does; or that it has none any more."""
+        if there != self.mirrored:
+            self._add(_Record(mirrored=there))
 
     def close(self) -> None:
         self._file.close()
@@ -96,6 +105,10 @@ class Journal:
                 hint="let it end, or stop it with Ctrl-C or SIGTERM: it undoes what it did",
             ) from None
 
+    def _add(self, record: _Record) -> None:
+        self._write(record)
+        self._content.add(record)
+
     def _write(self, record: _Record) -> None:
         """Append, whole or not at all: half a line would damage what comes after it."""
         data = msgspec.json.encode(record) + b"\n"
@@ -114,18 +127,35 @@ def read_owed(directory: Path) -> list[Owed]:
     """What a run owes, the last deed first. Changes nothing, so a run that goes on may be asked. Raises BadInput."""
     path = directory / NAME
     try:
-        owed, _ = _parse(path, path.read_bytes().rpartition(b"\n")[0])
+        content = _parse(path, path.read_bytes().rpartition(b"\n")[0])
     except OSError as error:
         raise bad_input(str(path), f"cannot be read: {error.strerror}") from error
-    return _last_first(owed)
+    return content.last_first()
 
 
-def _last_first(owed: dict[int, Owed]) -> list[Owed]:
-    return sorted(owed.values(), key=lambda o: -o.id)
+@dataclass
+class _Content:
+    """Owed entries by id, the last id, and whether the cluster may have a copy."""
+
+    owed: dict[int, Owed] = field(default_factory=dict)
+    last: int = 0
+    mirrored: bool = False
+
+    def add(self, record: _Record) -> None:
+        if record.intent:
+            self.owed[record.intent.id] = record.intent
+            self.last = max(self.last, record.intent.id)
+        if record.struck is not None:
+            self.owed.pop(record.struck, None)
+        if record.mirrored is not None:
+            self.mirrored = record.mirrored
+
+    def last_first(self) -> list[Owed]:
+        return sorted(self.owed.values(), key=lambda o: -o.id)
 
 
-def _read(path: Path) -> tuple[dict[int, Owed], int]:
-    """Owed entries by id, and the last id. A last line without its end was never acted upon: it is cut off."""
+def _read(path: Path) -> _Content:
+    """A last line without its end was never acted upon: it is cut off."""
     data = path.read_bytes()
     whole, _, torn = data.rpartition(b"\n")
     if torn:
@@ -133,21 +163,16 @@ def _read(path: Path) -> tuple[dict[int, Owed], int]:
     return _parse(path, whole)
 
 
-def _parse(path: Path, whole: bytes) -> tuple[dict[int, Owed], int]:
-    owed: dict[int, Owed] = {}
-    last = 0
+def _parse(path: Path, whole: bytes) -> _Content:
+    content = _Content()
     for number, line in enumerate(whole.splitlines(), 1):
         try:
             record = msgspec.json.decode(line, type=_Record)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             hint = f"see what the whole lines of it say, and {path.parent}/plan.json, and undo that by hand"
             raise bad_input(f"{path}:{number}", f"the journal is damaged: {error}", hint) from error
-        if record.intent:
-            owed[record.intent.id] = record.intent
-            last = max(last, record.intent.id)
-        elif record.struck is not None:
-            owed.pop(record.struck, None)
-    return owed, last
+        content.add(record)
+    return content
 
 
 def _sync_directory(directory: Path) -> None:

@@ -53,7 +53,10 @@ def _no_directory(directory: Path, error: OSError) -> Refused:
 
 
 def find(root: Path, name: str) -> Path:
-    """The directory of a run: a path, EXPERIMENT/STAMP, or EXPERIMENT or ``last`` for the newest. Raises UsageError."""
+    """The directory of a run: a path, EXPERIMENT/STAMP, the run's ID, or EXPERIMENT or ``last`` for the newest.
+
+    Raises UsageError.
+    """
     for candidate in (Path(name), root / name):
         if (candidate / RUN).is_file():
             return candidate
@@ -61,9 +64,19 @@ def find(root: Path, name: str) -> Path:
     one_name = Path(experiment).name == experiment and experiment not in ("", "..")
     runs = root.glob(f"{experiment}/*/{RUN}") if one_name else ()
     found = sorted(runs, key=lambda p: (p.parent.name, p.parent.stat().st_mtime_ns))
+    found = found or [path for path in root.glob(f"*/*/{RUN}") if _has_id(path, name)]
     if not found:
-        raise UsageError(f"no run {name!r} in {root}", hint="give a run directory, EXPERIMENT/STAMP or last")
+        raise UsageError(
+            f"no run {name!r} in {root}", hint="give a run directory, EXPERIMENT/STAMP, a run's ID or last"
+        )
     return found[-1].parent
+
+
+def _has_id(path: Path, run: str) -> bool:
+    try:
+        return load(path.parent, RUN, RunInfo).run == run
+    except UsageError:
+        return False  # one that is damaged is found by its path
 
 
 def save(directory: Path, name: str, artefact: Any) -> None:

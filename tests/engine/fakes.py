@@ -102,6 +102,16 @@ class FakeKube:
         raise AssertionError("not used here")
 
 
+class FakeGuard:
+    """A lock that nobody else wants."""
+
+    def renew(self) -> None:
+        return None
+
+    def check(self) -> None:
+        return None
+
+
 class FakeProgress:
     def __init__(self) -> None:
         self.told: list[str] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from fakes import FakeClock, FakeKube, FakeProgress, FakeSession, answered
+from fakes import FakeClock, FakeGuard, FakeKube, FakeProgress, FakeSession, answered
 
 import chaos.facts
 from chaos.engine.clock import SystemClock
@@ -71,6 +71,9 @@ def context_of(folder: Path, step: PlannedStep, clock: Clock, session: FakeSessi
         judge=lambda live: EMPTY,
         steady=tuple,
         deadline=clock.now() + 600,
+        guard=FakeGuard(),
+        publish=lambda: None,
+        settle=str,
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from fakes import FakeKube, FakeProgress
+from fakes import FakeGuard, FakeKube, FakeProgress
 from machines import RealHost
 
 import chaos.actions
@@ -146,6 +146,9 @@ def drive(
             judge=judged,
             steady=steady,
             deadline=clock.now() + parse_duration(max_duration),
+            guard=FakeGuard(),
+            publish=lambda: None,
+            settle=str,
         )
         facts = sorted({*ALWAYS, *(f for step in plan.steps for f in CATALOGUE.actions[step.action].probes)})
         watch = HostWatch(there, clock, list(hosts), facts)
