@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import zlib
@@ -25,6 +26,13 @@ _DOCKER = re.compile(r"tests/(power|realhosts|transports)/")  # two daemons get 
 # Ten seconds each, and many.
 _SPREAD = re.compile(r"tests/(?:e2e/test_action_contract|experiments/test_(?:verdicts|breakages))\.py::.*\[(.+)\]")
 _PARTS = 6
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not os.environ.get("NODEFALL_NIGHTLY"):
+        for item in items:
+            if item.get_closest_marker("nightly"):
+                item.add_marker(pytest.mark.skip(reason="takes long: .ci/nightly runs it (NODEFALL_NIGHTLY=1)"))
 
 
 def group(nodeid: str) -> str:

@@ -14,6 +14,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("chaos.cli.plan", "Choose targets and show exactly what a run would send."),
     "run": ("chaos.cli.run", "Plan, inject, observe, roll back, judge and report."),
     "undo": ("chaos.cli.undo", "Take back what a run still owes."),
+    "status": ("chaos.cli.status", "Tell who is at work on a cluster, and what is owed there."),
+    "abort": ("chaos.cli.abort", "Stop the run on a cluster, from anywhere, and let it undo."),
     "judge": ("chaos.cli.judge", "Judge a run or a recording again, without a cluster."),
     "report": ("chaos.cli.report", "Render the report of a run again."),
     "lab": ("chaos.cli.lab", "Start and stop the simulated cluster."),

@@ -20,12 +20,15 @@ from chaos.store.lease import MACHINE, RUN
 
 
 @contextmanager
-def holding(opened: Opened, run: str, note: Callable[[str], None]) -> Iterator[ClusterLock]:
-    """Hold it, and give it up at the end. Call with this machine's own lock held. Raises Refused."""
+def holding(opened: Opened, run: str, note: Callable[[str], object], *, patient: bool = False) -> Iterator[ClusterLock]:
+    """Hold it, and give it up at the end. Call with this machine's own lock held. Raises Refused.
+
+    ``note`` is told that a dead holder's time must be awaited; it may refuse to.
+    """
     clock = SystemClock()
     lock = ClusterLock(opened.kube, namespace(opened), _identity(run), clock.now)
     try:
-        lock.acquire(note)
+        lock.acquire(note, patient=patient)
         yield lock
     finally:
         lock.release()
@@ -39,15 +42,22 @@ def namespace(opened: Opened) -> str:
     return opened.inventory.cluster.namespace
 
 
-def refuse_debts(opened: Opened) -> None:
-    """No run begins while another's undo is owed; what is left of settled ones is removed. Raises Refused."""
-    for debt in debts(opened.kube, namespace(opened)):
+def refuse_debts(opened: Opened) -> list[Debt]:
+    """No run begins while another's undo is owed. Those that owe nothing any more. Raises Refused."""
+    found = debts(opened.kube, namespace(opened))
+    for debt in found:
         if debt.open:
             whose = f" of {debt.debtor.holder}" if debt.debtor.holder else ""
             raise Refused(
                 f"run {debt.debtor.run}{whose} still owes {told(debt)}",
                 hint=f"nodefall undo {debt.debtor.run}, with --inventory if it ran on another machine",
             )
+    return found
+
+
+def settle_debts(opened: Opened) -> None:
+    """With the lock held: remove what is left of runs that owe nothing. Raises Refused."""
+    for debt in refuse_debts(opened):
         remove(opened.kube, namespace(opened), debt.debtor.run)
 
 

@@ -7,13 +7,14 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 from msgspec import structs
 
 import chaos.report
-from chaos.cli.locking import holding, refuse_debts
+from chaos.cli.locking import holding, refuse_debts, settle_debts
 from chaos.cli.opening import Opened, nothing_touched
 from chaos.cli.owing import owing
 from chaos.cli.planning import Loaded, new_run, plan
@@ -69,8 +70,8 @@ def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult,
         stack.enter_context(opened.clock.participant())
         name = new_run(request.loaded)
         with nothing_touched():
-            lock = stack.enter_context(holding(opened, name, progress.note))
-            refuse_debts(opened)
+            lock = stack.enter_context(holding(opened, name, partial(_must_wait, opened, progress)))
+            settle_debts(opened)
             progress.phase("plan")
             planned, view = plan(request.loaded, opened, request.catalogue, request.seed, name)
         directory = rundir.create(request.reports, planned.experiment, opened.clock.now())
@@ -94,6 +95,12 @@ def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult,
             timeline = recorder.snapshot()
         closing = _closed(writer)
     return _kept(directory, request, result, timeline, recorder.failure or closing), timeline, directory
+
+
+def _must_wait(opened: Opened, progress: Display, why: str) -> None:
+    """For a lock whose holder seems to have died: in vain if it died owing something. Raises Refused."""
+    refuse_debts(opened)
+    progress.note(why)
 
 
 def _closed(writer: RecordingWriter) -> OSError | None:

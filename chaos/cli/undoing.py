@@ -131,7 +131,10 @@ def _replay(journal: Journal, info: rundir.RunInfo, inventory: Inventory) -> lis
                     f"this is another cluster than the run's: its uid is {opened.uid}, not {info.cluster_uid}",
                     hint="give the run's own with --inventory",
                 )
-            with one_at_a_time(f"{opened.uid} {opened.kube.server}"), holding(opened, info.run, progress.note):
+            with (
+                one_at_a_time(f"{opened.uid} {opened.kube.server}"),
+                holding(opened, info.run, progress.note, patient=True),
+            ):
                 results = list(roll_back(journal, opened.hosts, opened.clock, progress))
                 ledger = Ledger(
                     opened.kube, namespace(opened), Debtor(info.run, info.experiment, info.started), journal

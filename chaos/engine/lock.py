@@ -13,9 +13,24 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from chaos.model.command import MERGE_PATCH
 from chaos.model.errors import Aborted, NodefallError, Refused
 from chaos.model.ports import KubeApi, Response
-from chaos.store.lease import MACHINE, NAME, RENEW, RUN, Answer, Record, Tenure, Watched, body, decide, parse, watch
+from chaos.store.lease import (
+    ABORT,
+    MACHINE,
+    NAME,
+    RENEW,
+    RUN,
+    Answer,
+    Record,
+    Tenure,
+    Watched,
+    body,
+    decide,
+    parse,
+    watch,
+)
 from chaos.transports.kube_answer import decoded, words
 
 LOOK = 1.0  # seconds between two looks at the Lease: somebody may ask the run to stop
@@ -47,11 +62,12 @@ class ClusterLock:
     _over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
-    def acquire(self, note: Callable[[str], None]) -> None:
+    def acquire(self, note: Callable[[str], object], *, patient: bool = False) -> None:
         """Take it, and begin to renew it. Raises Refused, naming the holder, where somebody lives on it.
 
         A holder that does not renew is watched for the whole duration of its lock before it counts as dead; one that
-        ran on this machine is dead for sure, as its lock file is ours.
+        ran on this machine is dead for sure, as its lock file is ours. Who is ``patient`` watches also one that has
+        renewed just now.
         """
         watched: Watched | None = None
         while not self._take(watched):
@@ -59,8 +75,9 @@ class ClusterLock:
             if record is None or not record.holder:
                 continue
             if watched is None:
-                self._refuse_living(record)
-                note(f"waiting up to {record.duration:.0f}s for the lock of {record.holder}, which seems to have died")
+                if not patient:
+                    self._refuse_living(record)
+                note(f"waiting up to {record.duration:.0f}s for the lock of {record.holder}, unless it renews it")
             elif watched.version != record.version:
                 raise _held(record)
             watched = watch(record, watched, now)
@@ -119,18 +136,11 @@ class ClusterLock:
         return self._tenure.fence if self._tenure else 0
 
     @property
-    def _collection(self) -> str:
-        return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
-
-    @property
     def _path(self) -> str:
-        return f"{self._collection}/{NAME}"
+        return f"{_collection(self.namespace)}/{NAME}"
 
     def _read(self) -> Record | None:
-        response = self.kube.request("GET", self._path)
-        if response.status == 404:
-            return None
-        return parse(_good(response, "read"))
+        return read_lock(self.kube, self.namespace)
 
     def _write(self, over: Record | None, begun: float) -> bool:
         """Only over what was read; False where somebody else was quicker."""
@@ -139,7 +149,7 @@ class ClusterLock:
         about = {**(over.annotations if mine and over else {}), **self.identity.about}
         lease = body(self.namespace, self.identity.holder, fence, self.wall(), about, over.version if over else "")
         if over is None:
-            response = self.kube.request("POST", self._collection, body=lease)
+            response = self.kube.request("POST", _collection(self.namespace), body=lease)
         else:
             response = self.kube.request("PUT", self._path, body=lease)
         if response.status in {_CONFLICT, 404}:
@@ -171,6 +181,23 @@ class ClusterLock:
         record = self._read()
         if record and record.abort and self._tenure and self._tenure.still_mine(record):
             self.told(record.abort)
+
+
+def read_lock(kube: KubeApi, namespace: str) -> Record | None:
+    """The cluster's lock, None if nobody ever took it. Raises NodefallError."""
+    response = kube.request("GET", f"{_collection(namespace)}/{NAME}")
+    return None if response.status == 404 else parse(_good(response, "read"))
+
+
+def ask_to_stop(kube: KubeApi, namespace: str, why: str) -> None:
+    """Annotate the lock; its holder looks every second. Raises NodefallError."""
+    patch = {"metadata": {"annotations": {ABORT: why}}}
+    path = f"{_collection(namespace)}/{NAME}"
+    _good(kube.request("PATCH", path, body=patch, content_type=MERGE_PATCH), "annotated")
+
+
+def _collection(namespace: str) -> str:
+    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
 
 def _good(response: Response, what: str) -> dict[str, Any]:

@@ -44,7 +44,10 @@ def test_a_timer_of_a_killed_run_keeps_others_away_until_undo(tmp_path: Path) ->
         run.communicate(timeout=WALL)
         refused = nodefall("run", later, "-i", inventory, cwd=tmp_path)
         assert refused.returncode == 4, refused.stderr
-        assert "worker-2 still has nodefall-timers-" in refused.stderr
+        assert "still owes the undo of later on worker-2" in refused.stderr
+        planned = nodefall("plan", later, "-i", inventory, cwd=tmp_path)
+        assert planned.returncode == 4, planned.stderr
+        assert "worker-2 still has nodefall-timers-" in planned.stderr
         assert nodefall("undo", "last", cwd=tmp_path).returncode == 0
         assert nodefall("plan", later, "-i", inventory, cwd=tmp_path).returncode == 0
 

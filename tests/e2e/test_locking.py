@@ -1,0 +1,91 @@
+"""One at a time on a cluster, whatever machine they run on; a paused run that wakes too late does nothing more."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from processes import WALL, lab, nodefall, start, wait_for
+
+pytestmark = pytest.mark.lab
+
+
+def experiment(directory: Path) -> Path:
+    """Two deeds; the second is due when others have long taken over."""
+    path = directory / "twice.yaml"
+    ready = {"assert": "nodes-ready", "with": {"nodes": "all"}}
+    spec = {
+        "title": "two deeds",
+        "targets": {"victim": {"nodes": ["worker-2"]}},
+        "steadyState": [ready],
+        "method": [
+            {"name": "first", "action": "kubelet-stop", "target": "victim"},
+            {"name": "second", "action": "cordon", "target": "victim", "after": "first + 20s"},
+        ],
+        "hypothesis": [{"assert": "nodes-ready", "with": {"not-ready-at-most": 1}, "always": {"for": "30s"}}],
+        "recovery": {"within": "3m"},
+    }
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "twice"}}
+    path.write_text(json.dumps(head | {"spec": spec}))
+    path.chmod(0o644)
+    return path
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(300)
+def test_a_run_that_sleeps_through_its_lock_is_undone_by_another_machine_and_does_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twice = experiment(tmp_path)
+    with lab(tmp_path, "--speed", "1") as inventory:
+        run = start("run", twice, "-i", inventory, "--plain", cwd=tmp_path)
+        wait_for(run, "proven: ")
+
+        # Another machine is one that does not share the lock file and the reports.
+        (tmp_path / "tmp").mkdir()
+        monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+        here = ("-i", inventory, "--reports", tmp_path / "other")
+        second = nodefall("run", twice, *here, cwd=tmp_path)
+        assert second.returncode == 4, second.stderr
+        assert f"/{run.pid}-" in second.stderr
+        assert "is at work on this cluster (run twice-" in second.stderr
+        told = nodefall("status", "-i", inventory, "--json", cwd=tmp_path)
+        assert told.returncode == 2, told.stderr
+        status = json.loads(told.stdout)
+        assert [(row["step"], row["node"]) for row in status["owed"]] == [("first", "worker-2")]
+        name = status["lock"]["run"]
+
+        os.kill(run.pid, signal.SIGSTOP)
+        undone = nodefall("undo", name, *here, cwd=tmp_path)
+        assert undone.returncode == 0, undone.stderr
+        assert "waiting up to 30s for the lock of" in undone.stderr
+        assert nodefall("status", "-i", inventory, cwd=tmp_path).stdout == "nobody is at work on this cluster\n"
+        again = nodefall("undo", name, *here, cwd=tmp_path)
+        assert again.returncode == 0
+        assert "undo:" not in again.stderr
+
+        os.kill(run.pid, signal.SIGCONT)
+        said, _ = run.communicate(timeout=WALL)
+        assert "somebody removed the cluster's lock" in said
+        assert "step second" not in said
+        assert run.returncode == 2, said
+        assert nodefall("undo", "--list", "-i", inventory, cwd=tmp_path).returncode == 0
+
+
+def test_a_run_is_stopped_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with lab(tmp_path) as inventory:
+        assert nodefall("status", "-i", inventory, cwd=tmp_path).returncode == 0
+        run = start("run", experiment(tmp_path), "-i", inventory, "--plain", cwd=tmp_path)
+        wait_for(run, "proven: ")
+        stopped = nodefall("abort", "-i", inventory, "--reason", "pager went off", "--json", cwd=tmp_path)
+        assert stopped.returncode == 0, stopped.stderr
+        assert json.loads(stopped.stdout)["owed"] == []
+        said, _ = run.communicate(timeout=WALL)
+        assert "asked to stop: pager went off" in said
+        assert "undone: kubelet-state is active" in said
+        assert run.returncode == 2
+        idle = nodefall("abort", "-i", inventory, cwd=tmp_path)
+        assert (idle.returncode, idle.stdout) == (0, "nobody is at work on this cluster\n")
