@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from story import HELD, INCONCLUSIVE, Story, catalogue, lines_of, of_recording
@@ -54,6 +55,13 @@ def told(story: Story) -> list[Line]:
     if not any(line.kind == "action" for line in story.lines):
         story.done(10, "poweroff", step="stop")
     return sorted(story.lines, key=lambda line: line.t)
+
+
+def moved() -> Story:
+    """A pod of a StatefulSet is force deleted on n1 and replaced on n9."""
+    db: dict[str, Any] = {"owner": ("StatefulSet", "db")}
+    story = Story().pod(0, "db-0", uid="old", **db).pod(12, "db-0", uid="old", type_="DELETED", **db)
+    return story.pod(20, "db-0", node="n9", uid="new", started=20, **db)
 
 
 ROWS = {
@@ -122,6 +130,22 @@ ROWS = {
         "{assert: grace-respected, with: {node: victim}, within: 20s}",
         lines_of("10"),
         (*kinds("pods"), *saying("events", "Killing"), *host("configz")),
+    ),
+    "at-most-one": Row(
+        "{assert: at-most-one, with: {namespace: demo}, always: {for: 40s}}",
+        told(moved().host(15, "containers", {"running": []})),
+        (*kinds("pods"), *host("containers")),
+    ),
+    "volume-attached": Row(
+        "{assert: volume-attached, with: {node: victim, attached: false}, within: 20s}",
+        told(Story().attachment(0).attachment(20, type_="DELETED")),
+        kinds("volumeattachments"),
+    ),
+    "budget-respected": Row(
+        "{assert: budget-respected, with: {namespace: demo}, always: {for: 60s}}",
+        lines_of("08"),
+        (*kinds("poddisruptionbudgets"), *kinds("pods")),
+        "drain",
     ),
 }
 ALWAYS = frozenset({"meta", "action", "nodes"})  # who is who, and what was done

@@ -11,6 +11,8 @@ FRESH = "{assert: lease-fresh, with: {node: victim, %s}, %s}"
 EVENT = "{assert: event, with: {%s}, within: %s}"
 ORDER = "{assert: termination-order, with: {node: victim}, within: 40s}"
 GRACE = "{assert: grace-respected, with: {node: victim, except: [finished, static, terminating]%s}, within: 40s}"
+BUDGET = "{assert: budget-respected, with: {namespace: demo, by: %s}, always: {for: 60s}}"
+ONE = "{assert: at-most-one, with: {namespace: demo}, always: {for: %s}}"
 BLOCKED = "{timeout: 25s}"
 
 ROWS: list[tuple[str, str, str, Status, str]] = [
@@ -53,6 +55,21 @@ ROWS: list[tuple[str, str, str, Status, str]] = [
     # A pod that was being deleted already: nobody was told how it ended.
     ("16", "poweroff", GRACE.replace(", terminating", "") % "", INCONCLUSIVE, "p9p2v: it was not seen to end"),
     ("05", "power-cut", GRACE % "", INCONCLUSIVE, "it was not seen to end"),
+    ("08", "drain", BUDGET % "[eviction]", HELD, "demo/web: 6 pods are healthy, 6 are needed; lost so far: none"),
+    ("01", "poweroff", BUDGET % "[eviction, deletion]", HELD, "so at all times"),
+    ("05", "power-cut", BUDGET % "[eviction, deletion]", HELD, "so at all times"),
+    # Nothing there has a volume.
+    (
+        "05",
+        "power-cut",
+        "{assert: volume-attached, with: {node: victim, attached: false}, within: 60s}",
+        INCONCLUSIVE,
+        "no VolumeAttachment was seen anywhere; to decide it: the VolumeAttachments",
+    ),
+    # Its power control says that the machine is off; in 07 nobody asked the node which containers run there.
+    ("01", "poweroff", ONE % "150s", HELD, "so at all times"),
+    ("05", "power-cut", ONE % "480s", HELD, "so at all times"),
+    ("07", "partition", ONE % "150s", INCONCLUSIVE, "nothing on ra-worker tells whether it still runs"),
     # kubectl drained there: what the API server answered was not recorded.
     (
         "08",

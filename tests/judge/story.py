@@ -228,6 +228,19 @@ class Story:
             },
         )
 
+    def budget(self, t: float, desired: int | None, name: str = "web", type_: str = "MODIFIED") -> Self:
+        """A PodDisruptionBudget of namespace ``demo`` for pods labelled ``app: NAME``."""
+        spec = {"minAvailable": desired, "selector": {"matchLabels": {"app": name}}}
+        metadata, status = {"name": name, "namespace": "demo"}, {"desiredHealthy": desired}
+        return self.tell(t, "poddisruptionbudgets", type_, {"metadata": metadata, "spec": spec, "status": status})
+
+    def attachment(
+        self, t: float, volume: str = "pv-1", node: str = "n1", attached: bool = True, type_: str = "MODIFIED"
+    ) -> Self:
+        spec = {"attacher": "csi", "nodeName": node, "source": {"persistentVolumeName": volume}}
+        document = {"metadata": {"name": f"{volume}-{node}"}, "spec": spec, "status": {"attached": attached}}
+        return self.tell(t, "volumeattachments", type_, document)
+
     def killing(self, t: float, name: str, happened: float | None = None) -> Self:
         """The kubelet's Event when it begins to stop a pod."""
         return self.event(t, "Killing", name, "Pod", "Stopping container c", happened)

@@ -1,0 +1,139 @@
+"""Did voluntary disruptions leave each budget its healthy pods?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import Field
+
+from chaos.judge.budgets import is_healthy, selects
+from chaos.judge.pods import disruption
+from chaos.judge.signals import masked, pods_masked
+from chaos.model.assertion import NothingToJudge, View
+from chaos.model.experiment import Model
+from chaos.model.kube import Pod
+from chaos.model.kube_more import LabelSelector, PodDisruptionBudget
+from chaos.model.recording import Blind
+from chaos.model.signal import Sample, Signal, Subject, SubjectSet
+from chaos.model.timeline import History, Version
+
+_RELIST = 1.0  # seconds after a blind window in which pods are listed one after the other
+_VOLUNTARY = {"EvictionByEvictionAPI": "eviction", "PreemptionByScheduler": "preemption", "": "deletion"}
+
+
+class Params(Model):
+    """Which budgets, and which disruptions must respect them."""
+
+    namespace: str = Field(description="a namespace, or workload")
+    name: str | None = Field(None, description="of the PodDisruptionBudget; default: all of the namespace")
+    by: list[Literal["eviction", "deletion", "preemption"]] = Field(
+        ["eviction", "deletion"],
+        min_length=1,
+        description="deletion: by anybody but the eviction API, a taint, the kubelet or pod GC",
+    )
+
+
+def _cause(version: Version[Pod]) -> str:
+    """Why a healthy pod is not healthy any more."""
+    if not version.gone and version.object.metadata.deletion_timestamp is None:
+        return disruption(version.object) or "not ready"
+    reason = disruption(version.object)
+    return _VOLUNTARY.get(reason, reason)
+
+
+@dataclass
+class _Count:
+    """Healthy pods of one budget, version by version."""
+
+    by: tuple[str, ...]
+    blinds: list[Blind]
+    healthy: set[str] = field(default_factory=set)
+    lost: Counter[str] = field(default_factory=Counter)
+    desired: int | None = None
+    kept: bool | None = True  # false while too few are healthy because of a voluntary disruption
+
+    def budget(self, version: Version[PodDisruptionBudget]) -> Sample:
+        status = version.object.status
+        self.desired = status.desired_healthy if status and not version.gone and not version.unseen else None
+        return self._sample(version.t, version.seq)
+
+    def pod(self, uid: str, version: Version[Pod], matches: bool) -> Sample | None:
+        """None if nothing changes."""
+        healthy = matches and not version.gone and is_healthy(version.object)
+        if healthy is (uid in self.healthy):
+            return None
+        if healthy:
+            self.healthy.add(uid)
+        else:
+            self.healthy.discard(uid)
+            cause = _cause(version) if not version.unseen else "unseen"
+            self.lost[cause] += 1
+            if self.desired is not None and len(self.healthy) < self.desired:
+                doubtful = cause == "unseen" or any(_hides(blind, version.t) for blind in self.blinds)
+                if cause in self.by or doubtful:
+                    self.kept = None if doubtful and self.kept else False
+        return self._sample(version.t, version.seq)
+
+    def _sample(self, t: float, seq: int) -> Sample:
+        if self.desired is None:
+            return Sample(t, None, seq, "the budget does not tell how many pods it needs")
+        if len(self.healthy) >= self.desired:
+            self.kept = True
+        lost = ", ".join(f"{number} by {cause}" for cause, number in self.lost.items())
+        seen = f"{len(self.healthy)} pods are healthy, {self.desired} are needed; lost so far: {lost or 'none'}"
+        return Sample(t, self.kept, seq, seen)
+
+
+def _hides(blind: Blind, t: float) -> bool:
+    return blind.start <= t and (blind.end is None or t <= blind.end + _RELIST)
+
+
+def _samples(view: View, key: tuple[str, str], budget: History[PodDisruptionBudget], by: list[str]) -> Iterator[Sample]:
+    timeline = view.timeline
+    spec = budget.last.object.spec
+    selector: LabelSelector | None = spec.selector if spec else None
+    pods = [(v, uid) for uid, h in timeline.pods.items() if h.last.object.metadata.namespace == key[0] for v in h]
+    count = _Count(tuple(by), timeline.blind(["pods"], timeline.start, timeline.end))
+    lines: list[tuple[Version[Pod] | Version[PodDisruptionBudget], str]] = [*pods, *((v, "") for v in budget)]
+    for version, uid in sorted(lines, key=lambda line: line[0].seq):
+        if isinstance(version.object, PodDisruptionBudget):
+            yield count.budget(version)
+        elif sample := count.pod(uid, version, selects(selector, version.object)):
+            yield sample
+
+
+class BudgetRespected:
+    """No voluntary disruption takes a budget's healthy pods below what it needs (its status.desiredHealthy).
+
+    Healthy is Ready and not being deleted (facts 8.2). Each pod that is healthy no more is counted by its cause. What
+    taints, the kubelet, pod GC or a pod's own failure take is involuntary: the budget cannot prevent it, though it is
+    used up by it. From a voluntary one that leaves too few, it is broken until enough are healthy again.
+    """
+
+    name = "budget-respected"
+    summary = "voluntary disruptions never take a PodDisruptionBudget's healthy pods below what it needs"
+    example = "{assert: budget-respected, with: {namespace: workload, by: [eviction]}, after: drain, always: {for: 2m}}"
+    needs = "the PodDisruptionBudget with its status and its pods, watched without a gap"
+    params = Params
+    node_fields = ()
+    moment_fields = ()
+
+    def subjects(self, params: Params, view: View) -> SubjectSet:
+        namespace, timeline = view.namespace(params.namespace), view.timeline
+        subjects = []
+        for key, history in sorted(timeline.poddisruptionbudgets.items()):
+            there = history.at(view.anchor)
+            if key[0] != namespace or params.name not in (None, key[1]) or there is None or there.gone:
+                continue
+            signal = pods_masked(Signal(tuple(_samples(view, key, history, list(params.by)))), timeline)
+            subjects.append(Subject("/".join(key), masked(signal, timeline, "poddisruptionbudgets")))
+        if not subjects:
+            which = f" {params.name}" if params.name else ""
+            raise NothingToJudge(f"no PodDisruptionBudget{which} was seen in {namespace} at the beginning")
+        return SubjectSet(f"no {' or '.join(params.by)} leaves a budget too few healthy pods", tuple(subjects))
+
+
+ASSERTION = BudgetRespected()

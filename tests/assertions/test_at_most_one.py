@@ -1,0 +1,87 @@
+"""at-most-one: a table of timelines. A step on n1 begins at 10; db-0 runs there, and is replaced on n2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, ask
+
+from chaos.model.verdict import Status
+
+DB: dict[str, Any] = {"owner": ("StatefulSet", "db")}
+GONE: dict[str, Any] = {"type_": "DELETED", **DB}
+ENDED: dict[str, Any] = {"phase": "Succeeded", "ended": 12, **DB}
+
+
+def runs(story: Story, t: float, node: str = "n1", *uids: str) -> Story:
+    running = [
+        {"namespace": "demo", "pod": "db-0", "uid": uid, "container": "c", "id": f"id-{uid}", "startedAt": T0 - 100}
+        for uid in uids
+    ]
+    return story.host(t, "containers", {"running": running}, node)
+
+
+def db() -> Story:
+    return Story().node(0, "n1").node(0, "n2").pod(0, "db-0", uid="old", **DB)
+
+
+def replaced(story: Story, t: float = 20) -> Story:
+    return story.pod(t, "db-0", node="n2", uid="new", started=t, container="c2", **DB)
+
+
+def forced() -> Story:
+    """Force deleted at 12, replaced at 20."""
+    return replaced(db().pod(12, "db-0", uid="old", **GONE))
+
+
+def ended() -> Story:
+    story = db().pod(12.5, "db-0", uid="old", **ENDED)
+    return replaced(story.pod(13, "db-0", uid="old", type_="DELETED", **ENDED))
+
+
+def cut_off() -> Story:
+    return replaced(db().node(12, "n1", "Unknown").pod(13, "db-0", uid="old", **GONE))
+
+
+@pytest.mark.parametrize(
+    ("what", "story", "status"),
+    [
+        ("only one ever", db(), HELD),
+        ("it still runs when the other does", runs(forced(), 25, "n1", "old"), VIOLATED),
+        ("it ended in time, as its node shows", runs(runs(forced(), 11, "n1", "old"), 15), HELD),
+        ("its node was read too late", runs(forced(), 25), INCONCLUSIVE),
+        ("nobody looked at its node", forced(), INCONCLUSIVE),
+        ("somebody looked before only", runs(forced(), 11, "n1", "old"), INCONCLUSIVE),
+        ("somebody looked at the other node", runs(forced(), 25, "n2", "new"), INCONCLUSIVE),
+        ("its machine is off", forced().host(15, "machine", "off"), HELD),
+        ("its machine is off too late", forced().host(25, "machine", "off"), INCONCLUSIVE),
+        ("its machine is on", forced().host(15, "machine", "on"), INCONCLUSIVE),
+        ("the API alone says that it ended", ended(), INCONCLUSIVE),
+        ("its kubelet said so, and its node shows it later", runs(ended(), 25), HELD),
+        ("its kubelet said so, and its node shows otherwise", runs(ended(), 25, "n1", "old"), VIOLATED),
+        ("the other one never began", runs(db().pod(12, "db-0", uid="old", **GONE), 15, "n1", "old"), HELD),
+        ("the node is cut off, and the pod runs on", runs(cut_off(), 30, "n1", "old"), VIOLATED),
+        ("the node is cut off", cut_off(), INCONCLUSIVE),
+        ("another namespace", Story().node(0, "n1").pod(0, "db-0", namespace="other", **DB), INCONCLUSIVE),
+        ("no StatefulSet", Story().node(0, "n1").pod(0, "db-0"), INCONCLUSIVE),
+        ("a reading that is not understood", forced().host(15, "containers", "none"), INCONCLUSIVE),
+        ("blind", runs(forced().blind(11, 40, "pods"), 15), INCONCLUSIVE),
+    ],
+)
+def test_at_most_one(what: str, story: Story, status: Status) -> None:
+    verdict = ask(story, "{assert: at-most-one, with: {namespace: demo}, always: {for: 40s}}")
+    assert verdict.status is status, f"{what}: {verdict.because}"
+
+
+@pytest.mark.parametrize(("name", "status"), [("db", VIOLATED), ("other", INCONCLUSIVE)])
+def test_of_one_statefulset(name: str, status: Status) -> None:
+    story = runs(forced(), 25, "n1", "old")
+    asked = f"{{assert: at-most-one, with: {{namespace: demo, name: {name}}}, always: {{for: 40s}}}}"
+    assert ask(story, asked).status is status
+
+
+def test_both_are_named() -> None:
+    asked = "{assert: at-most-one, with: {namespace: demo}, always: {for: 40s}}"
+    verdict = ask(runs(forced(), 25, "n1", "old"), asked)
+    assert verdict.because.startswith("demo/db-0: 2 of 2 (as old on n1: it runs on n1), 10.0s after stop")
