@@ -288,9 +288,11 @@ def shipped(name: str) -> Experiment:
     return Experiment.model_validate(yaml.safe_load((EXPERIMENTS / f"{name}.yaml").read_text()))
 
 
-def manifests(name: str = "web-db-tiers") -> list[tuple[str, str]]:
-    documents = yaml.safe_load_all((EXPERIMENTS / "workloads" / f"{name}.yaml").read_text())
-    return [(d["kind"], d["metadata"]["name"]) for d in documents]
+def manifests(experiment: Experiment) -> list[tuple[str, str]]:
+    """Kind and name of its workload's objects."""
+    workload = experiment.spec.workload
+    texts = [(EXPERIMENTS / name).read_text() for name in (workload.manifests if workload else ())]
+    return [(d["kind"], d["metadata"]["name"]) for text in texts for d in yaml.safe_load_all(text) if d]
 
 
 def recording(name: str) -> Timeline:
@@ -324,7 +326,7 @@ def of_recording(lines: Iterable[Line], action: str, expectation: str, params: s
     timeline = build_timeline(lines)
     nodes = {entry.node for entry, record in timeline.actions if (entry.type, record.phase) == (action, "begin")}
     made = experiment(method=method, targets={"victim": {"role": "worker", "count": max(len(nodes), 1)}})
-    given = {"manifests": manifests()} | options
+    given = {"manifests": manifests(shipped("graceful-poweroff"))} | options
     return evaluate(asked, look(made, timeline, catalogue(), Options(**given)), timeline.end)
 
 

@@ -36,8 +36,9 @@ def named(name: str) -> Experiment:
 
 
 def judged(lines: Iterable[Line], name: str, **options: Any) -> RunResult:
-    given = Options(**({"manifests": manifests()} | options))
-    return judge(named(name), build_timeline(lines), catalogue(), given)
+    experiment = named(name)
+    given = Options(**({"manifests": manifests(experiment)} | options))
+    return judge(experiment, build_timeline(lines), catalogue(), given)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,34 @@ def judged(lines: Iterable[Line], name: str, **options: Any) -> RunResult:
         ("07", "partition", {}, 0, "held"),
         ("12", "partition", {}, 2, "ra-worker still reached the API over ipv6"),
         ("27", "poweroff-cancelled", {}, 1, "the node is Ready again"),
+        ("27", "cancelled-in-flight", {}, 1, "the node is Ready again"),
+        ("02", "cancelled-in-flight", {}, 2, "the step 'power-off' is missing"),
+        ("02", "pods-not-restored", {}, 0, "held"),
+        ("02", "shutdown-metrics", {}, 0, "held"),
+        ("02", "poweroff-after-cancel", {}, 2, "the step 'power-off' is missing"),
+        ("01", "critical-pods-last", {}, 0, "held"),
+        ("10", "critical-pods-last", {}, 0, "held"),
+        ("16", "critical-pods-last", {}, 0, "held"),
+        ("01", "rejected-pods", {}, 0, "held"),
+        ("10", "rejected-pods", {}, 0, "held"),
+        ("16", "rejected-pods", {}, 0, "held"),
+        ("16", "exit-codes", {}, 0, "held"),
+        ("01", "exit-codes", {}, 2, "there was no such pod"),
+        ("10", "priority-shutdown", {}, 0, "held"),
+        ("01", "priority-shutdown", {}, 2, "it requires kubelet.shutdownGracePeriod"),
+        ("10", "no-priority-list", {}, 2, "it requires kubelet.shutdownGracePeriodCriticalPods"),
+        ("01", "grace-period-zero", {}, 2, "it requires kubelet.shutdownGracePeriod"),
+        ("01", "kubelet-restart-in-window", {}, 2, "the step 'restart' is missing"),
+        ("01", "bypassed-logind", {}, 2, "the step 'power-off' is missing"),
+        ("16", "shutdown-metrics-after-reboot", {}, 0, "held"),
+        ("05", "shutdown-metrics-after-reboot", {}, 2, "the step 'power-off' is missing"),
+        ("05", "power-cut", {}, 0, "held: all 13 expectations held on rb-worker"),
+        ("05", "statefulset-stuck", {}, 0, "held"),
+        ("05", "back-after-eviction", {}, 0, "held"),
+        ("05", "back-before-eviction", {}, 2, "there was no such pod"),
+        ("05", "out-of-service-no-execute", {}, 2, "the step 'declare' is missing"),
+        ("05", "fast-reboot", {}, 2, "the step 'reboot' is missing"),
+        ("07", "power-cut", {}, 2, "the step 'cut' is missing"),
         ("01", "graceful-poweroff", {"bind": {"victim": ("ra-worker2",)}}, 2, "the step 'power-off' is missing"),
         ("01", "graceful-poweroff", {"bind": {"victim": ("ra-worker",)}}, 0, "held"),
         ("01", "graceful-poweroff", {"facts": {"kubelet.shutdownGracePeriod": "0s"}}, 2, "it requires kubelet."),
