@@ -25,6 +25,7 @@ class HardReboot(Action):
     params = Params
     undo_kind = UndoKind.SELF_RESTORING
     cuts_line = True
+    takes_down = True
     proofs = (BOOT_IDENTITY, WENT_OFF)  # a container ends where a machine boots again
     probes = ("pid1-start", "boot-id", "inhibitors", "machine")
     facts = ("shared-kernel",)

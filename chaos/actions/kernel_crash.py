@@ -28,6 +28,7 @@ class KernelCrash(Action):
     params = Params
     undo_kind = UndoKind.RESTORES
     cuts_line = True
+    takes_down = True
     proofs = (BOOT_IDENTITY,)
     probes = ("pid1-start", "boot-id", "machine")
     facts = ("shared-kernel", "panic-timeout")

@@ -34,6 +34,7 @@ class PowerCut(Action):
     params = Params
     undo_kind = UndoKind.RESTORES
     cuts_line = True
+    takes_down = True
     proofs = (MACHINE_OFF, BOOT_IDENTITY)
     probes = ("machine", "pid1-start", "boot-id")
     facts = ("shared-kernel",)

@@ -36,6 +36,7 @@ class Poweroff(Action):
     params = Params
     undo_kind = UndoKind.RESTORES
     cuts_line = True
+    takes_down = True
     proofs = (CANCELLED, MACHINE_OFF, BOOT_IDENTITY)  # a cancelled one leaves the machine on
     probes = ("machine", "pid1-start", "boot-id", "inhibitors")
     facts = ("rtc", "shared-kernel")

@@ -44,6 +44,7 @@ class ScheduleShutdown(Action):
     params = Params
     undo_kind = UndoKind.RESTORES
     cuts_line = True
+    takes_down = True
     proofs = (
         fact_is("scheduled-shutdown", lambda v: '"poweroff"' in str(v), "logind has it scheduled"),
         MACHINE_OFF,

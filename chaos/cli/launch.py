@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import msgspec
 
 import chaos.report
 from chaos.cli.opening import inventory_path, nothing_touched, open_inventory, refuse_remote
@@ -19,20 +20,23 @@ from chaos.cli.wiring import catalogue
 from chaos.load.inventory import load_inventory
 from chaos.model.catalogue import discover
 from chaos.model.duration import parse_duration
-from chaos.model.errors import Exit, UsageError
+from chaos.model.errors import Exit, UsageError, bad_input
+from chaos.model.plan import Plan
 from chaos.model.text import encodable
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The command line's wishes."""
+    """The command line's wishes; ``plan`` is the file of one that was made before, instead of an experiment."""
 
-    experiment: Path
+    experiment: Path | None
     inventory: str | None
     reports: Path
     seed: int | None = None
     max_duration: str | None = None
     record: Path | None = None
+    plan: Path | None = None
+    yes: bool = False
 
 
 def launch(wish: Launch, plain: bool, as_json: bool) -> int:
@@ -45,16 +49,17 @@ def launch(wish: Launch, plain: bool, as_json: bool) -> int:
     if wish.record and not wish.record.parent.is_dir():
         raise UsageError(f"--record: there is no directory {wish.record.parent}")
     known = catalogue()
-    loaded = load(wish.experiment, known).limited(wish.max_duration)
+    kept = _kept(wish)
+    loaded = load(Path(kept.source) if kept else _experiment(wish), known).limited(wish.max_duration)
     inventory = load_inventory(inventory_path(wish.inventory))
-    request = Request(loaded, known, wish.reports, wish.seed, wish.record)
+    request = Request(loaded, known, wish.reports, kept.seed if kept else wish.seed, wish.record, kept, wish.yes)
     progress = Guarded(make_progress(sys.stderr, force_plain=plain))
     try:
         if inventory.lab:
             progress.note("starting the lab, a simulated cluster")
         with ExitStack() as stack:
             with nothing_touched():
-                opened = stack.enter_context(open_inventory(inventory, seed=wish.seed))
+                opened = stack.enter_context(open_inventory(inventory, seed=request.seed))
                 refuse_remote(opened.kube)
             result, timeline, directory = run(request, opened, progress)
     finally:
@@ -71,3 +76,25 @@ def launch(wish: Launch, plain: bool, as_json: bool) -> int:
         except OSError:
             return result.exit_code or Exit.INCONCLUSIVE
     return result.exit_code
+
+
+def _experiment(wish: Launch) -> Path:
+    if wish.experiment is None:
+        raise UsageError("give an EXPERIMENT or --plan FILE", hint="nodefall run --help")
+    return wish.experiment
+
+
+def _kept(wish: Launch) -> Plan | None:
+    """The plan of --plan. Raises UsageError, BadInput."""
+    if wish.plan is None:
+        return None
+    if wish.experiment is not None or wish.seed is not None or wish.max_duration:
+        raise UsageError("--plan says it all: give neither EXPERIMENT nor --seed nor --max-duration with it")
+    try:
+        return msgspec.json.decode(wish.plan.read_bytes(), type=Plan)
+    except OSError as error:
+        raise bad_input(str(wish.plan), f"cannot be read: {error.strerror}") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise bad_input(
+            str(wish.plan), f"this is no plan: {error}", "make one with nodefall plan --out FILE"
+        ) from error

@@ -58,6 +58,12 @@ class LiveProgress:
         with self._lock:
             self._board.now = now
 
+    def hide(self) -> None:
+        self._live.stop()
+
+    def show(self) -> None:
+        self._live.start()
+
     def close(self) -> None:
         self._live.stop()
 

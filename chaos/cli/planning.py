@@ -81,6 +81,7 @@ def plan(loaded: Loaded, opened: Opened, catalogue: Catalogue, seed: int | None,
         targets=known,
         namespace=namespace,
         objects=objects(_reads(loaded.experiment, catalogue, chosen, namespace), opened.kube),
+        source=str(loaded.path.absolute()),
     )
     return make_plan(loaded.experiment, catalogue, draft), view
 

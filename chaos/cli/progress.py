@@ -18,7 +18,12 @@ from chaos.model.verdict import SYMBOLS, Status, Verdict
 
 
 class Display(ports.Progress, Protocol):
-    """Progress with an end."""
+    """Progress with an end, that can make room for a question."""
+
+    def hide(self) -> None:
+        """Draw nothing until :meth:`show`."""
+
+    def show(self) -> None: ...
 
     def close(self) -> None:
         """Give the terminal back; harmless twice."""
@@ -54,6 +59,12 @@ class Guarded:
 
     def tick(self, now: float) -> None:
         self._try(lambda display: display.tick(now))
+
+    def hide(self) -> None:
+        self._try(lambda display: display.hide())
+
+    def show(self) -> None:
+        self._try(lambda display: display.show())
 
     def close(self) -> None:
         self._try(lambda display: display.close())
@@ -141,6 +152,12 @@ class PlainProgress:
     def tick(self, now: float) -> None:
         with self._lock:
             self._board.now = now
+
+    def hide(self) -> None:
+        self._stream.flush()
+
+    def show(self) -> None:
+        """Nothing: lines make room by themselves."""
 
     def close(self) -> None:
         self._stream.flush()

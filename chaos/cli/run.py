@@ -12,26 +12,35 @@ EPILOG = """\b
 Examples:
   nodefall run experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml
   nodefall run my.yaml --inventory hosts/staging.yaml --seed 7 --json
+  nodefall run --plan plan.json --inventory hosts/staging.yaml
   NODEFALL_INVENTORY=hosts/lab.yaml nodefall run experiments/cancelled-shutdown.yaml
 """
 
 
 @click.command(epilog=EPILOG)
-@click.argument("experiment", type=click.Path(path_type=Path))
+@click.argument("experiment", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--plan",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Do what nodefall plan --out wrote, if it is still so.",
+)
 @click.option("--inventory", "-i", help="Which cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
 @click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
 @click.option("--seed", type=int, help="Choose the same targets again.")
 @click.option("--max-duration", metavar="DURATION", help="Instead of the experiment's maxDuration.")
 @click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Copy the recording to this file.")
+@click.option("--yes", is_flag=True, help="Machines of a real cluster may go down: do not ask.")
 @click.option("--plain", is_flag=True, help="Plain progress lines, also on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
 def command(  # noqa: PLR0913, PLR0917 - one per option
-    experiment: Path,
+    experiment: Path | None,
+    plan: Path | None,
     inventory: str | None,
     reports: Path,
     seed: int | None,
     max_duration: str | None,
     record: Path | None,
+    yes: bool,
     plain: bool,
     as_json: bool,
 ) -> None:
@@ -42,8 +51,5 @@ def command(  # noqa: PLR0913, PLR0917 - one per option
     """
     from chaos.cli.launch import Launch, launch
 
-    sys.exit(
-        launch(
-            Launch(experiment, inventory, reports, seed=seed, max_duration=max_duration, record=record), plain, as_json
-        )
-    )
+    wish = Launch(experiment, inventory, reports, seed, max_duration, record, plan, yes)
+    sys.exit(launch(wish, plain, as_json))

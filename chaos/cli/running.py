@@ -14,6 +14,7 @@ from types import FrameType
 from msgspec import structs
 
 import chaos.report
+from chaos.cli.consent import agree
 from chaos.cli.locking import holding, refuse_debts, settle_debts
 from chaos.cli.opening import Opened, nothing_touched
 from chaos.cli.owing import owing
@@ -40,6 +41,7 @@ from chaos.observers import probe
 from chaos.observers.cluster import ClusterObservers
 from chaos.observers.decode import decode
 from chaos.plan.cluster import ClusterView
+from chaos.plan.stale import check_age, check_same
 from chaos.store import rundir
 from chaos.store.journal import Journal
 from chaos.store.lock import one_at_a_time
@@ -58,6 +60,8 @@ class Request:
     reports: Path
     seed: int | None = None
     record: Path | None = None
+    plan: Plan | None = None  # one that was read and is to be done as it is
+    yes: bool = False
 
 
 def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult, Timeline, Path]:
@@ -68,12 +72,18 @@ def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult,
     with ExitStack() as stack:
         stack.enter_context(one_at_a_time(f"{opened.uid} {opened.kube.server}"))
         stack.enter_context(opened.clock.participant())
-        name = new_run(request.loaded)
+        kept = request.plan
+        name = kept.run if kept else new_run(request.loaded)
         with nothing_touched():
             lock = stack.enter_context(holding(opened, name, partial(_must_wait, opened, progress)))
             settle_debts(opened)
             progress.phase("plan")
             planned, view = plan(request.loaded, opened, request.catalogue, request.seed, name)
+            if kept:
+                check_same(kept, planned)
+                check_age(kept, opened.clock.now())
+            agree(planned, opened, request.catalogue, progress, yes=request.yes)
+            check_age(planned, opened.clock.now())
         directory = rundir.create(request.reports, planned.experiment, opened.clock.now())
         try:
             _keep(directory, request, opened, planned)

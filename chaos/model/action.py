@@ -163,6 +163,7 @@ class Action(ABC):
     scope: Scope = Scope.NODE
     on_host: bool = True  # acts on the machine, by its session or its power control; else only through the API
     cuts_line: bool = False  # may take our own session away
+    takes_down: bool = False  # the machine goes down: a person confirms that on a real cluster
     alone: str = ""  # why no other step on its node may plant a timer
     probes: tuple[str, ...] = ()  # host facts that are read before the step and after it, until it is proven
     facts: tuple[str, ...] = ()  # host facts that prepare looks at, besides those that are always read

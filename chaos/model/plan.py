@@ -53,3 +53,4 @@ class Plan(Struct, frozen=True):
     steps: tuple[PlannedStep, ...]
     namespace: str = ""  # of the workload
     facts: dict[str, Any] = {}
+    source: str = ""  # path of the experiment's file

@@ -29,6 +29,7 @@ class Draft:
     targets: Mapping[str, Target]  # by node
     namespace: str
     objects: Mapping[str, Any] = field(default_factory=dict)  # by API path, see reads_of
+    source: str = ""
 
 
 def make_plan(experiment: Experiment, catalogue: Catalogue, draft: Draft) -> Plan:
@@ -48,6 +49,7 @@ def make_plan(experiment: Experiment, catalogue: Catalogue, draft: Draft) -> Pla
         steps=_steps(experiment, catalogue, draft),
         namespace=draft.namespace,
         facts={node: dict(target.facts) for node, target in draft.targets.items()},
+        source=draft.source,
     )
 
 

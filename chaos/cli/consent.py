@@ -1,0 +1,60 @@
+"""A person, or --yes, agrees to what a run is about to do to a cluster that is not simulated."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from chaos.cli.opening import Opened
+from chaos.cli.progress import Display
+from chaos.model.catalogue import Catalogue
+from chaos.model.errors import Refused
+from chaos.model.plan import Plan
+from chaos.model.text import encodable, printable
+
+_LINES = 20  # of steps; the whole of it is what nodefall plan prints
+
+
+def agree(plan: Plan, opened: Opened, catalogue: Catalogue, progress: Display, *, yes: bool) -> None:
+    """Say in one screen what is about to be done, and have machines' going down confirmed. Raises Refused."""
+    cluster = opened.inventory.cluster
+    if cluster is None or cluster.simulated:
+        return
+    progress.hide()
+    try:
+        for label, text in brief(plan, opened.kube.server, opened.inventory.metadata.name):
+            click.echo(encodable(f"{label:<11}{printable(text)}", sys.stderr.encoding), err=True)
+        down = sorted({s.node for s in plan.steps if catalogue.actions[s.action].takes_down})
+        if down and not yes:
+            _confirm(opened.inventory.metadata.name, down)
+    finally:
+        progress.show()
+
+
+def brief(plan: Plan, server: str, name: str) -> list[tuple[str, str]]:
+    """What is about to be done: labels and texts."""
+    told = [("cluster", f"{name} ({server}, uid {plan.cluster_uid})")]
+    told.append(("experiment", f"{plan.experiment}, seed {plan.seed}"))
+    told += [("target", f"{target.target}: {target.node}") for target in plan.targets]
+    if plan.namespace:
+        told.append(("workload", f"in namespace {plan.namespace}, removed afterwards"))
+    steps = [("step", f"{step.label}: {step.action}: {step.commands[-1]}") for step in plan.steps]
+    told += steps[:_LINES]
+    if len(steps) > _LINES:
+        told.append(("", f"and {len(steps) - _LINES} more: nodefall plan prints them all"))
+    return told
+
+
+def _confirm(name: str, down: list[str]) -> None:
+    machines = ", ".join(down)
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Refused(
+            f"{machines} would go down, and there is no terminal on which somebody could confirm that",
+            hint="--yes says that it is meant",
+        )
+    typed = click.prompt(
+        f"{machines} will go down. Type the inventory's name to go on", default="", show_default=False, err=True
+    )
+    if typed.strip() != name:
+        raise Refused(f"not confirmed: the inventory's name is {name!r}", hint="--yes confirms without asking")

@@ -1,0 +1,87 @@
+"""What a run says before it touches a cluster that is not simulated, and who must agree."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from processes import EXPERIMENTS, WALL, environment, lab, nodefall
+
+pytestmark = pytest.mark.lab
+POWEROFF = EXPERIMENTS / "graceful-poweroff.yaml"
+
+
+def as_real(inventory: Path) -> Path:
+    """The lab, but nobody says that it is one."""
+    document = json.loads(inventory.read_text())
+    document["cluster"]["simulated"] = False
+    path = inventory.with_name("real.json")
+    path.write_text(json.dumps(document))
+    path.chmod(0o600)
+    return path
+
+
+def typed(answer: str, *arguments: str | Path, cwd: Path) -> tuple[int, str]:
+    """Run it on a terminal, where somebody types ``answer``; exit code and what it showed."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "chaos", *map(str, arguments)]
+    process = subprocess.Popen(command, cwd=cwd, env=environment(cwd), stdin=theirs, stderr=theirs, stdout=theirs)
+    os.close(theirs)
+    os.write(ours, f"{answer}\n".encode())
+    shown = b""
+    while chunk := _read(ours):
+        shown += chunk
+    os.close(ours)
+    return process.wait(WALL), shown.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # EIO: nobody is at the other end any more
+        return b""
+
+
+def test_a_power_off_is_confirmed_by_name_or_by_option(tmp_path: Path) -> None:
+    with lab(tmp_path) as made:
+        real = as_real(made)
+        plan = nodefall("plan", POWEROFF, "-i", real, "--seed", "1", "--out", "plan.json", cwd=tmp_path)
+        assert plan.returncode == 0, plan.stderr
+        refused = nodefall("run", POWEROFF, "-i", real, cwd=tmp_path)
+        assert refused.returncode == 4
+        assert "would go down, and there is no terminal" in refused.stderr
+        assert "hint: --yes says that it is meant" in refused.stderr
+        code, shown = typed("another", "run", POWEROFF, "-i", real, cwd=tmp_path)
+        assert code == 4
+        assert "will go down. Type the inventory's name to go on" in shown
+        assert "not confirmed" in shown
+        assert not list(tmp_path.glob("reports/*/*"))
+        done = nodefall("run", "--plan", "plan.json", "-i", real, "--yes", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "step       power-off on worker-" in done.stderr
+        again = nodefall("run", "--plan", "plan.json", "-i", real, "--yes", cwd=tmp_path)
+        assert again.returncode == 4
+        assert "the plan is stale: worker-" in again.stderr
+        assert "was booted since" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give an EXPERIMENT or --plan FILE"),
+        (("--plan", "none.json"), "none.json: cannot be read"),
+        (("--plan", "bad.json"), "bad.json: this is no plan"),
+        (("--plan", "bad.json", str(POWEROFF)), "--plan says it all"),
+        (("--plan", "bad.json", "--seed", "3"), "--plan says it all"),
+    ],
+)
+def test_bad_plans(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    (tmp_path / "bad.json").write_text('{"run": 7}')
+    done = nodefall("run", *arguments, "-i", "hosts/lab.yaml", cwd=tmp_path)
+    assert done.returncode == 64, done.stderr
+    assert said in done.stderr
