@@ -8,10 +8,13 @@ from chaos.model.command import Command, PowerCommand
 from chaos.model.errors import Unsupported
 
 # Up is a machine whose logind answers that it is not going down: on and Ready it may also be on its way.
-NOT_GOING_DOWN = (Check("preparing-for-shutdown", NOT_PREPARING), Check("node-ready", True))
+NOT_GOING_DOWN = Check("preparing-for-shutdown", NOT_PREPARING)
+# What tells a kubelet that reports from one that did before the machine went down: Ready stays until it is missed.
+_REPORTS = {"kubelet-state": "active", "boot-posted": True}
+REPORTS = tuple(_REPORTS)
 POWER_ON = UndoStep(PowerCommand("on"), unless=Check("machine", "on"))
 # A control that cannot tell the state: then only the host itself shows that it is on, and until it does, on is sent.
-_POWER_ON_BLIND = UndoStep(PowerCommand("on"), unless=NOT_GOING_DOWN[0], sends=10)
+_POWER_ON_BLIND = UndoStep(PowerCommand("on"), unless=NOT_GOING_DOWN, sends=10)
 _ON = (Check("machine", "on"),)
 
 
@@ -31,8 +34,8 @@ def tells_state(target: Target) -> bool:
 
 
 def way_back(target: Target) -> Memory:
-    """What must be remembered of the power control of a machine that is to stay down."""
-    return {"tells": tells_state(target), "policy": target.restart_policy}
+    """What must be remembered of a machine that is to stay down."""
+    return {"tells": tells_state(target), "policy": target.restart_policy, "reports": reports(target)}
 
 
 def hold(way: Memory) -> tuple[Command, ...]:
@@ -50,7 +53,18 @@ def come_back(way: Memory) -> tuple[UndoStep, ...]:
 
 def up(way: Memory) -> tuple[Check, ...]:
     """What proves that it is as it was."""
-    return (*(_ON if way["tells"] else ()), *NOT_GOING_DOWN, *((_policy(way),) if _comes_on(way) else ()))
+    policy = (_policy(way),) if _comes_on(way) else ()
+    return (*(_ON if way["tells"] else ()), *runs_on(way["reports"]), *policy)
+
+
+def reports(target: Target) -> list[str]:
+    """Which of REPORTS hold now, and so must hold again. In the memory for :func:`runs_on`."""
+    return [fact for fact, value in _REPORTS.items() if target.facts.get(fact) == value]
+
+
+def runs_on(held: list[str]) -> tuple[Check, ...]:
+    """What proves that a machine is up, and its kubelet too."""
+    return (NOT_GOING_DOWN, *(Check(fact, _REPORTS[fact]) for fact in held), Check("node-ready", True))
 
 
 def _comes_on(way: Memory) -> bool:

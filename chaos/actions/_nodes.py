@@ -36,7 +36,7 @@ def cordon_as_before(node: str, cordoned: bool) -> Undo:
     return Undo((UndoStep(cordon(node, cordoned), unless=as_before),), (as_before,))
 
 
-def taints_as_before(node: str, before: dict[str, str | None]) -> Undo:
+def taints_as_before(node: str, before: dict[str, str | None], when: tuple[Check, ...] = ()) -> Undo:
     """``before``: the value of each taint (``KEY:EFFECT``) that the action may touch, None where it was not there."""
     steps, proof = [], []
     for name, value in before.items():
@@ -44,7 +44,7 @@ def taints_as_before(node: str, before: dict[str, str | None]) -> Undo:
         check = Check(taint_fact(key, effect), value)
         back = () if value is None else (taint(key, value, effect),)
         command = TaintsCommand(node, add=back) if back else TaintsCommand(node, remove=(name,), accept=(200, 404))
-        steps.append(UndoStep(command, unless=check))
+        steps.append(UndoStep(command, unless=check, when=when))
         proof.append(check)
     return Undo(tuple(steps), tuple(proof))
 

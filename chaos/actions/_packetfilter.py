@@ -15,6 +15,8 @@ TABLE = "inet nodefall"
 _HOOKS = {"in": ("input", "saddr", "dport"), "out": ("output", "daddr", "dport")}
 # Without neighbour discovery an IPv6 line to us is dead as well.
 _NEIGHBOURS = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert, nd-router-advert } accept"
+# Without these our line hangs where the path takes smaller packets than the host's link.
+_TOO_BIG = ("icmpv6 type packet-too-big accept", "icmp type destination-unreachable icmp code frag-needed accept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ def _spared(cut: Cut, way: str) -> list[str]:
         address, port = cut.spared
         side = "dport" if way == "in" else "sport"
         rules.append(f"{_family(address)} {end} {address} tcp {side} {port} accept")
+        rules += _TOO_BIG if way == "in" else ()
     return rules + [f"{_family(network)} {end} {network} accept" for network in cut.own]
 
 

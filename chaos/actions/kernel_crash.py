@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._machine import NOT_GOING_DOWN, POWER_ON
-from chaos.facts.login1 import NOT_PREPARING
-from chaos.model.action import Action, Check, Memory, Target, Undo, UndoKind, UndoStep
+from chaos.actions._machine import NOT_GOING_DOWN, POWER_ON, REPORTS, reports, runs_on
+from chaos.model.action import Action, Memory, Target, Undo, UndoKind, UndoStep
 from chaos.model.command import Command, HostCommand, PowerCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import BOOT_IDENTITY
 from chaos.model.experiment import Model
 
-_BOOT = 180.0  # seconds, beyond kernel.panic, in which a machine that boots by itself answers again
+_BOOT = 120.0  # seconds, beyond kernel.panic, in which a machine that boots by itself answers again
+_LONGEST = 60  # seconds of kernel.panic: with the boot after it, as long as a step's proof is awaited
 
 
 class Params(Model):
@@ -20,7 +20,11 @@ class Params(Model):
 
 
 class KernelCrash(Action):
-    """SysRq ``c``. Refused where the kernel is others' too; kdump, where it is set up, takes its time."""
+    """SysRq ``c``. Refused where the kernel is others' too; kdump, where it is set up, takes its time.
+
+    The machine must boot again by itself (kernel.panic, which the kubelet sets to 10 unless told not to): only the new
+    boot shows that the crash was. A power control resets one that hangs all the same.
+    """
 
     name = "kernel-crash"
     summary = "crash the kernel (SysRq c)"
@@ -31,7 +35,7 @@ class KernelCrash(Action):
     takes_down = True
     proofs = (BOOT_IDENTITY,)
     probes = ("pid1-start", "boot-id", "machine")
-    facts = ("shared-kernel", "panic-timeout")
+    facts = ("shared-kernel", "panic-timeout", *REPORTS)
 
     def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
         if target.need("shared-kernel", "only a kernel of its own may be crashed"):
@@ -39,22 +43,22 @@ class KernelCrash(Action):
                 f"{target.node} is a container: its kernel is others' too", hint="use a machine of its own"
             )
         timeout = target.need("panic-timeout", "it decides whether the machine boots again by itself")
-        resets = bool(target.power) and {"on", "off"} <= target.power_can
-        if not timeout and not resets:
+        if not timeout or timeout > _LONGEST:
+            when = f"boot again only {timeout} s after a panic" if timeout else "not boot again after a panic"
             raise Unsupported(
-                f"{target.node} would not boot again after a panic (kernel.panic is 0), no power control can reset it",
-                hint="give its host a power control in the inventory, or set kernel.panic there",
+                f"{target.node} would {when} (kernel.panic is {timeout})",
+                hint=f"`sysctl kernel.panic=10` there (at most {_LONGEST}; below 0 is at once), or use power-cut",
             )
-        return {"power": resets, "patience": max(timeout, 0) + _BOOT if timeout else 0.0}
+        resets = bool(target.power) and {"on", "off"} <= target.power_can
+        return {"power": resets, "patience": max(timeout, 0) + _BOOT, "reports": reports(target)}
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
         return (HostCommand(("sh", "-c", "echo c > /proc/sysrq-trigger"), ends_session=True, timeout=10.0),)
 
     def undo(self, memory: Memory) -> Undo:
         """A machine that hangs is switched off once, then on."""
-        answers = Check("preparing-for-shutdown", NOT_PREPARING)
-        off = UndoStep(PowerCommand("off"), unless=answers, patience=memory["patience"], sends=1)
-        return Undo((off, POWER_ON) if memory["power"] else (), NOT_GOING_DOWN)
+        off = UndoStep(PowerCommand("off"), unless=NOT_GOING_DOWN, patience=memory["patience"], sends=1)
+        return Undo((off, POWER_ON) if memory["power"] else (), runs_on(memory["reports"]))
 
 
 ACTION = KernelCrash()

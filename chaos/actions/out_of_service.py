@@ -30,7 +30,8 @@ def _tainted(timeline: Timeline, step: StepRun) -> Finding:
 
 class OutOfService(Action):
     """Only while the power control says that the machine is off: on a node that runs, volumes would be detached
-    under its pods. Write ``untaint`` before a ``power-on``, else the node is back before undo takes the taint away.
+    under its pods. Undo takes the taint away when the node is back, as Kubernetes' documentation says. A ``power-on``
+    in the experiment needs an ``untaint`` of its own, before it or after it.
     """
 
     name = "out-of-service"
@@ -40,6 +41,7 @@ class OutOfService(Action):
     undo_kind = UndoKind.RESTORES
     proofs = (Proof("tainted", _tainted),)
     probes = ("machine",)
+    outlives = ("power-on", "untaint")
 
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
@@ -60,7 +62,7 @@ class OutOfService(Action):
         return (TaintsCommand(memory["node"], add=(taint(KEY, "nodeshutdown", memory["effect"]),)),)
 
     def undo(self, memory: Memory) -> Undo:
-        return taints_as_before(memory["node"], memory["before"])
+        return taints_as_before(memory["node"], memory["before"], (Check("machine", "on"), Check("node-ready", True)))
 
 
 ACTION = OutOfService()

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.actions._machine import come_back, hold, need_power, up, way_back
+from chaos.actions._machine import REPORTS, come_back, hold, need_power, up, way_back
 from chaos.model.action import Action, Memory, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand, PowerCommand
 from chaos.model.errors import Unsupported
@@ -37,7 +37,7 @@ class PowerCut(Action):
     takes_down = True
     proofs = (MACHINE_OFF, BOOT_IDENTITY)
     probes = ("machine", "pid1-start", "boot-id")
-    facts = ("shared-kernel",)
+    facts = ("shared-kernel", *REPORTS)
 
     def prepare(self, target: Target, params: Params) -> Memory:
         need_power(target, "has no power control to cut its power with, nor to come back by")

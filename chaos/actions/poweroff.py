@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from chaos.actions._machine import NOT_GOING_DOWN, come_back, hold, need_power, up, way_back
+from chaos.actions._machine import REPORTS, come_back, hold, need_power, reports, runs_on, up, way_back
 from chaos.model.action import Action, Memory, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
@@ -39,13 +39,14 @@ class Poweroff(Action):
     takes_down = True
     proofs = (CANCELLED, MACHINE_OFF, BOOT_IDENTITY)  # a cancelled one leaves the machine on
     probes = ("machine", "pid1-start", "boot-id", "inhibitors")
-    facts = ("rtc", "shared-kernel")
+    facts = ("rtc", "shared-kernel", *REPORTS)
 
     def prepare(self, target: Target, params: Any) -> Memory:
         if target.power:
             need_power(target, "could not be powered on again after poweroff")
             return {"node": target.node, "force": params.force, "power": way_back(target)}
-        return {"node": target.node, "force": params.force, "wake": _alarm(target, parse_duration(params.wake))}
+        wake = _alarm(target, parse_duration(params.wake))
+        return {"node": target.node, "force": params.force, "wake": wake, "reports": reports(target)}
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:
         alarm = HostCommand(("rtcwake", "-m", "no", "-s", str(memory["wake"]))) if "wake" in memory else None
@@ -56,7 +57,7 @@ class Poweroff(Action):
     def undo(self, memory: Memory) -> Undo:
         """The alarm is left alone: a machine on its way down needs it, and one that is up does not mind."""
         if "wake" in memory:
-            return Undo((), NOT_GOING_DOWN)
+            return Undo((), runs_on(memory["reports"]))
         return Undo(come_back(memory["power"]), up(memory["power"]))
 
 

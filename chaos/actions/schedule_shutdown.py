@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from chaos.actions._machine import NOT_GOING_DOWN, POWER_ON, come_back, hold, need_power, up, way_back
+from chaos.actions._machine import POWER_ON, REPORTS, come_back, hold, need_power, runs_on, up, way_back
 from chaos.facts.login1 import NOTHING_SCHEDULED
 from chaos.model.action import Action, Check, Memory, SelfHeal, Target, Undo, UndoKind, UndoStep
 from chaos.model.command import Command, HostCommand
@@ -51,6 +51,7 @@ class ScheduleShutdown(Action):
         BOOT_IDENTITY,
     )
     probes = ("scheduled-shutdown", "machine", "pid1-start", "boot-id")
+    facts = REPORTS
 
     def prepare(self, target: Target, params: Params) -> Memory:
         if params.fires:
@@ -76,7 +77,7 @@ class ScheduleShutdown(Action):
         if memory["fires"]:
             return Undo((*come_back(memory["power"]), cancel), (_IDLE, *up(memory["power"])))
         on = (POWER_ON,) if memory["power"]["tells"] else ()
-        return Undo((*on, cancel), (_IDLE, *NOT_GOING_DOWN), disarm=_unit(memory))
+        return Undo((*on, cancel), (_IDLE, *runs_on(memory["power"]["reports"])), disarm=_unit(memory))
 
 
 ACTION = ScheduleShutdown()

@@ -41,6 +41,10 @@ class ApiFacts:
         path, _, pointer = fact.removeprefix(OBJECT).partition("#")
         return field(self._object(path, Any), pointer)
 
+    def boot_id(self, node: str) -> Any:
+        """Of the boot from which the kubelet last reported. Raises UnknownFact."""
+        return field(self._object(node_path(node), Any), "/status/nodeInfo/bootID")
+
     def _ready(self, node: str) -> bool:
         found = self._object(node_path(node), Node)
         if found is None:

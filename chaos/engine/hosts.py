@@ -16,6 +16,7 @@ from chaos.model.ports import Clock, KubeApi, PowerControl, Restarts, Session
 from chaos.transports.kube import KubeTransport
 
 MACHINE, RESTART_POLICY = "machine", "restart-policy"
+BOOT_POSTED = "boot-posted"  # whether the Node object names the boot that the host is in
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -58,6 +59,8 @@ class Hosts:
             return self._machine(node)
         if fact == RESTART_POLICY:
             return self.restart_policy(node)
+        if fact == BOOT_POSTED:
+            return self._api.boot_id(node) == self.read(node, "boot-id")
         if self._api.knows(fact):
             return self._api.read(node, fact)
         host_fact = self._facts[fact]

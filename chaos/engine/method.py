@@ -41,8 +41,7 @@ def _fire_when_due(
         context.wait_until(due)
     else:
         context.tick()
-    for planned in group:
-        _must_hold(context, planned)
+    side_by_side(group, lambda planned: _must_hold(context, planned), context.clock)
     context.guard.renew()
     context.owe([planned for planned in group if _has_preliminaries(planned)], context.clock.now())
     # Not earlier: a timer that heals the fault counts from now on.

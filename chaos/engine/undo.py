@@ -93,7 +93,9 @@ class _Attempt:
             return False
         if tried is not None and now < tried + RESEND_SECONDS:
             return False
-        return step.unless is None or not self._hosts.holds(self.owed.node, step.unless)[0]
+        if step.unless is not None and self._hosts.holds(self.owed.node, step.unless)[0]:
+            return False
+        return all(self._hosts.holds(self.owed.node, check)[0] for check in step.when)
 
     def _send(self, number: int, step: UndoStep) -> None:
         """What was surely not sent does not count: the host may be booting."""

@@ -76,7 +76,8 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     logind: bool = True
     logind_drop_ins: dict[str, int] = {}  # name in /usr/lib/systemd/logind.conf.d to InhibitDelayMaxSec
     static_pods: list[StaticPod] = []
-    panic_timeout: int = 0  # kernel.panic: seconds until a crashed machine boots again, 0 for never
+    # kernel.panic: seconds until a crashed machine boots again, 0 for never; the kubelet sets 10 (setupKernelTunables)
+    panic_timeout: int = 10
     address: str = ""
     kubelet_port: int = 10250
     kubelet_verbosity: int = 2  # --v; at 0, kubeadm's default, the kubelet logs nothing of a shutdown

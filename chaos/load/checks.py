@@ -46,6 +46,7 @@ def _check_steps(steps: list[Cursor], targets: list[str], catalogue: Catalogue, 
             target.report(f"unknown target {target.text!r}", did_you_mean(target.text, targets))
         _check_action(step, catalogue, allow)
         _check_after(step.get("after"), names, index)
+        _check_outlives(step, steps[index + 1 :], catalogue)
 
 
 def _check_action(step: Cursor, catalogue: Catalogue, allow: list[str]) -> None:
@@ -66,6 +67,14 @@ def _check_scope(step: Cursor, action: Action) -> None:
         step.report(f"{action.name} acts on nodes: target is missing", "name one of spec.targets")
     if action.scope is Scope.CLUSTER and step.get("target"):
         step.get("target").report(f"{action.name} is not about a node", "leave target out")
+
+
+def _check_outlives(step: Cursor, later: list[Cursor], catalogue: Catalogue) -> None:
+    action = catalogue.actions.get(step.get("action").text or "")
+    there = {other.get("action").text for other in later if other.get("target").text == step.get("target").text}
+    if action and action.outlives[0] in there and action.outlives[1] not in there:
+        follows, ends = action.outlives
+        step.report(f"{action.name} is still there after {follows}", f"write a step {ends}, before it or after it")
 
 
 def _check_after(after: Cursor, names: list[str | None], index: int) -> None:

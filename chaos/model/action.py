@@ -35,7 +35,7 @@ class Check(Struct, frozen=True):
 
 
 class UndoStep(Struct, frozen=True):
-    """Send ``command``, unless ``unless`` already holds or comes to hold within ``patience`` seconds.
+    """Send ``command`` once ``when`` holds, unless ``unless`` holds or comes to hold within ``patience`` seconds.
 
     It is sent ``sends`` times at most, as long as it is needed.
     """
@@ -44,6 +44,7 @@ class UndoStep(Struct, frozen=True):
     unless: Check | None = None
     patience: float = 0.0
     sends: int = 3
+    when: tuple[Check, ...] = ()
 
 
 class Undo(Struct, frozen=True):
@@ -168,6 +169,7 @@ class Action(ABC):
     probes: tuple[str, ...] = ()  # host facts that are read before the step and after it, until it is proven
     facts: tuple[str, ...] = ()  # host facts that prepare looks at, besides those that are always read
     loses: tuple[str, ...] = ()  # parameters that make it irreversible when they are true
+    outlives: tuple[str, str] = ("", "")  # a step on the same target that it must not outlive, and the one that ends it
 
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - most read nothing
         """Paths of API objects that prepare looks at; ``namespace`` is the workload's."""

@@ -10,6 +10,7 @@ from chaos.model.kube import node_condition
 from chaos.model.recording import ActionRecord
 from chaos.model.timeline import Entry, Fact, Timeline
 
+_BOOTS = ("hard-reboot", "kernel-crash", "power-cut", "poweroff", "reboot", "schedule-shutdown")
 _CANCELS = ("cancel-shutdown", "cancel-shutdown-in-flight")
 SAME_BOOT_SECONDS = 2  # pid1-start is rounded twice
 
@@ -86,17 +87,23 @@ def machine_off(timeline: Timeline, step: StepRun) -> Finding:
 
 
 def boot_changed(timeline: Timeline, step: StepRun) -> Finding:
-    """Proven when the boot identity differs: boot ID in the Node object, or start of PID 1 on the host."""
+    """Proven when the boot identity differs: boot ID in the Node object, or start of PID 1 on the host.
+
+    A machine that went down shows it only when it is back, so also after ``until``; but not once another step that may
+    have done it has begun.
+    """
+    begins = (e.t for e, r in timeline.actions if e.node == step.node and r.phase == "begin" and e.type in _BOOTS)
+    end = min((t for t in begins if t > step.begin), default=timeline.end)
     history = timeline.nodes.get(step.node)
     before = history.at(step.begin) if history else None
     if history and before and before.object.status and before.object.status.node_info:
         boot_id = before.object.status.node_info.boot_id
         for version in history:
             info = version.object.status.node_info if version.object.status else None
-            if version.t > step.begin and info and boot_id and info.boot_id not in ("", boot_id):
+            if step.begin < version.t <= end and info and boot_id and info.boot_id not in ("", boot_id):
                 return Finding(Shown.PROVEN, f"the boot ID of {step.node} changed", (before.seq, version.seq))
     start = last_before(timeline, step, "pid1-start")
-    for later in readings_after(timeline, step, "pid1-start", timeline.end):
+    for later in readings_after(timeline, step, "pid1-start", end):
         if (
             start
             and is_number(start.value)

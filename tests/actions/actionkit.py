@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import chaos.actions
-from chaos.model.action import Action, Memory, Target
+from chaos.model.action import Action, Memory, Target, UndoStep
 from chaos.model.catalogue import discover
 
 ACTIONS: dict[str, Action] = discover(chaos.actions, "ACTION")
@@ -23,9 +23,13 @@ def memory(name: str, given: dict[str, Any], target: Target) -> Memory:
     return action.prepare(target, action.params.model_validate(given))
 
 
+def _when(step: UndoStep) -> str:
+    return f" when {' and '.join(map(str, step.when))}" if step.when else ""
+
+
 @dataclass(frozen=True)
 class Told:
-    """``heal`` is "UNIT after 5s: COMMAND" or ""; undo steps are "COMMAND unless CHECK"."""
+    """``heal`` is "UNIT after 5s: COMMAND" or ""; undo steps are "COMMAND unless CHECK [when CHECK and CHECK]"."""
 
     send: list[str]
     before: list[str]
@@ -42,7 +46,7 @@ def told(name: str, given: dict[str, Any], target: Target) -> Told:
         send=[str(command) for command in action.inject(remembered)],
         before=[str(check) for check in action.before(remembered)],
         heal=f"{heal.unit} after {heal.seconds:g}s: {shlex.join(heal.argv)}" if heal else "",
-        undo=[f"{step.command} unless {step.unless}" for step in undo.steps],
+        undo=[f"{step.command} unless {step.unless}{_when(step)}" for step in undo.steps],
         proof=[str(check) for check in undo.proof],
         disarm=undo.disarm,
     )

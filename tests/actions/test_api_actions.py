@@ -14,6 +14,7 @@ from chaos.model.errors import Unsupported
 NODE_PATH, PODS = "/api/v1/nodes/n1", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1"
 WEB, DB = "/apis/apps/v1/namespaces/demo/deployments/web", "/apis/apps/v1/namespaces/demo/daemonsets/db"
 BUDGET = "/apis/policy/v1/namespaces/demo/poddisruptionbudgets/web"
+RETURNED = "machine is on and node-ready is True"
 OUT = "node.kubernetes.io/out-of-service"
 
 
@@ -115,7 +116,9 @@ TABLE: list[tuple[str, dict[str, Any], Target, Told]] = [
         plain(
             [f"taints of n1: +{OUT}=nodeshutdown:NoSchedule"],
             (
-                [f"taints of n1: -{OUT}:NoSchedule unless taint/{OUT}:NoSchedule is None"],
+                [
+                    f"taints of n1: -{OUT}:NoSchedule unless taint/{OUT}:NoSchedule is None when {RETURNED}",
+                ],
                 [f"taint/{OUT}:NoSchedule is None"],
             ),
             before=["machine is off"],

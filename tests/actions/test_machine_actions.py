@@ -12,7 +12,7 @@ from chaos.model.errors import Unsupported
 
 FACTS: dict[str, Any] = {
     "shared-kernel": False,
-    "panic-timeout": 0,
+    "panic-timeout": 10,
     "systemd-version": 257,
     "kubelet-unit": "kubelet.service",
     "kubelet-inhibitor": True,
@@ -33,11 +33,23 @@ HELD = "lock-holders is ['Network Manager', 'kubelet']"
 LOCKS = [f"systemctl restart {unit}.service unless {HELD}" for unit in ("NetworkManager", "kubelet")]
 CRASH = "sh -c 'echo c > /proc/sysrq-trigger'"
 
+REPORTS = [UP[0], "kubelet-state is active", "boot-posted is True", UP[1]]
 TABLE = [
     ("hard-reboot", target(), Told(["systemctl reboot --force --force"], [], "", [ON], UP, "")),
     ("hard-reboot", target(""), Told(["systemctl reboot --force --force"], [], "", [], UP, "")),
     ("kernel-crash", target(), Told([CRASH], [], "", [f"power off unless {UP[0]}", ON], UP, "")),
-    ("kernel-crash", target("", panic_timeout=10), Told([CRASH], [], "", [], UP, "")),
+    ("kernel-crash", target(""), Told([CRASH], [], "", [], UP, "")),
+    (
+        "hard-reboot",
+        target("", kubelet_state="active", boot_posted=True),
+        Told(["systemctl reboot --force --force"], [], "", [], REPORTS, ""),
+    ),
+    (
+        "reboot",
+        target("", kubelet_state="active", boot_posted=True),
+        Told(["systemctl reboot"], [], "", [], REPORTS, ""),
+    ),
+    ("reboot", target("", kubelet_state="failed", boot_posted=False), Told(["systemctl reboot"], [], "", [], UP, "")),
     (
         "cancel-shutdown-in-flight",
         target(),
@@ -66,7 +78,9 @@ def test_what_is_done_and_taken_back(name: str, node: Target, expected: Told) ->
 REFUSED = [
     ("hard-reboot", target("", shared_kernel=True), "is a container, which may stay off"),
     ("kernel-crash", target(shared_kernel=True), "its kernel is others' too"),
-    ("kernel-crash", target(""), "would not boot again after a panic"),
+    ("kernel-crash", target("", panic_timeout=0), r"would not boot again after a panic \(kernel.panic is 0\)"),
+    ("kernel-crash", target(panic_timeout=0), "would not boot again after a panic"),
+    ("kernel-crash", target(panic_timeout=61), "would boot again only 61 s after a panic"),
     ("cancel-shutdown-in-flight", target(systemd_version=252), "answers 0 and goes down all the same"),
     ("dbus-restart", target(lock_units={"kubelet": "kubelet.service"}), "Network Manager holds a lock"),
     (

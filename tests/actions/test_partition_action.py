@@ -85,6 +85,10 @@ def test_everything_but_us_spares_loopback_neighbours_and_own_pods() -> None:
     for kept in ('iifname "lo" accept', "nd-neighbor-solicit", "ip daddr 10.244.1.0/24 accept", "tcp sport 22 accept"):
         assert kept in text
     assert "\t\tcounter drop\n" in text
+    into, out = (chain.split("counter drop")[0] for chain in text.split("chain ")[1:3])
+    for needed in ("icmpv6 type packet-too-big accept", "icmp code frag-needed accept"):
+        assert needed in into, "our line hangs where the path takes smaller packets"
+        assert needed not in out
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fakes import FakeClock, FakeKube, FakePower, FakeProgress, FakeSession, answered
@@ -276,3 +277,58 @@ def test_a_deed_on_a_machine_that_another_deed_switched_off_is_taken_back_when_i
     assert world.roll_back() == [True, True]
     assert power.value == "on"
     assert world.clock.slept < PROOF_SECONDS
+
+
+def test_ready_from_before_a_reboot_proves_nothing(tmp_path: Path) -> None:
+    """The API says Ready until the kubelet has been missed for long; a new boot is posted by a new kubelet only."""
+
+    def node(boot: str) -> Response:
+        ready = '"conditions":[{"type":"Ready","status":"True"}]'
+        return Response(200, f'{{"status":{{"nodeInfo":{{"bootID":"{boot}"}},{ready}}}}}'.encode(), {})
+
+    old, new = "0" * 8 + "-0000-0000-0000-" + "0" * 12, "1" * 8 + "-0000-0000-0000-" + "0" * 12
+    kubelet_state = "systemctl show --property=ActiveState kubelet.service"
+    answers = UP | {
+        str(FACTS["boot-id"].command): answered(f"{new}\n"),
+        str(FACTS["kubelet-unit"].command): answered("Id=kubelet.service\nLoadState=loaded\nActiveState=active\n"),
+        kubelet_state: state("inactive"),
+    }
+    world = World(tmp_path, FakeSession(answers), FakePower(), node(old))
+    world.clock.agenda += [
+        (1020.0, lambda: world.session.answers.update({kubelet_state: state("active")})),
+        (1040.0, lambda: world.kube.answers.update({"/api/v1/nodes/n1": node(new)})),
+    ]
+    world.intend("reboot", undo_of("reboot", {"kubelet-state": "active", "boot-posted": True}))
+    assert world.roll_back() == [True]
+    assert 1040 <= world.clock.t < 1045
+
+
+def test_a_node_is_out_of_service_until_it_is_back(tmp_path: Path) -> None:
+    key = "node.kubernetes.io/out-of-service"
+    path = "/api/v1/nodes/n1"
+
+    def node(ready: str) -> Response:
+        taint = f'{{"key":"{key}","value":"nodeshutdown","effect":"NoExecute"}}'
+        spec = f'"metadata":{{"name":"n1","resourceVersion":"1"}},"spec":{{"taints":[{taint}]}}'
+        status = f'"status":{{"conditions":[{{"type":"Ready","status":"{ready}"}}]}}'
+        return Response(200, f"{{{spec},{status}}}".encode(), {})
+
+    power = FakePower("off")
+    world = World(tmp_path, FakeSession(UP), power, node("False"))
+    patched: list[float] = []
+    answer = world.kube.request
+
+    def request(method: str, path: str, *rest: Any, **more: Any) -> Response:
+        if method == "PATCH":
+            patched.append(world.clock.t)
+            world.kube.answers[path] = READY
+        return answer(method, path, *rest, **more)
+
+    world.kube.request = request  # type: ignore[method-assign]
+    world.clock.agenda += [(1030.0, power.on), (1060.0, lambda: world.kube.answers.update({path: node("True")}))]
+    action = ACTIONS["out-of-service"]
+    target = Target("n1", power="redfish", objects={path: {"metadata": {"name": "n1"}, "spec": {}}})
+    world.intend("out-of-service", action.undo(action.prepare(target, action.params.model_validate({}))))
+    assert world.roll_back() == [True]
+    assert len(patched) == 1
+    assert 1060 <= patched[0] < 1065

@@ -100,3 +100,23 @@ def test_the_exit_code_of_a_step_proves_no_other() -> None:
     first, second = proved(story, ("a", "prepare-for-shutdown"), ("b", "prepare-for-shutdown"))
     assert (first.shown, second.shown) == (Shown.NOT_SHOWN, Shown.PROVEN)
     assert second.weak
+
+
+REBOOTS = [("pid1-start", "reboot"), ("pid1-start", "kernel-crash"), ("boot ID", "hard-reboot")]
+
+
+@pytest.mark.parametrize(("seen", "action"), REBOOTS)
+def test_the_boot_that_a_later_step_made_proves_no_earlier_one(seen: str, action: str) -> None:
+    story = there().node(1, "n1", boot_id="a").done(10, action).done(100, "reboot")
+    if seen == "pid1-start":
+        story.host(130, seen, ANEW)
+    else:
+        story.node(130, "n1", boot_id="b")
+    first, second = proved(story, ("a", action), ("b", "reboot"))
+    assert (first.shown, second.shown) == (Shown.NOT_SHOWN, Shown.PROVEN), first.because
+
+
+def test_a_machine_that_was_off_is_proven_by_the_boot_that_followed() -> None:
+    story = there().done(10, "poweroff").done(100, "power-on").host(130, "pid1-start", ANEW)
+    off, _ = proved(story, ("a", "poweroff"), ("b", "power-on"))
+    assert off.shown is Shown.PROVEN

@@ -135,6 +135,7 @@ class Burn:
     undo_kind = UndoKind.IRREVERSIBLE
     params = CATALOGUE.actions["poweroff"].params
     loses = ()
+    outlives = ("", "")
 
 
 @pytest.mark.parametrize("name", ["force", "delete-emptydir-data"])
@@ -160,6 +161,25 @@ def test_what_cannot_be_undone_needs_leave(tmp_path: Path) -> None:
         load_experiment(file, catalogue)
     file.write_text(text.replace("  targets:", "  allow: [irreversible]\n  targets:"))
     assert load_experiment(file, catalogue).spec.allow == ["irreversible"]
+
+
+@pytest.mark.parametrize(("untaint", "fine"), [("", False), ("before", True), ("after", True)])
+def test_a_node_does_not_come_back_out_of_service(tmp_path: Path, untaint: str, fine: bool) -> None:
+    method = ["action: power-cut", "action: out-of-service", "action: power-on"]
+    if untaint:
+        taint = "action: untaint, with: {key: node.kubernetes.io/out-of-service}"
+        method.insert(2 if untaint == "before" else 3, taint)
+    lines = "".join(f"    - {{name: step-{n}, target: victim, {step}}}\n" for n, step in enumerate(method))
+    text = (DATA / "experiment.yaml").read_text().replace("workload: {manifests: [workloads/web-db-tiers.yaml]}", "")
+    head, _, rest = text.partition("  method:\n")
+    tail = rest.partition("  hypothesis:")[2].replace("power-off", "step-0").replace("power-on", "step-2")
+    file = tmp_path / "a.yaml"
+    file.write_text(f"{head}  method:\n{lines}  hypothesis:{tail}")
+    if fine:
+        assert len(load_experiment(file, CATALOGUE).spec.method) == 4
+        return
+    with pytest.raises(BadInput, match=r"out-of-service is still there after power-on .*write a step untaint"):
+        load_experiment(file, CATALOGUE)
 
 
 def test_a_step_has_a_target_where_its_action_is_about_nodes(tmp_path: Path) -> None:

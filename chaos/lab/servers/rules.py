@@ -15,7 +15,7 @@ _MATCH = {
     "address": re.compile(rf"(?P<family>ip6?)\s+(?P<end>saddr|daddr)\s+{_SET}\s*"),
     "port": re.compile(rf"(?P<protocol>tcp|udp)\s+(?P<end>sport|dport)\s+{_SET}\s*"),
     "interface": re.compile(r"(?:iifname|oifname)\s+\"(?P<name>[^\"]+)\"\s*"),
-    "icmp": re.compile(r"icmp(?:v6)?\s+type\s+(?:\{[^{}]*\}|\S+)\s*"),
+    "icmp": re.compile(r"icmp(?:v6)?\s+(?:type|code)\s+(?:\{[^{}]*\}|\S+)\s*"),
 }
 _VERDICT = re.compile(r"(?:counter\s+)?(?P<verdict>accept|drop)")
 

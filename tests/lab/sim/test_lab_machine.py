@@ -211,7 +211,9 @@ def test_node_without_logind_has_no_manager_and_goes_down_without_a_word() -> No
 
 
 def test_kernel_crash_hangs_with_the_power_on_until_reset() -> None:
-    cluster, _ = started()
+    lab = spec()
+    lab.nodes[1].panic_timeout = 0
+    cluster, _ = started(lab)
     machine = cluster.machines[VICTIM]
     machine.crash()
     assert (machine.reachable, *_power(cluster)) == (False, "on", False)
@@ -228,9 +230,7 @@ def test_kernel_crash_hangs_with_the_power_on_until_reset() -> None:
 
 
 def test_kernel_crash_with_a_panic_timeout_boots_by_itself() -> None:
-    lab = spec()
-    lab.nodes[1].panic_timeout = 10
-    cluster, _ = started(lab)
+    cluster, _ = started()
     machine = cluster.machines[VICTIM]
     machine.crash()
     run(cluster, 9.0)
