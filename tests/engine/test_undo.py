@@ -29,7 +29,7 @@ UNLOCKED = answered('{"type":"a(ssssuu)","data":[[]]}')
 READY = Response(200, b'{"status":{"conditions":[{"type":"Ready","status":"True"}]}}', {})
 NOT_READY = Response(200, b'{"status":{"conditions":[{"type":"Ready","status":"False"}]}}', {})
 PREPARING = str(FACTS["preparing-for-shutdown"].command)
-UP = {PREPARING: answered("b false\n")}
+UP: dict[str, Outcome | Callable[[], Outcome]] = {PREPARING: answered("b false\n")}
 EMIT = "busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b false"
 
 
