@@ -14,6 +14,7 @@ PURE = ("actions", "assertions", "facts", "judge", "plan", "report")
 OWNERS = {
     "kubernetes": "observers",
     "paramiko": "transports",
+    "prometheus_api_client": "observers",
     "yaml": "load",
     "click": "cli",
     "rich": "cli",

@@ -64,8 +64,9 @@ def open_inventory(inventory: Inventory, *, seed: int | None = None) -> Iterator
 
 
 def _as_cluster(asked: Inventory, made: Inventory) -> Inventory:
-    """The lab's cluster and hosts, with the limits that were asked for."""
-    return made.model_copy(update={"protected": asked.protected, "limits": asked.limits})
+    """The lab's cluster and hosts, with the limits and the Prometheus that were asked for."""
+    kept = {"protected": asked.protected, "limits": asked.limits, "prometheus": asked.prometheus}
+    return made.model_copy(update=kept)
 
 
 @contextmanager

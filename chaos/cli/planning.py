@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from chaos.cli.eyes import ask_once
 from chaos.cli.opening import Opened, own_machine_id
 from chaos.engine.gather import cluster_view, objects, targets
 from chaos.engine.workload import namespace_for
@@ -62,6 +63,7 @@ def plan(loaded: Loaded, opened: Opened, catalogue: Catalogue, seed: int | None,
     """Choose targets, gather facts, refuse what must not be. Touches nothing."""
     seed = secrets.randbits(32) if seed is None else seed
     spec = loaded.experiment.spec
+    ask_once(spec.queries, opened.inventory)
     view = cluster_view(opened.kube, opened.uid)
     chosen = choose(spec.targets, view, opened.inventory, seed)
     known = targets(_wanted(loaded.experiment, catalogue, chosen), view, opened.hosts, opened.kube)

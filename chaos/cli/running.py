@@ -15,13 +15,13 @@ from msgspec import structs
 
 import chaos.report
 from chaos.cli.consent import agree
+from chaos.cli.eyes import eyes_for
 from chaos.cli.locking import holding, refuse_debts, settle_debts
 from chaos.cli.opening import Opened, nothing_touched
 from chaos.cli.owing import owing
 from chaos.cli.planning import Loaded, new_run, plan
 from chaos.cli.progress import Display
 from chaos.engine.context import Context, Stop
-from chaos.engine.hostwatch import HostWatch
 from chaos.engine.ledger import Debtor, Ledger
 from chaos.engine.lock import ClusterLock
 from chaos.engine.recorder import Recorder
@@ -33,12 +33,9 @@ from chaos.model.catalogue import Catalogue, discover
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, Refused
 from chaos.model.plan import Plan
-from chaos.model.ports import Observer
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
-from chaos.observers import probe
-from chaos.observers.cluster import ClusterObservers
 from chaos.observers.decode import decode
 from chaos.plan.cluster import ClusterView
 from chaos.plan.stale import check_age, check_same
@@ -46,9 +43,6 @@ from chaos.store import rundir
 from chaos.store.journal import Journal
 from chaos.store.lock import one_at_a_time
 from chaos.store.recording import RecordingWriter
-
-ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitors")  # read of every target, whatever the steps ask for
-EXTRAS = ("containers", "kubelet-journal")  # read where the host can tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +89,12 @@ def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult,
         recorder = Recorder(decode, opened.clock, writer.write)
         context = _context(request, opened, planned, journal, recorder, progress, lock)
         lock.told = context.stop.ask
+        eyes = eyes_for(request.loaded.experiment, request.catalogue, opened, planned)
         prepared = Prepared(
-            observers=_observers(request, opened, planned),
+            observers=eyes.stages,
             workload=commands(request.loaded.manifests, planned.namespace, planned.run) if planned.namespace else (),
             meta=_meta(opened, planned, view),
+            last_looks=eyes.last_looks,
         )
         with _signals(context.stop, opened), owing(directory):
             result = execute(context, prepared)
@@ -203,23 +199,6 @@ def options_for(opened: Opened, planned: Plan) -> Options:
         bind[target.target] = (*bind.get(target.target, ()), target.node)
     facts = opened.inventory.cluster.facts if opened.inventory.cluster else {}
     return Options(bind=bind, namespace=planned.namespace, inventory=facts)
-
-
-def _observers(request: Request, opened: Opened, planned: Plan) -> list[list[Observer]]:
-    """Eyes on the cluster first; those on kubelets and hosts ask them for addresses."""
-    nodes = sorted({target.node for target in planned.targets})
-    facts = set(ALWAYS)
-    for step in planned.steps:
-        facts.update(request.catalogue.actions[step.action].probes)
-    known = [node for node in nodes if "machine-id" in planned.facts[node]]  # else no step touches the host
-    cluster = ClusterObservers(opened.kube, opened.clock)
-    proxy = bool(opened.inventory.cluster and opened.inventory.cluster.allow_node_proxy)
-    hosts = HostWatch(opened.hosts, opened.clock, known, sorted(facts), EXTRAS)
-    probes = [
-        probe.observer(spec, opened.kube, cluster.health, planned.namespace, opened.clock)
-        for spec in request.loaded.experiment.spec.probes
-    ]
-    return [list(cluster.watches), [cluster.kubelets(nodes, proxy), hosts, *probes]]
 
 
 def _meta(opened: Opened, planned: Plan, view: ClusterView) -> dict[str, object]:

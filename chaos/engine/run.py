@@ -35,12 +35,14 @@ WORKLOAD = "workload"  # action name of the journal entry that removes it
 class Prepared:
     """What a run starts with: ``workload`` are the commands that apply it, ``meta`` the recording's first line.
 
-    ``observers`` are started stage by stage: later ones may look up what earlier ones have seen.
+    ``observers`` are started stage by stage: later ones may look up what earlier ones have seen. ``last_looks`` are
+    taken before the final judgement; what they cannot see, they record as blindness.
     """
 
     observers: Sequence[Sequence[Observer]]
     workload: Sequence[KubeCommand]
     meta: dict[str, Any]
+    last_looks: Sequence[Callable[[], None]] = ()
 
 
 def execute(context: Context, prepared: Prepared) -> RunResult:
@@ -56,6 +58,8 @@ def execute(context: Context, prepared: Prepared) -> RunResult:
             ended = _attempt(context, prepared)
             undone = _roll_back(context, lambda owed: owed.action != WORKLOAD)
             ended = ended or _recover(context)
+            for look in prepared.last_looks:
+                look()
             steady = tuple(context.steady())
             result = context.judge(False)
         finally:

@@ -23,6 +23,7 @@ def check_experiment(root: Cursor, catalogue: Catalogue, folder: Path) -> None:
     targets = spec.get("targets").keys()
     _check_steps(steps, targets, catalogue, allow=_texts(spec.get("allow")))
     report_duplicates((probe.get("name") for probe in spec.get("probes").items()), "probe")
+    report_duplicates((query.get("name") for query in spec.get("queries").items()), "query")
     _check_requires(spec.get("requires"))
     _check_workload(spec.get("workload", "manifests"), folder)
     names = Names(

@@ -168,6 +168,14 @@ class Probe(Model):
         return self
 
 
+class Query(Model):
+    """A question to the Prometheus of the inventory: asked again and again, and over the whole run at its end."""
+
+    name: Name
+    query: str = Field(min_length=1, description="PromQL")
+    every: Seconds = "5s"
+
+
 class Until(Model):
     """The end of a never or always: the begin of a step, or a time after the anchor."""
 
@@ -249,6 +257,7 @@ class Spec(Model):
     workload: Workload | None = None
     targets: dict[str, TargetSpec] = {}
     probes: list[Probe] = []
+    queries: list[Query] = []
     steady_state: list[Expectation] = Field(alias="steadyState", min_length=1)
     method: list[Step] = Field(min_length=1)
     hypothesis: list[Expectation] = Field(min_length=1)

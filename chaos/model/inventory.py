@@ -92,8 +92,20 @@ class Cluster(Model):
 
 
 class Prometheus(Model):
+    """Certificates are checked against certifi's authorities, or those in ``REQUESTS_CA_BUNDLE``."""
+
     url: Url
-    credentials: Secret | None = None
+    user: str | None = Field(None, description="for basic authentication; credentials is then the password")
+    credentials: Secret | None = Field(None, description="bearer token, or the password of user")
+    stale_after: DurationText = Field(
+        "90s", alias="staleAfter", description="nothing is seen while its newest scrape is older than this"
+    )
+
+    @model_validator(mode="after")
+    def _password(self) -> Self:
+        if self.user and self.credentials is None:
+            raise ValueError("user needs credentials")
+        return self
 
 
 def _pattern(text: str) -> str:

@@ -82,6 +82,20 @@ class ProbeAnswer(Struct, frozen=True):
     seconds: float = 0.0
 
 
+class Series(Struct, frozen=True):
+    """``values`` are (time, value), in the run's clock; null is no number (NaN, infinity)."""
+
+    labels: dict[str, str]
+    values: list[tuple[float, float | None]]
+
+
+class QueryResult(Struct, frozen=True):
+    """Object of a ``prometheus`` line: one moment, or the whole run."""
+
+    query: str
+    series: list[Series]
+
+
 class Blind(Struct, frozen=True, rename={"start": "from", "end": "to"}):
     """A time in which something could not be seen.
 

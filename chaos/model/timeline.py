@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from chaos.model.kube import Event, Lease, Node, Pod, Workload
 from chaos.model.kube_more import EndpointSlice, Job, PersistentVolumeClaim, PodDisruptionBudget, VolumeAttachment
-from chaos.model.recording import ActionRecord, Blind, ProbeAnswer
+from chaos.model.recording import ActionRecord, Blind, ProbeAnswer, QueryResult
 
 T = TypeVar("T")
 Key = tuple[str, str]  # namespace, name
@@ -100,6 +100,15 @@ class Probed:
     answer: ProbeAnswer
 
 
+@dataclass(frozen=True, slots=True)
+class Queried:
+    """One answer of Prometheus."""
+
+    t: float
+    seq: int
+    result: QueryResult
+
+
 @dataclass
 class Timeline:
     """Everything seen in one run or recording. Times are seconds since the epoch, in receipt order."""
@@ -119,6 +128,7 @@ class Timeline:
     metrics: dict[str, list[Scrape]] = field(default_factory=dict)  # by node
     host: dict[tuple[str, str], list[Fact]] = field(default_factory=dict)  # (node, fact)
     probes: dict[str, list[Probed]] = field(default_factory=dict)  # by name of the probe
+    prometheus: dict[str, list[Queried]] = field(default_factory=dict)  # by name of the query
     actions: list[tuple[Entry, ActionRecord]] = field(default_factory=list)
     blinds: list[Blind] = field(default_factory=list)
     start: float = 0.0
@@ -213,6 +223,10 @@ def _add_probe(timeline: Timeline, entry: Entry) -> None:
     timeline.probes.setdefault(entry.type, []).append(Probed(entry.t, entry.seq, entry.object))
 
 
+def _add_query(timeline: Timeline, entry: Entry) -> None:
+    timeline.prometheus.setdefault(entry.type, []).append(Queried(entry.t, entry.seq, entry.object))
+
+
 def _add_action(timeline: Timeline, entry: Entry) -> None:
     timeline.actions.append((entry, entry.object))
 
@@ -248,6 +262,7 @@ _ADDERS = {
     "metrics": _add_metrics,
     "host": _add_host,
     "probe": _add_probe,
+    "prometheus": _add_query,
     "action": _add_action,
     "blind": _add_blind,
 }

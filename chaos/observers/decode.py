@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 
 from chaos.model.kube import Metadata
-from chaos.model.recording import BOOKMARK, ActionRecord, Blind, Line, ProbeAnswer
+from chaos.model.recording import BOOKMARK, ActionRecord, Blind, Line, ProbeAnswer, QueryResult
 from chaos.model.resources import RESOURCES
 from chaos.model.timeline import Entry
 
 _STATELESS = frozenset({BOOKMARK, "ERROR"})  # ERROR of a watch is a Status, no object of its kind
-_META, _METRICS, _HOST, _ACTION, _BLIND, _PROBE = "meta", "metrics", "host", "action", "blind", "probe"
+_META, _METRICS, _HOST, _ACTION, _BLIND = "meta", "metrics", "host", "action", "blind"
+_PROBE, _PROMETHEUS = "probe", "prometheus"
 
 
 class _Head(msgspec.Struct):
@@ -26,6 +27,7 @@ _OBJECTS = {plural: msgspec.json.Decoder(resource.type) for plural, resource in 
 _LINES = msgspec.json.Decoder(list[str])
 _ACTIONS = msgspec.json.Decoder(ActionRecord)
 _PROBES = msgspec.json.Decoder(ProbeAnswer)
+_QUERIES = msgspec.json.Decoder(QueryResult)
 _BLINDS = msgspec.json.Decoder(Blind)
 _HEADS = msgspec.json.Decoder(_Head)
 _JSON = msgspec.json.Decoder()
@@ -83,6 +85,7 @@ _READERS: dict[str, Callable[[Line], Any]] = {
     _ACTION: lambda line: _ACTIONS.decode(line.object),
     _BLIND: _blind,
     _META: lambda line: _mapping(_JSON.decode(line.object)),
+    _PROMETHEUS: lambda line: _QUERIES.decode(line.object),
     _PROBE: lambda line: _PROBES.decode(line.object),
     _HOST: lambda line: _JSON.decode(line.object),
 }

@@ -41,7 +41,7 @@ class ObservedLab:
     """Everything that happened in the store since :meth:`load` began, and everything that the observers told."""
 
     def __init__(self, lab: Lab, facts: dict[str, Any], loop: asyncio.AbstractEventLoop) -> None:
-        self.lab, self._loop = lab, loop
+        self.lab, self.facts, self._loop = lab, facts, loop
         self.clock = RemoteClock(facts["timeSource"]["address"], facts["timeSource"]["port"])
         self.api = connect(facts["kubeconfig"])
         self.lines: list[Line] = []

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.model.kube import Node, Pod
-from chaos.model.recording import ActionRecord, Blind, Line, ProbeAnswer
+from chaos.model.recording import ActionRecord, Blind, Line, ProbeAnswer, QueryResult, Series
 from chaos.model.resources import RESOURCES
 from chaos.model.timeline import Entry, Timeline
 from chaos.observers.decode import decode
@@ -53,6 +53,10 @@ def test_the_other_kinds() -> None:
     assert entry("host", [1, {"a": None}], "configz", "n").object == [1, {"a": None}]
     answer = {"ok": False, "status": None, "error": "connection refused", "seconds": 0.1}
     assert entry("probe", answer, "shop").object == ProbeAnswer(False, None, "connection refused", 0.1)
+    result = entry(
+        "prometheus", {"query": "up", "series": [{"labels": {"a": "b"}, "values": [[1, 2.5], [2, None]]}]}, "q"
+    )
+    assert result.object == QueryResult("up", [Series({"a": "b"}, [(1.0, 2.5), (2.0, None)])])
     action = entry("action", {"step": "s", "phase": "begin", "params": {"x": 1}}, "poweroff", "n").object
     assert action == ActionRecord("s", "begin", {"x": 1})
     blind = entry("blind", {"from": 1, "to": None, "reason": "cut"}, "pods").object
@@ -71,6 +75,7 @@ def test_the_other_kinds() -> None:
         ("metrics", {"a": 1}, "blind"),
         ("action", {"phase": 1}, "blind"),
         ("probe", {"ok": "yes"}, "blind"),
+        ("prometheus", {"query": "up"}, "blind"),
         ("blind", {"from": "noon"}, "blind"),
         ("meta", [], "blind"),
     ],

@@ -1,0 +1,195 @@
+"""Prometheus: its answers, its errors, and the times when it says nothing that can be trusted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from misbehaving import KubeServer, Lines, ManualClock, serving
+
+from chaos.model.errors import NodefallError
+from chaos.model.experiment import Query
+from chaos.model.recording import QueryResult, Series
+from chaos.observers.prometheus import PrometheusObserver
+from chaos.observers.promql import PrometheusLost, PromQL, QueryRefused
+
+VECTOR = [{"metric": {"node": "a"}, "value": [5.5, "1"]}, {"metric": {}, "value": [5.5, "NaN"]}]
+MATRIX = [{"metric": {"node": "a"}, "values": [[5, "1"], [6, "+Inf"], [7, "2.5"]]}]
+
+
+def success(result: Any) -> bytes:
+    return json.dumps({"status": "success", "data": {"resultType": "x", "result": result}}).encode()
+
+
+def failure(text: str) -> bytes:
+    return json.dumps({"status": "error", "errorType": "bad_data", "error": text}).encode()
+
+
+@pytest.mark.parametrize(
+    ("result", "series"),
+    [
+        (VECTOR, [Series({"node": "a"}, [(5.5, 1.0)]), Series({}, [(5.5, None)])]),
+        (MATRIX, [Series({"node": "a"}, [(5.0, 1.0), (6.0, None), (7.0, 2.5)])]),
+        ([5.5, "3"], [Series({}, [(5.5, 3.0)])]),
+        ([], []),
+    ],
+)
+def test_answers(result: Any, series: list[Series]) -> None:
+    server = KubeServer()
+    server.answers |= {"/p/api/v1/query": (200, success(result)), "/p/api/v1/query_range": (200, success(result))}
+    with serving(server) as port:
+        prometheus = PromQL(f"http://127.0.0.1:{port}/p/", "t0ken")
+        assert prometheus.instant('up{a="b"}') == series
+        assert prometheus.over("up", 5.0, 65.0, 5.0) == series
+    (_, first), (_, second) = server.requests
+    assert first == {"query": 'up{a="b"}'}
+    assert second == {"query": "up", "start": "5", "end": "65", "step": "5"}
+    assert [headers["authorization"] for headers in server.headers] == ["Bearer t0ken"] * 2
+
+
+def test_a_long_run_is_asked_in_longer_steps() -> None:
+    server = KubeServer()
+    server.answers["/api/v1/query_range"] = (200, success([]))
+    with serving(server) as port:
+        PromQL(f"http://127.0.0.1:{port}", "pw", "me").over("up", 0.0, 100000.0, 1.0)
+    assert server.requests[0][1]["step"] == "10"
+    assert server.headers[0]["authorization"].startswith("Basic ")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "says"),
+    [
+        (400, failure('parse error: unexpected "{"'), QueryRefused, 'parse error: unexpected "{"'),
+        (422, failure("many-to-many matching"), QueryRefused, "many-to-many matching"),
+        (400, b"<html>a proxy</html>", PrometheusLost, "Prometheus answers 400"),
+        (401, b"", PrometheusLost, "Prometheus answers 401"),
+        (503, failure("query timed out"), PrometheusLost, "503 query timed out"),
+        (200, b"<html>login</html>", PrometheusLost, "JSON"),
+        (200, b'{"data": []}', PrometheusLost, "Prometheus at"),
+        (200, success([{"value": [1, "1"]}]), PrometheusLost, "not understood"),
+        (200, success([{"metric": {}, "value": ["x"]}]), PrometheusLost, "not understood"),
+        (200, success([{"metric": {"n": str(n)}, "value": [1, "1"]} for n in range(501)]), QueryRefused, "aggregate"),
+    ],
+)
+def test_what_is_no_answer(status: int, body: bytes, kind: type[NodefallError], says: str) -> None:
+    server = KubeServer()
+    server.answers["/api/v1/query"] = (status, body)
+    with serving(server) as port, pytest.raises(kind) as caught:
+        PromQL(f"http://127.0.0.1:{port}").instant("up{")
+    assert says in f"{caught.value.message} {caught.value.hint}"
+
+
+def test_nobody_there() -> None:
+    with serving(KubeServer()) as port:
+        pass
+    with pytest.raises(PrometheusLost, match=f"Prometheus at http://127.0.0.1:{port}: ConnectionError"):
+        PromQL(f"http://127.0.0.1:{port}").instant("up")
+
+
+class Server(PromQL):
+    """A Prometheus whose clock is ``ahead`` of ours, and that scraped ``age`` seconds ago."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__("http://unused")
+        self.clock, self.ahead, self.age = clock, 30.0, 1.0
+        self.lost = False
+        self.asked: list[str] = []
+
+    def _now(self) -> float:
+        if self.lost:
+            raise PrometheusLost("connection refused")
+        return self.clock.now() + self.ahead
+
+    def instant(self, query: str) -> list[Series]:
+        now = self._now()
+        self.asked.append(query)
+        return [Series({}, [(now, now - self.age if "timestamp" in query else 7.0)])] if self.age >= 0 else []
+
+    def over(self, query: str, start: float, end: float, step: float) -> list[Series]:
+        self._now()
+        return [Series({"q": query}, [(start, 1.0), (end, step)])]
+
+
+class Watched:
+    """An observer that asks two queries, and what it recorded."""
+
+    def __init__(self) -> None:
+        self.clock, self.lines = ManualClock(), Lines()
+        self.server = Server(self.clock)
+        queries = [Query(name="quick", query="a", every="2s"), Query(name="slow", query="b", every="10s")]
+        self.observer = PrometheusObserver(self.server, queries, 20.0, self.clock)
+
+    def start(self) -> None:
+        self.observer.start(self.lines)
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        self.clock.until(holds, step=0.5)
+
+    def results(self, name: str) -> list[tuple[float, QueryResult]]:
+        lines = [line for line in self.lines.of("prometheus") if line.type == name]
+        return [(line.t, msgspec.json.decode(line.object, type=QueryResult)) for line in lines]
+
+    def stop(self) -> None:
+        self.observer.stop()
+        self.clock.wake()
+
+
+def test_queries_are_polled_in_the_runs_clock() -> None:
+    watched = Watched()
+    watched.start()
+    watched.until(lambda: len(watched.results("quick")) >= 6)
+    watched.observer.last_look()
+    watched.stop()
+    assert watched.observer.synced()
+    assert 2 <= len(watched.results("slow")) <= 3, "each at its own pace, and once over all"
+    for t, result in watched.results("quick")[:6]:
+        assert result.query == "a"
+        ((at, value),) = result.series[0].values
+        assert at == pytest.approx(t, abs=0.6)
+        assert value == 7.0
+    (start, _), (end, step) = watched.results("quick")[-1][1].series[0].values
+    assert start == pytest.approx(1000.0, abs=0.6)
+    assert step == 2.0
+    assert end == pytest.approx(watched.results("quick")[-1][0], abs=0.6)
+    assert watched.lines.windows() == []
+    assert watched.observer.offset == pytest.approx(30.0, abs=0.6)
+
+
+@pytest.mark.parametrize(
+    ("age", "lost", "why"),
+    [
+        (1.0, True, "connection refused"),
+        (21.0, False, "what Prometheus scraped last is 21s old"),
+        (-1.0, False, "Prometheus scrapes nothing: it has no sample of up"),
+    ],
+)
+def test_what_cannot_be_trusted_is_a_blind_window(age: float, lost: bool, why: str) -> None:
+    watched = Watched()
+    watched.start()
+    watched.until(lambda: len(watched.results("quick")) >= 2)
+    good = watched.results("quick")[-1][0]
+    watched.server.age, watched.server.lost = age, lost
+    watched.until(lambda: bool(watched.lines.windows()))
+    watched.server.age, watched.server.lost = 1.0, False
+    watched.until(lambda: watched.lines.windows()[-1][1] is not None)
+    watched.stop()
+    opened, closed = watched.lines.windows()
+    assert opened[1:] == (None, why)
+    assert opened[0] == pytest.approx(good, abs=3.0)
+    assert closed[0] == opened[0]
+    assert {line.type for line in watched.lines.of("blind")} == {"prometheus"}
+
+
+def test_a_prometheus_that_never_answers_is_never_synced() -> None:
+    watched = Watched()
+    watched.server.lost = True
+    watched.start()
+    watched.until(lambda: bool(watched.lines.windows()))
+    watched.observer.last_look()
+    watched.stop()
+    assert not watched.observer.synced()
+    assert watched.lines.windows() == [(1000.0, None, "connection refused")]
+    assert watched.lines.of("prometheus") == []

@@ -1,0 +1,153 @@
+"""The real Prometheus scrapes the lab's kubelets every second, dies in mid-run and comes back."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from observed_lab import observed_lab
+
+from chaos.model.experiment import Query
+from chaos.model.recording import QueryResult
+from chaos.model.timeline import Timeline
+from chaos.observers.decode import decode
+from chaos.observers.prometheus import PrometheusObserver
+from chaos.observers.promql import PromQL, QueryRefused
+
+PROGRAM = shutil.which("prometheus")
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(not PROGRAM, reason="needs Debian's package prometheus (apt-get install prometheus)"),
+]
+QUERIES = [
+    Query(name="kubelets", query="count(up == 1)", every="1s"),
+    Query(name="shutdowns", query="kubelet_graceful_shutdown_start_time_seconds", every="1s"),
+]
+
+
+class Prometheus:
+    """The program, with its data in ``folder``."""
+
+    def __init__(self, folder: Path, targets: list[str], token: str, ca_file: str) -> None:
+        with socket.socket() as sock:
+            sock.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{sock.getsockname()[1]}"
+        job = {
+            "job_name": "kubelet",
+            "scheme": "https",
+            "authorization": {"credentials": token},
+            "tls_config": {"ca_file": ca_file},
+            "static_configs": [{"targets": targets}],
+        }
+        times = {"scrape_interval": "1s", "scrape_timeout": "1s"}
+        (folder / "prometheus.yml").write_text(yaml.safe_dump({"global": times, "scrape_configs": [job]}))
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        assert PROGRAM
+        self._process = subprocess.Popen(
+            [
+                PROGRAM,
+                f"--config.file={self._folder}/prometheus.yml",
+                f"--storage.tsdb.path={self._folder}/data",
+                f"--web.listen-address={self.address}",
+                "--log.level=error",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def kill(self) -> None:
+        """As the kernel would, when memory is short."""
+        if self._process:
+            self._process.kill()
+            self._process.wait(10)
+
+
+def kubelets(lab: Any) -> list[str]:
+    """Where the lab's kubelets listen, as their Nodes say."""
+    nodes = lab.cluster.store.list("nodes")
+    return [f"127.0.0.1:{node['status']['daemonEndpoints']['kubeletEndpoint']['Port']}" for node in nodes]
+
+
+@pytest.fixture(scope="module")
+def timeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timeline]:
+    """What was recorded of a Prometheus that was killed after some seconds and started again two seconds later."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    with observed_lab(folder, pace=1.0) as observed:
+        server = Prometheus(folder, kubelets(observed.lab), observed.facts["token"], observed.facts["caFile"])
+        promql = PromQL(f"http://{server.address}")
+        watch = PrometheusObserver(promql, QUERIES, 5.0, observed.clock)
+        server.start()
+        try:
+            with observed.clock.participant():
+                watch.start(observed.lines.append)
+                wait(observed, lambda: len(answers(observed, "kubelets")) >= 3)
+                with pytest.raises(QueryRefused, match="parse error"):
+                    promql.instant("count(up")
+                server.kill()
+                wait(observed, lambda: bool(observed.open_windows()))
+                assert observed.clock.sleep(2)
+                server.start()
+                wait(observed, lambda: not observed.open_windows())
+                wait(observed, lambda: any(r.series for r in answers(observed, "kubelets")[-1:]))
+                watch.last_look()
+        finally:
+            watch.stop()
+            server.kill()
+        made = Timeline()
+        for line in sorted(observed.lines, key=lambda line: line.t):
+            entry = decode(line, made.next_seq())
+            if entry is not None:
+                made.add(entry)
+        yield made
+
+
+def answers(observed: Any, name: str) -> list[QueryResult]:
+    lines = [line for line in observed.lines if line.kind == "prometheus" and line.type == name]
+    return [msgspec.json.decode(line.object, type=QueryResult) for line in lines]
+
+
+def wait(observed: Any, holds: Any) -> None:
+    for _ in range(200):
+        if holds():
+            return
+        assert observed.clock.sleep(0.25)
+    raise AssertionError([*observed.windows(), *observed.lines[-3:]])
+
+
+def test_all_kubelets_of_the_lab_are_scraped(timeline: Timeline) -> None:
+    polled = [
+        value
+        for each in timeline.prometheus["kubelets"][:-1]
+        for series in each.result.series
+        for _, value in series.values
+    ]
+    assert 2.0 in polled
+    by_node = timeline.prometheus["shutdowns"][-1].result.series
+    assert {series.labels["job"] for series in by_node} == {"kubelet"}
+    assert len(by_node) == 2, "the control plane and one worker"
+
+
+def test_its_death_is_a_blind_window(timeline: Timeline) -> None:
+    (window,) = [blind for blind in timeline.blinds if blind.end is not None and "Connection" in blind.reason][-1:]
+    assert window.source == "prometheus"
+    assert window.end is not None
+    assert window.end - window.start >= 2.0
+    inside = [each for each in timeline.prometheus["kubelets"] if window.start < each.t < window.end]
+    assert inside == [], "nothing is told of the time when it was dead"
+
+
+def test_the_last_look_has_the_whole_run_in_the_runs_clock(timeline: Timeline) -> None:
+    ((series,),) = [each.result.series for each in timeline.prometheus["kubelets"][-1:]]
+    times = [t for t, _ in series.values]
+    assert len(times) > 3
+    assert timeline.start - 2 <= times[0] < times[-1] <= timeline.end + 2
