@@ -33,7 +33,7 @@ def command(name: str, as_json: bool) -> None:
     click.echo(f"{told['name']} ({told['kind']}): {told['summary']}")
     for parameter in told.get("with", ()):
         click.echo(f"  {parameter['key']}: {parameter['type']}{rest(parameter)}")
-    for label in ("undo", "proofs", "example"):
+    for label in ("alias of", "needs", "undo", "proofs", "example"):
         if told.get(label):
             shown = told[label] if isinstance(told[label], str) else "; ".join(told[label])
             click.echo(f"{label}: {shown}")
@@ -58,7 +58,9 @@ def lookup(name: str) -> dict[str, Any]:
         proofs = [proof.name + (" (weak)" if proof.weak else "") for proof in action.proofs]
         return {**_plugin("action", action), "undo": str(action.undo_kind), "proofs": proofs}
     if name in found.assertions:
-        return _plugin("assertion", found.assertions[name])
+        assertion = found.assertions[name]
+        alias = {"alias of": expands} if (expands := getattr(assertion, "expands_to", "")) else {}
+        return {**_plugin("assertion", assertion), **alias, "needs": assertion.needs}
     if name in facts:
         return {"kind": "fact", "name": name, "summary": facts[name]}
     near = get_close_matches(name, [*found.actions, *found.assertions, *facts], 1, 0.5)
@@ -80,11 +82,11 @@ def _plugin(kind: str, plugin: Action | Assertion) -> dict[str, Any]:
 
 def _parameters(model: type[BaseModel]) -> list[dict[str, Any]]:
     schema = model.model_json_schema(by_alias=True)
-    required = schema.get("required", ())
+    required, defs = schema.get("required", ()), schema.get("$defs", {})
     return [
         {
             "key": key,
-            "type": _type(field),
+            "type": _type(field, defs),
             "required": key in required,
             "default": field.get("default"),
             "description": field.get("description", ""),
@@ -93,19 +95,19 @@ def _parameters(model: type[BaseModel]) -> list[dict[str, Any]]:
     ]
 
 
-def _type(field: dict[str, Any]) -> str:
-    """A JSON Schema's type in a few words."""
+def _type(field: dict[str, Any], defs: dict[str, Any]) -> str:
+    """A JSON Schema's type in a few words; of a mapping with keys of its own those."""
     options = field.get("anyOf") or field.get("oneOf")
     if options:
-        return " or ".join(dict.fromkeys(_type(option) for option in options if option.get("type") != "null"))
+        return " or ".join(dict.fromkeys(_type(option, defs) for option in options if option.get("type") != "null"))
     if "enum" in field:
         return " | ".join(str(value) for value in field["enum"])
     if "const" in field:
         return str(field["const"])
     if "$ref" in field:
-        return str(field["$ref"]).rsplit("/", 1)[-1]
+        return f"{{{', '.join(defs[str(field['$ref']).rsplit('/', 1)[-1]].get('properties', ()))}}}"
     if field.get("type") == "array":
-        return f"list of {_type(field.get('items', {}))}"
+        return f"list of {_type(field.get('items', {}), defs)}"
     kind = str(field.get("type", "anything"))
     return {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "mapping"}.get(
         kind, kind

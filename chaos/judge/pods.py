@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from chaos.model.kube import Pod, controller_of, is_finished, pod_condition
+from chaos.model.kube import ContainerStatus, Pod, controller_of, is_finished, pod_condition
 from chaos.model.timeline import History, Version
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
@@ -80,3 +80,8 @@ def last_of(history: History[Pod], t: float) -> Pod | None:
     """The pod as it was at ``t``; None if it did not exist then, or no more."""
     version = history.at(t)
     return None if version is None or version.gone else version.object
+
+
+def containers(pod: Pod) -> list[ContainerStatus]:
+    """The states of its containers, those that begin it aside."""
+    return (pod.status.container_statuses if pod.status else None) or []

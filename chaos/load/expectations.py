@@ -13,7 +13,7 @@ from chaos.model.catalogue import Catalogue
 from chaos.model.experiment import parse_moment
 
 _TIME_WORDS = ("after", "within", "for", "never", "always", "order")
-_PER_POD = ("pods", "pods-started")
+_PER_POD = ("pods", "pods-started", "grace-respected")
 _ALL = "all"
 
 
@@ -31,7 +31,7 @@ def check_expectations(spec: Cursor, names: Names, catalogue: Catalogue) -> None
     for part in ("steadyState", "hypothesis", "abort"):
         for expectation in spec.get(part).items():
             _check_assertion(expectation, names, catalogue)
-            _check_bounds(expectation)
+            _check_bounds(expectation, catalogue)
             _check_moments(expectation, names.steps)
     for expectation in spec.get("steadyState").items():
         _refuse_words(expectation, _TIME_WORDS, "the steady state is judged at one moment, before the first step")
@@ -85,10 +85,10 @@ def _check_moment(cursor: Cursor, steps: list[str]) -> None:
         cursor.report(f"unknown step {moment.step!r}", did_you_mean(moment.step, steps))
 
 
-def _check_bounds(expectation: Cursor) -> None:
+def _check_bounds(expectation: Cursor, catalogue: Catalogue) -> None:
     """Facts of a pod need an assertion that looks at pods one by one."""
     asked = expectation.get("assert").text
-    if asked in _PER_POD:
+    if asked in _PER_POD or hasattr(catalogue.assertions.get(asked or ""), "expands_to"):
         return
     for path in (("within",), ("for",), ("never", "for"), ("always", "for")):
         cursor = expectation.get(*path)

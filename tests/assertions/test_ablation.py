@@ -147,6 +147,27 @@ ROWS = {
         (*kinds("poddisruptionbudgets"), *kinds("pods")),
         "drain",
     ),
+    "pods-disrupted": Row(
+        "{assert: pods-disrupted, with: {node: victim, except: [finished]}, within: 40s}", lines_of("01"), kinds("pods")
+    ),
+    "pods-evicted": Row(
+        "{assert: pods-evicted, with: {node: victim, labels: {app: web}}, within: 40s}",
+        lines_of("08"),
+        kinds("pods"),
+        "drain",
+    ),
+    "pods-rejected": Row("{assert: pods-rejected, with: {node: victim}, within: 20s}", lines_of("01"), kinds("pods")),
+    "pods-stuck": Row(
+        "{assert: pods-stuck, with: {node: victim, labels: {app: web}}, within: 6m}",
+        lines_of("05"),
+        kinds("pods"),
+        "power-cut",
+    ),
+    "pods-rescheduled": Row(
+        "{assert: pods-rescheduled, with: {node: victim, labels: {app: web}}, within: 40s}",
+        lines_of("01"),
+        kinds("pods"),
+    ),
 }
 ALWAYS = frozenset({"meta", "action", "nodes"})  # who is who, and what was done
 

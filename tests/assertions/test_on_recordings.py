@@ -13,6 +13,13 @@ ORDER = "{assert: termination-order, with: {node: victim}, within: 40s}"
 GRACE = "{assert: grace-respected, with: {node: victim, except: [finished, static, terminating]%s}, within: 40s}"
 BUDGET = "{assert: budget-respected, with: {namespace: demo, by: %s}, always: {for: 60s}}"
 ONE = "{assert: at-most-one, with: {namespace: demo}, always: {for: %s}}"
+RATE = (
+    "{assert: pods, with: {rate: {deleting: true, disruption: DeletionByTaintManager, per: node, over: %s, "
+    "at-most: %s}}, always: {for: 140s}}"
+)
+MOVED = "{assert: pods-rescheduled, with: {node: victim, %s}, within: %s}"
+STUCK = "{assert: pods-stuck, with: {node: victim, owner: {kind: StatefulSet, name: db}%s}, %s}"
+EVICTED = "{assert: pods-evicted, with: {node: victim, labels: {app: web}%s}, %s}"
 BLOCKED = "{timeout: 25s}"
 
 ROWS: list[tuple[str, str, str, Status, str]] = [
@@ -58,6 +65,27 @@ ROWS: list[tuple[str, str, str, Status, str]] = [
     ("08", "drain", BUDGET % "[eviction]", HELD, "demo/web: 6 pods are healthy, 6 are needed; lost so far: none"),
     ("01", "poweroff", BUDGET % "[eviction, deletion]", HELD, "so at all times"),
     ("05", "power-cut", BUDGET % "[eviction, deletion]", HELD, "so at all times"),
+    # Two nodes of a zone: the limiter lets one be tainted every 10 s.
+    ("25", "power-cut", RATE % ("10s", "0.1/s"), HELD, "so at all times"),
+    ("25", "power-cut", RATE % ("30s", "0.05/s"), VIOLATED, "2 nodes in 30s"),
+    ("25", "power-cut", MOVED % ("except: [daemonset, static]", "140s"), HELD, "is ready on rz-worker"),
+    ("01", "poweroff", MOVED % ("labels: {app: web}", "30s"), HELD, "is ready on ra-worker"),
+    # One of db must be on each node, so the third waits for its node.
+    ("01", "poweroff", MOVED % ("labels: {app: db}", "100s"), VIOLATED, "demo/db-1: it was not replaced"),
+    ("01", "poweroff", "{assert: pods-rejected, with: {node: victim}, within: 30s}", HELD, "Failed (NodeShutdown)"),
+    ("02", "prepare-for-shutdown", "{assert: pods-rejected, with: {node: victim}, within: 30s}", HELD, "agent-"),
+    ("05", "power-cut", "{assert: pods-rejected, with: {node: victim}, within: 30s}", VIOLATED, "0 of 36"),
+    ("05", "power-cut", STUCK % ("", "after: stop + 100s, always: {for: 300s}"), HELD, "being deleted"),
+    ("05", "power-cut", STUCK % (", none: {}", "within: 440s"), HELD, "already at stop"),
+    ("08", "drain", EVICTED % ("", "within: 35s"), HELD, "EvictionByEvictionAPI, being deleted (3 of 3 like it)"),
+    ("08", "drain", EVICTED % (", any: {}", "never: {for: 25s}"), HELD, "not seen"),
+    (
+        "05",
+        "power-cut",
+        "{assert: pods-disrupted, with: {node: victim, labels: {app: web}}, within: 6m}",
+        HELD,
+        "344.0s",
+    ),
     # Nothing there has a volume.
     (
         "05",

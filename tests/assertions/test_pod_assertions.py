@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 from story import HELD, INCONCLUSIVE, VIOLATED, Story, ask
 
-from chaos.assertions.pods import Params
+from chaos.assertions._pods import Params
 from chaos.model.verdict import Status
 
 ENDS = (

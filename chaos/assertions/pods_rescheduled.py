@@ -1,0 +1,12 @@
+"""Did others take the places of pods?"""
+
+from __future__ import annotations
+
+from chaos.assertions._pods import PodsAlias
+
+ASSERTION = PodsAlias(
+    "pods-rescheduled",
+    "each pod was replaced by a Ready one of the same controller on another node",
+    {"each": {"replaced": {"node": "other"}}},
+    "{assert: pods-rescheduled, with: {node: victim, except: [daemonset, static]}, after: power-off, within: 2m}",
+)

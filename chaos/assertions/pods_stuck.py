@@ -1,0 +1,12 @@
+"""Are pods stuck in their deletion?"""
+
+from __future__ import annotations
+
+from chaos.assertions._pods import PodsAlias
+
+ASSERTION = PodsAlias(
+    "pods-stuck",
+    "pods are being deleted and do not go",
+    {"each": {"deleting": True, "gone": False}},
+    "{assert: pods-stuck, with: {node: victim, except: [daemonset, static]}, after: power-cut + 6m, always: {for: 1m}}",
+)
