@@ -1,4 +1,4 @@
-"""Defaults and cluster addresses of Services. Nothing routes to them in the lab; EndpointSlices follow their pods."""
+"""Defaults and cluster addresses of Services; only the API server's proxy leads there. EndpointSlices follow their pods."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from chaos.lab.servers.misbehaviours import Misbehaviours
 from chaos.lab.servers.reads import Reads
 from chaos.lab.servers.resources import NOT_SIMULATED, REVIEWS, SUBRESOURCES, Place, group_version_of, locate
 from chaos.lab.servers.reviews import review
+from chaos.lab.servers.service_proxy import ServiceProxy
 from chaos.lab.servers.subresources import Subresources
 from chaos.lab.servers.watches import Watches
 from chaos.lab.servers.writes import Writes
@@ -42,6 +43,7 @@ class ApiServer:
             ("scale", "GET"): others.get_scale,
             ("scale", "PUT"): others.put_scale,
             ("scale", "PATCH"): others.patch_scale,
+            ("proxy", "GET"): ServiceProxy(cluster, lockstep).get,
         }
         self._of_collections: dict[str, PlaceHandler] = {
             "GET": reads.list_or_watch,

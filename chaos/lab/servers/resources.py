@@ -77,6 +77,7 @@ _SCALE = Subresource("Scale", "autoscaling/v1", ("get", "patch", "update"))
 # By plural and name; besides these, "status" of the resources that have it.
 SUBRESOURCES = {
     ("pods", "eviction"): Subresource("Eviction", "policy/v1", ("create",)),
+    ("services", "proxy"): Subresource("ServiceProxyOptions", "v1", ("get",)),
     ("pods", "binding"): Subresource("Binding", "v1", ("create",)),
     **{(plural, "scale"): _SCALE for plural in ("deployments", "replicasets", "statefulsets")},
 }
@@ -86,7 +87,6 @@ NOT_SIMULATED = {
     ("namespaces", "finalize"),
     ("nodes", "proxy"),
     ("serviceaccounts", "token"),
-    ("services", "proxy"),
 }
 # What a user may ask about itself, with its kind: by group's version and plural.
 REVIEWS = {
@@ -119,6 +119,8 @@ def locate(group_version: str, path: str) -> Place | None:
     if parts[0] == "namespaces" and len(parts) > 2 and (group_version, parts[2]) in RESOURCES:
         namespace, parts = parts[1], parts[2:]
     resource = RESOURCES.get((group_version, parts[0]))
+    if resource is not None and resource.plural == "services" and parts[2:3] == ["proxy"]:
+        parts = parts[:3]  # what follows is the Service's own path
     if resource is None or len(parts) > 3 or (namespace and not resource.namespaced):
         return None
     if resource.namespaced and len(parts) > 1 and not namespace:

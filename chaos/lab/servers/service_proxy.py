@@ -1,0 +1,85 @@
+"""services/proxy: the API server asks an endpoint of a Service. pkg/registry/core/service/storage, ResourceLocation.
+
+Every container of the lab answers 200 with its pod's name, on every port, as long as it runs.
+"""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from chaos.lab.cluster import Cluster
+from chaos.lab.lockstep import Lockstep
+from chaos.lab.objects import Object, uid_of
+from chaos.lab.servers.errors import ApiError
+from chaos.lab.servers.messages import find
+from chaos.lab.servers.resources import Place
+
+_NO_ROUTE = 3.0  # seconds until Linux gives up to look for the hardware address of a neighbour that is off
+_DIAL = 30.0  # the proxy transport's dialer, k8s.io/apimachinery/pkg/util/net
+
+
+class ServiceProxy:
+    """Endpoints have their turns; the real one draws lots."""
+
+    def __init__(self, cluster: Cluster, lockstep: Lockstep) -> None:
+        self._cluster, self._lockstep = cluster, lockstep
+        self._turn = 0
+
+    async def get(self, _: web.Request, place: Place) -> web.Response:
+        name, port = _split(place.name)
+        service = find(self._cluster, Place(place.resource, place.namespace, name))
+        port_name = _port_name(service, name, port)
+        ready = [
+            (endpoint, item["port"])
+            for found in self._cluster.store.owned("endpointslices", uid_of(service))
+            for endpoint in found["endpoints"] or ()
+            for item in found["ports"]
+            if endpoint["conditions"]["ready"] and item["name"] == port_name
+        ]
+        if not ready:
+            raise _unavailable(f'no endpoints available for service "{name}"')
+        self._turn += 1
+        endpoint, number = ready[self._turn % len(ready)]
+        await self._dial(endpoint, f"{endpoint['addresses'][0]}:{number}")
+        return web.Response(text=f"{endpoint['targetRef']['name']}\n")
+
+    async def _dial(self, endpoint: Object, address: str) -> None:
+        """Return once the endpoint has answered. Raises ApiError."""
+        sim, machine = self._cluster.sim, self._cluster.machines[endpoint["nodeName"]]
+        if machine.state == "off":
+            await self._lockstep.wait_until(sim.now + _NO_ROUTE)
+            raise _unreached(address, "connect: no route to host")
+        if not machine.network.passes("ipv4"):
+            await self._lockstep.wait_until(sim.now + _DIAL)
+            raise _unreached(address, "i/o timeout")
+        containers = machine.runtime.containers(endpoint["targetRef"]["uid"])
+        if not any(container.state == "running" for container in containers):
+            raise _unreached(address, "connect: connection refused")
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Name and port of ``[SCHEME:]NAME[:PORT]``. utilnet.SplitSchemeNamePort."""
+    parts = text.split(":")
+    if len(parts) == 3 and parts[0] in ("", "http", "https"):
+        parts = parts[1:]
+    if len(parts) > 2 or not parts[0]:
+        raise ApiError(400, f'invalid service request "{text}"')
+    return parts[0], parts[1] if len(parts) == 2 else ""
+
+
+def _port_name(service: Object, name: str, port: str) -> str:
+    """Endpoints know ports by name; a number is that of the Service."""
+    if not port.isdecimal():
+        return port
+    for item in service["spec"].get("ports") or ():
+        if item["port"] == int(port):
+            return str(item.get("name", ""))
+    raise _unavailable(f'no service port {port} found for service "{name}"')
+
+
+def _unreached(address: str, why: str) -> ApiError:
+    return _unavailable(f"error trying to reach service: dial tcp {address}: {why}")
+
+
+def _unavailable(message: str) -> ApiError:
+    return ApiError(503, message, "ServiceUnavailable")
