@@ -1,4 +1,4 @@
-"""Defaults and cluster addresses of Services; only the API server's proxy leads there. EndpointSlices follow their pods."""
+"""Defaults and cluster addresses of Services; only the API server leads there. EndpointSlices follow their pods."""
 
 from __future__ import annotations
 
