@@ -22,6 +22,10 @@ FAMILIES = {
     "graceful-shutdown": "Graceful shutdown",
     "cancelled-shutdown": "Cancelled shutdown",
     "non-graceful-shutdown": "Non-graceful shutdown",
+    "nodes": "Nodes",
+    "taints": "Taints",
+    "disruptions": "Disruptions",
+    "statefulset": "StatefulSet",
 }
 HEAD = """<!-- Written by tools/experiments_readme.py from the experiments' annotations. -->
 
