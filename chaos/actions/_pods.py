@@ -13,6 +13,7 @@ from chaos.model.errors import Unsupported
 from chaos.model.evidence import not_shown, returned_lines
 from chaos.model.experiment import Model
 from chaos.model.kube import Pod, pod_condition
+from chaos.model.right import Right, rights_to
 from chaos.model.timeline import Timeline, Version
 
 Accept = Callable[[Version[Pod]], bool]
@@ -45,12 +46,25 @@ def namespace_of(target: Target, given: str) -> str:
     return target.namespace
 
 
+def known_namespace(given: str) -> str:
+    """ "" for that of the workload, whose name nobody knows before the run."""
+    return "" if given == "workload" else given
+
+
+# Resource and verb, by what is done to pods.
+_RIGHTS = {"evict": ("pods/eviction", "create"), "delete": ("pods", "delete"), "remove-finalizers": ("pods", "patch")}
+
+
 class PodAction(Action):
     """The pods are chosen when it is sent. Nobody can bring the same pod back: only its controller replaces it."""
 
     verb: str
     undo_kind = UndoKind.IRREVERSIBLE
     on_host = False
+
+    def rights(self, params: Any) -> tuple[Right, ...]:
+        resource, verb = _RIGHTS[self.verb]
+        return rights_to(resource, verb, namespace=known_namespace(params.namespace))
 
     def prepare(self, target: Target, params: Any) -> Memory:
         namespace = namespace_of(target, params.namespace)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from chaos.actions._pods import namespace_of
+from chaos.actions._pods import known_namespace, namespace_of
 from chaos.model.action import Check, Finding, Memory, Shown, StepRun, Target, Undo, UndoStep
 from chaos.model.apifact import field, object_fact
 from chaos.model.command import MERGE_PATCH, KubeCommand
@@ -14,6 +14,7 @@ from chaos.model.errors import Unsupported
 from chaos.model.evidence import not_shown, returned_lines
 from chaos.model.experiment import Model
 from chaos.model.kube import Workload
+from chaos.model.right import Right, rights_to
 from chaos.model.timeline import Timeline, Version
 
 
@@ -36,6 +37,14 @@ def workload_path(params: Any, namespace: str) -> str:
     """``namespace``: of the run's workload."""
     inside = namespace if params.namespace == "workload" else params.namespace
     return f"/apis/apps/v1/namespaces/{inside}/{plural(params.kind)}/{params.name}"
+
+
+def workload_rights(params: Any, resource: str, subresource: str = "") -> tuple[Right, ...]:
+    """To read it, to patch it or its subresource, and to put it back; that of the run itself is not put back."""
+    inside = known_namespace(params.namespace)
+    patched = {resource + subresource, *([resource] if inside else [])}
+    reads = rights_to(resource, "get", group="apps", namespace=inside)
+    return (*reads, *(Right("apps", name, "patch", inside) for name in sorted(patched)))
 
 
 def fields_before(target: Target, params: NamedParams, path: str, pointers: tuple[str, ...]) -> dict[str, Any] | None:

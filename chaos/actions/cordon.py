@@ -9,6 +9,7 @@ from chaos.model.action import Action, Memory, Target, Undo, UndoKind
 from chaos.model.apifact import node_path
 from chaos.model.command import Command
 from chaos.model.experiment import Model
+from chaos.model.right import PATCH_NODES, Right
 
 
 class Params(Model):
@@ -28,6 +29,9 @@ class Cordon(Action):
 
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
+
+    def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - always the same
+        return PATCH_NODES
 
     def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
         return {"node": target.node, "cordoned": is_cordoned(target)}

@@ -24,6 +24,7 @@ from chaos.model.apifact import field, node_path, object_fact, taint_fact, unsch
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand, TaintsCommand
 from chaos.model.evidence import not_shown
 from chaos.model.experiment import Model
+from chaos.model.right import PATCH_NODES, Right, rights_to
 from chaos.model.timeline import Timeline
 
 _REGISTERS = 20.0  # seconds in which a kubelet that was restarted registers
@@ -57,6 +58,9 @@ class DeleteNode(Action):
 
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
+
+    def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - always the same
+        return (*PATCH_NODES, *rights_to("nodes", "delete"))
 
     def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
         node = node_object(target)

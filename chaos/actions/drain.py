@@ -16,6 +16,7 @@ from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import not_shown
 from chaos.model.experiment import DurationText, Model
+from chaos.model.right import PATCH_NODES, Right, rights_to
 from chaos.model.timeline import Timeline
 
 
@@ -67,6 +68,10 @@ class Drain(Action):
 
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node), pods_path(node))
+
+    def rights(self, params: Any) -> tuple[Right, ...]:
+        ends = rights_to("pods", "delete") if params.disable_eviction else rights_to("pods/eviction", "create")
+        return (*PATCH_NODES, *rights_to("pods", "get"), *rights_to("daemonsets", "get", group="apps"), *ends)
 
     def prepare(self, target: Target, params: Params) -> Memory:
         rules = _rules(params.model_dump())

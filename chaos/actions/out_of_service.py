@@ -13,6 +13,7 @@ from chaos.model.apifact import node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.errors import Unsupported
 from chaos.model.experiment import Model
+from chaos.model.right import PATCH_NODES, Right
 from chaos.model.timeline import Timeline
 
 KEY = "node.kubernetes.io/out-of-service"
@@ -45,6 +46,9 @@ class OutOfService(Action):
 
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
+
+    def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - always the same
+        return PATCH_NODES
 
     def prepare(self, target: Target, params: Params) -> Memory:
         if not tells_state(target):

@@ -6,9 +6,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
+from chaos.actions._pods import known_namespace
 from chaos.actions._workloads import NamedParams, answer_shows, fields_before, patch_back
 from chaos.model.action import Action, Finding, Memory, Proof, Scope, StepRun, Target, Undo, UndoKind
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand
+from chaos.model.right import Right, rights_to
 from chaos.model.timeline import Timeline
 
 _MIN, _MAX = "/spec/minAvailable", "/spec/maxUnavailable"
@@ -49,6 +51,10 @@ class PatchBudget(Action):
 
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - no node
         return (_path(params, namespace),)
+
+    def rights(self, params: Any) -> tuple[Right, ...]:
+        inside = known_namespace(params.namespace)
+        return rights_to("poddisruptionbudgets", "get", "patch", group="policy", namespace=inside)
 
     def prepare(self, target: Target, params: Params) -> Memory:
         path = _path(params, target.namespace)

@@ -16,6 +16,7 @@ from chaos.model.errors import Unsupported
 from chaos.model.evidence import not_shown
 from chaos.model.experiment import Model
 from chaos.model.kube import pod_condition
+from chaos.model.right import Right, rights_to
 from chaos.model.timeline import Timeline
 
 _CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -87,6 +88,10 @@ class Preempt(Action):
 
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node), pods_path(node))
+
+    def rights(self, params: Any) -> tuple[Right, ...]:
+        classes = rights_to("priorityclasses", "create", "get", "delete", group="scheduling.k8s.io")
+        return (*classes, *rights_to("pods", "create", "get", "delete", namespace=params.namespace))
 
     def prepare(self, target: Target, params: Params) -> Memory:
         pods = (target.objects.get(pods_path(target.node)) or {}).get("items") or ()

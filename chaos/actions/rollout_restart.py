@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._workloads import WorkloadParams, fields_before, patch_back, versions_after, workload_path
+from chaos.actions._workloads import (
+    WorkloadParams,
+    fields_before,
+    patch_back,
+    plural,
+    versions_after,
+    workload_path,
+    workload_rights,
+)
 from chaos.model.action import Action, Finding, Memory, Proof, Scope, Shown, StepRun, Target, Undo, UndoKind
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand
 from chaos.model.evidence import not_shown
 from chaos.model.kube import controller_of
+from chaos.model.right import Right
 from chaos.model.timeline import Timeline
 
 _KEY = "nodefall.dev/restarted"
@@ -23,9 +32,9 @@ def _new_pods(timeline: Timeline, step: StepRun) -> Finding:
     before, versions = versions_after(timeline, step)
     workload = (before or versions[0]).object if before or versions else None
     uids = {workload.metadata.uid} if workload else set()
-    for (plural, _, _), history in timeline.workloads.items():
+    for (resource, _, _), history in timeline.workloads.items():
         owners = {owner.uid for owner in history.last.object.metadata.owner_references or ()}
-        if plural == "replicasets" and owners & uids and history.versions[0].t >= step.begin:
+        if resource == "replicasets" and owners & uids and history.versions[0].t >= step.begin:
             uids = {*uids, history.last.object.metadata.uid}
     for pods in timeline.pods.values():
         first = pods.versions[0]
@@ -60,6 +69,9 @@ class RolloutRestart(Action):
 
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - no node
         return (workload_path(params, namespace),)
+
+    def rights(self, params: Any) -> tuple[Right, ...]:
+        return workload_rights(params, plural(params.kind))
 
     def prepare(self, target: Target, params: WorkloadParams) -> Memory:
         path = workload_path(params, target.namespace)

@@ -11,12 +11,15 @@ from chaos.actions._workloads import (
     answer_shows,
     fields_before,
     patch_back,
+    plural,
     versions_after,
     workload_path,
+    workload_rights,
 )
 from chaos.model.action import Action, Finding, Memory, Proof, Scope, Shown, StepRun, Target, Undo, UndoKind
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand
 from chaos.model.evidence import not_shown
+from chaos.model.right import Right
 from chaos.model.timeline import Timeline
 
 _REPLICAS = "/spec/replicas"
@@ -56,6 +59,9 @@ class Scale(Action):
 
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - no node
         return (workload_path(params, namespace),)
+
+    def rights(self, params: Any) -> tuple[Right, ...]:
+        return workload_rights(params, plural(params.kind), "/scale")
 
     def prepare(self, target: Target, params: Params) -> Memory:
         path = workload_path(params, target.namespace)

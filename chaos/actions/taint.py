@@ -11,6 +11,7 @@ from chaos.model.action import Action, Finding, Memory, Proof, StepRun, Target, 
 from chaos.model.apifact import node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.experiment import Model
+from chaos.model.right import PATCH_NODES, Right
 from chaos.model.timeline import Timeline
 
 
@@ -40,6 +41,9 @@ class Taint(Action):
 
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
+
+    def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - always the same
+        return PATCH_NODES
 
     def prepare(self, target: Target, params: Params) -> Memory:
         before = taint_before(target, params.key, params.effect)

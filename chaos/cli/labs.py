@@ -9,7 +9,7 @@ import selectors
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import IO, Any
 import chaos
 from chaos.engine.clock import SystemClock
 from chaos.model.errors import Exit, NodefallError, Refused, UsageError
-from chaos.model.inventory import Inventory, Lab
+from chaos.model.inventory import Inventory, Lab, Rule
 
 _READY_TIMEOUT = 30.0  # wall seconds
 _READY_PER_NODE = 0.1
@@ -131,11 +131,16 @@ def make_inventory(facts: dict[str, Any], name: str = "lab") -> Inventory:
         "apiVersion": "nodefall.dev/v1alpha1",
         "kind": "Inventory",
         "metadata": {"name": name},
-        "cluster": {"kubeconfig": facts["kubeconfig"], "simulated": True, "timeSource": facts["timeSource"]},
+        "cluster": {"kubeconfig": _kubeconfig(facts), "simulated": True, "timeSource": facts["timeSource"]},
         "defaults": {"transport": "ssh", "sudo": True, "knownHosts": facts["knownHosts"], "agent": False},
         "hosts": {host["node"]: _host(host) for host in facts["hosts"]},
     }
     return Inventory.model_validate(document)
+
+
+def _kubeconfig(facts: dict[str, Any]) -> str:
+    """Of the user whose rights were given, else of the administrator."""
+    return str(facts["users"][0]["kubeconfig"] if facts["users"] else facts["kubeconfig"])
 
 
 def _host(host: dict[str, Any]) -> dict[str, Any]:
@@ -172,9 +177,14 @@ def _spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
         "inhibitorLostAfterCancel": lab.inhibitor_lost_after_cancel,
         "controllers": {"disableForceDetachOnTimeout": lab.disable_force_detach_on_timeout},
         "breakages": lab.breakages,
+        "users": [] if lab.rights is None else [_user(lab.rights)],
         "seed": lab.seed if seed is None else seed,
         "start": float(int(now)),  # reports carry the day on which they were made
     }
+
+
+def _user(rights: Sequence[Rule]) -> dict[str, Any]:
+    return {"name": "nodefall", "rules": [rule.model_dump(by_alias=True) for rule in rights]}
 
 
 def _ready(process: subprocess.Popen[bytes], spec: dict[str, Any], errors: IO[bytes]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "abort": ("chaos.cli.abort", "Stop the run on a cluster, from anywhere, and let it undo."),
     "judge": ("chaos.cli.judge", "Judge a run or a recording again, without a cluster."),
     "report": ("chaos.cli.report", "Render the report of a run again."),
+    "rbac": ("chaos.cli.rbac", "Print the least rights on a cluster that experiments need."),
     "lab": ("chaos.cli.lab", "Start and stop the simulated cluster."),
     "list": ("chaos.cli.list_names", "List actions, assertions and facts."),
     "explain": ("chaos.cli.explain", "Explain one action, assertion or fact."),

@@ -11,17 +11,21 @@ from typing import Any
 from chaos.cli.eyes import ask_once
 from chaos.cli.opening import Opened, own_machine_id
 from chaos.engine.gather import cluster_view, objects, targets
-from chaos.engine.workload import namespace_for
+from chaos.engine.permissions import refuse_missing
+from chaos.engine.workload import commands, namespace_for, removal
 from chaos.judge.facts import kubelet_fact
 from chaos.load.experiment import load_experiment
 from chaos.load.manifests import load_manifests
 from chaos.model.catalogue import Catalogue
 from chaos.model.experiment import Experiment
+from chaos.model.inventory import LOCK_NAMESPACE, Cluster
 from chaos.model.plan import Plan
+from chaos.model.right import Right
 from chaos.plan.cluster import ClusterView
 from chaos.plan.guards import never_ourselves, no_timer_left
 from chaos.plan.planner import Draft, make_plan, steps_on
 from chaos.plan.requires import check
+from chaos.plan.rights import Setting, needed
 from chaos.plan.targets import choose
 
 
@@ -59,8 +63,18 @@ def new_run(loaded: Loaded) -> str:
     return f"{loaded.experiment.metadata.name}-{secrets.token_hex(3)}"
 
 
+def rights_of(loaded: Loaded, catalogue: Catalogue, cluster: Cluster | None) -> list[Right]:
+    """What an experiment needs on a cluster; that of the inventory says where the lock is kept."""
+    workload = commands(loaded.manifests, "nodefall", "nodefall") if loaded.manifests else []
+    gone = removal(workload, "nodefall", "nodefall") if workload else None
+    keeps = cluster.namespace if cluster else LOCK_NAMESPACE
+    setting = Setting(keeps, workload, gone, bool(cluster and cluster.allow_node_proxy))
+    return needed(loaded.experiment, catalogue, setting)
+
+
 def plan(loaded: Loaded, opened: Opened, catalogue: Catalogue, seed: int | None, run: str) -> tuple[Plan, ClusterView]:
     """Choose targets, gather facts, refuse what must not be. Touches nothing."""
+    refuse_missing(opened.kube, rights_of(loaded, catalogue, opened.inventory.cluster))
     seed = secrets.randbits(32) if seed is None else seed
     spec = loaded.experiment.spec
     ask_once(spec.queries, opened.inventory)

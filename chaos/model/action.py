@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from chaos.model.command import Command, Outcome
 from chaos.model.errors import Unsupported
+from chaos.model.right import Right
 from chaos.model.timeline import Timeline
 
 Memory = dict[str, Any]  # JSON; all that undo needs, also after a crash
@@ -173,6 +174,10 @@ class Action(ABC):
 
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - most read nothing
         """Paths of API objects that prepare looks at; ``namespace`` is the workload's."""
+        return ()
+
+    def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - most need no more
+        """What it and its undo do to the cluster, besides looking at nodes, pods and what is watched in every run."""
         return ()
 
     @abstractmethod

@@ -11,6 +11,8 @@ from chaos.model.bound import FACTS, known_fact
 from chaos.model.duration import parse_duration
 from chaos.model.experiment import DurationText, Metadata, Model
 
+LOCK_NAMESPACE = "kube-system"  # it is there in every cluster
+
 
 def _fact_name(name: str) -> str:
     if known_fact(name) not in FACTS:
@@ -84,7 +86,7 @@ class Cluster(Model):
     allow_node_proxy: bool = Field(False, alias="allowNodeProxy")
     kubelet_ca: str | None = Field(None, alias="kubeletCA", description="file; default: the cluster's CA")
     namespace: Annotated[str, AfterValidator(_namespace)] = Field(
-        "kube-system", description="where the cluster's lock and the journals of runs are kept"
+        LOCK_NAMESPACE, description="where the cluster's lock and the journals of runs are kept"
     )
     facts: dict[Annotated[str, AfterValidator(_fact_name)], Annotated[str, BeforeValidator(_fact_value)]] = {}
     simulated: bool = Field(False, description="a lab; reports say so")
@@ -255,6 +257,16 @@ class PriorityGrace(Model):
     shutdown_grace_period_seconds: StrictInt = Field(alias="shutdownGracePeriodSeconds", ge=0)
 
 
+class Rule(Model):
+    """As in an RBAC role; ``namespaces`` empty is everywhere."""
+
+    verbs: list[str] = Field(min_length=1)
+    api_groups: list[str] = Field([""], alias="apiGroups")
+    resources: list[str] = Field(min_length=1)
+    resource_names: list[str] = Field([], alias="resourceNames")
+    namespaces: list[str] = []
+
+
 class Lab(Model):
     """A simulated cluster that is started for the command and stopped after it."""
 
@@ -271,6 +283,7 @@ class Lab(Model):
     disable_force_detach_on_timeout: bool = Field(
         False, alias="disableForceDetachOnTimeout", description="of the controller manager"
     )
+    rights: list[Rule] | None = Field(None, description="all that nodefall may do there; default: everything")
     breakages: list[str] = Field([], description="what it is to do wrong; see nodefall lab breakages")
     seed: int = 1
     speed: float = Field(20.0, gt=0, le=1000, description="at most so many simulated seconds a second")

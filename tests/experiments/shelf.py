@@ -18,10 +18,21 @@ CODES = {"held": 0, "violated": 1, "aborted": 2}
 _SPEED = 60.0  # simulated seconds a second, at most
 
 
+def rights(name: str) -> list[dict[str, Any]]:
+    """Exactly those that ``nodefall rbac`` prints for it, as the lab's authorizer knows them."""
+    told = nodefall("rbac", EXPERIMENTS / f"{name}.yaml", "--json", cwd=ROOT)
+    return [
+        {"verbs": [right["verb"]], "apiGroups": [right["group"]], "resources": [right["resource"]]}
+        | {"namespaces": [right["namespace"]] if right["namespace"] else []}
+        | {"resourceNames": [right["name"]] if right["name"] else []}
+        for right in json.loads(told.stdout)["rights"]
+    ]
+
+
 def run(name: str, cwd: Path, breakages: Sequence[str] = (), **lab: Any) -> tuple[int, dict[str, Any]]:
-    """Exit code and result of ``nodefall run`` on the experiment's own lab with ``breakages``."""
+    """Exit code and result of ``nodefall run`` on the experiment's own lab with ``breakages``, and the least rights."""
     inventory = yaml.safe_load((ROOT / "hosts" / SHELF[name].notes["lab"]).read_text(encoding="utf-8"))
-    inventory["lab"] |= {"speed": _SPEED, "breakages": list(breakages), **lab}
+    inventory["lab"] |= {"speed": _SPEED, "breakages": list(breakages), "rights": rights(name), **lab}
     (cwd / "lab.json").write_text(json.dumps(inventory))
     done = nodefall("run", EXPERIMENTS / f"{name}.yaml", "-i", "lab.json", "--seed", "1", "--json", cwd=cwd)
     return done.returncode, result_of(done)

@@ -1,0 +1,79 @@
+"""``nodefall rbac``: the least rights on a cluster that experiments need."""
+
+# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from chaos.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from chaos.model.right import Right
+
+_KINDS = {"user": "User", "group": "Group", "serviceaccount": "ServiceAccount"}
+EPILOG = """\b
+Examples:
+  nodefall rbac experiments/*.yaml --subject serviceaccount:chaos/nodefall | kubectl apply -f -
+  nodefall rbac my.yaml --inventory hosts/staging.yaml --subject user:chaos
+  nodefall rbac my.yaml --json
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("experiments", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--subject", default="user:nodefall", show_default=True, help="user:, group: or serviceaccount:NAMESPACE/."
+)
+@click.option("--name", default="nodefall", show_default=True, help="Of the roles and bindings.")
+@click.option("--inventory", "-i", help="For its cluster.namespace and allowNodeProxy; no cluster is asked.")
+@click.option("--json", "as_json", is_flag=True, help="Print the rights as one JSON object instead of roles.")
+def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: str | None, as_json: bool) -> None:
+    """Print the roles with exactly the rights that EXPERIMENTS need together.
+
+    A run with one of them missing is refused before anything is touched.
+    """
+    from chaos.cli.planning import load, rights_of
+    from chaos.cli.wiring import catalogue
+    from chaos.load.dump import dump
+    from chaos.load.inventory import load_inventory
+    from chaos.plan.rights import dangerous, roles
+
+    bound = _subject(subject)
+    cluster = load_inventory(Path(inventory)).cluster if inventory else None
+    known = catalogue()
+    rights: set[Right] = set()
+    for path in experiments:
+        rights.update(rights_of(load(path, known), known, cluster))
+    warnings = sorted({why for right in rights if (why := dangerous(right))})
+    for why in warnings:
+        click.echo(f"warning: {why}", err=True)
+    if as_json:
+        click.echo(json.dumps({"rights": [_row(right) for right in sorted(rights)], "warnings": warnings}))
+    else:
+        click.echo(dump(roles(rights, name, bound)), nl=False)
+
+
+def _subject(text: str) -> dict[str, str]:
+    kind, colon, name = text.partition(":")
+    if kind not in _KINDS or not colon or not name:
+        raise UsageError(f"--subject {text!r}: write user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME")
+    if kind != "serviceaccount":
+        return {"apiGroup": "rbac.authorization.k8s.io", "kind": _KINDS[kind], "name": name}
+    namespace, slash, account = name.partition("/")
+    if not slash or not namespace or not account:
+        raise UsageError(f"--subject {text!r}: a service account is written serviceaccount:NAMESPACE/NAME")
+    return {"kind": _KINDS[kind], "namespace": namespace, "name": account}
+
+
+def _row(right: Right) -> dict[str, str]:
+    return {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": right.resource,
+        "namespace": right.namespace,
+        "name": right.name,
+    }

@@ -1,0 +1,44 @@
+"""Asking the cluster what we may do, before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from chaos.model.apifact import field
+from chaos.model.errors import NodefallError, Refused
+from chaos.model.ports import KubeApi
+from chaos.model.right import Right
+from chaos.transports.kube_answer import decoded, words
+
+_PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_AT_ONCE = 8
+
+
+def missing(kube: KubeApi, rights: Sequence[Right]) -> list[Right]:
+    """Those that we do not have, by SelfSubjectAccessReview. Raises NodefallError where that cannot be asked."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        allowed = list(pool.map(lambda right: _allowed(kube, right), rights))
+    return [right for right, may in zip(rights, allowed, strict=True) if not may]
+
+
+def refuse_missing(kube: KubeApi, rights: Sequence[Right]) -> None:
+    """Raises Refused, naming what is missing."""
+    if lacking := missing(kube, rights):
+        raise Refused(
+            f"the credentials of the kubeconfig may not {'; '.join(str(right) for right in lacking)}",
+            hint="nodefall rbac EXPERIMENT prints the roles that are needed, for kubectl apply",
+        )
+
+
+def _allowed(kube: KubeApi, right: Right) -> bool:
+    resource, _, subresource = right.resource.partition("/")
+    asked = {"verb": right.verb, "group": right.group, "resource": resource, "subresource": subresource}
+    asked |= {"namespace": right.namespace, "name": right.name}
+    body: dict[str, Any] = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+    body["spec"] = {"resourceAttributes": {key: value for key, value in asked.items() if value}}
+    response = kube.request("POST", _PATH, body=body)
+    if response.status >= 300:
+        raise NodefallError(f"what we may do could not be asked: {response.status}: {words(response)}")
+    return field(decoded(response), "/status/allowed") is True

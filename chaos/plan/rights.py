@@ -1,0 +1,125 @@
+"""The rights that an experiment needs on a cluster: to look on, for lock and journal, its workload, its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from chaos.model.action import Undo
+from chaos.model.apifact import OBJECT
+from chaos.model.catalogue import Catalogue
+from chaos.model.command import KubeCommand
+from chaos.model.experiment import Experiment, ServiceReference
+from chaos.model.resources import RESOURCES
+from chaos.model.right import Right, right_of
+
+LEASES = "kube-node-lease"
+LOCK = "nodefall"
+_NAMESPACE = "namespace/"  # a check whether one is gone
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the rights depend on besides the experiment: ``workload`` is how its objects are created, ``removal`` how
+    they go; ``keeps`` is the namespace of the lock and the journals; ``proxy`` is the inventory's allowNodeProxy.
+    """
+
+    keeps: str
+    workload: Sequence[KubeCommand] = ()
+    removal: Undo | None = None
+    proxy: bool = False
+
+
+def needed(experiment: Experiment, catalogue: Catalogue, setting: Setting) -> list[Right]:
+    """Sorted, each once, without those that another one covers."""
+    rights = {*_eyes(setting.proxy), *_own(setting.keeps), *_workload(setting)}
+    for step in experiment.spec.method:
+        action = catalogue.actions[step.action]
+        rights.update(action.rights(action.params.model_validate(step.with_)))
+    rights.update(_proxied(probe.service) for probe in experiment.spec.probes if probe.service)
+    return sorted(right for right in rights if not any(o != right and o.covers(right) for o in rights))
+
+
+def _proxied(service: ServiceReference) -> Right:
+    inside = "" if service.namespace == "workload" else service.namespace
+    return Right("", "services/proxy", "get", inside, service.name)
+
+
+def _eyes(proxy: bool) -> Iterator[Right]:
+    """What is watched in every run, and asked of the kubelets' own ports."""
+    for resource in RESOURCES.values():
+        listed = right_of("GET", resource.path)
+        for verb in ("list", "watch"):
+            yield replace(listed, verb=verb, namespace=LEASES if resource.plural == "leases" else "")
+    for name in ("nodes", "nodes/metrics", "nodes/configz", *(["nodes/proxy"] if proxy else [])):
+        yield Right("", name, "get")
+    yield Right("", "namespaces", "get", "", "kube-system")  # its uid tells clusters apart
+
+
+def _own(keeps: str) -> Iterator[Right]:
+    """The lock and the journals of runs. What is created has no name yet when it is asked for."""
+    for verb in ("get", "update", "patch", "delete"):
+        yield Right("coordination.k8s.io", "leases", verb, keeps, LOCK)
+    yield Right("coordination.k8s.io", "leases", "create", keeps)
+    for verb in ("list", "create", "update", "delete"):
+        yield Right("", "configmaps", verb, keeps)
+
+
+def _workload(setting: Setting) -> Iterator[Right]:
+    """Everywhere, as its namespace has a name that nobody knows before."""
+    for command in setting.workload:
+        yield replace(right_of(command.method, command.path), namespace="", name="")
+    for step in setting.removal.steps if setting.removal else ():
+        if isinstance(step.command, KubeCommand):
+            yield replace(right_of(step.command.method, step.command.path), namespace="", name="")
+    for check in setting.removal.proof if setting.removal else ():
+        if check.fact.startswith(_NAMESPACE):
+            yield Right("", "namespaces", "get")
+        elif check.fact.startswith(f"{OBJECT}/"):
+            path = check.fact.removeprefix(OBJECT).partition("#")[0]
+            yield replace(right_of("GET", path), namespace="", name="")
+
+
+def dangerous(right: Right) -> str:
+    """Why a right amounts to more than its name says, "" for most."""
+    if right.resource == "nodes/proxy":
+        return "nodes/proxy amounts to running commands in every pod of every node"
+    return ""
+
+
+def rules(rights: Iterable[Right]) -> list[dict[str, Any]]:
+    """As rules of one role, those together that differ in the resource only."""
+    verbs: dict[tuple[str, str, str], list[str]] = {}
+    for right in rights:
+        verbs.setdefault((right.group, right.name, right.resource), []).append(right.verb)
+    merged: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (group, name, resource), some in verbs.items():
+        merged.setdefault((group, name, tuple(some)), []).append(resource)
+    return [
+        {"apiGroups": [group], "resources": resources}
+        | ({"resourceNames": [name]} if name else {})
+        | {"verbs": [*some]}
+        for (group, name, some), resources in merged.items()
+    ]
+
+
+def roles(rights: Iterable[Right], name: str, subject: dict[str, str]) -> list[dict[str, Any]]:
+    """A ClusterRole and a Role for each namespace, each with its binding to ``subject``."""
+    by_namespace: dict[str, list[Right]] = {}
+    for right in sorted(rights):
+        by_namespace.setdefault(right.namespace, []).append(right)
+    return [doc for namespace, some in sorted(by_namespace.items()) for doc in _role(namespace, some, name, subject)]
+
+
+def _role(namespace: str, rights: list[Right], name: str, subject: dict[str, str]) -> list[dict[str, Any]]:
+    kind = "Role" if namespace else "ClusterRole"
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    head = {"apiVersion": "rbac.authorization.k8s.io/v1"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+    return [
+        head | {"kind": kind, "metadata": metadata, "rules": rules(rights)},
+        head | {"kind": f"{kind}Binding", "metadata": metadata, "roleRef": reference, "subjects": [subject]},
+    ]

@@ -1,0 +1,47 @@
+"""With exactly the rights that rbac prints an experiment runs; with one less it is refused, and told which."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+import yaml
+from processes import EXPERIMENTS, LAB, nodefall
+from shelf import rights
+
+pytestmark = pytest.mark.lab
+
+
+def inventory(directory: Path, some: list[dict[str, object]]) -> Path:
+    document = yaml.safe_load(LAB.read_text())
+    document["lab"]["rights"] = some
+    path = directory / "lab.json"
+    path.write_text(json.dumps(document))
+    path.chmod(0o600)
+    return path
+
+
+def test_exactly_enough_and_one_less(tmp_path: Path) -> None:
+    name = "lock-after-cancel"
+    enough = rights(name)
+    done = nodefall("run", EXPERIMENTS / f"{name}.yaml", "-i", inventory(tmp_path, enough), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for lacking in random.Random(7).sample(enough, 3):  # noqa: S311 - the same every time
+        less = inventory(tmp_path, [right for right in enough if right is not lacking])
+        refused = nodefall("run", EXPERIMENTS / f"{name}.yaml", "-i", less, cwd=tmp_path)
+        assert refused.returncode == 4, (lacking, refused.stderr)
+        assert f"{lacking['verbs'][0]} {lacking['resources'][0]}" in refused.stderr, (lacking, refused.stderr)
+
+
+def test_what_rbac_prints_and_refuses(tmp_path: Path) -> None:
+    experiment = EXPERIMENTS / "lock-after-cancel.yaml"
+    told = nodefall("rbac", experiment, "--subject", "serviceaccount:chaos/nodefall", cwd=tmp_path)
+    documents = list(yaml.safe_load_all(told.stdout))
+    assert [d["kind"] for d in documents] == ["ClusterRole", "ClusterRoleBinding", *["Role", "RoleBinding"] * 2]
+    assert documents[1]["subjects"] == [{"kind": "ServiceAccount", "namespace": "chaos", "name": "nodefall"}]
+    for subject in ("nodefall", "user:", "serviceaccount:nodefall", "robot:x"):
+        refused = nodefall("rbac", experiment, "--subject", subject, cwd=tmp_path)
+        assert refused.returncode == 64
+        assert f"--subject '{subject}'" in refused.stderr

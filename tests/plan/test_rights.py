@@ -1,0 +1,190 @@
+"""The rights of an experiment: every request that it makes is covered, and nothing is asked for twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from actionkit import ACTIONS
+
+import chaos.assertions
+from chaos.engine.workload import commands, removal
+from chaos.model.action import Check, Target
+from chaos.model.catalogue import Catalogue, discover
+from chaos.model.command import Command, KubeCommand, PodsCommand, TaintsCommand
+from chaos.model.experiment import Experiment
+from chaos.model.right import Right, right_of
+from chaos.plan.rights import Setting, dangerous, needed, roles, rules
+
+CATALOGUE = Catalogue(ACTIONS, discover(chaos.assertions, "ASSERTION"))
+DEMO = "/apis/apps/v1/namespaces/demo"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "said"),
+    [
+        ("GET", "/api/v1/nodes", "list nodes"),
+        ("GET", "/api/v1/nodes/n1", "get nodes n1"),
+        ("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1", "list pods"),
+        ("POST", "/api/v1/namespaces", "create namespaces"),
+        ("DELETE", "/api/v1/namespaces/x", "delete namespaces x"),
+        ("POST", "/api/v1/namespaces/x/pods", "create pods in namespace x"),
+        ("POST", "/api/v1/namespaces/x/pods/p/eviction", "create pods/eviction p in namespace x"),
+        ("PATCH", f"{DEMO}/deployments/web/scale", "patch deployments/scale.apps web in namespace demo"),
+        (
+            "DELETE",
+            "/apis/scheduling.k8s.io/v1/priorityclasses?x=y",
+            "deletecollection priorityclasses.scheduling.k8s.io",
+        ),
+        ("PUT", "/api/v1/namespaces/x/configmaps/c", "update configmaps c in namespace x"),
+    ],
+)
+def test_the_right_to_a_request(method: str, path: str, said: str) -> None:
+    assert str(right_of(method, path)) == said
+
+
+@pytest.mark.parametrize("path", ["/version", "/api/v1", "", "/apis/apps"])
+def test_what_is_no_resource(path: str) -> None:
+    with pytest.raises(ValueError, match="no path of an API resource"):
+        right_of("GET", path)
+
+
+def test_what_covers_what() -> None:
+    everywhere, here = Right("", "pods", "get"), Right("", "pods", "get", "demo", "p")
+    assert everywhere.covers(here)
+    assert not here.covers(everywhere)
+    assert not everywhere.covers(Right("", "pods", "list"))
+    assert not everywhere.covers(Right("", "pods/log", "get"))
+
+
+def experiment(action: str, given: dict[str, Any]) -> Experiment:
+    ready = {"assert": "nodes-ready", "with": {"nodes": "all"}}
+    step = {"name": "do", "action": action, "with": given}
+    spec = {"title": "t", "steadyState": [ready], "hypothesis": [ready], "method": [step]}
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "x"}}
+    return Experiment.model_validate(head | {"spec": spec})
+
+
+NODE = {"metadata": {"labels": {}}, "spec": {}, "status": {"allocatable": {"cpu": "2"}}}
+POD = {
+    "metadata": {"name": "p", "namespace": "demo", "ownerReferences": [{"kind": "ReplicaSet", "controller": True}]},
+    "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
+    "status": {"phase": "Running"},
+}
+OBJECTS = {
+    "/api/v1/nodes/n1": NODE,
+    "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1": {"items": [POD]},
+    f"{DEMO}/deployments/web": {"spec": {"replicas": 3}},
+    f"{DEMO}/statefulsets/web": {"spec": {"replicas": 3}},
+    f"{DEMO}/daemonsets/web": {"spec": {}},
+    "/apis/policy/v1/namespaces/demo/poddisruptionbudgets/web": {"spec": {"minAvailable": 2}},
+}
+PODS = {"namespace": "demo", "selector": "app=web"}
+WEB = {"namespace": "demo", "name": "web"}
+THROUGH_THE_API: list[tuple[str, dict[str, Any]]] = [
+    ("cordon", {}),
+    ("uncordon", {}),
+    ("taint", {"key": "k", "effect": "NoExecute"}),
+    ("untaint", {"key": "k"}),
+    ("out-of-service", {}),
+    ("delete-node", {}),
+    ("drain", {}),
+    ("drain", {"disable-eviction": True}),
+    ("evict-pod", PODS),
+    ("delete-pod", PODS),
+    ("force-delete-pod", PODS),
+    ("remove-finalizers", PODS),
+    ("preempt", {}),
+    ("scale", WEB | {"kind": "deployment", "replicas": 1}),
+    ("scale", WEB | {"kind": "statefulset", "replicas": 1}),
+    ("rollout-restart", WEB | {"kind": "daemonset"}),
+    ("patch-budget", WEB | {"min-available": 1}),
+]
+_POD = "/api/v1/namespaces/demo/pods/p"
+
+
+def requests(command: Command) -> Iterator[tuple[str, str]]:
+    """What a command sends, as transports/kube.py and kube_pods.py do."""
+    if isinstance(command, KubeCommand):
+        yield command.method, command.path
+    elif isinstance(command, TaintsCommand):
+        yield from (("GET", f"/api/v1/nodes/{command.node}"), ("PATCH", f"/api/v1/nodes/{command.node}"))
+    elif isinstance(command, PodsCommand):
+        yield "GET", "/api/v1/pods"
+        sent = {"evict": ("POST", f"{_POD}/eviction"), "delete": ("DELETE", _POD), "remove-finalizers": ("PATCH", _POD)}
+        yield sent[command.verb]
+        if command.wait:
+            yield "GET", _POD
+        if command.rules:
+            yield "GET", f"{DEMO}/daemonsets/agent"
+
+
+def looks(check: Check | None) -> Iterator[tuple[str, str]]:
+    if check and check.fact.startswith("object/"):
+        yield "GET", check.fact.removeprefix("object").partition("#")[0]
+
+
+@pytest.mark.parametrize(("name", "given"), THROUGH_THE_API, ids=str)
+def test_all_that_an_action_asks_of_the_cluster_is_covered(name: str, given: dict[str, Any]) -> None:
+    action = ACTIONS[name]
+    params = action.params.model_validate(given)
+    power = frozenset({"on", "off", "state"})
+    there = Target("n1", power="redfish", power_can=power, tag="run-do", namespace="demo")
+    target = replace(there, facts={"kubelet-unit": "kubelet.service"}, objects=OBJECTS)
+    memory = action.prepare(target, params)
+    undo = action.undo(memory)
+    asked = [request for command in action.inject(memory) for request in requests(command)]
+    asked += [request for step in undo.steps for request in (*requests(step.command), *looks(step.unless))]
+    asked += [request for check in undo.proof for request in looks(check)]
+    asked += [("GET", path) for path in action.reads("n1", params, "demo")]
+    rights = needed(experiment(name, given), CATALOGUE, Setting("kube-system"))
+    for method, path in asked:
+        wanted = right_of(method, path)
+        assert any(right.covers(wanted) for right in rights), f"{wanted} is not asked for"
+
+
+def test_every_action_through_the_api_is_looked_at() -> None:
+    assert {name for name, _ in THROUGH_THE_API} >= {name for name, action in ACTIONS.items() if not action.on_host}
+
+
+def test_a_workload_is_created_and_removed() -> None:
+    manifests: list[dict[str, Any]] = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}},
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1},
+    ]
+    workload = commands(manifests, "ns", "run")
+    setting = Setting("kube-system", workload, removal(workload, "ns", "run"))
+    rights = {str(right) for right in needed(experiment("cordon", {}), CATALOGUE, setting)}
+    assert {"create namespaces", "get namespaces", "delete namespaces", "create deployments.apps"} <= rights
+    classes = "priorityclasses.scheduling.k8s.io"
+    assert {f"{verb} {classes}" for verb in ("create", "list", "deletecollection")} <= rights
+    assert "get namespaces kube-system" not in rights
+
+
+def test_the_node_proxy_only_where_it_is_allowed_and_then_it_is_dangerous() -> None:
+    without = needed(experiment("cordon", {}), CATALOGUE, Setting("kube-system"))
+    allowed = needed(experiment("cordon", {}), CATALOGUE, Setting("kube-system", proxy=True))
+    (proxy,) = set(allowed) - set(without)
+    assert str(proxy) == "get nodes/proxy"
+    assert "every pod" in dangerous(proxy)
+    assert not any(dangerous(right) for right in without)
+
+
+def test_roles_as_kubectl_applies_them() -> None:
+    rights = [
+        Right("", "nodes", "get"),
+        Right("", "pods", "get"),
+        Right("", "nodes/metrics", "list"),
+        Right("coordination.k8s.io", "leases", "get", "kube-system", "nodefall"),
+    ]
+    assert rules(rights[:3]) == [
+        {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["nodes/metrics"], "verbs": ["list"]},
+    ]
+    documents = roles(rights, "nodefall", {"kind": "ServiceAccount", "namespace": "chaos", "name": "nodefall"})
+    assert [d["kind"] for d in documents] == ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
+    assert documents[2]["metadata"] == {"name": "nodefall", "namespace": "kube-system"}
+    assert documents[2]["rules"][0]["resourceNames"] == ["nodefall"]
+    assert documents[3]["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nodefall"}
