@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from chaos.observers.promql import PromQL
 
 ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitors")  # read of every target, whatever the steps ask for
-EXTRAS = ("containers", "kubelet-journal")  # read where the host can tell
+EXTRAS = ("containers", "host-time", "kubelet-journal")  # read where the host can tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class Eyes:
 def eyes_for(experiment: Experiment, catalogue: Catalogue, opened: Opened, planned: Plan) -> Eyes:
     """Eyes on the cluster first; those on kubelets and hosts ask them for addresses."""
     from chaos.engine.hostwatch import HostWatch
+    from chaos.observers.clocks import ClockOffsets
     from chaos.observers.cluster import ClusterObservers
     from chaos.observers.probe import observer
 
@@ -54,8 +55,12 @@ def eyes_for(experiment: Experiment, catalogue: Catalogue, opened: Opened, plann
         for probe in experiment.spec.probes
     ]
     asking = _on_prometheus(experiment.spec.queries, opened)
-    stages: list[list[Observer]] = [list(cluster.watches), [cluster.kubelets(nodes, proxy), hosts, *probes, *asking]]
-    return Eyes(stages, [each.last_look for each in asking])
+    clocks = ClockOffsets(opened.clock, [cluster.health.offsets, hosts.offsets, *(a.offsets for a in asking)])
+    stages: list[list[Observer]] = [
+        list(cluster.watches),
+        [cluster.kubelets(nodes, proxy), hosts, *probes, *asking, clocks],
+    ]
+    return Eyes(stages, [*(each.last_look for each in asking), clocks.last_look])
 
 
 def ask_once(queries: Sequence[Query], inventory: Inventory) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,12 +12,14 @@ import msgspec
 from chaos.engine.hosts import MACHINE, Hosts
 from chaos.model.errors import NodefallError
 from chaos.model.fact import UNREAD
+from chaos.model.offset import Bounds, Offset
 from chaos.model.ports import Clock, Sink
 from chaos.model.recording import Line
 from chaos.observers.worker import Worker
 
 PERIOD = 2.0  # seconds of cluster time between two readings
-JOURNAL = "kubelet-journal"
+JOURNAL, TIME = "kubelet-journal", "host-time"
+_TIME_PERIOD = 30.0  # between two looks at a host's clock
 _OVERLAP = 2.0  # seconds of the journal that are read twice, as a line may be stored late
 
 
@@ -39,8 +41,11 @@ class HostWatch:
         self._blind: dict[str, float] = {}
         self._first: set[str] = set()
         self._nodes = list(nodes)
+        self._timed: dict[str, float] = {}
+        self._offsets: dict[str, Bounds] = {node: Bounds() for node in nodes}
         self._journals = {node: _Unread(clock.now()) for node in nodes}
         self._workers: list[Worker] = []
+        self._readers: dict[str, Callable[[str], Any]] = {JOURNAL: self._journal, TIME: self._time}
 
     def start(self, sink: Sink) -> None:
         for node in self._nodes:
@@ -56,6 +61,11 @@ class HostWatch:
 
     def synced(self) -> bool:
         return len(self._first) == len(self._nodes)
+
+    def offsets(self) -> dict[str, Offset]:
+        """How far the hosts' clocks are ahead, where that is known."""
+        found = {f"host {node}": bounds.offset() for node, bounds in self._offsets.items()}
+        return {source: offset for source, offset in found.items() if offset}
 
     def _watch(self, node: str, sink: Sink) -> None:
         worker = self._workers[self._nodes.index(node)]
@@ -101,10 +111,13 @@ class HostWatch:
         return True
 
     def _read_extras(self, node: str, sink: Sink) -> None:
+        now = self._clock.now()
         for fact in self._extras:
+            if fact == TIME and now - self._timed.get(node, -math.inf) < _TIME_PERIOD:
+                continue
             source = f"{fact}@{node}"
             try:
-                value = self._journal(node) if fact == JOURNAL else self._hosts.read(node, fact)
+                value = self._readers[fact](node) if fact in self._readers else self._hosts.read(node, fact)
             except NodefallError as error:
                 self._lost(source, node, error.message, sink)
                 continue
@@ -116,6 +129,13 @@ class HostWatch:
         unread, now = self._journals[node], self._clock.now()
         value = self._hosts.read(node, JOURNAL, {UNREAD: unread.seconds(now)})
         return {"lines": unread.fresh(value["lines"], now)}
+
+    def _time(self, node: str) -> float:
+        """And how far that is from ours."""
+        before = self._timed[node] = self._clock.now()
+        value = float(self._hosts.read(node, TIME))
+        self._offsets[node].add(value - self._clock.now(), value - before)
+        return value
 
     def _emit(self, node: str, fact: str, value: object, sink: Sink) -> None:
         sink(Line(self._clock.now(), "host", fact, msgspec.Raw(msgspec.json.encode(value)), node))

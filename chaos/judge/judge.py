@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from chaos.judge.clocks import clock_notes
 from chaos.judge.context import Context, Options, look
 from chaos.judge.evaluate import evaluate, evaluate_at, evaluate_recovery
 from chaos.judge.headline import headline
@@ -157,4 +158,4 @@ def _notes(context: Context) -> list[str]:
         for s in context.matched.steps
         if s.action != s.step.action
     ]
-    return [*cut, *mapped, *context.matched.ignored]
+    return [*cut, *mapped, *context.matched.ignored, *clock_notes(context.timeline)]

@@ -14,7 +14,7 @@ MISSING_AT_RELIST = "missing at relist"
 
 CUT_OFF = "recording"  # source of the blind window after a recording that was cut off
 # Kinds of windows that are about one node, or one probe.
-_SCOPED = frozenset({"metrics", "host", "power", "containers", "kubelet-journal", "probe"})
+_SCOPED = frozenset({"metrics", "host", "power", "containers", "host-time", "kubelet-journal", "probe"})
 # Resources that recordings hold: a window about one of them says nothing about the others.
 _RESOURCES = frozenset(
     [

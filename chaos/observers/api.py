@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -93,8 +94,11 @@ class WatchApi(KubeApi, Protocol):
 
     def stream(self, path: str, query: Mapping[str, str]) -> WatchStream: ...
 
-    def probe(self, timeout: float) -> None:
-        """Raise KubeUnreachable or KubeRejected unless the server says in ``timeout`` wall seconds that it works."""
+    def probe(self, timeout: float) -> float | None:
+        """What time it is by the server's clock, in whole seconds, if it tells.
+
+        Raises KubeUnreachable or KubeRejected unless the server says in ``timeout`` wall seconds that it works.
+        """
 
 
 class ClusterApi:
@@ -139,10 +143,11 @@ class ClusterApi:
         """A watch; opened on entry."""
         return WatchStream(lambda: self._open_watch(path, query), f"watch of {path}")
 
-    def probe(self, timeout: float) -> None:
+    def probe(self, timeout: float) -> float | None:
         response = self.request("GET", "/readyz", timeout=timeout)
         if response.status >= 500 or response.status == 429:
             raise KubeRejected(response.status, f"{self.server}: /readyz answers {response.status}")
+        return _date(response)
 
     def kubelet(self, address: str, port: int, path: str) -> Response:
         """GET from a kubelet's own port. Its certificate must be signed by ``kubeletCA`` or the cluster's CA.
@@ -310,6 +315,14 @@ def server_is_loopback(api: ClusterApi) -> bool:
     except OSError:
         return False
     return not api.proxied and all(ipaddress.ip_address(str(address[4][0])).is_loopback for address in found)
+
+
+def _date(response: Response) -> float | None:
+    text = {key.lower(): value for key, value in response.headers.items()}.get("date", "")
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except ValueError:
+        return None
 
 
 def cluster_uid(api: KubeApi) -> str:

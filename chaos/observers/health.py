@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Protocol
 
+from chaos.model.offset import Bounds, Offset
 from chaos.model.ports import Clock, Sink
 from chaos.observers.api import KubeRejected, KubeUnreachable, WatchApi
 from chaos.observers.worker import Worker
@@ -36,6 +37,7 @@ class ApiHealth:
         self._due = float("inf")
         self._reason = ""
         self._asked = False
+        self._bounds = Bounds()
         self._worker = Worker(self.name, clock, self._run, self._tell)
 
     @property
@@ -47,6 +49,11 @@ class ApiHealth:
     def reason(self) -> str:
         """Why the server cannot be seen now; "" if it can."""
         return self._reason
+
+    def offsets(self) -> dict[str, Offset]:
+        """How far the server's clock is ahead, once that is known."""
+        offset = self._bounds.offset()
+        return {"the API server": offset} if offset else {}
 
     def subscribe(self, listener: HealthListener) -> None:
         with self._lock:
@@ -73,11 +80,14 @@ class ApiHealth:
         if began - self._due > SLOW:
             self._tell(f"nodefall itself stood still for {began - self._due:.1f}s")
         try:
-            self._api.probe(PATIENCE)
+            date = self._api.probe(PATIENCE)
         except (KubeUnreachable, KubeRejected) as error:
             self._tell(error.message)
             return
-        took = self._clock.now() - began
+        now = self._clock.now()
+        if date is not None:  # its seconds are cut off
+            self._bounds.add(date - now, date + 1 - began)
+        took = now - began
         if took > SLOW:
             self._tell(f"the API server took {took:.1f}s to answer")
             return

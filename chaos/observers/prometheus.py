@@ -13,6 +13,7 @@ import msgspec
 from chaos.model.duration import parse_duration
 from chaos.model.errors import NodefallError
 from chaos.model.experiment import Query
+from chaos.model.offset import Offset
 from chaos.model.ports import Clock, Sink
 from chaos.model.recording import Line, QueryResult, Series
 from chaos.observers.promql import PrometheusLost, PromQL
@@ -36,7 +37,7 @@ class PrometheusObserver:
         self._lock = threading.Lock()  # the last look comes from another thread
         self._began = self._good = 0.0
         self._seen = False
-        self.offset = 0.0
+        self.offset = self._within = 0.0
 
     def start(self, sink: Sink) -> None:
         self._sink = sink
@@ -48,6 +49,10 @@ class PrometheusObserver:
 
     def synced(self) -> bool:
         return self._seen
+
+    def offsets(self) -> dict[str, Offset]:
+        """How far its clock is ahead, once that is known."""
+        return {"Prometheus": Offset(round(self.offset, 3), round(self._within, 3))} if self._seen else {}
 
     def last_look(self) -> None:
         """The whole run once more, as Prometheus has it now."""
@@ -94,7 +99,9 @@ class PrometheusObserver:
         server, scraped = newest[0].values[0] if newest else (0.0, None)
         if scraped is None:
             raise PrometheusLost("Prometheus scrapes nothing: it has no sample of up")
-        self.offset = server - (before + self._clock.now()) / 2
+        now = self._clock.now()
+        self.offset = server - (before + now) / 2
+        self._within = (now - before) / 2
         if server - scraped > self._stale:
             raise PrometheusLost(f"what Prometheus scraped last is {server - scraped:.0f}s old")
 

@@ -15,6 +15,7 @@ from chaos.engine.hosts import Hosts
 from chaos.engine.hostwatch import PERIOD, HostWatch
 from chaos.model.catalogue import discover
 from chaos.model.command import Outcome
+from chaos.model.offset import Offset
 from chaos.model.recording import Line
 
 FACTS = discover(chaos.facts, "FACT")
@@ -44,7 +45,7 @@ class Script:
     ) -> list[Line]:
         session = FakeSession(dict(answers))
         hosts = Hosts(lambda _: session, lambda _: power, FakeKube({}), FACTS, self.clock)
-        watch = HostWatch(hosts, self.clock, ["n1"], ["machine", "boot-id"], extras)
+        watch = self.watch = HostWatch(hosts, self.clock, ["n1"], ["machine", "boot-id"], extras)
         for number, change in enumerate(rounds, 1):
             self.clock.agenda.append((1000.0 + number * PERIOD, partial(self._turn, change, power, session)))
         self.clock.agenda.append((1000.0 + (len(rounds) + 1) * PERIOD, partial(self._end, watch)))
@@ -52,6 +53,9 @@ class Script:
         assert self.done.wait(10)
         assert watch.synced()
         return self.lines
+
+    def offsets(self) -> dict[str, Offset]:
+        return self.watch.offsets()
 
     def _end(self, watch: HostWatch) -> None:
         watch.stop()
@@ -133,3 +137,12 @@ def test_the_journal_is_read_on_without_gap_or_repetition() -> None:
     read = [s[2] for s in seen if s[:2] == ("host", "kubelet-journal")]
     lines = [[line["message"] for line in value["lines"]] for value in read if isinstance(value, dict)]
     assert lines == [[], ["one"], ["two", "three"]]
+
+
+def test_a_hosts_clock_is_compared_now_and_then() -> None:
+    script = Script()
+    answers = {BOOT: answered("b1\n"), str(FACTS["host-time"].command): answered("1003.500000000\n")}
+    rounds: list[dict[str, object]] = [{} for _ in range(20)]
+    seen = told(script.run(None, answers, rounds, ["host-time"]))
+    assert seen.count(("host", "host-time", 1003.5)) == 2, "every thirty seconds"
+    assert script.offsets() == {"host n1": Offset(-26.5, 0.0)}, "it was set back meanwhile: what was seen last counts"

@@ -22,6 +22,8 @@ LOCKS = (
 NO_LOCKS = '{"type":"a(ssssuu)","data":[[]]}'
 
 GOOD = [
+    ("host-time", "1795232137.988077600\n", 1795232137.9880776),
+    ("host-time", "1795232137.N\n", 1795232137.5),  # busybox
     ("boot-id", "f4dc55dd-fb0c-4e07-97b3-1883fa27ab8b\n", "f4dc55dd-fb0c-4e07-97b3-1883fa27ab8b"),
     ("machine-id", "a34188058e584bab8c51cd34df85c05c\n", "a34188058e584bab8c51cd34df85c05c"),
     ("pid1-start", f"{PID1}\ncpu  1 2 3\nbtime 1795231571\n", 1795231586),
@@ -51,6 +53,8 @@ GOOD = [
 ]
 BAD = [
     ("boot-id", "", 1),
+    ("host-time", "", 1),
+    ("host-time", "noon\n", 0),
     ("pid1-start", "1 (systemd) S 0\nbtime 5\n", 0),
     ("pid1-start", PID1, 0),
     ("systemd-version", "sh: systemctl: not found", 127),
@@ -103,7 +107,7 @@ LOOKS: tuple[str, ...] = (
     "printenv ",
     "ps -eo",
 )
-LOOKS += ("rtcwake -m show",)
+LOOKS += ("rtcwake -m show", "date +%s.%N")
 LOOKS += ("nft list", "nft --version", "ss -H", "sh -c 'curl -s -k --noproxy", "sh -c 'busctl --json=short call")
 LOOKS += ("sh -c 'nft list tables && echo listed && nft list table",)
 LOOKS += ("stat ", "find ", "id -u", 'sh -c \'echo "$1" && df', "sh -c 'ps -eo args=; echo; systemctl show")

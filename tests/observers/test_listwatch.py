@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from misbehaving import KubeServer, Lines, ManualClock, plain_api, pod, serving
+from misbehaving import PATIENCE, KubeServer, Lines, ManualClock, plain_api, pod, serving
 
 from chaos.model.resources import RESOURCES
 from chaos.observers import listing
@@ -447,3 +448,12 @@ def test_whatever_happens_to_the_connection_every_event_is_told_once(bench: Benc
     assert bench.lines.told()[3:] == wanted
     assert bench.server.count(watch=True) > 5, "the connection did break"
     bench.clock.until(lambda: not bench.lines.windows() or bench.lines.windows()[-1][1] is not None, step=0.1)
+
+
+def test_the_health_check_measures_the_servers_clock(bench: Bench) -> None:
+    assert bench.health.offsets() == {}
+    bench.start(health=True)
+    bench.health.stop()
+    (offset,) = bench.health.offsets().values()
+    assert abs(time.time() - bench.clock.now() - offset.seconds) <= PATIENCE, "the test server tells the real time"
+    assert offset.within == pytest.approx(0.5)

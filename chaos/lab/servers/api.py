@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from email.utils import formatdate
 
 import msgspec
 from aiohttp import web
@@ -59,6 +60,7 @@ class ApiServer:
 
     def app(self) -> web.Application:
         app = web.Application(middlewares=[self._guard], client_max_size=3 << 20)
+        app.on_response_prepare.append(self._dated)
         app.router.add_get("/version", self._version)
         for path in _OPEN[1:]:
             app.router.add_get(path, self._healthy)
@@ -66,6 +68,9 @@ class ApiServer:
         app.router.add_route("*", "/api/{version}/{rest:.+}", self._resource)
         app.router.add_route("*", "/apis/{group}/{version}/{rest:.+}", self._resource)
         return app
+
+    async def _dated(self, _: web.Request, response: web.StreamResponse) -> None:
+        response.headers["Date"] = formatdate(self._cluster.sim.now, usegmt=True)
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -1,0 +1,93 @@
+"""Clocks that differ: what is measured, and what the report says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from story import RECORDINGS, Story
+
+from chaos.judge.clocks import clock_notes, lease_offset
+from chaos.model.offset import Bounds, Offset
+from chaos.store.recording import build_timeline, read_recording
+
+
+def renewed(node: str, offsets: list[float], late: float = 0.0) -> Story:
+    """Renewals every ten seconds by a clock that is ``offsets`` ahead, seen ``late`` seconds after they were made."""
+    story = Story()
+    for index, ahead in enumerate(offsets):
+        story.lease(index * 10 + late, node, index * 10 + ahead)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("offsets", "late", "says"),
+    [
+        ([0.0] * 8, 0.02, ""),
+        ([0.0] * 8, 0.9, ""),
+        ([3.0] * 8, 0.02, "the clock of node n1 is 3.0s ahead of that of this run, by its Lease"),
+        ([-5.0] * 8, 0.02, "the clock of node n1 is 5.0s behind that of this run, by its Lease"),
+        ([0.0] * 8 + [60.0] * 8, 0.02, "60.0s ahead of"),
+        ([60.0] * 5, 0.02, ""),  # four renewals were seen: too few
+        ([0.0, -9.0, 0.0, 0.0, -9.0, 0.0, 0.0, 0.0], 0.02, ""),  # some came late
+    ],
+)
+def test_leases_tell_of_clocks(offsets: list[float], late: float, says: str) -> None:
+    notes = clock_notes((renewed("n1", offsets, late)).timeline())
+    assert len(notes) == bool(says)
+    assert all(says in note and note.endswith("times that it wrote are off by so much") for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "says"),
+    [
+        ({"host n1": {"seconds": 0.2, "within": 0.1}}, []),
+        ({"host n1": {"seconds": 1.4, "within": 0.5}}, []),  # may be less than the bound
+        ({"the API server": {"seconds": -2.5, "within": 0.25}}, ["the API server is 2.5s behind that of this run"]),
+        ({"Prometheus": {"seconds": 7.0, "within": 0.1}, "a": {"seconds": 2.0, "within": 0}}, ["Prometheus", "a is"]),
+        ("0 (one clock)", []),
+        ({"x": 3}, []),
+    ],
+)
+def test_measured_offsets_in_meta(offsets: Any, says: list[str]) -> None:
+    notes = clock_notes((Story(clockOffsets=offsets)).timeline())
+    assert len(notes) == len(says)
+    assert all(word in note for word, note in zip(says, notes, strict=True))
+
+
+def test_a_host_that_was_asked_is_not_told_twice() -> None:
+    story = renewed("n1", [3.0] * 8)
+    story.tell(90, "meta", "clocks", {"clockOffsets": {"host n1": {"seconds": 3.0, "within": 0.0}}})
+    (note,) = clock_notes((story).timeline())
+    assert note.startswith("the clock of host n1 is 3.0s ahead of")
+
+
+def test_real_nodes_of_one_kernel_have_one_clock() -> None:
+    timeline = build_timeline(read_recording(RECORDINGS / "05-power-cut.jsonl.gz"))
+    offsets = [lease_offset(history) for history in timeline.leases.values()]
+    assert len(offsets) == 4
+    assert all(offset is not None and abs(offset.seconds) < 0.3 for offset in offsets)
+    assert clock_notes(timeline) == []
+
+
+@given(st.floats(-100, 100), st.lists(st.tuples(st.floats(0, 50), st.floats(0, 0.5)), min_size=1, max_size=30))
+def test_whole_seconds_narrow_down_a_clock(ahead: float, asked: list[tuple[float, float]]) -> None:
+    """Each reading is the second that the other clock shows somewhere between question and answer."""
+    bounds = Bounds()
+    for at, took in asked:
+        shown = float(int(1000 + at + took / 2 + ahead))
+        bounds.add(shown - (1000 + at + took), shown + 1 - (1000 + at))
+    offset = bounds.offset()
+    assert offset is not None
+    assert abs(offset.seconds - ahead) <= offset.within + 0.002
+    assert offset.within <= 0.75 + 0.001
+
+
+def test_a_clock_that_was_set_is_measured_anew() -> None:
+    bounds = Bounds()
+    assert bounds.offset() is None
+    bounds.add(-0.1, 0.1)
+    bounds.add(59.9, 60.1)
+    assert bounds.offset() == Offset(60.0, 0.1)
