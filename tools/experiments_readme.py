@@ -50,8 +50,9 @@ kubernetes/kubernetes in which the behaviour was read.
 BREAKAGES_HEAD = """
 ## What they notice
 
-`nodefall lab up --breakage ID` makes the lab do something wrong. These experiments notice it (their verdict changes to
-violated), and the others say what they say without it.
+`nodefall lab up --breakage ID` makes the lab do something wrong. These experiments notice it: their verdict turns from
+held to violated, or the other way round. The others say what they say without it. (With heartbeats-ignored no node
+stays Ready, and the abort condition ends every run that lasts a minute.)
 """
 
 

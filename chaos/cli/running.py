@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from msgspec import structs
 
@@ -25,9 +26,9 @@ from chaos.engine.context import Context, Stop
 from chaos.engine.ledger import Debtor, Ledger
 from chaos.engine.lock import ClusterLock
 from chaos.engine.recorder import Recorder
-from chaos.engine.run import Prepared, execute
+from chaos.engine.run import WORKLOAD, Prepared, execute
 from chaos.engine.workload import commands
-from chaos.judge.context import Options, look
+from chaos.judge.context import PLURALS, Options, look
 from chaos.judge.judge import judge, steady_state
 from chaos.model.catalogue import Catalogue, discover
 from chaos.model.duration import parse_duration
@@ -152,6 +153,14 @@ def _keep(directory: Path, request: Request, opened: Opened, planned: Plan) -> N
     shutil.copyfile(request.loaded.path, directory / rundir.EXPERIMENT)
 
 
+def _unseen(manifests: list[dict[str, Any]], namespace: str, timeline: Timeline) -> Iterator[Verdict]:
+    """Objects of the workload that were not seen yet: each kind is watched by itself, and one may be late."""
+    for manifest in manifests:
+        kind, name = manifest["kind"], manifest["metadata"]["name"]
+        if kind in PLURALS and (PLURALS[kind], namespace, name) not in timeline.workloads:
+            yield Verdict(f"{kind} {name}", WORKLOAD, Status.PENDING, "it was not seen yet")
+
+
 def _context(
     request: Request,
     opened: Opened,
@@ -172,7 +181,8 @@ def _context(
 
     def steady() -> tuple[Verdict, ...]:
         with recorder.reading() as timeline:
-            return steady_state(look(experiment, timeline, request.catalogue, options, live=True), timeline.end)
+            seen = steady_state(look(experiment, timeline, request.catalogue, options, live=True), timeline.end)
+            return (*seen, *_unseen(request.loaded.manifests, planned.namespace, timeline))
 
     return Context(
         experiment=experiment,

@@ -12,7 +12,7 @@ from chaos.model.experiment import Experiment, parse_moment
 from chaos.model.timeline import Timeline
 
 WORKLOAD = "workload"
-_PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
+PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
 
 
 class NotYet(Undecidable):
@@ -124,7 +124,7 @@ def _namespace(timeline: Timeline, options: Options) -> str:
     recorded = timeline.meta.get(WORKLOAD)
     if isinstance(recorded, str) and recorded:
         return recorded
-    wanted = {(_PLURALS[kind], name) for kind, name in options.manifests if kind in _PLURALS}
+    wanted = {(PLURALS[kind], name) for kind, name in options.manifests if kind in PLURALS}
     found: dict[str, int] = {}
     for plural, namespace, name in timeline.workloads:
         if (plural, name) in wanted:

@@ -15,7 +15,6 @@ from processes import EXPERIMENTS, ROOT, nodefall, result_of
 TOOL = runpy.run_path(str(ROOT / "tools" / "experiments_readme.py"))
 SHELF = {item.name: item for item in TOOL["shipped"]()}
 CODES = {"held": 0, "violated": 1, "aborted": 2}
-_SPEED = 60.0  # simulated seconds a second, at most
 
 
 def rights(name: str) -> list[dict[str, Any]]:
@@ -32,7 +31,7 @@ def rights(name: str) -> list[dict[str, Any]]:
 def run(name: str, cwd: Path, breakages: Sequence[str] = (), **lab: Any) -> tuple[int, dict[str, Any]]:
     """Exit code and result of ``nodefall run`` on the experiment's own lab with ``breakages``, and the least rights."""
     inventory = yaml.safe_load((ROOT / "hosts" / SHELF[name].notes["lab"]).read_text(encoding="utf-8"))
-    inventory["lab"] |= {"speed": _SPEED, "breakages": list(breakages), "rights": rights(name), **lab}
+    inventory["lab"] |= {"breakages": list(breakages), "rights": rights(name), **lab}
     (cwd / "lab.json").write_text(json.dumps(inventory))
     done = nodefall("run", EXPERIMENTS / f"{name}.yaml", "-i", "lab.json", "--seed", "1", "--json", cwd=cwd)
     return done.returncode, result_of(done)

@@ -16,21 +16,23 @@ from chaos.lab.breakages import BREAKAGES
 
 pytestmark = pytest.mark.lab
 COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 3
-_GROUPS = 6  # neighbours, as X-late and X-early, are in different ones: they would undo each other
+_GROUPS = 3  # neighbours, as X-late and X-early, are in different ones: they would undo each other
+_ENDS_RUNS = "heartbeats-ignored"  # no node stays Ready, and the abort condition ends whatever lasts a minute
 NOTICED = [(name, breakage) for name, item in SHELF.items() for breakage in item.breakages]
 
 
 def _unnoticed() -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each experiment with all other breakages, a sixth of them at once."""
+    """Each experiment with all other breakages, a third of them at once."""
     for name, item in SHELF.items():
         for group in range(_GROUPS):
-            yield name, tuple(b for b in list(BREAKAGES)[group::_GROUPS] if b not in item.breakages)
+            yield name, tuple(b for b in list(BREAKAGES)[group::_GROUPS] if b not in (*item.breakages, _ENDS_RUNS))
 
 
 @pytest.mark.parametrize(("name", "breakage"), part(NOTICED, COUNT), ids=str)
 def test_it_is_noticed(tmp_path: Path, name: str, breakage: str) -> None:
     code, result = run(name, tmp_path, [breakage])
-    assert (code, result["status"]) == (1, "violated"), result["headline"]
+    turned = 0 if SHELF[name].notes["verdict"] == "violated" else 1
+    assert code == turned, result["headline"]
 
 
 @pytest.mark.parametrize(("name", "group"), part(_unnoticed(), COUNT), ids=lambda value: str(value)[:40])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from chaos.lab.controllers.node_taints import NodeTaints
+from chaos.lab.controllers.node_taints import NodeTaints, wanted_no_schedule
 from chaos.lab.controllers.queue import Queue
 from chaos.lab.controllers.zones import Limiter, by_zone, counts, zone_of, zone_rate, zone_state
 from chaos.lab.events import Recorder
@@ -73,7 +73,7 @@ class NodeLifecycle:
     def __init__(self, sim: Sim, registry: Registry, settings: ControllerSpec) -> None:
         self._sim, self._store, self._settings, self._spec = sim, registry.store, settings, registry.spec
         self._recorder = Recorder(sim, registry.store, "node-controller")
-        self._taints = NodeTaints(sim, registry.store)
+        self._taints = NodeTaints(sim, registry)
         self._health: dict[str, _Health] = {}
         self._zones: dict[str, _Zone] = {}
         self._all_full = False
@@ -92,8 +92,13 @@ class NodeLifecycle:
         self._all_full = False
 
     def _changed(self, change: Change) -> None:
-        if change.type != "DELETED" and not self._spec.broken("no-schedule-taint-missing"):
-            self._no_schedule.add(name_of(change.object), self._spec.shift("no-schedule-taint"))
+        if change.type == "DELETED":
+            return
+        if late := self._spec.shift("no-schedule-taint"):
+            told = wanted_no_schedule(change.object)
+            self._sim.after(late, self._taints.sync_no_schedule, name_of(change.object), told)
+        else:
+            self._no_schedule.add(name_of(change.object))
 
     def _pass(self) -> None:
         """One monitor pass; the next begins a period after its end."""

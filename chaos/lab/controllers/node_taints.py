@@ -11,8 +11,8 @@ from chaos.lab.objects import (
     has_taint,
     taints_of,
 )
+from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim
-from chaos.lab.store import Store
 
 _PRESSURE = {
     "MemoryPressure": "node.kubernetes.io/memory-pressure",
@@ -37,17 +37,19 @@ def wanted_no_schedule(node: Object) -> set[str]:
 class NodeTaints:
     """Additions and removals are two writes, as SwapNodeControllerTaint does it."""
 
-    def __init__(self, sim: Sim, store: Store) -> None:
-        self._sim, self._store = sim, store
+    def __init__(self, sim: Sim, registry: Registry) -> None:
+        self._sim, self._store = sim, registry.store
+        self._adds = not registry.spec.broken("no-schedule-taint-missing")
 
-    def sync_no_schedule(self, name: str) -> None:
-        """Make the NoSchedule taints what the conditions say."""
+    def sync_no_schedule(self, name: str, wanted: set[str] | None = None) -> None:
+        """Make the NoSchedule taints what the conditions say; ``wanted``: what they said some time ago."""
         node = self._store.get("nodes", "", name)
         if node is None:
             return
-        wanted = wanted_no_schedule(node)
+        wanted = wanted_no_schedule(node) if wanted is None else wanted
         current = {taint["key"] for taint in taints_of(node) if taint["effect"] == "NoSchedule"} & _OWNED
-        self._add(name, "NoSchedule", sorted(wanted - current))
+        if self._adds:
+            self._add(name, "NoSchedule", sorted(wanted - current))
         self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, "NoSchedule", current - wanted)
 
     def swap_no_execute(self, name: str, wanted: str, other: str) -> None:
