@@ -16,6 +16,7 @@ OWNERS = {
     "paramiko": "transports",
     "prometheus_api_client": "observers",
     "yaml": "load",
+    "cel_expr_python": "judge",
     "click": "cli",
     "rich": "cli",
     "aiohttp": "lab",

@@ -7,13 +7,12 @@ from typing import Literal
 from pydantic import Field
 
 from chaos.judge.signals import Seen, from_history, masked
+from chaos.judge.workloads import KINDS, counts
 from chaos.model.assertion import Undecidable, View
 from chaos.model.experiment import Model
 from chaos.model.kube import Workload
 from chaos.model.signal import Subject, SubjectSet
 from chaos.model.timeline import Version
-
-_PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
 
 
 class Params(Model):
@@ -31,12 +30,7 @@ def available(plural: str, workload: Workload) -> Seen:
     status = workload.status
     if status is None:
         return False, "it has no status"
-    if plural == "daemonsets":
-        wanted, ready = status.desired_number_scheduled or 0, status.number_available or 0
-    else:
-        replicas = workload.spec.replicas if workload.spec else None
-        wanted = 1 if replicas is None else replicas
-        ready = (status.available_replicas if plural == "deployments" else status.ready_replicas) or 0
+    ready, wanted = counts(plural, workload)
     if (status.observed_generation or 0) < (workload.metadata.generation or 0):
         return False, "its controller has not seen its newest specification yet"
     return ready >= wanted, f"{ready} of {wanted} are available"
@@ -62,7 +56,7 @@ class WorkloadAvailable:
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         namespace = view.namespace(params.namespace)
-        plurals = {_PLURALS[kind] for kind in params.kinds}
+        plurals = {plural for plural, kind in KINDS.items() if kind in params.kinds}
         subjects, found = [], set()
         for (plural, ns, name), history in sorted(view.timeline.workloads.items()):
             there = history.at(view.anchor)

@@ -30,6 +30,10 @@ def check_experiment(root: Cursor, catalogue: Catalogue, folder: Path) -> None:
         targets=targets,
         steps=[name for step in steps if (name := step.get("name").text)],
         hypotheses=[name for h in spec.get("hypothesis").items() if (name := h.get("name").text)],
+        measured={
+            "probe": [name for probe in spec.get("probes").items() if (name := probe.get("name").text)],
+            "query": [name for query in spec.get("queries").items() if (name := query.get("name").text)],
+        },
     )
     check_expectations(spec, names, catalogue)
 

@@ -24,6 +24,7 @@ class Names:
     targets: list[str]
     steps: list[str]
     hypotheses: list[str]
+    measured: dict[str, list[str]]  # probes and queries, by the parameter that names one
 
 
 def check_expectations(spec: Cursor, names: Names, catalogue: Catalogue) -> None:
@@ -58,6 +59,10 @@ def _check_references(given: Cursor, assertion: Assertion, names: Names) -> None
             known = [*names.targets, _ALL]
             hint = did_you_mean(node.text, known)
             node.report(f"unknown target {node.text!r}", hint)
+    for key, measured in names.measured.items():
+        name = given.get(key)
+        if key in assertion.params.model_fields and name.text and name.text not in measured:
+            name.report(f"unknown {key} {name.text!r}", did_you_mean(name.text, measured))
     for field in assertion.moment_fields:
         _check_moment(given.get(_key(assertion, field)), names.steps)
 

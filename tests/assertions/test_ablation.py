@@ -64,6 +64,14 @@ def moved() -> Story:
     return story.pod(20, "db-0", node="n9", uid="new", started=20, **db)
 
 
+def probed() -> Story:
+    """Asked every second; it fails from 12 to 14."""
+    story = Story()
+    for t in range(45):
+        story.probe(t, "shop", t not in (12, 13))
+    return story
+
+
 ROWS = {
     "nodes-ready": Row("{assert: nodes-ready, with: {nodes: victim}, within: 5s}", told(Story()), kinds("nodes")),
     "node-condition": Row(
@@ -146,6 +154,23 @@ ROWS = {
         lines_of("08"),
         (*kinds("poddisruptionbudgets"), *kinds("pods")),
         "drain",
+    ),
+    "metric": Row(
+        "{assert: metric, with: {node: victim, name: kubelet_graceful_shutdown_start_time_seconds, at-least: 1}, "
+        "within: 10s}",
+        lines_of("01"),
+        kinds("metrics"),
+    ),
+    "endpoint-available": Row(
+        "{assert: endpoint-available, with: {probe: shop, budget: 3s}, always: {for: 30s}}",
+        told(probed()),
+        kinds("probe"),
+    ),
+    "expression": Row(
+        "{assert: expression, with: {namespace: demo, "
+        'expression: "pods.filter(p, p.ready).size() >= 1 && workloads.all(w, w.ready == w.wanted)"}, within: 10s}',
+        told(Story().pod(0, "a").workload(0, "web", 3)),
+        (*kinds("pods"), *kinds("deployments")),
     ),
     "pods-disrupted": Row(
         "{assert: pods-disrupted, with: {node: victim, except: [finished]}, within: 40s}", lines_of("01"), kinds("pods")

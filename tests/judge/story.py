@@ -241,6 +241,15 @@ class Story:
         document = {"metadata": {"name": f"{volume}-{node}"}, "spec": spec, "status": {"attached": attached}}
         return self.tell(t, "volumeattachments", type_, document)
 
+    def probe(self, t: float, name: str, ok: bool = True, seconds: float = 0.01, status: int = 200) -> Self:
+        answer = {"ok": ok, "status": status if ok else 503, "error": "", "seconds": seconds}
+        return self.tell(t, "probe", name, answer)
+
+    def query(self, t: float, name: str, *series: tuple[dict[str, str], Sequence[tuple[float, float | None]]]) -> Self:
+        """One answer of Prometheus; times after T0."""
+        told = [{"labels": labels, "values": [(T0 + at, value) for at, value in values]} for labels, values in series]
+        return self.tell(t, "prometheus", name, {"query": "q", "series": told})
+
     def killing(self, t: float, name: str, happened: float | None = None) -> Self:
         """The kubelet's Event when it begins to stop a pod."""
         return self.event(t, "Killing", name, "Pod", "Stopping container c", happened)

@@ -1,0 +1,153 @@
+"""Is a condition of your own true?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from chaos.judge.cel import Cel
+from chaos.judge.pods import containers, disruption, on_node
+from chaos.judge.signals import masked
+from chaos.judge.workloads import KINDS, counts
+from chaos.model.assertion import Undecidable, View
+from chaos.model.experiment import Model
+from chaos.model.kube import Node, Pod, controller_of, is_ready, node_condition, phase, pod_condition
+from chaos.model.recording import Blind
+from chaos.model.signal import Sample, Signal, Subject, SubjectSet
+from chaos.model.timeline import Timeline, Version
+
+SEEN = ("nodes", "pods", "workloads")
+VARIABLES = (*SEEN, "targets")
+Row = dict[str, Any]
+Evaluate = Callable[[dict[str, list[Row]]], tuple[bool | None, str]]
+Change = tuple[Version[Any], str, str, Row]  # what changed, in which list, its key, its new row
+
+
+def _compiles(text: str) -> str:
+    Cel(text, VARIABLES)
+    if not _named(text):
+        raise ValueError(f"{text!r} names none of {', '.join(SEEN)}")
+    return text
+
+
+def _named(text: str) -> list[str]:
+    """The lists that an expression looks at."""
+    return [name for name in SEEN if re.search(rf"\b{name}\b", text)]
+
+
+class Params(Model):
+    """The condition, and of which namespace pods and workloads are."""
+
+    expression: Annotated[str, AfterValidator(_compiles)] = Field(
+        description="CEL over nodes, pods, workloads and targets (docs/assertions.md)"
+    )
+    namespace: str | None = Field(None, description="a namespace, or workload; default: all")
+    node: str | None = Field(None, description="a target, a node's name, or all: the names in targets")
+
+
+def _node(node: Node) -> Row:
+    spec, ready = node.spec, node_condition(node, "Ready")
+    return {
+        "name": node.metadata.name,
+        "labels": node.metadata.labels or {},
+        "ready": is_ready(node),
+        "status": ready.status if ready else "",
+        "unschedulable": bool(spec and spec.unschedulable),
+        "taints": [f"{t.key}:{t.effect}" for t in (spec.taints if spec else None) or ()],
+    }
+
+
+def _pod(pod: Pod) -> Row:
+    owner, ready = controller_of(pod), pod_condition(pod, "Ready")
+    return {
+        "name": pod.metadata.name,
+        "namespace": pod.metadata.namespace,
+        "labels": pod.metadata.labels or {},
+        "node": on_node(pod),
+        "owner": f"{owner.kind}/{owner.name}" if owner else "",
+        "priority": (pod.spec.priority if pod.spec else None) or 0,
+        "phase": phase(pod),
+        "reason": (pod.status.reason if pod.status else None) or "",
+        "ready": ready is not None and ready.status == "True",
+        "deleting": pod.metadata.deletion_timestamp is not None,
+        "disruption": disruption(pod),
+        "restarts": sum(c.restart_count or 0 for c in containers(pod)),
+    }
+
+
+def _changes(timeline: Timeline, namespace: str | None) -> Iterator[Change]:
+    for name, nodes in timeline.nodes.items():
+        yield from ((v, "nodes", name, _node(v.object)) for v in nodes)
+    for uid, pods in timeline.pods.items():
+        if namespace in (None, pods.last.object.metadata.namespace):
+            yield from ((v, "pods", uid, _pod(v.object)) for v in pods)
+    for (plural, its_namespace, name), workloads in timeline.workloads.items():
+        if plural in KINDS and namespace in (None, its_namespace):
+            key = f"{plural}/{its_namespace}/{name}"
+            for v in workloads:
+                ready, wanted = counts(plural, v.object)
+                told = {"kind": KINDS[plural], "namespace": its_namespace, "name": name}
+                yield v, "workloads", key, {**told, "ready": ready, "wanted": wanted}
+
+
+def _samples(changes: Iterable[Change], anchor: float, value: Evaluate) -> Iterator[Sample]:
+    """The value at the anchor, and at each change after it."""
+    rows: dict[str, dict[str, Row]] = {name: {} for name in SEEN}
+    unclear: set[str] = set()
+    ordered = sorted(changes, key=lambda change: change[0].seq)
+    for position, (version, which, key, row) in enumerate(ordered):
+        unclear.discard(key)
+        if version.unseen and not version.gone:
+            unclear.add(key)
+        if version.gone:
+            rows[which].pop(key, None)
+        else:
+            rows[which][key] = row
+        following = ordered[position + 1][0].t if position + 1 < len(ordered) else float("inf")
+        if following > max(version.t, anchor):
+            known, why = value({name: list(found.values()) for name, found in rows.items()})
+            if unclear:
+                known, why = None, "an object was not understood"
+            yield Sample(version.t, known, version.seq, why or f"the expression is {str(known).lower()}")
+
+
+class Expression:
+    """A CEL expression over what was seen is true: evaluated whenever something that it names changes.
+
+    It sees lists of nodes, pods and workloads with a few fields each, as they are at the moment; ``targets`` are the
+    names of the nodes of ``node``. It takes the extra ``cel``. Use the other assertions where they can say it.
+    """
+
+    name = "expression"
+    summary = "a CEL expression over nodes, pods and workloads is true (extra cel)"
+    example = (
+        "{assert: expression, with: {namespace: workload, node: victim, "
+        'expression: "pods.filter(p, p.ready && !(p.node in targets)).size() >= 6"}, after: power-off, within: 2m}'
+    )
+    needs = "everything that the expression names, watched without a gap, with the fields that it asks for"
+    params = Params
+    node_fields = ("node",)
+    moment_fields = ()
+
+    def subjects(self, params: Params, view: View) -> SubjectSet:
+        timeline = view.timeline
+        namespace = view.namespace(params.namespace) if params.namespace else None
+        targets = list(view.nodes(params.node)) if params.node else []
+        named = _named(params.expression)
+        changes = [change for change in _changes(timeline, namespace) if change[1] in named]
+        for name in named:
+            if not any(which == name for _, which, _, _ in changes):
+                raise Undecidable(f"no {name} were seen" + (f" in {namespace}" if namespace else ""))
+        cel = Cel(params.expression, VARIABLES)
+        samples = _samples(changes, view.anchor, lambda rows: cel.value({**rows, "targets": targets}))
+        signal = Signal(tuple(samples))
+        begun = max((min(v.t for v, which, _, _ in changes if which == name) for name in named), default=view.anchor)
+        unwatched = Blind(float("-inf"), begun, "it was not watched yet", "what it names")
+        sources = [source for name in named for source in (KINDS if name == "workloads" else (name,))]
+        return SubjectSet(params.expression, (Subject("", masked(signal.masked([unwatched]), timeline, *sources)),))
+
+
+ASSERTION = Expression()

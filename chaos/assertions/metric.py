@@ -1,0 +1,177 @@
+"""What do metrics say?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from chaos.judge.signals import masked
+from chaos.model.assertion import Undecidable, View
+from chaos.model.experiment import Model
+from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
+from chaos.model.timeline import Queried, Scrape
+
+_ABSENT = Sample(float("-inf"), None, None, "it was not read yet")
+Labels = tuple[tuple[str, str], ...]
+
+
+class Params(Model):
+    """Either a metric of kubelets or a query to Prometheus, and the bounds of its value."""
+
+    node: str | None = Field(None, description="whose kubelet: a target, a node's name, or all")
+    name: str | None = Field(None, description="the kubelet's metric as it writes it, labels included")
+    query: str | None = Field(None, description="name of a query of the experiment (spec.queries)")
+    labels: dict[str, str] = Field({}, description="only series of the query that have these labels")
+    at_least: float | None = Field(None, alias="at-least")
+    at_most: float | None = Field(None, alias="at-most")
+    increase: bool = Field(False, description="by how much a counter has grown since judging starts")
+    series: Literal["each", "any", "none"] = "each"
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.query is None) == (self.name is None):
+            raise ValueError("give exactly one of name (with node) and query")
+        if (self.name is None) != (self.node is None):
+            raise ValueError("a kubelet's metric takes node and name, a query neither")
+        if self.at_least is None and self.at_most is None and (self.name or self.increase):
+            raise ValueError("give at-least, at-most or both")
+        if self.labels and self.name:
+            raise ValueError("labels choose among the series of a query; write a kubelet's metric with its labels")
+        return self
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a value is asked for; else whether there is any series."""
+        return self.at_least is not None or self.at_most is not None
+
+    def words(self) -> str:
+        """What is asked for."""
+        what = (self.name or f"query {self.query}") + (" grows" if self.increase else "")
+        given = (("at least", self.at_least), ("at most", self.at_most))
+        bounds = " and ".join(f"{word} {bound:g}" for word, bound in given if bound is not None)
+        return f"{what}: {bounds or 'has a result'}"
+
+
+Reading = tuple[float, int, float | None, str]  # time, line, value, why there is none
+
+
+def _kubelet(scrapes: list[Scrape], params: Params) -> Iterator[Reading]:
+    """The values of one metric. A counter that is not there yet, but later, has not begun to count."""
+    name = params.name or ""
+    ever = any(name in scrape.values for scrape in scrapes)
+    for scrape in scrapes:
+        if scrape.status != 200:
+            yield scrape.t, scrape.seq, None, "the kubelet's metrics could not be read"
+        elif name in scrape.values:
+            yield scrape.t, scrape.seq, scrape.values[name], ""
+        else:
+            yield scrape.t, scrape.seq, 0.0 if ever and params.increase else None, "the kubelet has no such metric"
+
+
+def _series(answers: list[Queried], params: Params) -> dict[Labels, list[Reading]]:
+    """The values of each series of a query that has the labels, in order of time.
+
+    An answer about one moment that lacks a series says that it has no value; one about the whole run only adds values.
+    """
+    found: dict[Labels, dict[float, Reading]] = {}
+    moments: dict[float, int] = {}
+    for answer in answers:
+        times = {t for one in answer.result.series for t, _ in one.values}
+        if len(times) <= 1:
+            moments[next(iter(times), answer.t)] = answer.seq
+        for one in answer.result.series:
+            if all(one.labels.get(key) == value for key, value in params.labels.items()):
+                own = found.setdefault(tuple(sorted(one.labels.items())), {})
+                for t, value in one.values:
+                    own.setdefault(t, (t, answer.seq, value, "its value is no number"))
+    for own in found.values():
+        for t, seq in moments.items():
+            own.setdefault(t, (t, seq, None, "the query has no such series any more"))
+    return {labels: [own[t] for t in sorted(own)] for labels, own in found.items()}
+
+
+def _grown(readings: list[Reading], anchor: float) -> Iterator[Reading]:
+    """By how much the counter has grown since the anchor; one that fell was started anew."""
+    grown, last = 0.0, None
+    before = next((r for r in reversed(readings) if r[0] <= anchor and r[2] is not None), None)
+    if before:
+        last = before[2]
+        yield anchor, before[1], 0.0, ""
+    for t, seq, value, why in readings:
+        if t <= anchor:
+            continue
+        if value is not None:
+            if last is not None:
+                grown += value if value < last else value - last
+            last = value
+        yield t, seq, None if value is None else grown, why
+
+
+def _signal(readings: list[Reading], params: Params, anchor: float) -> Signal:
+    """Whether the value, or its growth since the anchor, is within the bounds."""
+    samples = [_ABSENT]
+    least = float("-inf") if params.at_least is None else params.at_least
+    most = float("inf") if params.at_most is None else params.at_most
+    for t, seq, value, why in _grown(readings, anchor) if params.increase else readings:
+        seen = why if value is None else f"{'it has grown by' if params.increase else 'it is'} {value:g}"
+        samples.append(Sample(t, None if value is None else least <= value <= most, seq, seen))
+    return Signal(tuple(samples))
+
+
+def _result(answers: list[Queried], params: Params) -> Signal:
+    """Whether the query has any series with the labels, answer by answer about one moment."""
+    samples = [_ABSENT]
+    for answer in answers:
+        series = answer.result.series
+        if all(len(one.values) <= 1 for one in series):
+            fit = [s for s in series if all(s.labels.get(key) == value for key, value in params.labels.items())]
+            seen = f"{len(fit)} series" + (f", as {_label(tuple(sorted(fit[0].labels.items())))}" if fit else "")
+            samples.append(Sample(answer.t, bool(fit), answer.seq, seen))
+    return Signal(tuple(samples))
+
+
+def _label(labels: Labels) -> str:
+    return "{" + ", ".join(f'{key}="{value}"' for key, value in labels) + "}"
+
+
+class Metric:
+    """A value that was scraped from kubelets, or that a query to Prometheus had, is within bounds.
+
+    A value is good until the next one is read. ``increase`` counts from the last value before judging starts, and goes
+    on after a restart that sets the counter back. A query without bounds asks whether it has any result. Of a run,
+    nodefall keeps the kubelets' kubelet_graceful_shutdown_* and kubelet_admission_rejections_total.
+    """
+
+    name = "metric"
+    summary = "a kubelet's metric, or a query to Prometheus, is within bounds or has a result"
+    example = "{assert: metric, with: {query: errors, at-most: 0.01}, after: power-off, always: {for: 2m}}"
+    needs = "the metric, read again and again in that time, by the kubelet's port or from Prometheus"
+    params = Params
+    node_fields = ("node",)
+    moment_fields = ()
+
+    def subjects(self, params: Params, view: View) -> SubjectSet:
+        timeline, quantifier = view.timeline, Quantifier(params.series)
+        if params.node:
+            subjects = []
+            for node in view.nodes(params.node):
+                readings = list(_kubelet(timeline.metrics.get(node, []), params))
+                signal = _signal(readings, params, view.anchor)
+                subjects.append(Subject(node, masked(signal, timeline, f"metrics@{node}")))
+            return SubjectSet(params.words(), tuple(subjects), quantifier, empty="no node was seen")
+        answers = timeline.prometheus.get(params.query or "", [])
+        if not answers:
+            raise Undecidable(f"the query {params.query} was never answered")
+        if not params.bounded:
+            subject = Subject("", masked(_result(answers, params), timeline, "prometheus"))
+            return SubjectSet(params.words(), (subject,), quantifier)
+        subjects = [
+            Subject(_label(labels), masked(_signal(readings, params, view.anchor), timeline, "prometheus"))
+            for labels, readings in sorted(_series(answers, params).items())
+        ]
+        return SubjectSet(params.words(), tuple(subjects), quantifier, empty="the query never had such a series")
+
+
+ASSERTION = Metric()

@@ -1,0 +1,213 @@
+"""metric, endpoint-available and expression: a table of timelines each. A power-off of n1 begins at 10."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, catalogue
+
+from chaos.model.verdict import Status
+
+NAME = 'kubelet_admission_rejections_total{reason="NodeShutdown"}'
+A, B = {"job": "a"}, {"job": "b"}
+
+
+def scraped(*values: tuple[float, float | None], node: str = "n1") -> Story:
+    """A kubelet that is scraped; None: it cannot be."""
+    story = Story().node(0, "n1").node(0, "n2")
+    for t, value in values:
+        lines = [] if value is None else [f"{NAME} {value:g}"]
+        story.tell(t, "metrics", "503" if value is None else "200", lines, node)
+    return story
+
+
+KUBELET = f"{{assert: metric, with: {{node: victim, name: '{NAME}', %s}}, within: 10s}}"
+
+
+@pytest.mark.parametrize(
+    ("what", "bounds", "story", "status"),
+    [
+        ("enough", "at-least: 2", scraped((5, 0), (12, 2)), HELD),
+        ("too late", "at-least: 2", scraped((5, 0), (21, 2)), VIOLATED),
+        ("too little", "at-least: 2", scraped((5, 0), (12, 1)), VIOLATED),
+        ("between", "at-least: 1, at-most: 3", scraped((5, 0), (12, 2)), HELD),
+        ("grown", "at-least: 2, increase: true", scraped((5, 7), (12, 9)), HELD),
+        ("not grown", "at-least: 2, increase: true", scraped((5, 7), (12, 8)), VIOLATED),
+        ("grown over a restart", "at-least: 3, increase: true", scraped((5, 7), (12, 8), (15, 0), (16, 2)), HELD),
+        ("grown before", "at-least: 2, increase: true", scraped((3, 0), (5, 7), (12, 7)), VIOLATED),
+        ("unreachable", "at-least: 0", scraped((5, None)), INCONCLUSIVE),
+        ("another node", "at-least: 0", scraped((5, 7), node="n2"), INCONCLUSIVE),
+        ("never scraped", "at-least: 0", Story().node(0, "n1"), INCONCLUSIVE),
+        ("no such metric", "at-least: 0", Story().node(0, "n1").metrics(5, 1), INCONCLUSIVE),
+        ("it begins later", "at-most: 9, increase: true", scraped((12, 1)).metrics(5, 1).metrics(11, 1), HELD),
+        ("blind", "at-least: 2", scraped((5, 0), (12, 2)).blind(11, 40, "metrics@n1"), INCONCLUSIVE),
+    ],
+)
+def test_metrics_of_kubelets(what: str, bounds: str, story: Story, status: Status) -> None:
+    verdict = ask(story, KUBELET % bounds)
+    assert verdict.status is status, f"{what}: {verdict.because}"
+
+
+def queried(*values: tuple[float, float | None]) -> Story:
+    story = Story().node(0, "n1")
+    for t, value in values:
+        story.query(t, "errors", *([(A, [(t, value)])] if value is not None else []))
+    return story
+
+
+def two() -> Story:
+    return Story().query(6, "errors", (A, [(6, 0)]), (B, [(6, 1)]))
+
+
+QUERY = "{assert: metric, with: {query: errors, %s}, always: {for: 20s}}"
+
+
+@pytest.mark.parametrize(
+    ("what", "bounds", "story", "status"),
+    [
+        ("low", "at-most: 0.1", queried((5, 0), (15, 0.1), (25, 0)), HELD),
+        ("once too high", "at-most: 0.1", queried((5, 0), (15, 0.5), (20, 0)), VIOLATED),
+        ("too high before and after", "at-most: 0.1", queried((5, 1), (9, 0), (31, 1)), HELD),
+        ("asked too late", "at-most: 0.1", queried((15, 0)), INCONCLUSIVE),
+        ("the series ends", "at-most: 0.1", queried((5, 0), (15, None)), INCONCLUSIVE),
+        ("no number", "at-most: 0.1", Story().node(0, "n1").query(5, "errors", (A, [(5, None)])), INCONCLUSIVE),
+        ("another query", "at-most: 0.1", Story().node(0, "n1").query(5, "other", (A, [(5, 0)])), INCONCLUSIVE),
+        ("the whole run", "at-most: 0.1", queried((5, 0)).query(90, "errors", (A, [(5, 0), (15, 1)])), VIOLATED),
+        ("each series", "at-most: 0.1", two(), VIOLATED),
+        ("that series", "at-most: 0.1, labels: {job: a}", two(), HELD),
+        ("no such series", "at-most: 0.1, labels: {job: c}", queried((5, 0)), INCONCLUSIVE),
+        ("any series", "at-least: 1, series: any", two(), HELD),
+        ("no series", "at-least: 2, series: none", two(), HELD),
+        ("any result", "labels: {}", queried((5, 0)), HELD),
+        ("no result", "labels: {}", queried((5, 0), (15, None)), VIOLATED),
+        ("blind", "at-most: 0.1", queried((5, 0), (25, 0)).blind(15, 25, "prometheus"), INCONCLUSIVE),
+    ],
+)
+def test_queries(what: str, bounds: str, story: Story, status: Status) -> None:
+    verdict = ask(story.node(0, "n1"), QUERY % bounds)
+    assert verdict.status is status, f"{what}: {verdict.because}"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"at-most": 1},
+        {"name": "x", "at-most": 1},
+        {"node": "n1", "query": "x", "at-most": 1},
+        {"node": "n1", "name": "x"},
+        {"query": "x", "increase": True},
+        {"node": "n1", "name": "x", "at-most": 1, "labels": {"a": "b"}},
+        {"query": "x", "series": "some"},
+    ],
+)
+def test_bad_metrics(bad: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        catalogue().assertions["metric"].params.model_validate(bad)
+
+
+def probed(*failing: float, seconds: float = 0.01, until: int = 60) -> Story:
+    """Asked every second from 0 on."""
+    story = Story().node(0, "n1")
+    for t in range(until):
+        story.probe(t, "shop", t not in failing, seconds)
+    return story
+
+
+PROBE = "{assert: endpoint-available, with: {probe: shop, %s}, always: {for: 40s}}"
+
+
+@pytest.mark.parametrize(
+    ("what", "budget", "story", "status"),
+    [
+        ("never fails", "budget: 0s", probed(), HELD),
+        ("fails once", "budget: 0s", probed(20), VIOLATED),
+        ("fails once, as it may", "budget: 1s", probed(20), HELD),
+        ("fails twice, far apart", "budget: 1s", probed(20, 30), VIOLATED),
+        ("fails for two seconds", "budget: 2s", probed(20, 21), HELD),
+        ("fails before", "budget: 0s", probed(5, 6), HELD),
+        ("fails after", "budget: 0s", probed(55), HELD),
+        ("fails at the beginning", "budget: 1s", probed(9, 10), HELD),
+        ("percent", "budget: 5%, over: 40s", probed(20, 30), HELD),
+        ("too many percent", "budget: 5%, over: 40s", probed(20, 25, 30), VIOLATED),
+        ("slow", "answer-within: 500ms", probed(seconds=0.7), VIOLATED),
+        ("quick enough", "answer-within: 500ms", probed(seconds=0.4), HELD),
+        ("blind for longer than the budget", "budget: 3s", probed().blind(20, 24, "probe@shop"), INCONCLUSIVE),
+        ("blind for less than the budget", "budget: 5s", probed().blind(20, 24, "probe@shop"), HELD),
+        ("blind, and broken", "budget: 1s", probed(30, 31).blind(20, 24, "probe@shop"), VIOLATED),
+        ("blind for another", "budget: 0s", probed().blind(20, 24, "probe@other"), HELD),
+        ("not asked any more", "budget: 5s", probed(until=20), INCONCLUSIVE),
+        ("never asked", "budget: 5s", Story().node(0, "n1"), INCONCLUSIVE),
+        ("another probe", "budget: 5s", Story().node(0, "n1").probe(0, "other"), INCONCLUSIVE),
+    ],
+)
+def test_endpoint_available(what: str, budget: str, story: Story, status: Status) -> None:
+    verdict = ask(story, PROBE % budget)
+    assert verdict.status is status, f"{what}: {verdict.because}"
+
+
+def test_the_moment_at_which_the_budget_was_spent() -> None:
+    verdict = ask(probed(20, 21, 22), PROBE % "budget: 1500ms")
+    assert verdict.because == "it had failed for 1.5s and went on failing: status 503, 11.5s after stop"
+
+
+@pytest.mark.parametrize("bad", ["much", "5%", "-1%", "101%", "x%"])
+def test_bad_budgets(bad: str) -> None:
+    with pytest.raises(ValidationError):
+        catalogue().assertions["endpoint-available"].params.model_validate({"probe": "shop", "budget": bad})
+
+
+def cluster() -> Story:
+    return Story().node(0, "n1").node(0, "n2").pod(0, "a").pod(0, "b", "n2").workload(0, "web", 2, 2)
+
+
+BROKEN = {"metadata": {"uid": "uid-a"}, "spec": 1}
+EXPRESSION = "{assert: expression, with: {node: victim, expression: '%s'}, within: 10s}"
+
+
+@pytest.mark.parametrize(
+    ("what", "expression", "story", "status"),
+    [
+        ("true", "nodes.all(n, n.ready)", cluster(), HELD),
+        ("false", "nodes.exists(n, !n.ready)", cluster(), VIOLATED),
+        ("comes true", "nodes.exists(n, !n.ready)", cluster().node(15, "n1", "False"), HELD),
+        ("comes true too late", "nodes.exists(n, !n.ready)", cluster().node(25, "n1", "False"), VIOLATED),
+        ("what is gone", "pods.size() == 1", cluster().pod(15, "a", type_="DELETED"), HELD),
+        ("targets", "pods.exists(p, !(p.node in targets) && p.ready)", cluster(), HELD),
+        ("targets of none", "pods.all(p, p.node in targets)", cluster(), VIOLATED),
+        ("workloads", 'workloads.all(w, w.kind == "Deployment" && w.ready == w.wanted)', cluster(), HELD),
+        ("taints", '"a:NoSchedule" in nodes[0].taints', cluster().node(15, "n1", taints=["a:NoSchedule"]), HELD),
+        ("a field that is not there", "nodes.exists(n, n.colour == 1)", cluster(), INCONCLUSIVE),
+        ("nothing seen of it", "pods.size() == 0", Story().node(0, "n1"), INCONCLUSIVE),
+        ("watched too late", "nodes.size() == 1 && pods.size() == 1", Story().node(0, "n1").pod(30, "a"), INCONCLUSIVE),
+        ("blind", "pods.size() == 1", cluster().blind(12, 40, "pods"), INCONCLUSIVE),
+        ("blind of something else", "nodes.size() == 2", cluster().blind(8, 40, "pods"), HELD),
+        ("not understood", "pods.size() == 2", cluster().tell(5, "pods", "MODIFIED", BROKEN), INCONCLUSIVE),
+    ],
+)
+def test_expression(what: str, expression: str, story: Story, status: Status) -> None:
+    verdict = ask(story, EXPRESSION % expression)
+    assert verdict.status is status, f"{what}: {verdict.because}"
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ("nodes.siz() == 1", "undeclared reference to 'siz'"),
+        ("node.size() == 1", "undeclared reference to 'node'"),
+        ("nodes.size()", "is a INT, not a condition"),
+        ("nodes.all(n, n.ready", "is not a CEL expression: line 1, column"),
+        ("1 < 2", "names none of nodes, pods, workloads"),
+    ],
+)
+def test_bad_expressions(bad: str, why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        catalogue().assertions["expression"].params.model_validate({"expression": bad})
+
+
+def test_without_the_extra_it_is_an_error_when_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cel_expr_python", None)
+    with pytest.raises(ValidationError, match=r"CEL is not installed; it comes with: pip install 'nodefall\[cel\]'"):
+        catalogue().assertions["expression"].params.model_validate({"expression": "nodes.size() == 1"})
