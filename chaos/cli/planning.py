@@ -68,7 +68,8 @@ def rights_of(loaded: Loaded, catalogue: Catalogue, cluster: Cluster | None) -> 
     workload = commands(loaded.manifests, "nodefall", "nodefall") if loaded.manifests else []
     gone = removal(workload, "nodefall", "nodefall") if workload else None
     keeps = cluster.namespace if cluster else LOCK_NAMESPACE
-    setting = Setting(keeps, workload, gone, bool(cluster and cluster.allow_node_proxy))
+    proxy, events = (cluster.allow_node_proxy, cluster.events) if cluster else (False, True)
+    setting = Setting(keeps, workload, gone, proxy, events)
     return needed(loaded.experiment, catalogue, setting)
 
 

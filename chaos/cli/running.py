@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import structs
 
 import chaos.report
+from chaos import __version__
 from chaos.cli.consent import agree
 from chaos.cli.eyes import eyes_for
 from chaos.cli.locking import holding, refuse_debts, settle_debts
@@ -22,6 +23,7 @@ from chaos.cli.opening import Opened, nothing_touched
 from chaos.cli.owing import owing
 from chaos.cli.planning import Loaded, new_run, plan
 from chaos.cli.progress import Display
+from chaos.engine.audit import NodeEvents
 from chaos.engine.context import Context, Stop
 from chaos.engine.ledger import Debtor, Ledger
 from chaos.engine.lock import ClusterLock
@@ -81,7 +83,7 @@ def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult,
             check_age(planned, opened.clock.now())
         directory = rundir.create(request.reports, planned.experiment, opened.clock.now())
         try:
-            _keep(directory, request, opened, planned)
+            _keep(directory, request, opened, planned, lock.identity.holder)
             writer = RecordingWriter(directory / rundir.RECORDING)
         except OSError as error:
             raise Refused(f"{error.filename or directory} cannot be written: {error.strerror}") from error
@@ -94,7 +96,7 @@ def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult,
         prepared = Prepared(
             observers=eyes.stages,
             workload=commands(request.loaded.manifests, planned.namespace, planned.run) if planned.namespace else (),
-            meta=_meta(opened, planned, view),
+            meta=_meta(opened, planned, view) | {"by": lock.identity.holder, "nodefall": __version__},
             last_looks=eyes.last_looks,
         )
         with _signals(context.stop, opened), owing(directory):
@@ -144,10 +146,12 @@ def _noted(result: RunResult, lost: str) -> RunResult:
     return structs.replace(result, exit_code=code, status=Status.INCONCLUSIVE, headline=headline)
 
 
-def _keep(directory: Path, request: Request, opened: Opened, planned: Plan) -> None:
-    """What undo needs to find the cluster again, the plan and the experiment as it was."""
+def _keep(directory: Path, request: Request, opened: Opened, planned: Plan, holder: str) -> None:
+    """Who did it, what undo needs to find the cluster again, the plan and the experiment as it was."""
     inventory = opened.inventory.model_dump(mode="json", by_alias=True, exclude_none=True)
-    info = rundir.RunInfo(planned.run, planned.experiment, planned.created, inventory, opened.lab_pid, opened.uid)
+    info = rundir.RunInfo(
+        planned.run, planned.experiment, planned.created, inventory, opened.lab_pid, opened.uid, holder, __version__
+    )
     rundir.save(directory, rundir.RUN, info)
     rundir.save(directory, rundir.PLAN, planned)
     shutil.copyfile(request.loaded.path, directory / rundir.EXPERIMENT)
@@ -199,7 +203,14 @@ def _context(
         guard=lock,
         publish=ledger.publish,
         settle=ledger.settle,
+        events=_events(opened, planned, lock.identity.holder),
     )
+
+
+def _events(opened: Opened, planned: Plan, holder: str) -> NodeEvents | None:
+    if opened.inventory.cluster is None or not opened.inventory.cluster.events:
+        return None
+    return NodeEvents(opened.kube, planned.run, holder, {t.node: t.uid for t in planned.targets})
 
 
 def options_for(opened: Opened, planned: Plan) -> Options:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from chaos.engine.audit import NodeEvents
 from chaos.engine.hosts import Hosts
 from chaos.engine.lines import action_line
 from chaos.model.action import Shown
@@ -71,6 +72,7 @@ class Context:
     guard: Guard
     publish: Callable[[], None]
     settle: Callable[[], str]
+    events: NodeEvents | None = None  # None: nobody wants them
     stop: Stop = field(default_factory=Stop)
     proved: set[tuple[str, str]] = field(default_factory=set)  # (step, node)
     told: dict[str, Status] = field(default_factory=dict)
@@ -81,6 +83,17 @@ class Context:
             self.journal.intend(planned.step, planned.action, planned.node, planned.undo, t)
         if steps:
             self.publish()
+
+    def tell_injected(self, steps: Sequence[PlannedStep]) -> None:
+        """After the deed, which must not wait for this."""
+        told = [self.events.injected(planned, self.clock.now()) for planned in steps] if self.events else []
+        for why in filter(None, told):
+            self.progress.note(why)
+
+    def tell_undone(self, planned: PlannedStep, because: str) -> None:
+        """After the proof of the undo."""
+        if self.events and (why := self.events.undone(planned, self.clock.now(), because)):
+            self.progress.note(why)
 
     def wait_until(self, t: float) -> None:
         """Wait in ticks. Raises Interrupted or Aborted."""

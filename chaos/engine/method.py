@@ -78,6 +78,7 @@ def _fire_all(context: Context, ready: list[_Ready]) -> tuple[float, float]:
         waiting.go()
     look_on = (lambda going: _look_on(context, going)) if waits else None
     outcomes = together(ready, lambda r: _fire(context, r, fired), look_on)
+    context.tell_injected([r.planned for r in ready])
     _check(ready, outcomes)
     return begin, context.clock.now()
 

@@ -186,6 +186,7 @@ def _roll_back(context: Context, choose: Callable[[Owed], bool]) -> list[UndoRes
         if planned and entry.proven and planned.undo != Undo():
             evidence = {"because": entry.because}
             context.emit(action_line(context.clock.now(), planned, "undone", evidence=evidence))
+            context.tell_undone(planned, entry.because)
     return undone
 
 

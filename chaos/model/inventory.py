@@ -88,6 +88,7 @@ class Cluster(Model):
     namespace: Annotated[str, AfterValidator(_namespace)] = Field(
         LOCK_NAMESPACE, description="where the cluster's lock and the journals of runs are kept"
     )
+    events: bool = Field(True, description="write an Event on each Node at inject and undo")
     facts: dict[Annotated[str, AfterValidator(_fact_name)], Annotated[str, BeforeValidator(_fact_value)]] = {}
     simulated: bool = Field(False, description="a lab; reports say so")
     time_source: TimeSource | None = Field(None, alias="timeSource")

@@ -18,6 +18,7 @@ from chaos.model.right import Right, right_of
 
 LEASES = "kube-node-lease"
 LOCK = "nodefall"
+EVENTS = "default"  # of Nodes
 _NAMESPACE = "namespace/"  # a check whether one is gone
 
 
@@ -31,6 +32,7 @@ class Setting:
     workload: Sequence[KubeCommand] = ()
     removal: Undo | None = None
     proxy: bool = False
+    events: bool = True
 
 
 def needed(experiment: Experiment, catalogue: Catalogue, setting: Setting) -> list[Right]:
@@ -39,6 +41,8 @@ def needed(experiment: Experiment, catalogue: Catalogue, setting: Setting) -> li
     for step in experiment.spec.method:
         action = catalogue.actions[step.action]
         rights.update(action.rights(action.params.model_validate(step.with_)))
+    if setting.events:
+        rights.add(Right("", "events", "create", EVENTS))
     rights.update(_proxied(probe.service) for probe in experiment.spec.probes if probe.service)
     return sorted(right for right in rights if not any(o != right and o.covers(right) for o in rights))
 

@@ -26,6 +26,8 @@ class RunInfo(Struct, frozen=True):
     inventory: dict[str, Any]
     lab_pid: int | None = None
     cluster_uid: str = ""
+    by: str = ""  # login@machine/process
+    nodefall: str = ""  # version
 
 
 def create(root: Path, experiment: str, now: float) -> Path:

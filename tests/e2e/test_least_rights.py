@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,7 +16,7 @@ from shelf import rights
 pytestmark = pytest.mark.lab
 
 
-def inventory(directory: Path, some: list[dict[str, object]]) -> Path:
+def inventory(directory: Path, some: list[dict[str, Any]]) -> Path:
     document = yaml.safe_load(LAB.read_text())
     document["lab"]["rights"] = some
     path = directory / "lab.json"
@@ -28,18 +30,25 @@ def test_exactly_enough_and_one_less(tmp_path: Path) -> None:
     enough = rights(name)
     done = nodefall("run", EXPERIMENTS / f"{name}.yaml", "-i", inventory(tmp_path, enough), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert "no Event on" not in done.stderr
+    (recording,) = tmp_path.glob("reports/*/*/recording.jsonl.gz")
+    lines = [json.loads(line) for line in gzip.decompress(recording.read_bytes()).splitlines()]
+    reasons = [line["object"].get("reason") for line in lines if line["kind"] == "events" and line["type"] != "LIST"]
+    assert (reasons.count("NodefallInjected"), reasons.count("NodefallUndone")) == (2, 2)
     for lacking in random.Random(7).sample(enough, 3):  # noqa: S311 - the same every time
         less = inventory(tmp_path, [right for right in enough if right is not lacking])
         refused = nodefall("run", EXPERIMENTS / f"{name}.yaml", "-i", less, cwd=tmp_path)
         assert refused.returncode == 4, (lacking, refused.stderr)
-        assert f"{lacking['verbs'][0]} {lacking['resources'][0]}" in refused.stderr, (lacking, refused.stderr)
+        verb, resource = lacking["verbs"][0], lacking["resources"][0]
+        said = (f"{verb} {resource}", f'cannot {verb} resource "{resource}"')  # by us, or by the API server
+        assert any(words in refused.stderr for words in said), (lacking, refused.stderr)
 
 
 def test_what_rbac_prints_and_refuses(tmp_path: Path) -> None:
     experiment = EXPERIMENTS / "lock-after-cancel.yaml"
     told = nodefall("rbac", experiment, "--subject", "serviceaccount:chaos/nodefall", cwd=tmp_path)
     documents = list(yaml.safe_load_all(told.stdout))
-    assert [d["kind"] for d in documents] == ["ClusterRole", "ClusterRoleBinding", *["Role", "RoleBinding"] * 2]
+    assert [d["kind"] for d in documents] == ["ClusterRole", "ClusterRoleBinding", *["Role", "RoleBinding"] * 3]
     assert documents[1]["subjects"] == [{"kind": "ServiceAccount", "namespace": "chaos", "name": "nodefall"}]
     for subject in ("nodefall", "user:", "serviceaccount:nodefall", "robot:x"):
         refused = nodefall("rbac", experiment, "--subject", subject, cwd=tmp_path)

@@ -1,0 +1,64 @@
+"""Events on the Nodes that are touched: whoever looks at the node sees who did what, without knowing of nodefall."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from chaos.model.errors import NodefallError
+from chaos.model.plan import PlannedStep
+from chaos.model.ports import KubeApi
+from chaos.transports.kube_answer import words
+
+NAMESPACE = "default"  # where events about Nodes are, as they are in no namespace
+INJECTED, UNDONE = "NodefallInjected", "NodefallUndone"
+_PATH = f"/api/v1/namespaces/{NAMESPACE}/events"
+_LONGEST = 1024  # characters of a message, by validation
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEvents:
+    """``run`` and ``holder`` are told in each; ``uids`` are those of the Node objects, by name."""
+
+    kube: KubeApi
+    run: str
+    holder: str
+    uids: Mapping[str, str]
+
+    def injected(self, step: PlannedStep, t: float) -> str:
+        """Why it could not be written, or ""."""
+        return self._write(step, t, "Warning", INJECTED, f"{step.action}: {step.commands[-1]}")
+
+    def undone(self, step: PlannedStep, t: float, because: str) -> str:
+        """Why it could not be written, or ""."""
+        return self._write(step, t, "Normal", UNDONE, f"{step.action} is taken back: {because}")
+
+    def _write(self, step: PlannedStep, t: float, type_: str, reason: str, what: str) -> str:
+        if not step.node:
+            return ""
+        message = f"run {self.run} of {self.holder}, step {step.step}: {what}"[:_LONGEST]
+        try:
+            response = self.kube.request("POST", _PATH, body=self._event(step.node, t, type_, reason, message))
+        except NodefallError as error:
+            return f"no Event on {step.node}: {error.message}"
+        return "" if response.status < 300 else f"no Event on {step.node}: {words(response)}"
+
+    def _event(self, node: str, t: float, type_: str, reason: str, message: str) -> dict[str, Any]:
+        stamp = datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{node}.{secrets.token_hex(8)}", "namespace": NAMESPACE},
+            "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": self.uids.get(node, "")},
+            "type": type_,
+            "reason": reason,
+            "message": message,
+            "source": {"component": "nodefall"},
+            "reportingComponent": "nodefall",
+            "firstTimestamp": stamp,
+            "lastTimestamp": stamp,
+            "count": 1,
+        }
