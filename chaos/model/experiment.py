@@ -144,6 +144,11 @@ class ServiceReference(Model):
     scheme: Literal["http", "https"] = "http"
     path: Annotated[str, AfterValidator(_path)] = "/"
 
+    @property
+    def proxied(self) -> str:
+        """Its name in URLs of services/proxy, and so in rights."""
+        return f"{'https:' if self.scheme == 'https' else ''}{self.name}:{self.port}"
+
 
 class Probe(Model):
     """An endpoint that is asked through the whole run, as its clients would."""

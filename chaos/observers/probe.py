@@ -152,8 +152,7 @@ def tcp(endpoint: str, timeout: float) -> Ask:
 def service(wanted: ServiceReference, api: ClusterApi, health: ApiHealth, namespace: str, timeout: float) -> Ask:
     """Through the API server's proxy: what it says itself about its user or its load says nothing of the Service."""
     where = namespace if wanted.namespace == "workload" else wanted.namespace
-    name = f"{'https:' if wanted.scheme == 'https' else ''}{wanted.name}:{wanted.port}"
-    path = f"/api/v1/namespaces/{where}/services/{name}/proxy{wanted.path}"
+    path = f"/api/v1/namespaces/{where}/services/{wanted.proxied}/proxy{wanted.path}"
 
     def ask() -> int:
         if health.reason:

@@ -49,7 +49,7 @@ def needed(experiment: Experiment, catalogue: Catalogue, setting: Setting) -> li
 
 def _proxied(service: ServiceReference) -> Right:
     inside = "" if service.namespace == "workload" else service.namespace
-    return Right("", "services/proxy", "get", inside, service.name)
+    return Right("", "services/proxy", "get", inside, service.proxied)
 
 
 def _eyes(proxy: bool) -> Iterator[Right]:

@@ -14,7 +14,7 @@ from chaos.engine.workload import commands, removal
 from chaos.model.action import Check, Target
 from chaos.model.catalogue import Catalogue, discover
 from chaos.model.command import Command, KubeCommand, PodsCommand, TaintsCommand
-from chaos.model.experiment import Experiment
+from chaos.model.experiment import Experiment, Probe, ServiceReference
 from chaos.model.right import Right, right_of
 from chaos.plan.rights import Setting, dangerous, needed, roles, rules
 
@@ -161,6 +161,18 @@ def test_a_workload_is_created_and_removed() -> None:
     classes = "priorityclasses.scheduling.k8s.io"
     assert {f"{verb} {classes}" for verb in ("create", "list", "deletecollection")} <= rights
     assert "get namespaces kube-system" not in rights
+
+
+def test_a_probe_of_a_service_names_it_as_its_request_does() -> None:
+    made = experiment("cordon", {})
+    probes = [
+        Probe(name="a", service=ServiceReference(name="web")),
+        Probe(name="b", service=ServiceReference(name="shop", namespace="demo", port="web", scheme="https")),
+        Probe(name="c", tcp="x:1"),
+    ]
+    made = made.model_copy(update={"spec": made.spec.model_copy(update={"probes": probes})})
+    rights = {str(right) for right in needed(made, CATALOGUE, Setting("kube-system")) if "proxy" in right.resource}
+    assert rights == {"get services/proxy web:80", "get services/proxy https:shop:web in namespace demo"}
 
 
 def test_the_node_proxy_only_where_it_is_allowed_and_then_it_is_dangerous() -> None:
