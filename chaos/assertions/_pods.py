@@ -88,19 +88,19 @@ class Pods:
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         selection = Selection(params, view)
-        if params.rate or params.order:
-            return _series(params, view, selection)
+        series = params.rate or params.order
+        if series:
+            return _series(series, selection)
         quantifier, wanted = params.quantified()
         if isinstance(wanted, SomeOf) and params.at is None:
-            histories = view.timeline.pods.values()
-            subjects = [_subject(view, h, _looks(view, h, wanted, selection)) for h in histories]
-            expected = f"{wanted.range()} pods with {wanted.words()}"
-            return SubjectSet(expected, (*subjects, *unseen(view)), quantifier, wanted.least, wanted.most)
-        frozen = selection.frozen()
-        if not frozen:
-            raise NothingToJudge(selection.empty)
-        replacements = Replacements(view.timeline, frozen, selection.moment)
-        subjects = [_subject(view, h, _both(view, h, wanted, replacements)) for h in frozen]
+            pods = view.timeline.pods.values()
+            subjects = [_subject(view, h, _looks(view, h, wanted, selection)) for h in pods] + unseen(view)
+        else:
+            frozen = selection.frozen()
+            if not frozen:
+                raise NothingToJudge(selection.empty)
+            replacements = Replacements(view.timeline, frozen, selection.moment)
+            subjects = [_subject(view, h, _both(view, h, wanted, replacements)) for h in frozen]
         if isinstance(wanted, SomeOf):
             expected = f"{wanted.range()} pods with {wanted.words()}"
             return SubjectSet(expected, tuple(subjects), quantifier, wanted.least, wanted.most)
@@ -127,16 +127,14 @@ def _subject(view: View, history: History[Pod], signal: Signal) -> Subject:
     return Subject(full_name(latest.object.metadata), signal, pod_facts(latest.object))
 
 
-def _series(params: Params, view: View, selection: Selection) -> SubjectSet:
+def _series(wanted: Rate | Order, selection: Selection) -> SubjectSet:
     """One subject: all of them together."""
-    timeline = view.timeline
-    pods = selection.frozen() if params.at else list(timeline.pods.values())
+    timeline, anchor, frozen = selection.view.timeline, selection.view.anchor, selection.params.at is not None
+    pods = selection.frozen() if frozen else list(timeline.pods.values())
     if not pods:
         raise NothingToJudge(selection.empty)
-    wanted = params.order or params.rate
-    assert wanted is not None  # noqa: S101 - for mypy
-    found = firsts(pods, wanted, view.anchor, None if params.at else selection)
-    blinds = [b for b in timeline.blinds if b.hides("pods") and (b.end is None or b.end > view.anchor)]
+    found = firsts(pods, wanted, anchor, None if frozen else selection)
+    blinds = [b for b in timeline.blinds if b.hides("pods") and (b.end is None or b.end > anchor)]
     if isinstance(wanted, Order):
         # What is seen after a blind window may have come in any order inside it.
         signal = order_signal(found, wanted).masked(msgspec.structs.replace(b, end=None) for b in blinds)

@@ -16,7 +16,6 @@ from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import History, Version
 
 _KILLED = 137  # exit code after SIGKILL
-_LOST = "Unknown"  # reason of a container that had ended when its runtime looked again, as after a boot
 _LEAST_GRACE = 2.0  # seconds: a container is never stopped with less (facts 1.3)
 _SLACK = 2.0  # seconds: until a kill has its effect
 _IMMINENT = "imminent node shutdown"  # in the message of DisruptionTarget (facts 9)
@@ -65,8 +64,6 @@ def _ending(history: History[Pod], view: View, stopped: Between | None) -> Sampl
     if end is None or end.t <= view.anchor:
         return _cut(history, view)
     took = end_of(end)
-    if any(c.reason == _LOST for c in terminated(end.object)):
-        return Sample(end.t, None, end.seq, "its container runtime was down when its containers ended")
     promise = _promise(history, end, view)
     if isinstance(promise, str):
         return Sample(end.t, None, end.seq, promise)

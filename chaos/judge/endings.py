@@ -13,6 +13,7 @@ from chaos.model.evidence import is_number
 from chaos.model.kube import Pod, Terminated, full_name, is_finished
 from chaos.model.timeline import History, Timeline, Version
 
+_LOST = "Unknown"  # reason of a container that had ended when its runtime looked again, as after a boot
 _SECOND = 1.0  # resolution of times in Events and container states
 # pkg/kubelet/nodeshutdown/nodeshutdown_manager.go, logged at -v1
 _KILLING = re.compile(r'Shutdown manager killing pod with gracePeriod" pod="([^"]+)"')
@@ -64,7 +65,7 @@ def _lines(value: Any) -> list[dict[str, Any]]:
 
 
 def finished(history: History[Pod]) -> Version[Pod] | None:
-    """The first version in which it is finished and each of its containers has ended."""
+    """The first version in which it is finished, and that tells when each of its containers ended."""
     return next((v for v in history if not v.unseen and is_finished(v.object) and _ends(v.object)), None)
 
 
@@ -82,7 +83,7 @@ def terminated(pod: Pod) -> list[Terminated]:
 
 def _ends(pod: Pod) -> list[float]:
     """When each container ended; empty unless that is known of all of them."""
-    ends = [source_time(state.finished_at) for state in terminated(pod)]
+    ends = [source_time(state.finished_at) for state in terminated(pod) if state.reason != _LOST]
     number = len((pod.status.container_statuses if pod.status else None) or ())
     known = [end for end in ends if end is not None]
     return known if len(known) == number else []

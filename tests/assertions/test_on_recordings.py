@@ -20,6 +20,8 @@ RATE = (
 MOVED = "{assert: pods-rescheduled, with: {node: victim, %s}, within: %s}"
 STUCK = "{assert: pods-stuck, with: {node: victim, owner: {kind: StatefulSet, name: db}%s}, %s}"
 EVICTED = "{assert: pods-evicted, with: {node: victim, labels: {app: web}%s}, %s}"
+METRIC = "{assert: metric, with: {node: victim, name: %s}, within: %s}"
+CEL = "{assert: expression, with: {node: victim, expression: '%s'}, %s}"
 BLOCKED = "{timeout: 25s}"
 
 ROWS: list[tuple[str, str, str, Status, str]] = [
@@ -52,7 +54,7 @@ ROWS: list[tuple[str, str, str, Status, str]] = [
     ("16", "poweroff", ORDER, HELD, "10 of priority 0"),
     ("02", "prepare-for-shutdown", ORDER, HELD, "group by group"),
     ("27", "poweroff", ORDER, HELD, "17 of priority 0"),
-    ("05", "power-cut", ORDER, INCONCLUSIVE, "it was not seen when the kubelet began to stop"),
+    ("05", "power-cut", ORDER, INCONCLUSIVE, "it was not seen when demo/db-1 ended"),
     ("01", "poweroff", GRACE % "", HELD, "the shutdown gives its group 20s"),
     ("10", "poweroff", GRACE % "", HELD, "(3 of 3 like it)"),
     ("02", "prepare-for-shutdown", GRACE % "", HELD, "(11 of 11 like it)"),
@@ -86,6 +88,32 @@ ROWS: list[tuple[str, str, str, Status, str]] = [
         HELD,
         "344.0s",
     ),
+    # Kubelets' metrics, and conditions of one's own.
+    (
+        "01",
+        "poweroff",
+        METRIC % ("kubelet_graceful_shutdown_start_time_seconds, at-least: 1", "10s"),
+        HELD,
+        "it is 1.79",
+    ),
+    (
+        "01",
+        "poweroff",
+        METRIC % ("kubelet_graceful_shutdown_end_time_seconds, at-least: 1", "60s"),
+        INCONCLUSIVE,
+        "read",
+    ),
+    (
+        "05",
+        "power-cut",
+        METRIC % ("kubelet_graceful_shutdown_start_time_seconds, at-least: 1", "60s"),
+        INCONCLUSIVE,
+        "",
+    ),
+    ("05", "power-cut", METRIC % ("kubelet_no_such_metric, at-least: 1", "60s"), INCONCLUSIVE, "could not be read"),
+    ("25", "power-cut", CEL % ("nodes.filter(n, !n.ready).size() == 2", "within: 65s"), HELD, "is true"),
+    ("25", "power-cut", CEL % ("nodes.filter(n, !n.ready).size() == 3", "within: 65s"), VIOLATED, "is false"),
+    ("01", "poweroff", CEL % ("nodes.all(n, n.ready || n.name in targets)", "always: {for: 100s}"), HELD, ""),
     # Nothing there has a volume.
     (
         "05",

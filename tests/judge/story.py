@@ -109,6 +109,7 @@ class Story:
         priority: int = 0,
         ended: float | None = None,
         exit_code: int = 0,
+        lost: bool = False,
     ) -> Self:
         metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": uid or f"uid-{name}", "labels": labels}
         metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "controller": True}]
@@ -126,7 +127,7 @@ class Story:
             told = {"name": "c", "containerID": container, "restartCount": restarts}
             times: dict[str, Any] = {"startedAt": stamp(started)}
             if ended is not None:
-                times |= {"finishedAt": stamp(ended), "exitCode": exit_code}
+                times |= {"finishedAt": stamp(ended), "exitCode": exit_code, "reason": "Unknown" if lost else "Error"}
             statuses.append(told | {"state": {state: times}})
         return self.tell(
             t,

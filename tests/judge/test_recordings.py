@@ -279,3 +279,30 @@ def test_live_nothing_counts_without_proof_either() -> None:
     live = judge(named("graceful-poweroff"), build_timeline(silent), catalogue(), options, live=True)
     assert live.status is INCONCLUSIVE
     assert "nothing proves" in live.headline
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "options"),
+    [
+        ("01", "cancelled-shutdown", {}),
+        ("02", "graceful-poweroff", {}),
+        ("02", "lock-after-cancel", {}),
+        ("12", "partition", {}),
+        ("01", "graceful-poweroff", {"facts": {"kubelet.shutdownGracePeriod": "0s"}}),
+        ("01", "graceful-poweroff", {"manifests": ()}),
+        ("05", "graceful-poweroff", POWER_CUT | {"facts": {"kubelet.shutdownGracePeriod": "unknown"}}),
+    ],
+)
+def test_inconclusive_says_what_would_have_made_it_conclusive(number: str, name: str, options: dict[str, Any]) -> None:
+    result = judged(lines_of(number), name, **options)
+    unclear = [v for v in (*result.steady, *result.hypothesis, *result.recovery) if v.status is INCONCLUSIVE]
+    assert unclear
+    assert all("; to decide it: " in v.because for v in unclear), [v.because for v in unclear]
+
+
+@pytest.mark.parametrize("seconds", [3, 6, 20, 60, 111])
+def test_a_recording_that_ends_says_how_long_it_should_have_been(seconds: float) -> None:
+    lines = lines_of("01")
+    result = judged([line for line in lines if line.t < lines[0].t + seconds], "graceful-poweroff")
+    unclear = [v for v in (*result.hypothesis, *result.recovery) if v.status is INCONCLUSIVE]
+    assert all("; to decide it: " in v.because for v in unclear), [v.because for v in unclear]
