@@ -14,6 +14,7 @@ import pytest
 import yaml
 from observed_lab import observed_lab
 
+from chaos.assertions.metric import ASSERTION
 from chaos.model.experiment import Query
 from chaos.model.recording import QueryResult
 from chaos.model.timeline import Timeline
@@ -151,3 +152,31 @@ def test_the_last_look_has_the_whole_run_in_the_runs_clock(timeline: Timeline) -
     times = [t for t, _ in series.values]
     assert len(times) > 3
     assert timeline.start - 2 <= times[0] < times[-1] <= timeline.end + 2
+
+
+class Look:
+    """All of a timeline, from its start on."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline, self.anchor = timeline, timeline.start
+
+    def nodes(self, reference: str) -> tuple[str, ...]:
+        raise AssertionError(reference)
+
+    def namespace(self, reference: str) -> str:
+        raise AssertionError(reference)
+
+    def moment(self, reference: str) -> float:
+        raise AssertionError(reference)
+
+
+def test_the_metric_assertion_reads_it_and_knows_when_it_was_blind(timeline: Timeline) -> None:
+    asked = ASSERTION.params.model_validate({"query": "kubelets", "at-least": 2})
+    (subject,) = ASSERTION.subjects(asked, Look(timeline)).subjects
+    (window,) = [blind for blind in timeline.blinds if "Connection" in blind.reason][-1:]
+    assert window.end is not None
+    before, inside = subject.signal.at(window.start), subject.signal.at((window.start + window.end) / 2)
+    assert (before.value, inside.value) == (None, None), "it was last seen when the window begins"
+    values = [span.sample.value for span in subject.signal.spans(timeline.start, window.start - 0.01)]
+    assert True in values
+    assert "nothing could be seen of prometheus" in inside.seen
