@@ -131,6 +131,7 @@ class AtMostOne:
         "the containers that run on each node that a pod of the identity has left, read after that (host fact "
         "containers), or the machine off"
     )
+    host_facts = ("containers",)
     params = Params
     node_fields = ()
     moment_fields = ()

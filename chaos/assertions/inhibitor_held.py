@@ -64,6 +64,7 @@ class InhibitorHeld:
     summary = "the kubelet holds its delay lock on shutdown, as logind tells"
     example = "{assert: inhibitor-held, with: {node: victim}, after: cancel, within: 15s}"
     needs = "the inhibitors, read on the host again and again in that time"
+    host_facts = ("inhibitors",)
     params = Params
     node_fields = ("node",)
     moment_fields = ()

@@ -46,7 +46,7 @@ def eyes_for(experiment: Experiment, catalogue: Catalogue, opened: Opened, plann
     facts = set(ALWAYS)
     for step in planned.steps:
         facts.update(catalogue.actions[step.action].probes)
-    known = [node for node in nodes if "machine-id" in planned.facts[node]]  # else no step touches the host
+    known = [node for node in nodes if "machine-id" in planned.facts[node]]  # else nobody asks the host anything
     cluster = ClusterObservers(opened.kube, opened.clock)
     proxy = bool(opened.inventory.cluster and opened.inventory.cluster.allow_node_proxy)
     hosts = HostWatch(opened.hosts, opened.clock, known, sorted(facts), EXTRAS)

@@ -16,6 +16,7 @@ from chaos.engine.workload import commands, namespace_for, removal
 from chaos.judge.facts import kubelet_fact
 from chaos.load.experiment import load_experiment
 from chaos.load.manifests import load_manifests
+from chaos.model.assertion import AsksHosts
 from chaos.model.catalogue import Catalogue
 from chaos.model.experiment import Experiment
 from chaos.model.inventory import LOCK_NAMESPACE, Cluster
@@ -81,9 +82,9 @@ def plan(loaded: Loaded, opened: Opened, catalogue: Catalogue, seed: int | None,
     ask_once(spec.queries, opened.inventory)
     view = cluster_view(opened.kube, opened.uid)
     chosen = choose(spec.targets, view, opened.inventory, seed)
-    known = targets(_wanted(loaded.experiment, catalogue, chosen), view, opened.hosts, opened.kube)
+    known = targets(host_facts(loaded.experiment, catalogue, chosen), view, opened.hosts, opened.kube)
     for node, target in known.items():
-        if "machine-id" in target.facts:  # else no step touches the host
+        if "machine-id" in target.facts:  # else nobody asks the host anything
             never_ourselves(own_machine_id(), target.facts["machine-id"], node)
             no_timer_left(target.facts.get("planted-timers", ()), node)
         check(spec.requires, node, {"kubelet": _in_force(spec.requires, target.facts["configz"])})
@@ -103,11 +104,15 @@ def plan(loaded: Loaded, opened: Opened, catalogue: Catalogue, seed: int | None,
     return make_plan(loaded.experiment, catalogue, draft), view
 
 
-def _wanted(
+def host_facts(
     experiment: Experiment, catalogue: Catalogue, chosen: Mapping[str, tuple[str, ...]]
 ) -> dict[str, frozenset[str] | None]:
-    """The facts that the steps want of each node's host; None where none of them touches it."""
-    wanted: dict[str, frozenset[str] | None] = {node: None for nodes in chosen.values() for node in nodes}
+    """The facts that the steps want of each node's host; None where nobody asks it anything."""
+    spec = experiment.spec
+    asked = [e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_]
+    by_host = any(isinstance(catalogue.assertions[name], AsksHosts) for name in asked)
+    nothing: frozenset[str] | None = frozenset() if by_host else None
+    wanted = {node: nothing for nodes in chosen.values() for node in nodes}
     for step, node in steps_on(experiment, chosen):
         action = catalogue.actions[step.action]
         if node and (action.on_host or action.facts):

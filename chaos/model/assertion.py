@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -62,3 +62,10 @@ class Assertion(Protocol):
 
     def subjects(self, params: Any, view: View) -> SubjectSet:
         """Signals of the subjects, blind windows masked. Raises Undecidable."""
+
+
+@runtime_checkable
+class AsksHosts(Protocol):
+    """An assertion that only hosts can answer: those of all targets are looked at, also where no step touches them."""
+
+    host_facts: tuple[str, ...]

@@ -8,8 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from chaos.cli.eyes import ask_once
+from chaos.cli.planning import host_facts
+from chaos.cli.wiring import catalogue
 from chaos.model.errors import NodefallError, Refused
-from chaos.model.experiment import Query
+from chaos.model.experiment import Experiment, Query
 from chaos.model.inventory import Inventory
 
 QUERIES = [Query(name="up", query="up")]
@@ -40,6 +42,33 @@ def test_what_cannot_be_asked_is_told_before_anything_is_touched(
     with pytest.raises(kind) as caught:
         ask_once(QUERIES, inventory(**prometheus))
     assert says in caught.value.message
+
+
+def experiment(action: str, assertion: str) -> Experiment:
+    asked = {"assert": assertion, "within": "10s"}
+    spec = {
+        "title": "x",
+        "targets": {"victim": {}},
+        "steadyState": [{"assert": "nodes-ready"}],
+        "method": [{"name": "go", "action": action, "target": "victim"}],
+        "hypothesis": [asked],
+    }
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "x"}}
+    return Experiment.model_validate({**head, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("action", "assertion", "asked"),
+    [
+        ("cordon", "nodes-ready", False),
+        ("cordon", "inhibitor-held", True),
+        ("cordon", "at-most-one", True),
+        ("poweroff", "nodes-ready", True),
+    ],
+)
+def test_whose_hosts_are_asked(action: str, assertion: str, asked: bool) -> None:
+    wanted = host_facts(experiment(action, assertion), catalogue(), {"victim": ("n1", "n2")})
+    assert {node: facts is not None for node, facts in wanted.items()} == {"n1": asked, "n2": asked}
 
 
 def test_a_user_has_a_password() -> None:

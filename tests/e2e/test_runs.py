@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from processes import EXPERIMENTS, LAB, nodefall, result_of
 
+from chaos.store.recording import build_timeline, read_recording
+
 pytestmark = pytest.mark.lab
 MAIN = ("graceful-poweroff", "cancelled-shutdown", "lock-after-cancel", "power-cut")
 
@@ -35,6 +37,11 @@ def test_shipped_experiment_holds_and_its_recording_says_the_same(tmp_path: Path
     assert {v["name"]: v["status"] for v in again["hypothesis"] + again["recovery"]} == told
     assert "nothing is owed" in nodefall("undo", "last", cwd=tmp_path).stderr
     assert nodefall("undo", "--list", cwd=tmp_path).returncode == 0
+    timeline = build_timeline(read_recording(directory / "recording.jsonl.gz"))
+    (victim,) = timeline.meta["targets"]
+    assert timeline.readings(victim, "containers"), "what really runs was seen on the node"
+    assert set(timeline.meta["clockOffsets"]) == {"the API server", f"host {victim}"}
+    assert {blind.source for blind in timeline.blinds} <= {f"host@{victim}"}
 
 
 def changed(tmp_path: Path, old: str, new: str) -> Path:
