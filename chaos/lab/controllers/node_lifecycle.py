@@ -77,6 +77,7 @@ class NodeLifecycle:
         self._health: dict[str, _Health] = {}
         self._zones: dict[str, _Zone] = {}
         self._all_full = False
+        self._once_ready: set[str] = set()
         self.next_of: Callable[[list[str]], str] = sim.rng.choice
         self._no_schedule: Queue[str] = Queue(sim, self._taints.sync_no_schedule, 0.005, 0.15)
 
@@ -94,11 +95,13 @@ class NodeLifecycle:
     def _changed(self, change: Change) -> None:
         if change.type == "DELETED":
             return
-        if late := self._spec.shift("no-schedule-taint"):
-            told = wanted_no_schedule(change.object)
-            self._sim.after(late, self._taints.sync_no_schedule, name_of(change.object), told)
-        else:
-            self._no_schedule.add(name_of(change.object))
+        name, late = name_of(change.object), self._spec.shift("no-schedule-taint")
+        if late and name in self._once_ready:
+            self._sim.after(late, self._taints.sync_no_schedule, name, wanted_no_schedule(change.object))
+            return
+        self._no_schedule.add(name)
+        if late and condition_status(change.object, "Ready") == "True":
+            self._once_ready.add(name)  # from now on: else a new lab's first pods would all go to one node
 
     def _pass(self) -> None:
         """One monitor pass; the next begins a period after its end."""
