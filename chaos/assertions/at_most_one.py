@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field
@@ -116,6 +117,15 @@ def _starts(pod: Pod) -> Iterator[float | None]:
             yield source_time(told.started_at if told else None)
 
 
+def _naming(sample: Sample, pods: list[Subject]) -> Sample:
+    """Where several run at the same time, or may, all of them are named."""
+    if sample.value is True:
+        return sample
+    now = [(pod.name, pod.signal.at(sample.t)) for pod in pods]
+    told = [f"{name}: {state.seen}" for name, state in now if state.value is not False]
+    return replace(sample, seen="; ".join(told))
+
+
 class AtMostOne:
     """No two pods of one name of a StatefulSet run at the same time.
 
@@ -146,11 +156,12 @@ class AtMostOne:
                 continue
             if params.name in (None, owner.name):
                 incarnation = _Incarnation(view.timeline, history)
-                own = Subject(f"{pod.metadata.uid} on {incarnation.node or 'no node'}", incarnation.signal())
+                own = Subject(f"pod {pod.metadata.uid} on {incarnation.node or 'no node'}", incarnation.signal())
                 identities.setdefault(pod.metadata.name, []).append(own)
         subjects = []
         for name, pods in sorted(identities.items()):
-            at_most_one = combine(SubjectSet("", tuple(pods), Quantifier.COUNT, 0, 1))
+            number = combine(SubjectSet("", tuple(pods), Quantifier.COUNT, 0, 1))
+            at_most_one = Signal(tuple(_naming(sample, pods) for sample in number.samples))
             subjects.append(Subject(f"{namespace}/{name}", pods_masked(at_most_one, view.timeline)))
         expected = "at most one pod of each name runs"
         return SubjectSet(expected, tuple(subjects), empty=f"no pod of such a StatefulSet was seen in {namespace}")

@@ -84,4 +84,4 @@ def test_of_one_statefulset(name: str, status: Status) -> None:
 def test_both_are_named() -> None:
     asked = "{assert: at-most-one, with: {namespace: demo}, always: {for: 40s}}"
     verdict = ask(runs(forced(), 25, "n1", "old"), asked)
-    assert verdict.because.startswith("demo/db-0: 2 of 2 (as old on n1: it runs on n1), 10.0s after stop")
+    assert verdict.because == "demo/db-0: pod old on n1: it runs on n1; pod new on n2: it runs on n2, 10.0s after stop"
