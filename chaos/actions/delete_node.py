@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from chaos.actions._nodes import cordon, node_object
 from chaos.actions._service import systemctl, timer
@@ -33,7 +35,11 @@ _OWNED = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
 class Params(Model):
-    """None."""
+    """Whether the machine is off, so that nothing can be done on it."""
+
+    machine: Literal["on", "off"] = Field(
+        "on", description="off: nothing is planted or restarted there; its kubelet registers when it boots"
+    )
 
 
 def _deleted(timeline: Timeline, step: StepRun) -> Finding:
@@ -62,11 +68,12 @@ class DeleteNode(Action):
     def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - always the same
         return (*PATCH_NODES, *rights_to("nodes", "delete"))
 
-    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
+    def prepare(self, target: Target, params: Params) -> Memory:
         node = node_object(target)
         taints = [t for t in field(node, "/spec/taints") or () if not t["key"].startswith(_OWNED)]
         return {
             "node": target.node,
+            "machine": params.machine,
             "unit": target.need("kubelet-unit", "only a restart of the kubelet registers the node again"),
             "labels": field(node, "/metadata/labels") or {},
             "taints": [{"key": t["key"], "value": t.get("value") or "", "effect": t["effect"]} for t in taints],
@@ -78,17 +85,18 @@ class DeleteNode(Action):
     def inject(self, memory: Memory) -> tuple[Command, ...]:
         return (KubeCommand("DELETE", node_path(memory["node"])),)
 
-    def self_heal(self, memory: Memory) -> SelfHeal:
+    def self_heal(self, memory: Memory) -> SelfHeal | None:
+        if memory["machine"] == "off":
+            return None
         return SelfHeal(timer(memory), memory["seconds"], ("systemctl", "restart", memory["unit"]))
 
     def undo(self, memory: Memory) -> Undo:
         node, ready = memory["node"], Check("node-ready", True)
         labels = Check(object_fact(node_path(node), "/metadata/labels"), memory["labels"])
         relabel = KubeCommand("PATCH", node_path(node), {"metadata": {"labels": memory["labels"]}}, MERGE_PATCH)
-        steps = [
-            UndoStep(systemctl("restart", memory["unit"]), unless=ready),
-            UndoStep(relabel, unless=labels, patience=_REGISTERS),
-        ]
+        steps = [UndoStep(relabel, unless=labels, patience=_REGISTERS)]
+        if memory["machine"] == "on":
+            steps.insert(0, UndoStep(systemctl("restart", memory["unit"]), unless=ready))
         proof = [ready, labels]
         for taint in memory["taints"]:
             proof.append(Check(taint_fact(taint["key"], taint["effect"]), taint["value"]))
@@ -96,7 +104,7 @@ class DeleteNode(Action):
         if memory["cordoned"]:
             proof.append(Check(unschedulable_fact(node), True))
             steps.append(UndoStep(cordon(node, True), unless=proof[-1], patience=_REGISTERS))
-        return Undo(tuple(steps), tuple(proof), disarm=timer(memory))
+        return Undo(tuple(steps), tuple(proof), disarm=timer(memory) if memory["machine"] == "on" else "")
 
 
 ACTION = DeleteNode()

@@ -85,7 +85,7 @@ def _judge(context: Context, horizon: float) -> _Judged:
     spec = context.experiment.spec
     steps = [r for s in context.matched.steps for r in prove(s, context.timeline, context.catalogue)]
     begin = context.matched.steps[0].begin
-    steady = steady_state(context, math.nextafter(begin, -math.inf)) if begin is not None else ()
+    steady = _steady_before(context, begin) if begin is not None else ()
     hypothesis = tuple(evaluate(e, context, horizon) for e in spec.hypothesis)
     abort = tuple(evaluate(e, context, horizon) for e in spec.abort)
     recovery = _recovery(context, steps, horizon)
@@ -105,6 +105,17 @@ def _judge(context: Context, horizon: float) -> _Judged:
     if aborted and not spoiled and worst(statuses) is not Status.VIOLATED:
         spoiled = f"the run should have been aborted: {aborted.name}: {aborted.because}"
     return _Judged(steps, steady, hypothesis, abort, recovery, spoiled, worst(statuses))
+
+
+def _steady_before(context: Context, begin: float) -> tuple[Verdict, ...]:
+    """Just before the first step: what was seen in the very instant of its begin counts by its order."""
+    before = steady_state(context, math.nextafter(begin, -math.inf))
+    then = steady_state(context, begin)
+    first = min(entry.seq for entry, _ in context.timeline.actions if entry.t == begin)
+    return tuple(
+        t if b.status is not Status.HELD and t.status is Status.HELD and max(t.evidence, default=first) < first else b
+        for b, t in zip(before, then, strict=True)
+    )
 
 
 def _spoiled(context: Context, steps: list[StepResult], steady: Sequence[Verdict]) -> str:

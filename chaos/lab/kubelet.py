@@ -8,7 +8,7 @@ from chaos.lab import metrics
 from chaos.lab.events import Recorder
 from chaos.lab.kubelet_node import NodeReporter
 from chaos.lab.kubelet_pods import PodWorkers
-from chaos.lab.kubelet_pressure import Pressure
+from chaos.lab.kubelet_pressure import EVICTION_HARD, Pressure
 from chaos.lab.kubelet_process import Process
 from chaos.lab.kubelet_shutdown import ShutdownManager
 from chaos.lab.network import Family
@@ -150,6 +150,7 @@ class Kubelet:
             "nodeLeaseDurationSeconds": 40,
             "nodeStatusUpdateFrequency": "10s",
             "nodeStatusReportFrequency": "5m0s",
+            "evictionHard": EVICTION_HARD,
         }
         if by_priority:
             config["shutdownGracePeriodByPodPriority"] = by_priority

@@ -18,6 +18,13 @@ _TRANSITION = 300.0  # evictionPressureTransitionPeriod
 _MEMORY_TAINT = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
 
 
+# As the defaults of Linux, and a threshold of process IDs, for which there is none.
+EVICTION_HARD = {
+    "memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%", "imagefs.available": "15%",
+    "imagefs.inodesFree": "5%", "pid.available": "10%",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Signal:
     """One resource: its node condition in both states (reason, message, event), and its default threshold."""

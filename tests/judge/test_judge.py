@@ -65,6 +65,13 @@ def test_the_steady_state_is_judged_just_before_the_first_step() -> None:
     assert "the steady state did not hold before the first step: nodes-ready: n2: Ready is False" in result.headline
 
 
+def test_what_was_seen_in_the_instant_of_the_first_step_counts_by_its_order() -> None:
+    story = Story().node(0, "n1").node(0, "n2").node(5, "n2", "False").node(10, "n2").done(10, "poweroff", step="stop")
+    story.node(11, "n1", "False").host(15, "machine", "off").done(40, "power-on", step="start")
+    result = run(story.host(44, "machine", "on").node(45, "n1"))
+    assert result.exit_code == 0, result.headline
+
+
 @pytest.mark.parametrize(
     ("ready_again", "end", "status"),
     [(45.0, 100.0, HELD), (71.0, 100.0, VIOLATED), (71.0, 60.0, INCONCLUSIVE), (45.0, 46.0, HELD)],

@@ -39,6 +39,7 @@ class Scheduler:
         self._recorder = Recorder(sim, registry.store, "default-scheduler")
         self._queued: dict[str, float] = {}  # by uid: when a pod came into the queue, or back after a refusal
         self._waiting: set[Key] = set()
+        self._nominated: set[Key] = set()  # those that wait for their victims to be gone
         self._changed_pods: set[Key] = set()  # since the last pass
         self._changed_nodes: set[str] = set()
         self._snapshot = Snapshot()
@@ -72,6 +73,10 @@ class Scheduler:
             self._waiting.discard(key)
         else:
             self._waiting.add(key)
+        if key in self._waiting and pod["status"].get("nominatedNodeName"):
+            self._nominated.add(key)
+        else:
+            self._nominated.discard(key)
         if new or freed:
             self._queue.add("")
 
@@ -81,7 +86,21 @@ class Scheduler:
         self._update_snapshot()
         waiting = [pod for key in self._waiting if (pod := self._store.get("pods", *key)) is not None]
         for pod in sorted(waiting, key=self._rank):
+            held = self._hold_rooms(pod)
             self._schedule(pod, self._snapshot)
+            for key in held:
+                self._snapshot.drop(key)
+
+    def _hold_rooms(self, pod: Object) -> list[Key]:
+        """Room for those nominated for a node that are no less important: RunFilterPluginsWithNominatedPods."""
+        held = []
+        for key in sorted(self._nominated - {(namespace_of(pod), name_of(pod))}):
+            other = self._store.get("pods", *key)
+            if other is not None and (other["spec"].get("priority") or 0) >= (pod["spec"].get("priority") or 0):
+                node = other["status"]["nominatedNodeName"]
+                self._snapshot.put({**other, "spec": {**other["spec"], "nodeName": node}})
+                held.append(key)
+        return held
 
     def _update_snapshot(self) -> None:
         for name in self._changed_nodes:

@@ -79,8 +79,7 @@ class WorkloadController(ABC):
         new: Object = {"labels": {**metadata.get("labels", {}), **labels}, "namespace": namespace_of(owner)}
         new["generateName"] = f"{name_of(owner)}-"
         new["ownerReferences"] = [owner_reference(self.api_version, self.kind, owner)]
-        if metadata.get("annotations"):
-            new["annotations"] = metadata["annotations"]
+        new |= {key: metadata[key] for key in ("annotations", "finalizers") if metadata.get(key)}
         return {"metadata": new, "spec": template["spec"]}
 
     def _create_pod(self, owner: Object, pod: Object, text: str = "Created pod: {}") -> None:

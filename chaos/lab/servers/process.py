@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.machine import Machine
@@ -21,6 +21,14 @@ class PlantedTimer:
     description: str
     due: float
     timer: Timer
+
+
+@dataclass(frozen=True, slots=True)
+class TransientService:
+    """A unit of systemd-run that runs, and the resource that it uses up."""
+
+    resource: Literal["memory", "disk", "pid"]
+    timer: Timer | None  # of its RuntimeMaxSec
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,7 @@ class HostSystem:
     run_as_root: Callable[[list[str]], None]
     programs: Mapping[str, Program]  # by name
     timers: dict[str, PlantedTimer] = field(default_factory=dict)
+    services: dict[str, TransientService] = field(default_factory=dict)
     tables: dict[str, NftTable] = field(default_factory=dict)
 
     @property
@@ -52,6 +61,11 @@ class HostSystem:
         for planted in self.timers.values():
             planted.timer.cancel()
         self.timers.clear()
+        for service in self.services.values():
+            if service.timer is not None:
+                service.timer.cancel()
+            self.machine.pressure.discard(service.resource)  # the disk's file has no name: it goes with its process
+        self.services.clear()
         self.tables.clear()
 
 

@@ -7,9 +7,10 @@ import asyncio
 from chaos.lab.cluster import Cluster
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.machine import Machine
-from chaos.lab.servers.process import HostSystem, NftTable, Process
+from chaos.lab.servers.process import HostSystem, NftTable, Process, TransientService
 from chaos.lab.servers.programs import PROGRAMS
 from chaos.lab.servers.shell import Shell
+from chaos.lab.sim import Sim
 from chaos.lab.spec import LabSpec, NodeSpec
 
 
@@ -22,6 +23,7 @@ class Host:
         self.cluster.start()
         self.cluster.sim.run_until(self.cluster.sim.now + 5.0)
         self._tables: dict[str, NftTable] = {}
+        self._services: dict[str, TransientService] = {}
 
     @property
     def machine(self) -> Machine:
@@ -38,13 +40,26 @@ class Host:
 
         async def play() -> int:
             sim = self.cluster.sim
-            host = HostSystem(self.machine, sim, Lockstep(sim), lambda _: None, PROGRAMS, tables=self._tables)
+            host = self._system(sim)
             process = Process(host, "root" if root else "chaos", out.append, err.append, read_line)
             code = await asyncio.wait_for(Shell(process, ["sh"]).run(script), 10)
             self._tables = host.tables
             return code
 
         return asyncio.run(play()), "".join(out), "".join(err)
+
+    def _system(self, sim: Sim) -> HostSystem:
+        return HostSystem(
+            self.machine, sim, Lockstep(sim), lambda _: None, PROGRAMS, services=self._services, tables=self._tables
+        )
+
+    def lose_power(self) -> None:
+        """What that takes of the host; its machine's own loss is elsewhere."""
+
+        async def lose() -> None:
+            self._system(self.cluster.sim).lose_power()
+
+        asyncio.run(lose())
 
     def frozen(self) -> bool:
         return self.machine.kubelet.frozen

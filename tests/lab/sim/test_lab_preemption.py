@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simkit import VICTIM, History, Object, disruption, events, node, run, spec, started, workload
+from simkit import VICTIM, History, Object, disruption, events, node, run, spec, spread, started, workload
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.store import clone
@@ -125,3 +125,16 @@ def test_prefer_no_schedule_is_only_a_wish(tolerated: bool) -> None:
     assert {pod["spec"]["nodeName"] for pod in _of(cluster, "few")} == (
         {VICTIM, "ra-worker2"} if tolerated else {"ra-worker2"}
     )
+
+
+def test_the_room_of_a_nominated_pod_is_held_for_it() -> None:
+    """What replaces the victim does not take the node from the pod that it went for."""
+    cluster, _ = _demo(workers=2)
+    _run(cluster, "web", 2, "low", "500m", topologySpreadConstraints=spread("web", "ScheduleAnyway"))
+    _run(cluster, "big", 1, "high", "1600m")
+    run(cluster, 15.0)
+    assert len(events(cluster, "Preempted")) == 1
+    (big,) = _of(cluster, "big")
+    web = [pod["spec"]["nodeName"] for pod in _of(cluster, "web")]
+    assert len(web) == 2
+    assert big["spec"]["nodeName"] not in web

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from chaos.lab.servers.process import HostSystem, Process, Program
+from chaos.lab.servers.programs.fillers import FILES
 from chaos.lab.servers.shell import Shell, execute
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -37,6 +38,7 @@ _FILES: dict[str, Callable[[HostSystem], str]] = {
     "/proc/1/comm": lambda _: "systemd\n",
     "/proc/stat": _stat,
     "/proc/uptime": lambda host: f"{host.uptime:.2f} {host.uptime:.2f}\n",
+    **FILES,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.lab.servers.process import Process, Program
+from chaos.lab.servers.process import HostSystem, Process, Program
 from chaos.lab.servers.programs.units import signal_kubelet
 
 
@@ -36,11 +36,20 @@ async def find(process: Process, argv: list[str]) -> int:
     return 0 if pid else 1
 
 
+def _commands(host: HostSystem) -> list[str]:
+    """What the processes were started with; the kubelet as kubeadm does it."""
+    kubelet = "/usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml"
+    return ["/sbin/init", *([kubelet] if host.machine.kubelet.pid else [])]
+
+
 async def ps(process: Process, argv: list[str]) -> int:
-    """``ps -eo pid=,stat=,comm=`` and ``ps -eo pid=,unit=``: of the processes only those that the lab has."""
+    """``ps -eo`` with ``pid=,stat=,comm=``, ``pid=,unit=`` or ``args=``: only the lab's own processes."""
+    if argv[1:] == ["-eo", "args="]:
+        process.out("".join(f"{line}\n" for line in _commands(process.host)))
+        return 0
     columns = {"pid=,stat=,comm=": (0, 1), "pid=,unit=": (2,)}.get(argv[2] if argv[1:2] == ["-eo"] else "")
     if columns is None or len(argv) != 3:
-        return process.fail("ps: the lab simulates only ps -eo pid=,stat=,comm= and ps -eo pid=,unit=")
+        return process.fail("ps: the lab simulates only ps -eo with pid=,stat=,comm= or pid=,unit= or args=")
     machine = process.host.machine
     rows = [
         (1, ("Ss", "systemd", "init.scope")),

@@ -6,6 +6,7 @@ import re
 import shlex
 
 from chaos.lab.servers.process import HostSystem, PlantedTimer, Process, Program
+from chaos.lab.servers.programs.fillers import resource_of, start_filler
 from chaos.lab.servers.programs.options import UnknownOptionError, split_options
 from chaos.lab.servers.programs.systemctl import NOT_ROOT
 
@@ -39,7 +40,13 @@ async def systemd_run(process: Process, argv: list[str]) -> int:
         options, _ = split_options(own, _FLAGS, _VALUED)
     except UnknownOptionError as error:
         return process.fail(f"systemd-run: {error}")
-    delay = parse_span(options.get("on-active", [""])[-1])
+    if "on-active" not in options:
+        return _run_service(process, options, command)
+    return _plant_timer(process, options, command)
+
+
+def _plant_timer(process: Process, options: dict[str, list[str]], command: list[str]) -> int:
+    delay = parse_span(options["on-active"][-1])
     if delay is None or not command:
         return process.fail("systemd-run: the lab simulates only systemd-run --on-active=SPAN COMMAND")
     accuracy = _accuracy(options.get("timer-property", []))
@@ -56,6 +63,24 @@ async def systemd_run(process: Process, argv: list[str]) -> int:
     timer = host.sim.at(due, _elapse, host, name, command)
     host.timers[name] = PlantedTimer(name, shlex.join(command), due, timer)
     process.err(f"Running timer as unit: {name}.timer\nWill run service as unit: {name}.service\n")
+    return 0
+
+
+def _run_service(process: Process, options: dict[str, list[str]], command: list[str]) -> int:
+    """A transient service: one that uses a resource up."""
+    resource = resource_of(command)
+    if resource is None:
+        return process.fail("systemd-run: the lab simulates only services that use up memory, disk or PIDs")
+    if not process.root:
+        return process.fail(f"Failed to start transient service unit: {NOT_ROOT}")
+    host = process.host
+    name = options.get("unit", [f"run-r{host.sim.rng.getrandbits(128):032x}"])[-1].removesuffix(".service")
+    if name in host.services:
+        why = f"Unit {name}.service was already loaded or has a fragment file."
+        return process.fail(f"Failed to start transient service unit: {why}")
+    properties = dict(text.split("=", 1) for text in options.get("property", ()) if "=" in text)
+    start_filler(host, name, resource, parse_span(properties.get("RuntimeMaxSec", "")))
+    process.err(f"Running as unit: {name}.service\n")
     return 0
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from chaos.lab.machine import Machine
 from chaos.lab.servers.process import HostSystem
+from chaos.lab.servers.programs.fillers import stop_filler
 
 _Deed = Callable[[Machine], object]
 
@@ -35,6 +36,8 @@ SIGNALS = {"STOP": "19", "CONT": "18", "KILL": "9", "TERM": "15"}
 def is_active(host: HostSystem, unit: str) -> bool | None:
     """None for a unit that the host does not have."""
     machine = host.machine
+    if unit.removesuffix(".service") in host.services:
+        return True
     if unit not in _DEEDS or (unit == "systemd-logind.service" and not machine.spec.logind):
         return None
     running = {"kubelet.service": machine.kubelet.running, "containerd.service": machine.runtime.available}
@@ -50,6 +53,9 @@ def main_pid(host: HostSystem, unit: str) -> int | None:
 
 def control(host: HostSystem, verb: str, unit: str) -> bool:
     """Do start, stop or restart; False for what is not simulated."""
+    if verb == "stop" and unit.removesuffix(".service") in host.services:
+        stop_filler(host, unit.removesuffix(".service"))
+        return True
     deed = _DEEDS.get(unit, {}).get(verb)
     if deed is None:
         return False
