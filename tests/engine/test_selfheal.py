@@ -37,10 +37,22 @@ def hosts(answers: dict[str, Answer], seconds: float = 100.0) -> tuple[Hosts, Fa
 def test_it_is_planted_and_read_back() -> None:
     there, session = hosts({SHOW: elapses("2min 30.05s")})
     assert plant(there, "n1", HEAL, 800.0) == 100.0
-    assert session.sent[0] == (
+    assert session.sent[1] == (
         "systemd-run --on-active=100.000s --timer-property=AccuracySec=100ms --collect --unit=nodefall-run-cut -- "
         "nft delete table inet nodefall"
     )
+
+
+@pytest.mark.parametrize(("elapse", "fine"), [("2min 30.1s", True), ("2min 36.9s", True), ("2min 39s", False)])
+def test_a_slow_host_is_no_late_timer(elapse: str, fine: bool) -> None:
+    """Seven seconds pass on the host from the first command to the one after the timer's."""
+    uptimes = iter(["50.00", "57.00"])
+    there, _ = hosts({SHOW: elapses(elapse), "cat /proc/uptime": lambda: said(f"{next(uptimes)} 9.0\n")})
+    if fine:
+        assert plant(there, "n1", HEAL, 800.0) == 100.0
+        return
+    with pytest.raises(Aborted, match="elapses in 102.0s, not in 100.0s"):
+        plant(there, "n1", HEAL, 800.0)
 
 
 def test_it_never_outlives_max_duration() -> None:
@@ -56,7 +68,7 @@ BAD: list[tuple[dict[str, Answer], str]] = [
     ({SHOW: elapses("infinity")}, "does not tell when"),
     ({SHOW: said("", 1)}, "exit code 1"),
     ({}, "the line was lost"),
-    ({SHOW: elapses("2min 30s"), "cat /proc/uptime": said("?")}, "does not tell when"),
+    ({SHOW: elapses("2min 30s"), "cat /proc/uptime": said("?")}, "does not tell its uptime"),
 ]
 
 

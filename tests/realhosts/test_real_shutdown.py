@@ -19,3 +19,21 @@ def test_a_power_off_waits_for_the_delay_lock_and_is_taken_back(three: list[Real
     assert [(undo.proven, undo.because) for undo in result.undo if undo.step == "do"] != []
     assert all(undo.proven for undo in result.undo), result.left_behind
     assert host.running
+
+
+@pytest.mark.parametrize("then", ["2s", pytest.param("65s", marks=pytest.mark.nightly)])
+def test_a_shutdown_that_is_cancelled_leaves_the_host_up(three: list[RealHost], tmp_path: Path, then: str) -> None:
+    """The longer one waits until its time is over."""
+    host = three[0]
+    started = host.run("ps -o lstart= -p 1")
+    cancel = {"name": "cancel", "action": "cancel-shutdown", "target": "victim", "after": "do + 4s"}
+    result = drive(host, "schedule-shutdown", {"in": "60s"}, tmp_path, then=then, more=[cancel])
+    assert [(step.action, step.shown) for step in result.steps] == [
+        ("schedule-shutdown", "proven"),
+        ("cancel-shutdown", "proven"),
+    ], [step.because for step in result.steps]
+    assert all(undo.proven for undo in result.undo), result.left_behind
+    assert host.running
+    assert host.run("ps -o lstart= -p 1") == started
+    assert "kubelet" in host.run("systemd-inhibit --list --no-legend")
+    assert not host.run("ls /run/systemd/shutdown", check=False)
