@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,9 +18,10 @@ import chaos.actions
 import chaos.facts
 from chaos.cli.explain import lookup, rest
 from chaos.facts.login1 import NOTHING_SCHEDULED
-from chaos.model.action import Action, Scope, Target, Undo, UndoKind
+from chaos.model.action import Action, Scope, Target, Undo, UndoKind, UndoStep
+from chaos.model.apifact import pods_path
 from chaos.model.catalogue import discover
-from chaos.model.errors import NodefallError
+from chaos.model.command import Command, HostCommand, KubeCommand
 from chaos.model.fact import HostFact
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -30,31 +32,45 @@ GIB = 1 << 30
 NODE: dict[str, Any] = {
     "metadata": {"name": "worker-1", "uid": "UID", "resourceVersion": "1", "labels": {}, "annotations": {}},
     "spec": {},
-    "status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.11"}]},
+    "status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.11"}], "allocatable": {"cpu": "4"}},
+}
+POD: dict[str, Any] = {
+    "metadata": {
+        "name": "web-1",
+        "namespace": "default",
+        "ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "RS", "controller": True}
+        ],
+    },
+    "spec": {"priority": 0, "containers": [{"name": "c", "resources": {"requests": {"cpu": "500m"}}}]},
+    "status": {"phase": "Running"},
 }
 # A node on which everything can be done: what is shown is what would be sent there.
 KNOWN: dict[str, Any] = {
-    "api-peers": ["10.0.0.1"],
+    "api-peers": [["10.0.0.1", 6443]],
+    "api-reachable": {"ipv4": True, "ipv6": True},
+    "boot-posted": True,
     "bus-processes": {"bus": 310, "logind": 305, "bus-unit": "dbus.service"},
     "cgroup-version": 2,
     "clock-skew": 0,
     "configz": {"evictionHard": {"memory.available": "200Mi", "nodefs.available": "10%", "pid.available": "2000"}},
     "disk": {"root": "/var/lib/kubelet", "total": 100 * GIB, "available": 60 * GIB, "mount": "/"},
     "kubelet-inhibitor": True,
+    "kubelet-state": "active",
     "kubelet-unit": "kubelet.service",
     "lock-holders": ["kubelet"],
     "lock-units": {"kubelet": "kubelet.service"},
     "memory": {"total": 16 * GIB, "available": 12 * GIB},
     "nft": "1.0.6",
-    "nodefall-rules": "",
+    "nodefall-rules": False,
     "panic-timeout": 10,
     "pids": {"max": 32768, "running": 5000},
     "planted-timers": [],
     "runtime-unit": "containerd.service",
     "scheduled-shutdown": NOTHING_SCHEDULED,
-    "server-addresses": ["10.0.0.1"],
+    "server-addresses": ["10.0.0.1", "fd00::1"],
     "shared-kernel": False,
-    "ssh-peer": {"address": "10.0.9.9", "port": 50000},
+    "ssh-peer": {"address": "10.0.9.9", "port": 22},
     "swap": 0,
     "systemd-version": 257,
     "time-sync-state": "active",
@@ -63,6 +79,9 @@ KNOWN: dict[str, Any] = {
 OBJECTS: dict[str, Any] = {
     f"/api/v1/nodes/{NODE['metadata']['name']}": NODE,
     "/api/v1/nodes": {"items": [NODE]},
+    pods_path(NODE["metadata"]["name"]): {"items": [POD]},
+    "/apis/apps/v1/namespaces/default/deployments/web": {"spec": {"replicas": 3}},
+    "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web": {"spec": {"minAvailable": 2}},
 }
 UNDO = {
     UndoKind.RESTORES: "takes it back",
@@ -114,24 +133,18 @@ def _needs(action: Action) -> Iterator[str]:
 
 
 def _deeds(action: Action) -> Iterator[str]:
-    """What would be done to a node on which it can be done; nothing where that depends on objects of the cluster."""
+    """What would be done to a node on which it can be done, or to an object that is as in OBJECTS."""
     given = yaml.safe_load(action.example).get("with", {})
     params = action.params.model_validate(given)
     objects = {path: OBJECTS.get(path) for path in action.reads("worker-1", params, "shop")}
-    target = Target("worker-1", power="redfish", facts=KNOWN, objects=objects, tag="RUN-STEP", namespace="shop")
-    try:
-        memory = action.prepare(target, params)
-        commands, before = action.inject(memory), action.before(memory)
-        heal, undo = action.self_heal(memory), action.undo(memory)
-    except (NodefallError, KeyError, TypeError, AttributeError):  # of an object that is not there
-        yield "## Sends"
-        yield "It depends on the cluster's objects: `nodefall plan` prints it."
-        yield "## Undo"
-        yield _kind(action)
-        return
+    node = "worker-1" if action.scope is Scope.NODE else ""
+    target = Target(node, power="redfish", facts=KNOWN, objects=objects, tag="RUN-STEP", namespace="shop")
+    memory = action.prepare(target, params)
+    commands, before = action.inject(memory), action.before(memory)
+    heal, undo = action.self_heal(memory), action.undo(memory)
     yield "## Sends"
-    yield f"With the example's parameters, to a node `{target.node}`:"
-    yield "```\n" + "\n".join(str(command) for command in commands) + "\n```"
+    yield "With the example's parameters" + (f", to a node `{node}`:" if node else ":")
+    yield "```\n" + "\n".join(_sent(command) for command in commands) + "\n```"
     if before:
         yield "Only if at that moment " + ", ".join(f"`{check}`" for check in before) + "."
     if heal:
@@ -142,17 +155,30 @@ def _deeds(action: Action) -> Iterator[str]:
     yield from _undo(undo)
 
 
+def _sent(command: Command) -> str:
+    """With what the program reads, or the object that is created."""
+    if isinstance(command, KubeCommand) and command.method == "POST":
+        return f"{command} {json.dumps(command.body)}"
+    stdin = command.stdin if isinstance(command, HostCommand) else ""
+    return f"{command}" + (f" <<'END'\n{stdin.expandtabs(4).rstrip()}\nEND" if stdin else "")
+
+
 def _kind(action: Action) -> str:
     who = "nodefall" if action.undo_kind is UndoKind.RESTORES else "It"
     return f"{who} {UNDO[action.undo_kind]}."
 
 
 def _undo(undo: Undo) -> Iterator[str]:
-    steps = [f"`{step.command}`" + (f", unless `{step.unless}`" if step.unless else "") for step in undo.steps]
+    steps = [f"`{step.command}`{_condition(step)}" for step in undo.steps]
     if steps:
         yield from _list(steps)
     if undo.proof:
         yield "Proven when " + ", ".join(f"`{check}`" for check in undo.proof) + "."
+
+
+def _condition(step: UndoStep) -> str:
+    when = " and ".join(f"`{check}`" for check in step.when)
+    return (f", once {when}" if when else "") + (f", unless `{step.unless}`" if step.unless else "")
 
 
 def _list(items: Iterator[str] | list[str]) -> list[str]:
