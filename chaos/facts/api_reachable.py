@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import shlex
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,8 +28,8 @@ class ApiReachable(HostFact):
         known_ends = {*((address, port) for address in known["server-addresses"]), *map(tuple, known["api-peers"])}
         if not known_ends:
             raise ValueError("no address of an API server is known on the host")
-        tries = "; ".join(f"{_try(address, port)}; echo {address} $?" for address, port in sorted(known_ends))
-        return HostCommand(("sh", "-c", tries), timeout=10.0 + SECONDS * len(known_ends), sudo=False)
+        tries = " & ".join(_try(address, port) for address, port in sorted(known_ends))
+        return HostCommand(("sh", "-c", f"{tries} & wait"), timeout=15.0 + SECONDS, sudo=False)
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, bool]:
         if exit_code:
@@ -44,8 +45,10 @@ class ApiReachable(HostFact):
 
 
 def _try(address: str, port: int) -> str:
+    """All at once: else the first would be known long before the last, and a cut between them seen in some only."""
     host = f"[{address}]" if ":" in address else address
-    return f'curl -s -k --noproxy "*" -o /dev/null -m {SECONDS} https://{host}:{port}/readyz'
+    script = f'curl -s -k --noproxy "*" -o /dev/null -m {SECONDS} https://{host}:{port}/readyz; echo {address} $?'
+    return shlex.join(("sh", "-c", script))
 
 
 FACT = ApiReachable()

@@ -20,12 +20,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 
 from chaos.lab.sim import Sim
 
 TICK = 0.002  # wall seconds between two steps of time
 LINGER = 0.05
 SETTLE = 0.004  # wall seconds for which time stands still after a watch event was written, so that it is received
+_REQUEST: ContextVar[object] = ContextVar("request")  # that this task works for
 _MAX_LAG = 5 * TICK  # a stalled loop does not make time jump
 
 
@@ -62,7 +64,7 @@ class Lockstep:
         self.sim, self.speed, self.free = sim, speed, free
         self.sleepers: set[Sleeper] = set()
         self._in_flight = 0
-        self._waits: list[tuple[float, asyncio.Future[None]]] = []
+        self._waits: list[tuple[float, asyncio.Future[None], object]] = []
         self._kicked = asyncio.Event()
         self._hold_until = 0.0
         self.wall = asyncio.get_running_loop().time
@@ -84,6 +86,16 @@ class Lockstep:
     @contextlib.contextmanager
     def request(self) -> Iterator[None]:
         """A request is in flight: time stands still."""
+        token = _REQUEST.set(object())
+        try:
+            with self.branch():
+                yield
+        finally:
+            _REQUEST.reset(token)
+
+    @contextlib.contextmanager
+    def branch(self) -> Iterator[None]:
+        """A part of a request goes on beside the others; together they keep one participant waiting."""
         self._in_flight += 1
         try:
             yield
@@ -105,7 +117,7 @@ class Lockstep:
         """Within a request: wait for simulated time, also while one awake participant waits for the request."""
         if until <= self.sim.now:
             return
-        wait = (until, asyncio.get_running_loop().create_future())
+        wait = (until, asyncio.get_running_loop().create_future(), _REQUEST.get(None) or object())
         self._waits.append(wait)
         try:
             with self.aside():
@@ -133,8 +145,9 @@ class Lockstep:
             return True
         wall = self.wall()
         awake = sum(s.holds(wall) for s in self.sleepers)
-        waited_for = len(self._waits) + sum(s.until is not None for s in self.sleepers)
-        return not self._in_flight and awake <= len(self._waits) and waited_for > 0
+        requests = len({request for _, _, request in self._waits})
+        waited_for = requests + sum(s.until is not None for s in self.sleepers)
+        return not self._in_flight and awake <= requests and waited_for > 0
 
     async def run(self) -> None:
         """Move time, for ever."""
@@ -157,7 +170,7 @@ class Lockstep:
         """Move to ``limit``, but not past anybody's waking nor past the first watch event."""
         hold = self._hold_until
         wakings = [s.until for s in self.sleepers if s.until is not None]
-        target = min([limit, *wakings, *(until for until, _ in self._waits)])
+        target = min([limit, *wakings, *(until for until, _, _ in self._waits)])
         while (due := self.sim.next_due()) is not None and due <= target:
             self.sim.run_until(max(due, self.sim.now))
             if (self._hold_until != hold or self._in_flight) and not self.free:
@@ -172,7 +185,7 @@ class Lockstep:
             sleeper.wake()
         due = [wait for wait in self._waits if wait[0] <= now]
         self._waits = [wait for wait in self._waits if wait[0] > now]
-        for _, future in due:
+        for _, future, _ in due:
             if not future.done():
                 future.set_result(None)
 

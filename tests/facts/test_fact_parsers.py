@@ -108,7 +108,13 @@ LOOKS: tuple[str, ...] = (
     "ps -eo",
 )
 LOOKS += ("rtcwake -m show", "date +%s.%N")
-LOOKS += ("nft list", "nft --version", "ss -H", "sh -c 'curl -s -k --noproxy", "sh -c 'busctl --json=short call")
+LOOKS += (
+    "nft list",
+    "nft --version",
+    "ss -H",
+    "sh -c 'sh -c '\"'\"'curl -s -k --noproxy",
+    "sh -c 'busctl --json=short call",
+)
 LOOKS += ("sh -c 'nft list tables && echo listed && nft list table",)
 LOOKS += ("stat ", "find ", "id -u", 'sh -c \'echo "$1" && df', "sh -c 'ps -eo args=; echo; systemctl show")
 LOOKS += ("sh -c 'awk -v now=", "sh -c 'echo legacy\n", "sh -c 'exec journalctl -q -u ")

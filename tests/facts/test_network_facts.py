@@ -20,7 +20,7 @@ COMMANDS = [
     ("server-addresses", SERVER, "getent ahosts cp.example"),
     ("api-peers", SERVER, "ss -Htnp state established '( dport = :443 or dport = :6443 )'"),
     ("api-peers", {"kubelet-server": "https://127.0.0.1:6444"}, "dport = :6444"),
-    ("api-reachable", KNOWN, "-o /dev/null -m 3 https://10.0.0.1:6443/readyz; echo 10.0.0.1 $?; "),
+    ("api-reachable", KNOWN, "-o /dev/null -m 3 https://10.0.0.1:6443/readyz; echo 10.0.0.1 $?"),
     ("api-reachable", K3S, "https://10.0.0.1:6443/readyz; echo 10.0.0.1 $?"),
     ("api-reachable", KNOWN, "https://[fd00::1]:6443/readyz; echo fd00::1 $?"),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import msgspec
 from fakes import FakeGuard, FakeKube, FakeProgress
 from machines import RealHost
+from standin import StandIn
+from vms import VirtualMachine
 
 import chaos.actions
 import chaos.assertions
@@ -29,13 +32,12 @@ from chaos.model.catalogue import Catalogue, discover
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unreachable
 from chaos.model.kube import Node
-from chaos.model.ports import PowerControl, Response, Session
+from chaos.model.ports import Clock, PowerControl, Response, Session
 from chaos.model.result import RunResult
 from chaos.model.verdict import Verdict
 from chaos.observers.decode import decode
 from chaos.plan.cluster import ClusterView
 from chaos.plan.planner import Draft, make_plan
-from chaos.power.docker import DockerControl
 from chaos.store.journal import Journal
 from chaos.transports.containers import Container
 from chaos.transports.docker import DockerSession
@@ -44,34 +46,39 @@ from chaos.transports.settings import HostSettings
 from chaos.transports.ssh import open_session
 
 CATALOGUE = Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+Machine = RealHost | VirtualMachine
 ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitors")
 
 
 def open_hosts(
-    hosts: Mapping[str, RealHost], folder: Path, clock: SystemClock, ipv6: bool = False, transport: str = "ssh"
+    hosts: Mapping[str, Machine],
+    folder: Path,
+    clock: SystemClock,
+    ipv6: bool = False,
+    transport: str = "ssh",
+    kube: FakeKube | None = None,
 ) -> Hosts:
-    """Sessions by SSH with verified keys or by docker, power by docker; every node is Ready as far as the API says."""
+    """Sessions by SSH with verified keys or by docker; without ``kube`` every node is Ready as far as the API says."""
     nodes = {name: _node(name) for name in hosts}
     answers = {f"/api/v1/nodes/{name}": Response(200, json.dumps(node).encode(), {}) for name, node in nodes.items()}
-
-    containers = {name: Container(host.name, "docker") for name, host in hosts.items()}
 
     def session(name: str) -> Session:
         host = hosts[name]
         if transport == "docker":
-            return RetryingSession(DockerSession(containers[name]), clock)
+            return RetryingSession(DockerSession(Container(host.name, "docker")), clock)
         if not host.running:
             raise Unreachable(f"{name} is off")
         address = host.addresses[ipv6]
         known = folder / f"known_hosts_{name}"
-        known.write_text("".join(f"{address} {key}\n" for key in host.host_keys))
-        settings = HostSettings(name, address, "chaos", known, identity_file=host.identity, agent=False)
+        called = address if host.port == 22 else f"[{address}]:{host.port}"
+        known.write_text("".join(f"{called} {key}\n" for key in host.host_keys))
+        settings = HostSettings(name, address, "chaos", known, port=host.port, identity_file=host.identity, agent=False)
         return RetryingSession(open_session(settings), clock)
 
-    def power(name: str) -> PowerControl:
-        return DockerControl(containers[name])
+    def power(name: str) -> PowerControl | None:
+        return hosts[name].power()
 
-    return Hosts(session, power, FakeKube(answers), discover(chaos.facts, "FACT"), clock)
+    return Hosts(session, power, kube or FakeKube(answers), discover(chaos.facts, "FACT"), clock)
 
 
 def _node(name: str) -> dict[str, Any]:
@@ -81,7 +88,7 @@ def _node(name: str) -> dict[str, Any]:
 
 
 def drive(
-    host: RealHost | list[RealHost],
+    host: Machine | list[RealHost],
     action: str,
     given: Mapping[str, Any],
     folder: Path,
@@ -91,6 +98,7 @@ def drive(
     more: list[dict[str, Any]] | None = None,
     max_duration: str = "3m",
     transport: str = "ssh",
+    standin: Callable[[Clock], StandIn] | None = None,
 ) -> RunResult:
     """The result of a run whose method is one step ``do`` (and the steps ``more``).
 
@@ -101,11 +109,12 @@ def drive(
     with ExitStack() as stack:
         clock = SystemClock()
         stack.callback(clock.close)
-        there = open_hosts(hosts, folder, clock, transport=transport)
+        kube = standin(clock) if standin else None
+        there = open_hosts(hosts, folder, clock, transport=transport, kube=kube)
         stack.callback(there.close)
         file = _experiment(folder, action, given, list(hosts), then, more or [], max_duration)
         experiment = load_experiment(file, CATALOGUE)
-        view = ClusterView("uid", {n: msgspec.convert(_node(n), Node) for n in hosts}, ())
+        view = ClusterView("uid", {n: msgspec.convert(kube.node if kube else _node(n), Node) for n in hosts}, ())
         wanted = frozenset(f for step in experiment.spec.method for f in CATALOGUE.actions[step.action].facts)
         draft = Draft(
             run="real",
@@ -114,7 +123,7 @@ def drive(
             experiment_text=file.read_bytes(),
             view=view,
             chosen={"victim": tuple(hosts)},
-            targets=targets(dict.fromkeys(hosts, wanted), view, there, FakeKube({})),
+            targets=targets(dict.fromkeys(hosts, wanted), view, there, kube or FakeKube({})),
             namespace="",
         )
         plan = make_plan(experiment, CATALOGUE, draft)
@@ -134,6 +143,8 @@ def drive(
             with recorder.reading() as timeline:
                 return steady_state(look(experiment, timeline, CATALOGUE, options, live=True), timeline.end)
 
+        progress = FakeProgress()
+        stack.callback(lambda: sys.stdout.write("\n".join(progress.told)))  # for a test that fails
         context = Context(
             experiment=experiment,
             plan=plan,
@@ -141,7 +152,7 @@ def drive(
             kube=FakeKube({}),
             hosts=there,
             journal=stack.enter_context(Journal(folder)),
-            progress=FakeProgress(),
+            progress=progress,
             emit=recorder.emit,
             judge=judged,
             steady=steady,
@@ -152,7 +163,7 @@ def drive(
         )
         facts = sorted({*ALWAYS, *(f for step in plan.steps for f in CATALOGUE.actions[step.action].probes)})
         watch = HostWatch(there, clock, list(hosts), facts)
-        return execute(context, Prepared([[watch]], (), {}))
+        return execute(context, Prepared([[watch, *([kube] if kube else [])]], (), {}))
 
 
 def _experiment(

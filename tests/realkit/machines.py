@@ -19,6 +19,10 @@ from pathlib import Path
 
 import pytest
 
+from chaos.model.ports import PowerControl
+from chaos.power.docker import DockerControl
+from chaos.transports.containers import Container
+
 PACKAGES = (
     "systemd,systemd-sysv,dbus,openssh-server,sudo,nftables,iptables,iproute2,procps,curl,socat,iputils-ping,"
     "netcat-openbsd"
@@ -44,7 +48,7 @@ ExecStart=/usr/bin/sleep infinity
 [Install]
 WantedBy=multi-user.target
 """
-_SETUP = f"""set -e
+SETUP = f"""set -e
 useradd --create-home --shell /bin/bash chaos
 echo 'chaos ALL=(root) NOPASSWD: ALL' > /etc/sudoers.d/chaos
 install -d -m 700 -o chaos -g chaos /home/chaos/.ssh
@@ -157,13 +161,11 @@ def _until(holds: object, seconds: float, what: str) -> None:
 
 def _root_filesystem() -> Path:
     """The image's tar; made once and kept, as it takes a minute."""
-    recipe = hashlib.sha256(f"{SUITE} {PACKAGES} {_SETUP}".encode()).hexdigest()[:12]
-    default = Path.home() / ".cache" / "nodefall-tests"
-    kept = Path(os.environ.get("NODEFALL_TEST_CACHE", default)) / f"host-{recipe}.tar"
+    recipe = hashlib.sha256(f"{SUITE} {PACKAGES} {SETUP}".encode()).hexdigest()[:12]
+    kept = cache() / f"host-{recipe}.tar"
     if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
         made = kept.with_suffix(f".{os.getpid()}.tar")
-        hook = f"--customize-hook=chroot \"$1\" sh -c '{_quoted(_SETUP)}'"
+        hook = f"--customize-hook=chroot \"$1\" sh -c '{quoted(SETUP)}'"
         subprocess.run(
             ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}", hook, SUITE, str(made)],
             check=True,
@@ -173,7 +175,14 @@ def _root_filesystem() -> Path:
     return kept
 
 
-def _quoted(script: str) -> str:
+def cache() -> Path:
+    """The folder in which images are kept."""
+    folder = Path(os.environ.get("NODEFALL_TEST_CACHE", Path.home() / ".cache" / "nodefall-tests"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def quoted(script: str) -> str:
     return script.replace("'", "'\\''")
 
 
@@ -201,6 +210,14 @@ class RealHost:
     @property
     def running(self) -> bool:
         return self.docker("inspect", "--format", "{{.State.Running}}", self.name) == "true"
+
+    @property
+    def port(self) -> int:
+        """Of its sshd."""
+        return 22
+
+    def power(self) -> PowerControl:
+        return DockerControl(Container(self.name, "docker"))
 
     @property
     def addresses(self) -> tuple[str, str]:

@@ -1,10 +1,12 @@
-"""A tiny POSIX shell for the simulated hosts: ``;``, ``&&``, ``||``, quoting, ``$name``, ``"$@"``, ``>/dev/null``.
+"""A tiny POSIX shell for the simulated hosts: ``;``, ``&&``, ``||``, ``&``, quoting, ``$name``, ``>/dev/null``.
 
 What a real shell could do and this one cannot (pipes, ``$(...)``, ``if``, files) is refused with exit code 2.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +18,7 @@ from chaos.lab.servers.process import Process, Program
 _TOKEN = re.compile(
     r"""(?P<space>[ \t]+|\\\n|(?<![^\s;&|])\#[^\n]*)
     |(?P<redirect>[012]?(?:>>?|<)[ \t]*(?:/dev/null|/proc/sysrq-trigger|&[12]))
-    |(?P<operator>&&|\|\||[;\n])
+    |(?P<operator>&&|\|\||[;&\n])
     |(?P<word>(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s;&|()<>'"\\`])+)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -42,6 +44,7 @@ class Simple:
     operator: str
     words: list[str] = field(default_factory=list)
     redirects: list[str] = field(default_factory=list)
+    background: bool = False
 
 
 def parse(script: str) -> list[Simple]:
@@ -74,7 +77,10 @@ def _next(commands: list[Simple], current: Simple, operator: str) -> Simple:
         commands.append(current)
     elif operator != "\n":
         raise ShellSyntaxError(f'"{operator}" unexpected')
-    return Simple(";" if operator == "\n" else operator) if current.words else current
+    current.background = operator == "&"
+    if current.background and current.operator != ";":
+        raise ShellSyntaxError("a list in the background is not simulated")
+    return Simple(";" if operator in "\n&" else operator) if current.words else current
 
 
 class Shell:
@@ -84,14 +90,24 @@ class Shell:
         self._process, self._arguments, self._bash = process, arguments, bash
         self._variables: dict[str, str] = {}
         self._last = 0
+        self._jobs: list[asyncio.Task[int]] = []
 
     async def run(self, script: str) -> int:
-        """The exit code of the last command."""
+        """The exit code of the last command, after the end of all: what goes on holds the outputs open."""
         try:
             commands = parse(script)
         except ShellSyntaxError as error:
             self._process.err(f"{self._arguments[0]}: 1: Syntax error: {error}\n")
             return FAIL_SYNTAX
+        try:
+            await self._commands(commands)
+            await self._wait()
+        finally:
+            for job in self._jobs:
+                job.cancel()
+        return self._last
+
+    async def _commands(self, commands: list[Simple]) -> None:
         for command in commands:
             if (command.operator == "&&" and self._last) or (command.operator == "||" and not self._last):
                 continue
@@ -100,11 +116,31 @@ class Shell:
                 self._process.err(f"{self._arguments[0]}: 1: cannot create {_SYSRQ}: Permission denied\n")
                 self._last = FAIL_SYNTAX
                 continue
+            process = redirected(self._process, command.redirects)
+            if command.background:
+                self._begin(words, process)
+                continue
             ends = bool(words) and words[0] in ("exec", "exit")
-            self._last = await self._command(words, redirected(self._process, command.redirects))
+            self._last = await self._command(words, process)
             if ends and words != ["exec"]:
                 break
-        return self._last
+
+    def _begin(self, words: list[str], process: Process) -> None:
+        """In the background; what it changes in a shell of its own is lost."""
+        branch = contextlib.ExitStack()
+        branch.enter_context(process.host.lockstep.branch())
+        shell = Shell(process, self._arguments, bash=self._bash)
+        job = asyncio.get_running_loop().create_task(shell._command(words, process))
+        job.add_done_callback(lambda _: branch.close())
+        self._jobs.append(job)
+        self._last = 0
+
+    async def _wait(self) -> int:
+        if self._jobs:
+            with self._process.host.lockstep.aside():
+                await asyncio.gather(*self._jobs)
+            self._jobs.clear()
+        return 0
 
     async def _command(self, words: list[str], process: Process) -> int:
         local = {}
@@ -115,8 +151,8 @@ class Shell:
             self._variables |= local
             return 0
         name, *rest = words
-        if name == "read":
-            return await self._read(rest, process)
+        if name in ("read", "wait"):
+            return await (self._read(rest, process) if name == "read" else self._wait())
         if name == "exit":
             return int(rest[0]) & 255 if rest and rest[0].isdecimal() else self._last
         if name == "exec":

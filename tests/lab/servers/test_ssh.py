@@ -112,6 +112,13 @@ def test_a_sleep_on_a_host_lets_time_pass_for_an_awake_caller(shared: Any) -> No
         assert shared.clock.now() == pytest.approx(before + 30, abs=1e-5)
 
 
+def test_what_sleeps_side_by_side_sleeps_once(shared: Any) -> None:
+    with shared.clock.participant():
+        before = shared.clock.now()
+        assert shared.run("w1", "sleep 30 & sh -c 'sleep 20; date +%s' & wait").stdout == f"{int(before + 20)}\n"
+        assert shared.clock.now() == pytest.approx(before + 30, abs=1e-5)
+
+
 def test_a_planted_timer_fires_in_time(shared: Any) -> None:
     plant = "sudo -n systemd-run --on-active=40s --timer-property=AccuracySec=100ms --unit=nodefall-t shutdown -c"
     scheduled = f"busctl get-property {LOGIND} ScheduledShutdown"

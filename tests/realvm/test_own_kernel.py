@@ -1,0 +1,77 @@
+"""What needs a kernel of its own, done to one: pressure, the clock, crashes, and the ways back from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drive import drive
+from standin import StandIn
+from vms import VirtualMachine
+
+from chaos.model.ports import Clock
+from chaos.model.result import RunResult
+
+pytestmark = [pytest.mark.root, pytest.mark.nightly, pytest.mark.vm, pytest.mark.timeout(900)]
+MIB = 1 << 20
+HARD = {"memory.available": 200 * MIB, "nodefs.available": 600 * MIB, "pid.available": 400}
+
+
+def done(machine: VirtualMachine, action: str, given: dict[str, Any], folder: Path) -> RunResult:
+    """The result of a run, which has taken everything back; the machine is as it was."""
+
+    def standin(clock: Clock) -> StandIn:
+        return StandIn(machine, clock, HARD)
+
+    result = drive(machine, action, given, folder, max_duration="10m", standin=standin)
+    (step,) = result.steps
+    assert (step.shown, step.weak) == ("proven", False), step.because
+    assert all(undo.proven for undo in result.undo), result.left_behind
+    assert result.undo
+    assert machine.run("systemctl list-units --all --no-legend --plain 'nodefall*'") == ""
+    return result
+
+
+def boot(machine: VirtualMachine) -> str:
+    return machine.run("cat /proc/sys/kernel/random/boot_id")
+
+
+@pytest.mark.parametrize("action", ["memory-pressure", "disk-pressure", "pid-pressure"])
+def test_the_kubelet_would_report_it_and_the_machine_lives_on(
+    machine: VirtualMachine, tmp_path: Path, action: str
+) -> None:
+    machine.run("sysctl -w kernel.pid_max=1024")
+    before = boot(machine)
+    result = done(machine, action, {}, tmp_path)
+    assert "Pressure of nodefall-vm was True" in result.steps[0].because
+    assert boot(machine) == before
+    assert machine.run("dmesg | grep -c 'Out of memory' || true") == "0"
+
+
+@pytest.mark.parametrize("direction", ["ahead", "behind"])
+def test_the_clock_is_wrong_and_right_again(machine: VirtualMachine, tmp_path: Path, direction: str) -> None:
+    started = float(machine.run("awk -v now=$(date +%s.%N) '{ printf \"%.2f\", now - $1 }' /proc/uptime"))
+    result = done(machine, "clock-skew", {"by": "90s", "direction": direction}, tmp_path)
+    assert "clock of nodefall-vm was" in result.steps[0].because
+    again = float(machine.run("awk -v now=$(date +%s.%N) '{ printf \"%.2f\", now - $1 }' /proc/uptime"))
+    assert abs(again - started) < 1
+    assert machine.run("systemctl is-active systemd-timesyncd") == "active"
+
+
+CRASHES: list[tuple[str, dict[str, Any]]] = [
+    ("kernel-crash", {}),
+    ("hard-reboot", {}),
+    ("power-cut", {"how": "sysrq"}),
+    ("power-cut", {}),
+]
+
+
+@pytest.mark.parametrize(("action", "given"), CRASHES)
+def test_it_goes_down_and_is_back_with_another_boot(
+    machine: VirtualMachine, tmp_path: Path, action: str, given: dict[str, Any]
+) -> None:
+    before = boot(machine)
+    done(machine, action, given, tmp_path)
+    assert boot(machine) != before
+    machine.await_boot()
