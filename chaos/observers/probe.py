@@ -120,6 +120,7 @@ def http(url: str, timeout: float) -> Ask:
     from urllib3 import PoolManager, Timeout
     from urllib3.exceptions import HTTPError
 
+    where = url.partition("?")[0]  # a query may hold what is nobody's business
     pool = PoolManager(cert_reqs="CERT_REQUIRED", headers={"Connection": "close", "User-Agent": "nodefall"})
 
     def ask() -> int:
@@ -128,7 +129,7 @@ def http(url: str, timeout: float) -> Ask:
                 "GET", url, timeout=Timeout(total=timeout), retries=False, redirect=False, preload_content=False
             )
         except (HTTPError, OSError) as error:
-            raise _told(error, url) from error
+            raise _told(error, where) from error
         response.close()
         return int(response.status)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from misbehaving import KubeServer, Lines, ManualClock, plain_api, serving
+from tls_authority import Authority
 
 from chaos.model.experiment import Probe, ServiceReference
 from chaos.model.recording import ProbeAnswer
@@ -56,6 +57,18 @@ def test_a_connection_that_is_cut() -> None:
         with pytest.raises(NoGood, match="cut"):
             http(f"http://127.0.0.1:{port}/", 5.0)()
         assert tcp(f"127.0.0.1:{port}", 5.0)() is None, "connecting is all that is asked"
+
+
+def test_a_certificate_that_nobody_vouches_for_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority, server = Authority(tmp_path, "shop"), KubeServer()
+    server.answers["/"] = (200, b"")
+    with serving(server, authority.server()) as port:
+        url = f"https://127.0.0.1:{port}/?token=secret"
+        with pytest.raises(NoGood, match="certificate") as caught:
+            http(url, 5.0)()
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+        assert http(url, 5.0)() == 200
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def timeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timeline]:
         try:
             with observed.clock.participant():
                 watch.start(observed.lines.append)
-                wait(observed, lambda: len(answers(observed, "kubelets")) >= 3)
+                wait(observed, lambda: values(observed).count(2.0) >= 3)
                 with pytest.raises(QueryRefused, match="parse error"):
                     promql.instant("count(up")
                 server.kill()
@@ -115,6 +115,10 @@ def timeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timeline]:
 def answers(observed: Any, name: str) -> list[QueryResult]:
     lines = [line for line in observed.lines if line.kind == "prometheus" and line.type == name]
     return [msgspec.json.decode(line.object, type=QueryResult) for line in lines]
+
+
+def values(observed: Any) -> list[float | None]:
+    return [value for result in answers(observed, "kubelets") for series in result.series for _, value in series.values]
 
 
 def wait(observed: Any, holds: Any) -> None:
