@@ -67,7 +67,8 @@ def _ending(history: History[Pod], view: View, stopped: Between | None) -> Sampl
     promise = _promise(history, end, view)
     if isinstance(promise, str):
         return Sample(end.t, None, end.seq, promise)
-    began = stopped or promise.began
+    # A kubelet that was silent may have heard of the deletion late.
+    began = stopped or (promise.began if _alive(on_node(end.object), end.t, view) else None)
     if began is None:
         return Sample(end.t, None, end.seq, "it was not seen when the kubelet began to stop it")
     least, most = max(took.lo - began.hi, 0.0), took.hi - began.lo

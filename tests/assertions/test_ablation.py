@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from story import HELD, INCONCLUSIVE, Story, catalogue, lines_of, of_recording
+from story import HELD, INCONCLUSIVE, Story, blinded, catalogue, lines_of, of_recording
 
 from chaos.model.recording import Line
 from chaos.model.verdict import Verdict
@@ -222,3 +222,17 @@ def test_nothing_else_matters(name: str) -> None:
     row = ROWS[name]
     whole, bare = ask(name, lambda _: True), ask(name, lambda line: line.kind in ALWAYS or row.is_evidence(line))
     assert (bare.status, bare.because) == (whole.status, whole.because)
+
+
+EYES = ("nodes", "pods", "deployments", "statefulsets", "daemonsets", "events", "leases", "poddisruptionbudgets")
+
+
+@pytest.mark.parametrize("start", [1.0, 4.5, 30.0])
+@pytest.mark.parametrize("length", [0.7, 20.0])
+@pytest.mark.parametrize("name", sorted(ROWS))
+def test_what_cannot_be_seen_breaks_nothing(name: str, start: float, length: float) -> None:
+    """What holds is held or inconclusive where the line to the API was cut for a time."""
+    row = ROWS[name]
+    cut = sorted(blinded(list(row.lines), EYES, start, length), key=lambda line: line.t)
+    verdict = of_recording(cut, row.action, row.asked, namespace="demo")
+    assert verdict.status in (HELD, INCONCLUSIVE), verdict.because

@@ -151,6 +151,11 @@ def deleted(grace: int = 30, given: int | None = None) -> Story:
     return story.killing(11, "a")
 
 
+def quiet() -> Story:
+    """Deleted, and the kubelet wrote no Event."""
+    return one().pod(11, "a", deleting=True, **X)
+
+
 ENDED: dict[str, Any] = {"phase": "Failed", "deleting": True, **X}
 
 
@@ -169,6 +174,9 @@ ENDED: dict[str, Any] = {"phase": "Failed", "deleting": True, **X}
         ("ended by itself, unasked", one().pod(15, "a", phase="Succeeded", ended=14, **X), INCONCLUSIVE),
         ("not stopped", one(), INCONCLUSIVE),
         ("a deleted pod", deleted().pod(20, "a", ended=18, **ENDED), HELD),
+        ("a deleted pod, by the deletion alone", quiet().pod(20, "a", ended=18, **ENDED), HELD),
+        ("far too late, by the deletion alone", quiet().pod(60, "a", ended=58, **ENDED), VIOLATED),
+        ("the node was silent", quiet().node(12, "n1", "Unknown").pod(60, "a", ended=58, **ENDED), INCONCLUSIVE),
         ("a deleted pod, killed in time", deleted(5).pod(20, "a", ended=16, exit_code=137, grace=5, **ENDED), HELD),
         ("a deleted pod, killed early", deleted().pod(20, "a", ended=16, exit_code=137, **ENDED), VIOLATED),
         ("a shorter grace", deleted(30, 3).pod(20, "a", ended=15, exit_code=137, grace=3, **ENDED), HELD),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -343,3 +343,21 @@ def of_recording(lines: Iterable[Line], action: str, expectation: str, params: s
 @cache
 def lines_of(number: str) -> tuple[Line, ...]:
     return tuple(read_recording(next(RECORDINGS.glob(f"{number}-*.gz"))))
+
+
+def blinded(lines: Sequence[Line], sources: Sequence[str], start: float, length: float) -> Iterator[Line]:
+    """As if a proxy had cut the API: nothing of ``sources`` arrives in the window, and the last state after it."""
+    begin, end = lines[0].t + start, lines[0].t + start + length
+    held: dict[tuple[str, str], Line] = {}
+    for source in sources:
+        window = {"from": begin, "to": end, "reason": "connection refused"}
+        yield Line(end, "blind", source, msgspec.Raw(msgspec.json.encode(window)))
+    for line in lines:
+        if line.kind not in sources or not begin <= line.t < end or line.type == "BOOKMARK":
+            yield line
+            continue
+        uid = msgspec.json.decode(line.object)["metadata"]["uid"]
+        held[line.kind, uid] = line
+    for line in held.values():
+        note = {"note": "missing at relist"} if line.type == "DELETED" else {}
+        yield msgspec.structs.replace(line, t=end, **note)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from story import HERE, RECORDINGS, catalogue, manifests, shipped
+from story import HERE, RECORDINGS, blinded, catalogue, manifests, shipped
 
 from chaos.judge.context import Options
 from chaos.judge.judge import judge
@@ -196,24 +196,6 @@ def test_a_recording_that_ends_early_says_nothing_false(seconds: float) -> None:
     lines = lines_of("01")
     result = judged([line for line in lines if line.t < lines[0].t + seconds], "graceful-poweroff")
     assert result.exit_code == 2, result.headline
-
-
-def blinded(lines: list[Line], sources: list[str], start: float, length: float) -> Iterator[Line]:
-    """As if a proxy had cut the API: nothing of ``sources`` arrives in the window, and the last state after it."""
-    begin, end = lines[0].t + start, lines[0].t + start + length
-    held: dict[tuple[str, str], Line] = {}
-    for source in sources:
-        window = {"from": begin, "to": end, "reason": "connection refused"}
-        yield Line(end, "blind", source, msgspec.Raw(msgspec.json.encode(window)))
-    for line in lines:
-        if line.kind not in sources or not begin <= line.t < end or line.type == "BOOKMARK":
-            yield line
-            continue
-        uid = msgspec.json.decode(line.object)["metadata"]["uid"]
-        held[line.kind, uid] = line
-    for line in held.values():
-        note = {"note": "missing at relist"} if line.type == "DELETED" else {}
-        yield msgspec.structs.replace(line, t=end, **note)
 
 
 EYES = ["nodes", "pods", "deployments", "statefulsets", "daemonsets", "events"]
