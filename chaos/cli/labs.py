@@ -167,10 +167,12 @@ def _spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
         ],
         "systemd": lab.systemd,
     }
-    nodes: list[dict[str, Any]] = [{**common, "name": CONTROL_PLANE, "role": "control-plane"}]
+    control_plane = {"name": CONTROL_PLANE, "role": "control-plane", "labels": lab.control_plane_labels}
+    taints = [taint.model_dump() for taint in lab.register_with_taints]
+    nodes: list[dict[str, Any]] = [{**common, **control_plane}]
     for index in range(lab.workers):
         zone = lab.zones[index % len(lab.zones)] if lab.zones else ""
-        nodes.append({**common, "name": f"worker-{index + 1}", "role": "worker", "zone": zone})
+        nodes.append({**common, "name": f"worker-{index + 1}", "role": "worker", "zone": zone, "taints": taints})
     return {
         "nodes": nodes,
         "kubernetes": lab.kubernetes,

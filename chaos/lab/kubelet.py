@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from chaos.lab import metrics
 from chaos.lab.events import Recorder
 from chaos.lab.kubelet_node import NodeReporter
@@ -152,6 +154,8 @@ class Kubelet:
             "nodeStatusReportFrequency": "5m0s",
             "evictionHard": EVICTION_HARD,
         }
+        if node.taints:
+            config["registerWithTaints"] = [msgspec.to_builtins(taint) for taint in node.taints]
         if by_priority:
             config["shutdownGracePeriodByPodPriority"] = by_priority
         return {"kubeletconfig": config}

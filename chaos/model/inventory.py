@@ -268,6 +268,14 @@ class Rule(Model):
     namespaces: list[str] = []
 
 
+class NodeTaint(Model):
+    """As in a Node's spec."""
+
+    key: str = Field(min_length=1)
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
 class Lab(Model):
     """A simulated cluster that is started for the command and stopped after it."""
 
@@ -283,6 +291,12 @@ class Lab(Model):
     inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = Field("never", alias="inhibitorLostAfterCancel")
     disable_force_detach_on_timeout: bool = Field(
         False, alias="disableForceDetachOnTimeout", description="of the controller manager"
+    )
+    register_with_taints: list[NodeTaint] = Field(
+        [], alias="registerWithTaints", description="of the workers' kubelets: what their Nodes begin with"
+    )
+    control_plane_labels: dict[str, str] = Field(
+        {}, alias="controlPlaneLabels", description="of its Node, beside the usual ones"
     )
     rights: list[Rule] | None = Field(None, description="all that nodefall may do there; default: everything")
     breakages: list[str] = Field([], description="what it is to do wrong; see nodefall lab breakages")
