@@ -22,10 +22,10 @@ class RuntimeSocket(HostFact):
     command = HostCommand(("find", *SOCKETS, "-maxdepth", "0", "-type", "s"))
 
     def parse(self, stdout: str, exit_code: int) -> str:
-        found = stdout.split()
+        found = [path for path in SOCKETS if path in stdout.split()]
         if exit_code not in (0, 1) or not found:
             raise ValueError("none of " + ", ".join(SOCKETS) + " is there")
-        return next(path for path in SOCKETS if path in found)
+        return found[0]
 
 
 FACT = RuntimeSocket()
