@@ -9,6 +9,9 @@ from chaos.model.errors import Unsupported
 
 _MOST = 30_000  # processes; each costs memory of the kernel, about 200 KiB in all
 _EACH = 200 << 10
+# Once the kernel has been through all IDs it gives out none below 300 again (RESERVED_PIDS): with fewer left than those
+# nothing could be started any more, no shell and no undo.
+_LEAST = 400
 _SCRIPT = """IFS=" /" read -r _ _ _ _ threads _ < /proc/loadavg
 more=$(($1 - threads - $2))
 while [ "$more" -gt 0 ]; do sleep infinity & more=$((more - 1)); done
@@ -35,6 +38,11 @@ class PidPressure(Action):
         own_kernel(target)
         pids = target.need("pids", "they are what is used up")
         keep = left(target, "pid.available", pids["max"])
+        if keep < _LEAST:
+            raise Unsupported(
+                f"{target.node}: half of the kubelet's threshold is {keep} process IDs; at least {_LEAST} must be left",
+                hint=f"set evictionHard pid.available to {2 * _LEAST} or more",
+            )
         most = pids["max"] - pids["running"] - keep
         room = target.need("memory", "processes need memory")["available"] // 2
         if not 0 < most <= _MOST or most * _EACH > room:

@@ -142,6 +142,7 @@ REFUSED = [
     ("memory-pressure", {}, target(configz={"evictionHard": {"memory.available": "80Mi"}}), "at least 48 MiB"),
     ("memory-pressure", {}, target(memory={"total": GIB, "available": 90 * MIB}), "of 90 MiB available"),
     ("pid-pressure", {}, target(configz={"evictionHard": {"memory.available": "1Gi"}}), "no hard threshold for pid"),
+    ("pid-pressure", {}, target(configz={"evictionHard": {"pid.available": "798"}}), "at least 400 must be left"),
     ("pid-pressure", {}, target(pids={"max": 4194304, "running": 500}), "it would take 4192804 processes"),
     ("pid-pressure", {}, target(memory={"total": GIB, "available": 200 * MIB}), "at most 512 are started"),
     ("clock-skew", {}, target(planted_timers=["nodefall-x.timer"]), "there is nodefall-x.timer, beside which"),

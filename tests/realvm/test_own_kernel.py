@@ -15,7 +15,7 @@ from chaos.model.result import RunResult
 
 pytestmark = [pytest.mark.root, pytest.mark.nightly, pytest.mark.vm, pytest.mark.timeout(900)]
 MIB = 1 << 20
-HARD = {"memory.available": 200 * MIB, "nodefs.available": 600 * MIB, "pid.available": 400}
+HARD = {"memory.available": 200 * MIB, "nodefs.available": 600 * MIB, "pid.available": 900}
 
 
 def done(machine: VirtualMachine, action: str, given: dict[str, Any], folder: Path) -> RunResult:
@@ -41,7 +41,7 @@ def boot(machine: VirtualMachine) -> str:
 def test_the_kubelet_would_report_it_and_the_machine_lives_on(
     machine: VirtualMachine, tmp_path: Path, action: str
 ) -> None:
-    machine.run("sysctl -w kernel.pid_max=1024")
+    machine.run("sysctl -w kernel.pid_max=1536")
     before = boot(machine)
     result = done(machine, action, {}, tmp_path)
     assert "Pressure of nodefall-vm was True" in result.steps[0].because
