@@ -49,6 +49,17 @@ def test_another_process_of_another_boot_is_no_restart(
     assert step.shown is shown, step.because
 
 
+@pytest.mark.parametrize(
+    ("pid", "at", "shown"), [(8, 11, Shown.PROVEN), (7, 11, Shown.NOT_SHOWN), (8, 20, Shown.NOT_SHOWN)]
+)
+def test_a_machine_that_goes_down_shows_a_restart_by_its_answer(pid: int, at: float, shown: Shown) -> None:
+    """Nobody can look at its processes twice; only what it answered tells."""
+    story = there(("kubelet-process", {"pid": 7})).done(10, "kubelet-restart")
+    (step,) = proved(story.host(at, "kubelet-process", {"pid": pid}), ("do", "kubelet-restart"))
+    assert step.shown is shown, step.because
+    assert step.weak is (shown is Shown.PROVEN)
+
+
 @pytest.mark.parametrize("action", ["cancel-shutdown", "cancel-shutdown-in-flight"])
 @pytest.mark.parametrize(("start", "shown"), [(BOOTED + 1, Shown.PROVEN), (ANEW, Shown.DISPROVEN)])
 def test_a_machine_that_booted_anew_was_not_saved_by_a_cancellation(action: str, start: int, shown: Shown) -> None:
