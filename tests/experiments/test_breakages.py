@@ -19,7 +19,7 @@ COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 3
 _GROUPS = 4  # neighbours, as X-late and X-early, are in different ones: they would undo each other
 # No node stays Ready, and the abort condition ends whatever lasts a minute; and pods that a node rejects are made and
 # bound again and again, as fast as the lab can.
-_ALONE = ("heartbeats-ignored", "no-schedule-taint-missing", "no-schedule-taint-late")
+_ALONE = ("heartbeats-ignored", "no-schedule-taint-missing", "no-schedule-taint-late", "replacement-late")
 NOTICED = [(name, breakage) for name, item in SHELF.items() for breakage in item.breakages]
 
 
