@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.model.apifact import OBJECT, TAINT, field, node_path, taint_value
+from chaos.model.apifact import CONDITION, OBJECT, TAINT, condition_status, field, node_path, taint_value
 from chaos.model.errors import NodefallError
 from chaos.model.kube import Node, is_ready
 from chaos.model.ports import KubeApi
@@ -27,7 +27,7 @@ class ApiFacts:
 
     @staticmethod
     def knows(fact: str) -> bool:
-        return fact == NODE_READY or fact.startswith((NAMESPACE, f"{OBJECT}/", TAINT))
+        return fact == NODE_READY or fact.startswith((NAMESPACE, f"{OBJECT}/", TAINT, CONDITION))
 
     def read(self, node: str, fact: str) -> Any:
         """Raises UnknownFact."""
@@ -38,6 +38,8 @@ class ApiFacts:
             return "gone" if self._object(path, msgspec.Raw) is None else "there"
         if fact.startswith(TAINT):
             return taint_value(self._object(node_path(node), Any), fact.removeprefix(TAINT))
+        if fact.startswith(CONDITION):
+            return condition_status(self._object(node_path(node), Any), fact.removeprefix(CONDITION))
         path, _, pointer = fact.removeprefix(OBJECT).partition("#")
         return field(self._object(path, Any), pointer)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-OBJECT, TAINT = "object", "taint/"
+OBJECT, TAINT, CONDITION = "object", "taint/", "condition/"
 
 
 def object_fact(path: str, pointer: str) -> str:
@@ -15,6 +15,11 @@ def object_fact(path: str, pointer: str) -> str:
 def taint_fact(key: str, effect: str) -> str:
     """The value of a taint of the node that is asked about, "" if it has none; None where there is no such taint."""
     return f"{TAINT}{key}:{effect}"
+
+
+def condition_fact(type_: str) -> str:
+    """The status of a condition of the node that is asked about; None where it has no such condition."""
+    return f"{CONDITION}{type_}"
 
 
 def unschedulable_fact(node: str) -> str:
@@ -48,4 +53,12 @@ def taint_value(node: Any, name: str) -> str | None:
     for taint in field(node, "/spec/taints") or ():
         if f"{taint.get('key')}:{taint.get('effect')}" == name:
             return str(taint.get("value") or "")
+    return None
+
+
+def condition_status(node: Any, type_: str) -> str | None:
+    """The status of a node's condition."""
+    for condition in field(node, "/status/conditions") or ():
+        if condition.get("type") == type_:
+            return str(condition.get("status"))
     return None

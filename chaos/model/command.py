@@ -24,6 +24,7 @@ class HostCommand(Struct, frozen=True, tag="host", omit_defaults=True):
 
 
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 
 class KubeCommand(Struct, frozen=True, tag="kube", omit_defaults=True):

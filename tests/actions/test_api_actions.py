@@ -45,6 +45,13 @@ UNSCHEDULABLE = f"object{NODE_PATH}#/spec/unschedulable"
 ON, OFF = (f'PATCH {NODE_PATH} {{"spec": {{"unschedulable": {value}}}}}' for value in ("true", "null"))
 FREE_AGAIN = ([f"{OFF} unless {UNSCHEDULABLE} is None"], [f"{UNSCHEDULABLE} is None"])
 CORDONED_AGAIN = ([f"{ON} unless {UNSCHEDULABLE} is True"], [f"{UNSCHEDULABLE} is True"])
+NETWORK = "condition/NetworkUnavailable"
+CONDITIONS = f'PATCH {NODE_PATH}/status {{"status": {{"conditions": [{{"type": "NetworkUnavailable", '
+UNAVAILABLE = CONDITIONS + '"status": "True", "reason": "Nodefall", "message": "an experiment says so"}]}}'
+NO_LONGER = CONDITIONS + '"$patch": "delete"}]}}'
+AVAILABLE_AGAIN = CONDITIONS + '"status": "False", "reason": "RouteCreated", "message": ""}]}}'
+RUNS = {"type": "NetworkUnavailable", "status": "False", "reason": "RouteCreated"}
+AVAILABLE = Target("n1", objects={NODE_PATH: {"spec": {}, "status": {"conditions": [RUNS]}}})
 POD = {"namespace": "demo", "selector": "app=web"}
 SCALE = {"kind": "deployment", "namespace": "demo", "name": "web", "replicas": 2}
 REPLICAS = f"object{WEB}#/spec/replicas"
@@ -63,6 +70,18 @@ def plain(send: list[str], undo: tuple[list[str], list[str]] = ([], []), before:
 TABLE: list[tuple[str, dict[str, Any], Target, Told]] = [
     ("cordon", {}, FREE, plain([ON], FREE_AGAIN)),
     ("cordon", {}, CORDONED, plain([ON], CORDONED_AGAIN)),
+    (
+        "network-unavailable",
+        {},
+        FREE,
+        plain([UNAVAILABLE], ([f"{NO_LONGER} unless {NETWORK} is None"], [f"{NETWORK} is None"])),
+    ),
+    (
+        "network-unavailable",
+        {},
+        AVAILABLE,
+        plain([UNAVAILABLE], ([f"{AVAILABLE_AGAIN} unless {NETWORK} is False"], [f"{NETWORK} is False"])),
+    ),
     ("uncordon", {}, CORDONED, plain([OFF], CORDONED_AGAIN)),
     ("uncordon", {}, FREE, plain([OFF], FREE_AGAIN)),
     ("drain", {}, FREE, plain([ON, "evict pods on n1, for up to 300s"], FREE_AGAIN)),

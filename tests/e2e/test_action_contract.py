@@ -21,13 +21,10 @@ from chaos.store.recording import read_recording
 pytestmark = pytest.mark.lab
 ACTIONS: dict[str, Action] = discover(chaos.actions, "ACTION")
 # Actions that a lab refuses, and a part of the reason.
-# Its hosts have neither memory nor disks of their own, nor a clock of each.
+# Its hosts have no clock each.
 REFUSED = {
     "cancel-shutdown-in-flight": "has systemd 252, which answers 0 and goes down all the same",
     "clock-skew": "the fact clock-skew is not known",
-    "disk-pressure": "the fact disk is not known",
-    "memory-pressure": "the fact cgroup-version is not known",
-    "pid-pressure": "the fact pids is not known",
 }
 # What must have happened before.
 FIRST = {"out-of-service": {"name": "first", "action": "power-cut", "target": "victim"}}

@@ -86,6 +86,7 @@ WEB = {"namespace": "demo", "name": "web"}
 THROUGH_THE_API: list[tuple[str, dict[str, Any]]] = [
     ("cordon", {}),
     ("uncordon", {}),
+    ("network-unavailable", {}),
     ("taint", {"key": "k", "effect": "NoExecute"}),
     ("untaint", {"key": "k"}),
     ("out-of-service", {}),

@@ -1,0 +1,70 @@
+"""The condition NetworkUnavailable, as a network plugin writes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chaos.actions._nodes import node_object, node_shows
+from chaos.model.action import Action, Check, Finding, Memory, Proof, StepRun, Target, Undo, UndoKind, UndoStep
+from chaos.model.apifact import condition_fact, field, node_path
+from chaos.model.command import STRATEGIC_PATCH, Command, KubeCommand
+from chaos.model.experiment import Model
+from chaos.model.kube import Node, node_condition
+from chaos.model.right import Right
+from chaos.model.timeline import Timeline
+
+_TYPE = "NetworkUnavailable"
+_KEPT = ("type", "status", "reason", "message")
+
+
+class Params(Model):
+    """None."""
+
+
+def _unavailable(node: Node) -> bool:
+    found = node_condition(node, _TYPE)
+    return found is not None and found.status == "True"
+
+
+def _said(timeline: Timeline, step: StepRun) -> Finding:
+    return node_shows(timeline, step, _unavailable, f"has {_TYPE}=True")
+
+
+def _patch(node: str, condition: dict[str, Any]) -> KubeCommand:
+    return KubeCommand("PATCH", f"{node_path(node)}/status", {"status": {"conditions": [condition]}}, STRATEGIC_PATCH)
+
+
+class NetworkUnavailable(Action):
+    """Only the condition: no packet is dropped. The kubelet leaves it alone; a plugin that keeps it may correct it."""
+
+    name = "network-unavailable"
+    summary = "say of the node that its network is not configured (NetworkUnavailable=True)"
+    example = "{name: say, action: network-unavailable, target: victim}"
+    params = Params
+    undo_kind = UndoKind.RESTORES
+    proofs = (Proof("said", _said),)
+    on_host = False
+
+    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+        return (node_path(node),)
+
+    def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - always the same
+        return (Right("", "nodes/status", "patch"),)
+
+    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
+        found = field(node_object(target), "/status/conditions") or ()
+        before = next((item for item in found if item.get("type") == _TYPE), None)
+        return {"node": target.node, "before": before and {key: before.get(key) or "" for key in _KEPT}}
+
+    def inject(self, memory: Memory) -> tuple[Command, ...]:
+        said = {"type": _TYPE, "status": "True", "reason": "Nodefall", "message": "an experiment says so"}
+        return (_patch(memory["node"], said),)
+
+    def undo(self, memory: Memory) -> Undo:
+        before = memory["before"]
+        check = Check(condition_fact(_TYPE), before["status"] if before else None)
+        back = before or {"type": _TYPE, "$patch": "delete"}
+        return Undo((UndoStep(_patch(memory["node"], back), unless=check),), (check,))
+
+
+ACTION = NetworkUnavailable()
