@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 
@@ -138,11 +138,13 @@ def _bug(error: BaseException) -> str:
     import tempfile  # noqa: PLC0415 - slow, and hopefully never needed
     import traceback  # noqa: PLC0415
 
+    from chaos.model.secrecy import masked  # noqa: PLC0415
+
     text = "".join(traceback.format_exception(error))
     told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
     try:
         with tempfile.NamedTemporaryFile("w", prefix="nodefall-bug-", suffix=".txt", delete=False) as file:
-            file.write(f"nodefall {__version__}, Python {sys.version}\n{text}")
+            file.write(masked(f"nodefall {__version__}, Python {sys.version}\n{text}"))
         where = f"the traceback is in {file.name}"
     except OSError as failed:
         where = f"the traceback could not be written: {failed}"
@@ -161,8 +163,24 @@ def _open_standard_streams() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - for good
+        stream = getattr(sys, name) or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
+        setattr(sys, name, _Masking(stream))
+
+
+class _Masking:
+    """A stream that says no secret; none is known before the module that keeps them is imported."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        secrecy = sys.modules.get("chaos.model.secrecy")
+        return self._stream.write(secrecy.masked(text) if secrecy else text)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "buffer":  # a way around us, which click takes where the encoding is ASCII
+            raise AttributeError(name)
+        return getattr(self._stream, name)
 
 
 def _drop(number: int) -> None:

@@ -37,6 +37,7 @@ from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, Refused
 from chaos.model.plan import Plan
 from chaos.model.result import RunResult
+from chaos.model.secrecy import masked
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
 from chaos.observers.decode import decode
@@ -264,4 +265,4 @@ def _signals(stop: Stop, opened: Opened) -> Iterator[None]:
 def _report(directory: Path, result: RunResult, timeline: Timeline) -> None:
     rundir.save(directory, rundir.RESULT, result)
     for renderer in discover(chaos.report, "RENDERER").values():
-        (directory / renderer.file).write_text(renderer.render(result, timeline), encoding="utf-8")
+        (directory / renderer.file).write_text(masked(renderer.render(result, timeline)), encoding="utf-8")

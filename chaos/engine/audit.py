@@ -11,6 +11,7 @@ from typing import Any
 from chaos.model.errors import NodefallError
 from chaos.model.plan import PlannedStep
 from chaos.model.ports import KubeApi
+from chaos.model.secrecy import masked
 from chaos.transports.kube_answer import words
 
 NAMESPACE = "default"  # where events about Nodes are, as they are in no namespace
@@ -39,7 +40,8 @@ class NodeEvents:
     def _write(self, step: PlannedStep, t: float, type_: str, reason: str, what: str) -> str:
         if not step.node:
             return ""
-        message = f"run {self.run} of {self.holder}, step {step.step}: {what}"[:_LONGEST]
+        text = f"run {self.run} of {self.holder}, step {step.step}: {what}"
+        message = masked(text)[:_LONGEST]
         try:
             response = self.kube.request("POST", _PATH, body=self._event(step.node, t, type_, reason, message))
         except NodefallError as error:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from chaos.model.errors import Aborted, NodefallError
 from chaos.model.ports import KubeApi, Response
+from chaos.model.secrecy import masked_json
 from chaos.observers.wire import UNDECODABLE
 from chaos.store.journal import Journal, Owed
 from chaos.transports.kube_answer import decoded, words
@@ -126,7 +127,7 @@ def _parse(item: dict[str, Any]) -> Debt:
 
 
 def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    return masked_json(msgspec.json.encode(value)).decode()
 
 
 def _collection(namespace: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from chaos.model.ports import Clock
 from chaos.model.recording import Line
+from chaos.model.secrecy import masked_json
 from chaos.model.timeline import Entry, Timeline
 
 Decode = Callable[[Line, int], Entry | None]
@@ -31,7 +32,10 @@ class Recorder:
         self.failure: OSError | None = None
 
     def emit(self, line: Line) -> None:
-        """The sink."""
+        """The sink. What anybody said of a secret goes no further."""
+        kept = masked_json(bytes(line.object))
+        if kept != line.object:
+            line = msgspec.structs.replace(line, object=msgspec.Raw(kept))
         with self._lock:
             if line.t < self._last:
                 line = msgspec.structs.replace(line, t=self._last)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from chaos.model.errors import BadInput, NodefallError, bad_input
+from chaos.model.secrecy import hide
 
 _POOL = 32  # connections kept: watches, scrapes and writers together
 
@@ -36,6 +37,8 @@ def load_configuration(kubeconfig: str, context: str | None) -> Any:
     except Exception as error:  # errors of the client's YAML, base64 and certificate reading
         raise bad_input(kubeconfig, f"it cannot be read as a kubeconfig: {_first_line(error)}") from error
     _check(kubeconfig, configuration)
+    for secret in (configuration.password, *configuration.api_key.values()):
+        hide((secret or "").removeprefix("Bearer "))
     return configuration
 
 

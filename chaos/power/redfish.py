@@ -13,6 +13,7 @@ import msgspec
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.inventory import RedfishPower
 from chaos.model.ports import ON_OFF_STATE
+from chaos.model.secrecy import hide
 from chaos.power.secrets import Place, read_secret
 
 TIMEOUT = 15.0  # seconds of wall time for a connection, and for each answer
@@ -52,6 +53,7 @@ def redfish(power: RedfishPower, place: Place, timeout: float = TIMEOUT) -> Redf
     headers = {"Accept": "application/json", "OData-Version": "4.0"}
     if power.user is not None and power.password is not None:
         login = f"{power.user}:{read_secret(power.password, place)}"
+        hide(login)
         headers["Authorization"] = "Basic " + base64.b64encode(login.encode()).decode()
     return Redfish(power.url, headers, _context(power, place) if url.scheme == "https" else None, timeout)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from chaos.model.errors import Refused
 from chaos.model.inventory import Secret
+from chaos.model.secrecy import hide
 
 COMMAND_TIMEOUT = 30  # seconds of wall time
 _WRITABLE_BY_OTHERS = 0o022
@@ -40,6 +41,7 @@ def read_secret(secret: Secret, place: Place) -> str:
         value, source = _from_command(argv), f"secret command {argv[0]!r}"
     if not value:
         raise Refused(f"{source} is not set or empty", hint="see the inventory's references to secrets")
+    hide(value)
     return value
 
 

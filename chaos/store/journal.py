@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from chaos.model.action import Undo
 from chaos.model.errors import NodefallError, Refused, bad_input
+from chaos.model.secrecy import masked_json
 
 NAME = "journal.jsonl"
 
@@ -111,7 +112,7 @@ class Journal:
 
     def _write(self, record: _Record) -> None:
         """Append, whole or not at all: half a line would damage what comes after it."""
-        data = msgspec.json.encode(record) + b"\n"
+        data = masked_json(msgspec.json.encode(record)) + b"\n"
         size = os.fstat(self._file.fileno()).st_size
         try:
             written = self._file.write(data)

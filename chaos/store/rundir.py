@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from chaos.model.errors import Refused, UsageError
+from chaos.model.secrecy import masked_json
 
 T = TypeVar("T")
 RUN, PLAN, RESULT, EXPERIMENT = "run.json", "plan.json", "result.json", "experiment.yaml"
@@ -83,7 +84,7 @@ def _has_id(path: Path, run: str) -> bool:
 
 def save(directory: Path, name: str, artefact: Any) -> None:
     """Write an artefact as indented JSON, on disk when this returns. Raises OSError."""
-    data = msgspec.json.format(msgspec.json.encode(artefact), indent=2)
+    data = msgspec.json.format(masked_json(msgspec.json.encode(artefact)), indent=2)
     with (directory / name).open("wb") as file:
         file.write(data + b"\n")
         file.flush()

@@ -1,0 +1,67 @@
+"""Secrets that were read are replaced by their value wherever something leaves this process.
+
+They are given as references and never written on purpose. This is for what others say: a BMC that repeats a password in
+its error, a traceback with a header in it.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from base64 import b64encode
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+HIDDEN = "***"
+SHORTEST = 6  # characters: shorter ones are parts of many words
+_known: set[str] = set()
+_pattern: re.Pattern[str] | None = None
+
+
+def hide(secret: str) -> None:
+    """From now on ``secret`` is masked, also as JSON, HTML, URLs and base64 write it. Thread safe."""
+    global _pattern  # noqa: PLW0603 - every outlet of the process must know
+    text = secret.strip()
+    if len(text) < SHORTEST or text in _known:
+        return
+    _known.update(_written(text))
+    longest_first = sorted(_known, key=len, reverse=True)
+    _pattern = re.compile("|".join(re.escape(form) for form in longest_first))
+
+
+def masked(text: str) -> str:
+    """``text`` without secrets."""
+    return _pattern.sub(HIDDEN, text) if _pattern else text
+
+
+def masked_json(data: bytes) -> bytes:
+    """A JSON document without secrets in its strings; anything else is masked as text."""
+    if _pattern is None or not _pattern.search(text := data.decode("utf-8", "replace")):
+        return data
+    try:
+        return msgspec.json.encode(_walk(json.loads(text))) + (b"\n" if data.endswith(b"\n") else b"")
+    except ValueError:
+        return masked(text).encode()
+
+
+def _walk(value: Any) -> Any:
+    if isinstance(value, str):
+        return masked(value)
+    if isinstance(value, dict):
+        return {masked(key): _walk(item) for key, item in value.items()}
+    return [_walk(item) for item in value] if isinstance(value, list) else value
+
+
+def _written(text: str) -> set[str]:
+    raw = text.encode("utf-8", "surrogateescape")
+    return {
+        text,
+        json.dumps(text)[1:-1],
+        json.dumps(text, ensure_ascii=False)[1:-1],
+        html.escape(text),
+        quote(text, safe="", errors="surrogateescape"),
+        b64encode(raw).decode(),
+    }
