@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+pytestmark = pytest.mark.timeout(300)  # a hundred processes, all started for the first of them
 DATA = Path(__file__).parent.parent / "load" / "data"
 CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "bad_input.yaml").read_text(encoding="utf-8"))
 Process = subprocess.CompletedProcess[str]
