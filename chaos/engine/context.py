@@ -81,7 +81,7 @@ class Context:
         """Write down deeds before they are done, here and in the cluster. Raises NodefallError."""
         for planned in steps:
             self.journal.intend(planned.step, planned.action, planned.node, planned.undo, t)
-        if steps:
+        if any(planned.undo.proof for planned in steps):
             self.publish()
 
     def tell_injected(self, steps: Sequence[PlannedStep]) -> None:

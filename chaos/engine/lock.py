@@ -58,6 +58,7 @@ class ClusterLock:
     told: Callable[[str], None] = lambda _: None
     _tenure: Tenure | None = None
     _lost: str = ""
+    _silent: str = ""  # why it could not be renewed
     _gate: threading.Lock = field(default_factory=threading.Lock)
     _over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -93,22 +94,25 @@ class ClusterLock:
 
     def check(self) -> None:
         """The last thing before a deed. Raises Aborted unless nobody else can have the lock."""
-        if self._tenure is None or not self._tenure.may_act(time.monotonic()):
-            self.renew()
+        if not self._may_act() and not self.renew():
+            raise Aborted(f"the cluster's lock could not be renewed: {self._silent}")
         if self._lost:
             raise Aborted(self._lost, hint=_LOST)
 
-    def renew(self) -> None:
-        """Ask the API server whether it is still ours, and renew it. Raises Aborted."""
+    def renew(self) -> bool:
+        """Whether the API server says that it is ours, and has renewed it. Raises Aborted where it says another's."""
         with self._gate:
             try:
                 renewed = any(self._renewed() for _ in range(_TRIES))
+                self._silent = "" if renewed else "somebody writes to it all the time"
             except NodefallError as error:
-                raise Aborted(f"the cluster's lock could not be renewed: {error.message}", hint=error.hint) from error
+                renewed, self._silent = False, error.message
         if self._lost:
             raise Aborted(self._lost, hint=_LOST)
-        if not renewed:
-            raise Aborted("the cluster's lock could not be renewed: somebody writes to it all the time")
+        return renewed
+
+    def _may_act(self) -> bool:
+        return self._tenure is not None and self._tenure.may_act(time.monotonic())
 
     def _renewed(self) -> bool:
         """False where somebody else wrote to it meanwhile."""
@@ -171,8 +175,7 @@ class ClusterLock:
         while not self._over.wait(LOOK):
             try:
                 self._look()
-                if time.monotonic() - renewed >= RENEW:
-                    self.renew()
+                if time.monotonic() - renewed >= RENEW and self.renew():
                     renewed = time.monotonic()
             except NodefallError:
                 continue  # check() tells, before the next deed

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
 
-from chaos.engine.context import Context
+from chaos.engine.context import TICK, Context
 from chaos.engine.lines import action_line
 from chaos.engine.selfheal import plant
 from chaos.engine.together import side_by_side, together
@@ -20,6 +20,7 @@ from chaos.model.plan import PlannedStep
 from chaos.model.ports import Armed
 
 PROOF_SECONDS = 180.0  # after the last step, for proofs that are still missing
+PATIENCE = 30.0  # with an API server that does not answer when a step is due
 _LOOK = 0.25
 
 
@@ -42,7 +43,7 @@ def _fire_when_due(
     else:
         context.tick()
     side_by_side(group, lambda planned: _must_hold(context, planned), context.clock)
-    context.guard.renew()
+    _await_guard(context, group)
     context.owe([planned for planned in group if _has_preliminaries(planned)], context.clock.now())
     # Not earlier: a timer that heals the fault counts from now on.
     side_by_side(group, lambda planned: _preliminaries(context, planned), context.clock)
@@ -50,6 +51,25 @@ def _fire_when_due(
         ready = side_by_side(group, lambda planned: _arm(context, planned, stack), context.clock)
         context.stop.check()  # all of that took its time
         moments[step.name] = _fire_all(context, ready)
+
+
+def _await_guard(context: Context, group: list[PlannedStep]) -> None:
+    """Nothing that must be taken back is done before the API server has confirmed the lock and can keep the journal.
+
+    Raises Aborted where it does not answer for too long.
+    """
+    if not any(planned.undo.proof for planned in group):
+        context.guard.check()
+        return
+    deadline = context.clock.now() + PATIENCE
+    while not context.guard.renew():
+        if context.clock.now() > deadline:
+            raise Aborted(
+                f"step {group[0].step} was not done: the API server has not answered for {PATIENCE:g}s",
+                hint="a step begins only while the lock can be confirmed and the journal be kept there too",
+            )
+        context.tick()
+        context.clock.sleep(TICK)
 
 
 @dataclass(frozen=True, slots=True)

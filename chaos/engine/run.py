@@ -107,7 +107,7 @@ def _watching_threads(context: Context) -> Iterator[None]:
 
 def _arm(context: Context, prepared: Prepared) -> None:
     context.progress.phase("arm")
-    context.guard.renew()
+    context.guard.check()
     context.emit(meta_line(context.clock.now(), prepared.meta))
     for stage in prepared.observers:
         _open_eyes(context, stage)

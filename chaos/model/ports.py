@@ -112,8 +112,8 @@ class KubeApi(Protocol):
 class Guard(Protocol):
     """What stands between a run and each of its deeds: the cluster's lock. Both raise Aborted."""
 
-    def renew(self) -> None:
-        """Make sure of it with the API server."""
+    def renew(self) -> bool:
+        """Make sure of it with the API server; False where that does not answer."""
 
     def check(self) -> None:
         """The last thing before the deed, quick: by our own clock."""

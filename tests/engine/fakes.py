@@ -105,8 +105,8 @@ class FakeKube:
 class FakeGuard:
     """A lock that nobody else wants."""
 
-    def renew(self) -> None:
-        return None
+    def renew(self) -> bool:
+        return True
 
     def check(self) -> None:
         return None

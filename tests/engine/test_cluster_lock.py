@@ -150,6 +150,7 @@ def test_a_holder_that_was_stopped_too_long_asks_before_it_acts(monkeypatch: pyt
     assert kube.version == asked + 1
     kube.broken = KubeUnreachable("timeout", "no answer in time")
     monkeypatch.setattr("chaos.engine.lock.time.monotonic", lambda: now + 50.0)
+    assert not holder.renew()
     with pytest.raises(Aborted, match="could not be renewed: no answer in time"):
         holder.check()
 
