@@ -23,6 +23,7 @@ from chaos.model.verdict import Status
 from chaos.store.recording import build_timeline, read_recording
 
 HELD, VIOLATED, INCONCLUSIVE = Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE
+IN_DEMO: dict[str, Any] = {"manifests": (), "namespace": "demo"}
 POWER_CUT = {"steps": {"power-off": "power-cut"}}
 
 
@@ -91,6 +92,13 @@ def judged(lines: Iterable[Line], name: str, **options: Any) -> RunResult:
         ("05", "out-of-service-no-execute", {}, 2, "the step 'declare' is missing"),
         ("05", "fast-reboot", {}, 2, "the step 'reboot' is missing"),
         ("07", "power-cut", {}, 2, "the step 'cut' is missing"),
+        ("07", "partition-waited-out", IN_DEMO, 2, "at most one pod of each identity runs"),
+        ("07", "partition-ridden-out", IN_DEMO, 1, "the patient pod is not evicted"),  # it tolerates 20 s there
+        ("07", "force-delete-partitioned", IN_DEMO, 2, "the step 'cut' is missing"),
+        ("05", "dead-node-deleted", IN_DEMO, 2, "the step 'delete' is missing"),
+        ("25", "two-nodes-of-a-zone", IN_DEMO, 0, "held: all 5 expectations held on rz-worker, rz-worker2"),
+        ("25", "eviction-rate", IN_DEMO, 2, "the step 'stop' is missing"),
+        ("08", "drain-allowed", IN_DEMO, 2, "the step 'blocked' is missing"),
         ("01", "graceful-poweroff", {"bind": {"victim": ("ra-worker2",)}}, 2, "the step 'power-off' is missing"),
         ("01", "graceful-poweroff", {"bind": {"victim": ("ra-worker",)}}, 0, "held"),
         ("01", "graceful-poweroff", {"facts": {"kubelet.shutdownGracePeriod": "0s"}}, 2, "it requires kubelet."),
@@ -101,6 +109,20 @@ def judged(lines: Iterable[Line], name: str, **options: Any) -> RunResult:
 def test_recordings(number: str, name: str, options: dict[str, Any], code: int, headline: str) -> None:
     result = judged(lines_of(number), name, **options)
     assert (result.exit_code, headline in result.headline) == (code, True), result.headline
+
+
+def test_a_drain_that_was_blocked() -> None:
+    """kubectl had --ignore-daemonsets, which the recording does not name; nor does it tell what the API answered."""
+    lines = lines_of("08")
+    for line in lines:
+        if line.kind == "action" and line.type == "drain":
+            told = msgspec.json.decode(line.object)
+            line.object = msgspec.Raw(
+                msgspec.json.encode(told | {"params": told["params"] | {"ignore-daemonsets": True}})
+            )
+    result = judged(lines, "drain-blocked", **IN_DEMO)
+    assert [v.status for v in result.hypothesis] == [INCONCLUSIVE, HELD, HELD, HELD]
+    assert "what the API server answered to drain-blocked was not recorded" in result.headline
 
 
 def test_a_power_cut_is_not_graceful() -> None:
