@@ -83,7 +83,7 @@ class PodWorkers:
             self._process.soon(*_WATCH, self._mirrors.changed, pod, self._workers.values())
         elif change.type == "DELETED":
             self._process.soon(*_WATCH, self._gone, pod)
-        else:
+        elif is_deleting(pod) or uid_of(pod) not in self._workers:  # else it is one of its own statuses
             self._process.soon(*_WATCH, self._observe, namespace_of(pod), name_of(pod), uid_of(pod))
 
     def _relist(self) -> None:

@@ -40,7 +40,7 @@ class EndpointSlices:
         obj = change.object
         if change.plural == "services" and change.type != "DELETED":
             self._queue.add((namespace_of(obj), name_of(obj)))
-        elif change.plural == "pods":
+        elif change.plural == "pods" and (change.type != "MODIFIED" or _is_other(change.before, obj)):
             names = {name_of(service) for service in self._store.services_selecting(obj)}
             if change.before is not None and labels_of(change.before) != labels_of(obj):
                 names.update(name_of(service) for service in self._store.services_selecting(change.before))
@@ -82,6 +82,16 @@ class EndpointSlices:
             "targetRef": reference,
             **({"zone": zone} if zone else {}),
         }
+
+
+def _is_other(before: Object | None, after: Object) -> bool:
+    """Whether a pod has become another endpoint. k8s.io/endpointslice util podEndpointsChanged."""
+    return before is None or _shape(before) != _shape(after) or labels_of(before) != labels_of(after)
+
+
+def _shape(pod: Object) -> tuple[object, ...]:
+    spec = pod["spec"]
+    return is_deleting(pod), is_ready(pod), pod["status"].get("podIPs"), spec.get("hostname"), spec.get("subdomain")
 
 
 def _ports(service: Object) -> list[Object]:

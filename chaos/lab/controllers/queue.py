@@ -19,7 +19,9 @@ class Queue(Generic[_Key]):
 
     def add(self, key: _Key, late: float = 0.0) -> None:
         """``late``: seconds more, for a breakage."""
-        self.add_after(key, self._sim.rng.uniform(self._low, self._high) + late)
+        known = self._timers.get(key)
+        if known is None or known.due > self._sim.now + self._low:
+            self.add_after(key, self._sim.rng.uniform(self._low, self._high) + late)
 
     def add_after(self, key: _Key, delay: float) -> None:
         """Handle it after the delay, unless it is due earlier already."""
