@@ -6,7 +6,6 @@ goal is missed. Wall times suffer from what else the machine does; CPU times are
 
 from __future__ import annotations
 
-import gc
 import http.client
 import json
 import os
@@ -19,6 +18,7 @@ from collections import Counter
 from typing import Any
 
 from chaos.lab.cluster import Cluster
+from chaos.lab.memory import Memory
 from chaos.lab.spec import LabSpec, NodeSpec
 
 Object = dict[str, Any]
@@ -144,8 +144,8 @@ def usage(pid: int) -> tuple[float, int]:
 
 def lose(nodes: int) -> bool:
     """In process: most of the loss hits zone a (partial disruption), less zone b, little zone c."""
-    gc.set_threshold(50_000, 20, 100)  # as the lab's own process does
     cluster = Cluster(lab_spec(nodes))
+    Memory(cluster.store)  # as the lab's own process does
     cluster.start()
     cluster.sim.run_until(cluster.sim.now + 5)  # nodes are Ready
     for plural, body in objects(nodes):

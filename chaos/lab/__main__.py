@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import gc
 import json
 import resource
 import signal
@@ -27,6 +26,7 @@ from typing import Any, get_args
 import msgspec
 
 from chaos.lab.directory import clear
+from chaos.lab.memory import Memory
 from chaos.lab.servers.lab import Lab, PortError
 from chaos.lab.servers.options import Options
 from chaos.lab.spec import ApiMisbehaviour, LabSpec, SpecError
@@ -52,7 +52,6 @@ def main(argv: list[str] | None = None) -> int:
     speed = arguments.speed if free else arguments.pace
     options = Options(speed, free, arguments.linger, arguments.ring, arguments.name, arguments.port)
     _allow_files(len(spec.nodes))
-    gc.set_threshold(50_000, 20, 100)  # a lab makes many objects and hardly a cycle
     directory = arguments.directory or Path(tempfile.mkdtemp(prefix="nodefall-lab-"))  # mode 0700
     failed = True
     try:
@@ -109,6 +108,7 @@ async def _serve(spec: LabSpec, options: Options, directory: Path) -> None:
         loop.add_signal_handler(number, ended.set)
     with _resources(directory):
         lab = Lab(spec, options, directory)
+    Memory(lab.cluster.store)
     try:
         with _resources(directory):
             ready = await lab.start()

@@ -5,8 +5,7 @@ Facts 1.6 and 5.7; shapes, texts and order from the recordings. Only what the ku
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from chaos.lab.kubelet_runtime import Container, is_restarted
 from chaos.lab.kubelet_worker import Cause
@@ -26,8 +25,7 @@ _OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"
 _NEVER_RAN = 137
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """What the kubelet knows of a pod. ``final``: it ends now; ``cause``: why the kubelet ended it, if it did.
 
     ``waiting``: the back-off after which containers that have ended are started again.
@@ -51,7 +49,7 @@ def disrupted(message: str = SHUTDOWN.disruption) -> dict[str, Any]:
 
 
 def write_status(pod: Object, view: View, now: float) -> None:
-    """Edit the pod's status in place."""
+    """Edit the pod's status; what is within it is made anew."""
     generation = pod["metadata"].get("generation", 1)
     status = pod.setdefault("status", {})
     ended, phase = is_terminal(pod), _phase(pod, view)

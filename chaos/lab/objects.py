@@ -65,8 +65,9 @@ def condition_status(obj: Object, type_: str) -> str:
 
 
 def set_condition(obj: Object, new: Object, now: str) -> None:
-    """Put a condition in place; lastTransitionTime moves only when the status does."""
-    conditions = obj.setdefault("status", {}).setdefault("conditions", [])
+    """Put a condition into a new list in the status; its lastTransitionTime moves only when its status does."""
+    status = obj.setdefault("status", {})
+    status["conditions"] = conditions = list(status.get("conditions") or ())
     for index, old in enumerate(conditions):
         if old["type"] == new["type"]:
             changed = old["status"] != new["status"]

@@ -71,10 +71,12 @@ class Sim:
 
     def run_until(self, end: float) -> None:
         """Run everything due up to ``end`` (inclusive) and set ``now`` to ``end``."""
-        while (due := self.next_due()) is not None and due <= end:
-            timer = heapq.heappop(self._heap)[2]
-            self.now = max(self.now, timer.due)
-            timer.run()
+        heap = self._heap
+        while heap and heap[0][0] <= end:
+            due, _, timer = heapq.heappop(heap)
+            if not timer.cancelled:
+                self.now = max(self.now, due)
+                timer.run()
         self.now = max(self.now, end)
 
     def timestamp(self) -> str:

@@ -29,11 +29,6 @@ def clone(value: Any) -> Any:
     return value
 
 
-def _copied(status: Object) -> Object:
-    """Two levels deep."""
-    return {key: item.copy() if type(item) in _CONTAINERS else item for key, item in status.items()}
-
-
 def _uuid4(bits: int) -> str:
     """As ``str(uuid.UUID(int=bits, version=4))``, several times faster."""
     text = f"{bits:032x}"
@@ -97,7 +92,7 @@ class Store:
 
     def get(self, plural: str, namespace: str, name: str) -> Object | None:
         table = self._tables.get(plural)
-        return table.get((namespace, name)) if table is not None else None
+        return table.objects.get((namespace, name)) if table is not None else None
 
     def list(self, plural: str, namespace: str = "") -> Objects:
         """Objects in order of key; of all namespaces if ``namespace`` is empty."""
@@ -187,14 +182,11 @@ class Store:
         return self.update(plural, obj)
 
     def patch_status(self, plural: str, namespace: str, name: str, change: Callable[[Object], None]) -> Object | None:
-        """As :meth:`patch`, but only the status is copied, and of it lists and maps, not their items.
-
-        Whatever else ``change`` changes it has to replace.
-        """
+        """As :meth:`patch`, but only the object and its status are copied: ``change`` replaces what is within them."""
         before = self.get(plural, namespace, name)
         if before is None:
             return None
-        obj = {**before, "metadata": {**before["metadata"]}, "status": _copied(before.get("status") or {})}
+        obj = {**before, "metadata": {**before["metadata"]}, "status": {**(before.get("status") or {})}}
         change(obj)
         return self.update(plural, obj)
 

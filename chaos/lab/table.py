@@ -58,23 +58,20 @@ class Ordered:
 
 
 class Table:
-    """Objects by key, and indexed by what ``values_of`` tells of them."""
+    """``objects`` by key, and indexed by what ``values_of`` tells of them."""
 
-    __slots__ = ("_buckets", "_keys", "_objects", "_values", "_values_of")
+    __slots__ = ("_buckets", "_keys", "_values", "_values_of", "objects")
 
     def __init__(self, values_of: Callable[[Object], Values]) -> None:
         self._values_of = values_of
-        self._objects: dict[Key, Object] = {}
+        self.objects: dict[Key, Object] = {}
         self._keys = Ordered()
         self._buckets: dict[Value, Ordered] = {}
         self._values: dict[Key, Values] = {}  # of those that have some
 
-    def get(self, key: Key) -> Object | None:
-        return self._objects.get(key)
-
     def put(self, key: Key, obj: Object) -> None:
-        before = self._objects.get(key)
-        self._objects[key] = obj
+        before = self.objects.get(key)
+        self.objects[key] = obj
         if before is None:
             self._keys.add(key)
         elif _alike(before, obj):
@@ -82,18 +79,18 @@ class Table:
         self._index(key, self._values_of(obj))
 
     def drop(self, key: Key) -> None:
-        del self._objects[key]
+        del self.objects[key]
         self._keys.drop(key)
         self._index(key, _NONE)
 
     def list(self, namespace: str = "") -> Objects:
         """In order of key."""
-        return [self._objects[key] for key in self._keys.list(namespace)]
+        return [self.objects[key] for key in self._keys.list(namespace)]
 
     def having(self, value: Value) -> Objects:
         """The objects with this value, in order of key."""
         bucket = self._buckets.get(value)
-        return [self._objects[key] for key in bucket.list()] if bucket is not None else []
+        return [self.objects[key] for key in bucket.list()] if bucket is not None else []
 
     def _index(self, key: Key, values: Values) -> None:
         known = self._values.pop(key, _NONE)

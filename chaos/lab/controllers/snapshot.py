@@ -148,7 +148,7 @@ def _same(before: Object, after: Object) -> bool:
     """Whether nothing has changed that counts."""
     return (
         is_deleting(before) == is_deleting(after)
-        and before["spec"] == after["spec"]
+        and (before["spec"] is after["spec"] or before["spec"] == after["spec"])
         and labels_of(before) == labels_of(after)
     )
 
