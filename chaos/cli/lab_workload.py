@@ -18,7 +18,7 @@ from chaos.observers.api import rejected
 
 PATIENCE = 300.0  # seconds of the cluster's time
 _LOOK = 1.0
-_WAITED_FOR = ("deployments", "statefulsets", "daemonsets", "pods")
+_WAITED_FOR = ("deployments", "statefulsets", "daemonsets", "jobs", "pods")
 Look = Callable[[], str]  # what something waits for, "" once it is there
 
 
@@ -62,7 +62,7 @@ def apply(kube: KubeApi, objects: Iterable[Located]) -> list[Applied]:
 
 
 def wait_for_workload(kube: KubeApi, clock: Clock, applied: Iterable[Applied]) -> None:
-    """Until everything is available. Raises NodefallError after PATIENCE."""
+    """Until everything is available, and every Job has begun. Raises NodefallError after PATIENCE."""
     waited_for = [one for one in applied if one.plural in _WAITED_FOR]
     _wait(clock, lambda: next(filter(None, (_unavailable(kube, one) for one in waited_for)), ""))
 
@@ -79,12 +79,26 @@ def _unavailable(kube: KubeApi, one: Applied) -> str:
     found = _get(kube, one.path)
     if one.plural == "pods":
         ready, words = _is(found, "Ready") or found["status"].get("phase") == "Succeeded", "it is not Ready"
+    elif one.plural == "jobs":
+        ready, words = begun(found)
     else:
         ready, words = available(one.plural, msgspec.convert(found, Workload))
     if ready:
         return ""
     file, mark, _ = one.located
     return f"{file}:{mark.line}:{mark.column}: {one.name}: {words}{_pods(kube, one.namespace)}"
+
+
+def begun(job: dict[str, Any]) -> tuple[bool, str]:
+    """Whether as many pods of a Job run, or have succeeded, as may run at once; a Job may run for hours."""
+    spec, status = job["spec"], job.get("status") or {}
+    if spec.get("suspend") or _is(job, "Complete"):
+        return True, ""
+    if _is(job, "Failed"):
+        return False, "it has failed"
+    wanted = min(spec["parallelism"], spec.get("completions") or spec["parallelism"])
+    number = status.get("ready", 0) + status.get("succeeded", 0)
+    return number >= wanted, f"{number} of {wanted} pods have begun"
 
 
 def _pods(kube: KubeApi, namespace: str) -> str:

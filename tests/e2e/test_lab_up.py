@@ -14,6 +14,12 @@ from processes import EXPERIMENTS, LAB, ROOT, environment, nodefall, start
 from stays import Labs, get, labs_below, until
 
 pytestmark = pytest.mark.lab
+JOB = """---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: j, namespace: shop}
+spec: {parallelism: 2, template: {spec: {restartPolicy: Never, containers: [{name: c, image: app}]}}}
+"""
 TIERS = EXPERIMENTS / "workloads" / "web-db-tiers.yaml"
 FAST = LAB.read_text(encoding="utf-8").replace("workers: 3", "workers: 3\n  speed: 1000")
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
@@ -97,11 +103,12 @@ def test_a_copy_of_the_inventory_that_was_changed_is_not_removed(labs: Labs) -> 
 def test_free_running_with_a_workload_that_has_its_own_namespace(labs: Labs) -> None:
     own = labs.cwd / "own.yaml"
     namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\n"
-    own.write_text(namespace + POD.replace("{name: p}", "{name: p, namespace: shop}"))
+    own.write_text(namespace + POD.replace("{name: p}", "{name: p, namespace: shop}") + JOB)
     lab = labs.up("--speed", "20", "--workload", TIERS, "--workload", own)
     web = get(lab, "/apis/apps/v1/namespaces/default/deployments/web")
     assert web["status"]["availableReplicas"] == web["spec"]["replicas"] == 6
     assert get(lab, "/api/v1/namespaces/shop/pods/p")["status"]["phase"] == "Running"
+    assert get(lab, "/apis/batch/v1/namespaces/shop/jobs/j")["status"]["ready"] == 2
     lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/worker-1"
     before = get(lab, lease)["spec"]["renewTime"]
     until(lambda: get(lab, lease)["spec"]["renewTime"] > before)  # nobody sleeps on its time source
