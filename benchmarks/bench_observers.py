@@ -7,16 +7,17 @@ another process.
 
 from __future__ import annotations
 
-import json
 import re
 import resource
 import statistics
 import sys
 import time
+from typing import Any
 
-from lab_load import lab_load
+from lab_load import go, lab_load
 
 from chaos.engine.clock import SystemClock
+from chaos.model.recording import Line
 from chaos.observers.api import connect
 from chaos.observers.cluster import ClusterObservers
 
@@ -31,14 +32,14 @@ class Sink:
         self.received: dict[int, float] = {}
         self.doubled = 0
 
-    def __call__(self, line) -> None:
+    def __call__(self, line: Line) -> None:
         if line.kind == "pods" and line.type != "BOOKMARK":
-            version = int(VERSION.search(bytes(line.object))[1])
+            version = int(VERSION.findall(bytes(line.object))[0])
             self.doubled += version in self.received
             self.received[version] = time.monotonic()
 
 
-def run(seconds: float) -> tuple[dict, Sink]:
+def run(seconds: float) -> tuple[dict[str, Any], Sink]:
     sink = Sink()
     with lab_load(RATE, seconds) as (process, facts):
         clock = SystemClock()
@@ -49,10 +50,8 @@ def run(seconds: float) -> tuple[dict, Sink]:
         while not all(watch.synced() for watch in watches):
             time.sleep(0.05)
         time.sleep(0.5)
-        process.stdin.write("go\n")
-        process.stdin.flush()
         cpu = time.process_time()
-        figures = json.loads(process.stdout.readline())
+        figures = go(process)
         figures["observers"] = (time.process_time() - cpu) / seconds
         deadline = time.monotonic() + 10
         while figures["stamps"][-1][0] not in sink.received and time.monotonic() < deadline:

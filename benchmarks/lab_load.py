@@ -12,8 +12,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from chaos.lab.objects import Object
 from chaos.lab.servers.lab import Lab
@@ -41,12 +43,15 @@ def pod(number: int) -> Object:
 def change(store: Store, number: int) -> None:
     """The next state of a pod; its annotation ``seq`` counts all changes."""
     before = store.get("pods", "default", f"load-{number % PODS}")
+    assert before is not None
     annotations = {**before["metadata"]["annotations"], "seq": str(number)}
     store.update("pods", {**before, "metadata": {**before["metadata"], "annotations": annotations}})
 
 
-async def pump(store: Store, rate: int, seconds: float) -> dict:
-    stamps, memories, total = [], [], int(rate * seconds)
+async def pump(store: Store, rate: int, seconds: float) -> dict[str, Any]:
+    total = int(rate * seconds)
+    stamps: list[tuple[int, float]] = []  # version, when
+    memories: list[float] = []
     begin, cpu = time.monotonic(), time.process_time()
     while len(stamps) < total:
         due = min(int((time.monotonic() - begin) * rate) + 1, total)
@@ -82,13 +87,27 @@ async def serve(rate: int, seconds: float, directory: Path) -> None:
 
 
 @contextmanager
-def lab_load(rate: int, seconds: float):
+def lab_load(rate: int, seconds: float) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """The process, and what it serves."""
     command = [sys.executable, __file__, str(rate), str(seconds)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield process, json.loads(process.stdout.readline())
-        process.stdin.write("\n")
-        process.stdin.close()
+        yield process, json.loads(told(process))
+        process.communicate("\n")
+
+
+def go(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Begin; the figures, once the load is over."""
+    assert process.stdin is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    figures: dict[str, Any] = json.loads(told(process))
+    return figures
+
+
+def told(process: subprocess.Popen[str]) -> str:
+    """The next line of the lab."""
+    assert process.stdout is not None
+    return process.stdout.readline()
 
 
 if __name__ == "__main__":

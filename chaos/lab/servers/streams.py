@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Iterable
 
 from aiohttp import web
@@ -10,7 +11,8 @@ from aiohttp import web
 from chaos.lab.servers.misbehaviours import Misbehaviours
 
 _BACKLOG = 16 << 20  # bytes that a watcher may be behind before it is dropped
-_PIECE = 1 << 18  # bytes of what exists that are handed to the transport at once
+_PIECE = 1 << 18  # bytes that a transport may have before it gets more
+_FRAMES = 64  # frames that it gets at once
 _PATIENCE = 10.0  # wall seconds in which a client must take the end of its watch
 _NAP = 0.01  # wall seconds between two looks whether a client has read on
 
@@ -21,32 +23,34 @@ class Stream:
     def __init__(self, response: web.StreamResponse, transport: asyncio.Transport, bad: Misbehaviours) -> None:
         self.response, self._transport, self._bad = response, transport, bad
         self.over = asyncio.Event()
-        self._pending: list[bytes] = []
+        self._pending: deque[bytes] = deque()
+        self._size = 0  # of what is pending
+        self._planned: asyncio.Handle | None = None  # the next flush
         self._loop = asyncio.get_running_loop()
         self._fault = ""
 
     def write(self, data: bytes) -> None:
         """A frame; it is sent in this turn of the loop together with others.
 
-        A client that does not read gets no more, and an end, as the API server does (cacheWatcher.add).
+        A client that does not read gets no more, and an end, as the API server does (cacheWatcher.add). Until then
+        its frames wait here, where those who wait for the same share them; a transport would keep copies.
         """
         if self.over.is_set() or self._fault:
             return
         if self._bad.on:
             data = self._spoilt(data)
-        if not self._pending:
-            self._loop.call_soon(self._flush)
         self._pending.append(data)
+        self._size += len(data)
+        if self._size > _BACKLOG:
+            self._forget()
+        elif self._planned is None:
+            self._planned = self._loop.call_soon(self._flush)
 
     async def send(self, frames: Iterable[bytes]) -> None:
         """Frames, however many, at the pace at which the client takes them."""
-        size = 0
         for data in frames:
             self.write(data)
-            size += len(data)
-            if size >= _PIECE:
-                size = 0
-                self._flush()
+            if self._size >= _PIECE:
                 await self._drain()
 
     def expire(self) -> None:
@@ -56,30 +60,42 @@ class Stream:
 
     async def finish(self) -> None:
         """End the answer. A client that does not take that is cut off."""
-        self._flush()
-        if self._fault in ("half-open", "cut") or self._transport.is_closing():
-            self._transport.abort()
-            return
         try:
             async with asyncio.timeout(_PATIENCE):
-                await self.response.write_eof()
+                await self._drain()
+                if self._fault not in ("half-open", "cut") and not self._transport.is_closing():
+                    await self.response.write_eof()
+                    return
         except TimeoutError:
-            self._transport.abort()
+            pass
+        self._transport.abort()
 
     def _flush(self) -> None:
-        if not self._pending:
-            return
-        data = b"".join(self._pending)
-        self._pending.clear()
+        """Hand over what is pending, in pieces that the client takes."""
+        if self._planned is not None:
+            self._planned.cancel()
+            self._planned = None
         if self._transport.is_closing():
-            self.over.set()
-            return
-        self._transport.write(data)
-        if self._transport.get_write_buffer_size() > _BACKLOG:
-            self.over.set()
+            self._forget()
+        while self._pending and self._transport.get_write_buffer_size() <= _PIECE:
+            piece: list[bytes] = []
+            while self._pending and len(piece) < _FRAMES:
+                piece.append(self._pending.popleft())
+                self._size -= len(piece[-1])
+            self._transport.write(b"".join(piece))
+        if self._pending:
+            self._planned = self._loop.call_later(_NAP, self._flush)
+
+    def _forget(self) -> None:
+        """The client is gone, or gets no more."""
+        self._pending.clear()
+        self._size = 0
+        self.over.set()
 
     async def _drain(self) -> None:
-        while self._transport.get_write_buffer_size() > _PIECE and not self._transport.is_closing():
+        """Until all is handed over."""
+        self._flush()
+        while self._pending:
             await asyncio.sleep(_NAP)
 
     def _spoilt(self, data: bytes) -> bytes:
