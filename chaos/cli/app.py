@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 import click
 
@@ -168,18 +168,23 @@ def _open_standard_streams() -> None:
 
 
 class _Masking:
-    """A stream that says no secret; none is known before the module that keeps them is imported."""
+    """A stream, of text or bytes, that says no secret; none is known before the module that keeps them is imported."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
 
-    def write(self, text: str) -> int:
+    @property
+    def buffer(self) -> _Masking:
+        """What click writes bytes to, and texts where the encoding is ASCII."""
+        return _Masking(self._stream.buffer)
+
+    def write(self, data: str | bytes) -> int:
         secrecy = sys.modules.get("chaos.model.secrecy")
-        return self._stream.write(secrecy.masked(text) if secrecy else text)
+        if secrecy:
+            data = secrecy.masked(data) if isinstance(data, str) else secrecy.masked_bytes(bytes(data))
+        return int(self._stream.write(data))
 
     def __getattr__(self, name: str) -> Any:
-        if name == "buffer":  # a way around us, which click takes where the encoding is ASCII
-            raise AttributeError(name)
         return getattr(self._stream, name)
 
 

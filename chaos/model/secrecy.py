@@ -37,6 +37,11 @@ def masked(text: str) -> str:
     return _pattern.sub(HIDDEN, text) if _pattern else text
 
 
+def masked_bytes(data: bytes) -> bytes:
+    """The same for text in UTF-8; other bytes stay what they are."""
+    return masked(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape") if _pattern else data
+
+
 def masked_json(data: bytes) -> bytes:
     """A JSON document without secrets in its strings; anything else is masked as text."""
     if _pattern is None or not _pattern.search(text := data.decode("utf-8", "replace")):

@@ -43,6 +43,8 @@ def experiment(directory: Path, action: str) -> Path:
     step = {"name": "do", "action": action, "with": given}
     if ACTIONS[action].scope is Scope.NODE:
         step["target"] = "victim"
+    # A kubelet keeps the condition and its taint for five minutes after the pressure: that node is not for others.
+    victim = "worker-3" if action.endswith("-pressure") else "worker-2"
     path = directory / "contract.yaml"
     document: dict[str, Any] = {
         "apiVersion": "nodefall.dev/v1alpha1",
@@ -50,7 +52,7 @@ def experiment(directory: Path, action: str) -> Path:
         "metadata": {"name": "contract"},
         "spec": {
             "title": f"the contract of {action}",
-            "targets": {"victim": {"nodes": ["worker-2"]}},
+            "targets": {"victim": {"nodes": [victim]}},
             "steadyState": [
                 {"assert": "nodes-ready", "with": {"nodes": "all"}},
                 *([{"assert": "inhibitor-held", "with": {"node": "victim"}}] if ACTIONS[action].on_host else []),

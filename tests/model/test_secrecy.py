@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.model import secrecy
-from chaos.model.secrecy import HIDDEN, hide, masked, masked_json
+from chaos.model.secrecy import HIDDEN, hide, masked, masked_bytes, masked_json
 
 LETTERS = st.characters(exclude_categories=["Cs"])
 SECRETS = st.text(LETTERS, min_size=6, max_size=40).filter(lambda text: len(text.strip()) >= 6)
@@ -80,6 +80,11 @@ def test_a_longer_one_that_holds_another_is_masked_whole() -> None:
     hide("passwd")
     hide("passwd-of-ann")
     assert masked("passwd-of-ann passwd") == f"{HIDDEN} {HIDDEN}"
+
+
+def test_bytes_that_are_no_text_stay_what_they_are() -> None:
+    hide("hunter2-secret")
+    assert masked_bytes(b"\xff hunter2-secret \xfe") == b"\xff *** \xfe"
 
 
 def test_what_is_no_json_is_masked_as_text() -> None:
