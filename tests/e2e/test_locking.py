@@ -25,7 +25,7 @@ def experiment(directory: Path) -> Path:
             {"name": "first", "action": "kubelet-stop", "target": "victim"},
             {"name": "second", "action": "cordon", "target": "victim", "after": "first + 20s"},
         ],
-        "hypothesis": [{"assert": "nodes-ready", "with": {"not-ready-at-most": 1}, "always": {"for": "30s"}}],
+        "hypothesis": [{"assert": "nodes-ready", "with": {"not-ready-at-most": 1}, "always": {"for": "10m"}}],
         "recovery": {"within": "3m"},
     }
     head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "twice"}}
