@@ -15,8 +15,9 @@ from chaos.engine.clock import SystemClock
 from chaos.engine.ledger import Debt, debts, remove
 from chaos.engine.lock import ClusterLock, Identity
 from chaos.model.errors import Refused, UsageError
+from chaos.model.marks import RUN
 from chaos.model.text import on_node
-from chaos.store.lease import MACHINE, RUN
+from chaos.store.lease import MACHINE
 
 
 @contextmanager

@@ -16,10 +16,12 @@ from chaos.engine.workload import commands, namespace_for, removal
 from chaos.judge.facts import kubelet_fact
 from chaos.load.experiment import load_experiment
 from chaos.load.manifests import load_manifests
+from chaos.model.action import Undo
 from chaos.model.assertion import AsksHosts
 from chaos.model.catalogue import Catalogue
 from chaos.model.experiment import Experiment
-from chaos.model.inventory import LOCK_NAMESPACE, Cluster
+from chaos.model.inventory import Cluster
+from chaos.model.marks import LOCK_NAMESPACE
 from chaos.model.plan import Plan
 from chaos.model.right import Right
 from chaos.plan.cluster import ClusterView
@@ -67,7 +69,7 @@ def new_run(loaded: Loaded) -> str:
 def rights_of(loaded: Loaded, catalogue: Catalogue, cluster: Cluster | None) -> list[Right]:
     """What an experiment needs on a cluster; that of the inventory says where the lock is kept."""
     workload = commands(loaded.manifests, "nodefall", "nodefall") if loaded.manifests else []
-    gone = removal(workload, "nodefall", "nodefall") if workload else None
+    gone = removal(workload, "nodefall", "nodefall") if workload else Undo()
     keeps = cluster.namespace if cluster else LOCK_NAMESPACE
     proxy, events = (cluster.allow_node_proxy, cluster.events) if cluster else (False, True)
     setting = Setting(keeps, workload, gone, proxy, events)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -18,7 +17,8 @@ from chaos.load.inventory import load_inventory
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, UsageError
 from chaos.model.inventory import Inventory
-from chaos.store.lease import RUN, Record
+from chaos.model.marks import RUN
+from chaos.store.lease import Record
 
 _LOOK = 1.0
 
@@ -39,7 +39,7 @@ def abort(inventory: str | None, reason: str, wait: str, as_json: bool) -> int:
         raise UsageError("--reason: say why")
     with open_inventory(_real(inventory)) as opened, closing(SystemClock()) as clock:
         record = read_lock(opened.kube, namespace(opened))
-        if record and record.holder and _alive(record, clock.now()):
+        if record and record.holder and record.seems_alive(clock.now()):
             ask_to_stop(opened.kube, namespace(opened), reason)
             click.echo(f"asked {record.holder} to stop", err=True)
             _await_end(opened, clock, record.holder, seconds)
@@ -68,7 +68,7 @@ def _say(opened: Opened, clock: SystemClock, as_json: bool) -> int:
     record = read_lock(opened.kube, namespace(opened))
     owed = [debt for debt in debts(opened.kube, namespace(opened)) if debt.open]
     holder = record if record and record.holder else None
-    alive = holder is not None and _alive(holder, clock.now())
+    alive = holder is not None and holder.seems_alive(clock.now())
     if as_json:
         click.echo(json.dumps(_document(opened, holder, alive, owed)))
     else:
@@ -111,19 +111,7 @@ def _holder(record: Record | None, alive: bool, now: float) -> str:
     if record is None:
         return "nobody is at work on this cluster"
     run = record.annotations.get(RUN)
-    ago = _ago(record, now)
+    ago = record.age(now)
     what = "is at work" if alive else "seems to have died"
     asked = f", asked to stop: {record.abort}" if record.abort else ""
     return f"{record.holder} {what}{f': run {run}' if run else ''} (lock renewed {ago:.0f}s ago by its clock{asked})"
-
-
-def _alive(record: Record, now: float) -> bool:
-    return _ago(record, now) < record.duration
-
-
-def _ago(record: Record, now: float) -> float:
-    """Seconds since it was renewed, by two clocks; long ago where it does not say."""
-    try:
-        return now - datetime.fromisoformat(record.renewed).astimezone(UTC).timestamp()
-    except ValueError:
-        return now

@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from chaos.model.errors import NodefallError
+from chaos.model.marks import NODE_EVENTS
 from chaos.model.plan import PlannedStep
 from chaos.model.ports import KubeApi
 from chaos.model.secrecy import masked
 from chaos.transports.kube_answer import words
 
-NAMESPACE = "default"  # where events about Nodes are, as they are in no namespace
 INJECTED, UNDONE = "NodefallInjected", "NodefallUndone"
-_PATH = f"/api/v1/namespaces/{NAMESPACE}/events"
+_PATH = f"/api/v1/namespaces/{NODE_EVENTS}/events"
 _LONGEST = 1024  # characters of a message, by validation
 
 
@@ -53,7 +53,7 @@ class NodeEvents:
         return {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": f"{node}.{secrets.token_hex(8)}", "namespace": NAMESPACE},
+            "metadata": {"name": f"{node}.{secrets.token_hex(8)}", "namespace": NODE_EVENTS},
             "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": self.uids.get(node, "")},
             "type": type_,
             "reason": reason,

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from chaos.model.errors import Aborted, NodefallError
+from chaos.model.marks import MANAGED_BY, RUN
 from chaos.model.ports import KubeApi, Response
 from chaos.model.secrecy import masked_json
 from chaos.observers.wire import UNDECODABLE
@@ -20,8 +21,7 @@ from chaos.store.journal import Journal, Owed
 from chaos.transports.kube_answer import decoded, words
 
 PREFIX = "nodefall-run-"
-RUN_LABEL = "nodefall.dev/run"
-_SELECTOR = "app.kubernetes.io/managed-by=nodefall"
+_SELECTOR = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
 _RUN, _OWED = "run.json", "owed.json"
 
 
@@ -86,7 +86,7 @@ class Ledger:
 
     def _write(self, owed: Sequence[Owed]) -> None:
         name = name_of(self.debtor.run)
-        labels = {"app.kubernetes.io/managed-by": "nodefall", RUN_LABEL: self.debtor.run[:63].rstrip("-.")}
+        labels = {**MANAGED_BY, RUN: self.debtor.run[:63].rstrip("-.")}
         data = {_RUN: _json(self.debtor), _OWED: _json(tuple(owed))}
         obj: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "data": data}
         obj["metadata"] = {"name": name, "namespace": self.namespace, "labels": labels}

@@ -10,18 +10,16 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from chaos.model.command import MERGE_PATCH
 from chaos.model.errors import Aborted, NodefallError, Refused
+from chaos.model.marks import LOCK, RUN
 from chaos.model.ports import KubeApi, Response
 from chaos.store.lease import (
     ABORT,
     MACHINE,
-    NAME,
     RENEW,
-    RUN,
     Answer,
     Record,
     Tenure,
@@ -76,8 +74,8 @@ class ClusterLock:
             if record is None or not record.holder:
                 continue
             if watched is None:
-                if not patient:
-                    self._refuse_living(record)
+                if not patient and record.seems_alive(self.wall()):
+                    raise _held(record)
                 note(f"waiting up to {record.duration:.0f}s for the lock of {record.holder}, unless it renews it")
             elif watched.version != record.version:
                 raise _held(record)
@@ -141,7 +139,7 @@ class ClusterLock:
 
     @property
     def _path(self) -> str:
-        return f"{_collection(self.namespace)}/{NAME}"
+        return f"{_collection(self.namespace)}/{LOCK}"
 
     def _read(self) -> Record | None:
         return read_lock(self.kube, self.namespace)
@@ -162,13 +160,6 @@ class ClusterLock:
         self._tenure = Tenure(self.identity.holder, fence, begun)
         return True
 
-    def _refuse_living(self, record: Record) -> None:
-        """Raises Refused where the lock was renewed just now, by its holder's clock; else the watcher's decides."""
-        with suppress(ValueError):
-            renewed = datetime.fromisoformat(record.renewed).astimezone(UTC).timestamp()
-            if self.wall() - renewed < record.duration:
-                raise _held(record)
-
     def _keep(self) -> None:
         """Renew until it is over; what cannot be renewed now is tried again, as nobody may act meanwhile."""
         renewed = time.monotonic()
@@ -188,14 +179,14 @@ class ClusterLock:
 
 def read_lock(kube: KubeApi, namespace: str) -> Record | None:
     """The cluster's lock, None if nobody ever took it. Raises NodefallError."""
-    response = kube.request("GET", f"{_collection(namespace)}/{NAME}")
+    response = kube.request("GET", f"{_collection(namespace)}/{LOCK}")
     return None if response.status == 404 else parse(_good(response, "read"))
 
 
 def ask_to_stop(kube: KubeApi, namespace: str, why: str) -> None:
     """Annotate the lock; its holder looks every second. Raises NodefallError."""
     patch = {"metadata": {"annotations": {ABORT: why}}}
-    path = f"{_collection(namespace)}/{NAME}"
+    path = f"{_collection(namespace)}/{LOCK}"
     _good(kube.request("PATCH", path, body=patch, content_type=MERGE_PATCH), "annotated")
 
 

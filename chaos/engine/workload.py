@@ -17,9 +17,9 @@ from chaos.model.action import Check, Undo, UndoStep
 from chaos.model.apifact import object_fact
 from chaos.model.command import KubeCommand
 from chaos.model.errors import Aborted
+from chaos.model.marks import MANAGED_BY, RUN
 from chaos.model.ports import KubeApi
 
-RUN_LABEL = "nodefall.dev/run"
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _IRREGULAR = {"NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
 
@@ -35,7 +35,7 @@ def removal(workload: Sequence[KubeCommand], namespace: str, run: str) -> Undo:
     delete = KubeCommand("DELETE", f"/api/v1/namespaces/{namespace}", accept=(200, 202, 404))
     steps, proof = [UndoStep(delete, unless=gone)], [gone]
     if any(command.path == PRIORITY_CLASSES for command in workload):
-        ours = f"{PRIORITY_CLASSES}?labelSelector={quote(f'{RUN_LABEL}={run}')}"
+        ours = f"{PRIORITY_CLASSES}?labelSelector={quote(f'{RUN}={run}')}"
         none = Check(object_fact(ours, "/items/0"), None)
         steps.append(UndoStep(KubeCommand("DELETE", ours), unless=none))
         proof.append(none)
@@ -44,7 +44,7 @@ def removal(workload: Sequence[KubeCommand], namespace: str, run: str) -> Undo:
 
 def commands(manifests: list[dict[str, Any]], namespace: str, run: str) -> list[KubeCommand]:
     """The namespace, then every object in it. A PriorityClass that exists already is refused by the API server."""
-    labels = {RUN_LABEL: run, "app.kubernetes.io/managed-by": "nodefall"}
+    labels = {RUN: run, **MANAGED_BY}
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
     created = [KubeCommand("POST", "/api/v1/namespaces", body)]
     for manifest in manifests:

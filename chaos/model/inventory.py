@@ -10,8 +10,29 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, model_va
 from chaos.model.bound import FACTS, known_fact
 from chaos.model.duration import parse_duration
 from chaos.model.experiment import DurationText, Metadata, Model
+from chaos.model.marks import LOCK_NAMESPACE
 
-LOCK_NAMESPACE = "kube-system"  # it is there in every cluster
+
+def _fits(pattern: str, says: str) -> AfterValidator:
+    """A text that is all ``pattern``; ``says`` is what is told of another one."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"{text!r} {says}")
+        return text
+
+    return AfterValidator(check)
+
+
+NamespaceName = Annotated[str, _fits(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is no name of a namespace")]
+SimulatedVersion = Annotated[
+    str, _fits(r"v1\.36\.\d+", "is not simulated; the lab behaves as v1.36: give v1.36.2 or another patch")
+]
+MacAddress = Annotated[
+    str, _fits(r"[0-9A-Fa-f]{2}([:-]?[0-9A-Fa-f]{2}){5}", "is no MAC address; write 52:54:00:12:34:56")
+]
+HostAddress = Annotated[str, _fits(r"[A-Za-z0-9:][A-Za-z0-9:.%_-]*", "is neither a name nor an address")]
+ContainerName = Annotated[str, _fits(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "is no container's name or ID")]
 
 
 def _fact_name(name: str) -> str:
@@ -33,18 +54,6 @@ def _no_login(url: str) -> str:
     if "@" in url.partition("://")[2].partition("/")[0]:
         raise ValueError("a login is not written into a URL; give it beside, with the secret as a reference")
     return url
-
-
-def _namespace(text: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", text):
-        raise ValueError(f"{text!r} is no name of a namespace")
-    return text
-
-
-def _simulated(version: str) -> str:
-    if not re.fullmatch(r"v1\.36\.\d+", version):
-        raise ValueError(f"{version!r} is not simulated; the lab behaves as v1.36: give v1.36.2 or another patch")
-    return version
 
 
 Url = Annotated[str, AfterValidator(_no_login)]
@@ -85,7 +94,7 @@ class Cluster(Model):
     expect_uid: str | None = Field(None, alias="expectUID", description="uid of the namespace kube-system")
     allow_node_proxy: bool = Field(False, alias="allowNodeProxy")
     kubelet_ca: str | None = Field(None, alias="kubeletCA", description="file; default: the cluster's CA")
-    namespace: Annotated[str, AfterValidator(_namespace)] = Field(
+    namespace: NamespaceName = Field(
         LOCK_NAMESPACE, description="where the cluster's lock and the journals of runs are kept"
     )
     events: bool = Field(True, description="write an Event on each Node at inject and undo")
@@ -119,26 +128,7 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _mac(text: str) -> str:
-    if not re.fullmatch(r"[0-9A-Fa-f]{2}([:-]?[0-9A-Fa-f]{2}){5}", text):
-        raise ValueError(f"{text!r} is no MAC address; write 52:54:00:12:34:56")
-    return text
-
-
-def _address(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9:][A-Za-z0-9:.%_-]*", text):
-        raise ValueError(f"{text!r} is neither a name nor an address")
-    return text
-
-
-def _container(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", text):
-        raise ValueError(f"{text!r} is no container's name or ID")
-    return text
-
-
 Argv = Annotated[list[str], Field(min_length=1)]
-ContainerName = Annotated[str, AfterValidator(_container)]
 ContainerEngine = Literal["docker", "podman"]
 
 
@@ -152,7 +142,7 @@ class RedfishPower(Model):
 
 class IpmiPower(Model):
     kind: Literal["ipmi"]
-    address: Annotated[str, AfterValidator(_address)] = Field(description="of the BMC")
+    address: HostAddress = Field(description="of the BMC")
     port: StrictInt = Field(623, ge=1, le=65535)
     user: str
     password: Secret
@@ -202,7 +192,7 @@ class ManualPower(Model):
 
 class WakePower(Model):
     kind: Literal["wake-on-lan"]
-    mac: Annotated[str, AfterValidator(_mac)]
+    mac: MacAddress
     broadcast: str = Field("255.255.255.255", description="address that the packet is sent to")
     port: StrictInt = Field(9, ge=1, le=65535)
 
@@ -281,7 +271,7 @@ class Lab(Model):
 
     workers: StrictInt = Field(3, ge=1, le=1000)
     zones: list[str] = []
-    kubernetes: Annotated[str, AfterValidator(_simulated)] = "v1.36.2"
+    kubernetes: SimulatedVersion = "v1.36.2"
     systemd: int = Field(252, description="version; 257 and later cancel a shutdown in flight")
     shutdown_grace_period: DurationText = Field("30s", alias="shutdownGracePeriod")
     shutdown_grace_period_critical_pods: DurationText = Field("10s", alias="shutdownGracePeriodCriticalPods")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from chaos.model.marks import NODE_LEASES
 from chaos.model.ports import Clock
 from chaos.model.resources import RESOURCES
 from chaos.observers.api import WatchApi
 from chaos.observers.health import ApiHealth
 from chaos.observers.listwatch import ListWatch
-
-NAMESPACE = "kube-node-lease"
 
 
 class LeasesObserver(ListWatch):
@@ -19,6 +18,6 @@ class LeasesObserver(ListWatch):
             api,
             clock,
             health,
-            path=f"{resource.prefix}/namespaces/{NAMESPACE}/{resource.plural}",
+            path=f"{resource.prefix}/namespaces/{NODE_LEASES}/{resource.plural}",
             optional=True,
         )

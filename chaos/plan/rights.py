@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,12 +13,10 @@ from chaos.model.apifact import OBJECT
 from chaos.model.catalogue import Catalogue
 from chaos.model.command import KubeCommand
 from chaos.model.experiment import Experiment, ServiceReference
+from chaos.model.marks import LOCK, NODE_EVENTS, NODE_LEASES
 from chaos.model.resources import RESOURCES
 from chaos.model.right import Right, right_of
 
-LEASES = "kube-node-lease"
-LOCK = "nodefall"
-EVENTS = "default"  # of Nodes
 _NAMESPACE = "namespace/"  # a check whether one is gone
 
 
@@ -30,7 +28,7 @@ class Setting:
 
     keeps: str
     workload: Sequence[KubeCommand] = ()
-    removal: Undo | None = None
+    removal: Undo = field(default_factory=Undo)
     proxy: bool = False
     events: bool = True
 
@@ -42,7 +40,7 @@ def needed(experiment: Experiment, catalogue: Catalogue, setting: Setting) -> li
         action = catalogue.actions[step.action]
         rights.update(action.rights(action.params.model_validate(step.with_)))
     if setting.events:
-        rights.add(Right("", "events", "create", EVENTS))
+        rights.add(Right("", "events", "create", NODE_EVENTS))
     rights.update(_proxied(probe.service) for probe in experiment.spec.probes if probe.service)
     return sorted(right for right in rights if not any(o != right and o.covers(right) for o in rights))
 
@@ -57,7 +55,7 @@ def _eyes(proxy: bool) -> Iterator[Right]:
     for resource in RESOURCES.values():
         listed = right_of("GET", resource.path)
         for verb in ("list", "watch"):
-            yield replace(listed, verb=verb, namespace=LEASES if resource.plural == "leases" else "")
+            yield replace(listed, verb=verb, namespace=NODE_LEASES if resource.plural == "leases" else "")
     for name in ("nodes", "nodes/metrics", "nodes/configz", *(["nodes/proxy"] if proxy else [])):
         yield Right("", name, "get")
     yield Right("", "namespaces", "get", "", "kube-system")  # its uid tells clusters apart
@@ -76,10 +74,10 @@ def _workload(setting: Setting) -> Iterator[Right]:
     """Everywhere, as its namespace has a name that nobody knows before."""
     for command in setting.workload:
         yield replace(right_of(command.method, command.path), namespace="", name="")
-    for step in setting.removal.steps if setting.removal else ():
+    for step in setting.removal.steps:
         if isinstance(step.command, KubeCommand):
             yield replace(right_of(step.command.method, step.command.path), namespace="", name="")
-    for check in setting.removal.proof if setting.removal else ():
+    for check in setting.removal.proof:
         if check.fact.startswith(_NAMESPACE):
             yield Right("", "namespaces", "get")
         elif check.fact.startswith(f"{OBJECT}/"):

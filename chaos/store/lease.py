@@ -15,13 +15,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from chaos.model.marks import LOCK
+
 DURATION = 30.0  # seconds without renewal after which somebody else may take it
 ACTS = 20.0  # seconds after the begin of a renewal in which its holder may act
 RENEW = 8.0  # seconds between two renewals
-NAME = "nodefall"
 ABORT = "nodefall.dev/abort"  # annotation: why the holder should stop
-RUN = "nodefall.dev/run"
-EXPERIMENT = "nodefall.dev/experiment"
 MACHINE = "nodefall.dev/machine"
 
 
@@ -39,6 +38,17 @@ class Record(Struct, frozen=True):
     def abort(self) -> str:
         """Why somebody wants the holder to stop, "" if nobody does."""
         return self.annotations.get(ABORT, "")
+
+    def age(self, wall: float) -> float:
+        """Seconds since it was renewed, by the holder's clock and by ours; long ago where it does not say."""
+        try:
+            return wall - datetime.fromisoformat(self.renewed).astimezone(UTC).timestamp()
+        except ValueError:
+            return wall
+
+    def seems_alive(self, wall: float) -> bool:
+        """By two clocks: for people, and to know whether it is worth waiting."""
+        return self.age(wall) < self.duration
 
 
 class Answer(Enum):
@@ -102,7 +112,7 @@ def body(
     namespace: str, holder: str, fence: int, wall: float, about: dict[str, str], version: str = ""
 ) -> dict[str, Any]:
     """The Lease to write; with ``version`` only over exactly that one. ``wall`` is the time since the epoch."""
-    metadata: dict[str, Any] = {"name": NAME, "namespace": namespace, "annotations": about}
+    metadata: dict[str, Any] = {"name": LOCK, "namespace": namespace, "annotations": about}
     if version:
         metadata["resourceVersion"] = version
     stamp = datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -93,6 +93,10 @@ class FakeKube:
         content_type: str = "application/json",
     ) -> Response:
         self.sent.append((method, path))
+        return self.answer(method, path, body)
+
+    def answer(self, method: str, path: str, body: Any) -> Response:
+        """For those who keep what is written."""
         return self.answers.get(path, Response(404, b'{"message": "not found"}', {}))
 
     def stream(self, path: str, query: Mapping[str, str]) -> AbstractContextManager[Iterator[bytes]]:

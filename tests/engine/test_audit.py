@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -19,21 +18,14 @@ from chaos.observers.unreachable import KubeUnreachable
 class Api(FakeKube):
     def __init__(self, answer: Response | KubeUnreachable) -> None:
         super().__init__({})
-        self.answer, self.bodies = answer, list[dict[str, Any]]()
+        self.given, self.bodies = answer, list[dict[str, Any]]()
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None = None,
-        body: Any = None,
-        content_type: str = "application/json",
-    ) -> Response:
+    def answer(self, method: str, path: str, body: Any) -> Response:
         assert (method, path) == ("POST", "/api/v1/namespaces/default/events")
         self.bodies.append(body)
-        if isinstance(self.answer, KubeUnreachable):
-            raise self.answer
-        return self.answer
+        if isinstance(self.given, KubeUnreachable):
+            raise self.given
+        return self.given
 
 
 def step(node: str = "n1", command: str = "poweroff") -> PlannedStep:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,9 +11,10 @@ from fakes import FakeKube
 
 from chaos.engine.lock import ClusterLock, Identity
 from chaos.model.errors import Aborted, Refused
+from chaos.model.marks import RUN
 from chaos.model.ports import Response
 from chaos.observers.unreachable import KubeUnreachable
-from chaos.store.lease import ABORT, DURATION, MACHINE, RUN
+from chaos.store.lease import ABORT, DURATION, MACHINE
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
@@ -28,14 +28,7 @@ class Leases(FakeKube):
         self.version = 0
         self.broken: Response | KubeUnreachable | None = None
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None = None,
-        body: Any = None,
-        content_type: str = "application/json",
-    ) -> Response:
+    def answer(self, method: str, path: str, body: Any) -> Response:
         if isinstance(self.broken, KubeUnreachable):
             raise self.broken
         if self.broken:

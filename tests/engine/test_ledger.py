@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +27,7 @@ class ConfigMaps(FakeKube):
         self.kept: dict[str, dict[str, Any]] = {}
         self.broken: Response | KubeUnreachable | None = None
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None = None,
-        body: Any = None,
-        content_type: str = "application/json",
-    ) -> Response:
+    def answer(self, method: str, path: str, body: Any) -> Response:
         if isinstance(self.broken, KubeUnreachable):
             raise self.broken
         if self.broken:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Container
 
 from chaos.lab.servers.process import HostSystem, PlantedTimer, Process, Program
 from chaos.lab.servers.programs.fillers import resource_of, start_filler
@@ -45,6 +46,17 @@ async def systemd_run(process: Process, argv: list[str]) -> int:
     return _plant_timer(process, options, command)
 
 
+def _new_unit(process: Process, options: dict[str, list[str]], kind: str, taken: Container[str]) -> tuple[str, str]:
+    """The name of a transient unit, and why there can be none, "" if there can."""
+    refusal = f"Failed to start transient {kind} unit: "
+    if not process.root:
+        return "", refusal + NOT_ROOT
+    name = options.get("unit", [f"run-r{process.host.sim.rng.getrandbits(128):032x}"])[-1].removesuffix(f".{kind}")
+    if name in taken:
+        return name, f"{refusal}Unit {name}.{kind} was already loaded or has a fragment file."
+    return name, ""
+
+
 def _plant_timer(process: Process, options: dict[str, list[str]], command: list[str]) -> int:
     delay = parse_span(options["on-active"][-1])
     if delay is None or not command:
@@ -52,13 +64,10 @@ def _plant_timer(process: Process, options: dict[str, list[str]], command: list[
     accuracy = _accuracy(options.get("timer-property", []))
     if accuracy is None:
         return process.fail("systemd-run: the lab simulates no timer property but AccuracySec")
-    if not process.root:
-        return process.fail(f"Failed to start transient timer unit: {NOT_ROOT}")
     host = process.host
-    name = options.get("unit", [f"run-r{host.sim.rng.getrandbits(128):032x}"])[-1].removesuffix(".timer")
-    if name in host.timers:
-        why = f"Unit {name}.timer was already loaded or has a fragment file."
-        return process.fail(f"Failed to start transient timer unit: {why}")
+    name, why = _new_unit(process, options, "timer", host.timers)
+    if why:
+        return process.fail(why)
     due = host.sim.now + delay + host.sim.rng.uniform(0, accuracy)
     timer = host.sim.at(due, _elapse, host, name, command)
     host.timers[name] = PlantedTimer(name, shlex.join(command), due, timer)
@@ -71,13 +80,10 @@ def _run_service(process: Process, options: dict[str, list[str]], command: list[
     resource = resource_of(command)
     if resource is None:
         return process.fail("systemd-run: the lab simulates only services that use up memory, disk or PIDs")
-    if not process.root:
-        return process.fail(f"Failed to start transient service unit: {NOT_ROOT}")
     host = process.host
-    name = options.get("unit", [f"run-r{host.sim.rng.getrandbits(128):032x}"])[-1].removesuffix(".service")
-    if name in host.services:
-        why = f"Unit {name}.service was already loaded or has a fragment file."
-        return process.fail(f"Failed to start transient service unit: {why}")
+    name, why = _new_unit(process, options, "service", host.services)
+    if why:
+        return process.fail(why)
     properties = dict(text.split("=", 1) for text in options.get("property", ()) if "=" in text)
     start_filler(host, name, resource, parse_span(properties.get("RuntimeMaxSec", "")))
     process.err(f"Running as unit: {name}.service\n")
