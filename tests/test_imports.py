@@ -29,6 +29,8 @@ SHARED = {"urllib3": ("observers", "power"), "requests": ()}
 FORBIDDEN_IN_PURE = ("time", "random", "logging", "socket", "subprocess", "threading", "os", "pathlib", "urllib3")
 # A sibling may only import another where it is no plug-in but what plug-ins share.
 SHARED_SIBLINGS = {"facts": ("login1", "inhibitors", "kubelet_process", "units")}
+# Folders that only these may import.
+USERS = {"cli": ("cli",), "session": ("cli", "session"), "lab": ("cli", "lab")}
 PLUGINS = ("actions", "assertions", "facts", "report")
 
 
@@ -55,12 +57,11 @@ def test_import_rules(path: Path) -> None:
         if top == "chaos" and rest:
             if where == "lab":
                 assert rest[0] == "lab", f"the lab imports nothing of the rest of chaos, here {name}"
-            elif where != "cli":
-                assert rest[0] != "lab", f"only the cli may start the lab, here {name}"
             if where == "model":
                 assert rest[0] == "model", f"model imports nothing else, here {name}"
-            if where != "cli" and path.name != "__main__.py":
-                assert rest[0] != "cli", f"nobody imports the cli, here {name}"
+            if path.name != "__main__.py":
+                users = USERS.get(rest[0], (where,))
+                assert where in users, f"only {users} may import {name}, here {where}"
             if where in PURE:
                 assert rest[0] in ("model", *PURE), f"the pure zone imports {name}"
             if where in PLUGINS and rest[0] == where and len(rest) > 1:

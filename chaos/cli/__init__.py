@@ -1,1 +1,1 @@
-"""Commands; the only place that wires things, reads the environment, prints and exits."""
+"""Commands; the only place that prints and exits."""

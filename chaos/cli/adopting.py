@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chaos.cli.locking import namespace
-from chaos.cli.opening import open_inventory
 from chaos.engine.ledger import Debt, debts
 from chaos.model.errors import UsageError, bad_input
 from chaos.model.inventory import Inventory
+from chaos.session.locking import namespace
+from chaos.session.opening import open_inventory
 from chaos.store import rundir
 from chaos.store.journal import Journal
 

@@ -6,17 +6,17 @@ import sys
 
 import click
 
-from chaos.cli.opening import Opened
 from chaos.cli.progress import Display
 from chaos.model.catalogue import Catalogue
 from chaos.model.errors import Refused
 from chaos.model.plan import Plan
 from chaos.model.text import encodable, printable
+from chaos.session.opening import Opened
 
 _LINES = 20  # of steps; the whole of it is what nodefall plan prints
 
 
-def agree(plan: Plan, opened: Opened, catalogue: Catalogue, progress: Display, *, yes: bool) -> None:
+def agree(plan: Plan, opened: Opened, *, catalogue: Catalogue, progress: Display, yes: bool) -> None:
     """Say in one screen what is about to be done, and have machines' going down confirmed. Raises Refused."""
     cluster = opened.inventory.cluster
     if cluster is None or cluster.simulated:

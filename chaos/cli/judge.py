@@ -49,9 +49,9 @@ def command(
     """
     import msgspec
 
-    from chaos.cli.planning import load
-    from chaos.cli.wiring import catalogue
     from chaos.judge.judge import judge
+    from chaos.session.planning import load
+    from chaos.session.wiring import catalogue
     from chaos.store.recording import build_timeline, read_recording
 
     known = catalogue()

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from chaos.cli.lab_home import State
-from chaos.cli.labs import MARK
+from chaos.session.labs import MARK
 
 _PATIENCE = 10.0  # wall seconds for an end in order
 

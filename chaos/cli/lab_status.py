@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from chaos.cli.lab_home import Home, State, names
-from chaos.cli.labs import LOG
 from chaos.cli.shipped import shipped
 from chaos.engine.clock import SystemClock
 from chaos.model.duration import format_duration
 from chaos.model.errors import Exit, Refused
 from chaos.model.text import printable
+from chaos.session.labs import LOG
 
 _ANSWER = 3.0  # wall seconds
 _LOG_END = 2000  # bytes

@@ -17,7 +17,6 @@ from chaos.cli.lab_home import Home, State, discard, names
 from chaos.cli.lab_process import start_ticks
 from chaos.cli.lab_status import describe, next_steps
 from chaos.cli.lab_workload import PATIENCE, apply, wait_for_nodes, wait_for_workload
-from chaos.cli.labs import RunningLab, Serving, start_lab
 from chaos.cli.output import write
 from chaos.engine.clock import RemoteClock, SystemClock
 from chaos.load.manifests import Located, load_objects
@@ -25,6 +24,7 @@ from chaos.model.duration import format_duration
 from chaos.model.errors import BadInput, NodefallError, Refused, UsageError
 from chaos.model.inventory import Inventory, Lab
 from chaos.observers.api import connect
+from chaos.session.labs import RunningLab, Serving, start_lab
 
 _LOOK, _LAST_BREATH = 0.5, 1.0  # wall seconds
 

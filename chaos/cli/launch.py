@@ -5,24 +5,26 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
 import msgspec
 
 import chaos.report
-from chaos.cli.opening import inventory_path, nothing_touched, open_inventory, refuse_remote
-from chaos.cli.planning import load
+from chaos.cli.consent import agree
 from chaos.cli.progress import Guarded, make_progress
-from chaos.cli.running import Request, run
 from chaos.cli.summary import summary, wants_color
-from chaos.cli.wiring import catalogue
 from chaos.load.inventory import load_inventory
 from chaos.model.catalogue import discover
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, UsageError, bad_input
 from chaos.model.plan import Plan
 from chaos.model.text import encodable
+from chaos.session.opening import inventory_path, nothing_touched, open_inventory, refuse_remote
+from chaos.session.planning import load
+from chaos.session.running import Request, run
+from chaos.session.wiring import catalogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,9 @@ def launch(wish: Launch, plain: bool, as_json: bool) -> int:
     kept = _kept(wish)
     loaded = load(Path(kept.source) if kept else _experiment(wish), known).limited(wish.max_duration)
     inventory = load_inventory(inventory_path(wish.inventory))
-    request = Request(loaded, known, wish.reports, kept.seed if kept else wish.seed, wish.record, kept, wish.yes)
     progress = Guarded(make_progress(sys.stderr, force_plain=plain))
+    consent = partial(agree, catalogue=known, progress=progress, yes=wish.yes)
+    request = Request(loaded, known, wish.reports, consent, kept.seed if kept else wish.seed, wish.record, kept)
     try:
         if inventory.lab:
             progress.note("starting the lab, a simulated cluster")

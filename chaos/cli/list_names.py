@@ -29,8 +29,8 @@ def command(kind: str | None, as_json: bool) -> None:
 
 
 def _summaries(kind: str) -> dict[str, str]:
-    from chaos.cli.wiring import catalogue  # noqa: PLC0415 - slow
     from chaos.model.bound import FACTS, POD_FACTS  # noqa: PLC0415
+    from chaos.session.wiring import catalogue  # noqa: PLC0415 - slow
 
     if kind == "facts":
         return {**FACTS, **POD_FACTS}

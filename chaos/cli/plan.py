@@ -32,11 +32,11 @@ def command(experiment: Path, inventory: str | None, seed: int | None, out: Path
     """Choose targets for an EXPERIMENT, gather facts, and print exactly what a run would send."""
     import msgspec
 
-    from chaos.cli.opening import inventory_path, nothing_touched, open_inventory
     from chaos.cli.output import write
-    from chaos.cli.planning import load, new_run, plan
-    from chaos.cli.wiring import catalogue
     from chaos.load.inventory import load_inventory
+    from chaos.session.opening import inventory_path, nothing_touched, open_inventory
+    from chaos.session.planning import load, new_run, plan
+    from chaos.session.wiring import catalogue
 
     known = catalogue()
     loaded = load(experiment, known)

@@ -8,8 +8,6 @@ from typing import Any
 
 import click
 
-from chaos.cli.locking import namespace, told
-from chaos.cli.opening import Opened, inventory_path, open_inventory
 from chaos.engine.clock import SystemClock
 from chaos.engine.ledger import Debt, debts
 from chaos.engine.lock import ask_to_stop, read_lock
@@ -18,6 +16,8 @@ from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, UsageError
 from chaos.model.inventory import Inventory
 from chaos.model.marks import RUN
+from chaos.session.locking import namespace, told
+from chaos.session.opening import Opened, inventory_path, open_inventory
 from chaos.store.lease import Record
 
 _LOOK = 1.0

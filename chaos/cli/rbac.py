@@ -36,11 +36,11 @@ def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: s
 
     A run with one of them missing is refused before anything is touched.
     """
-    from chaos.cli.planning import load, rights_of
-    from chaos.cli.wiring import catalogue
     from chaos.load.dump import dump
     from chaos.load.inventory import load_inventory
     from chaos.plan.rights import dangerous, roles
+    from chaos.session.planning import load, rights_of
+    from chaos.session.wiring import catalogue
 
     bound = _subject(subject)
     cluster = load_inventory(Path(inventory)).cluster if inventory else None

@@ -11,9 +11,6 @@ import click
 from pydantic import ValidationError
 
 from chaos.cli.adopting import adopt, cluster_debts
-from chaos.cli.locking import holding, namespace
-from chaos.cli.opening import open_inventory
-from chaos.cli.owing import owing
 from chaos.cli.progress import Guarded, make_progress
 from chaos.engine.ledger import Debtor, Ledger
 from chaos.engine.undo import roll_back
@@ -22,6 +19,9 @@ from chaos.model.errors import Exit, NodefallError, Refused, UndoOwed, UsageErro
 from chaos.model.inventory import Inventory
 from chaos.model.result import UndoResult
 from chaos.model.text import on_node
+from chaos.session.locking import holding, namespace
+from chaos.session.opening import open_inventory
+from chaos.session.owing import owing
 from chaos.store import rundir
 from chaos.store.journal import NAME, Journal, Owed, read_owed
 from chaos.store.lock import one_at_a_time

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from chaos.cli.owing import owing
 from chaos.cli.progress import Guarded, PlainProgress
 from chaos.model.action import Check, Undo, UndoStep
 from chaos.model.command import PowerCommand
 from chaos.model.errors import NodefallError, UndoOwed
+from chaos.session.owing import owing
 from chaos.store import rundir
 from chaos.store.journal import NAME, Journal, read_owed
 

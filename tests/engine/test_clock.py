@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from chaos.cli.labs import start_lab
 from chaos.engine.clock import RemoteClock, SystemClock
 from chaos.model.errors import NodefallError
 from chaos.model.inventory import Lab, TimeSource
 from chaos.model.ports import Clock
+from chaos.session.labs import start_lab
 
 START = 1000.0
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from shelf import SHELF, TOOL
 
-from chaos.cli.planning import load
-from chaos.cli.wiring import catalogue
 from chaos.lab.breakages import BREAKAGES
 from chaos.load.inventory import load_inventory
+from chaos.session.planning import load
+from chaos.session.wiring import catalogue
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from chaos.cli.labs import start_lab
 from chaos.engine.clock import SystemClock
 from chaos.model.errors import NodefallError
 from chaos.model.inventory import Lab, RedfishPower
+from chaos.session.labs import start_lab
 
 pytestmark = pytest.mark.lab
 SPEC = json.dumps({"nodes": [{"name": "only"}]})

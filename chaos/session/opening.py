@@ -56,7 +56,7 @@ def open_inventory(inventory: Inventory, *, seed: int | None = None) -> Iterator
     with ExitStack() as stack:
         pid = None
         if inventory.lab is not None:
-            from chaos.cli.labs import start_lab
+            from chaos.session.labs import start_lab
 
             lab = stack.enter_context(start_lab(inventory.lab, seed))
             inventory, pid = _as_cluster(inventory, lab.inventory), lab.facts["pid"]

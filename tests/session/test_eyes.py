@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from chaos.cli.eyes import ask_once
-from chaos.cli.planning import host_facts
-from chaos.cli.wiring import catalogue
 from chaos.model.errors import NodefallError, Refused
 from chaos.model.experiment import Experiment, Query
 from chaos.model.inventory import Inventory
+from chaos.session.eyes import ask_once
+from chaos.session.planning import host_facts
+from chaos.session.wiring import catalogue
 
 QUERIES = [Query(name="up", query="up")]
 

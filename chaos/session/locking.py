@@ -10,13 +10,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from chaos.cli.opening import Opened, login, own_machine_id
 from chaos.engine.clock import SystemClock
 from chaos.engine.ledger import Debt, debts, remove
 from chaos.engine.lock import ClusterLock, Identity
 from chaos.model.errors import Refused, UsageError
 from chaos.model.marks import RUN
 from chaos.model.text import on_node
+from chaos.session.opening import Opened, login, own_machine_id
 from chaos.store.lease import MACHINE
 
 

@@ -1,10 +1,11 @@
-"""One run from an open cluster to its report; shared by run and demo."""
+"""One run from an open cluster to its report."""
 
 from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,13 +17,6 @@ from msgspec import structs
 
 import chaos.report
 from chaos import __version__
-from chaos.cli.consent import agree
-from chaos.cli.eyes import eyes_for
-from chaos.cli.locking import holding, refuse_debts, settle_debts
-from chaos.cli.opening import Opened, nothing_touched
-from chaos.cli.owing import owing
-from chaos.cli.planning import Loaded, new_run, plan
-from chaos.cli.progress import Display
 from chaos.engine.audit import NodeEvents
 from chaos.engine.context import Context, Stop
 from chaos.engine.ledger import Debtor, Ledger
@@ -36,6 +30,7 @@ from chaos.model.catalogue import Catalogue, discover
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, Refused
 from chaos.model.plan import Plan
+from chaos.model.ports import Progress
 from chaos.model.result import RunResult
 from chaos.model.secrecy import masked
 from chaos.model.timeline import Timeline
@@ -43,6 +38,11 @@ from chaos.model.verdict import Status, Verdict
 from chaos.observers.decode import decode
 from chaos.plan.cluster import ClusterView
 from chaos.plan.stale import check_age, check_same
+from chaos.session.eyes import eyes_for
+from chaos.session.locking import holding, refuse_debts, settle_debts
+from chaos.session.opening import Opened, nothing_touched
+from chaos.session.owing import owing
+from chaos.session.planning import Loaded, new_run, plan
 from chaos.store import rundir
 from chaos.store.journal import Journal
 from chaos.store.lock import one_at_a_time
@@ -51,18 +51,18 @@ from chaos.store.recording import RecordingWriter
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a person asked for."""
+    """What a person asked for. ``agree`` is shown the plan, and raises Refused where it is not to be done."""
 
     loaded: Loaded
     catalogue: Catalogue
     reports: Path
+    agree: Callable[[Plan, Opened], None]
     seed: int | None = None
     record: Path | None = None
     plan: Plan | None = None  # one that was read and is to be done as it is
-    yes: bool = False
 
 
-def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult, Timeline, Path]:
+def run(request: Request, opened: Opened, progress: Progress) -> tuple[RunResult, Timeline, Path]:
     """Run it; the result, what was seen, and the run's directory.
 
     Raises NodefallError before anything was touched, and UndoOwed where not even the undoing could be finished.
@@ -80,7 +80,7 @@ def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult,
             if kept:
                 check_same(kept, planned)
                 check_age(kept, opened.clock.now())
-            agree(planned, opened, request.catalogue, progress, yes=request.yes)
+            request.agree(planned, opened)
             check_age(planned, opened.clock.now())
         directory = rundir.create(request.reports, planned.experiment, opened.clock.now())
         try:
@@ -107,7 +107,7 @@ def run(request: Request, opened: Opened, progress: Display) -> tuple[RunResult,
     return _kept(directory, request, result, timeline, recorder.failure or closing), timeline, directory
 
 
-def _must_wait(opened: Opened, progress: Display, why: str) -> None:
+def _must_wait(opened: Opened, progress: Progress, why: str) -> None:
     """For a lock whose holder seems to have died: in vain if it died owing something. Raises Refused."""
     refuse_debts(opened)
     progress.note(why)
@@ -172,7 +172,7 @@ def _context(
     planned: Plan,
     journal: Journal,
     recorder: Recorder,
-    progress: Display,
+    progress: Progress,
     lock: ClusterLock,
 ) -> Context:
     experiment = request.loaded.experiment
@@ -243,8 +243,12 @@ def _meta(opened: Opened, planned: Plan, view: ClusterView) -> dict[str, object]
 def _signals(stop: Stop, opened: Opened) -> Iterator[None]:
     """The first Ctrl-C or SIGTERM stops the run and undoes it; later ones do not stop the undoing.
 
-    A terminal that goes away (SIGHUP) counts as SIGTERM, unless nohup told us not to mind.
+    A terminal that goes away (SIGHUP) counts as SIGTERM, unless nohup told us not to mind. Signals are the main
+    thread's: in another nothing is changed.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def handler(signum: int, _: FrameType | None) -> None:
         if stop.signum is None:

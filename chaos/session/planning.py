@@ -1,4 +1,4 @@
-"""From an experiment and an open cluster to a plan; shared by plan, run and demo."""
+"""From an experiment and an open cluster to a plan."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from chaos.cli.eyes import ask_once
-from chaos.cli.opening import Opened, own_machine_id
 from chaos.engine.gather import cluster_view, objects, targets
 from chaos.engine.permissions import refuse_missing
 from chaos.engine.workload import commands, namespace_for, removal
@@ -30,6 +28,8 @@ from chaos.plan.planner import Draft, make_plan, steps_on
 from chaos.plan.requires import check
 from chaos.plan.rights import Setting, needed
 from chaos.plan.targets import choose
+from chaos.session.eyes import ask_once
+from chaos.session.opening import Opened, own_machine_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from chaos.model.errors import Refused
 from chaos.model.experiment import Query
 
 if TYPE_CHECKING:
-    from chaos.cli.opening import Opened
     from chaos.model.catalogue import Catalogue
     from chaos.model.experiment import Experiment
     from chaos.model.inventory import Inventory, Prometheus
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from chaos.model.ports import Observer
     from chaos.observers.prometheus import PrometheusObserver
     from chaos.observers.promql import PromQL
+    from chaos.session.opening import Opened
 
 ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitors")  # read of every target, whatever the steps ask for
 EXTRAS = ("containers", "host-time", "kubelet-journal")  # read where the host can tell
