@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import chaos
+from chaos.cli.interrupts import held_back
 from chaos.engine.clock import SystemClock
 from chaos.model.errors import Exit, NodefallError, Refused, UsageError
 from chaos.model.inventory import Inventory, Lab, Rule
@@ -100,25 +101,30 @@ def start_lab(lab: Lab, seed: int | None = None, serving: Serving | None = None)
     """
     serving = serving or Serving()
     with closing(SystemClock()) as clock, _log(serving.directory) as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "chaos.lab", *serving.arguments(lab)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            start_new_session=True,  # Ctrl-C is for nodefall, which still needs the lab to roll back
-            cwd=Path(chaos.__file__).parents[1],  # -m looks for modules there first, and not in the user's directory
-            env={**os.environ, MARK: serving.mark},
-            pass_fds=() if serving.lock is None else (serving.lock,),
-        )
-        running = None
+        process, running = None, None
         try:
+            with held_back():  # interrupted within Popen, nobody would know of the process
+                process = _start(lab, serving, errors)
             serving.started(process.pid)
             facts = _ready(process, _spec(lab, seed, clock.now()), errors)
             running = RunningLab(process, facts, errors, serving.name)
             yield running
         finally:
-            if running is None or not running.detached:
+            if process and not (running and running.detached):
                 _end(process)
+
+
+def _start(lab: Lab, serving: Serving, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "chaos.lab", *serving.arguments(lab)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        start_new_session=True,  # Ctrl-C is for nodefall, which still needs the lab to roll back
+        cwd=Path(chaos.__file__).parents[1],  # -m looks for modules there first, and not in the user's directory
+        env={**os.environ, MARK: serving.mark},
+        pass_fds=() if serving.lock is None else (serving.lock,),
+    )
 
 
 def _log(directory: Path | None) -> IO[bytes]:
