@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import chaos
-from chaos.cli.interrupts import held_back
 from chaos.engine.clock import SystemClock
 from chaos.model.errors import Exit, NodefallError, Refused, UsageError
 from chaos.model.inventory import Inventory, Lab, Rule
+from chaos.session.interrupts import held_back
 
 _READY_TIMEOUT = 30.0  # wall seconds
 _READY_PER_NODE = 0.1

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from chaos.cli import labs
 from chaos.cli.app import Terminated
-from chaos.cli.interrupts import held_back
 from chaos.model.inventory import Lab
+from chaos.session import labs
+from chaos.session.interrupts import held_back
 
 
 def _terminate(*_: object) -> None:
