@@ -30,7 +30,7 @@ FORBIDDEN_IN_PURE = ("time", "random", "logging", "socket", "subprocess", "threa
 # A sibling may only import another where it is no plug-in but what plug-ins share.
 SHARED_SIBLINGS = {"facts": ("login1", "inhibitors", "kubelet_process", "units")}
 # Folders that only these may import.
-USERS = {"cli": ("cli",), "session": ("cli", "session"), "lab": ("cli", "lab")}
+USERS = {"cli": ("cli",), "session": ("", "cli", "session"), "api": ("cli",), "lab": ("cli", "lab")}
 PLUGINS = ("actions", "assertions", "facts", "report")
 
 

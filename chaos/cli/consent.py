@@ -7,7 +7,6 @@ import sys
 import click
 
 from chaos.cli.progress import Display
-from chaos.model.catalogue import Catalogue
 from chaos.model.errors import Refused
 from chaos.model.plan import Plan
 from chaos.model.text import encodable, printable
@@ -16,7 +15,7 @@ from chaos.session.opening import Opened
 _LINES = 20  # of steps; the whole of it is what nodefall plan prints
 
 
-def agree(plan: Plan, opened: Opened, *, catalogue: Catalogue, progress: Display, yes: bool) -> None:
+def agree(plan: Plan, opened: Opened, down: list[str], *, progress: Display, yes: bool) -> None:
     """Say in one screen what is about to be done, and have machines' going down confirmed. Raises Refused."""
     cluster = opened.inventory.cluster
     if cluster is None or cluster.simulated:
@@ -25,7 +24,6 @@ def agree(plan: Plan, opened: Opened, *, catalogue: Catalogue, progress: Display
     try:
         for label, text in brief(plan, opened.kube.server, opened.inventory.metadata.name):
             click.echo(encodable(f"{label:<11}{printable(text)}", sys.stderr.encoding), err=True)
-        down = sorted({s.node for s in plan.steps if catalogue.actions[s.action].takes_down})
         if down and not yes:
             _confirm(opened.inventory.metadata.name, down)
     finally:

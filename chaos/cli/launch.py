@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 import click
 import msgspec
 
 import chaos.report
+from chaos.api import load, run
 from chaos.cli.consent import agree
 from chaos.cli.progress import Guarded, make_progress
-from chaos.cli.summary import summary, wants_color
 from chaos.load.inventory import load_inventory
 from chaos.model.catalogue import discover
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, UsageError, bad_input
 from chaos.model.plan import Plan
 from chaos.model.text import encodable
-from chaos.session.opening import inventory_path, nothing_touched, open_inventory, refuse_remote
-from chaos.session.planning import load
-from chaos.session.running import Request, run
-from chaos.session.wiring import catalogue
+from chaos.report._summary import summary
+from chaos.session.opening import inventory_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,28 +50,30 @@ def launch(wish: Launch, plain: bool, as_json: bool) -> int:
             raise UsageError(f"--max-duration: {error}") from error
     if wish.record and not wish.record.parent.is_dir():
         raise UsageError(f"--record: there is no directory {wish.record.parent}")
-    known = catalogue()
     kept = _kept(wish)
-    loaded = load(Path(kept.source) if kept else _experiment(wish), known).limited(wish.max_duration)
+    experiment = kept or load(_experiment(wish)).limited(wish.max_duration)
     inventory = load_inventory(inventory_path(wish.inventory))
     progress = Guarded(make_progress(sys.stderr, force_plain=plain))
-    consent = partial(agree, catalogue=known, progress=progress, yes=wish.yes)
-    request = Request(loaded, known, wish.reports, consent, kept.seed if kept else wish.seed, wish.record, kept)
     try:
         if inventory.lab:
             progress.note("starting the lab, a simulated cluster")
-        with ExitStack() as stack:
-            with nothing_touched():
-                opened = stack.enter_context(open_inventory(inventory, seed=request.seed))
-                refuse_remote(opened.kube)
-            result, timeline, directory = run(request, opened, progress)
+        done = run(
+            experiment,
+            inventory,
+            seed=wish.seed,
+            reports=wish.reports,
+            agree=partial(agree, progress=progress, yes=wish.yes),
+            progress=progress,
+            record=wish.record,
+        )
     finally:
         progress.close()
-    words = summary(result, report=str(directory / "report.html"), color=wants_color(sys.stderr))
+    result = done.result
+    words = summary(result, report=str(done.report), color=wants_color(sys.stderr))
     with suppress(OSError):  # nobody reads it, or the disk is full: the exit code still tells
         click.echo(encodable(words, sys.stderr.encoding), err=True, nl=False)
     if as_json:
-        told = discover(chaos.report, "RENDERER")["json"].render(result, timeline)
+        told = discover(chaos.report, "RENDERER")["json"].render(result, done.timeline)
         try:
             click.echo(told, nl=False)
         except BrokenPipeError:  # nobody wants it
@@ -79,6 +81,11 @@ def launch(wish: Launch, plain: bool, as_json: bool) -> int:
         except OSError:
             return result.exit_code or Exit.INCONCLUSIVE
     return result.exit_code
+
+
+def wants_color(stream: TextIO) -> bool:
+    """True for a terminal that shows colours, unless NO_COLOR is set (no-color.org: to anything but "")."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "", "dumb")
 
 
 def _experiment(wish: Launch) -> Path:

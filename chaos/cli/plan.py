@@ -32,17 +32,12 @@ def command(experiment: Path, inventory: str | None, seed: int | None, out: Path
     """Choose targets for an EXPERIMENT, gather facts, and print exactly what a run would send."""
     import msgspec
 
+    from chaos.api import load, plan
     from chaos.cli.output import write
-    from chaos.load.inventory import load_inventory
-    from chaos.session.opening import inventory_path, nothing_touched, open_inventory
-    from chaos.session.planning import load, new_run, plan
-    from chaos.session.wiring import catalogue
+    from chaos.session.opening import inventory_path
 
-    known = catalogue()
-    loaded = load(experiment, known)
-    cluster = load_inventory(inventory_path(inventory))
-    with nothing_touched(), open_inventory(cluster, seed=seed) as opened, opened.clock.participant():
-        planned, _ = plan(loaded, opened, known, seed, new_run(loaded))
+    loaded = load(experiment)
+    planned = plan(loaded, inventory_path(inventory), seed=seed)
     text = msgspec.json.format(msgspec.json.encode(planned), indent=2).decode()
     if out:
         write(out, text + "\n")

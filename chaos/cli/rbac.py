@@ -36,10 +36,11 @@ def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: s
 
     A run with one of them missing is refused before anything is touched.
     """
+    from chaos.api import load
     from chaos.load.dump import dump
     from chaos.load.inventory import load_inventory
     from chaos.plan.rights import dangerous, roles
-    from chaos.session.planning import load, rights_of
+    from chaos.session.planning import rights_of
     from chaos.session.wiring import catalogue
 
     bound = _subject(subject)
@@ -47,7 +48,7 @@ def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: s
     known = catalogue()
     rights: set[Right] = set()
     for path in experiments:
-        rights.update(rights_of(load(path, known), known, cluster))
+        rights.update(rights_of(load(path), known, cluster))
     warnings = sorted({why for right in rights if (why := dangerous(right))})
     for why in warnings:
         click.echo(f"warning: {why}", err=True)

@@ -59,11 +59,11 @@ def open_inventory(inventory: Inventory, *, seed: int | None = None) -> Iterator
             from chaos.session.labs import start_lab
 
             lab = stack.enter_context(start_lab(inventory.lab, seed))
-            inventory, pid = _as_cluster(inventory, lab.inventory), lab.facts["pid"]
+            inventory, pid = reached(inventory, lab.inventory), lab.facts["pid"]
         yield stack.enter_context(_open_cluster(inventory, pid))
 
 
-def _as_cluster(asked: Inventory, made: Inventory) -> Inventory:
+def reached(asked: Inventory, made: Inventory) -> Inventory:
     """The lab's cluster and hosts, with the limits and the Prometheus that were asked for."""
     kept = {"protected": asked.protected, "limits": asked.limits, "prometheus": asked.prometheus}
     return made.model_copy(update=kept)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -15,7 +15,6 @@ from typing import Any
 
 from msgspec import structs
 
-import chaos.report
 from chaos import __version__
 from chaos.engine.audit import NodeEvents
 from chaos.engine.context import Context, Stop
@@ -26,19 +25,20 @@ from chaos.engine.run import WORKLOAD, Prepared, execute
 from chaos.engine.workload import commands
 from chaos.judge.context import PLURALS, Options, look
 from chaos.judge.judge import judge, steady_state
-from chaos.model.catalogue import Catalogue, discover
+from chaos.model.catalogue import Catalogue
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, Refused
 from chaos.model.plan import Plan
 from chaos.model.ports import Progress
 from chaos.model.result import RunResult
-from chaos.model.secrecy import masked
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
 from chaos.observers.decode import decode
 from chaos.plan.cluster import ClusterView
 from chaos.plan.stale import check_age, check_same
+from chaos.session.agreement import Agree, going_down
 from chaos.session.eyes import eyes_for
+from chaos.session.judging import Judged
 from chaos.session.locking import holding, refuse_debts, settle_debts
 from chaos.session.opening import Opened, nothing_touched
 from chaos.session.owing import owing
@@ -51,19 +51,31 @@ from chaos.store.recording import RecordingWriter
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a person asked for. ``agree`` is shown the plan, and raises Refused where it is not to be done."""
+    """What was asked for."""
 
     loaded: Loaded
     catalogue: Catalogue
     reports: Path
-    agree: Callable[[Plan, Opened], None]
+    agree: Agree
     seed: int | None = None
     record: Path | None = None
     plan: Plan | None = None  # one that was read and is to be done as it is
 
 
-def run(request: Request, opened: Opened, progress: Progress) -> tuple[RunResult, Timeline, Path]:
-    """Run it; the result, what was seen, and the run's directory.
+@dataclass(frozen=True, slots=True)
+class Run(Judged):
+    """A run that is over, and its directory."""
+
+    directory: Path
+
+    @property
+    def report(self) -> Path:
+        """The report to look at."""
+        return self.directory / "report.html"
+
+
+def run(request: Request, opened: Opened, progress: Progress) -> Run:
+    """Run it.
 
     Raises NodefallError before anything was touched, and UndoOwed where not even the undoing could be finished.
     """
@@ -80,7 +92,7 @@ def run(request: Request, opened: Opened, progress: Progress) -> tuple[RunResult
             if kept:
                 check_same(kept, planned)
                 check_age(kept, opened.clock.now())
-            request.agree(planned, opened)
+            request.agree(planned, opened, going_down(planned, opened, request.catalogue))
             check_age(planned, opened.clock.now())
         directory = rundir.create(request.reports, planned.experiment, opened.clock.now())
         try:
@@ -104,7 +116,7 @@ def run(request: Request, opened: Opened, progress: Progress) -> tuple[RunResult
             result = execute(context, prepared)
             timeline = recorder.snapshot()
         closing = _closed(writer)
-    return _kept(directory, request, result, timeline, recorder.failure or closing), timeline, directory
+    return _kept(Run(result, timeline, directory), request.record, recorder.failure or closing)
 
 
 def _must_wait(opened: Opened, progress: Progress, why: str) -> None:
@@ -121,30 +133,28 @@ def _closed(writer: RecordingWriter) -> OSError | None:
     return None
 
 
-def _kept(
-    directory: Path, request: Request, result: RunResult, timeline: Timeline, failure: OSError | None
-) -> RunResult:
+def _kept(run: Run, record: Path | None, failure: OSError | None) -> Run:
     """Write the report. What could not be written is noted, and then nothing counts as held: its evidence is lost."""
     if failure:
-        result = _noted(result, f"the recording is not whole: {failure}")
+        run = _noted(run, f"the recording is not whole: {failure}")
     try:
-        _report(directory, result, timeline)
+        run.write(run.directory)
     except OSError as error:
-        result = _noted(result, f"the report could not be written: {error}")
-    if request.record:
+        run = _noted(run, f"the report could not be written: {error}")
+    if record:
         try:
-            shutil.copyfile(directory / rundir.RECORDING, request.record)
+            shutil.copyfile(run.directory / rundir.RECORDING, record)
         except OSError as error:
-            result = _noted(result, f"--record: the recording could not be copied: {error}")
-    return result
+            run = _noted(run, f"--record: the recording could not be copied: {error}")
+    return run
 
 
-def _noted(result: RunResult, lost: str) -> RunResult:
-    result = structs.replace(result, notes=(*result.notes, lost))
-    if result.exit_code != Exit.HELD:
-        return result
-    code, headline = int(Exit.INCONCLUSIVE), f"all expectations held, but {lost}"
-    return structs.replace(result, exit_code=code, status=Status.INCONCLUSIVE, headline=headline)
+def _noted(run: Run, lost: str) -> Run:
+    result = structs.replace(run.result, notes=(*run.result.notes, lost))
+    if result.exit_code == Exit.HELD:
+        code, headline = int(Exit.INCONCLUSIVE), f"all expectations held, but {lost}"
+        result = structs.replace(result, exit_code=code, status=Status.INCONCLUSIVE, headline=headline)
+    return replace(run, result=result)
 
 
 def _keep(directory: Path, request: Request, opened: Opened, planned: Plan, holder: str) -> None:
@@ -264,9 +274,3 @@ def _signals(stop: Stop, opened: Opened) -> Iterator[None]:
     finally:
         for number, old in before.items():
             signal.signal(number, old)
-
-
-def _report(directory: Path, result: RunResult, timeline: Timeline) -> None:
-    rundir.save(directory, rundir.RESULT, result)
-    for renderer in discover(chaos.report, "RENDERER").values():
-        (directory / renderer.file).write_text(masked(renderer.render(result, timeline)), encoding="utf-8")

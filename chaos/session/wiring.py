@@ -1,10 +1,13 @@
-"""What is put together for the commands."""
+"""What is put together once."""
 
 from __future__ import annotations
+
+from functools import cache
 
 from chaos.model.catalogue import Catalogue, discover
 
 
+@cache
 def catalogue() -> Catalogue:
     """All actions and assertions of this installation."""
     import chaos.actions  # noqa: PLC0415 - slow

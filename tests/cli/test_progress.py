@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chaos.cli.launch import wants_color
 from chaos.cli.live import LiveProgress
 from chaos.cli.progress import Board, Display, PlainProgress, make_progress
-from chaos.cli.summary import summary, wants_color
 from chaos.model.action import Shown
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult, UndoResult
 from chaos.model.text import encodable, printable
 from chaos.model.verdict import Status, Verdict
+from chaos.report._summary import summary
 
 DUE = Verdict("pods end", "pods", Status.PENDING, "3 of 5 have ended", deadline=140.0)
 HELD = Verdict("pods end", "pods", Status.HELD, "all 5 had ended after 8s", at=108.0, deadline=140.0)

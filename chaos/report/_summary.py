@@ -1,9 +1,6 @@
-"""The final words of a run on a terminal."""
+"""The final words of a run: for a terminal, and for whoever started it."""
 
 from __future__ import annotations
-
-import os
-from typing import TextIO
 
 from chaos.model.result import RunResult
 from chaos.model.text import printable
@@ -12,11 +9,6 @@ from chaos.report._outline import SIMULATED, assumed, name_of, offset, origin, o
 
 _ANSI = {Status.HELD: "32", Status.VIOLATED: "1;31", Status.INCONCLUSIVE: "33", Status.PENDING: "33"}
 _WIDEST = len(f"? {Status.INCONCLUSIVE}")
-
-
-def wants_color(stream: TextIO) -> bool:
-    """True for a terminal that shows colours, unless NO_COLOR is set (no-color.org: to anything but "")."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "", "dumb")
 
 
 def summary(result: RunResult, *, report: str = "", color: bool = False) -> str:

@@ -1,0 +1,185 @@
+"""nodefall from Python: five names, which the command line and the pytest plug-in use too.
+
+::
+
+    from chaos.api import Lab, run
+
+    with Lab(workers=5) as lab:
+        done = run("experiments/graceful-poweroff.yaml", lab.inventory)
+    assert done.result.status == "held", done.result.headline
+
+What goes wrong is a :class:`chaos.model.errors.NodefallError`; its ``message`` says what, its ``hint`` what to do.
+:class:`~chaos.model.errors.Refused` means that nothing was touched.
+"""
+
+# ruff: noqa: PLC0415 - importing this costs next to nothing; what is slow is imported by whom needs it
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from chaos.model.inventory import Inventory
+    from chaos.model.plan import Plan
+    from chaos.model.ports import Progress
+    from chaos.session.agreement import Agree
+    from chaos.session.judging import Judged
+    from chaos.session.labs import RunningLab
+    from chaos.session.planning import Loaded
+    from chaos.session.running import Run
+
+__all__ = ["Lab", "judge", "load", "plan", "run"]
+
+
+def load(experiment: Path | str) -> Loaded:
+    """An experiment's file and its workload's manifests, checked. Raises BadInput with all that is wrong."""
+    from chaos.session.planning import load
+    from chaos.session.wiring import catalogue
+
+    return load(Path(experiment), catalogue())
+
+
+def plan(experiment: Loaded | Path | str, inventory: Inventory | Path | str, *, seed: int | None = None) -> Plan:
+    """Choose targets, gather facts and say exactly what a run would send. Touches nothing.
+
+    ``seed``: choose the same targets again. Raises BadInput, and Refused with the reason why it cannot be run.
+    """
+    from chaos.session.inventories import inventory_of
+    from chaos.session.opening import nothing_touched, open_inventory
+    from chaos.session.planning import new_run, plan
+    from chaos.session.wiring import catalogue
+
+    loaded, where = _loaded(experiment), inventory_of(inventory)
+    with nothing_touched(), open_inventory(where, seed=seed) as opened, opened.clock.participant():
+        return plan(loaded, opened, catalogue(), seed, new_run(loaded))[0]
+
+
+def run(
+    experiment: Loaded | Plan | Path | str,
+    inventory: Inventory | Path | str,
+    *,
+    seed: int | None = None,
+    reports: Path | str = "reports",
+    agree: Agree | bool = False,
+    progress: Progress | None = None,
+    record: Path | None = None,
+) -> Run:
+    """Plan, inject, observe, roll back, judge and report.
+
+    ``experiment`` may be a :func:`plan`, which is then done as it is, if everything still is as it was. ``agree``: that
+    machines of a real cluster go down; a function is shown the plan, and raises Refused. ``progress`` is told what
+    happens; ``record`` is where the recording is copied to.
+
+    In the main thread the first SIGINT or SIGTERM stops the run and lets it undo what it did; then the result's
+    ``exit_code`` says so, and nothing is raised. Raises BadInput; Refused and other NodefallErrors before anything was
+    touched; UndoOwed where something could not be taken back.
+    """
+    from chaos.model.plan import Plan
+    from chaos.session.agreement import agreed_before, nobody_agrees
+    from chaos.session.inventories import inventory_of
+    from chaos.session.opening import nothing_touched, open_inventory, refuse_remote
+    from chaos.session.running import Request, run
+    from chaos.session.silence import Silence
+    from chaos.session.wiring import catalogue
+
+    kept, loaded = (
+        (experiment, load(experiment.source)) if isinstance(experiment, Plan) else (None, _loaded(experiment))
+    )
+    where = inventory_of(inventory)
+    asked = (agreed_before if agree else nobody_agrees) if isinstance(agree, bool) else agree
+    request = Request(loaded, catalogue(), Path(reports), asked, kept.seed if kept else seed, record, kept)
+    with ExitStack() as stack:
+        with nothing_touched():
+            opened = stack.enter_context(open_inventory(where, seed=request.seed))
+            refuse_remote(opened.kube)
+        return run(request, opened, progress or Silence())
+
+
+def judge(
+    recording: Path | str,
+    experiment: Loaded | Path | str,
+    *,
+    bind: Mapping[str, Sequence[str]] | None = None,
+    steps: Mapping[str, str] | None = None,
+    facts: Mapping[str, str] | None = None,
+) -> Judged:
+    """Judge an experiment on a recording, or on a run's directory, without a cluster.
+
+    ``bind``: nodes by target, and the namespace as ``workload``; ``steps``: the recorded action by step; ``facts``:
+    values that replace recorded ones. Raises BadInput, and UsageError for names that nobody knows.
+    """
+    from chaos.session.judging import Told, judge_recording
+    from chaos.session.wiring import catalogue
+
+    told = Told(bind or {}, steps or {}, facts or {})
+    return judge_recording(Path(recording), _loaded(experiment), told, catalogue())
+
+
+class Lab:
+    """A simulated cluster, which ends with the ``with`` block or by :meth:`stop`.
+
+    ``inventory``: one with ``lab``, as ``hosts/lab.yaml``; ``settings`` are its keys, as ``workers=5`` or
+    ``breakages=["unknown-late"]``. Its time moves only while all who take part sleep on it, as runs do; with ``speed`` it
+    runs freely, so many seconds a second, for kubectl and other clients. Raises BadInput, UsageError.
+    """
+
+    def __init__(
+        self,
+        inventory: Inventory | Path | str | None = None,
+        *,
+        seed: int | None = None,
+        speed: float | None = None,
+        **settings: Any,
+    ) -> None:
+        from chaos.session.inventories import lab_inventory
+
+        self._asked = lab_inventory(inventory, settings)
+        self._seed, self._speed = seed, speed
+        self._stack = ExitStack()
+        self._running: RunningLab | None = None
+
+    def start(self) -> Self:
+        """Start it, and wait until it answers. Raises NodefallError."""
+        from chaos.session.labs import Serving, start_lab
+
+        if self._running is None and self._asked.lab:
+            serving = Serving(self._asked.metadata.name, self._speed)
+            self._running = self._stack.enter_context(start_lab(self._asked.lab, self._seed, serving))
+        return self
+
+    def stop(self) -> None:
+        """End it; twice is harmless."""
+        self._running = None
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def inventory(self) -> Inventory:
+        """How it is reached, like any cluster. Raises UsageError before :meth:`start`."""
+        from chaos.session.opening import reached
+
+        return reached(self._asked, self._up.inventory)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's. Raises UsageError before :meth:`start`."""
+        return Path(self._up.facts["kubeconfig"])
+
+    @property
+    def _up(self) -> RunningLab:
+        if self._running is None:
+            from chaos.model.errors import UsageError
+
+            raise UsageError("the lab is not up", hint="with Lab() as lab: ..., or lab.start()")
+        return self._running
+
+
+def _loaded(experiment: Loaded | Path | str) -> Loaded:
+    return load(experiment) if isinstance(experiment, Path | str) else experiment

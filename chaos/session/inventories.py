@@ -1,0 +1,39 @@
+"""Inventories that are files, or were made by a program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from chaos.load.inventory import load_inventory
+from chaos.model.errors import UsageError
+from chaos.model.inventory import Inventory, Lab
+
+
+def inventory_of(given: Inventory | Path | str) -> Inventory:
+    """Raises BadInput."""
+    return given if isinstance(given, Inventory) else load_inventory(Path(given))
+
+
+def lab_inventory(given: Inventory | Path | str | None, settings: Mapping[str, Any]) -> Inventory:
+    """That of a lab with ``settings`` in force; by default ``lab: {}``. Raises BadInput, UsageError."""
+    if given is None:
+        head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "lab"}}
+        inventory = Inventory.model_validate(head | {"lab": {}})
+    else:
+        inventory = inventory_of(given)
+    if inventory.lab is None:
+        raise UsageError(f"{inventory.metadata.name} describes a cluster, not a lab", hint="see hosts/lab.yaml")
+    return inventory.model_copy(update={"lab": changed(inventory.lab, settings)})
+
+
+def changed(lab: Lab, settings: Mapping[str, Any]) -> Lab:
+    """With other ``settings``, by the names that an inventory has. Raises UsageError."""
+    try:
+        return Lab.model_validate({**lab.model_dump(by_alias=True), **settings})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{first['loc'][0]}: {first['msg'].removeprefix('Value error, ')}") from error
