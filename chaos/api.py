@@ -121,8 +121,8 @@ class Lab:
     """A simulated cluster, which ends with the ``with`` block or by :meth:`stop`.
 
     ``inventory``: one with ``lab``, as ``hosts/lab.yaml``; ``settings`` are its keys, as ``workers=5`` or
-    ``breakages=["unknown-late"]``. Its time moves only while all who take part sleep on it, as runs do; with ``speed`` it
-    runs freely, so many seconds a second, for kubectl and other clients. Raises BadInput, UsageError.
+    ``breakages=["unknown-late"]``. Its time moves only while all who take part sleep on it, as runs do; with ``speed``
+    it runs freely, so many seconds a second, for kubectl and other clients. Raises BadInput, UsageError.
     """
 
     def __init__(
