@@ -19,6 +19,7 @@ OWNERS = {
     "cel_expr_python": "judge",
     "click": "cli",
     "rich": "cli",
+    "pytest": "plugin",
     "aiohttp": "lab",
     "asyncssh": "lab",
     "cryptography": "lab",
@@ -30,7 +31,7 @@ FORBIDDEN_IN_PURE = ("time", "random", "logging", "socket", "subprocess", "threa
 # A sibling may only import another where it is no plug-in but what plug-ins share.
 SHARED_SIBLINGS = {"facts": ("login1", "inhibitors", "kubelet_process", "units")}
 # Folders that only these may import.
-USERS = {"cli": ("cli",), "session": ("", "cli", "session"), "api": ("cli",), "lab": ("cli", "lab")}
+USERS = {"cli": ("cli",), "session": ("", "cli", "plugin", "session"), "api": ("cli", "plugin"), "lab": ("cli", "lab")}
 PLUGINS = ("actions", "assertions", "facts", "report")
 
 

@@ -37,6 +37,10 @@ class Refused(NodefallError):
     code = Exit.REFUSED
 
 
+class RequirementUnmet(Refused):
+    """The cluster is not configured as the experiment requires; for others it may be."""
+
+
 class Unsupported(Refused):
     """An action cannot be done on this node; raised by ``Action.prepare``."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import re
 import tempfile
@@ -20,15 +21,30 @@ def one_at_a_time(cluster: str, directory: Path | None = None) -> Iterator[None]
     ``cluster``: its uid and address; labs of one seed share a uid.
     Enough while runs are refused on clusters of other machines. ``directory``: default is that of temporary files.
     """
-    name = f"nodefall-{os.getuid()}-{re.sub(r'[^0-9A-Za-z-]', '_', cluster)}.lock"
-    path = (directory or Path(tempfile.gettempdir())) / name
+    with _opened(cluster, directory) as descriptor:
+        _take(descriptor)
+        yield
+
+
+@contextmanager
+def wait_for_turn(queue: str, directory: Path | None = None) -> Iterator[None]:
+    """Wait until no other process of this user has the turn in ``queue``; it ends with the process. Raises Refused."""
+    digest = hashlib.sha256(queue.encode()).hexdigest()[:16]
+    with _opened(f"turn-{digest}", directory) as descriptor:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _opened(name: str, directory: Path | None) -> Iterator[int]:
+    file = f"nodefall-{os.getuid()}-{re.sub(r'[^0-9A-Za-z-]', '_', name)}.lock"
+    path = (directory or Path(tempfile.gettempdir())) / file
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise Refused(f"the lock {path} cannot be opened: {error.strerror}", hint="see TMPDIR") from error
     try:
-        _take(descriptor)
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)  # the file stays: whoever removes it could take a lock from its holder
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ WALL = 90  # seconds that any one command may take
 
 def environment(cwd: Path) -> dict[str, str]:
     """Labs that stay are kept below ``cwd``."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("NODEFALL")}
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("NODEFALL", "PYTEST"))}
     return {**kept, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "XDG_STATE_HOME": str(cwd / "state")}
 
 
@@ -28,6 +29,12 @@ def nodefall(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[s
     return subprocess.run(
         command, cwd=cwd, env=environment(cwd), capture_output=True, text=True, timeout=WALL, check=False
     )
+
+
+def plugin_options() -> list[str]:
+    """For pytest; an editable installation may be older than the entry point of the plug-in."""
+    known = [entry.name for entry in entry_points(group="pytest11")]
+    return [] if "nodefall" in known else ["-p", "chaos.plugin.hooks"]
 
 
 def start(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import runpy
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import yaml
-from processes import EXPERIMENTS, ROOT, nodefall, result_of
+from processes import EXPERIMENTS, ROOT, WALL, environment, nodefall, plugin_options, result_of
 
 TOOL = runpy.run_path(str(ROOT / "tools" / "experiments_readme.py"))
 SHELF = {item.name: item for item in TOOL["shipped"]()}
-CODES = {"held": 0, "violated": 1, "aborted": 2}
+OUTCOMES = {"held": "passed", "violated": "failure", "aborted": "error"}
 
 
 def rights(name: str) -> list[dict[str, Any]]:
@@ -28,13 +32,34 @@ def rights(name: str) -> list[dict[str, Any]]:
     ]
 
 
-def run(name: str, cwd: Path, breakages: Sequence[str] = (), **lab: Any) -> tuple[int, dict[str, Any]]:
-    """Exit code and result of ``nodefall run`` on the experiment's own lab with ``breakages``, and the least rights."""
+def _write_lab(name: str, cwd: Path, breakages: Sequence[str]) -> None:
+    """The experiment's own lab with ``breakages``, and the least rights."""
     inventory = yaml.safe_load((ROOT / "hosts" / SHELF[name].notes["lab"]).read_text(encoding="utf-8"))
-    inventory["lab"] |= {"breakages": list(breakages), "rights": rights(name), **lab}
+    inventory["lab"] |= {"breakages": list(breakages), "rights": rights(name)}
     (cwd / "lab.json").write_text(json.dumps(inventory))
+
+
+def run(name: str, cwd: Path, breakages: Sequence[str] = ()) -> tuple[int, dict[str, Any]]:
+    """Exit code and result of ``nodefall run``."""
+    _write_lab(name, cwd, breakages)
     done = nodefall("run", EXPERIMENTS / f"{name}.yaml", "-i", "lab.json", "--seed", "1", "--json", cwd=cwd)
     return done.returncode, result_of(done)
+
+
+def run_as_test(name: str, cwd: Path) -> tuple[str, dict[str, Any]]:
+    """``passed``, ``failure`` or ``error`` under pytest with nodefall's plug-in, and the result."""
+    _write_lab(name, cwd, ())
+    options = ["--nodefall-inventory", "lab.json", "--nodefall-seed", "1", "--junitxml", "junit.xml"]
+    alone = ["-c", os.devnull, "-p", "no:cacheprovider", *plugin_options()]
+    command = [sys.executable, "-m", "pytest", *alone, *options, str(EXPERIMENTS / f"{name}.yaml")]
+    done = subprocess.run(
+        command, cwd=cwd, env=environment(cwd), capture_output=True, text=True, timeout=WALL, check=False
+    )
+    cases = list(ET.parse(cwd / "junit.xml").iter("testcase"))  # noqa: S314 - our own
+    assert len(cases) == 1, done.stdout
+    outcome = next((child.tag for child in cases[0] if child.tag != "properties"), "passed")
+    (kept,) = cwd.glob(f"reports/{name}/*/result.json")
+    return outcome, json.loads(kept.read_text(encoding="utf-8"))
 
 
 def part(items: Iterable[Any], count: int | None) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Every shipped experiment on its lab has the verdict that it says, by the real command.
+"""Every shipped experiment on its lab has the verdict that it says, by the pytest plug-in.
 
 All of them with NODEFALL_EXPERIMENTS=all (``.ci/nightly``); else a seeded part, besides the main ones of test_runs.
 """
@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
-from shelf import CODES, SHELF, part, run
+from shelf import OUTCOMES, SHELF, part, run_as_test
 
 pytestmark = pytest.mark.lab
 COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 3
@@ -18,7 +18,7 @@ COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 3
 @pytest.mark.parametrize("name", part(SHELF, COUNT))
 def test_it_has_its_verdict(tmp_path: Path, name: str) -> None:
     wanted = SHELF[name].notes["verdict"]
-    code, result = run(name, tmp_path)
-    assert (code, result["headline"].split(":")[0]) == (CODES[wanted], wanted), result["headline"]
+    outcome, result = run_as_test(name, tmp_path)
+    assert (outcome, result["headline"].split(":")[0]) == (OUTCOMES[wanted], wanted), result["headline"]
     assert all(undo["proven"] for undo in result["undo"])
     assert result["left_behind"] == []

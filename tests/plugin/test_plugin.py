@@ -1,0 +1,269 @@
+"""The pytest plug-in, by pytest's own pytester: what is collected, and which verdict is which outcome."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from msgspec import structs
+from processes import plugin_options
+
+import chaos.plugin.items  # else each session inside imports all of it again
+import chaos.plugin.running
+from chaos.model.errors import BadInput, NodefallError, Problem, Refused, RequirementUnmet, UndoOwed
+from chaos.model.result import RunResult
+from chaos.model.timeline import Timeline
+from chaos.model.verdict import Status
+from chaos.session.running import Run
+
+pytest_plugins = "pytester"
+
+ROOT = Path(__file__).parents[2]
+OPTIONS = ("--strict-markers", *plugin_options())
+LAB = "apiVersion: nodefall.dev/v1alpha1\nkind: Inventory\nmetadata: {name: mine}\nlab: {workers: 2}\n"
+REAL = LAB.replace("lab: {workers: 2}", "cluster: {kubeconfig: k.yaml}")
+EXPERIMENT = """apiVersion: nodefall.dev/v1alpha1
+kind: Experiment
+metadata: {name: NAME, labels: {os: linux, family: FAMILY}, annotations: {team.example/owner: storage, why: "it broke"}}
+spec:
+  title: A node that is cordoned gets no more pods
+  targets: {victim: {role: worker}}
+  method: [{name: cordon, action: cordon, target: victim}]
+  steadyState: [{assert: nodes-ready, with: {nodes: all}}]
+  hypothesis: [{assert: nodes-ready, with: {nodes: all}, within: 5s}]
+  maxDuration: 5m
+"""
+MANIFEST = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+TEMPLATE = "{{ if .Values.chaos }}\nkind: Experiment\n{{ end }}\n"
+RESULT = RunResult(
+    *(1, "cordon-1", "cordon", "A title", Status.HELD, 0, "all 3 expectations held", True, "v1.36.2", "uid"),
+    *(0.0, 9.0, {}, (), (), ()),
+)
+
+
+@pytest.fixture
+def shelf(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A directory with two experiments, an inventory, and YAML of others."""
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    files = {"lab.yaml": LAB, "e/one.yaml": experiment("one", "power"), "e/two.yml": experiment("two", "taint")}
+    files |= {"e/web.yaml": MANIFEST, "e/template.yaml": TEMPLATE, "e/notes.txt": experiment("three", "power")}
+    for name, text in files.items():
+        path = pytester.path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return pytester
+
+
+def experiment(name: str, family: str) -> str:
+    return EXPERIMENT.replace("NAME", name).replace("FAMILY", family)
+
+
+def run(shelf: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return shelf.runpytest_inprocess(*OPTIONS, *arguments)
+
+
+def collected(shelf: pytest.Pytester, *arguments: str) -> list[str]:
+    told = run(shelf, "--collect-only", "-q", "e", *arguments)
+    return [line for line in told.outlines if "::" in line]
+
+
+def gives(monkeypatch: pytest.MonkeyPatch, outcome: RunResult | NodefallError) -> None:
+    """Every run ends like this."""
+
+    def run(experiment: object, inventory: object, *, reports: Path, **_: object) -> Run:
+        if isinstance(outcome, NodefallError):
+            raise outcome
+        return Run(outcome, Timeline(), reports / "cordon" / "20261121T000000Z")
+
+    monkeypatch.setattr(chaos.plugin.running, "run", run)
+
+
+def test_the_entry_point_is_importable_and_imports_nothing_slow() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    module = project["entry-points"]["pytest11"]["nodefall"]
+    assert import_module(module).pytest_collect_file
+    slow = ("pydantic", "msgspec", "yaml", "kubernetes", "chaos.api", "chaos.session", "chaos.plugin.items")
+    code = f"import sys, {module}; sys.exit([n for n in {slow} if n in sys.modules] or 0)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_without_an_inventory_nothing_is_collected(shelf: pytest.Pytester) -> None:
+    assert collected(shelf) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ([], ["e/one.yaml::one", "e/two.yml::two"]),
+        (["-k", "two"], ["e/two.yml::two"]),
+        (["-m", "nodefall"], ["e/one.yaml::one", "e/two.yml::two"]),
+        (["-m", "family/power and os/linux"], ["e/one.yaml::one"]),
+        (["-m", "team.example/owner/storage and not family/power"], ["e/two.yml::two"]),
+        (["-m", "nodefall and not os/linux"], []),
+        (["--deselect", "e/one.yaml::one"], ["e/two.yml::two"]),
+    ],
+)
+def test_experiments_are_items(shelf: pytest.Pytester, options: list[str], names: list[str]) -> None:
+    assert collected(shelf, "--nodefall-inventory", "lab.yaml", *options) == names
+
+
+def test_an_ini_file_names_the_inventory_from_where_it_is(shelf: pytest.Pytester) -> None:
+    shelf.makeini("[pytest]\nnodefall_inventory = lab.yaml\n")
+    assert collected(shelf, f"--rootdir={shelf.path}") == ["e/one.yaml::one", "e/two.yml::two"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(None, "there is no such file"), ("kind: Inventory\n", "apiVersion"), (LAB.replace("lab", "lob"), "lob")],
+)
+def test_an_inventory_that_is_none(shelf: pytest.Pytester, text: str | None, message: str) -> None:
+    if text:
+        (shelf.path / "other.yaml").write_text(text)
+    told = run(shelf, "e", "--nodefall-inventory", "other.yaml")
+    assert told.ret == pytest.ExitCode.USAGE_ERROR
+    told.stderr.fnmatch_lines([f"*other.yaml*{message}*"])
+
+
+def test_what_is_wrong_with_an_experiment_is_told_with_its_place(shelf: pytest.Pytester) -> None:
+    (shelf.path / "e" / "bad.yaml").write_text(experiment("bad", "x").replace("action: cordon", "action: cordn"))
+    told = run(shelf, "e", "--nodefall-inventory", "lab.yaml")
+    assert told.ret == pytest.ExitCode.INTERRUPTED
+    told.stdout.fnmatch_lines(["*bad.yaml:7:*cordn*did you mean 'cordon'*"])
+
+
+VIOLATED = structs.replace(RESULT, status=Status.VIOLATED, exit_code=1, headline="violated: a pod did start")
+UNDECIDED = structs.replace(RESULT, status=Status.INCONCLUSIVE, exit_code=2, headline="inconclusive: nobody saw")
+OWED = structs.replace(VIOLATED, exit_code=3)
+PROBLEM = Problem("w.yaml", 3, 1, "unknown key")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counts", "tag", "message"),
+    [
+        (RESULT, {"passed": 1}, None, ""),
+        (VIOLATED, {"failed": 1}, "failure", "violated: a pod did start"),
+        (UNDECIDED, {"errors": 1}, "error", "inconclusive: nobody saw"),
+        (OWED, {"errors": 1}, "error", "violated: a pod did start"),
+        (RequirementUnmet("it requires a grace period", hint="set one"), {"skipped": 1}, "skipped", "a grace period"),
+        (Refused("another nodefall is at work"), {"errors": 1}, "error", "another nodefall is at work"),
+        (UndoOwed("the node is off", hint="nodefall undo r"), {"errors": 1}, "error", "nodefall undo r"),
+        (BadInput([PROBLEM]), {"errors": 1}, "error", "w.yaml:3:1: unknown key"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, NodefallError) else None,
+)
+def test_a_verdict_is_an_outcome(
+    shelf: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    outcome: RunResult | NodefallError,
+    counts: dict[str, int],
+    tag: str | None,
+    message: str,
+) -> None:
+    gives(monkeypatch, outcome)
+    told = run(shelf, "e/one.yaml", "--nodefall-inventory", "lab.yaml", "--junitxml", "j.xml", "-rA")
+    told.assert_outcomes(**counts)
+    told.stdout.fnmatch_lines(["nodefall: experiments run on mine, a simulated cluster"])
+    told.stdout.fnmatch_lines(["This was a simulated cluster: *"])
+    case = next(
+        ET.parse(  # noqa: S314 - our own
+            shelf.path / "j.xml"
+        ).iter("testcase")
+    )
+    assert [child.tag for child in case if child.tag != "properties"] == ([tag] if tag else [])
+    if tag:
+        (said,) = (child for child in case if child.tag == tag)
+        assert message in said.attrib["message"]
+    if isinstance(outcome, RunResult):
+        report = shelf.path / "reports" / "cordon" / "20261121T000000Z" / "report.html"
+        kept = {p.attrib["name"]: p.attrib["value"] for p in case.iter("property")}
+        assert kept == {
+            "nodefall.report": str(report),
+            "nodefall.verdict": str(outcome.status),
+            "nodefall.cluster": "simulated",
+        }
+        if tag:
+            told.stdout.fnmatch_lines([f"*{outcome.headline}*", f"*report: {report}*"])
+            told.stdout.fnmatch_lines([f"* e/one.yaml::one - Failed: *{outcome.headline}*"])
+
+
+@pytest.mark.parametrize("code", [130, 143])
+def test_an_interrupted_run_ends_the_session(
+    shelf: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    gives(monkeypatch, structs.replace(UNDECIDED, exit_code=code))
+    told = shelf.runpytest_inprocess(*OPTIONS, "e", "--nodefall-inventory", "lab.yaml", no_reraise_ctrlc=True)
+    assert told.ret == pytest.ExitCode.INTERRUPTED
+    assert "passed" not in told.stdout.str()
+
+
+BUSY = """
+import os, time
+from pathlib import Path
+import chaos.plugin.items  # else each session inside imports all of it again
+import chaos.plugin.running
+from chaos.model.errors import Refused
+
+def run(experiment, inventory, **_):
+    with open("busy", "x"):
+        time.sleep(0.2)
+        os.unlink("busy")
+    with open("done", "a") as file:
+        file.write(os.environ["PYTEST_XDIST_WORKER"] + "\\n")
+    raise Refused("that was all")
+
+chaos.plugin.running.run = run
+"""
+
+
+def test_processes_of_xdist_take_turns_on_one_cluster(shelf: pytest.Pytester) -> None:
+    (shelf.path / "real.yaml").write_text(REAL)
+    shelf.makeconftest(BUSY)
+    for number in range(2):
+        (shelf.path / "e" / f"more{number}.yaml").write_text(experiment(f"more{number}", "x"))
+    told = shelf.runpytest_subprocess(
+        "--strict-markers",
+        *plugin_options(),
+        "-n",
+        "2",
+        "--dist",
+        "load",
+        "e",
+        "--nodefall-inventory",
+        "real.yaml",
+        "-p",
+        "no:cacheprovider",
+    )
+    told.assert_outcomes(errors=4)
+    assert told.stdout.str().count("that was all") >= 4, "nobody found somebody else at work"
+    assert len((shelf.path / "done").read_text().split()) == 4
+
+
+LABTEST = """
+import pytest
+from chaos.api import Lab
+
+@pytest.mark.parametrize("nodefall_lab", [{"workers": 2, "seed": 5}], indirect=True)
+def test_it(nodefall_lab, nodefall_run):
+    assert isinstance(nodefall_lab, Lab)
+    done = nodefall_run("one.yaml", nodefall_lab.inventory)
+    assert (done.result.status, done.result.simulated) == ("held", True), done.result.headline
+
+def test_no_silent_lab(nodefall_run):
+    nodefall_run("one.yaml")
+"""
+
+
+@pytest.mark.lab
+def test_fixtures(shelf: pytest.Pytester) -> None:
+    (shelf.path / "one.yaml").write_text(experiment("one", "x"))
+    shelf.makepyfile(LABTEST)
+    told = run(shelf, "-p", "no:cacheprovider")
+    told.assert_outcomes(passed=1, failed=1)
+    told.stdout.fnmatch_lines(["*UsageError: no inventory: say which cluster*"])
+    assert list((shelf.path / "reports" / "one").glob("*/report.html"))
