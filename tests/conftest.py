@@ -16,7 +16,18 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
-for helpers in ("actions", "engine", "e2e", "experiments", "lab/kit", "lab/replay", "lab/sim", "power", "realkit"):
+for helpers in (
+    "actions",
+    "engine",
+    "e2e",
+    "experiments",
+    "lab/kit",
+    "lab/replay",
+    "lab/sim",
+    "power",
+    "realkit",
+    "sweep",
+):
     sys.path.insert(0, str(Path(__file__).parent / helpers))
 
 settings.register_profile("suite", deadline=None)  # machines differ

@@ -45,8 +45,14 @@ class Proxy:
                 if self._cut:
                     self._reset(client)
                     continue
-                server = socket.create_connection(self._target)
+                try:
+                    server = socket.create_connection(self._target)
+                except OSError:  # nobody listens there now
+                    self._reset(client)
+                    continue
                 self._open |= {client, server}
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer waits 40 ms
             for source, sink in ((client, server), (server, client)):
                 threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
 
