@@ -52,6 +52,16 @@ def check_changed(metadata: Object, before: Object) -> list[str]:
     return [*found, *_common(metadata)]
 
 
+def drop_empty_maps(obj: Object) -> None:
+    """Labels and annotations of the object and of its pod template are omitempty (ObjectMeta, types.go)."""
+    template = obj["spec"].get("template") if isinstance(obj.get("spec"), dict) else None
+    for owner in (obj, template if isinstance(template, dict) else {}):
+        metadata = owner.get("metadata") or {}
+        for key in ("labels", "annotations"):
+            if metadata.get(key) == {}:
+                del metadata[key]
+
+
 @lru_cache(maxsize=4096)
 def label_key_problems(key: str) -> Problems:
     """Why this is no label key, which is Kubernetes' "qualified name" too."""

@@ -12,7 +12,7 @@ from chaos.lab.admission_pods import check_pod_update
 from chaos.lab.admission_secrets import admit_secret
 from chaos.lab.admission_services import admit_service
 from chaos.lab.admission_workloads import WORKLOADS, admit_workload, check_workload_update, new_status
-from chaos.lab.metadata import check_changed
+from chaos.lab.metadata import check_changed, drop_empty_maps
 from chaos.lab.objects import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
 from chaos.lab.sim import Sim, rfc3339
 from chaos.lab.spec import LabSpec
@@ -103,6 +103,7 @@ class Registry:
         elif subresource:
             raise InvalidError(f"subresource {subresource!r} is not simulated")
         else:
+            drop_empty_maps(new)
             self._keep_server_fields(plural, new, before)
             if problems := check_changed(new["metadata"], before["metadata"]):
                 raise InvalidError(*problems)

@@ -24,7 +24,7 @@ FIRST = {"out-of-service": {"name": "first", "action": "power-cut", "target": "v
 MANIFESTS = Path(__file__).parent / "contract"
 
 
-def experiment(directory: Path, action: str) -> Path:
+def experiment(directory: Path, action: str, recovery: str = "3m") -> Path:
     """One step with the parameters of the action's own example."""
     given = yaml.safe_load(ACTIONS[action].example).get("with", {})
     step = {"name": "do", "action": action, "with": given}
@@ -46,7 +46,7 @@ def experiment(directory: Path, action: str) -> Path:
             ],
             "method": [FIRST[action], step] if action in FIRST else [step],
             "hypothesis": [{"assert": "nodes-ready", "with": {"not-ready-at-most": 1}, "within": "5s"}],
-            "recovery": {"within": "3m"},
+            "recovery": {"within": recovery},
         },
     }
     if ACTIONS[action].undo_kind is UndoKind.IRREVERSIBLE:

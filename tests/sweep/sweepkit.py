@@ -56,7 +56,7 @@ class Sweep:
         """The run, two undos, and what is wrong then. Without a position: which there are."""
         lab, cwd = self._ready()
         before = lab.snapshot()
-        file = experiment(cwd, action)
+        file = experiment(cwd, action, "20s")
         run = self._command(cwd, ["run", str(file), "-i", str(lab.inventory), "--plain"], position, death)
         lab.mend()
         wrong = ["a traceback"] if "Traceback" in run.said else []

@@ -29,6 +29,7 @@ UNITS = ("kubelet.service", "containerd.service", "systemd-logind.service", "dbu
 OBJECTS = ("namespaces", "configmaps", "leases", "deployments", "daemonsets", "statefulsets", "poddisruptionbudgets")
 ENDED = ("Succeeded", "Failed")  # what a shutdown leaves of a pod, until the garbage collector comes
 SETTLES = 900.0  # simulated seconds
+_QUICK = 2000.0  # simulated seconds a wall second, where nobody waits for a connection
 Snapshot = dict[str, Any]
 
 
@@ -36,7 +37,7 @@ class SweepLab:
     """Four nodes, the workload of the contract, and the inventory that reaches it through proxies."""
 
     def __init__(self, lab: Lab, facts: dict[str, Any], loop: asyncio.AbstractEventLoop, directory: Path) -> None:
-        self._lab, self._loop = lab, loop
+        self._lab, self._loop, self._speed = lab, loop, lab.lockstep.speed
         self._proxies: list[Proxy] = []
         self.clock = RemoteClock(facts["timeSource"]["address"], facts["timeSource"]["port"])
         self.inventory = self._through_proxies(facts, directory)
@@ -55,6 +56,10 @@ class SweepLab:
 
     def settle(self, wanted: Snapshot | None) -> Snapshot:
         """Let time pass until everything is as ``wanted``, or nothing has changed for a minute."""
+        with self._quickly():
+            return self._settle(wanted)
+
+    def _settle(self, wanted: Snapshot | None) -> Snapshot:
         end, last, since = self.clock.now() + SETTLES, self.snapshot(), self.clock.now()
         while last != wanted and self.clock.now() < end:
             if wanted is None and self.clock.now() - since > 60:
@@ -66,12 +71,23 @@ class SweepLab:
         return last
 
     def cut(self) -> None:
+        """Nothing answers any more, so that waiting is all that is left to be done."""
         for proxy in self._proxies:
             proxy.cut()
+        self._lab.lockstep.speed = _QUICK
 
     def mend(self) -> None:
+        self._lab.lockstep.speed = self._speed
         for proxy in self._proxies:
             proxy.mend()
+
+    @contextmanager
+    def _quickly(self) -> Iterator[None]:
+        self._lab.lockstep.speed = _QUICK
+        try:
+            yield
+        finally:
+            self._lab.lockstep.speed = self._speed
 
     def close(self) -> None:
         self.clock.close()

@@ -108,6 +108,7 @@ class _Tripwire:
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))  # Python ignores SIGXFSZ
         elif self._job.death in ("lost-network", "lost-terminal"):
             self._job.link.recv()  # it is gone
+            undo.PROOF_SECONDS = 60.0  # of the five minutes in which a line may come back: this one does not
         else:
             os.kill(os.getpid(), getattr(signal, self._job.death))
 

@@ -42,6 +42,20 @@ def test_pod_defaults() -> None:
     ]
 
 
+def test_empty_maps_of_metadata_are_not_kept() -> None:
+    """What a patch has emptied is as if it had never been: a template then is the one before, and so its pods' hash."""
+    cluster = _cluster()
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "busybox"}]}}
+    spec_ = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
+    made = cluster.create_object("deployments", {"metadata": {"name": "web"}, "spec": spec_})
+    changed = clone(made)
+    changed["metadata"]["annotations"] = {}
+    changed["spec"]["template"]["metadata"]["annotations"] = {}
+    kept = cluster.update_object("deployments", changed)
+    assert (kept["spec"], kept["metadata"]["generation"]) == (made["spec"], 1)
+    assert "annotations" not in kept["metadata"]
+
+
 @pytest.mark.parametrize(
     ("toleration", "added"),
     [
