@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import yaml
 from proxy import Proxy
 
-from chaos.cli.labs import make_inventory
 from chaos.engine.clock import RemoteClock
 from chaos.lab.metrics import STATE_FILE
 from chaos.lab.servers.lab import Lab
@@ -22,6 +21,7 @@ from chaos.lab.servers.options import Options
 from chaos.lab.servers.process import HostSystem
 from chaos.lab.servers.programs.units import is_active
 from chaos.lab.spec import LabSpec
+from chaos.session.labs import make_inventory
 
 T = TypeVar("T")
 PLURALS = {"Deployment": "deployments", "DaemonSet": "daemonsets", "PodDisruptionBudget": "poddisruptionbudgets"}

@@ -36,7 +36,7 @@ from chaos.store.journal import Journal
 
 SLOW = (
     *("kubernetes.client", "paramiko", "chaos.load.inventory", "chaos.observers.api", "chaos.power.redfish"),
-    *("chaos.cli.launch", "chaos.cli.run", "chaos.cli.running", "chaos.cli.undo", "chaos.cli.undoing"),
+    *("chaos.cli.launch", "chaos.cli.run", "chaos.cli.undo", "chaos.cli.undoing", "chaos.session.running"),
     "chaos.transports.ssh",
 )
 DEATHS = ("SIGKILL", "SIGTERM", "SIGINT", "full-disk", "lost-network", "lost-terminal")
