@@ -1,10 +1,10 @@
-"""A pod of higher priority that needs the room of others."""
+"""A pod that is more important than others and needs their room."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -15,13 +15,14 @@ from chaos.model.command import Command, KubeCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import not_shown
 from chaos.model.experiment import Model
-from chaos.model.kube import pod_condition
+from chaos.model.kube import Pod, pod_condition
 from chaos.model.right import Right, rights_to
 from chaos.model.timeline import Timeline
 
 _CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _CREATED = (201, 409)  # 409: a request that was lost had arrived
 _DELETED = (200, 202, 404)
+_CRITICAL = "system-node-critical", 2_000_001_000  # a class that every cluster has
 _CPU = re.compile(r"(\d+(?:\.\d+)?)(m?)", re.ASCII)
 
 
@@ -31,7 +32,12 @@ class Params(Model):
     cpu: str | None = Field(
         None, pattern=r"^\d+(\.\d+)?m?$", description="what the pod asks for; 1m more than what is free if left out"
     )
-    priority: int = Field(1000, ge=1, le=1_000_000_000, description="pods of a lower priority are preempted")
+    by: Literal["scheduler", "kubelet"] = Field(
+        "scheduler", description="who ends the others; kubelet: for a critical pod, bound to the node when it is made"
+    )
+    priority: int = Field(
+        1000, ge=1, le=1_000_000_000, description="by the scheduler: pods of a lower priority are preempted"
+    )
     namespace: str = Field("default", description="where the pod is created")
     image: str = "busybox:1.36"
 
@@ -61,25 +67,32 @@ def _smallest_too_much(allocatable: float, pods: Iterable[Any], priority: int) -
     return free + 1
 
 
+def _shows(pod: Pod, by: str) -> bool:
+    """kubernetes/pkg/scheduler/framework/preemption/executor.go, pkg/kubelet/preemption/preemption.go."""
+    target = pod_condition(pod, "DisruptionTarget")
+    if by == "kubelet":  # its other ends have the same reason in the condition
+        return pod.status is not None and pod.status.reason == "Preempting"
+    return target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
+
+
 def _preempted(timeline: Timeline, step: StepRun) -> Finding:
+    by = step.params.get("by", "scheduler")
     for pods in timeline.pods.values():
         for version in pods:
             pod = version.object
-            target = pod_condition(pod, "DisruptionTarget")
             here = bool(pod.spec and pod.spec.node_name == step.node)
-            preempted = target and target.status == "True" and target.reason == "PreemptionByScheduler"
-            if here and preempted and step.begin <= version.t <= step.until:
-                return Finding(Shown.PROVEN, f"the scheduler preempted {pod.metadata.name}", (version.seq,))
+            if here and _shows(pod, by) and step.begin <= version.t <= step.until:
+                return Finding(Shown.PROVEN, f"the {by} preempted {pod.metadata.name}", (version.seq,))
     return not_shown(f"no pod of {step.node} was seen to be preempted")
 
 
 class Preempt(Action):
-    """A PriorityClass and a pod of it, only for this node. Undo removes both; the preempted pods are replaced by
-    their controllers, and bare ones are gone.
+    """A PriorityClass and a pod of it, only for this node; or a critical pod that the kubelet must admit. Undo removes
+    them; the preempted pods are replaced by their controllers, and bare ones are gone.
     """
 
     name = "preempt"
-    summary = "create a pod of higher priority for which the scheduler must end others on the node"
+    summary = "create a more important pod for which the scheduler, or the kubelet, must end others on the node"
     example = "{name: preempt, action: preempt, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
@@ -90,14 +103,17 @@ class Preempt(Action):
         return (node_path(node), pods_path(node))
 
     def rights(self, params: Any) -> tuple[Right, ...]:
-        classes = rights_to("priorityclasses", "create", "get", "delete", group="scheduling.k8s.io")
-        return (*classes, *rights_to("pods", "create", "get", "delete", namespace=params.namespace))
+        pods = rights_to("pods", "create", "get", "delete", namespace=params.namespace)
+        if params.by == "kubelet":
+            return pods
+        return (*rights_to("priorityclasses", "create", "get", "delete", group="scheduling.k8s.io"), *pods)
 
     def prepare(self, target: Target, params: Params) -> Memory:
         pods = (target.objects.get(pods_path(target.node)) or {}).get("items") or ()
         try:
             allocatable = millicores(field(node_object(target), "/status/allocatable/cpu"))
-            cpu = millicores(params.cpu) if params.cpu else _smallest_too_much(allocatable, pods, params.priority)
+            priority = _CRITICAL[1] if params.by == "kubelet" else params.priority
+            cpu = millicores(params.cpu) if params.cpu else _smallest_too_much(allocatable, pods, priority)
         except ValueError as error:
             raise Unsupported(f"{target.node}: nobody would be preempted: {error}", hint="give cpu") from error
         if cpu > allocatable:
@@ -106,16 +122,17 @@ class Preempt(Action):
         return {"name": name, "node": target.node, "cpu": f"{cpu:.0f}m", **params.model_dump(exclude={"cpu"})}
 
     def inject(self, memory: Memory) -> tuple[Command, ...]:
+        pod = KubeCommand("POST", _namespace(memory), _pod(memory), accept=_CREATED)
+        if memory["by"] == "kubelet":
+            return (pod,)
         named = {"name": memory["name"]}
         class_ = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": named}
-        return (
-            KubeCommand("POST", _CLASSES, {**class_, "value": memory["priority"]}, accept=_CREATED),
-            KubeCommand("POST", _namespace(memory), _pod(memory), accept=_CREATED),
-        )
+        return (KubeCommand("POST", _CLASSES, {**class_, "value": memory["priority"]}, accept=_CREATED), pod)
 
     def undo(self, memory: Memory) -> Undo:
         steps, proof = [], []
-        for path in (f"{_namespace(memory)}/{memory['name']}", f"{_CLASSES}/{memory['name']}"):
+        for kind in (_namespace(memory), *(() if memory["by"] == "kubelet" else (_CLASSES,))):
+            path = f"{kind}/{memory['name']}"
             proof.append(Check(object_fact(path, "/metadata/name"), None))
             delete = KubeCommand("DELETE", path, {"gracePeriodSeconds": 0}, accept=_DELETED)
             steps.append(UndoStep(delete, unless=proof[-1]))
@@ -127,6 +144,7 @@ def _namespace(memory: Memory) -> str:
 
 
 def _pod(memory: Memory) -> dict[str, Any]:
+    kubelets = memory["by"] == "kubelet"
     here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [memory["node"]]}]}
     container = {
         "name": "c",
@@ -139,7 +157,8 @@ def _pod(memory: Memory) -> dict[str, Any]:
         "kind": "Pod",
         "metadata": {"name": memory["name"]},
         "spec": {
-            "priorityClassName": memory["name"],
+            "priorityClassName": _CRITICAL[0] if kubelets else memory["name"],
+            **({"nodeName": memory["node"]} if kubelets else {}),
             "restartPolicy": "Never",
             "terminationGracePeriodSeconds": 0,
             "affinity": {

@@ -223,6 +223,17 @@ def test_preempt_asks_for_a_little_more_than_is_free(given: dict[str, Any], pods
     )
 
 
+def test_preempt_by_the_kubelet_binds_a_critical_pod() -> None:
+    on = target(pods=[pod("500m"), pod("1", priority=2_000_000_000)])
+    given = {"by": "kubelet"}
+    assert memory("preempt", given, on)["cpu"] == "501m"
+    mine = "/api/v1/namespaces/default/pods"
+    gone = f"object{mine}/nodefall-run-do#/metadata/name is None"
+    assert told("preempt", given, on) == plain(
+        [f"POST {mine}"], ([f"DELETE {mine}/nodefall-run-do unless {gone}"], [gone])
+    )
+
+
 REFUSED = [
     ("drain", {}, target(pods=[pod("1", owner="")]), "demo/p1: they declare no controller"),
     ("drain", {}, target(pods=[pod("1", owner="DaemonSet")]), "managed by a DaemonSet"),
@@ -264,6 +275,7 @@ def test_what_a_selector_leaves_out_does_not_stop_a_drain() -> None:
         ("scale", SCALE | {"replicas": -1}),
         ("scale", SCALE | {"kind": "daemonset"}),
         ("preempt", {"cpu": "lots"}),
+        ("preempt", {"by": "hand"}),
     ],
 )
 def test_invalid_parameters(name: str, given: dict[str, Any]) -> None:

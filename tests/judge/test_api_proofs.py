@@ -104,6 +104,20 @@ CASES: list[tuple[str, str, Story, Shown, str]] = [
         "preempted a",
     ),
     (
+        "by the scheduler instead",
+        "preempt",
+        story("preempt", {"by": "kubelet"}).pod(11, "a", disruption="PreemptionByScheduler"),
+        SILENT,
+        "",
+    ),
+    (
+        "by the kubelet",
+        "preempt",
+        story("preempt", {"by": "kubelet"}).pod(11, "a", reason="Preempting", disruption="TerminationByKubelet"),
+        PROVEN,
+        "the kubelet preempted a",
+    ),
+    (
         "preempted elsewhere",
         "preempt",
         story("preempt", {}).pod(11, "a", node="n2", disruption="PreemptionByScheduler"),

@@ -98,6 +98,7 @@ THROUGH_THE_API: list[tuple[str, dict[str, Any]]] = [
     ("force-delete-pod", PODS),
     ("remove-finalizers", PODS),
     ("preempt", {}),
+    ("preempt", {"by": "kubelet"}),
     ("scale", WEB | {"kind": "deployment", "replicas": 1}),
     ("scale", WEB | {"kind": "statefulset", "replicas": 1}),
     ("rollout-restart", WEB | {"kind": "daemonset"}),
