@@ -49,18 +49,26 @@ class _Starts:
         """False until a start is seen, true from then on."""
         before = history.at(self.anchor)
         known = {_identity(c) for c in _containers(before.object)} if before else set()
+        new_pod = before is None and self._is_new(history.versions[0])
         samples = [Sample(float("-inf"), False, before.seq if before else None, "no container began to run")]
         value: bool | None = False
         for version in history:
             if version.t <= self.anchor or on_node(version.object) not in nodes:
                 continue
-            found = [self._when(version, c) for c in _containers(version.object) if _identity(c) not in known]
+            begun = [c for c in _containers(version.object) if _identity(c) not in known]
+            found = [new_pod or self._when(version, c) for c in begun]
             new: bool | None = True if True in found else None if None in found or version.unseen else False
             if new is not False and value is not True:
                 value = new
                 seen = "a container began to run" if new else "it is not certain whether a container began to run"
                 samples.append(Sample(version.t, new, version.seq, seen))
         return Signal(tuple(samples))
+
+    def _is_new(self, first: Version[Pod]) -> bool:
+        """Whether the pod was made after the moment: it was seen to come, and may have been made by then."""
+        created = source_time(first.object.metadata.creation_timestamp)
+        hidden = any(b.start <= first.t for b in self.blinds)
+        return not hidden and created is not None and created + 1.0 > self.anchor
 
     def _when(self, version: Version[Pod], container: ContainerStatus) -> bool | None:
         """Whether a container that was not known began after the moment.

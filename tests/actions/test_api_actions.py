@@ -223,6 +223,15 @@ def test_preempt_asks_for_a_little_more_than_is_free(given: dict[str, Any], pods
     )
 
 
+def test_create_node_deletes_only_its_own() -> None:
+    nodes = "/api/v1/nodes"
+    mark = f"object{nodes}/nowhere#/metadata/annotations/nodefall.dev~1made-by"
+    assert told("create-node", {"node": "nowhere"}, Target("", tag="nodefall-run-do")) == plain(
+        [f"POST {nodes}"],
+        ([f"DELETE {nodes}/nowhere unless {mark} is None when {mark} is nodefall-run-do"], [f"{mark} is None"]),
+    )
+
+
 def test_preempt_by_the_kubelet_binds_a_critical_pod() -> None:
     on = target(pods=[pod("500m"), pod("1", priority=2_000_000_000)])
     given = {"by": "kubelet"}
@@ -245,6 +254,7 @@ REFUSED = [
     ("out-of-service", {}, target({"taints": [{"key": OUT, "effect": "NoExecute"}]}), "already"),
     ("delete-node", {}, Target("n1", objects={NODE_PATH: {}}), "fact kubelet-unit is not known"),
     ("preempt", {}, target(pods=[pod("1", priority=5000)]), "no pod of a priority below 1000"),
+    ("create-node", {"node": "n1"}, FREE, "there is a node n1"),
     ("preempt", {"cpu": "3"}, FREE, "has 2000m of CPU for all pods"),
 ]
 
@@ -275,6 +285,7 @@ def test_what_a_selector_leaves_out_does_not_stop_a_drain() -> None:
         ("scale", SCALE | {"replicas": -1}),
         ("scale", SCALE | {"kind": "daemonset"}),
         ("preempt", {"cpu": "lots"}),
+        ("create-node", {"node": "No Where"}),
         ("preempt", {"by": "hand"}),
     ],
 )

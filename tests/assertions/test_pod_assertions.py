@@ -216,6 +216,19 @@ def waiting() -> Story:
             waiting().done(10.4, "poweroff", step="stop").pod(12, "w", started=10.2),
             INCONCLUSIVE,
         ),
+        (
+            "in the very second, but of a pod that came after it",
+            web().done(10.4, "poweroff", step="stop").pod(10.9, "new", container="c9", started=10.2, created=10),
+            VIOLATED,
+        ),
+        (
+            "in the very second, of a pod that came in a blind window",
+            web()
+            .done(10.4, "poweroff", step="stop")
+            .pod(10.9, "new", started=10.2, created=10)
+            .blind(10.5, 10.8, "pods"),
+            INCONCLUSIVE,
+        ),
         ("long after, whatever its clock says", web().pod(28, "new", container="c9", started=5), VIOLATED),
         ("seen after a blind window, began before", web().pod(28, "w", started=5).blind(8, 28, "pods"), INCONCLUSIVE),
         ("seen after a blind window, began inside", web().pod(28, "w", started=12).blind(11, 28, "pods"), VIOLATED),

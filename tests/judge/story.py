@@ -110,8 +110,11 @@ class Story:
         ended: float | None = None,
         exit_code: int = 0,
         lost: bool = False,
+        created: float | None = None,
     ) -> Self:
         metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": uid or f"uid-{name}", "labels": labels}
+        if created is not None:
+            metadata["creationTimestamp"] = stamp(created)
         metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "controller": True}]
         if deleting:
             metadata |= {"deletionTimestamp": stamp(t + grace), "deletionGracePeriodSeconds": grace}

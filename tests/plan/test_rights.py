@@ -91,6 +91,7 @@ THROUGH_THE_API: list[tuple[str, dict[str, Any]]] = [
     ("untaint", {"key": "k"}),
     ("out-of-service", {}),
     ("delete-node", {}),
+    ("create-node", {}),
     ("drain", {}),
     ("drain", {"disable-eviction": True}),
     ("evict-pod", PODS),

@@ -1,0 +1,90 @@
+"""A Node object made by hand, without a machine behind it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from chaos.model.action import (
+    Action,
+    Check,
+    Finding,
+    Memory,
+    Proof,
+    Scope,
+    Shown,
+    StepRun,
+    Target,
+    Undo,
+    UndoKind,
+    UndoStep,
+)
+from chaos.model.apifact import node_path, object_fact
+from chaos.model.command import Command, KubeCommand
+from chaos.model.errors import Unsupported
+from chaos.model.evidence import not_shown
+from chaos.model.experiment import Model
+from chaos.model.right import Right, rights_to
+from chaos.model.timeline import Timeline
+
+_NODES = "/api/v1/nodes"
+_MADE_BY = "nodefall.dev/made-by"  # annotation: the step
+_MADE_BY_POINTER = "/metadata/annotations/nodefall.dev~1made-by"
+
+
+class Params(Model):
+    """Its name; no node of the cluster may have it."""
+
+    node: str = Field(
+        "nodefall-nowhere", max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", description="name of the Node"
+    )
+
+
+def _registered(timeline: Timeline, step: StepRun) -> Finding:
+    name = str(step.params.get("node", Params().node))
+    for version in timeline.nodes.get(name) or ():
+        if not version.gone and step.begin <= version.t <= step.until:
+            return Finding(Shown.PROVEN, f"the Node object {name} is there", (version.seq,))
+    return not_shown(f"no Node object {name} was seen")
+
+
+class CreateNode(Action):
+    """As kubectl create. DaemonSet pods may be made for it; they go some time after it. Undo deletes it
+    only as long as it is the one that the step made.
+    """
+
+    name = "create-node"
+    summary = "create a Node object by hand, for which no kubelet speaks"
+    example = "{name: invent, action: create-node}"
+    params = Params
+    undo_kind = UndoKind.RESTORES
+    proofs = (Proof("registered", _registered),)
+    scope = Scope.CLUSTER
+    on_host = False
+
+    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the new one
+        return (node_path(params.node),)
+
+    def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - always the same
+        return rights_to("nodes", "create", "get", "delete")
+
+    def prepare(self, target: Target, params: Params) -> Memory:
+        if target.objects.get(node_path(params.node)) is not None:
+            raise Unsupported(f"there is a node {params.node}", hint="give another name")
+        return {"node": params.node, "tag": target.tag}
+
+    def inject(self, memory: Memory) -> tuple[Command, ...]:
+        metadata = {"name": memory["node"], "annotations": {_MADE_BY: memory["tag"]}}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+        return (KubeCommand("POST", _NODES, node),)
+
+    def undo(self, memory: Memory) -> Undo:
+        path = node_path(memory["node"])
+        ours = Check(object_fact(path, _MADE_BY_POINTER), memory["tag"])
+        gone = Check(object_fact(path, _MADE_BY_POINTER), None)
+        delete = KubeCommand("DELETE", path, accept=(200, 202, 404))
+        return Undo((UndoStep(delete, unless=gone, when=(ours,)),), (gone,))
+
+
+ACTION = CreateNode()
