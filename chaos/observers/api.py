@@ -19,7 +19,7 @@ import msgspec
 from chaos.model.errors import NodefallError, bad_input
 from chaos.model.ports import KubeApi, Response
 from chaos.observers.kubeconfig import load_configuration
-from chaos.observers.unreachable import KubeRejected, KubeUnreachable, explain
+from chaos.observers.unreachable import TLS, KubeRejected, KubeUnreachable, explain
 from chaos.observers.wire import UNDECODABLE
 
 __all__ = ["ClusterApi", "KubeRejected", "KubeUnreachable", "WatchApi", "WatchStream", "cluster_uid", "connect"]
@@ -29,7 +29,7 @@ _CONNECT = 5.0
 _ANSWER = 30.0
 _HEADERS = 10.0  # an API server sends a watch's headers at once
 _SILENCE = 90.0  # of a watch; bookmarks come about once a minute
-_KUBELET_CONNECT, _KUBELET_ANSWER = 2.0, 5.0
+_KUBELET = 2.0, 5.0  # to connect, to answer
 _RELOAD_PAUSE = 30.0
 _CHUNK = 65536
 T = TypeVar("T")
@@ -111,6 +111,8 @@ class ClusterApi:
         self._loaded = 0.0
         self._client: Any = None
         self._kubelets: Any = None
+        self._certificate: Callable[[str], str] | None = None
+        self._vouched: dict[str, Any] = {}  # pools, by the address of a kubelet whose host has vouched for it
         self._renew(None)
 
     @property
@@ -149,17 +151,41 @@ class ClusterApi:
             raise KubeRejected(response.status, f"{self.server}: /readyz answers {response.status}")
         return _date(response)
 
+    def trust_kubelets(self, certificate: Callable[[str], str]) -> None:
+        """``certificate``: what the kubelet at an address serves with, PEM, as its host says; raises NodefallError."""
+        self._certificate = certificate
+
     def kubelet(self, address: str, port: int, path: str) -> Response:
         """GET from a kubelet's own port. Its certificate must be signed by ``kubeletCA`` or the cluster's CA.
 
-        Raises KubeUnreachable; without that proof of who it is, no credentials are sent.
+        One that it signed itself must be the one that its host tells. Raises KubeUnreachable; without that proof of who it is, no credentials are sent.
         """
         host = f"[{address}]" if ":" in address else address
         url = f"https://{host}:{port}{path}"
         with self._lock:
             headers = self._headers(self._client, path)
-            pool = self._kubelets
-        return _exchange(pool, "GET", url, None, headers, (_KUBELET_CONNECT, _KUBELET_ANSWER))
+            pool = self._vouched.pop(address, self._kubelets)
+        try:
+            answer = _exchange(pool, "GET", url, None, headers, _KUBELET)
+        except KubeUnreachable as error:
+            if error.kind != TLS or self._certificate is None:
+                raise
+            pool = self._vouch(address, error)
+            answer = _exchange(pool, "GET", url, None, headers, _KUBELET)
+        if pool is not self._kubelets:
+            self._vouched[address] = pool
+        return answer
+
+    def _vouch(self, address: str, error: KubeUnreachable) -> Any:
+        """A pool that trusts what the host says. Raises ``error`` where it says nothing."""
+        assert self._certificate is not None  # noqa: S101 - asked for by the caller
+        try:
+            certificate = self._certificate(address)
+        except NodefallError as unknown:
+            why = f"{error.message}; its host does not vouch for it: {unknown.message}"
+            raise KubeUnreachable(TLS, why, hint=error.hint) from unknown
+        # Names are not compared: a CA that a kubelet made for itself signs nothing else.
+        return _kubelet_pool(self._client.configuration, ca_cert_data=certificate, assert_hostname=False)
 
     def close(self) -> None:
         self._client.close()
@@ -182,7 +208,8 @@ class ClusterApi:
                 return False  # the 401 is the answer
             self._loaded = time.monotonic()
             self._client = ApiClient(configuration)
-            self._kubelets = _kubelet_pool(configuration, self._kubelet_ca)
+            self._kubelets = _kubelet_pool(configuration, ca_certs=self._kubelet_ca or configuration.ssl_ca_cert)
+            self._vouched = {}
             return True
 
     @staticmethod
@@ -233,16 +260,16 @@ class ClusterApi:
         return response
 
 
-def _kubelet_pool(configuration: Any, kubelet_ca: str | None) -> Any:
+def _kubelet_pool(configuration: Any, **trust: Any) -> Any:
     from urllib3 import PoolManager
 
     return PoolManager(
         num_pools=256,
         maxsize=2,
         cert_reqs="CERT_REQUIRED",
-        ca_certs=kubelet_ca or configuration.ssl_ca_cert,
         cert_file=configuration.cert_file,
         key_file=configuration.key_file,
+        **trust,
     )
 
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,6 +73,7 @@ def reached(asked: Inventory, made: Inventory) -> Inventory:
 def _open_cluster(inventory: Inventory, lab_pid: int | None) -> Iterator[Opened]:
     from chaos.engine.clock import RemoteClock, SystemClock
     from chaos.observers.api import cluster_uid, connect, server_is_loopback, server_version
+    from chaos.session.kubelets import certificate_at
 
     cluster = inventory.cluster
     if cluster is None:
@@ -95,6 +96,7 @@ def _open_cluster(inventory: Inventory, lab_pid: int | None) -> Iterator[Opened]
             )
         hosts = _hosts(inventory, kube, clock)
         stack.callback(hosts.close)
+        kube.trust_kubelets(partial(certificate_at, kube=kube, hosts=hosts))
         yield Opened(inventory, clock, kube, hosts, uid, server_version(kube), lab_pid)
 
 

@@ -44,6 +44,7 @@ SOCKETS = """0 0 10.0.0.9:40000 10.0.0.1:6443 users:(("kubelet",pid=7,fd=14))
 """
 RESOLVED = "10.0.0.1  STREAM cp\n10.0.0.1  DGRAM\nfd00::1   STREAM\n127.0.0.1 STREAM\n"
 COUNTED = "ip saddr { 10.0.0.1 } counter packets 3 bytes 180 drop\ncounter packets 4 bytes 9 drop\n"
+PEM = "-----BEGIN CERTIFICATE-----\nMIIB+/=\n-----END CERTIFICATE-----\n"
 GOOD = [
     ("kubelet-server", "clusters:\n    server: https://10.0.0.1:6443\n", 2, "https://10.0.0.1:6443"),
     ("kubelet-server", '    server: "https://cp:6443/"\n', 0, "https://cp:6443"),
@@ -75,6 +76,8 @@ GOOD = [
     ("ssh-peer", "fe80::1%eth0 40000 fe80::2%eth0 22\n", 0, {"address": "fe80::1", "port": 22}),
     ("ssh-peer", "", 1, {}),
     ("nft", "nftables v1.0.6 (Lester Gooch #5)\n", 0, "1.0.6"),
+    ("kubelet-certificate", f"{PEM}{PEM}", 0, PEM + PEM),
+    ("kubelet-certificate", f"{PEM}-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n", 0, PEM),
 ]
 BAD = [
     ("kubelet-server", "", 2),
@@ -88,6 +91,8 @@ BAD = [
     ("nodefall-rules", "sudo: nft: command not found", 127),
     ("ssh-peer", "192.0.2.1 22\n", 0),
     ("nft", "", 127),
+    ("kubelet-certificate", "", 1),
+    ("kubelet-certificate", "-----BEGIN CERTIFICATE-----\n", 0),
 ]
 
 

@@ -97,6 +97,36 @@ def test_a_kubelet_must_prove_who_it_is(tmp_path: Path, authority: Authority) ->
         assert state.headers[0]["authorization"] == "Bearer secret"
 
 
+def test_a_kubelet_that_nobody_signed_for_is_vouched_for_by_its_host(tmp_path: Path, authority: Authority) -> None:
+    """As kind's: the certificate names the host, and not the address that it is reached at."""
+    state = KubeServer()
+    state.answers["/configz"] = (200, b"{}")
+    own, other = Authority(tmp_path, "kubelet"), Authority(tmp_path, "other")
+    told: list[str | NodefallError] = [NodefallError("no session"), other.file.read_text(), own.file.read_text()]
+    asked: list[str] = []
+
+    def certificate(address: str) -> str:
+        asked.append(address)
+        answer = told.pop(0)
+        if isinstance(answer, NodefallError):
+            raise answer
+        return answer
+
+    user = {"token": "secret"}
+    file = str(kubeconfig(tmp_path, "https://127.0.0.1:1", user, **{"certificate-authority": str(authority.file)}))
+    with serving(state, own.server(address="192.0.2.7")) as port:
+        api = connect(file)
+        api.trust_kubelets(certificate)
+        for why in ("does not vouch for it: no session", "certificate is not accepted"):
+            with pytest.raises(KubeUnreachable, match=why) as caught:
+                api.kubelet("127.0.0.1", port, "/configz")
+            assert (caught.value.kind, state.headers) == ("tls", [])
+        for _ in range(2):
+            assert api.kubelet("127.0.0.1", port, "/configz").body == b"{}"
+    assert (asked, told) == (["127.0.0.1"] * 3, []), "once it is known it is not asked again"
+    assert state.headers[0]["authorization"] == "Bearer secret"
+
+
 def test_no_answer_is_told_apart(tmp_path: Path) -> None:
     state = KubeServer()
     with serving(state) as port:
