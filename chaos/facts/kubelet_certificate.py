@@ -1,4 +1,4 @@
-"""What a kubelet serves with that signed its certificate itself, as one does unless serverTLSBootstrap says otherwise."""
+"""What a kubelet serves with that signed its certificate itself: unless serverTLSBootstrap is set each does."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import re
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
-FILE = (
-    "/var/lib/kubelet/pki/kubelet.crt"  # pkg/kubelet/certificate/bootstrap: its certificate, then the CA it made for it
-)
+# cmd/kubelet/app, initializeServerTLS: its certificate, then the CA that it made for it.
+FILE = "/var/lib/kubelet/pki/kubelet.crt"
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]+-----END CERTIFICATE-----\n")
 
 

@@ -158,7 +158,8 @@ class ClusterApi:
     def kubelet(self, address: str, port: int, path: str) -> Response:
         """GET from a kubelet's own port. Its certificate must be signed by ``kubeletCA`` or the cluster's CA.
 
-        One that it signed itself must be the one that its host tells. Raises KubeUnreachable; without that proof of who it is, no credentials are sent.
+        One that it signed itself must be the one that its host tells. Raises KubeUnreachable; without that proof of who
+        it is, no credentials are sent.
         """
         host = f"[{address}]" if ":" in address else address
         url = f"https://{host}:{port}{path}"

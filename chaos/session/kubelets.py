@@ -16,7 +16,7 @@ class _Nodes(Struct):
 
 
 def certificate_at(address: str, kube: KubeApi, hosts: Hosts) -> str:
-    """The certificate that the kubelet at ``address`` made, read over a session that is verified. Raises NodefallError."""
+    """The one that the kubelet at ``address`` made, read over a session that is verified. Raises NodefallError."""
     response = kube.request("GET", "/api/v1/nodes")
     nodes = msgspec.json.decode(response.body, type=_Nodes).items if response.status == 200 else []
     for node in nodes:
