@@ -15,12 +15,14 @@ from chaos.model.timeline import Entry, Timeline
 
 Decode = Callable[[Line, int], Entry | None]
 Write = Callable[[Line], None]
+_LATER = 1e-6  # seconds: about the least by which recorded times can differ
 
 
 class Recorder:
     """Takes lines of all observers and the engine, from any thread, in the order in which they come.
 
-    No line gets a time before the last one's. ``write`` (of a RecordingWriter) may fail, as disks do: the timeline
+    No line gets a time before the last one's, nor what is seen after a phase of a step the time of that phase: on a
+    simulated cluster's clock both may fall into one instant. ``write`` (of a RecordingWriter) may fail, as disks do: the timeline
     goes on, so that the run can still be judged and rolled back, and ``failure`` says what was lost.
     """
 
@@ -28,7 +30,7 @@ class Recorder:
         self._decode, self._clock, self._write = decode, clock, write
         self._timeline = Timeline()
         self._lock = threading.Lock()
-        self._last = float("-inf")
+        self._last = self._phase = float("-inf")
         self.failure: OSError | None = None
 
     def emit(self, line: Line) -> None:
@@ -37,13 +39,19 @@ class Recorder:
         if kept != line.object:
             line = msgspec.structs.replace(line, object=msgspec.Raw(kept))
         with self._lock:
-            if line.t < self._last:
-                line = msgspec.structs.replace(line, t=self._last)
-            self._last = line.t
+            line = self._in_order(line)
             entry = self._decode(line, self._timeline.next_seq())
             if entry is not None:
                 self._timeline.add(entry)
             self._keep(line)
+
+    def _in_order(self, line: Line) -> Line:
+        action = line.kind == "action"
+        t = max(line.t, self._last if action else max(self._last, self._phase + _LATER))
+        self._last = t
+        if action:
+            self._phase = t
+        return line if t == line.t else msgspec.structs.replace(line, t=t)
 
     @contextmanager
     def reading(self) -> Iterator[Timeline]:

@@ -33,6 +33,18 @@ def test_no_line_gets_a_time_before_the_last_ones() -> None:
         assert [(e.seq, e.t) for e in timeline.entries] == [(0, 10), (1, 10), (2, 11), (3, 11)]
 
 
+def test_what_is_seen_after_a_phase_of_a_step_is_later_than_that_phase() -> None:
+    """The pods that a step finds are those of before it, also where time stands still meanwhile."""
+    recorder = Recorder(decode, clock_at(5))
+    begin = Line(10.0, "action", "poweroff", msgspec.Raw(b'{"step":"off","phase":"begin"}'), node="n1")
+    for line in (fact(10, 1), begin, begin, fact(10, 2), fact(10, 3), begin):
+        recorder.emit(line)
+    with recorder.reading() as timeline:
+        times = [e.t for e in timeline.entries]
+    assert times[:3] == [10, 10, 10]
+    assert 10 < times[3] == times[4] == times[5] < 10.00001
+
+
 def test_what_is_kept_judges_like_what_was_live(tmp_path: Path) -> None:
     path = tmp_path / "recording.jsonl.gz"
     with RecordingWriter(path) as writer:
