@@ -22,8 +22,8 @@ class Recorder:
     """Takes lines of all observers and the engine, from any thread, in the order in which they come.
 
     No line gets a time before the last one's, nor what is seen after a phase of a step the time of that phase: on a
-    simulated cluster's clock both may fall into one instant. ``write`` (of a RecordingWriter) may fail, as disks do: the timeline
-    goes on, so that the run can still be judged and rolled back, and ``failure`` says what was lost.
+    simulated cluster's clock both may fall into one instant. ``write`` (of a RecordingWriter) may fail, as disks do:
+    the timeline goes on, so that the run can still be judged and rolled back, and ``failure`` says what was lost.
     """
 
     def __init__(self, decode: Decode, clock: Clock, write: Write | None = None) -> None:
