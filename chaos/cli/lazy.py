@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("chaos.cli.report", "Render the report of a run again."),
     "rbac": ("chaos.cli.rbac", "Print the least rights on a cluster that experiments need."),
     "lab": ("chaos.cli.lab", "Start and stop the simulated cluster."),
+    "kind": ("chaos.cli.kind", "Make and delete a cluster of containers with kind."),
     "list": ("chaos.cli.list_names", "List actions, assertions and facts."),
     "explain": ("chaos.cli.explain", "Explain one action, assertion or fact."),
     "schema": ("chaos.cli.schema", "Print the JSON Schema of experiments and inventories."),

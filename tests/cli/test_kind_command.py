@@ -1,0 +1,187 @@
+"""``nodefall kind`` with stand-ins for kind and docker, which say what the real ones say; the cluster is a lab."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from standins import StandIns
+
+from chaos.api import Lab
+from chaos.cli.kind_tools import PROVIDER, Tools, find_tools
+from chaos.cli.kind_up import Wish, down, up
+from chaos.load.inventory import load_inventory
+from chaos.model.errors import NodefallError, Refused, UsageError
+
+ROOT = Path(__file__).parents[2]
+NODES = ["control-plane", "worker-1", "worker-2"]
+CREATING = 'Creating cluster "x" ...\n • Ensuring node image (localhost/nodefall-kind:v1) 🖼  ...\n'
+FAILED = "ERROR: failed to create cluster: failed to init node with kubeadm: exit status 1\n"
+CLASH = 'ERROR: failed to create cluster: node(s) already exist for a cluster with the name "x"\n'
+NO_DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?\n"
+
+
+@pytest.fixture
+def standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
+    """No cluster is there, and the image is built already."""
+    made = StandIns(tmp_path / "bin")
+    made.folder.mkdir()
+    made.answers = {
+        "docker ps": {},
+        "docker image inspect": {},
+        "docker update": {},
+        "docker build": {"stderr": "#1 [internal] load build definition from Dockerfile\n"},
+        "kind get clusters": {"stderr": "No kind clusters found.\n"},
+        "kind get nodes": {"stdout": "".join(f"{node}\n" for node in reversed(NODES))},
+        "kind create cluster": {"stderr": CREATING + FAILED, "exit": 1},
+        "kind delete cluster": {"stderr": 'Deleting cluster "x" ...\n'},
+    }
+    made.install("kind", "docker")
+    monkeypatch.setenv("PATH", f"{made.folder}:{os.environ['PATH']}")
+    monkeypatch.delenv(PROVIDER, raising=False)
+    return made
+
+
+@pytest.fixture
+def wish(tmp_path: Path) -> Wish:
+    return Wish("x", tmp_path / "x.yaml")
+
+
+def files(wish: Wish) -> list[bool]:
+    return [wish.out.exists(), wish.kubeconfig.exists()]
+
+
+@pytest.mark.parametrize(
+    ("installed", "provider", "engine"),
+    [
+        (["kind", "docker", "podman"], None, "docker"),
+        (["kind", "podman"], None, "podman"),
+        (["kind", "docker", "podman"], "podman", "podman"),
+        (["docker"], None, "there is no program kind here"),
+        (["kind"], None, "there is no program docker nor podman here"),
+        (["kind", "docker"], "podman", "there is no program podman here"),
+        (["kind", "docker"], "nerdctl", "KIND_EXPERIMENTAL_PROVIDER is nerdctl"),
+    ],
+)
+def test_which_programs(installed: list[str], provider: str | None, engine: str) -> None:
+    environ = {PROVIDER: provider} if provider else {}
+    which: Callable[[str], str | None] = lambda name: name if name in installed else None  # noqa: E731
+    if engine in ("docker", "podman"):
+        assert find_tools(environ, which) == Tools(engine)
+    else:
+        with pytest.raises(Refused, match=engine):
+            find_tools(environ, which)
+
+
+@pytest.mark.lab
+def test_up_and_down(standins: StandIns, wish: Wish) -> None:
+    told: list[str] = []
+    with Lab(workers=2, speed=20) as lab:
+        kubeconfig = wish.out.with_name("lab.kubeconfig")
+        kubeconfig.write_text(renamed(lab.kubeconfig.read_text(), "kind-x"))
+        standins.answers["kind create cluster"] = {"stderr": CREATING, "kubeconfig": str(kubeconfig)}
+        standins.answers["docker image inspect"] = {"stderr": "Error: No such image\n", "exit": 1}
+        standins.save()
+        made = up(wish, Tools("docker"), told.append)
+    assert made["nodes"] == NODES
+    assert 'Creating cluster "x" ...' in told
+    (built,) = standins.calls("docker build")
+    assert "--build-arg=NODE=kindest/node:v1.36.2" in built
+    (created,) = standins.calls("kind create cluster")
+    assert created[0] == "docker"
+    assert f"--config={ROOT / 'hosts' / 'kind' / 'cluster.yaml'}" in created
+    assert [call[-1] for call in standins.calls("docker update --restart=no")] == NODES
+    inventory = load_inventory(wish.out)
+    assert (inventory.defaults.transport, inventory.defaults.engine) == ("docker", "docker")
+    assert inventory.cluster is not None
+    assert (inventory.cluster.kubeconfig, inventory.cluster.context) == (str(wish.kubeconfig), "kind-x")
+    assert inventory.cluster.expect_uid
+    assert {name: host.power and host.power.kind for name, host in inventory.hosts.items()} == dict.fromkeys(
+        NODES, "docker"
+    )
+    assert all(host.address is None for host in inventory.hosts.values()), "they change with each start"
+    standins.answers["kind get clusters"] = {"stdout": "other\nx\n"}
+    standins.save()
+    with pytest.raises(UsageError, match="exists already"):
+        up(wish, Tools("docker"), told.append)
+    assert down(wish, Tools("docker"))
+    assert files(wish) == [False, False]
+    assert len(standins.calls("kind delete cluster --name=x")) == 1
+    with pytest.raises(Refused, match="there is a kind cluster 'x' already"):
+        up(wish, Tools("docker"), told.append)
+
+
+def renamed(kubeconfig: str, context: str) -> str:
+    """As kind writes it: one context, called after the cluster."""
+    import yaml  # noqa: PLC0415 - only here
+
+    document = yaml.safe_load(kubeconfig)
+    document["contexts"][0]["name"] = document["current-context"] = context
+    return str(yaml.safe_dump(document))
+
+
+def test_down_without_a_cluster_takes_only_our_files_away(standins: StandIns, wish: Wish) -> None:
+    wish.out.write_text("# mine\n")
+    assert not down(wish, Tools("docker"))
+    assert wish.out.exists()
+    assert standins.calls("kind delete") == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "message", "deleted"),
+    [
+        ({}, "failed to init node with kubeadm", 1),
+        ({"kind create cluster": {"stderr": CLASH, "exit": 1}}, "there is a kind cluster 'x' already", 0),
+        ({"docker ps": {"stderr": NO_DAEMON, "exit": 1}}, "Cannot connect to the Docker daemon", 0),
+        (
+            {"docker image inspect": {"exit": 1}, "docker build": {"stderr": "no such host\n", "exit": 1}},
+            "docker build .*no such host",
+            0,
+        ),
+        (
+            {"kind delete cluster": {"stderr": "ERROR: failed to delete nodes\n", "exit": 1}},
+            "kubeadm.*; and what was made could not be deleted: .*failed to delete nodes",
+            1,
+        ),
+        ({"kind create cluster": {"exit": 0}}, "x.kubeconfig", 1),  # nothing that could be connected to
+    ],
+)
+def test_what_does_not_come_up_leaves_nothing(
+    standins: StandIns, wish: Wish, answers: dict[str, dict[str, object]], message: str, deleted: int
+) -> None:
+    standins.answers |= answers
+    standins.save()
+    with pytest.raises(NodefallError, match=message):
+        up(wish, Tools("docker"), lambda _: None)
+    assert len(standins.calls("kind delete cluster --name=x")) == deleted
+    assert files(wish) == [False, False]
+
+
+@pytest.mark.parametrize("name", ["", "X", "-x", "x_y", "x" * 41])
+def test_names_that_kind_would_not_take(wish: Wish, name: str) -> None:
+    with pytest.raises(UsageError, match="is no name of a cluster"):
+        up(Wish(name, wish.out), Tools("docker"), lambda _: None)
+
+
+def test_an_interrupted_creation_leaves_nothing(standins: StandIns, wish: Wish) -> None:
+    standins.answers["kind create cluster"] = {"stderr": CREATING, "stays": True}
+    standins.save()
+    command = [sys.executable, "-m", "chaos", "kind", "up", "--name", "x", "--out", str(wish.out)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        assert any("Ensuring node image" in line for line in process.stderr)
+        process.send_signal(signal.SIGTERM)
+        rest = process.stderr.read()
+        assert process.wait(60) == 143, rest
+    assert "deleting what was made" in rest
+    assert len(standins.calls("kind delete cluster --name=x")) == 1
+    pid = standins.folder / "pid"
+    with pytest.raises(ProcessLookupError):  # it was waited for
+        os.kill(int(pid.read_text()) if pid.exists() else 2**22 + 1, 0)
+    assert files(wish) == [False, False]
