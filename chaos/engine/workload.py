@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +15,7 @@ import msgspec
 
 from chaos.model.action import Check, Undo, UndoStep
 from chaos.model.apifact import object_fact
-from chaos.model.command import KubeCommand
+from chaos.model.command import MERGE_PATCH, KubeCommand
 from chaos.model.errors import Aborted
 from chaos.model.marks import MANAGED_BY, RUN
 from chaos.model.ports import KubeApi
@@ -33,13 +33,22 @@ def removal(workload: Sequence[KubeCommand], namespace: str, run: str) -> Undo:
     """How the workload goes away, and the proof that it has."""
     gone = Check(f"namespace/{namespace}", "gone")
     delete = KubeCommand("DELETE", f"/api/v1/namespaces/{namespace}", accept=(200, 202, 404))
-    steps, proof = [UndoStep(delete, unless=gone)], [gone]
+    steps, proof = [UndoStep(delete, unless=gone), *_unheld(workload)], [gone]
     if any(command.path == PRIORITY_CLASSES for command in workload):
         ours = f"{PRIORITY_CLASSES}?labelSelector={quote(f'{RUN}={run}')}"
         none = Check(object_fact(ours, "/items/0"), None)
         steps.append(UndoStep(KubeCommand("DELETE", ours), unless=none))
         proof.append(none)
     return Undo(tuple(steps), tuple(proof))
+
+
+def _unheld(workload: Sequence[KubeCommand]) -> Iterator[UndoStep]:
+    """Finalizers that the manifests brought along: nobody else takes them away, and the namespace waits for them."""
+    for metadata, command in ((c.body["metadata"], c) for c in workload if c.body):
+        if metadata.get("finalizers") and "name" in metadata:
+            path = f"{command.path}/{metadata['name']}"
+            free = KubeCommand("PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH, accept=(200, 404))
+            yield UndoStep(free, unless=Check(object_fact(path, "/metadata/finalizers"), None))
 
 
 def commands(manifests: list[dict[str, Any]], namespace: str, run: str) -> list[KubeCommand]:

@@ -77,7 +77,7 @@ def _workload(setting: Setting) -> Iterator[Right]:
     for step in setting.removal.steps:
         if isinstance(step.command, KubeCommand):
             yield replace(right_of(step.command.method, step.command.path), namespace="", name="")
-    for check in setting.removal.proof:
+    for check in (*setting.removal.proof, *(step.unless for step in setting.removal.steps if step.unless)):
         if check.fact.startswith(_NAMESPACE):
             yield Right("", "namespaces", "get")
         elif check.fact.startswith(f"{OBJECT}/"):

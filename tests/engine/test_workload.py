@@ -65,3 +65,16 @@ def test_a_priority_class_is_the_runs_own_and_goes_by_its_label() -> None:
         f"DELETE {ours}",
     ]
     assert str(undo.proof[1]) == f"object{ours}#/items/0 is None"
+
+
+def test_finalizers_of_the_manifests_do_not_outlive_them() -> None:
+    """A run that dies before its own step takes them away would leave a namespace that never ends."""
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
+    plain = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "free"}}
+    undo = removal(commands([manifest, plain], "ns", "r1"), "ns", "r1")
+    path = "/api/v1/namespaces/ns/pods/held"
+    assert [str(step.command) for step in undo.steps] == [
+        "DELETE /api/v1/namespaces/ns",
+        f'PATCH {path} {{"metadata": {{"finalizers": null}}}}',
+    ]
+    assert str(undo.steps[1].unless) == f"object{path}#/metadata/finalizers is None"
