@@ -15,7 +15,8 @@ import click
 
 from chaos import __version__
 from chaos.cli.lazy import LazyGroup
-from chaos.model.errors import Exit, NodefallError, UndoOwed
+from chaos.cli.output import say
+from chaos.model.errors import BadInput, Exit, NodefallError, UndoOwed
 
 PROGRAM = "nodefall"
 _COMPLETE = "_NODEFALL_COMPLETE"  # set by the completion scripts
@@ -82,7 +83,7 @@ def main(arguments: list[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever nobody expected is our bug
         told = _told(error)
         with suppress(OSError):  # the exit code still tells
-            click.echo("\n".join(line for line in told.lines if line), err=True)
+            say(*told.lines, err=True)
         if "--json" in arguments and not isinstance(error, BrokenPipeError):
             _as_json(told)
         return told.code
@@ -91,18 +92,21 @@ def main(arguments: list[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """An error in words, and the exit code."""
+    """An error in words, and the exit code; ``problems``: the message, where it is several."""
 
     code: int
     message: str
     hint: str = ""
     usage: str = ""
     also: str = ""
+    problems: tuple[str, ...] = ()
 
     @property
-    def lines(self) -> tuple[str, ...]:
-        plain = "interrupted" if self.code in {Exit.SIGINT, Exit.SIGTERM} else f"error: {self.message}"
-        return (self.usage, self.also, plain, f"hint: {self.hint}" if self.hint else "")
+    def lines(self) -> list[str]:
+        first, *others = self.problems or (self.message,)
+        plain = "interrupted" if self.code in {Exit.SIGINT, Exit.SIGTERM} else f"error: {first}"
+        hint = f"hint: {self.hint}" if self.hint else ""
+        return [line for line in (*self.usage.splitlines(), self.also, plain, *others, hint) if line]
 
 
 def _told(error: BaseException) -> _Told:
@@ -117,7 +121,8 @@ def _told(error: BaseException) -> _Told:
         cause = error.__cause__
         ours = isinstance(error, UndoOwed) and not isinstance(cause, NodefallError | KeyboardInterrupt | None)
         also = f"error: {_bug(cause)}" if ours and cause else ""
-        return _Told(error.code, error.message, error.hint, also=also)
+        problems = tuple(map(str, error.problems)) if isinstance(error, BadInput) else ()
+        return _Told(error.code, error.message, error.hint, also=also, problems=problems)
     if isinstance(error, BrokenPipeError):
         _drop(1)
         return _Told(Exit.INCONCLUSIVE, "nobody reads the output any more")  # the command did not finish

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chaos.cli.output import say
+
 if TYPE_CHECKING:
     from chaos.model.result import RunResult, StepResult
     from chaos.model.verdict import Verdict
@@ -58,7 +60,7 @@ def command(
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
     else:
-        click.echo("\n".join(_lines(result)))
+        say(*_lines(result))
     sys.exit(result.exit_code)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from chaos.load.inventory import load_inventory
 from chaos.model.catalogue import discover
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, UsageError, bad_input
-from chaos.model.plan import Plan
+from chaos.model.plan import RUN_ID, Plan
 from chaos.model.text import encodable
 from chaos.report._summary import summary
 from chaos.session.opening import inventory_path
@@ -101,10 +102,13 @@ def _kept(wish: Launch) -> Plan | None:
     if wish.experiment is not None or wish.seed is not None or wish.max_duration:
         raise UsageError("--plan says it all: give neither EXPERIMENT nor --seed nor --max-duration with it")
     try:
-        return msgspec.json.decode(wish.plan.read_bytes(), type=Plan)
+        kept = msgspec.json.decode(wish.plan.read_bytes(), type=Plan)
     except OSError as error:
         raise bad_input(str(wish.plan), f"cannot be read: {error.strerror}") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise bad_input(
             str(wish.plan), f"this is no plan: {error}", "make one with nodefall plan --out FILE"
         ) from error
+    if not re.fullmatch(RUN_ID, kept.run):  # paths are made of it
+        raise bad_input(str(wish.plan), f"this is no plan: no run is called {kept.run!r}")
+    return kept

@@ -1,10 +1,19 @@
-"""Files that a command was asked to write."""
+"""What a command says, and files that it was asked to write."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import click
+
 from chaos.model.errors import UsageError
+from chaos.model.text import visible
+
+
+def say(*lines: str, err: bool = False) -> None:
+    """One line each, whatever is in them: names and messages of a cluster neither end a line nor steer a terminal."""
+    for line in lines:
+        click.echo(visible(line), err=err)
 
 
 def write(path: Path, text: str) -> None:

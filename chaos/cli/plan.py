@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chaos.cli.output import say, write
 from chaos.model.text import on_node
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ def command(experiment: Path, inventory: str | None, seed: int | None, out: Path
     import msgspec
 
     from chaos.api import load, plan
-    from chaos.cli.output import write
     from chaos.session.opening import inventory_path
 
     loaded = load(experiment)
@@ -41,7 +41,10 @@ def command(experiment: Path, inventory: str | None, seed: int | None, out: Path
     text = msgspec.json.format(msgspec.json.encode(planned), indent=2).decode()
     if out:
         write(out, text + "\n")
-    click.echo(text if as_json else "\n".join(_words(planned) + _probes(loaded.experiment)))
+    if as_json:
+        click.echo(text)
+    else:
+        say(*_words(planned), *_probes(loaded.experiment))
 
 
 def _words(plan: Plan) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from chaos.cli.output import say
 from chaos.engine.clock import SystemClock
 from chaos.engine.ledger import Debt, debts
 from chaos.engine.lock import ask_to_stop, read_lock
@@ -41,7 +42,7 @@ def abort(inventory: str | None, reason: str, wait: str, as_json: bool) -> int:
         record = read_lock(opened.kube, namespace(opened))
         if record and record.holder and record.seems_alive(clock.now()):
             ask_to_stop(opened.kube, namespace(opened), reason)
-            click.echo(f"asked {record.holder} to stop", err=True)
+            say(f"asked {record.holder} to stop", err=True)
             _await_end(opened, clock, record.holder, seconds)
         return _say(opened, clock, as_json)
 
@@ -72,9 +73,9 @@ def _say(opened: Opened, clock: SystemClock, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps(_document(opened, holder, alive, owed)))
     else:
-        click.echo(_holder(holder, alive, clock.now()))
+        say(_holder(holder, alive, clock.now()))
         for debt in owed:
-            click.echo(f"run {debt.debtor.run} owes {told(debt)}")
+            say(f"run {debt.debtor.run} owes {told(debt)}")
     if alive:
         return int(Exit.INCONCLUSIVE)
     return int(Exit.UNDO_OWED if owed else Exit.HELD)

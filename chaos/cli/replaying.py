@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from chaos.cli.output import say
+
 
 def replay_command(path: Path, only_count: bool, as_json: bool) -> int:
     """Print the comparison; the exit code. Raises BadInput, and NodefallError for what cannot be replayed."""
@@ -56,4 +58,4 @@ def _tell(report: dict[str, Any], words: list[str], as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
-        click.echo("\n".join(words))
+        say(*words)

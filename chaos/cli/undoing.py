@@ -11,6 +11,7 @@ import click
 from pydantic import ValidationError
 
 from chaos.cli.adopting import adopt, cluster_debts
+from chaos.cli.output import say
 from chaos.cli.progress import Guarded, make_progress
 from chaos.engine.ledger import Debtor, Ledger
 from chaos.engine.undo import roll_back
@@ -37,11 +38,11 @@ def list_owed(reports: Path, inventory: str | None, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps({"owed": rows, "unreadable": unread}))
     for row in rows if not as_json else ():
-        click.echo(on_node(f"{row['run']}: {row['step']} ({row['action']})", row["node"]))
+        say(on_node(f"{row['run']}: {row['step']} ({row['action']})", row["node"]))
     for message in unread:
-        click.echo(f"error: {message}", err=True)
+        say(f"error: {message}", err=True)
     if not rows and not unread:
-        click.echo(f"nothing is owed by the {where}", err=True)
+        say(f"nothing is owed by the {where}", err=True)
     return int(Exit.UNDO_OWED if rows or unread else Exit.HELD)
 
 
@@ -82,7 +83,7 @@ def undo(name: str, inventory: str | None, reports: Path, as_json: bool) -> int:
             except NodefallError as error:
                 if not _lab_is_gone(info, inventory):
                     raise
-                click.echo(f"the simulated cluster of this run has ended ({error.message})", err=True)
+                say(f"the simulated cluster of this run has ended ({error.message})", err=True)
                 for entry in journal.owed():
                     journal.strike(entry, "its simulated cluster has ended")
                 journal.mirror(False)
@@ -95,9 +96,9 @@ def _tell(directory: Path, results: list[UndoResult], owed: list[dict[str, str]]
         undone = [{"step": r.step, "node": r.node, "proven": r.proven, "because": r.because} for r in results]
         click.echo(json.dumps({"run": str(directory), "undone": undone, "owed": owed}))
     for left in owed:
-        click.echo(on_node(f"still owed: {left['step']} ({left['action']})", left["node"]), err=True)
+        say(on_node(f"still owed: {left['step']} ({left['action']})", left["node"]), err=True)
     if not owed:
-        click.echo(f"nothing is owed by {directory}", err=True)
+        say(f"nothing is owed by {directory}", err=True)
     return int(Exit.UNDO_OWED if owed else Exit.HELD)
 
 

@@ -5,6 +5,7 @@ Written before each deed, as the journal on disk is; an undo waits for neither. 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from chaos.model.errors import Aborted, NodefallError
+from chaos.model.experiment import NAME
 from chaos.model.marks import MANAGED_BY, RUN
 from chaos.model.ports import KubeApi, Response
 from chaos.model.secrecy import masked_json
@@ -122,8 +124,14 @@ def _parse(item: dict[str, Any]) -> Debt:
         debtor = msgspec.json.decode(data.get(_RUN, ""), type=Debtor)
         owed = msgspec.json.decode(data.get(_OWED, ""), type=tuple[Owed, ...])
     except UNDECODABLE as error:
-        return Debt(name, Debtor(name.removeprefix(PREFIX), "", 0.0), damaged=str(error))
+        return _damaged(name, str(error))
+    if name_of(debtor.run) != name or not re.fullmatch(NAME, debtor.experiment):  # they become paths
+        return _damaged(name, f"it names the run {debtor.run!r} of the experiment {debtor.experiment!r}")
     return Debt(name, debtor, owed)
+
+
+def _damaged(name: str, why: str) -> Debt:
+    return Debt(name, Debtor(name.removeprefix(PREFIX), "", 0.0), damaged=why)
 
 
 def _json(value: Any) -> str:

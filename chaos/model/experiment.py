@@ -40,7 +40,8 @@ def _with_unit(value: Any) -> Any:
     return value
 
 
-Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+Name = Annotated[str, Field(pattern=NAME)]
 BoundText = Annotated[
     str, BeforeValidator(_with_unit), AfterValidator(_bound_text), Field(examples=["kubelet.shutdownGracePeriod + 10s"])
 ]

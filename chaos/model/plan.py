@@ -10,6 +10,8 @@ from chaos.model.action import Check, Memory, SelfHeal, Undo
 from chaos.model.command import Command
 from chaos.model.text import on_node
 
+RUN_ID = "[a-z0-9][a-z0-9-]{0,99}"  # a pattern
+
 
 class PlannedStep(Struct, frozen=True):
     """One step on one node, or on the cluster (``node`` is "")."""

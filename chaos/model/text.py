@@ -13,8 +13,13 @@ _PLAIN = str.maketrans({"✓": "+", "✗": "x", "…": "."})
 
 def printable(text: str, limit: int = _CUT) -> str:
     """``text`` on one line, whitespace collapsed, invisible characters as escapes, at most ``limit`` characters."""
-    shown = "".join(_visible(c) for c in " ".join(text[: 4 * limit].split()))
+    shown = visible(" ".join(text[: 4 * limit].split()))
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def visible(text: str) -> str:
+    """``text`` with invisible characters as escapes, line ends among them."""
+    return "".join(_visible(c) for c in text)
 
 
 def encodable(text: str, encoding: str) -> str:

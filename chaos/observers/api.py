@@ -32,6 +32,7 @@ _SILENCE = 90.0  # of a watch; bookmarks come about once a minute
 _KUBELET = 2.0, 5.0  # to connect, to answer
 _RELOAD_PAUSE = 30.0
 _CHUNK = 65536
+_MOST = 512 << 20  # bytes of an answer; lists come in pages
 T = TypeVar("T")
 
 
@@ -313,6 +314,9 @@ def _read(response: Any, url: str, patience: float) -> bytes:
             body += chunk
             if time.monotonic() > deadline:
                 raise TimeoutError
+            if len(body) > _MOST:
+                response.close()
+                raise KubeRejected(response.status, f"{_where(url)}: the answer is longer than {_MOST >> 20} MiB")
     except (HTTPError, OSError) as error:
         response.close()
         raise explain(error, _where(url)) from error

@@ -13,8 +13,11 @@ from chaos.model.resources import KubeObject, Resource
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError)  # what decoding raises
 
 
+LONGEST = 32 << 20  # bytes of a line: etcd takes objects of 1.5 MiB
+
+
 class CutLine(Exception):
-    """The stream ended in the middle of a line."""
+    """The stream ended in the middle of a line, or a line does not end."""
 
 
 class Envelope(msgspec.Struct):
@@ -88,10 +91,14 @@ class Wire:
         return Found(value.metadata, value)
 
 
-def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def split_lines(chunks: Iterable[bytes], longest: int = LONGEST) -> Iterator[bytes]:
     """Whole lines, split at newlines only (never at U+0085 and its like). Raises CutLine."""
     rest: list[bytes] = []
+    size = 0
     for chunk in chunks:
+        size = len(chunk) - chunk.rfind(b"\n") - 1 if b"\n" in chunk else size + len(chunk)
+        if size > longest:
+            raise CutLine(f"a line of the watch is longer than {longest >> 20} MiB")
         first, *others = chunk.split(b"\n")
         rest.append(first)
         for other in others:

@@ -19,6 +19,7 @@ from chaos.observers.decode import decode
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP = 31  # zlib's window bits for a gzip header and trailer
 _CHUNK = 1 << 18
+_LONGEST = 32 << 20  # bytes of a line; a file may be any size
 _LINE = msgspec.json.Decoder(Line)
 
 
@@ -42,14 +43,18 @@ class _Reader:
         self.last = float("-inf")
 
     def lines(self, file: BinaryIO) -> Iterator[Line]:
-        tail = b""
+        tail = bytearray()
         source = _Bytes(self.name, file)
         for chunk in source:
-            *whole, tail = (tail + chunk).split(b"\n")
-            for text in whole:
-                yield from self._line(text)
+            first, *others = chunk.split(b"\n")
+            tail += first
+            if len(tail) > _LONGEST:
+                self._fail(self.number + 1, f"is longer than {_LONGEST >> 20} MiB")
+            for other in others:
+                yield from self._line(bytes(tail))
+                tail = bytearray(other)
         if tail.strip():
-            yield from self._tail(tail, source)
+            yield from self._tail(bytes(tail), source)
         if self.last == float("-inf"):
             raise bad_input(self.name, "is empty", "give a recording (*.jsonl.gz) or a run directory")
         if source.cut:
@@ -116,17 +121,18 @@ class _Bytes:
         unzip = zlib.decompressobj(_GZIP)
         while data:
             try:
-                yield unzip.decompress(data)
+                yield unzip.decompress(data, _CHUNK)  # a few zeroed bytes may stand for a thousand times as many
             except zlib.error as error:
                 raise bad_input(self.name, f"is damaged: {error}") from error
-            data = unzip.unused_data
+            data = unzip.unconsumed_tail or unzip.unused_data
             if unzip.eof:
                 unzip = zlib.decompressobj(_GZIP)  # files may hold several gzip members
                 data = data or next(chunks, b"")
                 if not data:
                     return
             else:
-                data = next(chunks, b"")
+                data = data or next(chunks, b"")
+        yield unzip.flush()
         self.cut = "the file ends before its end mark"
 
 

@@ -117,3 +117,14 @@ def test_one_that_cannot_be_read_may_owe_anything(kube: ConfigMaps, data: dict[s
 def test_other_config_maps_are_none_of_our_business(kube: ConfigMaps) -> None:
     kube.kept["x"] = {"metadata": {"name": "something-else"}}
     assert not debts(kube, "kube-system")
+
+
+@pytest.mark.parametrize(("run", "experiment"), [("../../pods/x", "e"), ("other", "e"), ("r-1", "../e"), ("r-1", "/e")])
+def test_a_debtor_that_is_not_its_config_maps_is_damage(kube: ConfigMaps, run: str, experiment: str) -> None:
+    """Whoever may write there names no path on this machine, nor in the API."""
+    data = {"run.json": json.dumps({"run": run, "experiment": experiment, "started": 1.0}), "owed.json": "[]"}
+    kube.kept["nodefall-run-r-1"] = {"metadata": {"name": "nodefall-run-r-1"}, "data": data}
+    (debt,) = debts(kube, "kube-system")
+    assert debt.open
+    assert "it names the run" in debt.damaged
+    assert (debt.debtor.run, debt.debtor.experiment) == ("r-1", "")

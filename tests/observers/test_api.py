@@ -236,6 +236,14 @@ def test_an_answer_that_cannot_be_used(tmp_path: Path) -> None:
     assert "rbac" in caught.value.hint
 
 
+def test_an_answer_without_an_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chaos.observers.api._MOST", 1 << 20)
+    state = KubeServer()
+    state.answers["/version"] = (200, b" " * (3 << 20))
+    with serving(state) as port, pytest.raises(KubeRejected, match="longer than 1 MiB"):
+        server_version(plain_api(tmp_path, port))
+
+
 def test_what_is_not_loopback(tmp_path: Path) -> None:
     for server in ("http://192.0.2.1:6443", "http://nowhere.invalid"):
         assert not server_is_loopback(connect(str(kubeconfig(tmp_path, server))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from pathlib import Path
 
 import msgspec
@@ -37,6 +37,16 @@ def test_a_cut_line_is_told_after_the_whole_ones(lines: list[bytes], half: bytes
     assert [next(whole) for _ in lines] == lines
     with pytest.raises(CutLine):
         next(whole)
+
+
+def test_a_line_that_does_not_end_is_given_up_before_memory_is() -> None:
+    """However it is cut up; whole lines before it are told, and many short ones are no long one."""
+    endless = chain([b"{}\n"], repeat(b"x" * 1000))
+    lines = split_lines(endless, longest=5000)
+    assert next(lines) == b"{}"
+    with pytest.raises(CutLine, match="longer than"):
+        next(lines)
+    assert len(list(split_lines([b"1234\n" * 2000], longest=5000))) == 2000
 
 
 def recorded() -> Iterator[Line]:

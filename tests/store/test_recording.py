@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,18 @@ def test_every_prefix_of_a_gzip_is_readable(tmp_path_factory: pytest.TempPathFac
         assert len(lines) == 401
     else:
         assert (lines[-1].kind, lines[-1].type) == ("blind", "recording")
+
+
+def test_a_line_that_does_not_end_is_given_up_before_memory_is(tmp_path: Path) -> None:
+    """Sixty bytes of gzip can stand for a megabyte."""
+    bomb = gzip.compress(text(META) + b"[" * (128 << 20), compresslevel=1, mtime=0)
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadInput, match="is longer than 32 MiB"):
+            list(read_recording(put(tmp_path, bomb)))
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:

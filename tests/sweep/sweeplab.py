@@ -28,7 +28,7 @@ PLURALS = {"Deployment": "deployments", "DaemonSet": "daemonsets", "PodDisruptio
 UNITS = ("kubelet.service", "containerd.service", "systemd-logind.service", "dbus.service")
 OBJECTS = ("namespaces", "configmaps", "leases", "deployments", "daemonsets", "statefulsets", "poddisruptionbudgets")
 ENDED = ("Succeeded", "Failed")  # what a shutdown leaves of a pod, until the garbage collector comes
-SETTLES = 900.0  # simulated seconds
+SETTLES = 2400.0  # simulated seconds: a DaemonSet waits up to 15 minutes before it tries again where its pods failed
 _QUICK = 2000.0  # simulated seconds a wall second, where nobody waits for a connection
 Snapshot = dict[str, Any]
 
