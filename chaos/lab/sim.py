@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
+
+
+_SLOTS = 64  # of time in a second
 
 
 def rfc3339(when: float) -> str:
@@ -44,19 +47,37 @@ class Timer:
         self.cancelled = True
 
 
+_Entry = tuple[float, int, Timer]
+
+
 class Sim:
-    """``now`` is in seconds since the epoch; it moves only in :meth:`run_until`."""
+    """``now`` is in seconds since the epoch; it moves only in :meth:`run_until`.
+
+    Only what is due soon is in a heap: what comes later waits unsorted, in slots of time. A large cluster has tens of
+    thousands of timers, and a heap of them is slow.
+    """
 
     def __init__(self, start: float, seed: int) -> None:
         self.now = start
         self.rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
-        self._heap: list[tuple[float, int, Timer]] = []
+        self._soon: list[_Entry] = []  # a heap: everything due up to the end of the slot
+        self._slot = 0
+        self._later: dict[int, list[_Entry]] = {}
+        self._slots: list[int] = []  # a heap: those that have timers
         self._order = count()
 
     def at(self, due: float, call: Callable[..., Any], *args: Any) -> Timer:
         """Call at ``due``, or as soon as time moves if that is past. Calls due together run in order of asking."""
-        timer = Timer(max(self.now, due), call, args)
-        heapq.heappush(self._heap, (timer.due, next(self._order), timer))
+        due = max(self.now, due)
+        timer, slot = Timer(due, call, args), int(due * _SLOTS)
+        entry = (due, next(self._order), timer)
+        if slot <= self._slot:
+            heappush(self._soon, entry)
+        elif slot in self._later:
+            self._later[slot].append(entry)
+        else:
+            self._later[slot] = [entry]
+            heappush(self._slots, slot)
         return timer
 
     def after(self, delay: float, call: Callable[..., Any], *args: Any) -> Timer:
@@ -65,19 +86,25 @@ class Sim:
 
     def next_due(self) -> float | None:
         """When the next callback is due, None if there is none."""
-        while self._heap and self._heap[0][2].cancelled:
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        while (entry := self._first()) is not None and entry[2].cancelled:
+            heappop(self._soon)
+        return entry[0] if entry is not None else None
 
     def run_until(self, end: float) -> None:
         """Run everything due up to ``end`` (inclusive) and set ``now`` to ``end``."""
-        heap = self._heap
-        while heap and heap[0][0] <= end:
-            due, _, timer = heapq.heappop(heap)
+        while (entry := self._first()) is not None and entry[0] <= end:
+            due, _, timer = heappop(self._soon)
             if not timer.cancelled:
                 self.now = max(self.now, due)
                 timer.run()
         self.now = max(self.now, end)
+
+    def _first(self) -> _Entry | None:
+        if not self._soon and self._slots:
+            self._slot = heappop(self._slots)
+            self._soon = self._later.pop(self._slot)
+            heapify(self._soon)
+        return self._soon[0] if self._soon else None
 
     def timestamp(self) -> str:
         """Now as Kubernetes writes metav1.Time: RFC 3339, whole seconds."""
