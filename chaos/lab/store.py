@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from chaos.lab.objects import Object, labels_of, name_of, namespace_of, node_of, selector_matches
+from chaos.lab.objects import Object, controller_of, labels_of, name_of, namespace_of, node_of, selector_matches
 from chaos.lab.sim import Sim
 from chaos.lab.table import Key, Objects, Table, Value, by_owner, of_pod, of_service
 
@@ -37,7 +37,10 @@ def _uuid4(bits: int) -> str:
 
 
 class Change(NamedTuple):
-    """type is ADDED, MODIFIED or DELETED; ``before`` is None for ADDED; ``at`` is the simulated time."""
+    """type is ADDED, MODIFIED or DELETED; ``before`` is None for ADDED; ``at`` is the simulated time.
+
+    ``key``: namespace and name.
+    """
 
     version: int
     type: str
@@ -45,6 +48,7 @@ class Change(NamedTuple):
     object: Object
     before: Object | None
     at: float = 0.0
+    key: Key = ("", "")
 
 
 Listener = Callable[[Change], None]
@@ -74,16 +78,17 @@ class Store:
         self.sim = sim
         self.version = 1
         self._tables: dict[str, Table] = {}
-        self._subscribers: list[tuple[Listener, tuple[str, ...]]] = []
-        self._interested: dict[str, list[Listener]] = {}  # by plural, made from the subscribers when first needed
+        self._subscribers: list[tuple[Listener, tuple[str, ...], str]] = []
+        self._interested: dict[tuple[str, ...], Listeners] = {}  # of subscribers, made when first needed
         self._on_node: dict[str, Listener] = {}
 
-    def subscribe(self, call: Listener, *plurals: str) -> None:
+    def subscribe(self, call: Listener, *plurals: str, owner: str = "") -> None:
         """``call`` with every change of these kinds, by default of all, at once and in order.
 
+        With ``owner``, a kind: only of objects that such an owner controls or did until then.
         Controllers should only note it and act later.
         """
-        self._subscribers.append((call, plurals))
+        self._subscribers.append((call, plurals, owner))
         self._interested.clear()
 
     def subscribe_node(self, node: str, call: Listener) -> None:
@@ -165,7 +170,10 @@ class Store:
             raise NotFoundError(plural, metadata["name"])
         if expect is not None and expect != before["metadata"]["resourceVersion"]:
             raise ConflictError(_MODIFIED)
-        metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
+        return self._replace(plural, key, obj, before, dry_run)
+
+    def _replace(self, plural: str, key: Key, obj: Object, before: Object, dry_run: bool = False) -> Object:
+        obj["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
         if obj == before:
             return before
         if not dry_run:
@@ -179,7 +187,7 @@ class Store:
             return None
         obj: Object = clone(before)
         change(obj)
-        return self.update(plural, obj)
+        return self._replace(plural, (namespace, name), obj, before)
 
     def patch_status(self, plural: str, namespace: str, name: str, change: Callable[[Object], None]) -> Object | None:
         """As :meth:`patch`, but only the object and its status are copied: ``change`` replaces what is within them."""
@@ -188,7 +196,7 @@ class Store:
             return None
         obj = {**before, "metadata": {**before["metadata"]}, "status": {**(before.get("status") or {})}}
         change(obj)
-        return self.update(plural, obj)
+        return self._replace(plural, (namespace, name), obj, before)
 
     def remove(self, plural: str, namespace: str, name: str) -> Object:
         """Take an object away at once. Raises NotFoundError."""
@@ -208,13 +216,28 @@ class Store:
             self._tables[plural].drop(key)
         else:
             self._tables[plural].put(key, obj)
-        change = Change(self.version, type_, plural, obj, before, self.sim.now)
+        change = Change(self.version, type_, plural, obj, before, self.sim.now, key)
         if plural == "pods" and (kubelet := self._on_node.get(node_of(obj))):
             kubelet(change)
-        for call in self._listeners(plural):
+        for call in self._listeners(change):
             call(change)
 
-    def _listeners(self, plural: str) -> Listeners:
-        if plural not in self._interested:
-            self._interested[plural] = [call for call, only in self._subscribers if not only or plural in only]
-        return self._interested[plural]
+    def _listeners(self, change: Change) -> Listeners:
+        owner, before, plural = _owner_kind(change.object), change.before, change.plural
+        same = before is None or before["metadata"].get("ownerReferences") is change.object["metadata"].get(
+            "ownerReferences"
+        )
+        wanted = (plural, owner, owner if same or before is None else _owner_kind(before))
+        if wanted not in self._interested:
+            self._interested[wanted] = [
+                call
+                for call, plurals, kind in self._subscribers
+                if (not plurals or plural in plurals) and (not kind or kind in wanted[1:])
+            ]
+        return self._interested[wanted]
+
+
+def _owner_kind(obj: Object) -> str:
+    """Of the controller, if there is one."""
+    reference = controller_of(obj)
+    return str(reference["kind"]) if reference is not None else ""

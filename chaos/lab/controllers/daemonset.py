@@ -54,12 +54,14 @@ class DaemonSets(WorkloadController):
 
     def _changed(self, change: Change) -> None:
         super()._changed(change)
-        if change.plural == self.owned:
-            owner = controller_of(change.object)
-            if owner is not None and (mine := self._sets.get(owner["uid"])) is not None:
-                mine.changed(change)
-        elif change.type == "DELETED":
+        if change.type == "DELETED":
             self._sets.pop(uid_of(change.object), None)
+
+    def _owned_changed(self, change: Change) -> None:
+        super()._owned_changed(change)
+        owner = controller_of(change.object)
+        if owner is not None and (mine := self._sets.get(owner["uid"])) is not None:
+            mine.changed(change)
 
     def restart(self) -> None:
         """A new process: no back-off is remembered."""

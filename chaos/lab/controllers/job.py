@@ -76,18 +76,20 @@ class Jobs(WorkloadController):
     def _changed(self, change: Change) -> None:
         """A new spec is acted on at once; pods and statuses are looked at together, a second later."""
         obj, before = change.object, change.before
-        if change.plural == self.plural:
-            key = (namespace_of(obj), name_of(obj))
-            same = before is not None and before["metadata"]["generation"] == obj["metadata"]["generation"]
-            if change.type == "MODIFIED" and same:
-                self._queue.add_after(key, _BATCH)
-            else:
-                self._queue.add(key)
-        elif change.plural == self.owned and (owner := controller_of(obj)) is not None and owner["kind"] == self.kind:
-            self._queue.add_after((namespace_of(obj), owner["name"]), _BATCH)
-            job = self._store.get(self.plural, namespace_of(obj), owner["name"])
-            if _tracked(obj) and (job is None or uid_of(job) != owner["uid"]):
-                self._orphans.add((namespace_of(obj), name_of(obj)))
+        same = before is not None and before["metadata"]["generation"] == obj["metadata"]["generation"]
+        if change.type == "MODIFIED" and same:
+            self._queue.add_after(change.key, _BATCH)
+        else:
+            self._queue.add(change.key)
+
+    def _owned_changed(self, change: Change) -> None:
+        pod = change.object
+        if (owner := controller_of(pod)) is None or owner["kind"] != self.kind:
+            return
+        self._queue.add_after((change.key[0], owner["name"]), _BATCH)
+        job = self._store.get(self.plural, change.key[0], owner["name"])
+        if _tracked(pod) and (job is None or uid_of(job) != owner["uid"]):
+            self._orphans.add(change.key)
 
     def _release(self, key: Key) -> None:
         """A pod of a Job that is gone."""

@@ -19,10 +19,9 @@ class ReplicaSets(WorkloadController):
         super().__init__(sim, registry)
         self._tallies = Tallies(self.kind)
 
-    def _changed(self, change: Change) -> None:
-        super()._changed(change)
-        if change.plural == self.owned:
-            self._tallies.changed(change)
+    def _owned_changed(self, change: Change) -> None:
+        super()._owned_changed(change)
+        self._tallies.changed(change)
 
     def sync(self, owner: Object) -> None:
         tally = replace(self._tallies.of(uid_of(owner)))

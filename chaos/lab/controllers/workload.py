@@ -38,20 +38,23 @@ class WorkloadController(ABC):
         self._queue: Queue[Key] = Queue(sim, self._run)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed, self.plural, self.owned)
+        self._store.subscribe(self._changed, self.plural)
+        self._store.subscribe(self._owned_changed, self.owned, owner=self.kind)
 
     @abstractmethod
     def sync(self, owner: Object) -> None:
         """Bring the world closer to the owner's spec, then write its status."""
 
     def _changed(self, change: Change) -> None:
-        if change.plural == self.plural and change.type != "DELETED":
-            self._queue.add((namespace_of(change.object), name_of(change.object)))
-        elif change.plural == self.owned:
-            owner = controller_of(change.object)
-            if owner is not None and owner["kind"] == self.kind:
-                late = self._registry.spec.shift("replacement") if self.owned == "pods" else 0.0
-                self._queue.add((namespace_of(change.object), owner["name"]), late)
+        if change.type != "DELETED":
+            self._queue.add(change.key)
+
+    def _owned_changed(self, change: Change) -> None:
+        """Of an owner of this kind, or one that was."""
+        owner = controller_of(change.object)
+        if owner is not None and owner["kind"] == self.kind:
+            late = self._registry.spec.shift("replacement") if self.owned == "pods" else 0.0
+            self._queue.add((change.key[0], owner["name"]), late)
 
     def _run(self, key: Key) -> None:
         owner = self._store.get(self.plural, *key)
