@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from chaos.lab.objects import name_of, namespace_of
 from chaos.lab.sim import Sim
 from chaos.lab.store import Change, Store
 from chaos.lab.table import Key
@@ -38,7 +37,7 @@ class EventTtl:
         self._store.subscribe(self._changed, "events")
 
     def _changed(self, change: Change) -> None:
-        key = (namespace_of(change.object), name_of(change.object))
+        key = change.key
         if (lease := self._of.pop(key, None)) is not None:
             lease.keys.discard(key)
         if change.type != "DELETED":

@@ -78,8 +78,11 @@ class Admission:
 
 
 def _used(workers: list[Worker]) -> Needs:
-    taken = [wants(worker) for worker in workers]
-    return {name: sum(item[name] for item in taken) for name in _RESOURCES}
+    used = dict.fromkeys(_RESOURCES, 0)
+    for worker in workers:
+        for name, amount in wants(worker).items():
+            used[name] += amount
+    return used
 
 
 def _preempt(worker: Worker, others: list[Worker], needs: Needs) -> Verdict:

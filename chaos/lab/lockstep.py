@@ -170,13 +170,13 @@ class Lockstep:
         """Move to ``limit``, but not past anybody's waking nor past the first watch event."""
         hold = self._hold_until
         wakings = [s.until for s in self.sleepers if s.until is not None]
-        target = min([limit, *wakings, *(until for until, _, _ in self._waits)])
-        while (due := self.sim.next_due()) is not None and due <= target:
+        target = max(min([limit, *wakings, *(until for until, _, _ in self._waits)]), self.sim.now)
+        while not self.free and (due := self.sim.next_due()) is not None and due <= target:
             self.sim.run_until(max(due, self.sim.now))
-            if (self._hold_until != hold or self._in_flight) and not self.free:
+            if self._hold_until != hold or self._in_flight:
                 break
         else:
-            self.sim.run_until(max(target, self.sim.now))
+            self.sim.run_until(target)
         self._wake_due()
 
     def _wake_due(self) -> None:

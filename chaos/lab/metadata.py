@@ -113,11 +113,14 @@ def label_1035_problems(name: str) -> Problems:
     return _matching(name, _LABEL_1035, 63, _words(what, _LABEL_1035, "my-name", "abc-123"))
 
 
+_NAME_RULES = {"namespaces": label_problems, "services": label_1035_problems}
+
+
 def _name_rule(plural: str) -> Callable[[str], Problems] | None:
     """The names of events are not checked: pkg/apis/core/validation/events.go."""
     if plural == "events":
         return None
-    return {"namespaces": label_problems, "services": label_1035_problems}.get(plural, subdomain_problems)
+    return _NAME_RULES.get(plural, subdomain_problems)
 
 
 def _common(metadata: Object) -> Iterator[str]:
@@ -166,6 +169,7 @@ def _matching(name: str, pattern: str, longest: int, words: str) -> Problems:
     return tuple(found if re.fullmatch(pattern, name) else [*found, words])
 
 
+@lru_cache
 def _words(what: str, pattern: str, *examples: str) -> str:
     """content.RegexError."""
     shown = " or ".join(f"'{example}', " for example in examples)

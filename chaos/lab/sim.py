@@ -10,7 +10,6 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
-
 _SLOTS = 64  # of time in a second
 
 

@@ -51,7 +51,7 @@ class Disruption:
         if change.plural == "poddisruptionbudgets" and change.type != "DELETED":
             self._queue.add((namespace_of(obj), name_of(obj)), late)
         elif change.plural == "pods":
-            for budget in self._store.list("poddisruptionbudgets", namespace_of(obj)):
+            for budget in self._store.list("poddisruptionbudgets", change.key[0]):
                 if selector_matches(budget["spec"].get("selector"), labels_of(obj)):
                     self._queue.add((namespace_of(budget), name_of(budget)), late)
 

@@ -86,12 +86,19 @@ class EndpointSlices:
 
 def _is_other(before: Object | None, after: Object) -> bool:
     """Whether a pod has become another endpoint. k8s.io/endpointslice util podEndpointsChanged."""
-    return before is None or _shape(before) != _shape(after) or labels_of(before) != labels_of(after)
+    if before is None or before["status"].get("podIPs") != after["status"].get("podIPs"):
+        return True
+    same = before["spec"] is after["spec"] or _host(before) == _host(after)
+    return (
+        not same
+        or is_ready(before) != is_ready(after)
+        or is_deleting(before) != is_deleting(after)
+        or labels_of(before) != labels_of(after)
+    )
 
 
-def _shape(pod: Object) -> tuple[object, ...]:
-    spec = pod["spec"]
-    return is_deleting(pod), is_ready(pod), pod["status"].get("podIPs"), spec.get("hostname"), spec.get("subdomain")
+def _host(pod: Object) -> tuple[object, ...]:
+    return pod["spec"].get("hostname"), pod["spec"].get("subdomain")
 
 
 def _ports(service: Object) -> list[Object]:

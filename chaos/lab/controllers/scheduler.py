@@ -60,23 +60,25 @@ class Scheduler:
             self._queue.add("")
 
     def _pod_changed(self, change: Change) -> None:
-        pod, before, key = change.object, change.before, (namespace_of(change.object), name_of(change.object))
-        new = change.type == "ADDED" and not node_of(pod)
-        freed = change.type == "DELETED" or (before is not None and is_terminal(pod) and not is_terminal(before))
+        pod, before, key = change.object, change.before, change.key
+        bound, deleted = bool(node_of(pod)), change.type == "DELETED"
+        new = change.type == "ADDED" and not bound
+        freed = deleted or (before is not None and is_terminal(pod) and not is_terminal(before))
         if new:
             self._queued[uid_of(pod)] = self._sim.now
-        elif node_of(pod) or change.type == "DELETED":
+        elif bound or deleted:
             self._queued.pop(uid_of(pod), None)
-        if node_of(pod):
+        if bound:
             self._changed_pods.add(key)
-        if node_of(pod) or is_deleting(pod) or change.type == "DELETED":
+        if bound or deleted or is_deleting(pod):
             self._waiting.discard(key)
+            self._nominated.discard(key)
         else:
             self._waiting.add(key)
-        if key in self._waiting and pod["status"].get("nominatedNodeName"):
-            self._nominated.add(key)
-        else:
-            self._nominated.discard(key)
+            if pod["status"].get("nominatedNodeName"):
+                self._nominated.add(key)
+            else:
+                self._nominated.discard(key)
         if new or freed:
             self._queue.add("")
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil
+from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from chaos.lab.objects import (
@@ -92,10 +92,14 @@ def no_room(requests: dict[str, int], node: Object, snapshot: Snapshot) -> str:
     if snapshot.count[name] >= int(allocatable["pods"]):
         return _FULL
     for resource, amount in requests.items():
-        room = parse_quantity(allocatable[resource]) * _UNITS[resource]
-        if amount and snapshot.requested[name, resource] + amount > room:
+        if amount and snapshot.requested[name, resource] + amount > _room(allocatable[resource], _UNITS[resource]):
             return f"Insufficient {resource}"
     return ""
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _room(quantity: str | int | float, units: int) -> int:
+    return floor(parse_quantity(quantity) * units)
 
 
 def named_nodes(pod: Object) -> set[str] | None:

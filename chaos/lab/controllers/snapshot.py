@@ -20,6 +20,7 @@ from chaos.lab.objects import (
 )
 
 Key = tuple[str, str]  # namespace, name
+_Term = tuple[str, tuple[str, str] | None]  # namespace, one of the labels
 _MOST = 512  # rankings or counts that are kept
 
 
@@ -36,6 +37,7 @@ class Snapshot:
         self._pods: dict[Key, tuple[Object, dict[str, int]]] = {}
         self._on: defaultdict[str, set[Key]] = defaultdict(set)
         self._domains: dict[bytes, _Domains] = {}
+        self._by_term: defaultdict[_Term, list[_Domains]] = defaultdict(list)
         self._rankings: dict[bytes, Ranking] = {}
 
     def put_node(self, node: Object) -> None:
@@ -91,7 +93,9 @@ class Snapshot:
         if key not in self._domains:
             if len(self._domains) >= _MOST:
                 self._domains.clear()
+                self._by_term.clear()
             found = self._domains[key] = _Domains(pod, constraint, self.nodes)
+            self._by_term[found.term].append(found)
             for other, _ in self._pods.values():
                 found.move(other, 1)
         return self._domains[key].counts
@@ -113,22 +117,27 @@ class Snapshot:
         self.count[node] += by
         for resource, amount in requests.items():
             self.requested[node, resource] += by * amount
-        for domains in self._domains.values():
-            domains.move(pod, by)
+        namespace = namespace_of(pod)
+        for label in (None, *labels_of(pod).items()):
+            for domains in self._by_term.get((namespace, label), ()):
+                domains.move(pod, by)
         for ranking in self._rankings.values():
             ranking.load_changed(node)
 
     def _forget(self) -> None:
         self._domains.clear()
+        self._by_term.clear()
         self._rankings.clear()
 
 
 class _Domains:
-    """Matching pods by domain, for one kind of pod and one constraint."""
+    """Matching pods by domain, for one kind of pod and one constraint. ``term``: what they all have."""
 
     def __init__(self, pod: Object, constraint: Object, nodes: dict[str, Object]) -> None:
         key = constraint["topologyKey"]
         self._namespace, self._selector = namespace_of(pod), constraint.get("labelSelector")
+        labels = (self._selector or {}).get("matchLabels") or {}
+        self.term: _Term = (self._namespace, next(iter(labels.items()), None))
         self._of = {
             name: labels_of(node)[key]
             for name, node in nodes.items()

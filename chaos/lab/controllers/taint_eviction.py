@@ -74,15 +74,10 @@ class TaintEviction:
             if before is None or _no_execute(before) != _no_execute(obj):
                 self._nodes.add(name_of(obj))
         elif change.plural == "pods":
-            pod = (namespace_of(obj), name_of(obj), uid_of(obj))
-            old = change.before
+            pod = (*change.key, uid_of(obj))
             if change.type == "DELETED":
                 self._cancel(pod, obj)
-            elif (
-                old is None
-                or node_of(old) != node_of(obj)
-                or old["spec"].get("tolerations") != obj["spec"].get("tolerations")
-            ):
+            elif change.before is None or _is_other(change.before["spec"], obj["spec"]):
                 self._pods.add(pod)
 
     def _node_changed(self, name: str) -> None:
@@ -158,6 +153,11 @@ class TaintEviction:
             self._registry.delete("pods", key[0], key[1], None, {"uid": key[2]})
         except (NotFoundError, ConflictError):
             return  # its kubelet was faster
+
+
+def _is_other(before: Object, after: Object) -> bool:
+    """Whether a pod's spec has changed in what counts here."""
+    return before is not after and any(before.get(key) != after.get(key) for key in ("nodeName", "tolerations"))
 
 
 def _no_execute(node: Object) -> list[Object]:
