@@ -85,9 +85,9 @@ class Recorder:
     def _name(self, about: str, namespace: str) -> str:
         """The object's name and nanoseconds; of many events at one simulated instant each takes one more."""
         self._stamp = max(self._stamp + 1, int(self._sim.now * 1e9))
-        while self._store.get("events", namespace, f"{about}.{self._stamp:x}") is not None:
+        while self._store.get("events", namespace, name := f"{about}.{self._stamp:x}") is not None:
             self._stamp += 1
-        return f"{about}.{self._stamp:x}"
+        return name
 
     def _count_up(self, namespace: str, name: str) -> bool:
         def change(event: Object) -> None:

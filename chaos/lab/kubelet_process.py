@@ -57,7 +57,9 @@ class Process:
 
     def soon(self, low: float, high: float, call: Callable[..., Any], *args: Any) -> Timer:
         """After a seeded delay between the two, in seconds."""
-        return self.after(self.sim.rng.uniform(low, high), call, *args)
+        timer = self.sim.at(self.sim.now + self.sim.rng.uniform(low, high), call, *args)
+        timer.guard = self._may
+        return timer
 
     def freeze(self) -> None:
         """SIGSTOP."""

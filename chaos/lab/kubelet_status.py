@@ -5,6 +5,7 @@ Facts 1.6 and 5.7; shapes, texts and order from the recordings. Only what the ku
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from chaos.lab.kubelet_runtime import Container, is_restarted
@@ -131,10 +132,20 @@ def _write_conditions(status: dict[str, Any], wanted: dict[str, dict[str, Any]],
         before = old.pop(type_, None)
         kept = before is not None and before["status"] == body["status"]
         moved = before["lastTransitionTime"] if before is not None and kept else now
-        new.append(
-            {"type": type_, "observedGeneration": generation, "lastProbeTime": None, "lastTransitionTime": moved} | body
-        )
+        new.append(_condition(type_, generation, moved, *body.items()))
     status["conditions"] = [*new[: len(_OWNED)], *old.values(), *new[len(_OWNED) :]]
+
+
+@lru_cache(maxsize=4096)
+def _condition(type_: str, generation: int, moved: str, *body: tuple[str, str]) -> dict[str, Any]:
+    """One for all pods that have the same: it is never changed in place."""
+    return {
+        "type": type_,
+        "observedGeneration": generation,
+        "lastProbeTime": None,
+        "lastTransitionTime": moved,
+        **dict(body),
+    }
 
 
 def _containers(pod: Object, view: View) -> list[dict[str, Any]]:

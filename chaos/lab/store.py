@@ -223,21 +223,21 @@ class Store:
             call(change)
 
     def _listeners(self, change: Change) -> Listeners:
-        owner, before, plural = _owner_kind(change.object), change.before, change.plural
-        same = before is None or before["metadata"].get("ownerReferences") is change.object["metadata"].get(
-            "ownerReferences"
-        )
-        wanted = (plural, owner, owner if same or before is None else _owner_kind(before))
-        if wanted not in self._interested:
-            self._interested[wanted] = [
+        wanted = (change.plural, *_owner_kinds(change))
+        if (found := self._interested.get(wanted)) is None:
+            found = self._interested[wanted] = [
                 call
-                for call, plurals, kind in self._subscribers
-                if (not plurals or plural in plurals) and (not kind or kind in wanted[1:])
+                for call, plurals, owner in self._subscribers
+                if (not plurals or change.plural in plurals) and (not owner or owner in wanted[1:])
             ]
-        return self._interested[wanted]
+        return found
 
 
-def _owner_kind(obj: Object) -> str:
-    """Of the controller, if there is one."""
-    reference = controller_of(obj)
-    return str(reference["kind"]) if reference is not None else ""
+def _owner_kinds(change: Change) -> tuple[str, ...]:
+    """Of the controllers that the object has or had, if any."""
+    references = change.object["metadata"].get("ownerReferences")
+    before = change.before["metadata"].get("ownerReferences") if change.before is not None else references
+    owners = (controller_of(change.object),) if references else ()
+    if before is not references and change.before is not None:
+        owners = (*owners, controller_of(change.before))
+    return tuple(owner["kind"] for owner in owners if owner is not None)

@@ -76,7 +76,9 @@ class Table:
             self._keys.add(key)
         elif _alike(before, obj):
             return
-        self._index(key, self._values_of(obj))
+        values = self._values_of(obj)
+        if values or key in self._values:
+            self._index(key, values)
 
     def drop(self, key: Key) -> None:
         del self.objects[key]
