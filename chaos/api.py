@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from chaos.session.agreement import Agree
     from chaos.session.judging import Judged
     from chaos.session.labs import RunningLab
-    from chaos.session.planning import Loaded
+    from chaos.session.loading import Loaded
     from chaos.session.running import Run
 
 __all__ = ["Lab", "judge", "load", "plan", "run"]
@@ -35,16 +35,23 @@ __all__ = ["Lab", "judge", "load", "plan", "run"]
 
 def load(experiment: Path | str) -> Loaded:
     """An experiment's file and its workload's manifests, checked. Raises BadInput with all that is wrong."""
-    from chaos.session.planning import load
+    from chaos.session.loading import load
     from chaos.session.wiring import catalogue
 
     return load(Path(experiment), catalogue())
 
 
-def plan(experiment: Loaded | Path | str, inventory: Inventory | Path | str, *, seed: int | None = None) -> Plan:
+def plan(
+    experiment: Loaded | Path | str,
+    inventory: Inventory | Path | str,
+    *,
+    seed: int | None = None,
+    anyway: bool = False,
+) -> Plan:
     """Choose targets, gather facts and say exactly what a run would send. Touches nothing.
 
-    ``seed``: choose the same targets again. Raises BadInput, and Refused with the reason why it cannot be run.
+    ``seed``: choose the same targets again. ``anyway``: set aside what preflight refuses and is not final; a run then
+    is inconclusive at best. Raises BadInput, and Refused with the reason why it cannot be run.
     """
     from chaos.session.inventories import inventory_of
     from chaos.session.opening import nothing_touched, open_inventory
@@ -53,7 +60,7 @@ def plan(experiment: Loaded | Path | str, inventory: Inventory | Path | str, *, 
 
     loaded, where = _loaded(experiment), inventory_of(inventory)
     with nothing_touched(), open_inventory(where, seed=seed) as opened, opened.clock.participant():
-        return plan(loaded, opened, catalogue(), seed, new_run(loaded))[0]
+        return plan(loaded, opened, catalogue(), seed, new_run(loaded), anyway=anyway)[0]
 
 
 def run(
@@ -65,12 +72,13 @@ def run(
     agree: Agree | bool = False,
     progress: Progress | None = None,
     record: Path | None = None,
+    anyway: bool = False,
 ) -> Run:
     """Plan, inject, observe, roll back, judge and report.
 
     ``experiment`` may be a :func:`plan`, which is then done as it is, if everything still is as it was. ``agree``: that
     machines of a real cluster go down; a function is shown the plan, and raises Refused. ``progress`` is told what
-    happens; ``record`` is where the recording is copied to.
+    happens; ``record`` is where the recording is copied to; ``anyway`` as for :func:`plan`.
 
     In the main thread the first SIGINT or SIGTERM stops the run and lets it undo what it did; then the result's
     ``exit_code`` says so, and nothing is raised. Raises BadInput; Refused and other NodefallErrors before anything was
@@ -79,7 +87,7 @@ def run(
     from chaos.model.plan import Plan
     from chaos.session.agreement import agreed_before, nobody_agrees
     from chaos.session.inventories import inventory_of
-    from chaos.session.opening import nothing_touched, open_inventory, refuse_remote
+    from chaos.session.opening import nothing_touched, open_inventory
     from chaos.session.running import Request, run
     from chaos.session.silence import Silence
     from chaos.session.wiring import catalogue
@@ -89,11 +97,10 @@ def run(
     )
     where = inventory_of(inventory)
     asked = (agreed_before if agree else nobody_agrees) if isinstance(agree, bool) else agree
-    request = Request(loaded, catalogue(), Path(reports), asked, kept.seed if kept else seed, record, kept)
+    request = Request(loaded, catalogue(), Path(reports), asked, kept.seed if kept else seed, record, kept, anyway)
     with ExitStack() as stack:
         with nothing_touched():
             opened = stack.enter_context(open_inventory(where, seed=request.seed))
-            refuse_remote(opened.kube)
         return run(request, opened, progress or Silence())
 
 

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "chaos"
 MODULES = sorted(ROOT.rglob("*.py"))
-PURE = ("actions", "assertions", "facts", "judge", "plan", "report")
+PURE = ("actions", "assertions", "doctor", "facts", "judge", "plan", "report")
 # What only one folder imports.
 OWNERS = {
     "kubernetes": "observers",
@@ -29,10 +29,10 @@ OWNERS = {
 SHARED = {"urllib3": ("observers", "power"), "requests": ()}
 FORBIDDEN_IN_PURE = ("time", "random", "logging", "socket", "subprocess", "threading", "os", "pathlib", "urllib3")
 # A sibling may only import another where it is no plug-in but what plug-ins share.
-SHARED_SIBLINGS = {"facts": ("login1", "inhibitors", "kubelet_process", "units")}
+SHARED_SIBLINGS = {"doctor": ("check", "signs"), "facts": ("login1", "inhibitors", "kubelet_process", "units")}
 # Folders that only these may import.
 USERS = {"cli": ("cli",), "session": ("", "cli", "plugin", "session"), "api": ("cli", "plugin"), "lab": ("cli", "lab")}
-PLUGINS = ("actions", "assertions", "facts", "report")
+PLUGINS = ("actions", "assertions", "doctor", "facts", "report")
 
 
 def imports(path: Path) -> list[str]:

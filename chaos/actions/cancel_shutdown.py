@@ -41,6 +41,8 @@ class CancelShutdown(Action):
     example = "{name: cancel, action: cancel-shutdown, target: victim, after: schedule + 20s}"
     params = Params
     undo_kind = UndoKind.RESTORES
+    gentle = True
+    asks_logind = True
     proofs = (Proof("not-shutting-down", _cancelled),)
     probes = ("preparing-for-shutdown", "scheduled-shutdown", "machine", "inhibitors", "kubelet-inhibitor")
 

@@ -40,6 +40,8 @@ class CancelShutdownInFlight(Action):
     example = "{name: cancel, action: cancel-shutdown-in-flight, target: victim, after: power-off + 4s}"
     params = Params
     undo_kind = UndoKind.RESTORES
+    gentle = True
+    asks_logind = True
     proofs = (Proof("not-shutting-down", _cancelled),)
     probes = ("preparing-for-shutdown", "machine", "inhibitors", "kubelet-inhibitor", "pid1-start")
     facts = ("systemd-version",)

@@ -74,6 +74,7 @@ class ClockSkew(Action):
     example = "{name: skew, action: clock-skew, target: victim, with: {by: 60s, direction: ahead}}"
     params = Params
     undo_kind = UndoKind.RESTORES
+    gentle = True
     alone = "it sets the clock, by which boots are told apart and logind shuts down"
     proofs = (Proof("clock-skew", _wrong),)
     probes = ("clock-skew", "time-sync-state")

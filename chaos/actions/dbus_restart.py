@@ -23,6 +23,8 @@ class DbusRestart(Action):
     example = "{name: restart, action: dbus-restart, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
+    gentle = True
+    asks_logind = True
     proofs = (Proof("another-process", partial(another, "bus")),)
     probes = PROBES
     facts = FACTS

@@ -48,6 +48,7 @@ class KubeletRestart(Action):
     example = "{name: restart, action: kubelet-restart, target: victim}"
     params = Params
     undo_kind = UndoKind.SELF_RESTORING
+    gentle = True
     proofs = (Proof("another-process", _another_process), Proof("accepted", _accepted, weak=True))
     probes = ("kubelet-state", "kubelet-process", "kubelet-inhibitor")
 

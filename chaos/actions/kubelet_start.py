@@ -23,6 +23,7 @@ class KubeletStart(Action):
     example = "{name: start, action: kubelet-start, target: victim, after: stop + 60s}"
     params = Params
     undo_kind = UndoKind.RESTORES
+    gentle = True
     proofs = (fact_is("kubelet-state", lambda v: v == ACTIVE, "systemd runs the kubelet"),)
     probes = ("kubelet-state", "kubelet-process")
 

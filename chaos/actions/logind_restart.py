@@ -24,6 +24,8 @@ class LogindRestart(Action):
     example = "{name: restart, action: logind-restart, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
+    gentle = True
+    asks_logind = True
     proofs = (Proof("another-process", partial(another, "logind")),)
     probes = PROBES
     facts = FACTS

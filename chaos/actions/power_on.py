@@ -37,6 +37,7 @@ class PowerOn(Action):
     example = "{name: power-on, action: power-on, target: victim, after: power-off + 90s}"
     params = Params
     undo_kind = UndoKind.RESTORES
+    gentle = True
     proofs = (Proof("machine-on", _on),)
     probes = ("machine", "pid1-start", "boot-id", "inhibitors")
 

@@ -35,6 +35,7 @@ class Poweroff(Action):
     example = "{name: power-off, action: poweroff, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
+    asks_logind = True
     cuts_line = True
     takes_down = True
     proofs = (CANCELLED, MACHINE_OFF, BOOT_IDENTITY)  # a cancelled one leaves the machine on

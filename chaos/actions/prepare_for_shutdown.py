@@ -71,6 +71,7 @@ class PrepareForShutdown(Action):
     example = "{name: announce, action: prepare-for-shutdown, target: victim, with: {active: true}}"
     params = Params
     undo_kind = UndoKind.RESTORES
+    asks_logind = True
     proofs = (Proof("kubelet-event", _kubelet_event), Proof("kubelet-condition", _kubelet_condition), ANSWERED)
     probes = ("inhibitors", "kubelet-inhibitor", "kubelet-unit", "pid1-start")
 

@@ -23,6 +23,7 @@ class Reboot(Action):
     example = "{name: reboot, action: reboot, target: victim}"
     params = Params
     undo_kind = UndoKind.SELF_RESTORING
+    asks_logind = True
     cuts_line = True
     takes_down = True
     proofs = (BOOT_IDENTITY, WENT_OFF)  # a container ends where a machine boots again

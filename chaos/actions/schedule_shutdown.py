@@ -43,6 +43,7 @@ class ScheduleShutdown(Action):
     example = "{name: schedule, action: schedule-shutdown, target: victim, with: {in: 60s}}"
     params = Params
     undo_kind = UndoKind.RESTORES
+    asks_logind = True
     cuts_line = True
     takes_down = True
     proofs = (

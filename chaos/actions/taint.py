@@ -39,6 +39,9 @@ class Taint(Action):
     proofs = (Proof("tainted", _tainted),)
     on_host = False
 
+    def ends_pods(self, params: Params) -> bool:
+        return params.effect == "NoExecute"
+
     def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
 

@@ -12,7 +12,8 @@ from chaos.model.plan import Plan
 from chaos.model.text import encodable, printable
 from chaos.session.opening import Opened
 
-_LINES = 20  # of steps; the whole of it is what nodefall plan prints
+# Lines of each: all of it fits on a screen of 24.
+_TARGETS, _STEPS, _WORDS = 4, 6, 3
 
 
 def agree(plan: Plan, opened: Opened, down: list[str], *, progress: Display, yes: bool) -> None:
@@ -34,14 +35,17 @@ def brief(plan: Plan, server: str, name: str) -> list[tuple[str, str]]:
     """What is about to be done: labels and texts."""
     told = [("cluster", f"{name} ({server}, uid {plan.cluster_uid})")]
     told.append(("experiment", f"{plan.experiment}, seed {plan.seed}"))
-    told += [("target", f"{target.target}: {target.node}") for target in plan.targets]
+    told += _some([("target", f"{target.target}: {target.node}") for target in plan.targets], _TARGETS)
     if plan.namespace:
         told.append(("workload", f"in namespace {plan.namespace}, removed afterwards"))
-    steps = [("step", f"{step.label}: {step.action}: {step.commands[-1]}") for step in plan.steps]
-    told += steps[:_LINES]
-    if len(steps) > _LINES:
-        told.append(("", f"and {len(steps) - _LINES} more: nodefall plan prints them all"))
-    return told
+    told += _some([("step", f"{step.label}: {step.action}: {step.commands[-1]}") for step in plan.steps], _STEPS)
+    told += _some([("set aside", text) for text in plan.overruled], _WORDS)
+    return told + _some([("warning", text) for text in plan.warnings], _WORDS)
+
+
+def _some(lines: list[tuple[str, str]], most: int) -> list[tuple[str, str]]:
+    more = len(lines) - most
+    return lines if more <= 0 else [*lines[:most], ("", f"and {more} more: nodefall plan prints them all")]
 
 
 def _confirm(name: str, down: list[str]) -> None:

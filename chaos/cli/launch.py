@@ -40,6 +40,7 @@ class Launch:
     record: Path | None = None
     plan: Path | None = None
     yes: bool = False
+    anyway: bool = False
 
 
 def launch(wish: Launch, plain: bool, as_json: bool) -> int:
@@ -66,6 +67,7 @@ def launch(wish: Launch, plain: bool, as_json: bool) -> int:
             agree=partial(agree, progress=progress, yes=wish.yes),
             progress=progress,
             record=wish.record,
+            anyway=wish.anyway,
         )
     finally:
         progress.close()

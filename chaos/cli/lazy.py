@@ -11,6 +11,7 @@ import click
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("chaos.cli.demo", "Power a node of the simulated cluster off and report."),
     "validate": ("chaos.cli.validate", "Check experiments and inventories, without a cluster."),
+    "doctor": ("chaos.cli.doctor", "Tell what a cluster and its hosts can be tested for, and what is in the way."),
     "plan": ("chaos.cli.plan", "Choose targets and show exactly what a run would send."),
     "run": ("chaos.cli.run", "Plan, inject, observe, roll back, judge and report."),
     "undo": ("chaos.cli.undo", "Take back what a run still owes."),

@@ -28,8 +28,11 @@ Examples:
 @click.option("--inventory", "-i", help="Which cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
 @click.option("--seed", type=int, help="Choose the same targets again.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the plan as JSON to this file.")
+@click.option("--anyway", is_flag=True, help="Set aside what preflight refuses; a run of this plan does so too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON object on stdout.")
-def command(experiment: Path, inventory: str | None, seed: int | None, out: Path | None, as_json: bool) -> None:
+def command(  # noqa: PLR0913, PLR0917 - one per option
+    experiment: Path, inventory: str | None, seed: int | None, out: Path | None, anyway: bool, as_json: bool
+) -> None:
     """Choose targets for an EXPERIMENT, gather facts, and print exactly what a run would send."""
     import msgspec
 
@@ -37,7 +40,7 @@ def command(experiment: Path, inventory: str | None, seed: int | None, out: Path
     from chaos.session.opening import inventory_path
 
     loaded = load(experiment)
-    planned = plan(loaded, inventory_path(inventory), seed=seed)
+    planned = plan(loaded, inventory_path(inventory), seed=seed, anyway=anyway)
     text = msgspec.json.format(msgspec.json.encode(planned), indent=2).decode()
     if out:
         write(out, text + "\n")
@@ -52,6 +55,8 @@ def _words(plan: Plan) -> list[str]:
     lines += [f"target {target.target}: {target.node}" for target in plan.targets]
     if plan.namespace:
         lines.append(f"workload in namespace {plan.namespace}, removed afterwards")
+    lines += [f"warning {text}" for text in plan.warnings]
+    lines += [f"refused {text} (set aside: the run is inconclusive at best)" for text in plan.overruled]
     return lines + [line for step in plan.steps for line in _step(step)]
 
 

@@ -40,7 +40,7 @@ def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: s
     from chaos.load.dump import dump
     from chaos.load.inventory import load_inventory
     from chaos.plan.rights import dangerous, roles
-    from chaos.session.planning import rights_of
+    from chaos.session.loading import rights_of
     from chaos.session.wiring import catalogue
 
     bound = _subject(subject)

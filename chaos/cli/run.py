@@ -29,6 +29,7 @@ Examples:
 @click.option("--seed", type=int, help="Choose the same targets again.")
 @click.option("--max-duration", metavar="DURATION", help="Instead of the experiment's maxDuration.")
 @click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Copy the recording to this file.")
+@click.option("--anyway", is_flag=True, help="Set aside what preflight refuses: the run is inconclusive at best.")
 @click.option("--yes", is_flag=True, help="Machines of a real cluster may go down: do not ask.")
 @click.option("--plain", is_flag=True, help="Plain progress lines, also on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
@@ -40,6 +41,7 @@ def command(  # noqa: PLR0913, PLR0917 - one per option
     seed: int | None,
     max_duration: str | None,
     record: Path | None,
+    anyway: bool,
     yes: bool,
     plain: bool,
     as_json: bool,
@@ -51,5 +53,5 @@ def command(  # noqa: PLR0913, PLR0917 - one per option
     """
     from chaos.cli.launch import Launch, launch
 
-    wish = Launch(experiment, inventory, reports, seed, max_duration, record, plan, yes)
+    wish = Launch(experiment, inventory, reports, seed, max_duration, record, plan, yes, anyway)
     sys.exit(launch(wish, plain, as_json))

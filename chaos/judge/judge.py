@@ -17,7 +17,7 @@ from chaos.model.catalogue import Catalogue
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit
 from chaos.model.experiment import Experiment
-from chaos.model.recording import CUT_OFF
+from chaos.model.recording import CUT_OFF, OVERRULED, WARNINGS
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict, worst
@@ -120,6 +120,8 @@ def _steady_before(context: Context, begin: float) -> tuple[Verdict, ...]:
 
 def _spoiled(context: Context, steps: list[StepResult], steady: Sequence[Verdict]) -> str:
     """Why nothing of what was seen after the fault says anything about the cluster, or ""."""
+    if refused := _overruled(context):
+        return f"preflight refused, and --anyway set it aside: {refused[0]}"
     why = unproven(steps)
     if why:
         return why
@@ -130,6 +132,16 @@ def _spoiled(context: Context, steps: list[StepResult], steady: Sequence[Verdict
     if not_steady:
         return f"the steady state did not hold before the first step: {not_steady.name}: {not_steady.because}"
     return ""
+
+
+def _overruled(context: Context) -> list[str]:
+    """Refusals of preflight that somebody set aside, as the run has recorded them."""
+    return _recorded(context, OVERRULED)
+
+
+def _recorded(context: Context, key: str) -> list[str]:
+    found = context.timeline.meta.get(key)
+    return [str(text) for text in found] if isinstance(found, list | tuple) else []
 
 
 def _spoil(verdict: Verdict, why: str) -> Verdict:
@@ -169,4 +181,6 @@ def _notes(context: Context) -> list[str]:
         for s in context.matched.steps
         if s.action != s.step.action
     ]
-    return [*cut, *mapped, *context.matched.ignored, *clock_notes(context.timeline)]
+    aside = [f"preflight refused, and --anyway set it aside: {text}" for text in _overruled(context)]
+    warned = [f"preflight warned: {text}" for text in _recorded(context, WARNINGS)]
+    return [*aside, *warned, *cut, *mapped, *context.matched.ignored, *clock_notes(context.timeline)]

@@ -166,6 +166,8 @@ class Action(ABC):
     on_host: bool = True  # acts on the machine, by its session or its power control; else only through the API
     cuts_line: bool = False  # may take our own session away
     takes_down: bool = False  # the machine goes down: a person confirms that on a real cluster
+    gentle: bool = False  # acts on the machine, and no pod ends by it
+    asks_logind: bool = False  # it does nothing without logind
     alone: str = ""  # why no other step on its node may plant a timer
     probes: tuple[str, ...] = ()  # host facts that are read before the step and after it, until it is proven
     facts: tuple[str, ...] = ()  # host facts that prepare looks at, besides those that are always read
@@ -179,6 +181,10 @@ class Action(ABC):
     def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - most need no more
         """What it and its undo do to the cluster, besides looking at nodes, pods and what is watched in every run."""
         return ()
+
+    def ends_pods(self, params: Any) -> bool:  # noqa: ARG002 - most are what they are
+        """Whether pods of the node may end, whatever their budgets say."""
+        return self.on_host and self.scope is Scope.NODE and not self.gentle
 
     @abstractmethod
     def prepare(self, target: Target, params: Any) -> Memory:

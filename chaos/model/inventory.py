@@ -239,6 +239,9 @@ class Protected(Model):
 class Limits(Model):
     max_nodes: StrictInt = Field(1, alias="maxNodes", ge=1)
     min_ready_nodes: StrictInt = Field(1, alias="minReadyNodes", ge=1)
+    budgets: Literal["respect", "ignore"] = Field(
+        "respect", description="ignore: also nodes whose loss overdraws a PodDisruptionBudget may be targets"
+    )
 
 
 class PriorityGrace(Model):

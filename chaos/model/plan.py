@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from chaos.model.action import Check, Memory, SelfHeal, Undo
@@ -56,3 +58,10 @@ class Plan(Struct, frozen=True):
     namespace: str = ""  # of the workload
     facts: dict[str, Any] = {}
     source: str = ""  # path of the experiment's file
+    overruled: tuple[str, ...] = ()  # refusals of preflight that somebody set aside with --anyway
+    warnings: tuple[str, ...] = ()  # of preflight
+
+    @property
+    def hash(self) -> str:
+        """Of all of it, as plan.json holds it."""
+        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()

@@ -12,6 +12,7 @@ LIST, ADDED, MODIFIED, DELETED, BOOKMARK = "LIST", "ADDED", "MODIFIED", "DELETED
 MISSING_AT_RELIST = "missing at relist"
 
 
+OVERRULED, WARNINGS = "overruled", "warnings"  # in the meta line: what preflight said, and the run did not heed
 CUT_OFF = "recording"  # source of the blind window after a recording that was cut off
 # Kinds of windows that are about one node, or one probe.
 _SCOPED = frozenset({"metrics", "host", "power", "containers", "host-time", "kubelet-journal", "probe"})

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from chaos.model.kube import Node, Pod, is_ready, is_static
 
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+ETCD = "node-role.kubernetes.io/etcd"
 ZONE = "topology.kubernetes.io/zone"
 
 
@@ -22,6 +23,11 @@ class ClusterView:
     def ready(self) -> list[str]:
         """Names of the nodes that are Ready, sorted."""
         return sorted(name for name, node in self.nodes.items() if is_ready(node))
+
+    def members(self) -> list[str]:
+        """Nodes with a say in the cluster's store: those that k3s and rke2 mark as etcd's, else the control planes."""
+        marked = [name for name, node in self.nodes.items() if ETCD in (node.metadata.labels or {})]
+        return sorted(marked or [name for name, node in self.nodes.items() if role(node) == "control-plane"])
 
     def static_pods(self, node: str) -> tuple[str, ...]:
         """Names of the static pods on a node."""

@@ -60,7 +60,7 @@ def boot_of(facts: Mapping[str, Any]) -> str:
 
 def _steps(experiment: Experiment, catalogue: Catalogue, draft: Draft) -> tuple[PlannedStep, ...]:
     steps = tuple(
-        _planned(experiment, step, catalogue.actions[step.action], node, draft)
+        plan_step(experiment, step, catalogue.actions[step.action], node, draft)
         for step, node in steps_on(experiment, draft.chosen)
     )
     for step in steps:
@@ -87,7 +87,8 @@ def steps_on(experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]) -> I
             yield step, node
 
 
-def _planned(experiment: Experiment, step: Step, action: Action, node: str, draft: Draft) -> PlannedStep:
+def plan_step(experiment: Experiment, step: Step, action: Action, node: str, draft: Draft) -> PlannedStep:
+    """One step on one node. Raises Refused where it cannot be done or taken back."""
     params = action.params.model_validate(step.with_)
     target = replace(
         draft.targets.get(node, Target(node)),

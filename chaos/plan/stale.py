@@ -28,6 +28,8 @@ def _changed(kept: Plan, fresh: Plan) -> str:
         return f"it is for the cluster {kept.cluster_uid}, this is {fresh.cluster_uid}"
     if kept.experiment_hash != fresh.experiment_hash:
         return f"the experiment {kept.experiment} was changed since"
+    if new := {_check(text) for text in fresh.overruled} - {_check(text) for text in kept.overruled}:
+        return f"preflight refuses more now: {', '.join(sorted(new))}"
     targets = {(t.target, t.node): t for t in fresh.targets}
     for target in kept.targets:
         if why := _target_changed(target, targets.get((target.target, target.node))):
@@ -39,6 +41,10 @@ def _changed(kept: Plan, fresh: Plan) -> str:
         if why := _step_changed(step, steps.get((step.step, step.node))):
             return why
     return ""
+
+
+def _check(overruled: str) -> str:
+    return overruled.partition(":")[0]
 
 
 def _target_changed(kept: PlannedTarget, fresh: PlannedTarget | None) -> str:

@@ -18,7 +18,7 @@ from chaos.model.errors import UsageError, bad_input
 from chaos.model.result import RunResult
 from chaos.model.secrecy import masked
 from chaos.model.timeline import Timeline
-from chaos.session.planning import Loaded
+from chaos.session.loading import Loaded
 from chaos.store import rundir
 from chaos.store.recording import build_timeline, read_recording
 

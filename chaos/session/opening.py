@@ -92,7 +92,12 @@ def _open_cluster(inventory: Inventory, lab_pid: int | None) -> Iterator[Opened]
         if not cluster.expect_uid and not server_is_loopback(kube):
             raise Refused(
                 f"{kube.server} is not on loopback, and the inventory does not say which cluster it is",
-                hint=f"if it is the one you mean, add to cluster: expectUID: {uid}",
+                hint=f"if it is the one you mean, add to cluster in the inventory: expectUID: {uid}",
+            )
+        if cluster.simulated and not server_is_loopback(kube):
+            raise Refused(
+                f"{kube.server} is not on loopback, so it is no lab",
+                hint="remove cluster.simulated from the inventory: nobody would be asked before machines go down",
             )
         hosts = _hosts(inventory, kube, clock)
         stack.callback(hosts.close)
@@ -177,14 +182,3 @@ def own_machine_id() -> str:
         return MACHINE_ID.read_text(encoding="ascii").strip()
     except OSError:
         return ""
-
-
-def refuse_remote(kube: ClusterApi) -> None:
-    """Raises Refused unless the API server is on loopback."""
-    from chaos.observers.api import server_is_loopback
-
-    if not server_is_loopback(kube):
-        raise Refused(
-            f"{kube.server} is not on loopback; this version runs only on the lab and on clusters of this machine",
-            hint="the guards for real clusters are not all in place yet; plan and judge work everywhere",
-        )

@@ -30,6 +30,7 @@ from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, Refused
 from chaos.model.plan import Plan
 from chaos.model.ports import Progress
+from chaos.model.recording import OVERRULED, WARNINGS
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
@@ -39,10 +40,11 @@ from chaos.plan.stale import check_age, check_same
 from chaos.session.agreement import Agree, going_down
 from chaos.session.eyes import eyes_for
 from chaos.session.judging import Judged
+from chaos.session.loading import Loaded
 from chaos.session.locking import holding, refuse_debts, settle_debts
 from chaos.session.opening import Opened, nothing_touched
 from chaos.session.owing import owing
-from chaos.session.planning import Loaded, new_run, plan
+from chaos.session.planning import new_run, plan
 from chaos.store import rundir
 from chaos.store.journal import Journal
 from chaos.store.lock import one_at_a_time
@@ -60,6 +62,7 @@ class Request:
     seed: int | None = None
     record: Path | None = None
     plan: Plan | None = None  # one that was read and is to be done as it is
+    anyway: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,8 @@ def run(request: Request, opened: Opened, progress: Progress) -> Run:
             lock = stack.enter_context(holding(opened, name, partial(_must_wait, opened, progress)))
             settle_debts(opened)
             progress.phase("plan")
-            planned, view = plan(request.loaded, opened, request.catalogue, request.seed, name)
+            anyway = request.anyway or bool(kept and kept.overruled)
+            planned, view = plan(request.loaded, opened, request.catalogue, request.seed, name, anyway=anyway)
             if kept:
                 check_same(kept, planned)
                 check_age(kept, opened.clock.now())
@@ -238,7 +242,8 @@ def _meta(opened: Opened, planned: Plan, view: ClusterView) -> dict[str, object]
     return {
         "run": planned.run,
         "experiment": planned.experiment,
-        "planHash": planned.experiment_hash,
+        "planHash": planned.hash,
+        "experimentHash": planned.experiment_hash,
         "seed": planned.seed,
         "kubernetes": opened.version,
         "clusterUID": opened.uid,
@@ -246,6 +251,8 @@ def _meta(opened: Opened, planned: Plan, view: ClusterView) -> dict[str, object]
         "targets": {t.node: t.target for t in planned.targets},
         "workload": planned.namespace,
         "nodes": len(view.nodes),
+        **({OVERRULED: planned.overruled} if planned.overruled else {}),
+        **({WARNINGS: planned.warnings} if planned.warnings else {}),
     }
 
 

@@ -9,7 +9,7 @@ from shelf import SHELF, TOOL
 
 from chaos.lab.breakages import BREAKAGES
 from chaos.load.inventory import load_inventory
-from chaos.session.planning import load
+from chaos.session.loading import load
 from chaos.session.wiring import catalogue
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from chaos.model.errors import NodefallError, Refused
 from chaos.model.experiment import Experiment, Query
 from chaos.model.inventory import Inventory
 from chaos.session.eyes import ask_once
-from chaos.session.planning import host_facts
+from chaos.session.loading import host_facts
 from chaos.session.wiring import catalogue
 
 QUERIES = [Query(name="up", query="up")]

@@ -112,9 +112,16 @@ async def uname(process: Process, argv: list[str]) -> int:
     return 0
 
 
-async def hostname(process: Process, _: list[str]) -> int:
-    """The node's name."""
-    process.out(process.host.machine.name + "\n")
+async def hostname(process: Process, argv: list[str]) -> int:
+    """The node's name; with ``-I`` the addresses of its interfaces."""
+    machine = process.host.machine
+    if argv[1:] == ["-I"]:
+        addresses = machine.network.resolve(machine.name)
+        process.out(" ".join([*addresses.values(), ""]) + "\n")
+        return 0
+    if argv[1:]:
+        return process.fail("hostname: the lab simulates only hostname and hostname -I")
+    process.out(machine.name + "\n")
     return 0
 
 

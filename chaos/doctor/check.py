@@ -1,0 +1,94 @@
+"""The port that every check implements, and what comes of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chaos.doctor.signs import Need, Signs, Use
+
+
+class Severity(StrEnum):
+    """``note``: worth knowing; ``warning``: may spoil what is seen; ``refusal``: stops the experiments it touches."""
+
+    OK = "ok"
+    NOTE = "note"
+    WARNING = "warning"
+    REFUSAL = "refusal"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a check says of the cluster, or of ``host``. ``mend`` tells how to make it right.
+
+    It touches experiments with one of ``needs``, and with a name in ``only`` (none of either: all), that might touch
+    the host.
+    """
+
+    severity: Severity
+    says: str
+    mend: str = ""
+    host: str = ""
+    needs: frozenset[Need] = frozenset()
+    only: frozenset[str] = frozenset()
+
+    def touches(self, use: Use) -> bool:
+        return (
+            (not self.needs or bool(self.needs & use.needs))
+            and (not self.only or use.name in self.only)
+            and (not self.host or self.host in use.nodes)
+        )
+
+
+class Check(ABC):
+    """One thing to look at before a fault. Pure.
+
+    ``facts`` are read of each host for it. A refusal of a ``final`` check stands whatever ``--anyway`` says. One that
+    is ``fit`` tells whether an experiment is made for this cluster: of the shipped ones those that are not only get a
+    note.
+    """
+
+    name: str
+    summary: str
+    facts: tuple[str, ...] = ()
+    final: bool = False
+    fit: bool = False
+
+    @abstractmethod
+    def look(self, signs: Signs) -> Iterator[Diagnosis]:
+        """What there is to say; also that something is in order."""
+
+
+def ok(says: str, host: str = "") -> Diagnosis:
+    """In order."""
+    return Diagnosis(Severity.OK, says, host=host)
+
+
+def note(says: str, mend: str = "", host: str = "", needs: frozenset[Need] = frozenset()) -> Diagnosis:
+    """Worth knowing."""
+    return Diagnosis(Severity.NOTE, says, mend, host, needs)
+
+
+def warning(says: str, mend: str = "", host: str = "", needs: frozenset[Need] = frozenset()) -> Diagnosis:
+    """What is seen may be due to this."""
+    return Diagnosis(Severity.WARNING, says, mend, host, needs)
+
+
+def refusal(says: str, mend: str = "", host: str = "", needs: frozenset[Need] = frozenset()) -> Diagnosis:
+    """The experiments that it touches are not to be run."""
+    return Diagnosis(Severity.REFUSAL, says, mend, host, needs)
+
+
+def refused(use: Use, says: str, mend: str = "", host: str = "") -> Diagnosis:
+    """One experiment is not to be run."""
+    return Diagnosis(Severity.REFUSAL, says, mend, host, only=frozenset({use.name}))
+
+
+def unlisted(signs: Signs, *paths: str) -> Iterator[Diagnosis]:
+    """What could not be looked at."""
+    for path in paths:
+        if path in signs.unlisted:
+            kind = path.rpartition("/")[2]
+            yield note(f"{kind} could not be looked at: {signs.unlisted[path]}", f"grant the right to list {kind}")

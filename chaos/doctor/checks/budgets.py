@@ -1,0 +1,51 @@
+"""Budgets that the fault would overdraw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from chaos.doctor.check import Check, Diagnosis, note, ok, refusal, unlisted
+from chaos.doctor.signs import BUDGETS, Need, Signs, together
+from chaos.judge.budgets import is_healthy, selects
+from chaos.model.kube import full_name
+from chaos.model.kube_more import PodDisruptionBudget
+
+
+class Budgets(Check):
+    """Only evictions go by budgets: a node that goes takes its pods with it, whatever they say."""
+
+    name = "budgets"
+    summary = "no PodDisruptionBudget allows fewer disruptions than it has healthy pods on the node"
+
+    def look(self, signs: Signs) -> Iterator[Diagnosis]:
+        ends = frozenset({Need.ENDS_PODS})
+        budgets = [msgspec.convert(item, PodDisruptionBudget) for item in signs.lists.get(BUDGETS, ())]
+        for host, group in together(signs):
+            over = [text for budget in budgets if (text := _overdrawn(signs, budget, group))]
+            if not over:
+                yield ok("none would be overdrawn", host)
+                continue
+            told = f"{', '.join(group)}: {'; '.join(over)}"
+            if signs.inventory.limits.budgets == "ignore":
+                yield note(f"{told} (limits.budgets is ignore)", "", host, ends)
+            else:
+                mend = "choose another target, or set limits.budgets: ignore in the inventory if that is to be tested"
+                yield refusal(told, mend, host, ends)
+        yield from unlisted(signs, BUDGETS)
+
+
+def _overdrawn(signs: Signs, budget: PodDisruptionBudget, nodes: Sequence[str]) -> str:
+    allowed = budget.status.disruptions_allowed if budget.status else None
+    lost = sum(
+        selects(budget.spec.selector if budget.spec else None, pod) and is_healthy(pod)
+        for pod in signs.view.pods
+        if pod.metadata.namespace == budget.metadata.namespace and pod.spec and pod.spec.node_name in nodes
+    )
+    if not lost or allowed is None or lost <= allowed:
+        return ""
+    return f"budget {full_name(budget.metadata)} allows {allowed} disruption(s), and {lost} of its pods are there"
+
+
+CHECK = Budgets()

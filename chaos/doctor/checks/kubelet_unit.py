@@ -1,0 +1,33 @@
+"""The systemd unit of the kubelet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chaos.doctor.check import Check, Diagnosis, note, ok, warning
+from chaos.doctor.signs import Need, Signs
+
+_MORE = ("k3s.service", "rke2-server.service", "snap.microk8s.daemon-kubelite.service")  # the control plane too
+
+
+class KubeletUnit(Check):
+    """What is stopped and restarted, also by undo."""
+
+    name = "kubelet-unit"
+    summary = "a systemd unit that is known runs the kubelet"
+    facts = ("kubelet-unit",)
+
+    def look(self, signs: Signs) -> Iterator[Diagnosis]:
+        needs = frozenset({Need.HOST})
+        for host in signs.reached():
+            unit = host.fact("kubelet-unit")
+            if not unit:
+                told = f"{host.node}: no unit of the kubelet is known: {host.why('kubelet-unit')}"
+                yield warning(told, "see systemctl list-units on the host", host.node, needs)
+            elif unit in _MORE:
+                yield note(f"{host.node}: {unit} runs the control plane beside the kubelet", "", host.node, needs)
+            else:
+                yield ok(unit, host.node)
+
+
+CHECK = KubeletUnit()

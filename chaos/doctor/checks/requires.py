@@ -1,0 +1,49 @@
+"""What experiments require of kubelets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chaos.doctor.check import Check, Diagnosis, ok, refused
+from chaos.doctor.signs import HostSigns, Signs, Use
+from chaos.judge.facts import kubelet_fact
+from chaos.model.duration import format_duration
+from chaos.model.requirement import satisfies
+
+
+class Requires(Check):
+    """``requires: {kubelet: {shutdownGracePeriod: ">0"}}`` against the configuration that is in force."""
+
+    name = "requires"
+    summary = "the kubelets have what the experiment requires"
+    facts = ("configz",)
+    fit = True
+
+    def look(self, signs: Signs) -> Iterator[Diagnosis]:
+        found = [
+            refused(use, *why, host=name)
+            for use in signs.uses
+            for name in use.nodes
+            if name in signs.hosts and not signs.hosts[name].error
+            for why in unmet(use, signs.hosts[name])
+        ]
+        yield from found
+        if not found and any(use.requires for use in signs.uses):
+            yield ok("what is required is there")
+
+
+def unmet(use: Use, host: HostSigns) -> Iterator[tuple[str, str]]:
+    """What is required, and how to mend it."""
+    config = host.fact("configz") or {}
+    for source, wanted in use.requires.items():
+        for name, text in wanted.items():
+            value = kubelet_fact(config, f"{source}.{name}")
+            if value is None:
+                told = f"the experiment requires {source}.{name} {text}, which {host.node} does not tell"
+                yield told, f"see whether the {source}'s configuration can be read"
+            elif not satisfies(value, text):
+                told = f"the experiment requires {source}.{name} {text}; on {host.node} it is {format_duration(value)}"
+                yield told, f"change {name} in the {source}'s configuration, or choose another node"
+
+
+CHECK = Requires()

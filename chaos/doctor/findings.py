@@ -1,0 +1,95 @@
+"""All checks over what was gathered: findings, in the order of their severity, and what they amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from chaos.doctor.check import Check, Diagnosis, Severity
+from chaos.doctor.signs import Signs, Use
+from chaos.model.errors import Exit, Refused
+
+CLUSTER = "cluster"
+_ORDER = list(Severity)
+_DOCTOR = "nodefall doctor tells it all, experiment by experiment"
+
+
+class Finding(Struct, frozen=True):
+    """What one check says; ``subject`` is ``cluster`` or ``host NAME``, ``experiments`` those that it touches.
+
+    ``final``: --anyway does not set it aside.
+    """
+
+    check: str
+    severity: Severity
+    subject: str
+    says: str
+    mend: str = ""
+    experiments: tuple[str, ...] = ()
+    final: bool = False
+    unfit: bool = False  # these experiments are not made for this cluster
+
+
+def examine(checks: Mapping[str, Check], signs: Signs, *, shipped: bool = False) -> list[Finding]:
+    """The worst first, then in the order of the checks. ``shipped``: the experiments are nobody's own choice."""
+    found = [
+        _finding(check, _mild(check, diagnosis) if shipped else diagnosis, signs.uses)
+        for check in checks.values()
+        for diagnosis in check.look(signs)
+    ]
+    return sorted(found, key=lambda finding: -_ORDER.index(finding.severity))
+
+
+def _mild(check: Check, diagnosis: Diagnosis) -> Diagnosis:
+    if not check.fit or diagnosis.severity is not Severity.REFUSAL:
+        return diagnosis
+    return Diagnosis(Severity.NOTE, diagnosis.says, diagnosis.mend, diagnosis.host, diagnosis.needs, diagnosis.only)
+
+
+def _finding(check: Check, diagnosis: Diagnosis, uses: Sequence[Use]) -> Finding:
+    touched = () if diagnosis.severity is Severity.OK else tuple(use.name for use in uses if diagnosis.touches(use))
+    subject = f"host {diagnosis.host}" if diagnosis.host else CLUSTER
+    said = (diagnosis.severity, subject, diagnosis.says, diagnosis.mend)
+    return Finding(check.name, *said, touched, check.final, check.fit and bool(touched))
+
+
+def possible(findings: Iterable[Finding], uses: Sequence[Use]) -> Exit:
+    """HELD: no experiment is refused anywhere; REFUSED: each one is refused on all its nodes; else INCONCLUSIVE."""
+    refused = [f for f in findings if f.severity is Severity.REFUSAL and f.experiments]
+    if not refused:
+        return Exit.HELD
+    return Exit.REFUSED if all(_nowhere(use, refused) for use in uses) else Exit.INCONCLUSIVE
+
+
+def _nowhere(use: Use, refused: Sequence[Finding]) -> bool:
+    subjects = {finding.subject for finding in refused if use.name in finding.experiments}
+    return CLUSTER in subjects or (bool(use.nodes) and all(f"host {node}" in subjects for node in use.nodes))
+
+
+def stops(findings: Iterable[Finding]) -> list[Finding]:
+    """The refusals of the one experiment that was looked at."""
+    return [finding for finding in findings if finding.severity is Severity.REFUSAL and finding.experiments]
+
+
+def warnings(findings: Iterable[Finding]) -> list[Finding]:
+    """What may spoil what is seen of the experiments that were looked at."""
+    return [finding for finding in findings if finding.severity is Severity.WARNING and finding.experiments]
+
+
+def refuse(findings: Iterable[Finding], *, anyway: bool) -> tuple[str, ...]:
+    """Raises Refused for what stops the experiment; with ``anyway`` only for what is final, and the rest in words."""
+    found = stops(findings)
+    against = [finding for finding in found if finding.final or not anyway]
+    if not against:
+        return tuple(told(finding) for finding in found)
+    first, others = against[0], len(against) - 1
+    more = f" (and {others} more: {'; '.join(f.says for f in against[1:4])})" if others else ""
+    overruled = "" if any(f.final for f in against) else "--anyway runs it all the same, as inconclusive at best"
+    hint = "; ".join(filter(None, [first.mend, overruled, _DOCTOR if others > 3 else ""]))
+    raise Refused(first.says + more, hint=hint)
+
+
+def told(finding: Finding) -> str:
+    """``kubelet-inhibitor: worker-1 ...``."""
+    return f"{finding.check}: {finding.says}"

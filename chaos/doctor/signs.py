@@ -1,0 +1,143 @@
+"""What checks look at: everything that was gathered of a cluster, of its hosts, and what experiments need of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from chaos.judge.facts import kubelet_fact
+from chaos.model.action import Target
+from chaos.model.inventory import Inventory
+from chaos.model.right import Right
+from chaos.plan.cluster import ClusterView
+
+
+class Need(StrEnum):
+    """What an experiment needs of a cluster and its hosts."""
+
+    HOST = "host"  # a session on it, as root
+    LOGIND = "logind"  # an answer of it
+    GRACEFUL = "graceful"  # that the kubelet ends pods when the machine shuts down
+    DOWN = "down"  # that the machine comes back
+    ENDS_PODS = "ends-pods"  # that pods of the node may end, whatever their budgets say
+    KUBELET_CONFIG = "kubelet-config"  # numbers out of it
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An experiment: ``needs`` what, ``nodes`` are those that it might touch, ``requires`` as it is written.
+
+    ``lacking`` are rights that it needs and nobody gave us. ``prepare`` tells why its steps cannot be done on a node of
+    ``nodes`` ("" stands for steps about the cluster), as (what, how to mend it); ``unfit`` why its targets cannot be
+    chosen, ``unanswered`` why Prometheus does not answer it (() if it does, None where it is not asked).
+    """
+
+    name: str
+    needs: frozenset[Need]
+    nodes: tuple[str, ...] = ()
+    requires: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    max_duration: float = 900.0
+    lacking: tuple[Right, ...] = ()
+    unfit: tuple[str, str] | None = None
+    unanswered: tuple[str, str] | tuple[()] | None = None
+    prepare: Callable[[str], tuple[str, str] | None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class HostSigns:
+    """A node's host. ``target`` holds its facts, and why others are unknown.
+
+    ``error`` tells why it could not be reached, with ``hint``; ``silent``: nobody asks it anything. ``power_error`` is
+    why its power control is not to be trusted. ``ahead`` and ``within``: the host's clock less ours, in seconds.
+    """
+
+    node: str
+    target: Target
+    error: str = ""
+    hint: str = ""
+    power_error: str = ""
+    power_hint: str = ""
+    ahead: float | None = None
+    within: float = 0.0
+    silent: bool = False
+
+    @property
+    def reached(self) -> bool:
+        return not self.error and not self.silent
+
+    def fact(self, name: str) -> Any:
+        """None where it is not known."""
+        return self.target.facts.get(name)
+
+    def why(self, name: str) -> str:
+        """Why a fact is not known."""
+        return self.target.unknown.get(name, "it was not read")
+
+    @property
+    def grace(self) -> float | None:
+        """The whole of the kubelet's shutdown grace period in seconds; None where its configuration is not known."""
+        return kubelet_fact(self.fact("configz") or {}, "kubelet.shutdownGracePeriod")
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """This machine, which must never be a target: ``addresses`` without loopback; ``pod`` is ``namespace/name`` of the
+    pod that nodefall runs in, "" outside of one.
+    """
+
+    machine_id: str = ""
+    addresses: frozenset[str] = frozenset()
+    boot_id: str = ""
+    pod: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """``lists``: objects of the API by collection, as JSON; ``unlisted`` why others could not be listed.
+
+    ``server`` are the addresses of the API server that we use, and ``jumps`` those of jump hosts, by name.
+    ``holder`` is who is at work on the cluster, ``debts`` what earlier runs owe there, in words, by run.
+    ``chosen``: the hosts are targets of one run, touched together; else each may become one.
+    """
+
+    view: ClusterView
+    inventory: Inventory
+    uses: tuple[Use, ...]
+    hosts: Mapping[str, HostSigns] = field(default_factory=dict)
+    lists: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    unlisted: Mapping[str, str] = field(default_factory=dict)
+    own: Own = Own()
+    server: frozenset[str] = frozenset()
+    jumps: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    holder: str = ""
+    debts: Mapping[str, str] = field(default_factory=dict)
+    chosen: bool = False
+
+    def reached(self) -> Iterator[HostSigns]:
+        """The hosts that answered, by name."""
+        return (host for _, host in sorted(self.hosts.items()) if host.reached)
+
+
+def together(signs: Signs) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Nodes that one fault may take at once, each group with the host that a finding about it belongs to."""
+    nodes = tuple(sorted(signs.hosts))
+    if signs.chosen and len(nodes) > 1:
+        yield "", nodes
+    else:
+        yield from ((node, (node,)) for node in nodes)
+
+
+# Listed for the checks, where we may; that a right is missing or a kind is not there is no error.
+DEPLOYMENTS, DAEMONSETS = "/apis/apps/v1/deployments", "/apis/apps/v1/daemonsets"
+BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+SLICES = "/apis/discovery.k8s.io/v1/endpointslices"
+VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+HEALTH_CHECKS = (
+    "/apis/cluster.x-k8s.io/v1beta2/machinehealthchecks",
+    "/apis/cluster.x-k8s.io/v1beta1/machinehealthchecks",
+    "/apis/machine.openshift.io/v1beta1/machinehealthchecks",
+)
+LISTS = (DEPLOYMENTS, DAEMONSETS, BUDGETS, SLICES, VALIDATING, MUTATING, *HEALTH_CHECKS)

@@ -1,0 +1,140 @@
+"""Looking at hosts before anything is touched: all at once, and none that does not answer stops the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from chaos.doctor.signs import HostSigns
+from chaos.engine.hosts import MACHINE, Hosts
+from chaos.engine.together import MANY
+from chaos.model.action import Target
+from chaos.model.errors import NodefallError
+from chaos.model.kube import Node
+from chaos.model.ports import Clock, KubeApi
+from chaos.observers.wire import UNDECODABLE
+from chaos.plan.cluster import ClusterView, os
+from chaos.transports.kube_answer import words
+
+# Talos has no shell and no SSH; Bottlerocket's admin container has both, and is not the host.
+SHELL_LESS = ("Talos", "Bottlerocket")
+# Without these a host cannot be told from another, nor a boot from the next.
+ESSENTIAL = ("machine-id", "boot-id", "pid1-start")
+USEFUL = ("systemd-version", "kubelet-unit", "kubelet-inhibitor", "inhibitors", "scheduled-shutdown", "planted-timers")
+_TIME = "host-time"
+
+Wanted = Mapping[str, frozenset[str] | None]
+
+
+def examine(
+    wanted: Wanted, view: ClusterView, hosts: Hosts, kube: KubeApi, clock: Clock, done: Callable[[str], object]
+) -> dict[str, HostSigns]:
+    """The hosts by node, each with the facts that are wanted of it besides those always read.
+
+    None: no step touches the host, so nobody knocks at its door. ``done`` is told of each, in whatever thread.
+    """
+    if not wanted:
+        return {}
+
+    def look(name: str) -> HostSigns:
+        signs = _host(view.nodes[name], wanted[name], view, hosts, kube, clock)
+        done(name)
+        return signs
+
+    with ThreadPoolExecutor(min(len(wanted), MANY)) as pool:
+        return dict(zip(wanted, pool.map(look, wanted), strict=True))
+
+
+def listed(kube: KubeApi, paths: Iterable[str]) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
+    """Objects by collection, none of a kind that is not there; and why others could not be listed."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    why: dict[str, str] = {}
+    for path in paths:
+        try:
+            response = kube.request("GET", path)
+            if response.status == 404:
+                found[path] = []
+            elif response.status == 200:
+                found[path] = list(msgspec.json.decode(response.body).get("items") or [])
+            else:
+                why[path] = f"{response.status}: {words(response)}"
+        except NodefallError as error:
+            why[path] = error.message
+        except UNDECODABLE as error:
+            why[path] = str(error)
+    return found, why
+
+
+def _host(
+    node: Node, wanted: frozenset[str] | None, view: ClusterView, hosts: Hosts, kube: KubeApi, clock: Clock
+) -> HostSigns:
+    name = node.metadata.name
+    target = Target(name, os(node), "", view.static_pods(name), {"configz": configz(node, kube)})
+    if wanted is None:
+        return HostSigns(name, target, silent=True)
+    if image := _shell_less(node):
+        told = f"{name} runs {image}, which has no shell that nodefall could use over SSH"
+        return HostSigns(name, target, told, "use actions through the API, or another node")
+    facts: dict[str, Any] = dict(target.facts)
+    unknown: dict[str, str] = {}
+    signs = HostSigns(name, target)
+    for fact in _in_order(wanted):
+        try:
+            before = clock.now()
+            facts[fact] = hosts.read(name, fact)
+            if fact == _TIME:
+                after = clock.now()
+                signs = replace(signs, ahead=facts[fact] - (before + after) / 2, within=(after - before) / 2)
+        except NodefallError as error:
+            if fact in ESSENTIAL:
+                return HostSigns(name, target, error.message, error.hint)
+            unknown[fact] = error.message
+    return _with_power(replace(signs, target=replace(target, facts=facts, unknown=unknown)), hosts)
+
+
+def _in_order(wanted: frozenset[str]) -> Sequence[str]:
+    rest = sorted(wanted - {*ESSENTIAL, *USEFUL, "configz"})
+    return (*ESSENTIAL, *USEFUL, *rest)
+
+
+def _shell_less(node: Node) -> str:
+    """The system, as the kubelet names it, where it lets nobody run programs."""
+    image = node.status.node_info.os_image if node.status and node.status.node_info else ""
+    return image if image.startswith(SHELL_LESS) else ""
+
+
+def _with_power(signs: HostSigns, hosts: Hosts) -> HostSigns:
+    """With what its power control can do; one that would not bring it back is no power control."""
+    node = signs.node
+    try:
+        power = hosts.power(node)
+        if power is None:
+            return signs
+        state = hosts.read(node, MACHINE) if "state" in power.can else "on"
+        policy = hosts.restart_policy(node)
+    except NodefallError as error:
+        return replace(signs, power_error=f"the power control of {node}: {error.message}", power_hint=error.hint)
+    if state != "on":
+        told = f"the power control of {node} says that it is {state}, but it answers: it is another machine's"
+        return replace(signs, power_error=told, power_hint=f"see power of the host of {node} in the inventory")
+    target = replace(signs.target, power="power", power_can=power.can, restart_policy=policy)
+    return replace(signs, target=target)
+
+
+def configz(node: Node, kube: KubeApi) -> dict[str, Any]:
+    """The kubelet's effective configuration from its own port; empty if that cannot be read."""
+    status = node.status
+    endpoint = status.daemon_endpoints.kubelet_endpoint if status and status.daemon_endpoints else None
+    address = next((a.address for a in (status.addresses if status else None) or () if a.type == "InternalIP"), "")
+    if not address or endpoint is None:
+        return {}
+    try:
+        response = kube.kubelet(address, endpoint.port, "/configz")
+        config = msgspec.json.decode(response.body)["kubeletconfig"] if response.status == 200 else {}
+    except (NodefallError, msgspec.DecodeError, KeyError, TypeError):
+        return {}  # unknown facts make what depends on them inconclusive, and requirements refuse
+    return dict(config)

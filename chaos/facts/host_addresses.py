@@ -1,0 +1,24 @@
+"""Every address that the host has: it may hold more than its Node object tells, as that of the API server."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
+
+
+class HostAddresses(HostFact):
+    """Sorted; without loopback and link-local ones."""
+
+    name = "host-addresses"
+    summary = "addresses of the host's interfaces"
+    command = HostCommand(("hostname", "-I"), sudo=False)
+
+    def parse(self, stdout: str, exit_code: int) -> list[str]:
+        if exit_code:
+            raise ValueError("hostname does not tell")
+        return sorted(str(ipaddress.ip_address(word)) for word in stdout.split())
+
+
+FACT = HostAddresses()
