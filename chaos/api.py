@@ -63,7 +63,7 @@ def plan(
         return plan(loaded, opened, catalogue(), seed, new_run(loaded), anyway=anyway)[0]
 
 
-def run(
+def run(  # noqa: PLR0913 - one per wish
     experiment: Loaded | Plan | Path | str,
     inventory: Inventory | Path | str,
     *,

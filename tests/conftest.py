@@ -16,18 +16,8 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
-for helpers in (
-    "actions",
-    "engine",
-    "e2e",
-    "experiments",
-    "lab/kit",
-    "lab/replay",
-    "lab/sim",
-    "power",
-    "realkit",
-    "sweep",
-):
+_HELPERS = "actions doctor engine e2e experiments lab/kit lab/replay lab/sim power realkit sweep"
+for helpers in _HELPERS.split():
     sys.path.insert(0, str(Path(__file__).parent / helpers))
 
 settings.register_profile("suite", deadline=None)  # machines differ

@@ -30,7 +30,7 @@ Examples:
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the plan as JSON to this file.")
 @click.option("--anyway", is_flag=True, help="Set aside what preflight refuses; a run of this plan does so too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON object on stdout.")
-def command(  # noqa: PLR0913, PLR0917 - one per option
+def command(
     experiment: Path, inventory: str | None, seed: int | None, out: Path | None, anyway: bool, as_json: bool
 ) -> None:
     """Choose targets for an EXPERIMENT, gather facts, and print exactly what a run would send."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from chaos.model.errors import Refused
 from chaos.model.plan import Plan, PlannedStep, PlannedTarget
 
@@ -30,17 +32,18 @@ def _changed(kept: Plan, fresh: Plan) -> str:
         return f"the experiment {kept.experiment} was changed since"
     if new := {_check(text) for text in fresh.overruled} - {_check(text) for text in kept.overruled}:
         return f"preflight refuses more now: {', '.join(sorted(new))}"
+    return next(filter(None, _details(kept, fresh)), "")
+
+
+def _details(kept: Plan, fresh: Plan) -> Iterator[str]:
     targets = {(t.target, t.node): t for t in fresh.targets}
     for target in kept.targets:
-        if why := _target_changed(target, targets.get((target.target, target.node))):
-            return why
+        yield _target_changed(target, targets.get((target.target, target.node)))
     if len(kept.targets) != len(fresh.targets):
-        return "other nodes would be chosen now"
+        yield "other nodes would be chosen now"
     steps = {(s.step, s.node): s for s in fresh.steps}
     for step in kept.steps:
-        if why := _step_changed(step, steps.get((step.step, step.node))):
-            return why
-    return ""
+        yield _step_changed(step, steps.get((step.step, step.node)))
 
 
 def _check(overruled: str) -> str:

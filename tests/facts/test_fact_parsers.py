@@ -102,6 +102,7 @@ LOOKS: tuple[str, ...] = (
     "systemctl show",
     "systemctl list-units",
     "systemctl --version",
+    "hostname -I",
     "getent ",
     "grep ",
     "printenv ",

@@ -55,6 +55,8 @@ GOOD = [
         ["10.0.0.1", "fd00::1"],
     ),
     ("server-addresses", "::ffff:10.0.0.1 STREAM\n", 0, ["10.0.0.1"]),
+    ("host-addresses", "10.0.0.7 172.17.0.1 fd00::7 \n", 0, ["10.0.0.7", "172.17.0.1", "fd00::7"]),
+    ("host-addresses", "\n", 0, []),
     (
         "api-peers",
         SOCKETS,

@@ -12,7 +12,7 @@ from fakes import FakeClock, FakeKube
 
 import chaos.actions
 import chaos.assertions
-from chaos.engine.gather import targets
+from chaos.engine.examine import examine
 from chaos.engine.hosts import Hosts
 from chaos.facts.login1 import NOTHING_SCHEDULED
 from chaos.load.experiment import load_experiment
@@ -43,10 +43,13 @@ def no_power(name: str) -> PowerControl | None:
 @pytest.mark.parametrize("image", ["Talos (v1.9.2)", "Bottlerocket OS 1.26.1 (aws-k8s-1.31)"])
 def test_a_host_without_a_shell_is_refused_before_anybody_knocks(image: str) -> None:
     hosts = Hosts(nobody, no_power, FakeKube({}), {}, FakeClock())
-    with pytest.raises(Refused, match="has no shell") as caught:
-        targets({"n1": frozenset()}, view(image), hosts, FakeKube({}))
-    assert image in str(caught.value)
-    assert targets({"n1": None}, view(image), hosts, FakeKube({}))["n1"].node == "n1"  # the API needs no shell
+    told: list[str] = []
+    wanted = {"n1": frozenset({"nft"})}
+    found = examine(wanted, view(image), hosts, FakeKube({}), FakeClock(), told.append)["n1"]
+    assert f"n1 runs {image}, which has no shell" in found.error
+    assert told == ["n1"]
+    silent = examine({"n1": None}, view(image), hosts, FakeKube({}), FakeClock(), told.append)["n1"]
+    assert (silent.error, silent.silent) == ("", True)  # the API needs no shell
 
 
 def plan(folder: Path, *actions: str) -> None:

@@ -40,6 +40,7 @@ def test_what_only_looks_different_is_the_same() -> None:
     [
         ({"cluster_uid": "cluster-2"}, "it is for the cluster cluster-1, this is cluster-2"),
         ({"experiment_hash": "other"}, "the experiment x was changed since"),
+        ({"overruled": ("logind: no",)}, "preflight refuses more now: logind"),
         ({"targets": ()}, "n1 would not be chosen for victim any more"),
         ({"targets": (TARGET, replace(TARGET, node="n2"))}, "other nodes would be chosen now"),
         ({"targets": (replace(TARGET, uid="uid-2"),)}, r"another one \(its uid was uid-1, now it is uid-2\)"),
@@ -52,3 +53,8 @@ def test_what_only_looks_different_is_the_same() -> None:
 def test_what_has_changed_is_said(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(Refused, match=f"the plan is stale: .*{said}"):
         check_same(PLAN, replace(PLAN, **changed))
+
+
+def test_what_was_set_aside_and_read_may_be_told_in_other_words() -> None:
+    kept = replace(PLAN, overruled=("clock: 7.0s ahead", "logind: no"))
+    check_same(kept, replace(PLAN, overruled=("clock: 7.1s ahead",)))

@@ -18,9 +18,10 @@ from vms import VirtualMachine
 import chaos.actions
 import chaos.assertions
 import chaos.facts
+from chaos.doctor.signs import HostSigns
 from chaos.engine.clock import SystemClock
 from chaos.engine.context import Context
-from chaos.engine.gather import targets
+from chaos.engine.examine import examine
 from chaos.engine.hosts import Hosts
 from chaos.engine.hostwatch import HostWatch
 from chaos.engine.recorder import Recorder
@@ -28,9 +29,10 @@ from chaos.engine.run import Prepared, execute
 from chaos.judge.context import Options, look
 from chaos.judge.judge import judge, steady_state
 from chaos.load.experiment import load_experiment
+from chaos.model.action import Target
 from chaos.model.catalogue import Catalogue, discover
 from chaos.model.duration import parse_duration
-from chaos.model.errors import Unreachable
+from chaos.model.errors import Refused, Unreachable
 from chaos.model.kube import Node
 from chaos.model.ports import Clock, PowerControl, Response, Session
 from chaos.model.result import RunResult
@@ -123,7 +125,7 @@ def drive(
             experiment_text=file.read_bytes(),
             view=view,
             chosen={"victim": tuple(hosts)},
-            targets=targets(dict.fromkeys(hosts, wanted), view, there, kube or FakeKube({})),
+            targets=_targets(examine(dict.fromkeys(hosts, wanted), view, there, kube or FakeKube({}), clock, str)),
             namespace="",
         )
         plan = make_plan(experiment, CATALOGUE, draft)
@@ -164,6 +166,14 @@ def drive(
         facts = sorted({*ALWAYS, *(f for step in plan.steps for f in CATALOGUE.actions[step.action].probes)})
         watch = HostWatch(there, clock, list(hosts), facts)
         return execute(context, Prepared([[watch, *([kube] if kube else [])]], (), {}))
+
+
+def _targets(found: Mapping[str, HostSigns]) -> dict[str, Target]:
+    """Raises Refused as preflight does for hosts that do not answer, or whose power control does not."""
+    for signs in found.values():
+        if why := signs.error or signs.power_error:
+            raise Refused(why, hint=signs.hint or signs.power_hint)
+    return {name: signs.target for name, signs in found.items()}
 
 
 def _experiment(

@@ -9,11 +9,12 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from doctorkit import host, said, signs
 from sshd import USER, Server, agent, keygen, public, serving
 
+from chaos.doctor.signs import Own
 from chaos.model.command import ANSWERED, NOT_SENT, HostCommand
 from chaos.model.errors import Refused, Unreachable
-from chaos.plan.guards import never_ourselves
 from chaos.transports.ssh import SshSession, open_session
 
 
@@ -185,21 +186,15 @@ def test_sudo_that_is_not_there(session: SshSession) -> None:
     assert plain.exit == 0
 
 
-def test_a_host_that_is_this_machine_is_refused_before_a_poweroff_is_armed(session: SshSession) -> None:
+def test_a_host_that_is_this_machine_is_told_from_others(session: SshSession) -> None:
     own = Path("/etc/machine-id")
     if not own.exists():
         pytest.skip("this machine has no ID")
-    armed: list[str] = []
-
-    def arm_poweroff() -> None:
-        """What the engine does before a fault; the last line only notes what would be armed."""
-        fact = session.run(command("cat", "/etc/machine-id"))
-        never_ourselves(own.read_text(), fact.stdout, "here")
-        armed.append("poweroff")
-
-    with pytest.raises(Refused, match="the machine that nodefall runs on"):
-        arm_poweroff()
-    assert armed == []
+    read = session.run(command("cat", "/etc/machine-id")).stdout.strip()
+    looked_at = signs(host(machine_id=read), own=Own(own.read_text()))
+    ((severity, _, says),) = said("ourselves", looked_at)
+    assert severity == "refusal"
+    assert "the machine that nodefall runs on" in says
 
 
 def test_a_closed_session_leaves_no_thread(server: Server) -> None:

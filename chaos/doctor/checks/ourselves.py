@@ -21,7 +21,7 @@ class Ourselves(Check):
     final = True
 
     def look(self, signs: Signs) -> Iterator[Diagnosis]:
-        peers = {peer: name for name, host in signs.hosts.items() for peer in _peer(host)}
+        peers = {peer: name for name, host in signs.hosts.items() for peer in _peer(host) - signs.own.addresses}
         for name, host in sorted(signs.hosts.items()):
             said = list(_why(signs, host, peers))
             yield from (refusal(what, mend, name) for what, mend in said[:1])

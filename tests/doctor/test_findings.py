@@ -1,0 +1,109 @@
+"""What findings touch, what stops a run, and what --anyway may set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from doctorkit import CHECKS, USE, host, signs
+
+from chaos.doctor.check import Check, Diagnosis, refusal, refused, warning
+from chaos.doctor.findings import Finding, examine, possible, refuse, warnings
+from chaos.doctor.signs import Need, Signs, Use
+from chaos.model.errors import Exit, Refused
+
+A = Use("a", frozenset({Need.HOST}), ("n1", "n2"))
+B = Use("b", frozenset({Need.GRACEFUL}), ("n2",))
+C = Use("c", frozenset())  # about the cluster
+
+
+class Says(Check):
+    """What a test wants it to."""
+
+    name = "says"
+    summary = "nothing"
+
+    def __init__(self, *diagnoses: Diagnosis, final: bool = False, fit: bool = False) -> None:
+        self._diagnoses, self.final, self.fit = diagnoses, final, fit
+
+    def look(self, signs: Signs) -> Iterator[Diagnosis]:
+        yield from self._diagnoses
+
+
+def found(*checks: Check, shipped: bool = False, uses: tuple[Use, ...] = (A, B, C)) -> list[Finding]:
+    numbered = {str(number): check for number, check in enumerate(checks)}
+    return examine(numbered, signs(uses=uses), shipped=shipped)
+
+
+TOUCHED = [
+    (refusal("x"), ("a", "b", "c")),
+    (refusal("x", needs=frozenset({Need.HOST})), ("a",)),
+    (refusal("x", needs=frozenset({Need.HOST, Need.GRACEFUL})), ("a", "b")),
+    (refusal("x", host="n1"), ("a",)),
+    (refusal("x", host="n2"), ("a", "b")),
+    (refusal("x", host="n1", needs=frozenset({Need.GRACEFUL})), ()),
+    (refused(B, "x"), ("b",)),
+    (refused(B, "x", host="n1"), ()),
+]
+
+
+@pytest.mark.parametrize(("diagnosis", "names"), TOUCHED)
+def test_which_experiments_are_touched(diagnosis: Diagnosis, names: tuple[str, ...]) -> None:
+    assert found(Says(diagnosis))[0].experiments == names
+
+
+ENDS = [
+    ([], Exit.HELD),
+    ([warning("x")], Exit.HELD),
+    ([refusal("x")], Exit.REFUSED),
+    ([refused(A, "x")], Exit.INCONCLUSIVE),
+    ([refused(A, "x", host="n1")], Exit.INCONCLUSIVE),
+    ([refused(A, "x"), refused(B, "y", host="n2"), refused(C, "z")], Exit.REFUSED),
+    ([refused(A, "x", host="n1"), refused(A, "x", host="n2"), refused(B, "y"), refused(C, "z")], Exit.REFUSED),
+    ([refused(A, "x", host="n1"), refused(B, "y"), refused(C, "z")], Exit.INCONCLUSIVE),
+    ([refusal("x", host="n1", needs=frozenset({Need.GRACEFUL}))], Exit.HELD),  # it stops nobody
+]
+
+
+@pytest.mark.parametrize(("diagnoses", "code"), ENDS)
+def test_the_exit_code(diagnoses: list[Diagnosis], code: Exit) -> None:
+    assert possible(found(Says(*diagnoses)), (A, B, C)) is code
+
+
+def test_shipped_experiments_that_do_not_fit_are_only_noted() -> None:
+    fit, own = Says(refused(A, "x"), fit=True), Says(refusal("y", needs=frozenset({Need.GRACEFUL})))
+    assert [f.severity for f in found(fit, own)] == ["refusal", "refusal"]
+    assert [(f.severity, f.says, f.unfit) for f in found(fit, own, shipped=True)] == [
+        ("refusal", "y", False),
+        ("note", "x", True),
+    ]
+
+
+def test_a_refusal_stops_unless_it_is_set_aside() -> None:
+    one = found(Says(refusal("no lock", "restart it"), warning("hm")), uses=(A,))
+    with pytest.raises(Refused, match="no lock") as stopped:
+        refuse(one, anyway=False)
+    assert stopped.value.hint == "restart it; --anyway runs it all the same, as inconclusive at best"
+    assert refuse(one, anyway=True) == ("says: no lock",)
+    assert [finding.says for finding in warnings(one)] == ["hm"]
+
+
+def test_what_is_final_is_never_set_aside() -> None:
+    both = found(Says(refusal("no lock")), Says(refusal("it is us"), final=True), uses=(A,))
+    with pytest.raises(Refused, match="it is us") as stopped:
+        refuse(both, anyway=True)
+    assert "--anyway" not in stopped.value.hint
+    with pytest.raises(Refused, match=r"no lock \(and 1 more: it is us\)"):
+        refuse(both, anyway=False)
+
+
+def test_guards_are_final() -> None:
+    final = {name for name, check in CHECKS.items() if check.final}
+    assert {"ourselves", "permissions", "lock", "debts", "timers", "targets", "steps", "reachable", "sudo"} <= final
+    assert not final & {"kubelet-inhibitor", "inhibit-delay", "budgets", "webhooks", "requires", "remediators"}
+
+
+def test_a_refusal_that_touches_no_experiment_stops_none() -> None:
+    gone = examine(CHECKS, signs(host(kubelet_inhibitor=False), uses=(replace(USE, needs=frozenset({Need.DOWN})),)))
+    assert refuse(gone, anyway=False) == ()

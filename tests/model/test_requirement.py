@@ -1,0 +1,13 @@
+"""Tests that experiments put to facts."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.model.requirement import parse_requirement
+
+
+@pytest.mark.parametrize("text", ["", "> ", "about 3", ">>3", "3 s"])
+def test_not_a_requirement(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_requirement(text)
