@@ -24,7 +24,7 @@ class Diagnosis:
     """What a check says of the cluster, or of ``host``. ``mend`` tells how to make it right.
 
     It touches experiments with one of ``needs``, and with a name in ``only`` (none of either: all), that might touch
-    the host.
+    the host. ``unmet``: the cluster is not configured as an experiment requires; for others it may be.
     """
 
     severity: Severity
@@ -33,6 +33,7 @@ class Diagnosis:
     host: str = ""
     needs: frozenset[Need] = frozenset()
     only: frozenset[str] = frozenset()
+    unmet: bool = False
 
     def touches(self, use: Use) -> bool:
         return (
@@ -81,9 +82,9 @@ def refusal(says: str, mend: str = "", host: str = "", needs: frozenset[Need] = 
     return Diagnosis(Severity.REFUSAL, says, mend, host, needs)
 
 
-def refused(use: Use, says: str, mend: str = "", host: str = "") -> Diagnosis:
+def refused(use: Use, says: str, mend: str = "", host: str = "", *, unmet: bool = False) -> Diagnosis:
     """One experiment is not to be run."""
-    return Diagnosis(Severity.REFUSAL, says, mend, host, only=frozenset({use.name}))
+    return Diagnosis(Severity.REFUSAL, says, mend, host, only=frozenset({use.name}), unmet=unmet)
 
 
 def unlisted(signs: Signs, *paths: str) -> Iterator[Diagnosis]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from msgspec import Struct
 
 from chaos.doctor.check import Check, Diagnosis, Severity
 from chaos.doctor.signs import Signs, Use
-from chaos.model.errors import Exit, Refused
+from chaos.model.errors import Exit, Refused, RequirementUnmet
 
 CLUSTER = "cluster"
 _ORDER = list(Severity)
@@ -29,6 +30,7 @@ class Finding(Struct, frozen=True):
     experiments: tuple[str, ...] = ()
     final: bool = False
     unfit: bool = False  # these experiments are not made for this cluster
+    unmet: bool = False  # it is not configured as they require
 
 
 def examine(checks: Mapping[str, Check], signs: Signs, *, shipped: bool = False) -> list[Finding]:
@@ -44,14 +46,14 @@ def examine(checks: Mapping[str, Check], signs: Signs, *, shipped: bool = False)
 def _mild(check: Check, diagnosis: Diagnosis) -> Diagnosis:
     if not check.fit or diagnosis.severity is not Severity.REFUSAL:
         return diagnosis
-    return Diagnosis(Severity.NOTE, diagnosis.says, diagnosis.mend, diagnosis.host, diagnosis.needs, diagnosis.only)
+    return replace(diagnosis, severity=Severity.NOTE)
 
 
 def _finding(check: Check, diagnosis: Diagnosis, uses: Sequence[Use]) -> Finding:
     touched = () if diagnosis.severity is Severity.OK else tuple(use.name for use in uses if diagnosis.touches(use))
     subject = f"host {diagnosis.host}" if diagnosis.host else CLUSTER
     said = (diagnosis.severity, subject, diagnosis.says, diagnosis.mend)
-    return Finding(check.name, *said, touched, check.final, check.fit and bool(touched))
+    return Finding(check.name, *said, touched, check.final, check.fit and bool(touched), diagnosis.unmet)
 
 
 def possible(findings: Iterable[Finding], uses: Sequence[Use]) -> Exit:
@@ -78,7 +80,10 @@ def warnings(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def refuse(findings: Iterable[Finding], *, anyway: bool) -> tuple[str, ...]:
-    """Raises Refused for what stops the experiment; with ``anyway`` only for what is final, and the rest in words."""
+    """Raises Refused for what stops the experiment; with ``anyway`` only for what is final, and the rest in words.
+
+    RequirementUnmet where what is required is not there.
+    """
     found = stops(findings)
     against = [finding for finding in found if finding.final or not anyway]
     if not against:
@@ -87,7 +92,8 @@ def refuse(findings: Iterable[Finding], *, anyway: bool) -> tuple[str, ...]:
     more = f" (and {others} more: {'; '.join(f.says for f in against[1:4])})" if others else ""
     overruled = "" if any(f.final for f in against) else "--anyway runs it all the same, as inconclusive at best"
     hint = "; ".join(filter(None, [first.mend, overruled, _DOCTOR if others > 3 else ""]))
-    raise Refused(first.says + more, hint=hint)
+    unmet = any(f.unmet for f in against) and not any(f.final for f in against)
+    raise (RequirementUnmet if unmet else Refused)(first.says + more, hint=hint)
 
 
 def told(finding: Finding) -> str:

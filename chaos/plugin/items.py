@@ -13,7 +13,7 @@ from chaos.model.errors import Exit, NodefallError, RequirementUnmet
 from chaos.model.secrecy import masked
 from chaos.plugin.hooks import RUNNER
 from chaos.report._summary import summary
-from chaos.session.planning import Loaded
+from chaos.session.loading import Loaded
 from chaos.session.running import Run
 
 _OURS = re.compile(r"""^["']?apiVersion["']?\s*:\s*["']?nodefall\.dev/""", re.MULTILINE)

@@ -20,7 +20,7 @@ from chaos.store.lock import wait_for_turn
 
 if TYPE_CHECKING:
     from chaos.model.plan import Plan
-    from chaos.session.planning import Loaded
+    from chaos.session.loading import Loaded
     from chaos.session.running import Run
 
 _LOG = logging.getLogger("nodefall")

@@ -11,7 +11,7 @@ from doctorkit import CHECKS, USE, host, signs
 from chaos.doctor.check import Check, Diagnosis, refusal, refused, warning
 from chaos.doctor.findings import Finding, examine, possible, refuse, warnings
 from chaos.doctor.signs import Need, Signs, Use
-from chaos.model.errors import Exit, Refused
+from chaos.model.errors import Exit, Refused, RequirementUnmet
 
 A = Use("a", frozenset({Need.HOST}), ("n1", "n2"))
 B = Use("b", frozenset({Need.GRACEFUL}), ("n2",))
@@ -107,3 +107,13 @@ def test_guards_are_final() -> None:
 def test_a_refusal_that_touches_no_experiment_stops_none() -> None:
     gone = examine(CHECKS, signs(host(kubelet_inhibitor=False), uses=(replace(USE, needs=frozenset({Need.DOWN})),)))
     assert refuse(gone, anyway=False) == ()
+
+
+@pytest.mark.parametrize(("value", "error"), [("0s", RequirementUnmet), (None, Refused)])
+def test_a_requirement_that_is_not_met_is_told_from_other_refusals(value: str | None, error: type[Refused]) -> None:
+    use = replace(USE, requires={"kubelet": {"shutdownGracePeriod": ">0"}}, nodes=("n1",))
+    config = {} if value is None else {"shutdownGracePeriod": value}
+    with pytest.raises(Refused) as stopped:
+        refuse(examine(CHECKS, signs(host(configz=config), uses=(use,))), anyway=False)
+    assert type(stopped.value) is error
+    assert "requires kubelet.shutdownGracePeriod >0" in stopped.value.message

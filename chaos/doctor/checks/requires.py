@@ -21,29 +21,29 @@ class Requires(Check):
 
     def look(self, signs: Signs) -> Iterator[Diagnosis]:
         found = [
-            refused(use, *why, host=name)
+            refused(use, *why, host=name, unmet=known)
             for use in signs.uses
             for name in use.nodes
             if name in signs.hosts and not signs.hosts[name].error
-            for why in unmet(use, signs.hosts[name])
+            for why, known in unmet(use, signs.hosts[name])
         ]
         yield from found
         if not found and any(use.requires for use in signs.uses):
             yield ok("what is required is there")
 
 
-def unmet(use: Use, host: HostSigns) -> Iterator[tuple[str, str]]:
-    """What is required, and how to mend it."""
+def unmet(use: Use, host: HostSigns) -> Iterator[tuple[tuple[str, str], bool]]:
+    """What is required and how to mend it, and whether it is known what there is instead."""
     config = host.fact("configz") or {}
     for source, wanted in use.requires.items():
         for name, text in wanted.items():
             value = kubelet_fact(config, f"{source}.{name}")
             if value is None:
                 told = f"the experiment requires {source}.{name} {text}, which {host.node} does not tell"
-                yield told, f"see whether the {source}'s configuration can be read"
+                yield (told, f"see whether the {source}'s configuration can be read"), False
             elif not satisfies(value, text):
                 told = f"the experiment requires {source}.{name} {text}; on {host.node} it is {format_duration(value)}"
-                yield told, f"change {name} in the {source}'s configuration, or choose another node"
+                yield (told, f"change {name} in the {source}'s configuration, or choose another node"), True
 
 
 CHECK = Requires()
