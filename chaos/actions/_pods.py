@@ -52,7 +52,12 @@ def known_namespace(given: str) -> str:
 
 
 # Resource and verb, by what is done to pods.
-_RIGHTS = {"evict": ("pods/eviction", "create"), "delete": ("pods", "delete"), "remove-finalizers": ("pods", "patch")}
+_RIGHTS = {
+    "evict": ("pods/eviction", "create"),
+    "delete": ("pods", "delete"),
+    "remove-finalizers": ("pods", "patch"),
+    "mark-disruption": ("pods/status", "patch"),
+}
 
 
 class PodAction(Action):

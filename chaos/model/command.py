@@ -68,7 +68,7 @@ class DrainRules(Struct, frozen=True, omit_defaults=True):
 
 
 class PodsCommand(Struct, frozen=True, tag="pods", omit_defaults=True):
-    """Evict, delete or remove-finalizers, for each of ``pods``.
+    """Evict, delete, remove-finalizers or mark-disruption, for each of ``pods``.
 
     ``grace`` in seconds, None is each pod's own. What is refused is tried again, and the end of the pods awaited, for
     ``wait`` seconds of the cluster's time; 0: each is asked once. ``rules``: first sort the pods as kubectl drain does.

@@ -8,9 +8,10 @@ all pods at the same time, here it is one after the other.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
-from chaos.model.command import ANSWERED, LOST, MERGE_PATCH, Outcome, PodsCommand
+from chaos.model.command import ANSWERED, LOST, MERGE_PATCH, STRATEGIC_PATCH, Outcome, PodsCommand
 from chaos.model.draining import RawPod, pod_name, sort_pods
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, KubeApi, Response
@@ -140,8 +141,18 @@ class PodsTask:
         if self._command.verb == "delete":
             body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
             return self._kube.request("DELETE", one.path, body=body)
+        if self._command.verb == "mark-disruption":
+            body = {"metadata": precondition, "status": {"conditions": [self._disrupted()]}}
+            return self._kube.request("PATCH", f"{one.path}/status", body=body, content_type=STRATEGIC_PATCH)
         patch = {"metadata": {**precondition, "finalizers": None}}
         return self._kube.request("PATCH", one.path, body=patch, content_type=MERGE_PATCH)
+
+    def _disrupted(self) -> dict[str, str]:
+        """As the eviction subresource sets it: pkg/registry/core/pod/storage/eviction.go."""
+        now = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        reason, message = "EvictionByEvictionAPI", "Eviction API: evicting"
+        condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
+        return {**condition, "lastTransitionTime": now}
 
     def _look(self, one: _One) -> None:
         """Whether it is gone; an API server that does not answer is asked again."""

@@ -99,6 +99,7 @@ TABLE: list[tuple[str, dict[str, Any], Target, Told]] = [
         plain(["delete pods on n1 (namespace nodefall-run, name web-0), grace 3s"]),
     ),
     ("force-delete-pod", POD, FREE, plain(["delete pods on n1 (namespace demo, labels app=web), grace 0s"])),
+    ("mark-disruption", POD, FREE, plain(["mark-disruption pods on n1 (namespace demo, labels app=web)"])),
     ("remove-finalizers", POD, FREE, plain(["remove-finalizers pods on n1 (namespace demo, labels app=web)"])),
     (
         "taint",

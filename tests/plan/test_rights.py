@@ -98,6 +98,7 @@ THROUGH_THE_API: list[tuple[str, dict[str, Any]]] = [
     ("delete-pod", PODS),
     ("force-delete-pod", PODS),
     ("remove-finalizers", PODS),
+    ("mark-disruption", PODS),
     ("preempt", {}),
     ("preempt", {"by": "kubelet"}),
     ("scale", WEB | {"kind": "deployment", "replicas": 1}),
@@ -117,6 +118,7 @@ def requests(command: Command) -> Iterator[tuple[str, str]]:
     elif isinstance(command, PodsCommand):
         yield "GET", "/api/v1/pods"
         sent = {"evict": ("POST", f"{_POD}/eviction"), "delete": ("DELETE", _POD), "remove-finalizers": ("PATCH", _POD)}
+        sent["mark-disruption"] = ("PATCH", f"{_POD}/status")
         yield sent[command.verb]
         if command.wait:
             yield "GET", _POD

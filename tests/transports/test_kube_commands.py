@@ -78,7 +78,7 @@ class Kube(FakeKube):
 
 
 def one_pod(command: PodsCommand, **answers: list[Response | KubeUnreachable]) -> tuple[Outcome, Kube]:
-    """The outcome for the pod demo/web; ``answers`` to evict, get, delete and patch."""
+    """The outcome for the pod demo/web; ``answers`` to evict, get, delete, patch and status."""
     clock = FakeClock()
     path = "/api/v1/namespaces/demo/pods/web"
     script: dict[str, list[Response | KubeUnreachable]] = {"GET /api/v1/pods": [response(200, {"items": [pod("web")]})]}
@@ -87,6 +87,7 @@ def one_pod(command: PodsCommand, **answers: list[Response | KubeUnreachable]) -
         "get": f"GET {path}",
         "delete": f"DELETE {path}",
         "patch": f"PATCH {path}",
+        "status": f"PATCH {path}/status",
     }
     kube = Kube(clock, script | {names[name]: given for name, given in answers.items()})
     return KubeTransport(kube, clock).send(command), kube
@@ -189,6 +190,15 @@ def test_delete_and_remove_finalizers() -> None:
     assert (outcome.exit, kube.log[-1][2]) == (0, sent)
     outcome, kube = one_pod(PodsCommand("remove-finalizers", PodChoice(node="n1")), patch=[response(200)])
     assert (outcome.exit, kube.log[-1][2]) == (0, {"metadata": {"uid": "uid-web", "finalizers": None}})
+
+
+def test_mark_disruption_sets_what_an_eviction_sets() -> None:
+    outcome, kube = one_pod(PodsCommand("mark-disruption", PodChoice(node="n1")), status=[response(200)])
+    at = "1970-01-01T00:00:00Z"
+    said = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting", "lastTransitionTime": at}
+    condition = {"type": "DisruptionTarget", "status": "True", **said}
+    assert (outcome.exit, kube.log[-1][1]) == (0, "PATCH /api/v1/namespaces/demo/pods/web/status")
+    assert kube.log[-1][2] == {"metadata": {"uid": "uid-web"}, "status": {"conditions": [condition]}}
 
 
 def test_how_pods_are_chosen() -> None:
