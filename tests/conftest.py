@@ -29,7 +29,11 @@ _SPREAD = re.compile(r"tests/(?:e2e/test_action_contract|experiments/test_(?:ver
 _PARTS = 6
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "kind" not in config.getoption("markexpr"):
+        for item in items:
+            if item.get_closest_marker("kind"):
+                item.add_marker(pytest.mark.skip(reason="needs a kind cluster and half an hour: pytest -m kind"))
     if not os.environ.get("NODEFALL_NIGHTLY"):
         for item in items:
             if item.get_closest_marker("nightly"):

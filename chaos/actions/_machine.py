@@ -10,7 +10,7 @@ from chaos.model.errors import Unsupported
 # Up is a machine whose logind answers that it is not going down: on and Ready it may also be on its way.
 NOT_GOING_DOWN = Check("preparing-for-shutdown", NOT_PREPARING)
 # What tells a kubelet that reports from one that did before the machine went down: Ready stays until it is missed.
-_REPORTS = {"kubelet-state": "active", "boot-posted": True}
+_REPORTS = {NOT_GOING_DOWN.fact: NOT_PREPARING, "kubelet-state": "active", "boot-posted": True}
 REPORTS = tuple(_REPORTS)
 POWER_ON = UndoStep(PowerCommand("on"), unless=Check("machine", "on"))
 # A control that cannot tell the state: then only the host itself shows that it is on, and until it does, on is sent.
@@ -58,13 +58,18 @@ def up(way: Memory) -> tuple[Check, ...]:
 
 
 def reports(target: Target) -> list[str]:
-    """Which of REPORTS hold now, and so must hold again. In the memory for :func:`runs_on`."""
-    return [fact for fact, value in _REPORTS.items() if target.facts.get(fact) == value]
+    """Which of REPORTS hold now, and so must hold again. In the memory for :func:`runs_on`.
+
+    A host without logind, as a stock node of kind, has nobody who could say that it is not going down.
+    """
+    mute = NOT_GOING_DOWN.fact in target.unknown
+    told = [] if mute else [NOT_GOING_DOWN.fact]
+    return told + [fact for fact, value in _REPORTS.items() if fact not in told and target.facts.get(fact) == value]
 
 
 def runs_on(held: list[str]) -> tuple[Check, ...]:
     """What proves that a machine is up, and its kubelet too."""
-    return (NOT_GOING_DOWN, *(Check(fact, _REPORTS[fact]) for fact in held), Check("node-ready", True))
+    return (*(Check(fact, _REPORTS[fact]) for fact in held), Check("node-ready", True))
 
 
 def _comes_on(way: Memory) -> bool:

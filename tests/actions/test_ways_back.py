@@ -17,6 +17,8 @@ FACTS = {"shared-kernel": False, "rtc": True, "configz": {"shutdownGracePeriod":
 BARE = Target("n1", facts=FACTS, tag="run-do")
 DOCKER = replace(BARE, power="power", restart_policy="on-failure:1")
 STEADY = replace(BARE, power="power", restart_policy="no")
+# A stock node of kind: no logind. What cannot be said before the fault is not asked for after it.
+MUTE = replace(DOCKER, facts=FACTS | {"kubelet-state": "active"}, unknown={"preparing-for-shutdown": "no D-Bus"})
 WAKE = replace(BARE, power="power", power_can=ON)
 PERSON = replace(BARE, power="power", power_can=ON_OFF)
 UP = ["preparing-for-shutdown is b false", "node-ready is True"]
@@ -35,6 +37,8 @@ TABLE: list[tuple[str, dict[str, Any], Target, list[str], list[str], list[str]]]
     ("poweroff", {}, BARE, ["rtcwake -m no -s 240", OFF], [], UP),
     ("poweroff", {"wake": "90s"}, BARE, ["rtcwake -m no -s 90", OFF], [], UP),
     ("power-cut", {}, DOCKER, [HOLD, "power off"], [ON_UNLESS, PUT_BACK], ["machine is on", *UP, POLICY]),
+    ("power-cut", {}, MUTE, [HOLD, "power off"], [ON_UNLESS, PUT_BACK],
+     ["machine is on", "kubelet-state is active", "node-ready is True", POLICY]),
     ("power-cut", {}, PERSON, ["power off"], [BLIND], UP),
     ("schedule-shutdown", {"fires": True}, DOCKER, [HOLD, SOON], [ON_UNLESS, PUT_BACK, CANCEL],
      [IDLE, "machine is on", *UP, POLICY]),
