@@ -1,7 +1,7 @@
 """One kind cluster for all tests: a given one, or one that ``nodefall kind up`` makes.
 
-NODEFALL_KIND_INVENTORY names an inventory; NODEFALL_KIND_CLUSTER a cluster (X of X-control-plane), whose inventory is made
-here, by docker or podman alone.
+NODEFALL_KIND_INVENTORY names an inventory; NODEFALL_KIND_CLUSTER a cluster (X of X-control-plane), whose inventory is
+made here, by docker or podman alone.
 """
 
 from __future__ import annotations
