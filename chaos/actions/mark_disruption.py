@@ -13,7 +13,7 @@ class MarkDisruption(PodAction):
 
     name = "mark-disruption"
     summary = "put DisruptionTarget=True on pods of the node, which run on"
-    example = "{name: mark, action: mark-disruption, target: victim, with: {namespace: workload, selector: app=web}}"
+    example = "{name: mark, action: mark-disruption, target: victim, with: {namespace: workload, name: held}}"
     params = PodParams
     verb = "mark-disruption"
     proofs = (pods_show("marked", is_evicted, "are marked as evicted"),)

@@ -194,7 +194,7 @@ def test_delete_and_remove_finalizers() -> None:
 
 def test_mark_disruption_sets_what_an_eviction_sets() -> None:
     outcome, kube = one_pod(PodsCommand("mark-disruption", PodChoice(node="n1")), status=[response(200)])
-    at = "1970-01-01T00:00:00Z"
+    at = "1970-01-01T00:16:40Z"
     said = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting", "lastTransitionTime": at}
     condition = {"type": "DisruptionTarget", "status": "True", **said}
     assert (outcome.exit, kube.log[-1][1]) == (0, "PATCH /api/v1/namespaces/demo/pods/web/status")
