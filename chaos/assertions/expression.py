@@ -56,6 +56,8 @@ def _node(node: Node) -> Row:
         "ready": is_ready(node),
         "status": ready.status if ready else "",
         "unschedulable": bool(spec and spec.unschedulable),
+        "capacity": (node.status.capacity if node.status else None) or {},
+        "allocatable": (node.status.allocatable if node.status else None) or {},
         "taints": [f"{t.key}:{t.effect}" for t in (spec.taints if spec else None) or ()],
     }
 

@@ -97,6 +97,8 @@ class NodeStatus(Base):
     node_info: NodeInfo | None = None
     volumes_in_use: list[str] | None = None
     volumes_attached: list[AttachedVolume] | None = None
+    capacity: dict[str, str] | None = None  # quantities by resource
+    allocatable: dict[str, str] | None = None
 
 
 class Node(Base):
