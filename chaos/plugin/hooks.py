@@ -66,7 +66,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say at the end too that a cluster was simulated."""
-    if RUNNER in config.stash and config.stash[RUNNER].simulated:
+    if RUNNER in config.stash and config.stash[RUNNER].simulated and not config.option.collectonly:
         from chaos.report._outline import SIMULATED
 
         terminalreporter.write_line(SIMULATED)
