@@ -111,6 +111,12 @@ RULES: list[tuple[str, Signs, str, str]] = [
     ),
     ("kubelet-unit", signs(host(kubelet_unit="k3s.service")), "note", "k3s.service runs the control plane"),
     ("logind", signs(host(without="inhibitors")), "refusal", "logind does not answer, so no shutdown is graceful"),
+    (
+        "logind",
+        signs(host(without="inhibitors", shared_kernel=True)),
+        "refusal",
+        "a stock image of kind has neither D-Bus nor logind, so its kubelet cannot take the lock",
+    ),
     ("kubelet-inhibitor", signs(host(kubelet_inhibitor=False)), "refusal", "the kubelet does not hold its lock"),
     ("inhibit-delay", signs(host(inhibit_delay_max="t 5000000")), "refusal", "waits 5s at most, the kubelet wants 30s"),
     ("kubelet-config", signs(host(configz={})), "warning", "configuration could not be read"),

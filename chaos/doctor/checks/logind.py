@@ -7,13 +7,19 @@ from collections.abc import Iterator
 from chaos.doctor.check import Check, Diagnosis, ok, refusal
 from chaos.doctor.signs import Need, Signs
 
+# images/base/Dockerfile of kind installs no dbus, and takes logind out of multi-user.target.
+_CONTAINER = (
+    "; it is a container: a stock image of kind has neither D-Bus nor logind, so its kubelet cannot take the lock"
+    " by which it delays a shutdown. Partitions, kubelet faults, power cuts, drains and taints work there all the same"
+)
+
 
 class Logind(Check):
     """Facts 1.7: without logind or D-Bus the kubelet's shutdown manager is off, and the kubelet does not mind."""
 
     name = "logind"
     summary = "logind answers on D-Bus"
-    facts = ("inhibitors",)
+    facts = ("inhibitors", "shared-kernel")
 
     def look(self, signs: Signs) -> Iterator[Diagnosis]:
         for host in signs.reached():
@@ -22,6 +28,9 @@ class Logind(Check):
                 continue
             told = f"{host.node}: logind does not answer, so no shutdown is graceful: {host.why('inhibitors')}"
             mend = "install dbus and systemd-logind, start them, then restart the kubelet"
+            if host.fact("shared-kernel"):
+                told += _CONTAINER
+                mend = "use a node image that has both, as nodefall kind up does (hosts/kind/Dockerfile)"
             yield refusal(told, mend, host.node, frozenset({Need.LOGIND}))
 
 
