@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "judge": ("chaos.cli.judge", "Judge a run or a recording again, without a cluster."),
     "report": ("chaos.cli.report", "Render the report of a run again."),
     "rbac": ("chaos.cli.rbac", "Print the least rights on a cluster that experiments need."),
+    "sudoers": ("chaos.cli.sudoers", "Print the sudo rules that experiments need on hosts."),
     "lab": ("chaos.cli.lab", "Start and stop the simulated cluster."),
     "kind": ("chaos.cli.kind", "Make and delete a cluster of containers with kind."),
     "list": ("chaos.cli.list_names", "List actions, assertions and facts."),
