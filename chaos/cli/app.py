@@ -146,7 +146,7 @@ def _bug(error: BaseException) -> str:
     from chaos.model.secrecy import masked  # noqa: PLC0415
 
     text = "".join(traceback.format_exception(error))
-    told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    told = " ".join(masked(f"{type(error).__name__}: {error}").split())[:300]  # while the secret is still itself
     try:
         with tempfile.NamedTemporaryFile("w", prefix="nodefall-bug-", suffix=".txt", delete=False) as file:
             file.write(masked(f"nodefall {__version__}, Python {sys.version}\n{text}"))

@@ -41,15 +41,15 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
     There is no small rule: where hosts are touched, it amounts to root, and the file says so. Experiments that act
     through the API alone need no rule at all.
     """
+    from chaos.api import load
     from chaos.load.inventory import load_inventory
     from chaos.session.opening import inventory_path
-    from chaos.session.planning import load
     from chaos.session.wiring import catalogue
 
     known = catalogue()
     wanting = {}
     for path in experiments:
-        loaded = load(path, known)
+        loaded = load(path)
         if asking := _on_hosts(loaded.experiment, known):
             wanting[loaded.experiment.metadata.name] = asking
     users = _users(load_inventory(inventory_path(inventory)))

@@ -61,12 +61,15 @@ def _walk(value: Any) -> Any:
 
 
 def _written(text: str) -> set[str]:
-    raw = text.encode("utf-8", "surrogateescape")
+    try:
+        raw = text.encode("utf-8", "surrogateescape")  # bytes of the environment that are no text
+    except UnicodeEncodeError:
+        raw = text.encode("utf-8", "surrogatepass")  # halves of a character, as JSON can escape them
     return {
         text,
         json.dumps(text)[1:-1],
         json.dumps(text, ensure_ascii=False)[1:-1],
         html.escape(text),
-        quote(text, safe="", errors="surrogateescape"),
+        quote(raw, safe=""),
         b64encode(raw).decode(),
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from chaos.model.secrecy import masked
+
 # Cc: control; Cf: format, which includes bidirectional overrides; Cs: lone surrogates, which UTF-8 cannot hold;
 # Co, Cn: private and unassigned, which includes U+FFFE and U+FFFF that XML 1.0 forbids; Zl, Zp: line ends to scripts.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -12,13 +14,20 @@ _PLAIN = str.maketrans({"✓": "+", "✗": "x", "…": "."})
 
 
 def printable(text: str, limit: int = _CUT) -> str:
-    """``text`` on one line, whitespace collapsed, invisible characters as escapes, at most ``limit`` characters."""
-    shown = visible(" ".join(text[: 4 * limit].split()))
+    """``text`` on one line, whitespace collapsed, invisible characters as escapes, at most ``limit`` characters.
+
+    Secrets are masked before anything of that makes them another text.
+    """
+    shown = _escaped(" ".join(masked(text)[: 4 * limit].split()))
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
 def visible(text: str) -> str:
-    """``text`` with invisible characters as escapes, line ends among them."""
+    """``text`` without secrets, with invisible characters as escapes, line ends among them."""
+    return _escaped(masked(text))
+
+
+def _escaped(text: str) -> str:
     return "".join(_visible(c) for c in text)
 
 

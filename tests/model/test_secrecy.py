@@ -90,3 +90,9 @@ def test_bytes_that_are_no_text_stay_what_they_are() -> None:
 def test_what_is_no_json_is_masked_as_text() -> None:
     hide("hunter2-secret")
     assert masked_json(b'{"half": "hunter2-secret') == b'{"half": "***'
+
+
+@pytest.mark.parametrize("odd", ["\ud83d\ude00-secret", "\udcff-secret"])
+def test_halves_of_characters_are_hidden_too(odd: str) -> None:
+    hide(odd)
+    assert masked(f"x {odd} y") == f"x {HIDDEN} y"

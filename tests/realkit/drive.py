@@ -20,7 +20,7 @@ import chaos.assertions
 import chaos.facts
 from chaos.doctor.signs import HostSigns
 from chaos.engine.clock import SystemClock
-from chaos.engine.context import Context
+from chaos.engine.context import Context, Stop
 from chaos.engine.examine import examine
 from chaos.engine.hosts import Hosts
 from chaos.engine.hostwatch import HostWatch
@@ -101,6 +101,7 @@ def drive(
     max_duration: str = "3m",
     transport: str = "ssh",
     standin: Callable[[Clock], StandIn] | None = None,
+    stop: Stop | None = None,
 ) -> RunResult:
     """The result of a run whose method is one step ``do`` (and the steps ``more``).
 
@@ -162,6 +163,7 @@ def drive(
             guard=FakeGuard(),
             publish=lambda: None,
             settle=str,
+            stop=stop or Stop(),
         )
         facts = sorted({*ALWAYS, *(f for step in plan.steps for f in CATALOGUE.actions[step.action].probes)})
         watch = HostWatch(there, clock, list(hosts), facts)
