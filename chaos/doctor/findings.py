@@ -19,7 +19,7 @@ _DOCTOR = "nodefall doctor tells it all, experiment by experiment"
 class Finding(Struct, frozen=True):
     """What one check says; ``subject`` is ``cluster`` or ``host NAME``, ``experiments`` those that it touches.
 
-    ``final``: --anyway does not set it aside.
+    What touches none of them is only a note. ``final``: --anyway does not set it aside.
     """
 
     check: str
@@ -52,7 +52,8 @@ def _mild(check: Check, diagnosis: Diagnosis) -> Diagnosis:
 def _finding(check: Check, diagnosis: Diagnosis, uses: Sequence[Use]) -> Finding:
     touched = () if diagnosis.severity is Severity.OK else tuple(use.name for use in uses if diagnosis.touches(use))
     subject = f"host {diagnosis.host}" if diagnosis.host else CLUSTER
-    said = (diagnosis.severity, subject, diagnosis.says, diagnosis.mend)
+    severity = diagnosis.severity if touched else min(diagnosis.severity, Severity.NOTE, key=_ORDER.index)
+    said = (severity, subject, diagnosis.says, diagnosis.mend)
     return Finding(check.name, *said, touched, check.final, check.fit and bool(touched), diagnosis.unmet)
 
 

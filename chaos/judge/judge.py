@@ -73,6 +73,9 @@ def judge(
         recovery=judged.recovery,
         notes=tuple(_notes(context)),
         facts=dict(context.options.facts),
+        by=str(timeline.meta.get("by", "")),
+        nodefall=str(timeline.meta.get("nodefall", "")),
+        plan_hash=str(timeline.meta.get("planHash", "")),
     )
 
 

@@ -77,3 +77,6 @@ class RunResult(Struct, frozen=True):
     left_behind: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     facts: dict[str, Any] = {}
+    by: str = ""  # login@machine/process that ran it
+    nodefall: str = ""  # its version
+    plan_hash: str = ""

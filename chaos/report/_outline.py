@@ -97,6 +97,9 @@ def origin_facts(result: RunResult) -> list[tuple[str, str]]:
     targets = "; ".join(f"{name}: {', '.join(nodes)}" for name, nodes in sorted(result.targets.items()))
     return [
         ("Run", result.run or "judged from a recording"),
+        ("Run by", result.by or "unknown"),
+        ("With", f"nodefall {result.nodefall}" if result.nodefall else "unknown"),
+        ("Plan", f"sha256 {result.plan_hash}" if result.plan_hash else "unknown"),
         ("Cluster", ("simulated, " if result.simulated else "") + f"Kubernetes {result.kubernetes or 'unknown'}"),
         ("Cluster UID", result.cluster_uid or "unknown"),
         ("Targets", targets or "none"),

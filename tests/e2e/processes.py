@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -75,3 +76,17 @@ def result_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     assert done.stdout, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
     return result
+
+
+def until_undone(recording: Path) -> float:
+    """Seconds of cluster time from the first sight of a node that is not Ready to the begin of the first undo."""
+    lines = [json.loads(line) for line in gzip.decompress(recording.read_bytes()).splitlines()]
+    acted = [(line["t"], line["object"]["phase"]) for line in lines if line["kind"] == "action"]
+    begin = next(t for t, phase in acted if phase == "begin")
+    seen = next(line["t"] for line in lines if line["kind"] == "nodes" and line["t"] >= begin and not _ready(line))
+    return float(next(t for t, phase in acted if phase == "undo") - seen)
+
+
+def _ready(line: dict[str, Any]) -> bool:
+    conditions = line["object"].get("status", {}).get("conditions") or ()
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)

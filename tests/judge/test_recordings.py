@@ -42,6 +42,24 @@ def judged(lines: Iterable[Line], name: str, **options: Any) -> RunResult:
     return judge(experiment, build_timeline(lines), catalogue(), given)
 
 
+@pytest.mark.parametrize(("number", "name"), [("01", "graceful-poweroff"), ("05", "graceful-poweroff")])
+def test_what_preflight_refused_and_somebody_set_aside_caps_every_judgement(number: str, name: str) -> None:
+    meta, *rest = lines_of(number)
+    told = {"overruled": ["kubelet-inhibitor: it is lost"], "warnings": ["clock: 7s off"]}
+    about = {"by": "ann@a/7", "nodefall": "1.2", "planHash": "abc"}
+    known = msgspec.json.decode(meta.object, type=dict[str, Any])
+    meta = msgspec.structs.replace(meta, object=msgspec.Raw(msgspec.json.encode(known | told | about)))
+    result = judged([meta, *rest], name)
+    assert (result.status, result.exit_code) == (INCONCLUSIVE, 2)
+    assert result.headline.startswith("inconclusive: preflight refused, and --anyway set it aside: kubelet-inhibitor")
+    assert {v.status for v in (*result.hypothesis, *result.recovery)} == {INCONCLUSIVE}
+    assert result.notes[:2] == (
+        "preflight refused, and --anyway set it aside: kubelet-inhibitor: it is lost",
+        "preflight warned: clock: 7s off",
+    )
+    assert (result.by, result.nodefall, result.plan_hash) == ("ann@a/7", "1.2", "abc")
+
+
 @pytest.mark.parametrize(
     ("number", "name", "options", "code", "headline"),
     [

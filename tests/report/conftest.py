@@ -79,6 +79,7 @@ def recorded() -> Made:
         targets={"victim": ("ra-worker",)}, steps=steps, steady=(steady,), hypothesis=(held, violated, unknown),
         recovery=(Verdict("all nodes are ready", "nodes-ready", Status.HELD, "4 of 4 nodes were ready", at=on.t + 12),),
         undo=(UndoResult("power-off", "poweroff", "ra-worker", True, "ra-worker is on"),), notes=("a note",),
+        by="ann@laptop/4242-ab12cd34", nodefall="9.8.7", plan_hash="c0ffee",
     )  # fmt: skip
     return result, timeline
 
@@ -112,7 +113,7 @@ def _hostile(text: str) -> Made:
     result = RunResult(
         RESULT_VERSION, text, text, text, Status.VIOLATED, 1, text, True, text, text, 10.0, 20.0, {text: (text,)},
         (step,), verdicts, verdicts, verdicts, verdicts, (UndoResult(text, text, text, False, text),), (text,), (text,),
-        {text: text},
+        {text: text}, text, text, text,
     )  # fmt: skip
     return result, timeline
 

@@ -231,6 +231,12 @@ def test_rendering_needs_no_timeline(renderer: Renderer, recorded: Made) -> None
     assert "not part of this timeline" in said or renderer.name == "html"
 
 
+@pytest.mark.parametrize("renderer", renderers(), ids=lambda r: r.name)
+def test_who_ran_it_from_where_with_what(renderer: Renderer, recorded: Made) -> None:
+    out = renderer.render(*recorded).replace("\\", "")
+    assert all(text in out for text in ("ann@laptop/4242-ab12cd34", "9.8.7", "c0ffee"))
+
+
 def test_rendering_twice_gives_the_same(recorded: Made) -> None:
     for renderer in renderers():
         assert renderer.render(*recorded) == renderer.render(*recorded)

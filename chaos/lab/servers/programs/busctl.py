@@ -90,7 +90,7 @@ def _emit(process: Process, words: list[str]) -> int:
 
 
 def _get_properties(process: Process, options: dict[str, list[str]], words: list[str]) -> int:
-    if refused := _unknown(words):
+    if refused := _unknown(process, words):
         return process.fail(f"Failed to get property {words[3]} on interface {words[2]}: {refused}")
     for name in words[3:]:
         if name not in _PROPERTIES:
@@ -102,15 +102,15 @@ def _get_properties(process: Process, options: dict[str, list[str]], words: list
     return 0
 
 
-def _unknown(words: list[str]) -> str:
-    if words[0] != _NAME:
+def _unknown(process: Process, words: list[str]) -> str:
+    if words[0] != _NAME or not process.host.machine.spec.logind:
         return f"The name {words[0]} was not provided by any .service files"
     return "" if words[1:3] == [_PATH, _MANAGER] else f"Unknown object '{words[1]}'."
 
 
 def _call(process: Process, options: dict[str, list[str]], words: list[str]) -> int:
     method, arguments = words[3], words[4:]
-    if refused := _unknown(words):
+    if refused := _unknown(process, words):
         return process.fail(f"Call failed: {refused}")
     if method == "ListInhibitors":
         return _list_inhibitors(process, options)

@@ -1,0 +1,44 @@
+"""How long a run goes on once an abort condition is violated: from the first sight of it to the begin of the undo.
+
+In the lab's time, by the recordings of runs that must abort. Exit code 1 if the goal is missed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "e2e"))
+
+from processes import EXPERIMENTS, LAB, nodefall, until_undone
+
+RUNS = int(os.environ.get("NODEFALL_ROUNDS", "5"))
+GOAL = 2.0  # seconds
+
+
+def run(directory: Path, seed: int) -> float:
+    """Of one seed; no node may be not Ready, and one is powered off."""
+    text = (EXPERIMENTS / "graceful-poweroff.yaml").read_text(encoding="utf-8")
+    text = text.replace("not-ready-at-most: 1", "not-ready-at-most: 0")
+    text = text.replace("workloads/web-db-tiers.yaml", str(EXPERIMENTS / "workloads" / "web-db-tiers.yaml"))
+    experiment = directory / "abort.yaml"
+    experiment.write_text(text)
+    done = nodefall("run", experiment, "-i", LAB, "--plain", "--seed", str(seed), cwd=directory)
+    if "aborted: abort condition" not in done.stderr:
+        raise RuntimeError(done.stderr)
+    return until_undone(next(directory.glob("reports/*/*/recording.jsonl.gz")))
+
+
+def main() -> int:
+    found = []
+    for seed in range(1, RUNS + 1):
+        with tempfile.TemporaryDirectory() as directory:
+            found.append(run(Path(directory), seed))
+    print(f"abort: {len(found)} runs, undo after {min(found):.2f} to {max(found):.2f}s (goal {GOAL:g}s)")
+    return int(max(found) >= GOAL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

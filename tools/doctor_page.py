@@ -1,0 +1,32 @@
+"""Writes the table of docs/doctor.md from the checks themselves.
+
+`python tools/doctor_page.py` after a change of a check; a test compares.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import chaos.doctor.checks
+from chaos.doctor.check import Check
+from chaos.model.catalogue import discover
+
+PAGE = Path(__file__).parents[1] / "docs" / "doctor.md"
+CHECKS: dict[str, Check] = discover(chaos.doctor.checks, "CHECK")
+_HEAD = "|---|---|---|---|\n"
+
+
+def page() -> str:
+    """The whole page."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(_HEAD)
+    after = rest.partition("\n\n")[2] if rest.startswith("|") else rest.lstrip("\n")
+    return f"{before}{_HEAD}" + "\n".join(map(_row, CHECKS.values())) + f"\n\n{after}"
+
+
+def _row(check: Check) -> str:
+    facts = ", ".join(f"`{fact}`" for fact in check.facts)
+    return f"| `{check.name}` | {check.summary} | {facts} | {'' if check.final else 'sets it aside'} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
