@@ -140,7 +140,12 @@ def _inventory(wish: Wish, engine: str, uid: str, nodes: list[str]) -> dict[str,
         "apiVersion": "nodefall.dev/v1alpha1",
         "kind": "Inventory",
         "metadata": {"name": wish.name},
-        "cluster": {"kubeconfig": wish.kubeconfig.name, "context": f"kind-{wish.name}", "expectUID": uid},
+        "cluster": {
+            "kubeconfig": wish.kubeconfig.name,
+            "context": f"kind-{wish.name}",
+            "expectUID": uid,
+            "allowNodeProxy": True,  # containers in a virtual machine, as Docker Desktop's, have addresses of their own
+        },
         "defaults": {"transport": "docker", "engine": engine},
         "hosts": {node: {"power": power} for node in nodes},
         "limits": {"maxNodes": 1, "minReadyNodes": 2},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from chaos.engine.together import MANY
 from chaos.model.action import Target
 from chaos.model.errors import NodefallError
 from chaos.model.kube import Node
-from chaos.model.ports import Clock, KubeApi
+from chaos.model.ports import Clock, KubeApi, Response
 from chaos.observers.wire import UNDECODABLE
 from chaos.plan.cluster import ClusterView, os
 from chaos.transports.kube_answer import words
@@ -31,17 +32,26 @@ Wanted = Mapping[str, frozenset[str] | None]
 
 
 def examine(
-    wanted: Wanted, view: ClusterView, hosts: Hosts, kube: KubeApi, clock: Clock, done: Callable[[str], object]
+    wanted: Wanted,
+    view: ClusterView,
+    hosts: Hosts,
+    kube: KubeApi,
+    clock: Clock,
+    done: Callable[[str], object],
+    proxy: bool = False,
 ) -> dict[str, HostSigns]:
     """The hosts by node, each with the facts that are wanted of it besides those always read.
 
     None: no step touches the host, so nobody knocks at its door. ``done`` is told of each, in whatever thread.
+    ``proxy``: a kubelet that does not answer itself may be asked through the API.
     """
     if not wanted:
         return {}
 
     def look(name: str) -> HostSigns:
-        signs = _host(view.nodes[name], wanted[name], view, hosts, kube, clock)
+        node = view.nodes[name]
+        target = Target(name, os(node), "", view.static_pods(name), {"configz": configz(node, kube, proxy)})
+        signs = _host(node, target, wanted[name], hosts, clock)
         done(name)
         return signs
 
@@ -69,11 +79,8 @@ def listed(kube: KubeApi, paths: Iterable[str]) -> tuple[dict[str, list[dict[str
     return found, why
 
 
-def _host(
-    node: Node, wanted: frozenset[str] | None, view: ClusterView, hosts: Hosts, kube: KubeApi, clock: Clock
-) -> HostSigns:
-    name = node.metadata.name
-    target = Target(name, os(node), "", view.static_pods(name), {"configz": configz(node, kube)})
+def _host(node: Node, target: Target, wanted: frozenset[str] | None, hosts: Hosts, clock: Clock) -> HostSigns:
+    name = target.node
     if wanted is None:
         return HostSigns(name, target, silent=True)
     if image := _shell_less(node):
@@ -125,16 +132,23 @@ def _with_power(signs: HostSigns, hosts: Hosts) -> HostSigns:
     return replace(signs, target=target)
 
 
-def configz(node: Node, kube: KubeApi) -> dict[str, Any]:
-    """The kubelet's effective configuration from its own port; empty if that cannot be read."""
+def configz(node: Node, kube: KubeApi, proxy: bool = False) -> dict[str, Any]:
+    """The kubelet's effective configuration: from its own port, else by the API's node proxy where that is allowed.
+
+    Empty if it cannot be read: unknown facts make what depends on them inconclusive, and requirements refuse.
+    """
     status = node.status
     endpoint = status.daemon_endpoints.kubelet_endpoint if status and status.daemon_endpoints else None
     address = next((a.address for a in (status.addresses if status else None) or () if a.type == "InternalIP"), "")
-    if not address or endpoint is None:
-        return {}
-    try:
-        response = kube.kubelet(address, endpoint.port, "/configz")
-        config = msgspec.json.decode(response.body)["kubeletconfig"] if response.status == 200 else {}
-    except (NodefallError, msgspec.DecodeError, KeyError, TypeError):
-        return {}  # unknown facts make what depends on them inconclusive, and requirements refuse
-    return dict(config)
+    asks: list[Callable[[], Response]] = []
+    if address and endpoint:
+        port = endpoint.port
+        asks.append(lambda: kube.kubelet(address, port, "/configz"))
+    if proxy:
+        asks.append(lambda: kube.request("GET", f"/api/v1/nodes/{node.metadata.name}/proxy/configz"))
+    for ask in asks:
+        with suppress(NodefallError, msgspec.DecodeError, KeyError, TypeError):
+            response = ask()
+            if response.status == 200:
+                return dict(msgspec.json.decode(response.body)["kubeletconfig"])
+    return {}

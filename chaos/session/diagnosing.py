@@ -61,7 +61,8 @@ def look(
 ) -> Looked:
     """Ask the cluster and all hosts at once. Touches nothing. ``done`` is told of each host."""
     wanted = _wanted(cases, catalogue)
-    hosts = examine(wanted, view, opened.hosts, opened.kube, opened.clock, done)
+    proxy = bool(opened.inventory.cluster and opened.inventory.cluster.allow_node_proxy)
+    hosts = examine(wanted, view, opened.hosts, opened.kube, opened.clock, done, proxy)
     lists, unlisted = listed(opened.kube, LISTS)
     drafts = {case.name: _draft(case, opened, catalogue, view, hosts) for case in cases if not case.lacking}
     server = server_addresses(opened.kube.server)

@@ -221,6 +221,7 @@ chaos.plugin.running.run = run
 """
 
 
+@pytest.mark.timeout(300)
 def test_processes_of_xdist_take_turns_on_one_cluster(shelf: pytest.Pytester) -> None:
     (shelf.path / "real.yaml").write_text(REAL)
     shelf.makeconftest(BUSY)
