@@ -17,7 +17,8 @@ from chaos.plan.cluster import ClusterView
 class Need(StrEnum):
     """What an experiment needs of a cluster and its hosts."""
 
-    HOST = "host"  # a session on it, as root
+    HOST = "host"  # a session on it
+    ROOT = "root"  # on it
     LOGIND = "logind"  # an answer of it
     GRACEFUL = "graceful"  # that the kubelet ends pods when the machine shuts down
     DOWN = "down"  # that the machine comes back

@@ -26,6 +26,8 @@ def _needs(experiment: Experiment, catalogue: Catalogue) -> Iterator[Need]:
     on_host = any(action.on_host and action.scope is Scope.NODE for action in actions)
     if on_host or any(isinstance(catalogue.assertions[name], AsksHosts) for name in asked):
         yield Need.HOST
+    if on_host:
+        yield Need.ROOT
     if any(action.takes_down for action in actions):
         yield Need.DOWN
     if any(_ends_pods(catalogue.actions[step.action], step) for step in spec.method):

@@ -23,7 +23,7 @@ class Sudo(Check):
                 continue
             why = "" if "root" in host.target.facts else f": {host.why('root')}"
             mend = "let the login user run sudo without a password, or set sudo: true in the inventory"
-            yield refusal(f"{host.node}: commands do not run as root{why}", mend, host.node, frozenset({Need.HOST}))
+            yield refusal(f"{host.node}: commands do not run as root{why}", mend, host.node, frozenset({Need.ROOT}))
 
 
 CHECK = Sudo()
