@@ -86,13 +86,20 @@ def _drops(cut: Cut, ends: Sequence[str]) -> list[str]:
     return rules
 
 
-def _family(network: str) -> str:
-    return "ip" if ipaddress.ip_network(network, strict=False).version == 4 else "ip6"
+def network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    """Raises ValueError, also where there is a zone: Python takes any text for one, and rules are made of this."""
+    if "%" in text:
+        raise ValueError(f"{text!r} has a zone (%), which no rule can have")
+    return ipaddress.ip_network(text, strict=False)
+
+
+def _family(text: str) -> str:
+    return "ip" if network(text).version == 4 else "ip6"
 
 
 def merged(addresses: Iterable[str]) -> list[str]:
     """Addresses and networks without those that others contain: nft refuses sets that overlap. Raises ValueError."""
-    found = [ipaddress.ip_network(text, strict=False) for text in addresses]
+    found = [network(text) for text in addresses]
     v4 = [network for network in found if isinstance(network, ipaddress.IPv4Network)]
     v6 = [network for network in found if isinstance(network, ipaddress.IPv6Network)]
     lone = [str(network).removesuffix("/32") for network in ipaddress.collapse_addresses(v4)]

@@ -6,13 +6,12 @@ proof on the node tells.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable
 from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from chaos.actions._packetfilter import TABLE, Cut, merged, ruleset
+from chaos.actions._packetfilter import TABLE, Cut, merged, network, ruleset
 from chaos.model.action import (
     Action,
     Check,
@@ -57,7 +56,7 @@ class Params(Model):
     @classmethod
     def _networks(cls, value: list[str]) -> list[str]:
         for text in value:
-            ipaddress.ip_network(text, strict=False)
+            network(text)
         return value
 
     @field_validator("ports")
@@ -182,7 +181,7 @@ class Partition(Action):
             why = "a partition of one address family is none: a dual-stack node lives on over the other"
             raise Unsupported(why, hint="leave families out")
         return {
-            "rules": ruleset(_cut(target, params)),
+            "rules": _rules(target, params),
             "before": _reached_before(target, params),
             "tag": target.tag,
             "seconds": parse_duration(params.duration) if params.duration else target.max_duration,
@@ -228,6 +227,14 @@ def _reached_before(target: Target, params: Params) -> dict[str, bool] | None:
     return before
 
 
+def _rules(target: Target, params: Params) -> str:
+    """Raises Unsupported, also for what the cluster calls an address and is none."""
+    try:
+        return ruleset(_cut(target, params))
+    except ValueError as error:
+        raise Unsupported(f"{target.node}: no rules can be made of the cluster's addresses: {error}") from error
+
+
 def _cut(target: Target, params: Params) -> Cut:
     spared = target.need("ssh-peer", "the line to the node must be spared")
     traffic = params.traffic or "all"
@@ -262,7 +269,7 @@ def _peers(target: Target, params: Params) -> list[str]:
 
 
 def _some(target: Target, own: set[str], found: Iterable[str], whose: str) -> list[str]:
-    peers = merged(text for text in found if text not in own and not ipaddress.ip_network(text).is_loopback)
+    peers = merged(text for text in found if text not in own and not network(text).is_loopback)
     if not peers:
         raise Unsupported(f"no address of {whose} is known that is not {target.node}'s own", hint="use from: cidr")
     return peers

@@ -156,9 +156,26 @@ def test_refusals(target: Target, with_: dict[str, Any], why: str) -> None:
         rules(with_, target)
 
 
+EVIL = "fe80::1%x accept; } }; flush ruleset #"
+
+
+@pytest.mark.parametrize(
+    "text", [EVIL, f"{EVIL}/64", "10.0.0.9; flush ruleset", "x\ny", '10.0.0.9/8 include "/etc/shadow"']
+)
+@pytest.mark.parametrize("where", ["address", "pods", "own pods"])
+def test_what_a_node_calls_its_address_is_no_rule(text: str, where: str) -> None:
+    """A kubelet writes its own addresses; the rules are loaded as root on another node."""
+    evil = node("n2", [text if where == "address" else "10.0.0.3"], [text] if where == "pods" else [])
+    own = node("n1", ["10.0.0.2"], [text] if where == "own pods" else [])
+    target = replace(READY, objects={"/api/v1/nodes": {"items": [NODES["items"][0], own, evil]}})
+    with pytest.raises(Unsupported, match="no rules can be made"):
+        rules({"from": "nodes"}, target)
+
+
 @pytest.mark.parametrize(
     "with_",
     [
+        {"from": "cidr", "cidrs": [EVIL]},
         {"from": "cidr"},
         {"cidrs": ["10.0.0.0/8"]},
         {"from": "cidr", "cidrs": ["x"]},
