@@ -19,7 +19,7 @@ import msgspec
 from chaos.model.errors import NodefallError, bad_input
 from chaos.model.ports import KubeApi, Response
 from chaos.observers.kubeconfig import load_configuration
-from chaos.observers.unreachable import TLS, KubeRejected, KubeUnreachable, explain
+from chaos.observers.unreachable import OTHER, TLS, KubeRejected, KubeUnreachable, explain
 from chaos.observers.wire import UNDECODABLE
 
 __all__ = ["ClusterApi", "KubeRejected", "KubeUnreachable", "WatchApi", "WatchStream", "cluster_uid", "connect"]
@@ -162,6 +162,8 @@ class ClusterApi:
         One that it signed itself must be the one that its host tells. Raises KubeUnreachable; without that proof of who
         it is, no credentials are sent.
         """
+        if not _is_address(address):  # a kubelet writes it, and a URL is made of it
+            raise KubeUnreachable(OTHER, f"the address {address!r} of a node is no IP address")
         host = f"[{address}]" if ":" in address else address
         url = f"https://{host}:{port}{path}"
         with self._lock:
@@ -260,6 +262,14 @@ class ClusterApi:
         if sock is not None:
             sock.settimeout(_SILENCE)
         return response
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text
 
 
 def _kubelet_pool(configuration: Any, **trust: Any) -> Any:

@@ -32,6 +32,7 @@ _CONFIGZ = (
     "evictionPressureTransitionPeriod",
 )
 _PORT = 10250
+_LONGEST = 1000  # characters of a line
 _OURS = (TLS, DNS, OTHER)  # causes that say nothing about the node
 _SCRAPE = "scrape"
 
@@ -152,9 +153,9 @@ def address(node: Node) -> tuple[str, int] | None:
 
 
 def kept(body: bytes) -> list[str]:
-    """The lines ``name value`` that are looked at, sorted."""
+    """The lines ``name value`` that are looked at, sorted; longer ones are none of these."""
     lines = body.decode("utf-8", "replace").split("\n")
-    return sorted(line.strip() for line in lines if line.startswith(_KEPT))
+    return sorted(line.strip() for line in lines if line.startswith(_KEPT) and len(line) <= _LONGEST)
 
 
 def configz(body: bytes) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def _series(result: Any, query: str) -> list[Series]:
         if len(result) > _MOST:
             raise QueryRefused(f"{query!r} has {len(result)} series, at most {_MOST} are recorded", hint="aggregate it")
         return [Series(dict(item["metric"]), [_sample(pair) for pair in _pairs(item)]) for item in result]
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, ArithmeticError) as error:
         raise PrometheusLost(f"the answer of Prometheus is not understood: {_short(error)}") from error
 
 
