@@ -17,7 +17,6 @@ import yaml
 from processes import EXPERIMENTS, ROOT, WALL, environment, nodefall, plugin_options, result_of
 
 TOOL = runpy.run_path(str(ROOT / "tools" / "experiments_readme.py"))
-_SPEED = 60  # three times the usual pace of time; the verdicts are the same
 SHELF = {item.name: item for item in TOOL["shipped"]()}
 OUTCOMES = {"held": "passed", "violated": "failure", "aborted": "error"}
 
@@ -36,7 +35,7 @@ def rights(name: str) -> list[dict[str, Any]]:
 def _write_lab(name: str, cwd: Path, breakages: Sequence[str]) -> None:
     """The experiment's own lab with ``breakages``, and the least rights."""
     inventory = yaml.safe_load((ROOT / "hosts" / SHELF[name].notes["lab"]).read_text(encoding="utf-8"))
-    inventory["lab"] |= {"breakages": list(breakages), "rights": rights(name), "speed": _SPEED}
+    inventory["lab"] |= {"breakages": list(breakages), "rights": rights(name)}
     (cwd / "lab.json").write_text(json.dumps(inventory))
 
 
