@@ -32,7 +32,7 @@ def command(experiments: tuple[Path, ...], inventory: str | None, everything: bo
     from chaos.cli.doctor_words import told
     from chaos.cli.shipped import shipped
     from chaos.load.inventory import load_inventory
-    from chaos.session.doctor import Patient, diagnose
+    from chaos.session.doctor import Patient, check_names, diagnose
     from chaos.session.loading import load
     from chaos.session.opening import inventory_path, nothing_touched, open_inventory
     from chaos.session.wiring import catalogue
@@ -40,6 +40,7 @@ def command(experiments: tuple[Path, ...], inventory: str | None, everything: bo
     known = catalogue()
     paths = experiments or tuple(sorted(shipped("experiments").glob("*.yaml")))
     loaded = [load(path, known) for path in paths]
+    check_names(loaded)
     cluster = load_inventory(inventory_path(inventory))
     with nothing_touched(), open_inventory(cluster) as opened, opened.clock.participant():
         progress = _Counter()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ipaddress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from chaos.model.kube import Node, Pod, is_ready, is_static
@@ -49,3 +50,21 @@ def os(node: Node) -> str:
 def zone(node: Node) -> str:
     """The node's zone, "" if it has none."""
     return (node.metadata.labels or {}).get(ZONE, "")
+
+
+def node_addresses(node: Node) -> frozenset[str]:
+    """Those that its Node object tells, without names and loopback."""
+    return plain_addresses(a.address for a in (node.status.addresses if node.status else None) or ())
+
+
+def plain_addresses(texts: Iterable[str]) -> frozenset[str]:
+    """Those that are addresses, written in one way, without loopback."""
+    found = set()
+    for text in texts:
+        try:
+            address = ipaddress.ip_address(text.split("%")[0])
+        except ValueError:
+            continue
+        if not address.is_loopback:
+            found.add(str(getattr(address, "ipv4_mapped", None) or address))
+    return frozenset(found)

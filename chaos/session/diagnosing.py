@@ -16,7 +16,7 @@ from chaos.model.catalogue import Catalogue, discover
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Refused
 from chaos.model.right import Right
-from chaos.plan.cluster import ClusterView
+from chaos.plan.cluster import ClusterView, node_addresses
 from chaos.plan.planner import Draft, plan_step
 from chaos.session.loading import Loaded, host_facts, reads
 from chaos.session.opening import Opened
@@ -73,7 +73,7 @@ def look(
         hosts=hosts,
         lists=lists,
         unlisted=unlisted,
-        own=own(server),
+        own=own(server | {address for node in wanted for address in node_addresses(view.nodes[node])}),
         server=server,
         jumps=jump_hosts(opened.inventory, wanted),
         chosen=chosen,

@@ -61,12 +61,16 @@ class Patient:
     done: Callable[[str], object] = lambda _: None
 
 
-def diagnose(loaded: Sequence[Loaded], patient: Patient) -> Report:
-    """Look at everything. Raises NodefallError where the cluster does not answer at all, UsageError."""
-    opened = patient.opened
+def check_names(loaded: Sequence[Loaded]) -> None:
+    """Raises UsageError where two have the same name: what is said of one could not be told from the other's."""
     names = [each.experiment.metadata.name for each in loaded]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"two of the experiments have the name {twice[0]}", hint="give each of them once")
+
+
+def diagnose(loaded: Sequence[Loaded], patient: Patient) -> Report:
+    """Look at everything. Raises NodefallError where the cluster does not answer; see :func:`check_names` too."""
+    opened = patient.opened
     lacking = _lacking(loaded, patient)
     view = _view(opened, any(lacking))
     cases = [_case(each, rights, view, opened) for each, rights in zip(loaded, lacking, strict=True)]

@@ -17,12 +17,12 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
-def own(servers: Iterable[str]) -> Own:
-    """``servers`` are addresses of the API server: the way there tells one of ours."""
-    name = socket.gethostname()
+def own(others: Iterable[str]) -> Own:
+    """``others`` are addresses of nodes and of the API server: each way there begins at an address of ours."""
+    addresses = {_towards(address) for address in others} - {""}
     namespace = _read(_NAMESPACE)
-    addresses = {*resolve(name), *filter(None, map(_towards, servers))}
-    return Own(own_machine_id(), frozenset(addresses), _read(_BOOT_ID), f"{namespace}/{name}" if namespace else "")
+    pod = f"{namespace}/{socket.gethostname()}" if namespace else ""
+    return Own(own_machine_id(), frozenset(addresses), _read(_BOOT_ID), pod)
 
 
 def server_addresses(url: str) -> frozenset[str]:
@@ -57,14 +57,17 @@ def _node_of(inventory: Inventory, jump: HostSettings) -> str:
 
 
 def _towards(address: str) -> str:
-    """Our own address on the way there; connecting a datagram socket sends nothing. "" where there is no way."""
+    """Our own address on the way there, which to ourselves is that very one; "" where there is no way.
+
+    Connecting a datagram socket sends nothing.
+    """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as line:
-        try:
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as line:
             line.connect((address, 9))
-        except OSError:
-            return ""
-        return str(line.getsockname()[0])
+            return str(line.getsockname()[0])
+    except OSError:
+        return ""
 
 
 def _read(path: Path) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from chaos.doctor.check import Check, Diagnosis, ok, refusal
 from chaos.doctor.signs import HostSigns, Signs
 from chaos.model.kube import Node, full_name
+from chaos.plan.cluster import node_addresses, plain_addresses
 
 _ELSEWHERE = "run nodefall elsewhere, or choose another target"
 
@@ -38,7 +38,7 @@ def _why(signs: Signs, host: HostSigns, peers: dict[str, str]) -> Iterator[tuple
     own = _plain(signs.own.machine_id)
     if own and own in _machine_ids(host, node):
         yield f"{name} is the machine that nodefall runs on (machine ID {own})", clone
-    told_by_node, all_ = _node_addresses(node), _node_addresses(node) | _addresses(host.fact("host-addresses") or ())
+    told_by_node, all_ = node_addresses(node), node_addresses(node) | plain_addresses(host.fact("host-addresses") or ())
     shared = signs.own.addresses & all_
     if shared and _same_kernel(signs, host, node):
         yield f"{name} is the machine that nodefall runs on (address {min(shared)})", _ELSEWHERE
@@ -68,24 +68,7 @@ def _same_kernel(signs: Signs, host: HostSigns, node: Node) -> bool:
 
 def _peer(host: HostSigns) -> frozenset[str]:
     peer = host.fact("ssh-peer") or {}
-    return _addresses([str(peer.get("address", ""))])
-
-
-def _node_addresses(node: Node) -> frozenset[str]:
-    return _addresses(a.address for a in (node.status.addresses if node.status else None) or ())
-
-
-def _addresses(texts: Iterable[str]) -> frozenset[str]:
-    """Those that are addresses, written in one way, without loopback."""
-    found = set()
-    for text in texts:
-        try:
-            address = ipaddress.ip_address(text.split("%")[0])
-        except ValueError:
-            continue
-        if not address.is_loopback:
-            found.add(str(getattr(address, "ipv4_mapped", None) or address))
-    return frozenset(found)
+    return plain_addresses([str(peer.get("address", ""))])
 
 
 def _pods(signs: Signs, node: str) -> set[str]:

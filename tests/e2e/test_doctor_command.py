@@ -1,0 +1,92 @@
+"""``nodefall doctor`` and ``--anyway``, as their users meet them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from processes import EXPERIMENTS, LAB, ROOT, nodefall, result_of
+
+pytestmark = pytest.mark.lab
+GRACE_ZERO = ROOT / "hosts" / "lab-grace-zero.yaml"
+
+
+def test_on_the_stock_lab_everything_is_in_order(tmp_path: Path) -> None:
+    done = nodefall("doctor", "-i", LAB, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert [f for f in report["findings"] if f["severity"] in {"refusal", "warning"}] == []
+    assert {f["check"] for f in report["findings"]} >= {"logind", "sudo", "way-back", "webhooks", "ourselves", "clock"}
+    assert report["hosts"] == ["worker-1", "worker-2", "worker-3"]
+    assert report["possible"]["graceful-poweroff"] == report["hosts"]
+    # Made for other labs: told, and in nobody's way.
+    assert {"zone-outage", "grace-period-zero"} <= set(report["impossible"])
+
+
+def test_what_is_in_the_way_is_told_with_its_remedy(tmp_path: Path) -> None:
+    poweroff = EXPERIMENTS / "graceful-poweroff.yaml"
+    done = nodefall("doctor", "-i", GRACE_ZERO, poweroff, cwd=tmp_path)
+    assert done.returncode == 4, done.stderr
+    first, second, third, *_ = done.stdout.splitlines()[2:]
+    assert first.split() == [
+        "refusal", "kubelet-config", "worker-1,", "worker-2,", "worker-3:",
+        "shutdownGracePeriod", "is", "0,", "so", "no", "shutdown", "is", "graceful",
+    ]  # fmt: skip
+    assert second.strip() == "mend: set it in the kubelet's configuration, restart the kubelet"
+    assert third.strip() == "touches: graceful-poweroff"
+    assert done.stdout.endswith("\n0 of 1 experiments can be run here\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "no inventory"),
+        (("-i", str(LAB), "none.yaml"), "none.yaml"),
+        (("-i", str(LAB), *[str(EXPERIMENTS / "cordon.yaml")] * 2), "two of the experiments have the name cordon"),
+    ],
+)
+def test_bad_usage(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = nodefall("doctor", *arguments, cwd=tmp_path)
+    assert done.returncode == 64, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def experiment(directory: Path) -> Path:
+    """A cordon that asks for what it does not need."""
+    path = directory / "asks.yaml"
+    ready = {"assert": "nodes-ready", "with": {"nodes": "all"}}
+    spec = {
+        "title": "a cordon",
+        "requires": {"kubelet": {"shutdownGracePeriod": ">0"}},
+        "targets": {"victim": {"role": "worker"}},
+        "steadyState": [ready],
+        "method": [{"name": "cordon", "action": "cordon", "target": "victim"}],
+        "hypothesis": [ready | {"always": {"for": "5s"}}],
+    }
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "asks"}}
+    path.write_text(json.dumps(head | {"spec": spec}))
+    path.chmod(0o644)
+    return path
+
+
+def test_what_is_set_aside_is_remembered_by_all_that_comes_of_it(tmp_path: Path) -> None:
+    asks = experiment(tmp_path)
+    refused = nodefall("run", asks, "-i", GRACE_ZERO, cwd=tmp_path)
+    assert refused.returncode == 4
+    assert "requires kubelet.shutdownGracePeriod >0" in refused.stderr
+    assert "--anyway runs it all the same, as inconclusive at best" in refused.stderr
+    done = nodefall("run", asks, "-i", GRACE_ZERO, "--anyway", "--json", cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    result = result_of(done)
+    aside = "preflight refused, and --anyway set it aside: requires: the experiment requires"
+    assert result["headline"].startswith(f"inconclusive: {aside}")
+    assert result["notes"][0].startswith(aside)
+    (directory,) = tmp_path.glob("reports/*/*")
+    planned = json.loads((directory / "plan.json").read_text())
+    assert [text.partition(":")[0] for text in planned["overruled"]] == ["requires"]
+    assert aside in (directory / "report.md").read_text().replace("\\", "")
+    again = nodefall("judge", directory / "recording.jsonl.gz", asks, cwd=tmp_path)
+    assert again.returncode == 2
+    assert "--anyway set it aside" in again.stdout + again.stderr
