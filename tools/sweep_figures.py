@@ -4,31 +4,47 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
-HEAD = """# Death sweep: figures of the last full run
+HEAD = """# Death sweep: figures of the last run
 
 Each action runs on the lab and is hit by SIGKILL, SIGTERM, SIGINT, a full disk, a lost network or a lost terminal at a
-position of its journal; then `nodefall undo` runs twice. Left behind: cases after which packet filter rules, units,
-timers, files, power, taints, conditions, leases, config maps, namespaces, pods or workloads were others than before.
-`.ci/nightly` tries all of them; `NODEFALL_SWEEP_POSITIONS="partition:planted:SIGKILL ..."` tries those that you name:
+position of its journal, or by SIGKILL and then once more while it is undone (`returned+strike`); then `nodefall undo`
+runs twice. Left behind: cases after which packet filter rules, units, timers, files, power, taints, conditions, leases,
+config maps, namespaces, pods or workloads were others than before, or the second undo did anything. The lock of a run
+that was killed while it owed nothing does not count, as the next run takes it over.
 
-    NODEFALL_SWEEP_POSITIONS="poweroff:returned:lost-network" .venv/bin/python -m pytest -s tests/sweep
+{tried} of {all} cases were tried{chosen}. In {hit} the run came to its position; in others it was over before.
+{left} left something behind.
 
-| action | positions | tried | hit | left behind |
-|---|---|---|---|---|
+`.ci/nightly` tries all of them and prints this page; `NODEFALL_SWEEP_POSITIONS` names some, whichever you choose:
+
+    NODEFALL_SWEEP_POSITIONS="partition:planted:SIGKILL poweroff:returned:lost-network" \\
+      .venv/bin/python -m pytest -s tests/sweep
+
+| action | positions | cases | tried | hit | left behind |
+|---|---|---|---|---|---|
 """
 
 
 def page(rows: list[dict[str, Any]]) -> str:
-    """In Markdown. ``hit``: the run came to the position; what it did not come to ends as any run does."""
-    lines = [_row(r["action"], len(r["positions"]), r["tried"], r["hit"], len(r["left"])) for r in rows]
-    sums = [sum(r[key] for r in rows) for key in ("tried", "hit")]
-    total = _row("all", sum(len(r["positions"]) for r in rows), *sums, sum(len(r["left"]) for r in rows))
-    left = "".join(f"- {name}\n" for row in rows for name in row["left"])
-    places = sorted({place for row in rows for place in row["positions"]})
-    return f"{HEAD}{''.join(lines)}{total}\n{left}Positions: {', '.join(places)}.\n"
+    """In Markdown. A row: action, positions, all (cases), tried, hit, and the names of what left something behind."""
+    cells = [(r["action"], len(r["positions"]), r["all"], r["tried"], r["hit"]) for r in rows]
+    places, cases, tried, hit = (sum(int(cell[n]) for cell in cells) for n in (1, 2, 3, 4))
+    left = [name for row in rows for name in row["left"]]
+    chosen = "" if tried == cases else ", chosen at random"
+    head = HEAD.format(tried=tried, all=cases, chosen=chosen, hit=hit, left=len(left))
+    lines = [_row(*cell, len(row["left"])) for cell, row in zip(cells, rows, strict=True)]
+    names = sorted({place for row in rows for place in row["positions"]})
+    listed = "".join(f"- {name}\n" for name in left)
+    lines.append(_row("all", places, cases, tried, hit, len(left)))
+    return f"{head}{''.join(lines)}\n{listed}Positions: {_wrap(names)}\n"
+
+
+def _wrap(names: list[str]) -> str:
+    return "\n".join(textwrap.wrap(", ".join(names) + ".", 110, break_on_hyphens=False))
 
 
 def _row(*cells: object) -> str:

@@ -53,19 +53,27 @@ class Sweep:
         _FORKS.set_forkserver_preload(["warm"])
 
     def case(self, action: str, position: str = "", death: str = "") -> Case:
-        """The run, two undos, and what is wrong then. Without a position: which there are."""
+        """The run, two undos, and what is wrong then. Without a position: which there are.
+
+        ``returned+strike``: the run dies of it at the first, and an undo of it at the second.
+        """
+        place, _, later = position.partition("+")
         lab, cwd = self._ready()
         before = lab.snapshot()
         file = experiment(cwd, action, "20s")
-        run = self._command(cwd, ["run", str(file), "-i", str(lab.inventory), "--plain"], position, death)
+        run = self._command(cwd, ["run", str(file), "-i", str(lab.inventory), "--plain"], place, death)
         lab.mend()
         wrong = ["a traceback"] if "Traceback" in run.said else []
+        hit = run.died
+        if later:
+            hit = hit and self._command(cwd, ["undo", "last"], later, death).died
+            lab.mend()
         wrong += self._undo(cwd)
         wrong += _differences(before, lab.settle(before))
         if wrong:
             wrong.append(run.said)
             self.close()
-        return Case(f"{action}:{position}:{death}", run.died, run.places, wrong)
+        return Case(f"{action}:{position}:{death}", hit, run.places, wrong)
 
     def close(self) -> None:
         self._stack.close()

@@ -102,7 +102,7 @@ class SweepLab:
                     meta = obj["metadata"]
                     found[f"{plural} {meta.get('namespace', '')}/{meta['name']}"] = told
         found["nodes"] = {node["metadata"]["name"]: _node(node) for node in self._lab.cluster.store.list("nodes")}
-        alive = [pod for pod in self._lab.cluster.store.list("pods") if pod["status"].get("phase") not in ENDED]
+        alive = [pod for pod in self._lab.cluster.store.list("pods") if not _is_over(pod)]
         found["pods"] = dict(sorted(Counter(_pod(pod) for pod in alive).items()))
         return found
 
@@ -171,6 +171,12 @@ def _node(node: dict[str, Any]) -> Snapshot:
         "taints": taints,
         "conditions": {c["type"]: c["status"] for c in node["status"]["conditions"]},
     }
+
+
+def _is_over(pod: dict[str, Any]) -> bool:
+    """Ended, or made for a Node that is gone: its DaemonSet takes it away when it looks next, which can be hours."""
+    owners = {owner["kind"] for owner in pod["metadata"].get("ownerReferences") or ()}
+    return pod["status"].get("phase") in ENDED or ("DaemonSet" in owners and not pod["spec"].get("nodeName"))
 
 
 def _pod(pod: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ from tripwire import DEATHS
 pytestmark = pytest.mark.lab
 COMMON = ("before-intend", "intend", "begin", "returned", "before-strike", "strike", "undone")  # every action has them
 FEW = 12
+IN_UNDO = [f"returned+{place}" for place in ("undo-sent", "before-strike", "strike", "before-unmirror")]  # of a SIGKILL
 SWEPT = sorted(name for name in ACTIONS if name not in REFUSED)
 ALL = os.environ.get("NODEFALL_SWEEP") == "all"
 
@@ -41,7 +42,8 @@ def chosen() -> list[str]:
     dice = random.Random(int(os.environ.get("NODEFALL_SWEEP_SEED", "7")))  # noqa: S311 - the same every time
     actions = dice.sample(SWEPT, FEW)
     deaths = dice.sample(DEATHS * (FEW // len(DEATHS)), FEW)
-    return [f"{action}:{dice.choice(COMMON)}:{death}" for action, death in zip(actions, deaths, strict=True)]
+    few = [f"{action}:{dice.choice(COMMON)}:{death}" for action, death in zip(actions, deaths, strict=True)]
+    return [*few, f"kubelet-stop:{dice.choice(IN_UNDO)}:SIGKILL"]
 
 
 @pytest.mark.timeout(900)
@@ -60,10 +62,12 @@ def test_every_position(sweep: Sweep, action: str) -> None:
     assert not whole.wrong, "\n".join(whole.wrong)
     assert whole.places
     cases = [sweep.case(action, place, death) for place in whole.places for death in DEATHS]
+    cases += [sweep.case(action, place, "SIGKILL") for place in IN_UNDO if "unmirror" in whole.places]
     if figures := os.environ.get("NODEFALL_SWEEP_FIGURES"):
         row = {
             "action": action,
             "positions": whole.places,
+            "all": len(cases),
             "tried": len(cases),
             "hit": sum(case.hit for case in cases),
             "left": [case.name for case in cases if case.wrong],
@@ -76,5 +80,6 @@ def test_every_position(sweep: Sweep, action: str) -> None:
 def tell(cases: list[Case]) -> None:
     """Print the figures; fail for what was left behind."""
     left = [case for case in cases if case.wrong]
-    print(f"positions tried: {len(cases)}, hit: {sum(case.hit for case in cases)}, left behind: {len(left)}")  # noqa: T201
+    missed = [case.name for case in cases if not case.hit]
+    print(f"positions tried: {len(cases)}, left behind: {len(left)}, not come to: {', '.join(missed) or 'none'}")  # noqa: T201
     assert not left, "\n\n".join("\n".join([case.name, *case.wrong]) for case in left)
