@@ -15,16 +15,17 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "transports"))
 
 from sshd import serving
 
+from chaos.engine.method import LEAD
 from chaos.engine.together import together
 from chaos.model.command import HostCommand
 from chaos.transports.settings import HostSettings
-from chaos.transports.ssh import SshSession, open_session
+from chaos.transports.ssh import ArmedCommand, SshSession, open_session
 
 HOSTS = 50
 ROUNDS = int(os.environ.get("NODEFALL_ROUNDS", "20"))
@@ -42,12 +43,20 @@ def spread(began: Sequence[float | None]) -> float:
     return max(times) - min(times)
 
 
-def armed(sessions: Sequence[SshSession], command: HostCommand) -> float:
-    """As a step does it."""
+def armed(sessions: Sequence[SshSession], command: HostCommand, *, agreed: bool = True) -> float:
+    """As a step does it: fired shortly before an instant that is agreed upon; or at once."""
+
+    def arm(session: SshSession) -> ArmedCommand:
+        armed = session.arm(command)
+        if agreed and not armed.tune(time):
+            raise ValueError("the clock of a host is not known well enough")
+        return armed
+
     with ThreadPoolExecutor(HOSTS) as pool:
-        waiting = list(pool.map(lambda session: session.arm(command), sessions))
+        waiting = list(pool.map(arm, sessions))
+    at = time() + LEAD if agreed else None
     for armed in waiting:
-        armed.go()
+        armed.go(at)
     return spread([outcome.began for outcome in together(waiting, lambda armed: armed.fire())])
 
 
@@ -91,6 +100,7 @@ def main() -> int:
         print(f"{HOSTS} sessions opened in {monotonic() - begin:.1f} s")
         median = told("armed, then fired", ROUNDS, lambda: armed(sessions, TRUE))
         told("the same, with nothing to start", ROUNDS, lambda: armed(sessions, NOTHING))
+        told("armed, each begins when it is fired", ROUNDS, lambda: armed(sessions, TRUE, agreed=False))
         told("run on an open line", ROUNDS, lambda: on_open_line(sessions))
         for session in sessions:
             session.close()

@@ -21,6 +21,7 @@ from chaos.model.ports import Armed
 
 PROOF_SECONDS = 180.0  # after the last step, for proofs that are still missing
 PATIENCE = 30.0  # with an API server that does not answer when a step is due
+LEAD = 0.12  # seconds from the writes that fire many hosts until all begin; less than the hosts wait at most
 _LOOK = 0.25
 
 
@@ -48,7 +49,8 @@ def _fire_when_due(
     # Not earlier: a timer that heals the fault counts from now on.
     side_by_side(group, lambda planned: _preliminaries(context, planned), context.clock)
     with ExitStack() as stack:
-        ready = side_by_side(group, lambda planned: _arm(context, planned, stack), context.clock)
+        many = len(group) > 1
+        ready = side_by_side(group, lambda planned: _arm(context, planned, stack, tuned=many), context.clock)
         context.stop.check()  # all of that took its time
         moments[step.name] = _fire_all(context, ready)
 
@@ -74,11 +76,15 @@ def _await_guard(context: Context, group: list[PlannedStep]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A step on a node that only has to be fired; ``waiting`` on the host, None for what is sent when it is due."""
+    """A step on a node that only has to be fired; ``waiting`` on the host, None for what is sent when it is due.
+
+    ``tuned``: it can begin at an instant that is agreed upon.
+    """
 
     planned: PlannedStep
     waiting: Armed | None
     armed: float
+    tuned: bool
 
 
 def _fire_all(context: Context, ready: list[_Ready]) -> tuple[float, float]:
@@ -94,8 +100,9 @@ def _fire_all(context: Context, ready: list[_Ready]) -> tuple[float, float]:
     waits = any(isinstance(r.planned.commands[-1], PodsCommand) for r in ready)
     fired = context.clock.now()
     context.guard.check()
+    at = fired + LEAD if all(r.tuned for r in ready) else None  # one that cannot wait is not to be the first
     for waiting in (r.waiting for r in ready if r.waiting):  # writes alone: a thread each would begin further apart
-        waiting.go()
+        waiting.go(at)
     look_on = (lambda going: _look_on(context, going)) if waits else None
     outcomes = together(ready, lambda r: _fire(context, r, fired), look_on)
     context.tell_injected([r.planned for r in ready])
@@ -147,14 +154,15 @@ def _has_preliminaries(planned: PlannedStep) -> bool:
     return len(planned.commands) > 1 or planned.self_heal is not None
 
 
-def _arm(context: Context, planned: PlannedStep, stack: ExitStack) -> _Ready:
+def _arm(context: Context, planned: PlannedStep, stack: ExitStack, *, tuned: bool) -> _Ready:
     """A host command waits on its host for one write; ``stack`` gives it up."""
     command = planned.commands[-1]
     waiting = None
     if isinstance(command, HostCommand):
         waiting = context.hosts.session(planned.node).arm(command)
         stack.callback(waiting.cancel)
-    return _Ready(planned, waiting, context.clock.now())
+        tuned = tuned and waiting.tune(context.clock.now)
+    return _Ready(planned, waiting, context.clock.now(), tuned)
 
 
 def _fire(context: Context, ready: _Ready, fired: float) -> Outcome:

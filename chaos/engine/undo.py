@@ -83,7 +83,9 @@ class _Attempt:
             return self._left(f"a bug of nodefall: {type(error).__name__}: {error}")
 
     def _send_due(self) -> None:
-        for number, step in enumerate(self.owed.undo.steps):
+        commands = [step.command for step in self.owed.undo.steps]
+        for step in self.owed.undo.steps:
+            number = commands.index(step.command)  # what two steps need is sent for both
             if self._due(number, step):
                 self._send(number, step)
 

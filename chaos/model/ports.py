@@ -34,8 +34,14 @@ class Clock(Protocol):
 class Armed(Protocol):
     """A command that waits on its host for one write."""
 
-    def go(self) -> None:
-        """Let it run, and wait for nothing: one write. What goes wrong is told by :meth:`fire`."""
+    def tune(self, now: Callable[[], float]) -> bool:
+        """Learn the host's clock beside ours (``now``); whether it can begin at an instant that is agreed upon."""
+
+    def go(self, at: float | None = None) -> None:
+        """Let it run, and wait for nothing: one write. What goes wrong is told by :meth:`fire`.
+
+        ``at``: not before this instant, shortly ahead, of the clock that it was tuned to; if it was, else at once.
+        """
 
     def fire(self) -> Outcome:
         """Let it run, unless :meth:`go` has, and wait for its end. ``began`` is the host's own time of start."""

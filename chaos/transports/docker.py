@@ -7,6 +7,7 @@ certain. The exit code is the one that the shell inside tells: one that the engi
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from contextlib import closing
 from threading import Lock
 from time import monotonic
@@ -15,8 +16,9 @@ from chaos.model.command import ANSWERED, LOST, NOT_SENT, HostCommand, Outcome
 from chaos.model.errors import NodefallError, Unreachable
 from chaos.transports.containers import Container, engine_error
 from chaos.transports.exchange import Ended
+from chaos.transports.hostclock import TUNING, HostClock
 from chaos.transports.piped import Piped
-from chaos.transports.script import READY, began_at, telling_argv
+from chaos.transports.script import telling_argv, tells, waits
 
 _OVER = "it no longer waits on the host"
 READY_SECONDS = 15.0  # of wall time, until the shell inside waits
@@ -56,13 +58,13 @@ class DockerSession:
         except (OSError, ValueError) as error:
             raise Unreachable(f"{command} cannot be sent to {self.label}: {error}") from error
         first = piped.line()
-        if first != READY:
+        if not waits(first):
             piped.finish()
             piped.close()
             raise self._not_ready(piped.stderr or first or "")  # runc's own errors come on stdout
         with self._lock:
             self._all = [kept for kept in self._all if not kept.closed] + [piped]
-        return ArmedExec(command, piped, self.label)
+        return ArmedExec(command, piped, HostClock(tells(first)), self.label)
 
     def close(self) -> None:
         """Hang up; programs that still run there are left alone, those that wait end without running."""
@@ -79,12 +81,20 @@ class DockerSession:
 class ArmedExec:
     """Implements ``chaos.model.ports.Armed``; waits in the container until it is fired or cancelled, once."""
 
-    def __init__(self, command: HostCommand, piped: Piped, label: str) -> None:
-        self._command, self._piped, self._label = command, piped, label
+    def __init__(self, command: HostCommand, piped: Piped, clock: HostClock, label: str) -> None:
+        self._command, self._piped, self._clock, self._label = command, piped, clock, label
         self._gone = False
         self._unsent: Outcome | None = None
 
-    def go(self) -> None:
+    def tune(self, now: Callable[[], float]) -> bool:
+        """A few questions and answers; what breaks meanwhile is told by :meth:`go`."""
+        self._piped.extend(monotonic() + TUNING)
+        try:
+            return self._clock.measure(now, self._piped.send, self._piped.line)
+        except OSError:
+            return False
+
+    def go(self, at: float | None = None) -> None:
         """One write. Not sent if it no longer waits."""
         if self._gone:
             return
@@ -94,7 +104,7 @@ class ArmedExec:
             return
         piped.extend(monotonic() + self._command.timeout)
         try:
-            piped.send("go\n")
+            piped.send(self._clock.word(at))
         except OSError as error:
             self._unsent = Outcome(NOT_SENT, error=f"the line was lost before: {error}")
             return
@@ -108,7 +118,7 @@ class ArmedExec:
             if self._unsent:
                 return self._unsent
             self._unsent = Outcome(NOT_SENT, error=_OVER)
-            began = began_at(piped.line() or "")
+            began = self._clock.began(piped.line)
             return self._outcome(piped, piped.finish(), began)
 
     def cancel(self) -> None:

@@ -6,11 +6,27 @@ import re
 import shlex
 from collections.abc import Sequence
 
-READY = "ready"
+GO = "go"
+ASK = "clock now\n"  # of a shell that said its version
+LONGEST = 0.2  # seconds to wait for an instant; a clock that was put meanwhile does not hold up the fault
+_READY = "ready"
+# What bash can besides, from the first question on: tell its time while it waits, and begin when that is `at`
+# (microseconds). To wait without a process it reads what nobody writes.
+_NEVER = "{ exec {never}<> <(:); } 2>/dev/null"
+_UNTIL = (
+    'if test -n "$at" && test -n "$never"; then left=$((at - ${EPOCHREALTIME/[.,]/})); '
+    f"if ((0 < left && left <= {LONGEST * 1e6:.0f})); then "
+    'printf -v left 0.%06d "$left"; read -rt "$left" -u "$never"; fi; fi'
+)
+_TELL = (
+    f'{_NEVER}; until test "$go" = {GO}; do echo "$EPOCHREALTIME"; read -r go at || exit; done; '
+    f'{_UNTIL}; test -z "$never" || exec {{never}}>&-'
+)
 # Says that it waits, waits for one line, says when it starts, and becomes the program. Without the line (end of
 # file) nothing runs. To start `date` takes longer than all the rest: bash knows the time by itself.
 _WAITING = (
-    f"echo {READY} && IFS= read -r go || exit; "
+    f"tell='{_TELL}'; echo {_READY} $BASH_VERSION && read -r go at || exit; "
+    'test -z "$at" || eval "$tell" || exit; '
     'test -n "$EPOCHREALTIME" && echo "$EPOCHREALTIME" || date +%s.%N || exit; '
 )
 ARMED = f'{_WAITING}exec "$@"'
@@ -45,6 +61,16 @@ def telling_argv(argv: Sequence[str], mark: str) -> list[str]:
 
 def _waiting(script: str) -> list[str]:
     return ["sh", "-c", _SHELL, script, "nodefall"]
+
+
+def waits(line: str | None) -> bool:
+    """Whether an armed script said that it waits."""
+    return (line or "").split()[:1] == [_READY]
+
+
+def tells(line: str | None) -> bool:
+    """Whether it also said that it knows the time."""
+    return waits(line) and len((line or "").split()) > 1
 
 
 def sudo_refusal(stderr: str, host: str, user: str) -> str:

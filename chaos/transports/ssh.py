@@ -14,8 +14,9 @@ from msgspec import structs
 from chaos.model.command import ANSWERED, LOST, NOT_SENT, HostCommand, Outcome
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.transports.exchange import Ended, Exchange, is_dying
+from chaos.transports.hostclock import TUNING, HostClock
 from chaos.transports.line import Line, open_line
-from chaos.transports.script import READY, armed_line, began_at, command_line, sudo_refusal
+from chaos.transports.script import armed_line, command_line, sudo_refusal, tells, waits
 from chaos.transports.settings import HostSettings
 
 if TYPE_CHECKING:
@@ -99,14 +100,15 @@ class SshSession:
             job = self._start(armed_line(command.argv, self._prefix(command)), monotonic() + timeout)
         except LostAtStart as error:
             raise Unreachable(str(error)) from error
-        if job.exchange.line() == READY:
-            return ArmedCommand(command, job, self._outcome)
+        said = job.exchange.line()
+        if waits(said):
+            return ArmedCommand(command, job, HostClock(tells(said)), self._outcome)
         with job:
             refusal = self._refusal(command, job.exchange.stderr)
             if refusal:
                 raise Refused(refusal)
-            said = job.exchange.stderr.strip() or f"no answer in {timeout:g} s"
-            raise Unreachable(f"{command} could not be made ready on {self.settings.label}: {said}")
+            why = job.exchange.stderr.strip() or f"no answer in {timeout:g} s"
+            raise Unreachable(f"{command} could not be made ready on {self.settings.label}: {why}")
 
     def close(self) -> None:
         """Hang up; programs that still run there are left alone."""
@@ -212,12 +214,27 @@ class SshSession:
 class ArmedCommand:
     """Implements ``chaos.model.ports.Armed``; waits on the host until it is fired or cancelled, once."""
 
-    def __init__(self, command: HostCommand, job: Job, outcome: Callable[[HostCommand, Job, Ended], Outcome]) -> None:
-        self._command, self._job, self._outcome = command, job, outcome
+    def __init__(
+        self,
+        command: HostCommand,
+        job: Job,
+        clock: HostClock,
+        outcome: Callable[[HostCommand, Job, Ended], Outcome],
+    ) -> None:
+        self._command, self._job, self._clock, self._outcome = command, job, clock, outcome
         self._gone = False
         self._unsent: Outcome | None = None
 
-    def go(self) -> None:
+    def tune(self, now: Callable[[], float]) -> bool:
+        """A few questions and answers; a line that breaks meanwhile is told by :meth:`go`."""
+        exchange, channel = self._job.exchange, self._job.channel
+        exchange.extend(monotonic() + TUNING)
+        try:
+            return self._clock.measure(now, lambda text: channel.sendall(text.encode()), exchange.line)
+        except (OSError, EOFError):
+            return False
+
+    def go(self, at: float | None = None) -> None:
         """One write. Not sent if it no longer waits."""
         if self._gone:
             return
@@ -227,7 +244,7 @@ class ArmedCommand:
             return
         job.exchange.extend(monotonic() + self._command.timeout)
         try:
-            job.channel.sendall(b"go\n")
+            job.channel.sendall(self._clock.word(at).encode())
         except (OSError, EOFError) as error:
             self._unsent = Outcome(NOT_SENT, error=f"the line was lost before: {error}")
             return
@@ -241,9 +258,9 @@ class ArmedCommand:
             if self._unsent:
                 return self._unsent
             self._unsent = Outcome(NOT_SENT, error=_OVER)
-            first = job.exchange.line()
+            began = self._clock.began(job.exchange.line)
             outcome = self._outcome(self._command, job, job.exchange.finish())
-            return structs.replace(outcome, began=began_at(first or ""))
+            return structs.replace(outcome, began=began)
 
     def cancel(self) -> None:
         """Close its input: the script ends without running anything."""

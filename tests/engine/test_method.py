@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
 from fakes import FakeClock, FakeGuard, FakeKube, FakeProgress, FakeSession, answered
+from msgspec.structs import replace
 
 import chaos.facts
 from chaos.engine.clock import SystemClock
 from chaos.engine.context import Context, Interrupted
 from chaos.engine.hosts import Hosts
-from chaos.engine.method import inject
+from chaos.engine.method import LEAD, inject
 from chaos.engine.selfheal import plant_command
 from chaos.model.action import SelfHeal, Undo
 from chaos.model.catalogue import discover
 from chaos.model.command import DrainRules, HostCommand, Outcome, PodChoice, PodsCommand
 from chaos.model.experiment import Experiment
 from chaos.model.plan import Plan, PlannedStep
-from chaos.model.ports import Clock, Response
+from chaos.model.ports import Armed, Clock, Response
 from chaos.model.recording import ActionRecord, Line
 from chaos.model.result import RunResult
 from chaos.model.verdict import Status
@@ -40,7 +42,10 @@ class Armable(FakeSession):
         self.sent.append(f"arm {command}")
         return self
 
-    def go(self) -> None:
+    def tune(self, now: Callable[[], float]) -> bool:
+        raise AssertionError("alone")
+
+    def go(self, at: float | None = None) -> None:
         raise AssertionError("fired")
 
     def fire(self) -> Outcome:
@@ -48,6 +53,13 @@ class Armable(FakeSession):
 
     def cancel(self) -> None:
         self.sent.append("cancel")
+
+
+class Still(FakeClock):
+    """Time does not move."""
+
+    def sleep(self, seconds: float) -> bool:
+        return True
 
 
 def document() -> Experiment:
@@ -91,6 +103,45 @@ def test_a_stop_that_comes_while_the_timer_is_planted_prevents_the_fault(tmp_pat
         inject(context)
     assert session.sent[-2:] == ["arm false", "cancel"]
     assert [owed.step for owed in read_owed(tmp_path)] == ["do"]
+
+
+class Tuned(FakeSession):
+    """Of each host that it is armed for in turn, whether its clock is known; ``fired``: at which instants."""
+
+    def __init__(self, known: list[bool]) -> None:
+        super().__init__({})
+        self.known, self.fired = list(known), list[float | None]()
+
+    def arm(self, command: HostCommand) -> Armed:
+        return self
+
+    def tune(self, now: Callable[[], float]) -> bool:
+        assert now() == 1000.0
+        return self.known.pop()
+
+    def go(self, at: float | None = None) -> None:
+        self.fired.append(at)
+
+    def fire(self) -> Outcome:
+        return answered()
+
+    def cancel(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("known", "fired"),
+    [([True] * 3, [1000.0 + LEAD] * 3), ([True, False, True], [None] * 3), ([], [None])],
+    ids=["all at one instant", "one is not known", "alone"],
+)
+def test_hosts_begin_at_one_instant_if_all_of_them_can(
+    tmp_path: Path, known: list[bool], fired: list[float | None]
+) -> None:
+    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(), ())
+    session = Tuned(known)
+    context = context_of(tmp_path, step, Still(), session, FakeKube({}))
+    context.plan = replace(context.plan, steps=tuple(replace(step, node=f"n{n}") for n in range(len(fired))))
+    inject(context)
+    assert session.fired == fired
 
 
 class Refusing(FakeKube):

@@ -130,6 +130,27 @@ def test_a_lost_lock_comes_back_with_a_kubelet_restart(tmp_path: Path) -> None:
     assert world.clock.slept >= 45  # the kubelet was given time to take its lock by itself
 
 
+def test_a_kubelet_that_is_neither_ready_nor_locks_is_restarted_once(tmp_path: Path) -> None:
+    """Two steps of this undo need the same command."""
+    answers: dict[str, Outcome | Callable[[], Outcome]] = {LOCKS: UNLOCKED}
+    world = World(tmp_path, FakeSession(answers), None, NOT_READY)
+
+    def back() -> None:
+        world.kube.answers["/api/v1/nodes/n1"] = READY
+        answers[LOCKS] = LOCKED
+
+    def restart() -> Outcome:
+        world.clock.agenda.append((world.clock.now() + 10, back))
+        return answered()
+
+    answers["systemctl restart k3s.service"] = restart
+    facts: dict[str, object] = {"kubelet-inhibitor": True, "kubelet-unit": "k3s.service"}
+    facts["configz"] = {"shutdownGracePeriod": "30s"}
+    world.intend("cancel-shutdown", undo_of("cancel-shutdown", facts))
+    assert world.roll_back() == [True]
+    assert world.session.sent.count("systemctl restart k3s.service") == 1
+
+
 def test_a_node_that_still_shuts_down_is_told_that_it_is_cancelled(tmp_path: Path) -> None:
     answers: dict[str, Outcome | Callable[[], Outcome]] = {LOCKS: LOCKED}
     world = World(tmp_path, FakeSession(answers), None, NOT_READY)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.transports.script import armed_line, began_at, command_line, sudo_refusal
+from chaos.transports.script import ASK, GO, armed_line, began_at, command_line, sudo_refusal, tells, waits
 
 SUDO = ("sudo", "-n", "--")
 
@@ -54,7 +54,7 @@ def test_armed_line_in_a_real_shell(path: str, given: str, said: list[str] | Non
         ["sh", "-c", script], input=given, capture_output=True, text=True, check=False, env={"PATH": path}
     )
     first, *out = done.stdout.splitlines()
-    assert (first, done.stderr, done.returncode) == ("ready", "", 0 if said else 1)
+    assert (waits(first), done.stderr, done.returncode) == (True, "", 0 if said else 1)
     if said is None:
         assert out == []
         return
@@ -62,6 +62,55 @@ def test_armed_line_in_a_real_shell(path: str, given: str, said: list[str] | Non
     assert began
     assert before - 1 < began < time.time() + 1
     assert out[1:] == said
+
+
+NEAR, FAR = 0.15, 1000.0  # seconds; a host does not wait for what is far
+
+
+@pytest.mark.parametrize("ahead", [None, -FAR, 0.0, NEAR, FAR])
+@pytest.mark.parametrize("asked", [1, 3])
+def test_bash_tells_its_time_and_begins_at_an_instant(ahead: float | None, asked: int) -> None:
+    script = armed_line(("sh", "-c", "cat; ls /proc/self/fd"))
+    with subprocess.Popen(
+        ["sh", "-c", script], text=True, bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as shell:
+        assert shell.stdin
+        assert shell.stdout
+        assert tells(shell.stdout.readline())
+        for _ in range(asked):
+            before = time.time()
+            shell.stdin.write(ASK)
+            told = began_at(shell.stdout.readline())
+            assert told
+            assert before - 0.001 <= told <= time.time() + 0.001
+        now = time.time()
+        shell.stdin.write(f"{GO}\n" if ahead is None else f"{GO} {round((now + ahead) * 1e6)}\n")
+        shell.stdin.write("more\n")
+        shell.stdin.close()
+        first, *out = shell.stdout.read().splitlines()
+    began = began_at(first)
+    assert began
+    assert began >= now + (NEAR if ahead == NEAR else 0.0) - 0.001
+    assert began < now + FAR or ahead != FAR
+    assert out == ["more", "0", "1", "2", "3"]  # the last is the folder that ls reads
+    assert shell.returncode == 0
+
+
+@pytest.mark.parametrize("asked", ["", ASK, ASK * 2 + GO])
+def test_without_the_word_nothing_runs(path: str, asked: str) -> None:
+    """Neither in bash, which is asked, nor in a shell that is asked by mistake."""
+    script = armed_line(("sh", "-c", "echo ran"))
+    done = subprocess.run(
+        ["sh", "-c", script], input=asked, capture_output=True, text=True, check=False, env={"PATH": path}
+    )
+    assert done.returncode != 0
+    assert "ran" not in done.stdout
+
+
+def test_without_bash_nobody_is_asked() -> None:
+    assert [(waits(line), tells(line)) for line in (None, "", "x", "ready", "ready 5.2.15(1)-release")] == [
+        (False, False), (False, False), (False, False), (True, False), (True, True),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

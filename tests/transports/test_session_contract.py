@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -117,6 +118,30 @@ def test_armed_fires_once_and_says_when(line: Line) -> None:
     assert outcome.began is not None
     assert abs(outcome.began - float(own)) < 60
     assert armed.fire().delivery == NOT_SENT
+
+
+def test_armed_begins_at_an_instant(line: Line) -> None:
+    """A loaded machine may need several tries until its clock is known well enough."""
+    for _ in range(50):
+        armed = line.session.arm(command("cat", stdin="input\n"))
+        if armed.tune(time.time):
+            break
+        armed.cancel()
+    at = time.time() + 0.15
+    armed.go(at)
+    outcome = armed.fire()
+    assert (outcome.delivery, outcome.exit, outcome.stdout) == (ANSWERED, 0, "input\n")
+    assert outcome.began is not None
+    assert at - 0.06 < outcome.began < at + 60
+    assert armed.fire().delivery == NOT_SENT
+
+
+def test_tuned_and_cancelled_runs_nothing(line: Line) -> None:
+    armed = line.session.arm(command("touch", f"{line.folder}/mark"))
+    armed.tune(time.time)
+    armed.cancel()
+    assert armed.fire().delivery == NOT_SENT
+    assert line.session.run(command("ls", line.folder)).stdout == ""
 
 
 def test_cancelled_runs_nothing(line: Line) -> None:

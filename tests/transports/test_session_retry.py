@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from chaos.model.command import ANSWERED, LOST, NOT_SENT, HostCommand, Outcome
@@ -40,7 +42,10 @@ class Scripted:
 
 
 class Ready:
-    def go(self) -> None: ...
+    def tune(self, now: Callable[[], float]) -> bool:
+        return False
+
+    def go(self, at: float | None = None) -> None: ...
 
     def fire(self) -> Outcome:
         return Outcome(ANSWERED, 0)
