@@ -12,10 +12,14 @@ _EACH = 200 << 10
 # Once the kernel has been through all IDs it gives out none below 300 again (RESERVED_PIDS): with fewer left than those
 # nothing could be started any more, no shell and no undo.
 _LEAST = 400
-_SCRIPT = """IFS=" /" read -r _ _ _ _ threads _ < /proc/loadavg
+# Each is the shell itself, forked, and reads what nobody writes: no program is started so often.
+_SCRIPT = """sleep infinity | {
+exec 3<&0
+IFS=" /" read -r _ _ _ _ threads _ < /proc/loadavg
 more=$(($1 - threads - $2))
-while [ "$more" -gt 0 ]; do sleep infinity & more=$((more - 1)); done
-exec sleep infinity"""
+while [ "$more" -gt 0 ]; do read -r _ <&3 & more=$((more - 1)); done
+exec sleep infinity
+}"""
 
 
 class PidPressure(Action):

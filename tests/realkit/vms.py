@@ -140,7 +140,7 @@ class VirtualMachine:
 
     def run(self, script: str, check: bool = True, timeout: float = 30.0) -> str:
         """A shell script as root, by SSH. Raises VmFailed."""
-        options = (f"UserKnownHostsFile={self.folder / 'known'}", "ConnectTimeout=5", "BatchMode=yes")
+        options = (f"UserKnownHostsFile={self.folder / 'known'}", "ConnectTimeout=25", "BatchMode=yes")
         argv = ["ssh", "-q", *(f"-o{option}" for option in options), f"-i{self.identity}", f"-p{self.port}"]
         argv += ["chaos@127.0.0.1", f"sudo sh -c '{quoted(script)}'"]
         try:

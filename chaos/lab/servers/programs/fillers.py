@@ -20,7 +20,7 @@ _LEFT = {"memory": 50 << 20, "disk": 0.05, "pid": PID_MAX // 20}
 _TAKEN_WITH: dict[Resource, tuple[str, ...]] = {
     "memory": ("head -c", "/dev/zero", "| tail"),
     "disk": ("fallocate --length",),
-    "pid": ("sleep infinity &",),
+    "pid": ("/proc/loadavg", "while", "&"),
 }
 
 
