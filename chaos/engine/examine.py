@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,7 @@ import msgspec
 
 from chaos.doctor.signs import HostSigns
 from chaos.engine.hosts import MACHINE, Hosts
-from chaos.engine.together import MANY
+from chaos.engine.together import side_by_side
 from chaos.model.action import Target
 from chaos.model.errors import NodefallError
 from chaos.model.kube import Node
@@ -55,8 +54,7 @@ def examine(
         done(name)
         return signs
 
-    with ThreadPoolExecutor(min(len(wanted), MANY)) as pool:
-        return dict(zip(wanted, pool.map(look, wanted), strict=True))
+    return dict(zip(wanted, side_by_side(list(wanted), look, clock), strict=True))
 
 
 def listed(kube: KubeApi, paths: Iterable[str]) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
