@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
-
-from chaos.model.secrecy import masked
 
 # Cc: control; Cf: format, which includes bidirectional overrides; Cs: lone surrogates, which UTF-8 cannot hold;
 # Co, Cn: private and unassigned, which includes U+FFFE and U+FFFF that XML 1.0 forbids; Zl, Zp: line ends to scripts.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_SECRECY = "chaos.model.secrecy"  # slow to import; before somebody has there is no secret
 _CUT = 2000
 _PLAIN = str.maketrans({"✓": "+", "✗": "x", "…": "."})
 
@@ -18,13 +18,18 @@ def printable(text: str, limit: int = _CUT) -> str:
 
     Secrets are masked before anything of that makes them another text.
     """
-    shown = _escaped(" ".join(masked(text)[: 4 * limit].split()))
+    shown = _escaped(" ".join(_masked(text)[: 4 * limit].split()))
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
 def visible(text: str) -> str:
     """``text`` without secrets, with invisible characters as escapes, line ends among them."""
-    return _escaped(masked(text))
+    return _escaped(_masked(text))
+
+
+def _masked(text: str) -> str:
+    secrecy = sys.modules.get(_SECRECY)
+    return str(secrecy.masked(text)) if secrecy else text
 
 
 def _escaped(text: str) -> str:

@@ -168,7 +168,7 @@ def _words(folder: Path, said: str) -> Iterator[bytes]:
         path.unlink()
 
 
-@settings(max_examples=int(os.environ.get("NODEFALL_SECRETS", "40")), suppress_health_check=list(HealthCheck))
+@settings(max_examples=int(os.environ.get("NODEFALL_SECRETS", "20")), suppress_health_check=list(HealthCheck))
 @given(secret=SECRETS, before=st.text(max_size=5), after=st.text(max_size=5))
 @pytest.mark.parametrize("enters", [by_environment, by_file, by_command, by_kubeconfig])
 def test_nothing_that_leaves_says_it(
