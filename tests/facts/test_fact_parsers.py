@@ -118,7 +118,8 @@ LOOKS += (
 )
 LOOKS += ("sh -c 'nft list tables && echo listed && nft list table",)
 LOOKS += ("stat ", "find ", "id -u", 'sh -c \'echo "$1" && df', "sh -c 'ps -eo args=; echo; systemctl show")
-LOOKS += ("sh -c 'awk -v now=", "sh -c 'echo legacy\n", "sh -c 'exec journalctl -q -u ")
+LOOKS += ("sh -c '{ cat /proc/uptime; date +%s.%N; cat /proc/uptime; } | awk ",)
+LOOKS += ("sh -c 'echo legacy\n", "sh -c 'exec journalctl -q -u ")
 LOOKS += ("sh -c 'PATH=$PATH:/usr/local/bin:/opt/bin:/var/lib/rancher/rke2/bin; export PATH; exec crictl ",)
 KNOWN: dict[str, Any] = {
     "kubelet-flags": {},
