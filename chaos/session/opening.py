@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from chaos.model.errors import Exit, NodefallError, Refused, UsageError
 from chaos.model.inventory import Inventory
-from chaos.model.kube import Node
 from chaos.model.ports import Clock, PowerControl, Session
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def reached(asked: Inventory, made: Inventory) -> Inventory:
 def _open_cluster(inventory: Inventory, lab_pid: int | None) -> Iterator[Opened]:
     from chaos.engine.clock import RemoteClock, SystemClock
     from chaos.observers.api import cluster_uid, connect, server_is_loopback, server_version
-    from chaos.session.kubelets import certificate_at
+    from chaos.session.nodes import certificate_at
 
     cluster = inventory.cluster
     if cluster is None:
@@ -111,6 +110,7 @@ def _hosts(inventory: Inventory, kube: ClusterApi, clock: Clock) -> Hosts:
     from chaos.model.catalogue import discover
     from chaos.power.choose import power_control
     from chaos.power.secrets import Place
+    from chaos.session.nodes import node_address
     from chaos.transports.containers import Container, find_engine
     from chaos.transports.docker import DockerSession
     from chaos.transports.retry import RetryingSession
@@ -129,7 +129,7 @@ def _hosts(inventory: Inventory, kube: ClusterApi, clock: Clock) -> Hosts:
         if (host.transport or inventory.defaults.transport) == "docker":
             engine = host.engine or inventory.defaults.engine
             return RetryingSession(DockerSession(container(host.container or node, engine)), clock)
-        address = "" if host.address else _node_address(kube, node)
+        address = "" if host.address else node_address(kube, node)
         return RetryingSession(open_session(host_settings(inventory, key, local, address)), clock)
 
     def power(node: str) -> PowerControl | None:
@@ -150,19 +150,6 @@ def login() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return str(os.getuid())
-
-
-def _node_address(kube: ClusterApi, node: str) -> str:
-    """The address in the Node object; asked for each time, as it may change with a restart."""
-    import msgspec
-
-    response = kube.request("GET", f"/api/v1/nodes/{node}")
-    status = msgspec.json.decode(response.body, type=Node).status if response.status == 200 else None
-    addresses = {a.type: a.address for a in (status.addresses if status else None) or ()}
-    address = addresses.get("InternalIP") or addresses.get("ExternalIP") or addresses.get("Hostname")
-    if not address:
-        raise Refused(f"no address of {node} is known", hint="give its host an address in the inventory")
-    return address
 
 
 def inventory_path(option: str | None) -> Path:
