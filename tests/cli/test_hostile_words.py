@@ -70,9 +70,9 @@ def test_an_error_says_what_it_says_and_no_more(text: str) -> None:
 def test_progress_keeps_to_its_lines(text: str) -> None:
     stream = io.StringIO()
     progress = PlainProgress(stream)
-    progress.phase(text or "x")
+    progress.phase(f"x{text}")
     progress.step(text, text, text)
-    progress.note(text or "x")
+    progress.note(f"x{text}")
     progress.verdict(Verdict(text, text, Status.VIOLATED, text))
     assert len(told(stream.getvalue())) == 4
 
