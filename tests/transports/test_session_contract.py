@@ -121,18 +121,14 @@ def test_armed_fires_once_and_says_when(line: Line) -> None:
 
 
 def test_armed_begins_at_an_instant(line: Line) -> None:
-    """A loaded machine may need several tries until its clock is known well enough."""
-    for _ in range(50):
-        armed = line.session.arm(command("cat", stdin="input\n"))
-        if armed.tune(time.time):
-            break
-        armed.cancel()
-    at = time.time() + 0.15
+    """On a machine that is too busy to tell its clock well it begins at once."""
+    armed = line.session.arm(command("cat", stdin="input\n"))
+    tuned, at = armed.tune(time.time), time.time() + 0.15
     armed.go(at)
     outcome = armed.fire()
     assert (outcome.delivery, outcome.exit, outcome.stdout) == (ANSWERED, 0, "input\n")
     assert outcome.began is not None
-    assert at - 0.06 < outcome.began < at + 60
+    assert at - (0.06 if tuned else 60) < outcome.began < at + 60
     assert armed.fire().delivery == NOT_SENT
 
 
