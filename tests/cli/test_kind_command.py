@@ -10,12 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
+from kindcluster import described
 from standins import StandIns
 
 from chaos.api import Lab
 from chaos.cli.kind_tools import PROVIDER, Tools, find_tools
 from chaos.cli.kind_up import Wish, down, up
 from chaos.load.inventory import load_inventory
+from chaos.model.duration import parse_duration
 from chaos.model.errors import NodefallError, Refused, UsageError
 
 ROOT = Path(__file__).parents[2]
@@ -118,8 +121,6 @@ def test_up_and_down(standins: StandIns, wish: Wish) -> None:
 
 def renamed(kubeconfig: str, context: str) -> str:
     """As kind writes it: one context, called after the cluster."""
-    import yaml  # noqa: PLC0415 - only here
-
     document = yaml.safe_load(kubeconfig)
     document["contexts"][0]["name"] = document["current-context"] = context
     return str(yaml.safe_dump(document))
@@ -160,6 +161,45 @@ def test_what_does_not_come_up_leaves_nothing(
         up(wish, Tools("docker"), lambda _: None)
     assert len(standins.calls("kind delete cluster --name=x")) == deleted
     assert files(wish) == [False, False]
+
+
+def test_the_cluster_that_is_made_can_shut_down() -> None:
+    """logind waits at least as long as the kubelet wants; more than one family of addresses."""
+    folder = ROOT / "hosts" / "kind"
+    cluster = yaml.safe_load((folder / "cluster.yaml").read_text())
+    assert [node["role"] for node in cluster["nodes"]] == ["control-plane", *["worker"] * 3]
+    assert cluster["networking"]["ipFamily"] == "dual"
+    (patch,) = map(yaml.safe_load, cluster["kubeadmConfigPatches"])
+    assert patch["kind"] == "KubeletConfiguration"
+    delay = (folder / "files/etc/systemd/logind.conf.d/10-nodefall.conf").read_text().rpartition("InhibitDelayMaxSec=")
+    assert 0 < parse_duration(patch["shutdownGracePeriod"]) <= float(delay[2])
+
+
+ADMIN = """apiVersion: v1
+clusters:
+- cluster:
+    certificate-authority-data: AAAA
+    server: https://x-control-plane:6443
+  name: x
+kind: Config
+"""
+
+
+def test_a_cluster_that_is_there_is_described(standins: StandIns, tmp_path: Path) -> None:
+    """As ``pytest -m kind`` finds it by NODEFALL_KIND_CLUSTER."""
+    containers = ("x-worker2", "x-worker", "other", "xx-worker", "x-control-plane", "x-external-load-balancer")
+    standins.answers = {
+        "docker ps": {"stdout": "".join(f"{name}\n" for name in containers)},
+        "docker port x-control-plane 6443/tcp": {"stdout": "127.0.0.1:37845\n"},
+        "docker exec x-control-plane cat /etc/kubernetes/admin.conf": {"stdout": ADMIN},
+    }
+    standins.save()
+    inventory = described("x", "docker", tmp_path)
+    assert sorted(inventory.hosts) == ["x-control-plane", "x-worker", "x-worker2"]
+    assert inventory.defaults.transport == "docker"
+    assert inventory.cluster is not None
+    kubeconfig = yaml.safe_load(Path(inventory.cluster.kubeconfig).read_text())
+    assert kubeconfig["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:37845"
 
 
 @pytest.mark.parametrize("name", ["", "X", "-x", "x_y", "x" * 41])
