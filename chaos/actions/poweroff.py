@@ -35,12 +35,14 @@ class Poweroff(Action):
     example = "{name: power-off, action: poweroff, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    asks_logind = True
     cuts_line = True
     takes_down = True
     proofs = (CANCELLED, MACHINE_OFF, BOOT_IDENTITY)  # a cancelled one leaves the machine on
     probes = ("machine", "pid1-start", "boot-id", "inhibitors")
     facts = ("rtc", "shared-kernel", *REPORTS)
+
+    def goes_by_logind(self, params: Any) -> bool:
+        return not params.force
 
     def prepare(self, target: Target, params: Any) -> Memory:
         if target.power:

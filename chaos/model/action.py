@@ -182,6 +182,10 @@ class Action(ABC):
         """What it and its undo do to the cluster, besides looking at nodes, pods and what is watched in every run."""
         return ()
 
+    def goes_by_logind(self, params: Any) -> bool:  # noqa: ARG002 - most are what they are
+        """Whether it does nothing without logind."""
+        return self.asks_logind
+
     def ends_pods(self, params: Any) -> bool:  # noqa: ARG002 - most are what they are
         """Whether pods of the node may end, whatever their budgets say."""
         return self.on_host and self.scope is Scope.NODE and not self.gentle

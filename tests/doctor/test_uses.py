@@ -43,6 +43,7 @@ def experiment(action: str, given: dict[str, Any], more: dict[str, Any]) -> Expe
         ("kubelet-restart", {}, {}, ON_HOST),
         ("power-cut", {}, {}, ON_HOST | {Need.ENDS_PODS, Need.DOWN}),
         ("poweroff", {}, {}, ON_HOST | {Need.ENDS_PODS, Need.DOWN, Need.LOGIND}),
+        ("poweroff", {"force": True}, {}, ON_HOST | {Need.ENDS_PODS, Need.DOWN}),
         ("poweroff", {}, GRACE, set(Need)),
         ("poweroff", {}, NO_GRACE, set(Need) - {Need.GRACEFUL}),
         ("kubelet-stop", {}, GRACE, ON_HOST | {Need.ENDS_PODS, Need.KUBELET_CONFIG}),
