@@ -283,7 +283,7 @@ CAUGHT = {
     "unknown-early": "power off and on",
     "heartbeats-ignored": "power off and on",
     "pods-stay-ready": "node back before eviction",
-    "no-schedule-taint-missing": "power off and on",
+    "no-schedule-taint-missing": "cordoned, then deleted",
     "taint-eviction-without-condition": "node back before eviction",
     "pod-gc-without-failed": "out of service NoExecute",
     "orphan-removal-late": "node deleted",
