@@ -25,7 +25,9 @@ settings.load_profile("suite")
 
 _DOCKER = re.compile(r"tests/(power|realhosts|transports)/")  # two daemons get in each other's way
 # Ten seconds each, and many.
-_SPREAD = re.compile(r"tests/(?:e2e/test_action_contract|experiments/test_(?:verdicts|breakages))\.py::.*\[(.+)\]")
+_SPREAD = re.compile(
+    r"tests/(?:e2e/test_action_contract|experiments/test_(?:verdicts|breakages)|sweep/test_death_sweep)\.py::.*\[(.+)\]"
+)
 _PARTS = 6
 
 
