@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from processes import EXPERIMENTS, LAB, ROOT, nodefall, result_of
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]  # several commands each
 GRACE_ZERO = ROOT / "hosts" / "lab-grace-zero.yaml"
 
 

@@ -26,7 +26,7 @@ from chaos.session.opening import Opened, open_inventory
 from chaos.session.planning import plan
 from chaos.session.wiring import catalogue
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]
 LATE = {"unattended-upgrades-logind-maxdelay.conf": 30}  # sorts after the kubelet's 99-kubelet.conf
 NODES = [

@@ -17,7 +17,7 @@ from chaos.model.inventory import Inventory
 from chaos.model.plan import Plan, PlannedStep, PlannedTarget
 from chaos.session.opening import open_inventory
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 EXPERIMENT = Path(__file__).parents[2] / "experiments" / "cordon.yaml"
 
 
