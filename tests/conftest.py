@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import zlib
 from pathlib import Path
@@ -22,6 +23,9 @@ for helpers in _HELPERS.split():
 
 settings.register_profile("suite", deadline=None)  # machines differ
 settings.load_profile("suite")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, whose processes inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _DOCKER = re.compile(r"tests/(power|realhosts|transports)/")  # two daemons get in each other's way
 # Ten seconds each, and many.

@@ -20,8 +20,6 @@ _GROUPS = 4  # neighbours, as X-late and X-early, are in different ones: they wo
 # No node stays Ready, and the abort condition ends whatever lasts a minute; and pods that a node rejects are made and
 # bound again and again, as fast as the lab can.
 _ALONE = ("heartbeats-ignored", "no-schedule-taint-missing", "no-schedule-taint-late", "replacement-late")
-# A deletion that takes a running pod away at once may leave nothing that shows who ended it.
-_UNDECIDED = [(name, "delete-removes-running-pod") for name in ("no-disruption-target", "parallel", "preemption")]
 NOTICED = [(name, breakage) for name, item in SHELF.items() for breakage in item.breakages]
 
 
@@ -29,7 +27,7 @@ def _unnoticed() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each experiment with all other breakages, a quarter of them at once."""
     for name, item in SHELF.items():
         for group in range(_GROUPS):
-            left = {*item.breakages, *_ALONE, *(breakage for other, breakage in _UNDECIDED if other == name)}
+            left = {*item.breakages, *_ALONE}
             yield name, tuple(b for b in list(BREAKAGES)[group::_GROUPS] if b not in left)
 
 
@@ -39,13 +37,6 @@ def test_it_is_noticed(tmp_path: Path, name: str, breakage: str) -> None:
     wanted = SHELF[name].notes["verdict"]
     assert result["status"] != wanted, result["headline"]
     assert wanted != "held" or result["status"] == "violated", result["headline"]
-
-
-@pytest.mark.parametrize(("name", "breakage"), part(_UNDECIDED, COUNT), ids=str)
-def test_it_may_leave_nothing_to_decide_by(tmp_path: Path, name: str, breakage: str) -> None:
-    """It depends on which of two comes first; what can be seen is as it should be."""
-    code, result = run(name, tmp_path, [breakage])
-    assert (code, result["status"]) in ((0, "held"), (2, "inconclusive")), result["headline"]
 
 
 @pytest.mark.parametrize(("name", "group"), part(_unnoticed(), COUNT), ids=lambda value: str(value)[:40])
