@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -34,6 +35,12 @@ class Line:
         self.stack.close()
 
 
+def part(close: Callable[[], None]) -> None:
+    """Close a channel or a transport; paramiko says goodbye, and on a line that just died nobody can be told."""
+    with suppress(EOFError, OSError):
+        close()
+
+
 def open_line(settings: HostSettings) -> Line:
     """Connect, hop by hop. Raises Unreachable, or Refused for keys that are not as they should be."""
     # Its thread logs tracebacks of lost lines; we report those ourselves.
@@ -42,7 +49,7 @@ def open_line(settings: HostSettings) -> Line:
     with ExitStack() as stack:
         for index, hop in enumerate((*settings.jumps, settings)):
             sock = _forwarded(transport, hop) if transport else _connected(hop)
-            stack.callback(sock.close)
+            stack.callback(part, sock.close)
             transport = _handshake(sock, hop, settings.jumps[:index], stack)
             _log_in(transport, hop)
             transport.set_keepalive(KEEPALIVE)
@@ -87,7 +94,7 @@ def _handshake(
     entries = load_known_hosts(settings)
     try:
         transport = paramiko.Transport(sock)
-        stack.callback(transport.close)
+        stack.callback(part, transport.close)
         timeout = settings.connect_timeout
         transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = timeout
         _prefer(transport, known_types(entries, known_as(settings)))

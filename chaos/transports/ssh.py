@@ -15,7 +15,7 @@ from chaos.model.command import ANSWERED, LOST, NOT_SENT, HostCommand, Outcome
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.transports.exchange import Ended, Exchange, is_dying
 from chaos.transports.hostclock import TUNING, HostClock
-from chaos.transports.line import Line, open_line
+from chaos.transports.line import Line, open_line, part
 from chaos.transports.script import armed_line, command_line, sudo_refusal, tells, waits
 from chaos.transports.settings import HostSettings
 
@@ -52,7 +52,7 @@ class Job:
     def close(self) -> None:
         if not self.closed:
             self.closed = True
-            self.channel.close()
+            part(self.channel.close)
             self.release()
 
 
@@ -132,7 +132,7 @@ class SshSession:
             try:
                 self._execute(line, channel, text, deadline)
             except BaseException:
-                channel.close()
+                part(channel.close)
                 raise
             return Job(channel, Exchange(channel, line.transport, deadline), self._slots.release)
         except BaseException:

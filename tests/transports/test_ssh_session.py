@@ -4,9 +4,11 @@ import logging
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import pytest
 from doctorkit import host, said, signs
@@ -15,7 +17,8 @@ from sshd import USER, Server, agent, keygen, public, serving
 from chaos.doctor.signs import Own
 from chaos.model.command import ANSWERED, NOT_SENT, HostCommand
 from chaos.model.errors import Refused, Unreachable
-from chaos.transports.ssh import SshSession, open_session
+from chaos.transports.line import part
+from chaos.transports.ssh import Job, SshSession, open_session
 
 
 def command(*argv: str, stdin: str = "", timeout: float = 30.0) -> HostCommand:
@@ -152,6 +155,30 @@ def test_two_hops(server: Server, tmp_path: Path) -> None:
         assert (
             f"ssh ssh://{USER}@127.0.0.1:{first.port} ssh-keyscan -p {second.port} 127.0.0.1 >> " in caught.value.hint
         )
+
+
+class Dead:
+    """A channel or transport whose line dies while it says goodbye."""
+
+    closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+        raise EOFError
+
+
+def test_a_line_that_dies_while_it_is_closed() -> None:
+    inner, outer, released = Dead(), Dead(), []
+    with ExitStack() as stack:
+        stack.callback(part, inner.close)
+        stack.callback(part, outer.close)
+    assert (inner.closed, outer.closed) == (1, 1)
+    channel: Any = Dead()
+    unused: Any = None
+    job = Job(channel, unused, lambda: released.append(True))
+    job.close()
+    job.close()
+    assert (channel.closed, released) == (1, [True])
 
 
 def test_a_hop_that_cannot_reach_the_host(server: Server) -> None:
