@@ -3,12 +3,12 @@
 # ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from chaos.cli.lazy import examples
+from chaos.cli.output import tell
 
 _NAME = click.option("--name", default="nodefall", show_default=True, help="Of the cluster.")
 _OUT = click.option(
@@ -23,11 +23,6 @@ def command() -> None:
 
     Its nodes have D-Bus, logind and sshd, which kind's own images lack: without them nothing shuts down gracefully.
     """
-
-
-def _tell(text: str) -> None:
-    with suppress(OSError):
-        click.echo(text, err=True)
 
 
 @command.command(
@@ -59,7 +54,7 @@ def up_command(
     from chaos.cli.kind_up import Wish, up
 
     wish = Wish(name, out or Path(f"{name}.yaml"), kubernetes, image, config)
-    made = up(wish, find_tools(os.environ), _tell)
+    made = up(wish, find_tools(os.environ), tell)
     run = f"nodefall run experiments/partition-ridden-out.yaml --inventory {wish.out} --yes"
     click.echo(json.dumps(made) if as_json else f"the cluster {name} is up: {', '.join(made['nodes'])}\n  {run}")
 

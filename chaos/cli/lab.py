@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from click.shell_completion import CompletionItem
 
 from chaos.cli.lab_breakages import breakages
 from chaos.cli.lazy import examples
+from chaos.cli.output import tell
 
 
 @click.group(
@@ -42,12 +42,6 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
         return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
     except NodefallError:
         return []
-
-
-def _tell(text: str) -> None:
-    """Words for people; that nobody can read them stops nothing."""
-    with suppress(OSError):
-        click.echo(text, err=True)
 
 
 @command.command(
@@ -127,7 +121,7 @@ def up(  # noqa: PLR0913 - one per option
     source = inventory or shipped("hosts/lab.yaml")
     asked = load_inventory(source)
     wish = Wish(asked, make_lab(str(source), asked.lab, changes), name, speed, port, workloads, out, foreground)
-    up(wish, _tell, as_json)
+    up(wish, tell, as_json)
 
 
 @command.command("down", epilog=examples("nodefall lab down", "nodefall lab down big", "nodefall lab down --all"))
@@ -144,7 +138,7 @@ def down(name: str | None, everything: bool, as_json: bool) -> None:
     from chaos.cli.lab_down import chosen, down_all
 
     names = chosen(name, everything)
-    down_all(names, _tell)
+    down_all(names, tell)
     if as_json:
         click.echo(json.dumps({"down": names}))
 

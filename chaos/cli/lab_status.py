@@ -6,7 +6,7 @@ import http.client
 import shlex
 import ssl
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +16,7 @@ import msgspec
 from chaos.cli.lab_home import Home, State, names
 from chaos.cli.shipped import shipped
 from chaos.engine.clock import SystemClock
-from chaos.model.duration import format_duration
+from chaos.model.duration import format_duration, timestamp
 from chaos.model.errors import Exit, Refused
 from chaos.model.text import printable
 from chaos.session.labs import LOG
@@ -59,7 +59,7 @@ def describe(home: Home, state: State | None, condition: str = RUNNING, why: str
     """One lab; what is not known is null."""
     known = dict.fromkeys(_KNOWN)
     if state:
-        since = datetime.fromtimestamp(state.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        since = timestamp(state.since)
         told = {**msgspec.to_builtins(state), "since": since}
         known = {key: None if told[key] == "" else told[key] for key in _KNOWN}
     place = {"inventory": str(home.inventory), "directory": str(home.path)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -14,6 +15,12 @@ def say(*lines: str, err: bool = False) -> None:
     """One line each, whatever is in them: names and messages of a cluster neither end a line nor steer a terminal."""
     for line in lines:
         click.echo(visible(line), err=err)
+
+
+def tell(text: str) -> None:
+    """Words for people; that nobody can read them stops nothing."""
+    with suppress(OSError):
+        click.echo(text, err=True)
 
 
 def write(path: Path, text: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
+from chaos.model.duration import timestamp
 from chaos.model.errors import NodefallError
 from chaos.model.marks import NODE_EVENTS
 from chaos.model.plan import PlannedStep
@@ -49,7 +49,7 @@ class NodeEvents:
         return "" if response.status < 300 else f"no Event on {step.node}: {words(response)}"
 
     def _event(self, node: str, t: float, type_: str, reason: str, message: str) -> dict[str, Any]:
-        stamp = datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        stamp = timestamp(t)
         return {
             "apiVersion": "v1",
             "kind": "Event",

@@ -1,8 +1,9 @@
-"""Durations as Kubernetes writes them: ``90s``, ``1m30s``, ``1.5h``, ``250ms``."""
+"""Durations as Kubernetes writes them (``90s``, ``1m30s``, ``1.5h``, ``250ms``), and its timestamps."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d)", re.ASCII)
@@ -31,3 +32,8 @@ def format_duration(seconds: float) -> str:
     minutes, rest = divmod(rest, 60_000)
     text = (f"{hours}h" if hours else "") + (f"{minutes}m" if minutes else "")
     return text + (f"{rest / 1000:g}s" if rest else "")
+
+
+def timestamp(t: float) -> str:
+    """A moment as Kubernetes writes most: RFC 3339, whole seconds, UTC. ``t``: seconds since the epoch."""
+    return datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -8,11 +8,11 @@ all pods at the same time, here it is one after the other.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from chaos.model.command import ANSWERED, LOST, MERGE_PATCH, STRATEGIC_PATCH, Outcome, PodsCommand
 from chaos.model.draining import RawPod, pod_name, sort_pods
+from chaos.model.duration import timestamp
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, KubeApi, Response
 from chaos.observers.unreachable import KubeUnreachable
@@ -149,7 +149,7 @@ class PodsTask:
 
     def _disrupted(self) -> dict[str, str]:
         """As the eviction subresource sets it: pkg/registry/core/pod/storage/eviction.go."""
-        now = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = timestamp(self._clock.now())
         reason, message = "EvictionByEvictionAPI", "Eviction API: evicting"
         condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
         return {**condition, "lastTransitionTime": now}
