@@ -99,7 +99,7 @@ class Facts:
             version = _VERSION.match(str(self._context.timeline.meta.get("kubernetes", "")))
             if not version:
                 return None
-            # Raised from 40s by kubernetes/kubernetes#121130 in 1.32.
+            # Raised from 40s by kubernetes/kubernetes#126287 in 1.32.
             return 50.0 if (int(version[1]), int(version[2])) >= (1, 32) else 40.0
         return _DEFAULTS.get(name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from chaos.session.loading import load
 from chaos.session.wiring import catalogue
 
 ROOT = Path(__file__).parents[2]
+_ROOTS = ("pkg/", "plugin/", "staging/src/k8s.io/", "test/")  # of kubernetes/kubernetes
 
 
 @pytest.mark.parametrize("name", SHELF)
@@ -29,7 +31,19 @@ def test_it_says_what_it_tests(name: str) -> None:
     assert load_inventory(ROOT / "hosts" / item.notes["lab"]).lab is not None
     proves, tests = item.comments
     assert proves.startswith("# Proves that ")
-    assert item.notes["sentence"] in tests
+    assert tests.endswith(f': "{item.notes["sentence"]}"')
+    sources = re.findall(r"[\w./-]+\.go\b", item.notes["evidence"])  # a mere name: of the folder of the one before
+    assert [path for path in sources if "/" in path and not path.startswith(_ROOTS)] == []
+    recorded = {path.name[:2] for path in (ROOT / "tests" / "recordings").iterdir()}
+    assert set(re.findall(r"(?<![\w.])\d\d\b", item.notes["evidence"].partition(";")[0])) <= recorded
+
+
+def test_a_page_has_one_title() -> None:
+    titles: dict[str, set[str]] = {}
+    for item in SHELF.values():
+        page = item.notes["documentation"].partition("#")[0]
+        titles.setdefault(page, set()).add(item.comments[1].partition(': "')[0])
+    assert {page: told for page, told in titles.items() if len(told) > 1} == {}
 
 
 def test_the_page_is_current() -> None:

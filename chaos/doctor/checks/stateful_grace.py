@@ -10,7 +10,9 @@ from chaos.model.kube import controller_of, full_name
 
 
 class StatefulGrace(Check):
-    """Facts 8: a pod that goes from the API at once may still run on a node that is cut off: then there are two."""
+    """A pod without grace goes from the API at once (CheckGracefulDelete in pkg/registry/core/pod/strategy.go), while
+    it may still run on a node that is cut off: then there are two.
+    """
 
     name = "stateful-grace"
     summary = "no StatefulSet's pod on the node has terminationGracePeriodSeconds 0"
