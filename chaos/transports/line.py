@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chaos.model.errors import Refused, Unreachable
+from chaos.transports.doors import Doors
 from chaos.transports.hostkeys import known_as, known_types, load_known_hosts, verify
 from chaos.transports.settings import HostSettings
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 KEEPALIVE = 15  # seconds between two packets on an idle line
 SILENCE = 30  # seconds without an acknowledgement after which the kernel gives a connection up
+_DOORS = Doors()
 
 
 @dataclass(slots=True)
@@ -48,13 +50,26 @@ def open_line(settings: HostSettings) -> Line:
     transport: paramiko.Transport | None = None
     with ExitStack() as stack:
         for index, hop in enumerate((*settings.jumps, settings)):
-            sock = _forwarded(transport, hop) if transport else _connected(hop)
-            stack.callback(part, sock.close)
-            transport = _handshake(sock, hop, settings.jumps[:index], stack)
-            _log_in(transport, hop)
-            transport.set_keepalive(KEEPALIVE)
+            via = settings.jumps[:index]
+            with _DOORS.through(hop) if hop is not settings else nullcontext():
+                try:
+                    transport = _hop(transport, hop, via, stack)
+                except BaseException:
+                    stack.close()  # before another comes through the door
+                    raise
         assert transport is not None  # noqa: S101 - there is at least the host itself
         return Line(transport, stack.pop_all())
+
+
+def _hop(
+    before: paramiko.Transport | None, hop: HostSettings, via: tuple[HostSettings, ...], stack: ExitStack
+) -> paramiko.Transport:
+    sock = _forwarded(before, hop) if before else _connected(hop)
+    stack.callback(part, sock.close)
+    transport = _handshake(sock, hop, via, stack)
+    _log_in(transport, hop)
+    transport.set_keepalive(KEEPALIVE)
+    return transport
 
 
 def _connected(settings: HostSettings) -> socket.socket:

@@ -1,0 +1,37 @@
+"""How many connections to one jump host are being opened at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import BoundedSemaphore, Lock
+
+from chaos.model.errors import Unreachable
+from chaos.transports.settings import HostSettings
+
+AT_ONCE = 6  # sshd may refuse the one after the tenth that has not logged in (MaxStartups 10:30:100); others come too
+PATIENCE = 4  # times the connect timeout
+
+
+class Doors:
+    """Of this process, by address; thread safe. All lines through a jump host begin with a login there."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._doors: dict[tuple[str, int], BoundedSemaphore] = {}
+
+    @contextmanager
+    def through(self, jump: HostSettings) -> Iterator[None]:
+        """Wait until it is our turn to log in there. Raises Unreachable."""
+        with self._lock:
+            door = self._doors.setdefault((jump.address, jump.port), BoundedSemaphore(AT_ONCE))
+        patience = PATIENCE * jump.connect_timeout
+        if not door.acquire(timeout=patience):
+            raise Unreachable(
+                f"{jump.label} let nobody in for {patience:g} s: {AT_ONCE} logins there were not over",
+                hint="see the jump host: its sshd, its load, its way to us",
+            )
+        try:
+            yield
+        finally:
+            door.release()
