@@ -141,4 +141,15 @@ HEALTH_CHECKS = (
     "/apis/cluster.x-k8s.io/v1beta1/machinehealthchecks",
     "/apis/machine.openshift.io/v1beta1/machinehealthchecks",
 )
-LISTS = (DEPLOYMENTS, DAEMONSETS, BUDGETS, SLICES, VALIDATING, MUTATING, *HEALTH_CHECKS)
+NODE_HEALTH_CHECKS = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks"
+
+
+def machines_of(health_checks: str) -> str:
+    """Where the Machines are that MachineHealthChecks select."""
+    return f"{health_checks.rpartition('/')[0]}/machines"
+
+
+LISTS = (
+    *(DEPLOYMENTS, DAEMONSETS, BUDGETS, SLICES, VALIDATING, MUTATING, NODE_HEALTH_CHECKS),
+    *(path for checks in HEALTH_CHECKS for path in (checks, machines_of(checks))),
+)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from chaos.model.kube import Pod, pod_condition
 from chaos.model.kube_more import LabelSelector, Requirement
 
 
 def selects(selector: LabelSelector | None, pod: Pod) -> bool:
     """As policy/v1: no selector selects nothing, an empty one every pod of the namespace."""
-    if selector is None:
-        return False
-    labels = pod.metadata.labels or {}
+    return selector is not None and matches(selector, pod.metadata.labels or {})
+
+
+def matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    """As metav1.LabelSelectorAsSelector."""
     same = all(labels.get(key) == value for key, value in (selector.match_labels or {}).items())
     return same and all(_meets(labels, requirement) for requirement in selector.match_expressions or ())
 
 
-def _meets(labels: dict[str, str], requirement: Requirement) -> bool:
+def _meets(labels: Mapping[str, str], requirement: Requirement) -> bool:
     there, values = requirement.key in labels, requirement.values or ()
     if requirement.operator == "Exists":
         return there

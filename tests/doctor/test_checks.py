@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +16,12 @@ from chaos.doctor.signs import (
     DEPLOYMENTS,
     HEALTH_CHECKS,
     MUTATING,
+    NODE_HEALTH_CHECKS,
     SLICES,
     VALIDATING,
     HostSigns,
     Signs,
+    machines_of,
 )
 from chaos.model.kube import Node, Pod
 from chaos.model.right import Right
@@ -52,6 +55,21 @@ def endpoints(*nodes: str, ready: bool | None = True) -> dict[str, Any]:
     return {"metadata": {"namespace": "a", "labels": {"kubernetes.io/service-name": "s"}}, "endpoints": found}
 
 
+def health_check(labels: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
+    selector = {"matchLabels": labels} if labels else {}
+    return {"metadata": {"namespace": "c", "name": "m"} | metadata, "spec": {"selector": selector}}
+
+
+def machine(node: str | None, namespace: str = "c", **labels: str) -> dict[str, Any]:
+    status = {"nodeRef": {"name": node}} if node else {}
+    return {"metadata": {"namespace": namespace, "labels": labels}, "status": status}
+
+
+def node_check(*pauses: str, role: str = "worker") -> dict[str, Any]:
+    selector = {"matchExpressions": [{"key": f"{ROLE}/{role}", "operator": "Exists"}]}
+    return {"metadata": {"name": "w"}, "spec": {"selector": selector, "pauseRequests": [*pauses]}}
+
+
 def budget(allowed: int | None) -> dict[str, Any]:
     status = {} if allowed is None else {"disruptionsAllowed": allowed}
     selector = {"matchLabels": {"app": "web"}}
@@ -67,12 +85,16 @@ PATHS = {
     "validating": VALIDATING,
     "mutating": MUTATING,
     "mhc": HEALTH_CHECKS[0],
+    "machines": machines_of(HEALTH_CHECKS[0]),
+    "openshift": HEALTH_CHECKS[2],
+    "openshift_machines": machines_of(HEALTH_CHECKS[2]),
+    "nhc": NODE_HEALTH_CHECKS,
 }
 
 
-def having(*hosts: HostSigns, **given: Any) -> Signs:
-    """A cluster with these objects, by names of PATHS."""
-    lists = {PATHS[key]: value for key, value in given.items() if key in PATHS}
+def having(*hosts: HostSigns, unread: Sequence[str] = (), **given: Any) -> Signs:
+    """A cluster with these objects, by names of PATHS; those in ``unread`` nobody may list."""
+    lists = {path: given.get(key, []) for key, path in PATHS.items() if key not in unread}
     return signs(*hosts, lists=lists, **{key: value for key, value in given.items() if key not in PATHS})
 
 
@@ -88,6 +110,7 @@ APP = {"app": "web"}
 WEB = (pod("web-1", "n1", labels=APP), pod("web-2", "n1", labels=APP), pod("web-3", "n2", labels=APP))
 IGNORING = inventory(limits={"budgets": "ignore"})
 BOTH = (host("n1"), host("n2"))
+WORKER = (node("n1", "10.0.0.1", labels={f"{ROLE}/worker": ""}),)
 KARPENTER = (node("n1", "10.0.0.1", labels={"karpenter.sh/nodepool": "default"}),)
 RULES: list[tuple[str, Signs, str, str]] = [
     ("permissions", signs(uses=(replace(USE, lacking=(Right("", "pods", "list"),)),)), "refusal", "may not list pods"),
@@ -140,7 +163,22 @@ RULES: list[tuple[str, Signs, str, str]] = [
     ("remediators", having(daemonsets=[workload("ghcr.io/kured:1", None)]), "warning", "kured (kube-system/w)"),
     ("remediators", having(daemonsets=[workload("x/node-problem-detector")]), "note", "sets conditions"),
     ("remediators", signs(nodes=KARPENTER), "warning", "n1 is a node of Karpenter"),
-    ("remediators", having(mhc=[{"metadata": {"namespace": "c", "name": "m"}}]), "refusal", "MachineHealthCheck c/m"),
+    ("remediators", having(mhc=[health_check()], unread=["machines"]), "refusal", "c/m replaces machines whose nodes"),
+    (
+        "remediators",
+        having(mhc=[health_check(APP)], machines=[machine("n1", **APP)]),
+        "refusal",
+        "c/m replaces the mach",
+    ),
+    ("remediators", having(mhc=[health_check()], machines=[machine("n1")]), "refusal", "the machine of n1 if it stays"),
+    (
+        "remediators",
+        having(openshift=[health_check(APP)], openshift_machines=[machine("n1", **APP), machine("n9", **APP)]),
+        "refusal",
+        "MachineHealthCheck c/m replaces the machine of n1",
+    ),
+    ("remediators", having(nhc=[node_check()], nodes=WORKER), "refusal", "NodeHealthCheck w remediates n1"),
+    ("remediators", having(nhc=[{"metadata": {"name": "w"}, "spec": {}}]), "refusal", "NodeHealthCheck w remediates"),
     ("remediators", signs(unlisted={DEPLOYMENTS: "403"}), "note", "deployments could not be looked at"),
     ("webhooks", having(validating=[webhook()], slices=[endpoints("n1")]), "refusal", "its 1 endpoint(s) on n1"),
     ("webhooks", having(mutating=[webhook("Ignore")], slices=[endpoints("n1", "n1")]), "note", "its 2 endpoint(s)"),
@@ -186,9 +224,15 @@ NOTHING = [
     ("budgets", having(budgets=[budget(None)], pods=WEB)),
     ("budgets", having(budgets=[budget(0)], pods=(pod("web-9", "n1", namespace="other", labels={"app": "web"}),))),
     ("webhooks", having(validating=[webhook()], slices=[endpoints("n1", "n2")])),
-    ("webhooks", having(validating=[webhook()])),  # nobody knows where its endpoints are
+    ("webhooks", having(validating=[webhook()], unread=["slices"])),  # nobody knows where its endpoints are
     ("coredns", signs(pods=(dns("c-1", "n1"), dns("c-2", "n2")))),
     ("remediators", having(deployments=[workload("karpenter", 0)])),
+    ("remediators", having(mhc=[health_check(annotations={"cluster.x-k8s.io/paused": ""})], unread=["machines"])),
+    ("remediators", having(mhc=[health_check(APP)], machines=[machine("n1"), machine("n9", **APP)])),
+    ("remediators", having(mhc=[health_check()], machines=[machine("n1", "other"), machine(None)])),
+    ("remediators", having(openshift=[health_check()], machines=[machine("n1")])),
+    ("remediators", having(nhc=[node_check("a person")], nodes=WORKER)),
+    ("remediators", having(nhc=[node_check(role="storage")], nodes=WORKER)),
     ("kubelet-inhibitor", signs(host(kubelet_inhibitor=False, configz={"shutdownGracePeriod": "0s"}))),
     ("inhibit-delay", signs(host(without="inhibit-delay-max"))),
     ("inhibit-delay", signs(host(inhibit_delay_max="t 5000000", configz={}))),

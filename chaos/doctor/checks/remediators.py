@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from chaos.doctor.check import Check, Diagnosis, note, ok, refusal, unlisted, warning
-from chaos.doctor.signs import DAEMONSETS, DEPLOYMENTS, HEALTH_CHECKS, Need, Signs
+from chaos.doctor.signs import DAEMONSETS, DEPLOYMENTS, HEALTH_CHECKS, NODE_HEALTH_CHECKS, Need, Signs, machines_of
+from chaos.judge.budgets import matches
 from chaos.model.apifact import field
+from chaos.model.kube_more import LabelSelector
 
 # By a part of the image's name: who it is, and what it does.
 _PROGRAMS = {
@@ -15,12 +19,14 @@ _PROGRAMS = {
     "karpenter": ("Karpenter", "removes nodes that are empty, and replaces those that it takes for broken"),
     "kured": ("kured", "drains and reboots nodes"),
     "node-problem-detector": ("node-problem-detector", "sets conditions of its own on nodes"),
-    "node-healthcheck-operator": ("node-healthcheck-operator", "remediates nodes that are not Ready"),
+    "node-healthcheck": ("node-healthcheck-operator", "remediates nodes that are not Ready"),
     "self-node-remediation": ("self-node-remediation", "reboots nodes that are cut off"),
     "descheduler": ("descheduler", "evicts pods to move them"),
 }
 _HARMLESS = frozenset({"node-problem-detector", "descheduler"})  # no node goes
 _OPT_OUT = {"karpenter.sh/nodepool": "karpenter.sh/do-not-disrupt"}
+_PAUSED = "cluster.x-k8s.io/paused"  # an annotation; OpenShift's machines have the same
+_EVERYTHING = LabelSelector()
 
 
 class Remediators(Check):
@@ -32,9 +38,9 @@ class Remediators(Check):
     def look(self, signs: Signs) -> Iterator[Diagnosis]:
         found = list(self._found(signs))
         yield from found
-        yield from unlisted(signs, DEPLOYMENTS, DAEMONSETS, *HEALTH_CHECKS)
+        yield from unlisted(signs, DEPLOYMENTS, DAEMONSETS, NODE_HEALTH_CHECKS, *HEALTH_CHECKS)
         if not found:
-            yield ok("none was found")
+            yield ok("none was found that acts on these hosts")
 
     @staticmethod
     def _found(signs: Signs) -> Iterator[Diagnosis]:
@@ -50,10 +56,46 @@ class Remediators(Check):
                 if label in labels and "karpenter" not in _programs(signs):
                     told = f"{name} is a node of Karpenter ({label}={labels[label]}), which removes empty nodes"
                     yield warning(told, f"annotate it with {opt_out}=true for the time of the run", name, ends)
-        checks = {full_name(item) for path in HEALTH_CHECKS for item in signs.lists.get(path, ())}
-        if checks:
-            told = f"MachineHealthCheck {', '.join(sorted(checks))} replaces machines whose nodes stay not Ready"
-            yield refusal(told, "pause it for the time of the run (cluster.x-k8s.io/paused)", needs=ends)
+        for check, host in sorted(set(_machine_checks(signs))):
+            whose = f"the machine of {host} if it stays" if host else "machines whose nodes stay"
+            mend = f"pause it for the time of the run (annotation {_PAUSED})"
+            yield refusal(f"MachineHealthCheck {check} replaces {whose} not Ready", mend, host, ends)
+        for check, host in _node_checks(signs):
+            mend = "pause it for the time of the run (spec.pauseRequests)"
+            yield refusal(f"NodeHealthCheck {check} remediates {host} if it stays not Ready", mend, host, ends)
+
+
+def _machine_checks(signs: Signs) -> Iterator[tuple[str, str]]:
+    """The names of those that are not paused, each with a host that it watches; "" where nobody knows which it does.
+
+    They select Machines of their namespace, and a Machine's status names its Node (Cluster API and OpenShift alike).
+    """
+    for path in HEALTH_CHECKS:
+        machines = signs.lists.get(machines_of(path))
+        for item in signs.lists.get(path, ()):
+            if _PAUSED in (field(item, "/metadata/annotations") or {}):
+                continue
+            if machines is None:
+                yield full_name(item), ""
+            for machine in machines or ():
+                node = field(machine, "/status/nodeRef/name")
+                same = field(machine, "/metadata/namespace") == field(item, "/metadata/namespace")
+                if node in signs.hosts and same and _selects(item, field(machine, "/metadata/labels")):
+                    yield full_name(item), node
+
+
+def _node_checks(signs: Signs) -> Iterator[tuple[str, str]]:
+    """Those of medik8s: they select Nodes, and have no namespace."""
+    for item in signs.lists.get(NODE_HEALTH_CHECKS, ()):
+        for name in sorted(signs.hosts):
+            if not field(item, "/spec/pauseRequests") and _selects(item, signs.view.nodes[name].metadata.labels):
+                yield str(field(item, "/metadata/name")), name
+
+
+def _selects(item: Mapping[str, Any], labels: Mapping[str, str] | None) -> bool:
+    """An empty selector is one for everything."""
+    selector = field(item, "/spec/selector")
+    return matches(msgspec.convert(selector, LabelSelector) if selector else _EVERYTHING, labels or {})
 
 
 def full_name(item: Mapping[str, Any]) -> str:
