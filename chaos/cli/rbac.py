@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from chaos.model.right import Right
 
 _KINDS = {"user": "User", "group": "Group", "serviceaccount": "ServiceAccount"}
+_OPTIONAL = """\
+# Optional: what doctor, plan and run look at besides (admission webhooks, health checks of machines and nodes). Where
+# they may not, they say what was not looked at. Take the "# " away to grant it:
+"""
 EPILOG = """\b
 Examples:
   nodefall rbac experiments/*.yaml --subject serviceaccount:chaos/nodefall | kubectl apply -f -
@@ -34,12 +38,14 @@ Examples:
 def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: str | None, as_json: bool) -> None:
     """Print the roles with exactly the rights that EXPERIMENTS need together.
 
-    A run with one of them missing is refused before anything is touched.
+    A run with one of them missing is refused before anything is touched. What doctor, plan and run look at besides, if
+    they may, is a role of its own, commented out.
     """
     from chaos.api import load
+    from chaos.doctor.signs import LISTS
     from chaos.load.dump import dump
     from chaos.load.inventory import load_inventory
-    from chaos.plan.rights import dangerous, roles
+    from chaos.plan.rights import besides, dangerous, roles
     from chaos.session.loading import rights_of
     from chaos.session.wiring import catalogue
 
@@ -52,10 +58,13 @@ def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: s
     warnings = sorted({why for right in rights if (why := dangerous(right))})
     for why in warnings:
         click.echo(f"warning: {why}", err=True)
+    optional = besides(rights, LISTS)
     if as_json:
-        click.echo(json.dumps({"rights": [_row(right) for right in sorted(rights)], "warnings": warnings}))
+        told = {"rights": [_row(right) for right in sorted(rights)], "warnings": warnings}
+        click.echo(json.dumps(told | {"optional": [_row(right) for right in optional]}))
     else:
         click.echo(dump(roles(rights, name, bound)), nl=False)
+        click.echo(_OPTIONAL + _commented(dump(roles(optional, f"{name}-doctor", bound))), nl=False)
 
 
 def _subject(text: str) -> dict[str, str]:
@@ -68,6 +77,10 @@ def _subject(text: str) -> dict[str, str]:
     if not slash or not namespace or not account:
         raise UsageError(f"--subject {text!r}: a service account is written serviceaccount:NAMESPACE/NAME")
     return {"kind": _KINDS[kind], "namespace": namespace, "name": account}
+
+
+def _commented(text: str) -> str:
+    return "".join(f"# {line}\n" for line in text.splitlines())
 
 
 def _row(right: Right) -> dict[str, str]:

@@ -85,6 +85,12 @@ def _workload(setting: Setting) -> Iterator[Right]:
             yield replace(right_of("GET", path), namespace="", name="")
 
 
+def besides(rights: Iterable[Right], lists: Iterable[str]) -> list[Right]:
+    """Those to list the collections ``lists`` that are not among ``rights``, sorted."""
+    asked = {right_of("GET", path) for path in lists}
+    return sorted(right for right in asked if not any(other.covers(right) for other in rights))
+
+
 def dangerous(right: Right) -> str:
     """Why a right amounts to more than its name says, "" for most."""
     if right.resource == "nodes/proxy":

@@ -50,6 +50,18 @@ def test_what_rbac_prints_and_refuses(tmp_path: Path) -> None:
     documents = list(yaml.safe_load_all(told.stdout))
     assert [d["kind"] for d in documents] == ["ClusterRole", "ClusterRoleBinding", *["Role", "RoleBinding"] * 3]
     assert documents[1]["subjects"] == [{"kind": "ServiceAccount", "namespace": "chaos", "name": "nodefall"}]
+    _, _, optional = told.stdout.partition('Take the "# " away to grant it:\n')
+    role, binding = yaml.safe_load_all("".join(line.removeprefix("# ") for line in optional.splitlines(keepends=True)))
+    assert (role["kind"], role["metadata"], binding["kind"]) == (
+        "ClusterRole",
+        {"name": "nodefall-doctor"},
+        "ClusterRoleBinding",
+    )
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"list"}
+    assert {resource for rule in role["rules"] for resource in rule["resources"]} == {
+        *("validatingwebhookconfigurations", "mutatingwebhookconfigurations"),
+        *("machinehealthchecks", "machines", "nodehealthchecks"),
+    }
     for subject in ("nodefall", "user:", "serviceaccount:nodefall", "robot:x"):
         refused = nodefall("rbac", experiment, "--subject", subject, cwd=tmp_path)
         assert refused.returncode == 64

@@ -16,7 +16,7 @@ from chaos.model.catalogue import Catalogue, discover
 from chaos.model.command import Command, KubeCommand, PodsCommand, TaintsCommand
 from chaos.model.experiment import Experiment, Probe, ServiceReference
 from chaos.model.right import Right, right_of
-from chaos.plan.rights import Setting, dangerous, needed, roles, rules
+from chaos.plan.rights import Setting, besides, dangerous, needed, roles, rules
 
 CATALOGUE = Catalogue(ACTIONS, discover(chaos.assertions, "ASSERTION"))
 DEMO = "/apis/apps/v1/namespaces/demo"
@@ -205,3 +205,20 @@ def test_roles_as_kubectl_applies_them() -> None:
     assert documents[2]["metadata"] == {"name": "nodefall", "namespace": "kube-system"}
     assert documents[2]["rules"][0]["resourceNames"] == ["nodefall"]
     assert documents[3]["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nodefall"}
+
+
+def test_rights_to_look_at_more_are_those_that_are_not_granted_anyway() -> None:
+    granted = [Right("", "pods", "list"), Right("apps", "deployments", "list", "shop"), Right("", "nodes", "get")]
+    lists = [
+        "/apis/apps/v1/deployments",
+        "/api/v1/pods",
+        "/api/v1/nodes",
+        "/apis/x.io/v2/things",
+        "/apis/x.io/v1/things",
+    ]
+    assert [str(right) for right in besides(granted, lists)] == [
+        "list nodes",
+        "list deployments.apps",
+        "list things.x.io",
+    ]
+    assert besides([], []) == []
