@@ -138,7 +138,7 @@ class VirtualMachine:
                 raise VmFailed(f"{self.name} does not boot: {self.console}")
             time.sleep(1.0)
 
-    def run(self, script: str, check: bool = True, timeout: float = 30.0) -> str:
+    def run(self, script: str, check: bool = True, timeout: float = 120.0) -> str:
         """A shell script as root, by SSH. Raises VmFailed."""
         options = (f"UserKnownHostsFile={self.folder / 'known'}", "ConnectTimeout=25", "BatchMode=yes")
         argv = ["ssh", "-q", *(f"-o{option}" for option in options), f"-i{self.identity}", f"-p{self.port}"]
