@@ -125,7 +125,7 @@ def _noticed(found: list[Shipped]) -> Iterator[str]:
     yield "|---|---|---|"
     for breakage in BREAKAGES.values():
         names = [f"[{item.name}]({item.path.name})" for item in found if breakage.id in item.breakages]
-        yield f"| {breakage.id} | {_cell(breakage.text)} | {', '.join(names) or 'none yet'} |"
+        yield f"| {breakage.id} | {_cell(breakage.text)} | {', '.join(names) or f'none: {breakage.unseen}'} |"
 
 
 if __name__ == "__main__":

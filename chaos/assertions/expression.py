@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from chaos.judge.cel import Cel
 from chaos.judge.pods import containers, disruption, on_node
@@ -20,7 +20,7 @@ from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Timeline, Version
 
 SEEN = ("nodes", "pods", "workloads")
-VARIABLES = (*SEEN, "targets")
+VARIABLES = (*SEEN, "targets", "before")
 Row = dict[str, Any]
 Evaluate = Callable[[dict[str, list[Row]]], tuple[bool | None, str]]
 Change = tuple[Version[Any], str, str, Row]  # what changed, in which list, its key, its new row
@@ -35,17 +35,28 @@ def _compiles(text: str) -> str:
 
 def _named(text: str) -> list[str]:
     """The lists that an expression looks at."""
-    return [name for name in SEEN if re.search(rf"\b{name}\b", text)]
+    return [name for name in SEEN if _names(text, name)]
+
+
+def _names(text: str, name: str) -> bool:
+    return re.search(rf"\b{name}\b", text) is not None
 
 
 class Params(Model):
     """The condition, and of which namespace pods and workloads are."""
 
     expression: Annotated[str, AfterValidator(_compiles)] = Field(
-        description="CEL over nodes, pods, workloads and targets (docs/assertions.md)"
+        description="CEL over nodes, pods, workloads, targets and before (docs/assertions.md)"
     )
     namespace: str | None = Field(None, description="a namespace, or workload; default: all")
     node: str | None = Field(None, description="a target, a node's name, or all: the names in targets")
+    at: str | None = Field(None, description="a step: before are the nodes as they were when it began")
+
+    @model_validator(mode="after")
+    def _told_when(self) -> Self:
+        if self.at is None and _names(self.expression, "before"):
+            raise ValueError("before are the nodes at a step: say which (at)")
+        return self
 
 
 def _node(node: Node) -> Row:
@@ -57,9 +68,25 @@ def _node(node: Node) -> Row:
         "status": ready.status if ready else "",
         "unschedulable": bool(spec and spec.unschedulable),
         "capacity": (node.status.capacity if node.status else None) or {},
+        "swap": _swap(node),
         "allocatable": (node.status.allocatable if node.status else None) or {},
         "taints": [f"{t.key}:{t.effect}" for t in (spec.taints if spec else None) or ()],
     }
+
+
+def _swap(node: Node) -> int:
+    """Bytes; a kubelet of v1.33 or later tells them where there are any."""
+    info = node.status.node_info if node.status else None
+    return (info.swap.capacity if info and info.swap else None) or 0
+
+
+def _before(timeline: Timeline, moment: float) -> list[Row]:
+    """The nodes as they were. Raises Undecidable."""
+    versions = [history.at(moment) for history in timeline.nodes.values()]
+    rows = [_node(version.object) for version in versions if version is not None and not version.gone]
+    if not rows:
+        raise Undecidable("no nodes were seen at that moment")
+    return rows
 
 
 def _pod(pod: Pod) -> Row:
@@ -120,7 +147,8 @@ class Expression:
     """A CEL expression over what was seen is true: evaluated whenever something that it names changes.
 
     It sees lists of nodes, pods and workloads with a few fields each, as they are at the moment; ``targets`` are the
-    names of the nodes of ``node``. It takes the extra ``cel``. Use the other assertions where they can say it.
+    names of the nodes of ``node``, ``before`` the nodes at the begin of ``at``. It takes the extra ``cel``. Use the
+    other assertions where they can say it.
     """
 
     name = "expression"
@@ -132,19 +160,20 @@ class Expression:
     needs = "everything that the expression names, watched without a gap, with the fields that it asks for"
     params = Params
     node_fields = ("node",)
-    moment_fields = ()
+    moment_fields = ("at",)
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline
         namespace = view.namespace(params.namespace) if params.namespace else None
         targets = list(view.nodes(params.node)) if params.node else []
+        before = _before(timeline, view.moment(params.at)) if params.at else []
         named = _named(params.expression)
         changes = [change for change in _changes(timeline, namespace) if change[1] in named]
         for name in named:
             if not any(which == name for _, which, _, _ in changes):
                 raise Undecidable(f"no {name} were seen" + (f" in {namespace}" if namespace else ""))
         cel = Cel(params.expression, VARIABLES)
-        samples = _samples(changes, view.anchor, lambda rows: cel.value({**rows, "targets": targets}))
+        samples = _samples(changes, view.anchor, lambda rows: cel.value({**rows, "targets": targets, "before": before}))
         signal = Signal(tuple(samples))
         begun = max((min(v.t for v, which, _, _ in changes if which == name) for name in named), default=view.anchor)
         unwatched = Blind(float("-inf"), begun, "it was not watched yet", "what it names")

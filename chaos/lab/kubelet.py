@@ -54,14 +54,16 @@ class Kubelet:
     def start(self) -> None:
         """Start the unit; nothing happens if it runs. Raises RuntimeError if the machine is off.
 
-        Without a container runtime the process fails, and the unit tries again every 10 s.
+        Without a container runtime the process fails, and the unit tries again every 10 s; so it does with swap on
+        (failSwapOn, pkg/kubelet/cm/container_manager_linux.go validateSwapConfiguration).
         """
         if self.running:
             return
         if self._machine.state == "off":
             raise RuntimeError(f"{self._machine.name} is off")
         self._wanted = True
-        if not self._machine.runtime.available:
+        refuses_swap = self._machine.swap and self._machine.spec.fail_swap_on
+        if refuses_swap or not self._machine.runtime.available:
             self._sim.after(_RESTART_SEC, self._start_if_wanted)
             return
         self._pids += 1
@@ -153,6 +155,7 @@ class Kubelet:
             "nodeStatusUpdateFrequency": "10s",
             "nodeStatusReportFrequency": "5m0s",
             "evictionHard": EVICTION_HARD,
+            "failSwapOn": node.fail_swap_on,
         }
         if node.taints:
             config["registerWithTaints"] = [msgspec.to_builtins(taint) for taint in node.taints]

@@ -187,6 +187,7 @@ class NodeReporter:
                 "kubeProxyVersion": "",
                 "operatingSystem": "linux",
                 "architecture": "amd64",
+                **({"swap": {"capacity": machine.swap}} if machine.swap else {}),
             },
         }
 

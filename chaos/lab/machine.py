@@ -15,6 +15,7 @@ from chaos.lab.logind import Kind, Logind
 from chaos.lab.metrics import STATE_FILE
 from chaos.lab.network import DIRECTIONS, FAMILIES, Addresses, Direction, Family, Network
 from chaos.lab.objects import set_condition
+from chaos.lab.quantity import parse_quantity
 from chaos.lab.registry import Registry
 from chaos.lab.sim import Sim, Timer
 from chaos.lab.spec import LabSpec
@@ -55,6 +56,7 @@ class Machine:
         self.reachable = False
         self.boot_id = ""
         self.pid1_start = 0.0
+        self.swap = 0  # bytes of it that are on
         self.machine_id = hashlib.sha256(f"{spec.seed}/{node.name}".encode()).hexdigest()[:32]
         self.on_change: list[Callable[[Machine], None]] = []
         self.files: dict[str, str] = {}
@@ -76,6 +78,8 @@ class Machine:
         if self.state == "on":
             raise RuntimeError(f"{self.name} is on already")
         self._new_boot()
+        if self.spec.swapped_off:
+            self.swap = 0
         self.state, self.reachable = "on", True
         self._changed()
 
@@ -157,6 +161,7 @@ class Machine:
     def _new_boot(self) -> None:
         self.boot_id = str(uuid.UUID(int=self._sim.rng.getrandbits(128), version=4))
         self.pid1_start = round(self._sim.now, 2)
+        self.swap = int(parse_quantity(self.spec.swap or "0"))
         self.logind.start()
 
     def _sshd(self) -> None:

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from chaos.lab import breakages
+from chaos.lab.quantity import parse_quantity
 
 DEFAULT_NAMESPACES = ["default", "kube-system", "kube-public", "kube-node-lease"]
 _NEEDED_NAMESPACES = frozenset({"default", "kube-system", "kube-node-lease"})
@@ -83,6 +84,9 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     kubelet_verbosity: int = 2  # --v; at 0, kubeadm's default, the kubelet logs nothing of a shutdown
     boot_seconds: float = 0.0
     capacity: dict[str, str] = {}  # of cpu, memory, pods, where it is not the lab's usual
+    swap: str = ""  # what /etc/fstab has, so that it is on from each boot: a quantity, as 2Gi
+    swapped_off: bool = False  # by hand, when the lab begins: until the next boot
+    fail_swap_on: bool = True  # the kubelet does not start while swap is on
 
 
 class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
@@ -191,8 +195,19 @@ def _check_node(node: NodeSpec) -> None:
         raise SpecError(f"LabSpec: {node.name}: shutdownGracePeriodByPodPriority excludes shutdownGracePeriod")
     if node.systemd < 251:  # before it, a root's shutdown bypasses logind (facts 1.7)
         raise SpecError(f"LabSpec: {node.name}: systemd {node.systemd} is not simulated, only 251 and later")
+    if node.swap and not _is_quantity(node.swap):
+        raise SpecError(f"LabSpec: {node.name}: swap {node.swap!r} is not a quantity")
+    if node.swap and node.fail_swap_on and not node.swapped_off:
+        raise SpecError(f"LabSpec: {node.name}: its kubelet never starts: swap is on, and failSwapOn")
     if node.boot_seconds < 0:
         raise SpecError(f"LabSpec: {node.name}: bootSeconds is negative")
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        return parse_quantity(text) >= 0
+    except ValueError:
+        return False
 
 
 def seconds(duration: str) -> float:

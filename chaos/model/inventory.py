@@ -28,6 +28,7 @@ NamespaceName = Annotated[str, _fits(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is 
 SimulatedVersion = Annotated[
     str, _fits(r"v1\.36\.\d+", "is not simulated; the lab behaves as v1.36: give v1.36.2 or another patch")
 ]
+Quantity = Annotated[str, _fits(r"(\d+(k|[KMGT]i|[MGT])?)?", "is no number of bytes; write 2Gi")]
 MacAddress = Annotated[
     str, _fits(r"[0-9A-Fa-f]{2}([:-]?[0-9A-Fa-f]{2}){5}", "is no MAC address; write 52:54:00:12:34:56")
 ]
@@ -288,6 +289,9 @@ class Lab(Model):
     register_with_taints: list[NodeTaint] = Field(
         [], alias="registerWithTaints", description="of the workers' kubelets: what their Nodes begin with"
     )
+    swap: Quantity = Field("", description="of the workers, in their /etc/fstab: on from each boot, as 2Gi")
+    swapped_off: bool = Field(False, alias="swappedOff", description="by hand at first, until the next boot")
+    fail_swap_on: bool = Field(True, alias="failSwapOn", description="the workers' kubelets do not start with swap on")
     control_plane_labels: dict[str, str] = Field(
         {}, alias="controlPlaneLabels", description="of its Node, beside the usual ones"
     )

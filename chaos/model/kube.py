@@ -71,6 +71,10 @@ class DaemonEndpoints(Base):
     kubelet_endpoint: Endpoint | None = None
 
 
+class NodeSwap(Base):
+    capacity: int | None = None  # bytes
+
+
 class NodeInfo(Base):
     machine_id: str = field(default="", name="machineID")
     system_uuid: str = field(default="", name="systemUUID")
@@ -78,6 +82,7 @@ class NodeInfo(Base):
     kubelet_version: str = ""
     operating_system: str = ""
     os_image: str = ""
+    swap: NodeSwap | None = None  # since v1.33
 
 
 class NodeSpec(Base):

@@ -175,10 +175,12 @@ def _spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
     }
     control_plane = {"name": CONTROL_PLANE, "role": "control-plane", "labels": lab.control_plane_labels}
     taints = [taint.model_dump() for taint in lab.register_with_taints]
+    workers = {**common, "role": "worker", "taints": taints, "failSwapOn": lab.fail_swap_on}
+    workers |= {"swap": lab.swap, "swappedOff": lab.swapped_off}
     nodes: list[dict[str, Any]] = [{**common, **control_plane}]
     for index in range(lab.workers):
         zone = lab.zones[index % len(lab.zones)] if lab.zones else ""
-        nodes.append({**common, "name": f"worker-{index + 1}", "role": "worker", "zone": zone, "taints": taints})
+        nodes.append({**workers, "name": f"worker-{index + 1}", "zone": zone})
     return {
         "nodes": nodes,
         "kubernetes": lab.kubernetes,

@@ -192,6 +192,36 @@ def test_expression(what: str, expression: str, story: Story, status: Status) ->
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
+SWAPPED = {
+    "metadata": {"name": "n1", "uid": "uid-n1"},
+    "status": {
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "nodeInfo": {"bootID": "boot-n1", "swap": {"capacity": 2 << 30}},
+    },
+}
+BEFORE = (
+    "{assert: expression, with: {at: stop, expression: "
+    "'nodes.all(n, before.exists(b, b.name == n.name && b.ready == n.ready && b.swap == n.swap))'}, "
+    "within: 10s, for: 5s}"
+)
+
+
+@pytest.mark.parametrize(
+    ("what", "story", "status"),
+    [
+        ("as before", cluster(), HELD),
+        ("again as before", cluster().node(12, "n1", "False").node(16, "n1"), HELD),
+        ("as it never was", cluster().node(12, "n1", "False"), VIOLATED),
+        ("a node that was not there", cluster().node(12, "n3"), VIOLATED),
+        ("with swap", cluster().tell(12, "nodes", "MODIFIED", SWAPPED), VIOLATED),
+        ("before anything was seen", Story().node(20, "n1"), INCONCLUSIVE),
+    ],
+)
+def test_nodes_as_they_were(what: str, story: Story, status: Status) -> None:
+    verdict = ask(story, BEFORE)
+    assert verdict.status is status, f"{what}: {verdict.because}"
+
+
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
@@ -200,6 +230,7 @@ def test_expression(what: str, expression: str, story: Story, status: Status) ->
         ("nodes.size()", "is a INT, not a condition"),
         ("nodes.all(n, n.ready", "is not a CEL expression: line 1, column"),
         ("1 < 2", "names none of nodes, pods, workloads"),
+        ("before.size() == nodes.size()", "say which"),
     ],
 )
 def test_bad_expressions(bad: str, why: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from shelf import SHELF, TOOL
 
-from chaos.lab.breakages import BREAKAGES
+from chaos.lab.breakages import BREAKAGES, Breakage
 from chaos.load.inventory import load_inventory
 from chaos.session.loading import load
 from chaos.session.wiring import catalogue
@@ -44,6 +44,12 @@ def test_a_page_has_one_title() -> None:
         page = item.notes["documentation"].partition("#")[0]
         titles.setdefault(page, set()).add(item.comments[1].partition(': "')[0])
     assert {page: told for page, told in titles.items() if len(told) > 1} == {}
+
+
+@pytest.mark.parametrize("breakage", BREAKAGES.values(), ids=lambda item: item.id)
+def test_a_breakage_is_noticed_or_cannot_be(breakage: Breakage) -> None:
+    noticed = [name for name, item in SHELF.items() if breakage.id in item.breakages]
+    assert bool(noticed) != bool(breakage.unseen), noticed
 
 
 def test_the_page_is_current() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.lockstep import Lockstep
@@ -15,10 +16,10 @@ from chaos.lab.spec import LabSpec, NodeSpec
 
 
 class Host:
-    """One host whose programs are run without a network; ``root`` says as whom."""
+    """One host whose programs are run without a network; ``root`` says as whom. ``worker``: of its NodeSpec."""
 
-    def __init__(self) -> None:
-        nodes = [NodeSpec(name="cp", role="control-plane"), NodeSpec(name="w1")]
+    def __init__(self, **worker: Any) -> None:
+        nodes = [NodeSpec(name="cp", role="control-plane"), NodeSpec(name="w1", **worker)]
         self.cluster = Cluster(LabSpec(nodes=nodes))
         self.cluster.start()
         self.cluster.sim.run_until(self.cluster.sim.now + 5.0)

@@ -37,6 +37,8 @@ def test_json_round_trip() -> None:
         (b'{"nodes": [{"name": "a", "shutdownGracePeriod": "five"}]}', "not a duration"),
         (b'{"nodes": [{"name": "a", "shutdownGracePeriodCriticalPods": "500ms"}]}', "at least 1 s"),
         (b'{"nodes": [{"name": "a", "systemd": 249}]}', "systemd 249"),
+        (b'{"nodes": [{"name": "a", "swap": "2Gi"}]}', "a: its kubelet never starts: swap is on, and failSwapOn"),
+        (b'{"nodes": [{"name": "a", "swap": "much", "failSwapOn": false}]}', "'much' is not a quantity"),
         (
             _BY_PRIORITY,
             "excludes shutdownGracePeriod",

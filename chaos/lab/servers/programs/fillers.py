@@ -54,7 +54,7 @@ def meminfo(host: HostSystem) -> str:
     """proc_meminfo(5), the lines that the kubelet's memory.available is made of."""
     total = _capacity(host, "memory")
     free = int(_LEFT["memory"]) if "memory" in host.machine.pressure else int(total * _FREE)
-    rows = {"MemTotal": total, "MemFree": free, "Inactive(file)": 0, "SwapTotal": 0}
+    rows = {"MemTotal": total, "MemFree": free, "Inactive(file)": 0, "SwapTotal": host.machine.swap}
     return "".join(f"{name + ':':<16}{value // _KIB:>8} kB\n" for name, value in rows.items())
 
 
@@ -64,10 +64,17 @@ def loadavg(host: HostSystem) -> str:
     return f"0.10 0.10 0.10 1/{threads} 4242\n"
 
 
+def swaps(host: HostSystem) -> str:
+    """proc_swaps(5)."""
+    head = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
+    swap = host.machine.swap // _KIB
+    return f"{head}/dev/vda2{' ' * 31}partition\t{swap}\t\t0\t\t-2\n" if swap else head
+
+
 FILES = {
     "/proc/loadavg": loadavg,
     "/proc/meminfo": meminfo,
-    "/proc/swaps": lambda _: "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n",
+    "/proc/swaps": swaps,
     "/proc/sys/kernel/pid_max": lambda _: f"{PID_MAX}\n",
     "/proc/sys/kernel/threads-max": lambda _: f"{_THREADS_MAX}\n",
 }
