@@ -16,6 +16,7 @@ from chaos.lab.sim import Sim
 from chaos.lab.spec import LabSpec
 from chaos.lab.store import Store
 
+MEMORY_PRESSURE = "node.kubernetes.io/memory-pressure"
 PREFIX = "lab.nodefall.dev/"
 _BEHAVIOUR = ("runs-for", "stops-after", "exit-code", "ignores-sigterm")
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
@@ -142,7 +143,10 @@ def _admit_pod(pod: Object, store: Store, spec: LabSpec) -> None:
     ):
         if not any(_covers(item, key) for item in tolerations):
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
-    pod["status"] = {"phase": "Pending", "qosClass": qos_class(body["containers"])}
+    quality = qos_class(body["containers"])
+    if quality != "BestEffort" and spec.broken("memory-pressure-tolerated"):
+        tolerations.append({"key": MEMORY_PRESSURE, "operator": "Exists", "effect": "NoSchedule"})
+    pod["status"] = {"phase": "Pending", "qosClass": quality}
 
 
 def _covers(toleration: Object, key: str) -> bool:

@@ -29,6 +29,9 @@ _ALL = (
     Breakage("unknown-late", 1, "Ready=Unknown comes 30 s after its window", 30.0),
     Breakage("unknown-early", 1, "Ready=Unknown comes 30 s too early", -30.0),
     Breakage("heartbeats-ignored", 1, "Ready=Unknown is written for nodes whose kubelets report"),
+    Breakage("reboot-unready", 1, "a kubelet first says after a reboot that its node is not ready"),
+    Breakage("capacity-missing", 1, "a node registers without its capacity"),
+    Breakage("register-taints-missing", 1, "a node registers without the taints that its kubelet is configured with"),
     Breakage("pods-stay-ready", 1, "pods of a node that went silent keep Ready=True"),
     Breakage(
         "pods-unready-on-not-ready", 1, "pods turn Ready=False also when the kubelet itself said that its node is"
@@ -65,6 +68,7 @@ _ALL = (
     Breakage("cancellation-at-once", 6, "a cancelled shutdown is handled while the shutdown is still processed"),
     Breakage("cancellation-late", 6, "a cancelled shutdown is handled 30 s late", 30.0),
     Breakage("signals-reordered", 6, "of the shutdown signals that wait the last is handled first"),
+    Breakage("schedule-announced", 6, "logind announces a shutdown as soon as it is scheduled"),
     Breakage("buckets-reordered", 7, "pods of the highest priority are stopped first"),
     Breakage("buckets-parallel", 7, "pods of all priorities are stopped at once"),
     Breakage("bucket-serial", 7, "pods of a bucket are stopped one after the other"),
@@ -101,11 +105,16 @@ _ALL = (
     Breakage("replacement-late", 11, "workload controllers replace pods a minute late", 60.0),
     Breakage("statefulset-replaced-before-removal", 11, "a StatefulSet force deletes its terminating pods"),
     Breakage("daemonset-ignores-taints", 11, "a DaemonSet creates pods for nodes with a NoSchedule taint"),
+    Breakage("no-schedule-ignored", 11, "the scheduler heeds no NoSchedule taints but Kubernetes' own"),
+    Breakage("prefer-no-schedule-ignored", 11, "the scheduler heeds no PreferNoSchedule taints"),
+    Breakage("memory-pressure-tolerated", 11, "new pods tolerate memory-pressure unless they are BestEffort"),
     Breakage("pdb-ignored", 12, "the eviction API does not look at budgets"),
     Breakage("pdb-not-decremented", 12, "the eviction API looks at budgets and does not take from them"),
     Breakage("pdb-counts-terminating", 12, "terminating pods are healthy to budgets"),
     Breakage("pdb-counts-unready", 12, "pods that are not Ready are healthy to budgets"),
     Breakage("pdb-recompute-late", 12, "budgets are recomputed a minute late", 60.0),
+    Breakage("stale-disruption-late", 12, "a DisruptionTarget that came to nothing is reset a minute late", 60.0),
+    Breakage("stale-disruption-early", 12, "a DisruptionTarget that came to nothing is reset a minute early", -60.0),
 )  # fmt: skip
 BREAKAGES = {breakage.id: breakage for breakage in _ALL}
 

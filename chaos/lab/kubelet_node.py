@@ -13,6 +13,7 @@ _REPORT = 300.0  # nodeStatusReportFrequency
 _TRYING = 50.0  # nodeStatusUpdateRetry: five tries, each given up after the update frequency
 _RUNTIME_CHECK, _RUNTIME_DOWN = 5.0, 30.0
 _PLEG_DOWN = 180.0
+_STARTING = "container runtime status check may not have completed yet"
 CAPACITY = {"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "40Gi", "pods": "110"}
 
 
@@ -26,6 +27,7 @@ class NodeReporter:
         self._report_at = 0.0
         self._runtime_seen = process.sim.now
         self._giving_up: Timer | None = None
+        self._starting = False  # only the first status tells, and only one that registers or is wrong
 
     def start(self) -> None:
         """Register at once, be Ready a moment later, then renew and report in periods with jitter."""
@@ -51,6 +53,7 @@ class NodeReporter:
         elif node["status"]["nodeInfo"]["bootID"] != machine.boot_id:
             message = f"Node {machine.name} has been rebooted, boot id: {machine.boot_id}"
             self._process.emit_node("Rebooted", message, type_="Warning")
+            self._starting = self._process.spec.broken("reboot-unready")
 
     def _renew(self) -> None:
         """Tried until it succeeds; the period begins anew then."""
@@ -93,6 +96,9 @@ class NodeReporter:
     def _errors(self) -> list[str]:
         """Why the node is not ready, in the order of SET ReadyCondition."""
         errors, now, runtime = [], self._process.sim.now, self._process.machine.runtime
+        if self._starting:
+            errors.append(_STARTING)
+            self._starting = False
         if now - self._runtime_seen > _RUNTIME_DOWN:
             errors.append("container runtime is down")
         silent = 0.0 if runtime.available else now - max(runtime.unavailable_since, self._process.started)
@@ -201,7 +207,7 @@ class NodeReporter:
         }
         taints: list[Object] = [
             {"key": taint.key, "effect": taint.effect, **({"value": taint.value} if taint.value else {})}
-            for taint in spec.taints
+            for taint in (() if self._process.spec.broken("register-taints-missing") else spec.taints)
         ]
         if spec.role == "control-plane":
             labels["node-role.kubernetes.io/control-plane"] = ""
@@ -209,12 +215,15 @@ class NodeReporter:
         metadata = {"name": machine.name, "labels": labels | spec.labels}
         ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady"}
         now = self._process.sim.timestamp()
-        ready |= {"message": "container runtime status check may not have completed yet"}
+        ready |= {"message": _STARTING}
         ready |= {"lastHeartbeatTime": now, "lastTransitionTime": now}
+        status = {"conditions": [ready], **self._static_status()}
+        if self._process.spec.broken("capacity-missing"):
+            del status["capacity"], status["allocatable"]
         return {
             "metadata": metadata,
             "spec": {"taints": taints, "providerID": f"lab://{machine.name}"},
-            "status": {"conditions": [ready], **self._static_status()},
+            "status": status,
         }
 
 

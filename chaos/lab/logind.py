@@ -45,6 +45,7 @@ class Logind:
     """``execute`` is called with the kind when nothing holds the shutdown up any longer.
 
     ``files``: the machine's, by path, with logind's drop-ins. ``installed``: false for a machine without logind.
+    ``announces_schedules``: a breakage, see there.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Logind:
         self._files = files if files is not None else {}
         self.inhibit_delay_max = _DEFAULT_DELAY_MAX
         self.preparing_for_shutdown = False
-        self.running = False
+        self.running = self.announces_schedules = False
         self.bus_pid, self.pid = 300, 310  # of D-Bus and of logind; each restart makes another
         self._sim, self._execute_cb = sim, execute
         self._locks: list[Inhibitor] = []
@@ -93,6 +94,8 @@ class Logind:
         chosen: Kind = "poweroff" if kind == "poweroff" else "reboot"
         self._scheduled = (chosen, at)
         self._schedule_timer = self._sim.at(at, self._scheduled_fires, chosen)
+        if self.announces_schedules:
+            self.emit_prepare_for_shutdown(True)
 
     def cancel_scheduled(self) -> bool:
         """``shutdown -c``: whether there was something. Inside the window only systemd 257 and later really cancel."""

@@ -69,6 +69,7 @@ class Machine:
         for pod in node.static_pods:
             self.files[f"{MANIFESTS}{pod.name}.yaml"] = manifest(pod)
         self.logind = Logind(sim, node.systemd, self.shut_down, self.files, node.logind)
+        self.logind.announces_schedules = spec.broken("schedule-announced")
         self.runtime = Runtime(sim)
         self.journal = Journal(sim)
         self.kubelet = Kubelet(sim, registry, spec, self)

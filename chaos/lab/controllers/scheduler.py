@@ -26,6 +26,8 @@ from chaos.lab.sim import Sim
 from chaos.lab.store import Change
 from chaos.lab.volumes import unbound
 
+_OWN = "kubernetes.io/"  # Kubernetes' own taints
+
 
 class Scheduler:
     """Never looks at Ready, only at taints and spec.unschedulable.
@@ -110,7 +112,7 @@ class Scheduler:
             if node is None:
                 self._snapshot.drop_node(name)
             else:
-                self._snapshot.put_node(node)
+                self._snapshot.put_node(self._heeded(node))
         for key in self._changed_pods:
             pod = self._store.get("pods", *key)
             if pod is None or not node_of(pod) or is_terminal(pod):
@@ -119,6 +121,15 @@ class Scheduler:
                 self._snapshot.put(pod)
         self._changed_nodes.clear()
         self._changed_pods.clear()
+
+    def _heeded(self, node: Object) -> Object:
+        """The node without the taints that a scheduler that does wrong overlooks."""
+        overlooked = {"NoSchedule"} if self._registry.spec.broken("no-schedule-ignored") else set()
+        overlooked |= {"PreferNoSchedule"} if self._registry.spec.broken("prefer-no-schedule-ignored") else set()
+        if not overlooked:
+            return node
+        taints = [item for item in taints_of(node) if item["effect"] not in overlooked or _OWN in item["key"]]
+        return {**node, "spec": {**node["spec"], "taints": taints}}
 
     def _rank(self, pod: Object) -> tuple[int, float, float, str]:
         """PrioritySort: by priority, then by when it was queued, not by age; the last is as good as any."""

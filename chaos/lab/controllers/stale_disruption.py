@@ -15,7 +15,7 @@ class StaleDisruption:
     """Two minutes after the condition became True; never the kubelet's."""
 
     def __init__(self, sim: Sim, registry: Registry) -> None:
-        self._sim, self._store = sim, registry.store
+        self._sim, self._store, self._spec = sim, registry.store, registry.spec
         self._queue: Queue[tuple[str, str]] = Queue(sim, self._sync)
 
     def start(self) -> None:
@@ -28,15 +28,18 @@ class StaleDisruption:
     def _look(self, pod: Object) -> None:
         target = _waiting(pod)
         if target is not None:
-            left = seconds_of(target["lastTransitionTime"]) + _TIMEOUT - self._sim.now
+            left = self._due(target) - self._sim.now
             self._queue.add_after((namespace_of(pod), name_of(pod)), max(left, 0.01))
+
+    def _due(self, target: Object) -> float:
+        return seconds_of(target["lastTransitionTime"]) + _TIMEOUT + self._spec.shift("stale-disruption")
 
     def _sync(self, key: tuple[str, str]) -> None:
         pod = self._store.get("pods", *key)
         target = _waiting(pod) if pod is not None else None
         if pod is None or target is None:
             return
-        if seconds_of(target["lastTransitionTime"]) + _TIMEOUT > self._sim.now:
+        if self._due(target) > self._sim.now:
             self._look(pod)  # of a pod with the same name
             return
         now, generation = self._sim.timestamp(), pod["metadata"].get("generation", 1)

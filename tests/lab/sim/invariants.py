@@ -15,6 +15,8 @@ from chaos.lab.store import Change
 RULES: dict[int, tuple[Callable[[World, Change], None], ...]] = {
     1: (
         nodes.kubelet_writes_ready,
+        nodes.kubelets_register_what_they_have,
+        nodes.ready_false_has_a_cause,
         nodes.unknown_in_its_window,
         nodes.pods_follow_unknown_only,
         nodes.no_schedule_taints_follow_conditions,
@@ -30,8 +32,14 @@ RULES: dict[int, tuple[Callable[[World, Change], None], ...]] = {
     8: (nodes.limiter,),
     9: (nodes.countdown,),
     10: (pods.remember_in_use, pods.detach),
-    11: (pods.replicasets, pods.statefulsets, pods.daemonsets),
-    12: (pods.evictions_take, pods.budgets_are_recomputed),
+    11: (
+        pods.replicasets,
+        pods.statefulsets,
+        pods.daemonsets,
+        pods.scheduler_heeds_taints,
+        pods.tolerations_are_their_own,
+    ),
+    12: (pods.evictions_take, pods.budgets_are_recomputed, pods.stale_disruptions_are_reset),
 }
 
 

@@ -8,7 +8,17 @@ from invariants_world import NO_EXECUTE, World, target, turned
 
 from chaos.lab.controllers.taint_eviction import toleration_seconds
 from chaos.lab.controllers.zones import zone_of
-from chaos.lab.objects import Object, condition_status, is_deleting, is_ready, name_of, node_of, taints_of, uid_of
+from chaos.lab.objects import (
+    Object,
+    condition,
+    condition_status,
+    is_deleting,
+    is_ready,
+    name_of,
+    node_of,
+    taints_of,
+    uid_of,
+)
 from chaos.lab.store import Change
 
 _PASS = 0.05  # more than a monitor pass takes
@@ -24,6 +34,7 @@ _BY_CONDITION = {
     ("PIDPressure", "True"): "pid-pressure",
     ("NetworkUnavailable", "True"): "network-unavailable",
 }
+_CAUSES = ("container runtime is down", "PLEG is not healthy", "node is shutting down")
 _PREFIX = "node.kubernetes.io/"
 _OWNED = {_PREFIX + key for key in (*_BY_CONDITION.values(), "unschedulable")}
 
@@ -45,6 +56,25 @@ def kubelet_writes_ready(world: World, change: Change) -> None:
         return
     if not host.machine.kubelet.running or host.machine.kubelet.frozen:
         world.violated(1, f"{name_of(change.object)}: Ready={after} without a kubelet")
+
+
+def kubelets_register_what_they_have(world: World, change: Change) -> None:
+    """A Node that a kubelet makes has its machine's capacity and the taints of its configuration."""
+    host = world.hosts.get(name_of(change.object)) if change.plural == "nodes" and change.type == "ADDED" else None
+    if host is None or not change.object["spec"].get("providerID", "").startswith("lab://"):
+        return  # made by hand
+    missing = {taint.key for taint in host.machine.spec.taints} - {taint["key"] for taint in taints_of(change.object)}
+    if missing or not change.object["status"].get("capacity"):
+        world.violated(1, f"{name_of(change.object)}: registered without capacity, or without {missing}")
+
+
+def ready_false_has_a_cause(world: World, change: Change) -> None:
+    """A kubelet that ran says False of its node for what is wrong with it, not because it has just started."""
+    if change.plural != "nodes" or change.type != "MODIFIED" or turned(change, "Ready")[1] != "False":
+        return
+    message = (condition(change.object, "Ready") or {}).get("message", "")
+    if turned(change, "Ready")[0] != "False" and not any(word in message for word in _CAUSES):
+        world.violated(1, f"{name_of(change.object)}: Ready=False: {message}")
 
 
 def unknown_in_its_window(world: World, change: Change) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 from invariants_world import OUT_OF_SERVICE, World, ended_now, is_mirror, target
 
+from chaos.lab.admission import MEMORY_PRESSURE
+from chaos.lab.controllers.scheduling import disliked, requests_of, unsuitable
 from chaos.lab.objects import (
     Object,
     condition,
@@ -31,6 +33,7 @@ from chaos.lab.volumes import unique_name, volumes_of
 _QUEUE = 1.0  # more than any work queue of the control plane waits
 _CLEANUP = 4.0  # more than a kubelet needs to delete a pod that has ended
 _FORCE_DETACH = 360.0
+_STALE = 120.0
 
 # Rule 2: who removes a pod.
 
@@ -272,7 +275,59 @@ def daemonsets(world: World, change: Change) -> None:
         world.violated(11, f"{name_of(pod)}: made for {name_of(node)} in spite of its taints")
 
 
-# Rule 12: budgets.
+def scheduler_heeds_taints(world: World, change: Change) -> None:
+    """Pods come to no node whose taints they do not tolerate, and to one that they should avoid for want of others."""
+    pod, before = change.object, change.before
+    if change.plural != "pods" or before is None or node_of(before) or not node_of(pod) or not world.node(node_of(pod)):
+        return
+    chosen = world.node(node_of(pod)) or {}
+    if untolerated(pod, taints_of(chosen), ("NoSchedule", "NoExecute")):
+        world.violated(11, f"{name_of(pod)}: bound to {node_of(pod)} in spite of its taints")
+    free = [node for node in world.store.list("nodes") if not unsuitable(pod, node) and not disliked(pod, node)]
+    if disliked(pod, chosen) and free and not pod["spec"].get("topologySpreadConstraints") and _small(pod):
+        world.violated(11, f"{name_of(pod)}: bound to {node_of(pod)}, which it should have avoided")
+
+
+def _small(pod: Object) -> bool:
+    """It fits on any node that is not full, and none is in these tests."""
+    return not any(requests_of(pod).values())
+
+
+def tolerations_are_their_own(world: World, change: Change) -> None:
+    """No pod gets a toleration of memory pressure, but those of DaemonSets from their controller."""
+    owner = controller_of(change.object) or {}
+    if change.plural != "pods" or change.type != "ADDED" or owner.get("kind") in ("DaemonSet", "Node"):
+        return
+    if any(item.get("key") == MEMORY_PRESSURE for item in change.object["spec"].get("tolerations") or []):
+        world.violated(11, f"{name_of(change.object)}: tolerates memory pressure")
+
+
+# Rule 12: budgets and what else the disruption controller does.
+
+
+def stale_disruptions_are_reset(world: World, change: Change) -> None:
+    """After two minutes, neither earlier nor later; not the kubelet's, and not while the pod ends."""
+    if change.plural != "pods" or change.type == "DELETED":
+        return
+    was, now = (_stale_since(obj) if obj else None for obj in (change.before, change.object))
+    ends = is_deleting(change.object) or is_terminal(change.object)
+    if was is not None and not target(change.object) and not ends and world.sim.now - was < _STALE:
+        world.violated(12, f"{name_of(change.object)}: DisruptionTarget reset after {world.sim.now - was:.0f} s")
+    if now is not None and now != was:
+        world.sim.at(max(now + _STALE + 2.0, world.sim.now), _was_reset, world, change.object, now)
+
+
+def _stale_since(pod: Object) -> float | None:
+    item = condition(pod, "DisruptionTarget")
+    if item is None or item["status"] != "True" or item.get("reason") == "TerminationByKubelet":
+        return None
+    return None if is_deleting(pod) or is_terminal(pod) else seconds_of(item["lastTransitionTime"])
+
+
+def _was_reset(world: World, pod: Object, since: float) -> None:
+    found = world.same(pod)
+    if found is not None and _stale_since(found) == since:
+        world.violated(12, f"{name_of(pod)}: DisruptionTarget is not reset")
 
 
 def evictions_take(world: World, change: Change) -> None:

@@ -131,7 +131,7 @@ class World:
         machine, logind = host.machine, host.machine.logind
         machine.on_change.append(lambda _: self._machine_changed(host))
         machine.network.on_change.append(lambda: setattr(host, "network", self.sim.now))
-        emit, restart_bus = logind.emit_prepare_for_shutdown, logind.restart_bus
+        emit, restart_bus, plan = logind.emit_prepare_for_shutdown, logind.restart_bus, logind.schedule
 
         def signal(active: bool) -> None:
             host.signals.append(Signal(self.sim.now, active, host.holds_lock, host.busy))
@@ -144,6 +144,13 @@ class World:
             host.lost_signals = True
             restart_bus()
 
+        def schedule(kind: str, at: float) -> None:
+            known = len(host.signals)
+            plan(kind, at)
+            if len(host.signals) > known:
+                self.violated(6, f"{machine.name}: announced before its time")
+
+        logind.schedule = schedule  # type: ignore[method-assign]
         logind.emit_prepare_for_shutdown = signal  # type: ignore[method-assign]
         logind.restart_bus = restart  # type: ignore[method-assign]
 

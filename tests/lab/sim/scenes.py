@@ -13,7 +13,8 @@ from simkit import VICTIM, Object, pods_on, run, spec, with_priorities, workload
 from chaos.lab.cluster import Cluster
 from chaos.lab.eviction import EvictionRefused
 from chaos.lab.metrics import STATE_FILE, state_file
-from chaos.lab.objects import name_of, namespace_of
+from chaos.lab.objects import name_of, namespace_of, set_condition
+from chaos.lab.spec import Taint
 from chaos.lab.store import clone
 
 _ALL = ["ra-control-plane", VICTIM, "ra-worker2", "ra-worker3"]
@@ -200,6 +201,44 @@ def daemons(cluster: Cluster) -> None:
     run(cluster, 20.0)
 
 
+def registered_again(cluster: Cluster) -> None:
+    """By a kubelet that is configured with a taint."""
+    cluster.machines[VICTIM].spec.taints.append(Taint(key="example.com/new", effect="NoSchedule"))
+    cluster.delete_object("nodes", "", VICTIM)
+    run(cluster, 1.0)
+    cluster.machines[VICTIM].kubelet.restart()
+    run(cluster, 20.0)
+
+
+def scheduled(cluster: Cluster) -> None:
+    """A shutdown that is cancelled before its time."""
+    logind = cluster.machines[VICTIM].logind
+    logind.schedule("poweroff", cluster.sim.now + 60.0)
+    run(cluster, 20.0)
+    logind.cancel_scheduled()
+    run(cluster, 60.0)
+
+
+def new_pods(cluster: Cluster) -> None:
+    """More than before, past two nodes that they should not and had better not come to."""
+    _taint(cluster, "example.com/closed", "NoSchedule")
+    _taint(cluster, "example.com/poor", "PreferNoSchedule", "ra-worker2")
+    run(cluster, 1.0)
+    cluster.create_object("deployments", workload("more", replicas=9))
+    requests = [{"name": "c", "image": "busybox:1.36", "resources": {"requests": {"cpu": "1m"}}}]
+    cluster.create_object("deployments", workload("burstable", replicas=3, pod={"containers": requests}))
+    run(cluster, 20.0)
+
+
+def stale(cluster: Cluster) -> None:
+    """A pod is marked, and nobody deletes it."""
+    pod = next(item for item in pods_on(cluster, VICTIM) if name_of(item).startswith("front"))
+    new = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": ""}
+    now = cluster.sim.timestamp()
+    cluster.store.patch_status("pods", namespace_of(pod), name_of(pod), lambda obj: set_condition(obj, new, now))
+    run(cluster, 200.0)
+
+
 def evictions(cluster: Cluster) -> None:
     """As fast as a drain asks."""
     for pod in [pod for pod in cluster.store.list("pods") if name_of(pod).startswith("web")]:
@@ -236,6 +275,10 @@ SCENES = {
     "dead-volumes": Scene(dead_volumes, tolerate=100_000, claims=True),
     "out-of-service": Scene(out_of_service, tolerate=100_000, claims=True),
     "daemons": Scene(daemons),
+    "registered-again": Scene(registered_again),
+    "scheduled": Scene(scheduled),
+    "new-pods": Scene(new_pods),
+    "stale": Scene(stale),
     "evictions": Scene(evictions),
     "no-logind": Scene(without_logind, logind=False),
 }

@@ -14,6 +14,7 @@ _CAUGHT_IN = {
         "taint-eviction-without-condition", "taint-eviction-reordered", "eviction-missing", "eviction-late",
         "eviction-early", "terminating-pod-expires", "replicaset-waits-for-removal", "replicaset-replaces-unready",
         "replacement-late", "statefulset-replaced-before-removal", "pdb-counts-unready", "no-execute-taint-missing",
+        "reboot-unready",
     ],
     "shutdown": [
         "pods-unready-on-not-ready", "pod-ended-while-running", "failed-pod-stays-ready", "disruption-target-missing",
@@ -37,6 +38,10 @@ _CAUGHT_IN = {
     ],
     "out-of-service": ["out-of-service-ignored"],
     "daemons": ["daemonset-ignores-taints"],
+    "registered-again": ["capacity-missing", "register-taints-missing"],
+    "scheduled": ["schedule-announced"],
+    "new-pods": ["no-schedule-ignored", "prefer-no-schedule-ignored", "memory-pressure-tolerated"],
+    "stale": ["stale-disruption-late", "stale-disruption-early"],
     "evictions": ["pdb-ignored", "pdb-not-decremented", "pdb-counts-terminating", "pdb-recompute-late"],
     "no-logind": ["gauges-without-dbus"],
 }  # fmt: skip
