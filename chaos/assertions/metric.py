@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from chaos.assertions._replicas import Reading, grown_since, growth, of_leader, replicas
 from chaos.judge.signals import masked
 from chaos.model.assertion import Undecidable, View
+from chaos.model.controllermanager import KEPT
 from chaos.model.experiment import Model
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Queried, Scrape
@@ -18,10 +20,13 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Params(Model):
-    """Either a metric of kubelets or a query to Prometheus, and the bounds of its value."""
+    """A metric of kubelets or of the controller-manager, or a query to Prometheus, and the bounds of its value."""
 
     node: str | None = Field(None, description="whose kubelet: a target, a node's name, or all")
-    name: str | None = Field(None, description="the kubelet's metric as it writes it, labels included")
+    controller_manager: bool = Field(
+        False, alias="controller-manager", description="the controller-manager's, of the inventory's cluster"
+    )
+    name: str | None = Field(None, description="the metric as it is written there, labels included")
     query: str | None = Field(None, description="name of a query of the experiment (spec.queries)")
     labels: dict[str, str] = Field({}, description="only series of the query that have these labels")
     at_least: float | None = Field(None, alias="at-least")
@@ -32,13 +37,16 @@ class Params(Model):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.query is None) == (self.name is None):
-            raise ValueError("give exactly one of name (with node) and query")
-        if (self.name is None) != (self.node is None):
-            raise ValueError("a kubelet's metric takes node and name, a query neither")
+            raise ValueError("give exactly one of name (with node or controller-manager) and query")
+        if (self.node is not None) + self.controller_manager != (self.name is not None):
+            raise ValueError("name takes node, for a kubelet's metric, or controller-manager: true; query neither")
+        if self.controller_manager and not (self.name or "").startswith(KEPT):
+            known = ", ".join(kept.partition("{")[0] for kept in KEPT)
+            raise ValueError(f"nodefall keeps of the controller-manager's metrics, labels included: {known}")
         if self.at_least is None and self.at_most is None and (self.name or self.increase):
             raise ValueError("give at-least, at-most or both")
         if self.labels and self.name:
-            raise ValueError("labels choose among the series of a query; write a kubelet's metric with its labels")
+            raise ValueError("labels choose among the series of a query; a name is written with its labels")
         return self
 
     @property
@@ -52,9 +60,6 @@ class Params(Model):
         given = (("at least", self.at_least), ("at most", self.at_most))
         bounds = " and ".join(f"{word} {bound:g}" for word, bound in given if bound is not None)
         return f"{what}: {bounds or 'has a result'}"
-
-
-Reading = tuple[float, int, float | None, str]  # time, line, value, why there is none
 
 
 def _kubelet(scrapes: list[Scrape], params: Params) -> Iterator[Reading]:
@@ -104,20 +109,34 @@ def _grown(readings: list[Reading], anchor: float) -> Iterator[Reading]:
             continue
         if value is not None:
             if last is not None:
-                grown += value if value < last else value - last
+                grown += growth(last, value)
             last = value
         yield t, seq, None if value is None else grown, why
 
 
-def _signal(readings: list[Reading], params: Params, anchor: float) -> Signal:
-    """Whether the value, or its growth since the anchor, is within the bounds."""
+def _signal(readings: Iterable[Reading], params: Params) -> Signal:
+    """Whether the value, or its growth, is within the bounds."""
     samples = [_ABSENT]
     least = float("-inf") if params.at_least is None else params.at_least
     most = float("inf") if params.at_most is None else params.at_most
-    for t, seq, value, why in _grown(readings, anchor) if params.increase else readings:
+    for t, seq, value, why in readings:
         seen = why if value is None else f"{'it has grown by' if params.increase else 'it is'} {value:g}"
         samples.append(Sample(t, None if value is None else least <= value <= most, seq, seen))
     return Signal(tuple(samples))
+
+
+def _asked(readings: list[Reading], params: Params, view: View) -> Iterable[Reading]:
+    return _grown(readings, view.anchor) if params.increase else readings
+
+
+def _controllers(params: Params, view: View) -> Subject:
+    """Raises Undecidable."""
+    found, name = replicas(view.timeline), params.name or ""
+    if not found:
+        raise Undecidable("no controller-manager was read")
+    readings = grown_since(found, name, view.anchor) if params.increase else of_leader(found, name)
+    sources = [f"metrics@{url}" for url in found]
+    return Subject("kube-controller-manager", masked(_signal(readings, params), view.timeline, *sources))
 
 
 def _result(answers: list[Queried], params: Params) -> Signal:
@@ -137,30 +156,36 @@ def _label(labels: Labels) -> str:
 
 
 class Metric:
-    """A value that was scraped from kubelets, or that a query to Prometheus had, is within bounds.
+    """A value that kubelets or the controller-manager told, or that a query to Prometheus had, is within bounds.
 
     A value is good until the next one is read. ``increase`` counts from the last value before judging starts, and goes
     on after a restart that sets the counter back. A query without bounds asks whether it has any result. Of a run,
-    nodefall keeps the kubelets' kubelet_graceful_shutdown_* and kubelet_admission_rejections_total.
+    nodefall keeps the kubelets' kubelet_graceful_shutdown_* and kubelet_admission_rejections_total. Of the
+    controller-manager's replicas the one that leads is believed, and ``increase`` adds up what all have counted.
     """
 
     name = "metric"
-    summary = "a kubelet's metric, or a query to Prometheus, is within bounds or has a result"
+    summary = "a metric of a kubelet or the controller-manager, or a query to Prometheus, is within bounds"
     example = "{assert: metric, with: {query: errors, at-most: 0.01}, after: power-off, always: {for: 2m}}"
-    needs = "the metric, read again and again in that time, by the kubelet's port or from Prometheus"
+    needs = "the metric, read again and again in that time, from the port that tells it or from Prometheus"
     params = Params
     node_fields = ("node",)
     moment_fields = ()
+
+    def asks_controller_manager(self, params: Params) -> bool:
+        """Whether these are about it."""
+        return params.controller_manager
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline, quantifier = view.timeline, Quantifier(params.series)
         if params.node:
             subjects = []
             for node in view.nodes(params.node):
-                readings = list(_kubelet(timeline.metrics.get(node, []), params))
-                signal = _signal(readings, params, view.anchor)
+                signal = _signal(_asked(list(_kubelet(timeline.metrics.get(node, []), params)), params, view), params)
                 subjects.append(Subject(node, masked(signal, timeline, f"metrics@{node}")))
             return SubjectSet(params.words(), tuple(subjects), quantifier, empty="no node was seen")
+        if params.controller_manager:
+            return SubjectSet(params.words(), (_controllers(params, view),), quantifier)
         answers = timeline.prometheus.get(params.query or "", [])
         if not answers:
             raise Undecidable(f"the query {params.query} was never answered")
@@ -168,7 +193,7 @@ class Metric:
             subject = Subject("", masked(_result(answers, params), timeline, "prometheus"))
             return SubjectSet(params.words(), (subject,), quantifier)
         subjects = [
-            Subject(_label(labels), masked(_signal(readings, params, view.anchor), timeline, "prometheus"))
+            Subject(_label(labels), masked(_signal(_asked(readings, params, view), params), timeline, "prometheus"))
             for labels, readings in sorted(_series(answers, params).items())
         ]
         return SubjectSet(params.words(), tuple(subjects), quantifier, empty="the query never had such a series")

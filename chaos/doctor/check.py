@@ -93,3 +93,17 @@ def unlisted(signs: Signs, *paths: str) -> Iterator[Diagnosis]:
         if path in signs.unlisted:
             kind = path.rpartition("/")[2]
             yield note(f"{kind} could not be looked at: {signs.unlisted[path]}", f"grant the right to list {kind}")
+
+
+class Answers(Check):
+    """Whether somebody whom experiments ask, beside the API server and hosts, answers; ``name`` is also theirs."""
+
+    final = True
+
+    def look(self, signs: Signs) -> Iterator[Diagnosis]:
+        asking = [(use, use.unanswered[self.name]) for use in signs.uses if self.name in use.unanswered]
+        for use, why in asking:
+            if why:
+                yield refused(use, f"{use.name}: {why[0]}", why[1])
+        if asking and not any(why for _, why in asking):
+            yield ok("it answers")

@@ -32,7 +32,7 @@ class Use:
 
     ``lacking`` are rights that it needs and nobody gave us. ``prepare`` tells why its steps cannot be done on a node of
     ``nodes`` ("" stands for steps about the cluster), as (what, how to mend it); ``unfit`` why its targets cannot be
-    chosen, ``unanswered`` why Prometheus does not answer it (() if it does, None where it is not asked).
+    chosen, ``unanswered`` why somebody else whom it asks does not answer, by name of the check (() if that answers).
     """
 
     name: str
@@ -42,7 +42,7 @@ class Use:
     max_duration: float = 900.0
     lacking: tuple[Right, ...] = ()
     unfit: tuple[str, str] | None = None
-    unanswered: tuple[str, str] | tuple[()] | None = None
+    unanswered: Mapping[str, tuple[str, str] | tuple[()]] = field(default_factory=dict)
     prepare: Callable[[str], tuple[str, str] | None] = lambda _: None
 
 

@@ -33,12 +33,18 @@ def refuse_missing(kube: KubeApi, rights: Sequence[Right]) -> None:
 
 
 def _allowed(kube: KubeApi, right: Right) -> bool:
-    resource, _, subresource = right.resource.partition("/")
-    asked = {"verb": right.verb, "group": right.group, "resource": resource, "subresource": subresource}
-    asked |= {"namespace": right.namespace, "name": right.name}
     body: dict[str, Any] = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
-    body["spec"] = {"resourceAttributes": {key: value for key, value in asked.items() if value}}
+    body["spec"] = _asked(right)
     response = kube.request("POST", _PATH, body=body)
     if response.status >= 300:
         raise NodefallError(f"what we may do could not be asked: {response.status}: {words(response)}")
     return field(decoded(response), "/status/allowed") is True
+
+
+def _asked(right: Right) -> dict[str, dict[str, str]]:
+    if right.non_resource:
+        return {"nonResourceAttributes": {"verb": right.verb, "path": right.resource}}
+    resource, _, subresource = right.resource.partition("/")
+    asked = {"verb": right.verb, "group": right.group, "resource": resource, "subresource": subresource}
+    asked |= {"namespace": right.namespace, "name": right.name}
+    return {"resourceAttributes": {key: value for key, value in asked.items() if value}}

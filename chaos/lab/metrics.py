@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -47,24 +48,25 @@ def go_float(value: float) -> str:
     return _scientific(digits, exponent)
 
 
+def family(name: str, kind: str, values: Mapping[str, float]) -> list[str]:
+    """Lines of one metric, by its labels as they are written; none where it has no value yet."""
+    lines = [f"{name}{labels} {go_float(value)}" for labels, value in values.items()]
+    return [f"# TYPE {name} {kind}", *lines] if lines else []
+
+
 def text(metrics: Metrics, node: str, version: str, running_pods: int) -> str:
     """What ``/metrics`` answers."""
+    by_reason = {f'{{reason="{key}"}}': n for key, n in sorted(metrics.rejections.items())}
     lines = [
-        *_one("kubelet_graceful_shutdown_end_time_seconds", "gauge", {"": metrics.shutdown_end}),
-        *_one("kubelet_graceful_shutdown_start_time_seconds", "gauge", {"": metrics.shutdown_start}),
-        *_one("kubelet_node_name", "gauge", {f'{{node="{node}"}}': 1}),
-        *_one("kubelet_running_pods", "gauge", {"": running_pods}),
-        *_one("kubernetes_build_info", "gauge", {f'{{git_version="{version}"}}': 1}),
-        *_one("process_start_time_seconds", "gauge", {"": metrics.process_start}),
+        *family("kubelet_graceful_shutdown_end_time_seconds", "gauge", {"": metrics.shutdown_end}),
+        *family("kubelet_graceful_shutdown_start_time_seconds", "gauge", {"": metrics.shutdown_start}),
+        *family("kubelet_node_name", "gauge", {f'{{node="{node}"}}': 1}),
+        *family("kubelet_running_pods", "gauge", {"": running_pods}),
+        *family("kubernetes_build_info", "gauge", {f'{{git_version="{version}"}}': 1}),
+        *family("process_start_time_seconds", "gauge", {"": metrics.process_start}),
+        *family("kubelet_admission_rejections_total", "counter", by_reason),
     ]
-    if metrics.rejections:
-        by_reason: dict[str, float] = {f'{{reason="{key}"}}': n for key, n in sorted(metrics.rejections.items())}
-        lines += _one("kubelet_admission_rejections_total", "counter", by_reason)
     return "\n".join(lines) + "\n"
-
-
-def _one(name: str, kind: str, values: dict[str, float]) -> list[str]:
-    return [f"# TYPE {name} {kind}", *(f"{name}{labels} {go_float(value)}" for labels, value in values.items())]
 
 
 def _scientific(digits: Decimal, exponent: int) -> str:

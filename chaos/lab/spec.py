@@ -109,9 +109,15 @@ class Rule(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
 
     verbs: list[str]
     api_groups: list[str] = msgspec.field(default_factory=lambda: [""])
-    resources: list[str]
+    resources: list[str] = []
     resource_names: list[str] = []
+    non_resource_urls: list[str] = msgspec.field(default_factory=list, name="nonResourceURLs")
     namespaces: list[str] = []
+
+    def __post_init__(self) -> None:
+        """Raises ValueError."""
+        if bool(self.resources) == bool(self.non_resource_urls):
+            raise ValueError("a rule has either resources or nonResourceURLs")
 
 
 class UserSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):

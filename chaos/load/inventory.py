@@ -17,7 +17,12 @@ _LATER = {  # planned: said so, instead of "expected 'ssh'"
     "os": frozenset({"windows"}),
     "transport": frozenset({"winrm"}),
 }
-_FILES = (("cluster", "kubeconfig"), ("cluster", "kubeletCA"), ("prometheus", "credentials", "file"))
+_FILES = (
+    ("cluster", "kubeconfig"),
+    ("cluster", "kubeletCA"),
+    ("cluster", "controllerManager", "ca"),
+    ("prometheus", "credentials", "file"),
+)
 
 
 def load_inventory(path: Path) -> Inventory:

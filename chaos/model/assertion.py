@@ -69,3 +69,10 @@ class AsksHosts(Protocol):
     """An assertion that only hosts can answer: those of all targets are looked at, also where no step touches them."""
 
     host_facts: tuple[str, ...]
+
+
+@runtime_checkable
+class AsksControllerManager(Assertion, Protocol):
+    """An assertion that some parameters make a question about the metrics of the controller-manager."""
+
+    def asks_controller_manager(self, params: Any) -> bool: ...

@@ -89,12 +89,22 @@ class TimeSource(Model):
     port: StrictInt = Field(ge=1, le=65535)
 
 
+class ControllerManager(Model):
+    """kube-controller-manager's own port, asked with the kubeconfig's credentials where an experiment wants it."""
+
+    urls: list[
+        Annotated[str, _fits(r"https://[^/?#@\s]+", "is not like https://10.0.0.1:10257, without login and path")]
+    ] = Field(min_length=1, description="of each replica: only the counters of the one that leads move")
+    ca: str | None = Field(None, description="file; default: the cluster's CA")
+
+
 class Cluster(Model):
     kubeconfig: str
     context: str | None = None
     expect_uid: str | None = Field(None, alias="expectUID", description="uid of the namespace kube-system")
     allow_node_proxy: bool = Field(False, alias="allowNodeProxy")
     kubelet_ca: str | None = Field(None, alias="kubeletCA", description="file; default: the cluster's CA")
+    controller_manager: ControllerManager | None = Field(None, alias="controllerManager")
     namespace: NamespaceName = Field(
         LOCK_NAMESPACE, description="where the cluster's lock and the journals of runs are kept"
     )
@@ -257,9 +267,16 @@ class Rule(Model):
 
     verbs: list[str] = Field(min_length=1)
     api_groups: list[str] = Field([""], alias="apiGroups")
-    resources: list[str] = Field(min_length=1)
+    resources: list[str] = []
     resource_names: list[str] = Field([], alias="resourceNames")
+    non_resource_urls: list[str] = Field([], alias="nonResourceURLs")
     namespaces: list[str] = []
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if bool(self.resources) == bool(self.non_resource_urls):
+            raise ValueError("give either resources or nonResourceURLs")
+        return self
 
 
 class NodeTaint(Model):

@@ -14,13 +14,20 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get"}
 
 
 class Right(Struct, frozen=True, order=True):
-    """``resource`` with its subresource, as pods/eviction; an empty namespace is everywhere, an empty name any."""
+    """``resource`` with its subresource, as pods/eviction; an empty namespace is everywhere, an empty name any.
+
+    One that begins with a slash is the path of a URL that names no resource, as /metrics.
+    """
 
     group: str
     resource: str
     verb: str
     namespace: str = ""
     name: str = ""
+
+    @property
+    def non_resource(self) -> bool:
+        return self.resource.startswith("/")
 
     def __str__(self) -> str:
         resource = f"{self.resource}.{self.group}" if self.group else self.resource

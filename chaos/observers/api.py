@@ -105,13 +105,14 @@ class WatchApi(KubeApi, Protocol):
 class ClusterApi:
     """One API server. Thread-safe. Nothing is sent twice but a GET whose kept connection turned out to be dead."""
 
-    def __init__(self, load: Callable[[], Any], kubelet_ca: str | None = None) -> None:
+    def __init__(self, load: Callable[[], Any], kubelet_ca: str | None = None, component_ca: str | None = None) -> None:
         self._load = load
-        self._kubelet_ca = kubelet_ca
+        self._kubelet_ca, self._component_ca = kubelet_ca, component_ca
         self._lock = threading.Lock()
         self._loaded = 0.0
         self._client: Any = None
         self._kubelets: Any = None
+        self._components: Any = None
         self._certificate: Callable[[str], str] | None = None
         self._vouched: dict[str, Any] = {}  # pools, by the address of a kubelet whose host has vouched for it
         self._renew(None)
@@ -189,11 +190,21 @@ class ClusterApi:
             why = f"{error.message}; its host does not vouch for it: {unknown.message}"
             raise KubeUnreachable(TLS, why, hint=error.hint) from unknown
         # Names are not compared: a CA that a kubelet made for itself signs nothing else.
-        return _kubelet_pool(self._client.configuration, ca_cert_data=certificate, assert_hostname=False)
+        return _pool(self._client.configuration, ca_cert_data=certificate, assert_hostname=False)
+
+    def component(self, url: str) -> Response:
+        """GET from a component of the control plane, whose certificate ``component_ca`` or the cluster's CA has signed.
+
+        Raises KubeUnreachable; without that proof of who it is, no credentials are sent.
+        """
+        with self._lock:
+            headers, pool = self._headers(self._client, urlsplit(url).path), self._components
+        return _exchange(pool, "GET", url, None, headers, _KUBELET)
 
     def close(self) -> None:
         self._client.close()
         self._kubelets.clear()
+        self._components.clear()
 
     def _renew(self, used: Any) -> bool:
         """Read the kubeconfig again after a 401: token files and certificates change. False if that was just done."""
@@ -212,7 +223,10 @@ class ClusterApi:
                 return False  # the 401 is the answer
             self._loaded = time.monotonic()
             self._client = ApiClient(configuration)
-            self._kubelets = _kubelet_pool(configuration, ca_certs=self._kubelet_ca or configuration.ssl_ca_cert)
+            self._kubelets, self._components = (
+                _pool(configuration, ca_certs=ca or configuration.ssl_ca_cert)
+                for ca in (self._kubelet_ca, self._component_ca)
+            )
             self._vouched = {}
             return True
 
@@ -272,7 +286,7 @@ def _is_address(text: str) -> bool:
     return "%" not in text
 
 
-def _kubelet_pool(configuration: Any, **trust: Any) -> Any:
+def _pool(configuration: Any, **trust: Any) -> Any:
     from urllib3 import PoolManager
 
     return PoolManager(
@@ -339,14 +353,17 @@ def _where(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def connect(kubeconfig: str, context: str | None = None, kubelet_ca: str | None = None) -> ClusterApi:
+def connect(
+    kubeconfig: str, context: str | None = None, kubelet_ca: str | None = None, component_ca: str | None = None
+) -> ClusterApi:
     """Access to the cluster of ``context`` (default: the current one). Nothing is sent yet.
 
     Raises BadInput for files, and NodefallError when there are no credentials.
     """
-    if kubelet_ca and not Path(kubelet_ca).is_file():
-        raise bad_input(kubelet_ca, "there is no such file", "kubeletCA in the inventory names it")
-    return ClusterApi(lambda: load_configuration(kubeconfig, context), kubelet_ca)
+    for ca, name in ((kubelet_ca, "kubeletCA"), (component_ca, "controllerManager.ca")):
+        if ca and not Path(ca).is_file():
+            raise bad_input(ca, "there is no such file", f"{name} in the inventory names it")
+    return ClusterApi(lambda: load_configuration(kubeconfig, context), kubelet_ca, component_ca)
 
 
 def server_is_loopback(api: ClusterApi) -> bool:

@@ -11,16 +11,14 @@ from typing import Any
 import msgspec
 
 from chaos.model.kube import Node
-from chaos.model.ports import Clock, KubeApi, Response, Sink
+from chaos.model.ports import Clock, KubeApi, Response
 from chaos.model.recording import Line
 from chaos.observers.api import KubeUnreachable
-from chaos.observers.sight import Sight
-from chaos.observers.unreachable import DNS, OTHER, TLS
+from chaos.observers.scraper import Scraper, Scrapers, kept
+from chaos.observers.unreachable import OTHER
 from chaos.observers.wire import UNDECODABLE
-from chaos.observers.worker import Worker
 
-PERIOD = 1.0  # seconds of cluster time
-_KEPT = ("kubelet_graceful_shutdown_", "kubelet_admission_rejections_total")
+KEPT = ("kubelet_graceful_shutdown_", "kubelet_admission_rejections_total")
 _CONFIGZ = (
     "shutdownGracePeriod",
     "shutdownGracePeriodCriticalPods",
@@ -32,15 +30,10 @@ _CONFIGZ = (
     "evictionPressureTransitionPeriod",
 )
 _PORT = 10250
-_LONGEST = 1000  # characters of a line
-_OURS = (TLS, DNS, OTHER)  # causes that say nothing about the node
-_SCRAPE = "scrape"
 
 
-class KubeletMetrics:
+class KubeletMetrics(Scrapers):
     """Start it when ``lookup`` (name -> Node) knows the nodes; it is asked before every scrape, as addresses change."""
-
-    name = "metrics"
 
     def __init__(
         self,
@@ -50,74 +43,26 @@ class KubeletMetrics:
         lookup: Callable[[str], Node | None],
         allow_node_proxy: bool = False,
     ) -> None:
-        self._scrapers = [_Scraper(api, clock, node, lookup, allow_node_proxy) for node in nodes]
-
-    def start(self, sink: Sink) -> None:
-        for scraper in self._scrapers:
-            scraper.start(sink)
-
-    def stop(self) -> None:
-        for scraper in self._scrapers:
-            scraper.worker.stop()
-
-    def synced(self) -> bool:
-        return all(scraper.synced for scraper in self._scrapers)
+        super().__init__([_Kubelet(api, clock, node, lookup, allow_node_proxy).scraper for node in nodes])
 
 
-class _Scraper:
-    """One node, in a thread of its own: a dead node answers late."""
-
+class _Kubelet:
     def __init__(
         self, api: KubeApi, clock: Clock, node: str, lookup: Callable[[str], Node | None], proxy: bool
     ) -> None:
         self._api, self._clock, self._node, self._lookup, self._proxy = api, clock, node, lookup, proxy
-        self._sight = Sight(f"metrics@{node}", clock, self._emit)
-        self._sink: Sink | None = None
-        self._good = 0.0
         self._configured = False
-        self.synced = False
-        self.worker = Worker(f"metrics of {node}", clock, self._run, self._crashed)
-
-    def start(self, sink: Sink) -> None:
-        self._sink = sink
-        self._good = self._clock.now()
-        self.worker.start()
-
-    def _emit(self, line: Line) -> None:
-        if self._sink and not self.worker.stopping:
-            self._sink(line)
-
-    def _crashed(self, reason: str) -> None:
-        self._sight.lost(_SCRAPE, self._good, reason)
-
-    def _run(self) -> None:
-        while not self.worker.stopping:
-            self._look()
-            self.synced = True
-            self.worker.pause(PERIOD)
-
-    def _look(self) -> None:
-        """One scrape; a failure of our own side is a blind window, not a fact about the node."""
-        began = self._clock.now()
-        try:
-            status, lines = self._scrape()
-        except KubeUnreachable as error:
-            if error.kind in _OURS:
-                self._sight.lost(_SCRAPE, self._good, error.message)
-                return
-            status, lines = "unreachable", []
-        self._good = began
-        self._sight.regained(_SCRAPE)
-        self._emit(Line(self._clock.now(), "metrics", status, _raw(lines), node=self._node))
+        self.scraper = Scraper(node, clock, self._scrape)
 
     def _scrape(self) -> tuple[str, list[str]]:
         if not self._configured:
             answer = self._get("/configz")
             if answer.status == 200:
                 self._configured = True
-                self._emit(Line(self._clock.now(), "host", "configz", _raw(configz(answer.body)), node=self._node))
+                config = msgspec.Raw(msgspec.json.encode(configz(answer.body)))
+                self.scraper.emit(Line(self._clock.now(), "host", "configz", config, node=self._node))
         response = self._get("/metrics")
-        return str(response.status), kept(response.body) if response.status == 200 else []
+        return str(response.status), kept(response.body, KEPT) if response.status == 200 else []
 
     def _get(self, path: str) -> Response:
         try:
@@ -152,12 +97,6 @@ def address(node: Node) -> tuple[str, int] | None:
     return (host, endpoint.port if endpoint and endpoint.port else _PORT) if host else None
 
 
-def kept(body: bytes) -> list[str]:
-    """The lines ``name value`` that are looked at, sorted; longer ones are none of these."""
-    lines = body.decode("utf-8", "replace").split("\n")
-    return sorted(line.strip() for line in lines if line.startswith(_KEPT) and len(line) <= _LONGEST)
-
-
 def configz(body: bytes) -> dict[str, Any]:
     """The settings that are looked at, None where the kubelet does not tell one. {} if it is not understood."""
     try:
@@ -166,7 +105,3 @@ def configz(body: bytes) -> dict[str, Any]:
         return {}
     config = document.get("kubeletconfig") if isinstance(document, dict) else None
     return {key: config.get(key) for key in _CONFIGZ} if isinstance(config, dict) else {}
-
-
-def _raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(value))

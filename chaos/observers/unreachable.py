@@ -69,7 +69,7 @@ def _by_tls(cause: ssl.SSLError, where: str) -> KubeUnreachable:
     if not isinstance(cause, ssl.SSLCertVerificationError):
         hint = "is it an https port, and is the client certificate the one it wants?"
         return KubeUnreachable(TLS, f"{where}: TLS failed: {cause.reason or cause}", hint=hint)
-    hint = "check certificate-authority in the kubeconfig (for a kubelet: kubeletCA in the inventory)"
+    hint = "check certificate-authority in the kubeconfig (of others: kubeletCA, controllerManager.ca in the inventory)"
     if cause.verify_code == _EXPIRED:
         hint = "renew the server's certificate (kubeadm certs renew), or check this machine's clock"
     elif cause.verify_code == _NOT_YET_VALID:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from chaos.model.action import Undo
 from chaos.model.apifact import OBJECT
+from chaos.model.assertion import AsksControllerManager
 from chaos.model.catalogue import Catalogue
 from chaos.model.command import KubeCommand
 from chaos.model.experiment import Experiment, ServiceReference
@@ -42,7 +43,21 @@ def needed(experiment: Experiment, catalogue: Catalogue, setting: Setting) -> li
     if setting.events:
         rights.add(Right("", "events", "create", NODE_EVENTS))
     rights.update(_proxied(probe.service) for probe in experiment.spec.probes if probe.service)
+    if asks_controller_manager(experiment, catalogue):
+        rights.add(Right("", "/metrics", "get"))
     return sorted(right for right in rights if not any(o != right and o.covers(right) for o in rights))
+
+
+def asks_controller_manager(experiment: Experiment, catalogue: Catalogue) -> bool:
+    """Whether any of its questions is about metrics of the controller-manager."""
+    spec = experiment.spec
+    for asked in (*spec.steady_state, *spec.hypothesis, *spec.abort):
+        assertion = catalogue.assertions[asked.assert_] if asked.assert_ else None
+        if isinstance(assertion, AsksControllerManager) and assertion.asks_controller_manager(
+            assertion.params.model_validate(asked.with_)
+        ):
+            return True
+    return False
 
 
 def _proxied(service: ServiceReference) -> Right:
@@ -100,18 +115,21 @@ def dangerous(right: Right) -> str:
 
 def rules(rights: Iterable[Right]) -> list[dict[str, Any]]:
     """As rules of one role, those together that differ in the resource only."""
+    rights = list(rights)
+    paths = [{"nonResourceURLs": [right.resource], "verbs": [right.verb]} for right in rights if right.non_resource]
     verbs: dict[tuple[str, str, str], list[str]] = {}
-    for right in rights:
+    for right in (right for right in rights if not right.non_resource):
         verbs.setdefault((right.group, right.name, right.resource), []).append(right.verb)
     merged: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for (group, name, resource), some in verbs.items():
         merged.setdefault((group, name, tuple(some)), []).append(resource)
-    return [
+    named = [
         {"apiGroups": [group], "resources": resources}
         | ({"resourceNames": [name]} if name else {})
         | {"verbs": [*some]}
         for (group, name, some), resources in merged.items()
     ]
+    return named + paths
 
 
 def roles(rights: Iterable[Right], name: str, subject: dict[str, str]) -> list[dict[str, Any]]:

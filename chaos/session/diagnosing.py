@@ -35,7 +35,7 @@ class Case:
     seed: int = 0
     lacking: tuple[Right, ...] = ()
     unfit: tuple[str, str] | None = None
-    unanswered: tuple[str, str] | tuple[()] | None = None
+    unanswered: Mapping[str, tuple[str, str] | tuple[()]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -23,7 +23,7 @@ from chaos.model.right import Right
 from chaos.plan.cluster import ClusterView
 from chaos.plan.targets import candidates, choose
 from chaos.session.diagnosing import CHECKS, Case, look
-from chaos.session.eyes import ask_once
+from chaos.session.eyes import askings
 from chaos.session.loading import Loaded, rights_of
 from chaos.session.locking import namespace, told
 from chaos.session.opening import Opened
@@ -73,7 +73,7 @@ def diagnose(loaded: Sequence[Loaded], patient: Patient) -> Report:
     opened = patient.opened
     lacking = _lacking(loaded, patient)
     view = _view(opened, any(lacking))
-    cases = [_case(each, rights, view, opened) for each, rights in zip(loaded, lacking, strict=True)]
+    cases = [_case(each, rights, view, patient) for each, rights in zip(loaded, lacking, strict=True)]
     signs = _with_debts(look(cases, opened, patient.catalogue, view, done=patient.done).signs, opened)
     found = examine(CHECKS, signs, shipped=patient.shipped)
     where = {use.name: _where(use, found) for use in signs.uses}
@@ -108,10 +108,11 @@ def _view(opened: Opened, lacking: bool) -> ClusterView:
         return replace(_NOBODY, uid=opened.uid)  # the missing right is told
 
 
-def _case(loaded: Loaded, lacking: tuple[Right, ...], view: ClusterView, opened: Opened) -> Case:
+def _case(loaded: Loaded, lacking: tuple[Right, ...], view: ClusterView, patient: Patient) -> Case:
+    opened = patient.opened
     targets = loaded.experiment.spec.targets
     nodes = {name: tuple(candidates(spec, view, opened.inventory)) for name, spec in targets.items()}
-    case = Case(loaded, nodes, lacking=lacking, unanswered=_asked(loaded, opened))
+    case = Case(loaded, nodes, lacking=lacking, unanswered=_unanswered(loaded, patient))
     try:
         choose(targets, view, opened.inventory, seed=0)
     except Refused as refused:
@@ -119,16 +120,17 @@ def _case(loaded: Loaded, lacking: tuple[Right, ...], view: ClusterView, opened:
     return case
 
 
-def _asked(loaded: Loaded, opened: Opened) -> tuple[str, str] | tuple[()] | None:
-    """Why Prometheus does not answer, () if it does; None where it is not asked."""
-    queries = loaded.experiment.spec.queries
-    if not queries:
-        return None
-    try:
-        ask_once(queries, opened.inventory)
-    except NodefallError as error:
-        return error.message, error.hint
-    return ()
+def _unanswered(loaded: Loaded, patient: Patient) -> dict[str, tuple[str, str] | tuple[()]]:
+    """Why those who are asked do not answer, () if they do."""
+    why: dict[str, tuple[str, str] | tuple[()]] = {}
+    for name, ask in askings(loaded.experiment, patient.catalogue, patient.opened).items():
+        try:
+            ask()
+        except NodefallError as error:
+            why[name] = error.message, error.hint
+        else:
+            why[name] = ()
+    return why
 
 
 def _with_debts(signs: Signs, opened: Opened) -> Signs:

@@ -137,7 +137,12 @@ def make_inventory(facts: dict[str, Any], name: str = "lab") -> Inventory:
         "apiVersion": "nodefall.dev/v1alpha1",
         "kind": "Inventory",
         "metadata": {"name": name},
-        "cluster": {"kubeconfig": _kubeconfig(facts), "simulated": True, "timeSource": facts["timeSource"]},
+        "cluster": {
+            "kubeconfig": _kubeconfig(facts),
+            "simulated": True,
+            "controllerManager": {"urls": [facts["controllerManager"]]},
+            "timeSource": facts["timeSource"],
+        },
         "defaults": {"transport": "ssh", "sudo": True, "knownHosts": facts["knownHosts"], "agent": False},
         "hosts": {host["node"]: _host(host) for host in facts["hosts"]},
     }

@@ -81,7 +81,8 @@ def _open_cluster(inventory: Inventory, lab_pid: int | None) -> Iterator[Opened]
     clock = RemoteClock(source.address, source.port) if source else SystemClock()
     with ExitStack() as stack:
         stack.callback(clock.close)
-        kube = connect(cluster.kubeconfig, cluster.context, cluster.kubelet_ca)
+        component_ca = cluster.controller_manager.ca if cluster.controller_manager else None
+        kube = connect(cluster.kubeconfig, cluster.context, cluster.kubelet_ca, component_ca)
         uid = cluster_uid(kube)
         if cluster.expect_uid and cluster.expect_uid != uid:
             raise Refused(

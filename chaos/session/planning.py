@@ -15,7 +15,7 @@ from chaos.plan.cluster import ClusterView
 from chaos.plan.planner import make_plan
 from chaos.plan.targets import choose
 from chaos.session.diagnosing import CHECKS, Case, look
-from chaos.session.eyes import ask_once
+from chaos.session.eyes import askings
 from chaos.session.loading import Loaded, rights_of
 from chaos.session.opening import Opened
 
@@ -32,7 +32,8 @@ def plan(
     refuse_missing(opened.kube, rights_of(loaded, catalogue, opened.inventory.cluster))
     seed = secrets.randbits(32) if seed is None else seed
     spec = loaded.experiment.spec
-    ask_once(spec.queries, opened.inventory)
+    for ask in askings(loaded.experiment, catalogue, opened).values():
+        ask()
     view = cluster_view(opened.kube, opened.uid)
     chosen = choose(spec.targets, view, opened.inventory, seed)
     case = Case(loaded, chosen, run=run, seed=seed)

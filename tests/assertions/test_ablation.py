@@ -17,6 +17,7 @@ from chaos.model.verdict import Verdict
 
 LOCK = [{"who": "kubelet", "what": "shutdown", "mode": "delay"}]
 REFUSED = {"t": 1_800_000_010.1, "status": 429, "message": "Cannot evict pod as it would violate the budget."}
+CONTROLLERS = "https://192.0.2.1:10257"
 ASKED = {"pods": [{"pod": "demo/a", "uid": "uid-a", "status": 429, "refusals": [REFUSED]}]}
 
 
@@ -62,6 +63,14 @@ def moved() -> Story:
     db: dict[str, Any] = {"owner": ("StatefulSet", "db")}
     story = Story().pod(0, "db-0", uid="old", **db).pod(12, "db-0", uid="old", type_="DELETED", **db)
     return story.pod(20, "db-0", node="n9", uid="new", started=20, **db)
+
+
+def counted() -> Story:
+    """A pod is deleted for a taint at 15."""
+    story, name = Story(), "taint_eviction_controller_pod_deletions_total"
+    for t in range(45):
+        story.tell(t, "metrics", "200", [f"{name} {int(t >= 15)}"], CONTROLLERS)
+    return story
 
 
 def probed() -> Story:
@@ -161,6 +170,12 @@ ROWS = {
         lines_of("01"),
         kinds("metrics"),
     ),
+    "metric of the controller-manager": Row(
+        "{assert: metric, with: {controller-manager: true, name: taint_eviction_controller_pod_deletions_total, "
+        "increase: true, at-least: 1}, within: 10s}",
+        told(counted()),
+        (lambda line: line.kind == "metrics" and line.node == CONTROLLERS,),
+    ),
     "endpoint-available": Row(
         "{assert: endpoint-available, with: {probe: shop, budget: 3s}, always: {for: 30s}}",
         told(probed()),
@@ -203,7 +218,7 @@ def ask(name: str, keep: Callable[[Line], bool]) -> Verdict:
 
 
 def test_every_assertion_has_a_row() -> None:
-    assert set(ROWS) == set(catalogue().assertions)
+    assert {name.partition(" ")[0] for name in ROWS} == set(catalogue().assertions)
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,75 @@ def test_metrics_of_kubelets(what: str, bounds: str, story: Story, status: Statu
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
+FORCED = 'attach_detach_controller_attachdetach_controller_forced_detaches{reason="timeout"}'
+DELETED = "taint_eviction_controller_pod_deletions_total"
+LEADS = 'leader_election_master_status{name="kube-controller-manager"}'
+ONE, TWO = "https://192.0.2.1:10257", "https://192.0.2.2:10257"
+
+
+def counted(*values: tuple[float, float | None, int | None], url: str = ONE, name: str = FORCED) -> Story:
+    """A controller-manager: time, value, whether it leads. No value: not there; neither: it cannot be read."""
+    return counting(Story().node(0, "n1"), *values, url=url, name=name)
+
+
+def counting(story: Story, *values: tuple[float, float | None, int | None], url: str, name: str = FORCED) -> Story:
+    for t, value, leads in values:
+        lines = [] if value is None else [f"{name} {value:g}"]
+        lines += [] if leads is None else [f"{LEADS} {leads}"]
+        story.tell(t, "metrics", "200" if lines else "unreachable", lines, url)
+    return story
+
+
+CONTROLLER = "{assert: metric, with: {controller-manager: true, name: '%s', %s}, within: 10s}"
+GROWN = "increase: true, at-least: 1"
+NEVER = "increase: true, at-most: 0"
+
+
+@pytest.mark.parametrize(
+    ("what", "bounds", "story", "status"),
+    [
+        ("grown", GROWN, counted((5, 3, 1), (12, 4, 1)), HELD),
+        ("not grown", GROWN, counted((5, 3, 1), (12, 3, 1)), VIOLATED),
+        ("grown before", GROWN, counted((3, 2, 1), (5, 3, 1), (12, 3, 1)), VIOLATED),
+        ("grown too late", GROWN, counted((5, 3, 1), (21, 4, 1)), VIOLATED),
+        ("first of all", GROWN, counted((5, None, 1), (12, 1, 1)), HELD),
+        ("none ever", GROWN, counted((5, None, 1), (12, None, 1)), VIOLATED),
+        ("none ever, as it should", NEVER, counted((5, None, 1), (12, None, 1)), HELD),
+        ("over a restart", GROWN, counted((5, 3, 1), (12, None, 1), (13, 1, 1)), HELD),
+        ("value", "at-least: 4", counted((5, 3, 1), (12, 4, 1)), HELD),
+        ("no value yet is none", "at-most: 0", counted((5, None, 1)), HELD),
+        ("without leader election", GROWN, counted((5, 3, None), (12, 4, None)), HELD),
+        ("does not lead", GROWN, counted((5, 3, 0), (12, 4, 0)), INCONCLUSIVE),
+        ("leads no more", NEVER, counted((5, 3, 1), (8, 3, 0)), INCONCLUSIVE),
+        ("died", NEVER, counted((5, 3, 1), (8, None, None)), INCONCLUSIVE),
+        ("blind", NEVER, counted((5, 3, 1), (12, 3, 1)).blind(8, 40, f"metrics@{ONE}"), INCONCLUSIVE),
+        ("never read", NEVER, Story().node(0, "n1").metrics(5, 1), INCONCLUSIVE),
+        ("the other leads", GROWN, counting(counted((5, 9, 0), (12, 9, 0)), (5, 3, 1), (12, 4, 1), url=TWO), HELD),
+        ("the other is dead", GROWN, counting(counted((5, 3, 1), (12, 4, 1)), (6, None, None), url=TWO), HELD),
+        ("handed over", GROWN, counting(counted((5, 9, 1), (11, None, None)), (5, 3, 0), (12, 4, 1), url=TWO), HELD),
+        ("two counted", "increase: true, at-least: 2", counting(
+            counted((5, 9, 1), (11, 10, 1), (12, 10, 0)), (5, 3, 0), (13, 4, 1), url=TWO), HELD),
+        ("what the other had before", GROWN, counting(
+            counted((5, 0, 1), (12, 0, 0)), (5, 7, 0), (11, 7, 1), url=TWO), VIOLATED),
+    ],
+)  # fmt: skip
+def test_metrics_of_the_controller_manager(what: str, bounds: str, story: Story, status: Status) -> None:
+    verdict = ask(story, CONTROLLER % (FORCED, bounds))
+    assert verdict.status is status, f"{what}: {verdict.because}"
+
+
+def test_a_counter_without_labels_is_there_from_the_beginning() -> None:
+    absent = ask(counted((5, None, 1), (12, None, 1)), CONTROLLER % (DELETED, "at-most: 0"))
+    assert absent.status is INCONCLUSIVE
+    assert "it has no such metric" in absent.because
+    assert ask(counted((5, 0, 1), name=DELETED), CONTROLLER % (DELETED, "at-most: 0")).status is HELD
+
+
+def test_a_reason_that_nobody_counts_is_no_zero() -> None:
+    asked = CONTROLLER % (FORCED.replace("timeout", "time-out"), "at-most: 0")
+    assert ask(counted((5, 3, 1)), asked).status is INCONCLUSIVE
+
+
 def queried(*values: tuple[float, float | None]) -> Story:
     story = Story().node(0, "n1")
     for t, value in values:
@@ -101,6 +170,14 @@ def test_queries(what: str, bounds: str, story: Story, status: Status) -> None:
         {"query": "x", "increase": True},
         {"node": "n1", "name": "x", "at-most": 1, "labels": {"a": "b"}},
         {"query": "x", "series": "some"},
+        {"controller-manager": True, "at-most": 1},
+        {"controller-manager": True, "query": "x", "at-most": 1},
+        {"controller-manager": True, "node": "n1", "name": FORCED, "at-most": 1},
+        {"controller-manager": True, "name": FORCED},
+        {"controller-manager": True, "name": NAME, "at-most": 1},
+        {"controller-manager": True, "name": FORCED.partition("{")[0], "at-most": 1},
+        {"controller-manager": True, "name": FORCED, "at-most": 1, "labels": {"a": "b"}},
+        {"controller-manager": False, "name": FORCED, "at-most": 1},
     ],
 )
 def test_bad_metrics(bad: dict[str, Any]) -> None:

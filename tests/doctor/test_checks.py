@@ -194,7 +194,13 @@ RULES: list[tuple[str, Signs, str, str]] = [
     ("quorum", signs(host("a"), nodes=planes("a", "b", "c", ill="b")), "refusal", "without a only 1 of 3"),
     ("quorum", signs(host("a"), host("b"), nodes=planes("a", "b", "c"), chosen=True), "refusal", "without a, b only 1"),
     ("targets", signs(uses=(replace(USE, unfit=("target v wants 4", "")),)), "refusal", "x: target v wants 4"),
-    ("prometheus", signs(uses=(replace(USE, unanswered=("no route", "")),)), "refusal", "x: no route"),
+    ("prometheus", signs(uses=(replace(USE, unanswered={"prometheus": ("no route", "")}),)), "refusal", "x: no route"),
+    (
+        "controller-manager",
+        signs(uses=(replace(USE, unanswered={"controller-manager": ("403", ""), "prometheus": ()}),)),
+        "refusal",
+        "x: 403",
+    ),
     ("steps", signs(uses=(replace(USE, prepare={"n1": ("step s: no", "")}.get),)), "refusal", "step s: no"),
 ]
 

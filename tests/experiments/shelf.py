@@ -24,12 +24,17 @@ OUTCOMES = {"held": "passed", "violated": "failure", "aborted": "error"}
 def rights(name: str) -> list[dict[str, Any]]:
     """Exactly those that ``nodefall rbac`` prints for it, as the lab's authorizer knows them."""
     told = nodefall("rbac", EXPERIMENTS / f"{name}.yaml", "--json", cwd=ROOT)
-    return [
+    return [_rule(right) for right in json.loads(told.stdout)["rights"]]
+
+
+def _rule(right: dict[str, str]) -> dict[str, Any]:
+    if right["resource"].startswith("/"):
+        return {"verbs": [right["verb"]], "nonResourceURLs": [right["resource"]]}
+    return (
         {"verbs": [right["verb"]], "apiGroups": [right["group"]], "resources": [right["resource"]]}
         | {"namespaces": [right["namespace"]] if right["namespace"] else []}
         | {"resourceNames": [right["name"]] if right["name"] else []}
-        for right in json.loads(told.stdout)["rights"]
-    ]
+    )
 
 
 def _write_lab(name: str, cwd: Path, breakages: Sequence[str]) -> None:

@@ -42,6 +42,8 @@ def test_paths_of_an_inventory_become_absolute(monkeypatch: pytest.MonkeyPatch) 
     inventory = load_inventory(DATA / "inventory.yaml")
     assert inventory.cluster is not None
     assert inventory.cluster.kubeconfig == str(DATA / "kubeconfig.yaml")
+    assert inventory.cluster.controller_manager is not None
+    assert inventory.cluster.controller_manager.ca == str(DATA / "controller-manager.pem")
     assert inventory.defaults.identity_file == "/home/me/.ssh/chaos"
     assert inventory.defaults.known_hosts == str(DATA / "known_hosts")
     power = inventory.hosts["worker-1"].power

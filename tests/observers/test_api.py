@@ -97,6 +97,25 @@ def test_a_kubelet_must_prove_who_it_is(tmp_path: Path, authority: Authority) ->
         assert state.headers[0]["authorization"] == "Bearer secret"
 
 
+def test_a_component_must_prove_who_it_is(tmp_path: Path, authority: Authority) -> None:
+    state = KubeServer()
+    state.answers["/metrics"] = (200, b"x 1\n")
+    own = Authority(tmp_path, "component")
+    trusted = {"certificate-authority": str(authority.file)}
+    file = str(kubeconfig(tmp_path, "https://127.0.0.1:1", {"token": "secret"}, **trusted))
+    with serving(state, own.server()) as port:
+        url = f"https://127.0.0.1:{port}/metrics"
+        with pytest.raises(KubeUnreachable) as caught:
+            connect(file).component(url)
+        assert caught.value.kind == "tls"
+        assert "controllerManager.ca" in caught.value.hint
+        assert state.headers == []
+        assert connect(file, component_ca=str(own.file)).component(url).body == b"x 1\n"
+        assert state.headers[0]["authorization"] == "Bearer secret"
+    with serving(state, authority.server()) as port:
+        assert connect(file).component(f"https://127.0.0.1:{port}/metrics").status == 200
+
+
 def test_a_kubelet_that_nobody_signed_for_is_vouched_for_by_its_host(tmp_path: Path, authority: Authority) -> None:
     """As kind's: the certificate names the host, and not the address that it is reached at."""
     state = KubeServer()
@@ -216,6 +235,8 @@ def test_files_that_are_missing(tmp_path: Path) -> None:
         connect(str(file))
     with pytest.raises(BadInput, match="no such file"):
         connect(str(kubeconfig(tmp_path, "http://127.0.0.1:1")), kubelet_ca=str(tmp_path / "none.crt"))
+    with pytest.raises(BadInput, match="there is no such file"):
+        connect(str(kubeconfig(tmp_path, "http://127.0.0.1:1")), component_ca=str(tmp_path / "none.crt"))
 
 
 def test_a_user_without_credentials(tmp_path: Path) -> None:

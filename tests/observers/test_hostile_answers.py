@@ -13,8 +13,9 @@ from misbehaving import plain_api
 
 from chaos.model.errors import NodefallError
 from chaos.observers.decode import _metrics
-from chaos.observers.kubelet_metrics import configz, kept
+from chaos.observers.kubelet_metrics import KEPT, configz
 from chaos.observers.promql import _series
+from chaos.observers.scraper import kept
 from chaos.observers.unreachable import KubeUnreachable
 
 JSON = st.recursive(
@@ -51,7 +52,7 @@ def test_configuration(answer: Any) -> None:
 @given(LINES, st.binary(max_size=20))
 def test_metrics(lines: list[str], junk: bytes) -> None:
     """What is kept is one line each; what is no number is a reading that is not understood."""
-    found = kept("\n".join(lines).encode("utf-8", "surrogatepass") + junk)
+    found = kept("\n".join(lines).encode("utf-8", "surrogatepass") + junk, KEPT)
     assert all("\n" not in line for line in found)
     try:
         assert all(isinstance(value, float) for value in _metrics(found).values())
@@ -61,7 +62,7 @@ def test_metrics(lines: list[str], junk: bytes) -> None:
 
 def test_a_line_as_long_as_it_likes_is_not_recorded() -> None:
     name = "kubelet_graceful_shutdown_start_time_seconds"
-    assert kept(f"{name} {'1' * 5000}\n{name} 1.5\n".encode()) == [f"{name} 1.5"]
+    assert kept(f"{name} {'1' * 5000}\n{name} 1.5\n".encode(), KEPT) == [f"{name} 1.5"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from misbehaving import Lines, ManualClock
 from chaos.model.kube import Address, DaemonEndpoints, Endpoint, Node, NodeStatus
 from chaos.model.ports import Response
 from chaos.observers.decode import decode
-from chaos.observers.kubelet_metrics import KubeletMetrics, address, configz, kept
+from chaos.observers.kubelet_metrics import KEPT, KubeletMetrics, address, configz
+from chaos.observers.scraper import kept
 from chaos.observers.unreachable import KubeUnreachable
 
 METRICS = (
@@ -144,5 +145,5 @@ def test_address() -> None:
 
 
 def test_nothing_is_made_of_what_is_not_understood() -> None:
-    assert kept(b"\xff\n# kubelet_graceful_shutdown_start\n") == []
+    assert kept(b"\xff\n# kubelet_graceful_shutdown_start\n", KEPT) == []
     assert configz(b"<html>") == configz(b"[]") == configz(b'{"kubeletconfig":null}') == configz(b"\xff") == {}

@@ -189,6 +189,26 @@ def test_the_node_proxy_only_where_it_is_allowed_and_then_it_is_dangerous() -> N
     assert not any(dangerous(right) for right in without)
 
 
+@pytest.mark.parametrize("asked", ["steadyState", "hypothesis", "abort"])
+def test_who_asks_for_the_metrics_of_the_controller_manager_must_be_allowed_to(asked: str) -> None:
+    name = "taint_eviction_controller_pod_deletions_total"
+    question = {"assert": "metric", "with": {"controller-manager": True, "name": name, "at-most": 9}, "always": True}
+    of_kubelet = {"assert": "metric", "with": {"node": "n1", "name": name, "at-most": 9}, "always": True}
+    plain = experiment("cordon", {})
+    told = {}
+    for each in (question, of_kubelet):
+        document = plain.model_dump(by_alias=True, exclude_unset=True)
+        document["spec"][asked] = [*document["spec"].get(asked, []), each]
+        told[each is question] = needed(Experiment.model_validate(document), CATALOGUE, Setting("kube-system"))
+    (right,) = set(told[True]) - set(told[False])
+    assert (str(right), right.non_resource) == ("get /metrics", True)
+    assert told[False] == needed(plain, CATALOGUE, Setting("kube-system"))
+    documents = roles(told[True], "nodefall", {"kind": "User", "name": "u"})
+    assert documents[0]["kind"] == "ClusterRole"
+    assert documents[0]["rules"][-1] == {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
+    assert not any("nonResourceURLs" in rule for other in documents[1:] for rule in other.get("rules", []))
+
+
 def test_roles_as_kubectl_applies_them() -> None:
     rights = [
         Right("", "nodes", "get"),

@@ -1,7 +1,8 @@
-"""Prometheus is only needed, and only asked, where the experiment has queries."""
+"""Prometheus and the controller-manager are only needed, and only asked, where the experiment asks them."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,9 +10,11 @@ from pydantic import ValidationError
 
 from chaos.model.errors import NodefallError, Refused
 from chaos.model.experiment import Experiment, Query
-from chaos.model.inventory import Inventory
-from chaos.session.eyes import ask_once
+from chaos.model.inventory import ControllerManager, Inventory
+from chaos.model.ports import Response
+from chaos.session.eyes import ask_once, askings
 from chaos.session.loading import host_facts
+from chaos.session.opening import Opened
 from chaos.session.wiring import catalogue
 
 QUERIES = [Query(name="up", query="up")]
@@ -44,8 +47,8 @@ def test_what_cannot_be_asked_is_told_before_anything_is_touched(
     assert says in caught.value.message
 
 
-def experiment(action: str, assertion: str) -> Experiment:
-    asked = {"assert": assertion, "within": "10s"}
+def experiment(action: str, assertion: str, **params: Any) -> Experiment:
+    asked = {"assert": assertion, "with": params, "within": "10s"}
     spec = {
         "title": "x",
         "targets": {"victim": {}},
@@ -69,6 +72,58 @@ def experiment(action: str, assertion: str) -> Experiment:
 def test_whose_hosts_are_asked(action: str, assertion: str, asked: bool) -> None:
     wanted = host_facts(experiment(action, assertion), catalogue(), {"victim": ("n1", "n2")})
     assert {node: facts is not None for node, facts in wanted.items()} == {"n1": asked, "n2": asked}
+
+
+def opened(**cluster: Any) -> Opened:
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "x"}}
+    made = Inventory.model_validate({**head, "cluster": {"kubeconfig": "k", **cluster}})
+    nobody: Any = SimpleNamespace(component=lambda url: Response(403, b"", {}))
+    return Opened(made, nobody, nobody, nobody, "", "")
+
+
+OF_CONTROLLERS: dict[str, Any] = {"name": "taint_eviction_controller_pod_deletions_total", "at-least": 1}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "says"),
+    [
+        ({}, "the experiment asks for metrics of the controller-manager"),
+        ({"controllerManager": {"urls": ["https://192.0.2.1:10257"]}}, "at https://192.0.2.1:10257 answers 403"),
+    ],
+)
+def test_the_controller_manager_is_asked_where_the_experiment_does(cluster: dict[str, Any], says: str) -> None:
+    of_kubelet = experiment("cordon", "metric", node="victim", **OF_CONTROLLERS)
+    assert askings(of_kubelet, catalogue(), opened(**cluster)) == {}
+    asking = experiment("cordon", "metric", **{"controller-manager": True}, **OF_CONTROLLERS)
+    (ask,) = askings(asking, catalogue(), opened(**cluster)).values()
+    with pytest.raises(NodefallError) as caught:
+        ask()
+    assert says in caught.value.message
+
+
+@pytest.mark.parametrize("url", ["https://10.0.0.1:10257", "https://[2001:db8::1]:10257", "https://cp.example"])
+def test_where_a_controller_manager_is(url: str) -> None:
+    assert ControllerManager.model_validate({"urls": [url]}).urls == [url]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://10.0.0.1:10257",
+        "https://me:secret@10.0.0.1:10257",
+        "https://10.0.0.1:10257/metrics",
+        "https://",
+        "10.0.0.1:10257",
+    ],
+)
+def test_where_no_controller_manager_is(url: str) -> None:
+    with pytest.raises(ValidationError, match="is not like https://"):
+        ControllerManager.model_validate({"urls": [url]})
+
+
+def test_a_controller_manager_is_somewhere() -> None:
+    with pytest.raises(ValidationError):
+        ControllerManager.model_validate({"urls": []})
 
 
 def test_a_user_has_a_password() -> None:

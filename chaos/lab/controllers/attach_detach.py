@@ -31,7 +31,7 @@ Place = tuple[str, str]  # volume, node
 
 
 class AttachDetach:
-    """``forced`` counts forced detaches by reason: timeout, out-of-service."""
+    """``forced`` counts forced detaches by reason: timeout, also where the node is out of service; out-of-service."""
 
     def __init__(self, sim: Sim, registry: Registry, settings: ControllerSpec) -> None:
         self._sim, self._registry, self._store, self._settings = sim, registry, registry.store, settings
@@ -50,6 +50,7 @@ class AttachDetach:
         """A new process: the six minutes begin anew. What a deleted node had is mounted until proven otherwise."""
         self._unwanted.clear()
         self._reported.clear()
+        self.forced.clear()
         self._due = True
         self._in_use = {name_of(node): _reported(node) for node in self._store.list("nodes")}
 
@@ -107,8 +108,8 @@ class AttachDetach:
         mounted = mounted and not spec.broken("volume-detached-while-mounted")
         if mounted and not out and not (expired and not healthy):
             return
-        if out or elapsed > _MAX_WAIT:
-            self.forced["out-of-service" if out else "timeout"] += 1
+        if expired or out:
+            self.forced["timeout" if expired else "out-of-service"] += 1
         self._set_attached(name, volume, False)
         self._registry.delete("volumeattachments", "", name_of(attachment))
         self._sim.after(self._sim.rng.uniform(*_CSI), self._detached, name_of(attachment))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -68,6 +69,7 @@ class NodeLifecycle:
     """Writes Unknown, the taints of conditions, and the Ready=False of pods on a node that went silent.
 
     ``next_of``: which of the waiting nodes is tainted NoExecute next; arbitrary (facts 5.4), a replay can decide it.
+    ``evictions``: nodes of each zone that were tainted NoExecute; ``zones``: Ready and not Ready ones at the last pass.
     """
 
     def __init__(self, sim: Sim, registry: Registry, settings: ControllerSpec) -> None:
@@ -78,6 +80,8 @@ class NodeLifecycle:
         self._zones: dict[str, _Zone] = {}
         self._all_full = False
         self._once_ready: set[str] = set()
+        self.evictions: Counter[str] = Counter()
+        self.zones: dict[str, tuple[int, int]] = {}
         self.next_of: Callable[[list[str]], str] = sim.rng.choice
         self._no_schedule: Queue[str] = Queue(sim, self._taints.sync_no_schedule, 0.005, 0.15)
 
@@ -90,6 +94,8 @@ class NodeLifecycle:
         """A new process: every node is registered again and heard of now; the limiters are full."""
         self._health.clear()
         self._zones.clear()
+        self.evictions.clear()
+        self.zones.clear()
         self._all_full = False
 
     def _changed(self, change: Change) -> None:
@@ -134,6 +140,7 @@ class NodeLifecycle:
             message = f"Node {name} event: Registered Node {name} in Controller"
             self._recorder.emit("Node", node, "RegisteredNode", message)
         self._zones.setdefault(zone_of(node), _Zone(Limiter(self._settings.node_eviction_rate, self._sim.now)))
+        self.evictions[zone_of(node)] += 0  # the counter is there from now on: NLC addPodEvictorForNewZone
         observed = condition_status(node, "Ready")
         self._probe(node)
         if self._expired(node, observed):
@@ -217,10 +224,12 @@ class NodeLifecycle:
             wanted = _TAINT_OF[ready]
             other = NOT_READY if wanted == UNREACHABLE else UNREACHABLE
             self._taints.swap_no_execute(name, wanted, other)
+            self.evictions[zone_of(node)] += 1
 
     def _handle_disruption(self, nodes: list[Object]) -> None:
         """Zone states at the end of the pass, and what follows from them. NLC handleDisruption."""
         numbers = {zone: counts(members) for zone, members in by_zone(nodes).items() if zone in self._zones}
+        self.zones = dict.fromkeys(self.zones, (0, 0)) | {zone: both for zone, both in numbers.items() if any(both)}
         threshold = self._settings.unhealthy_zone_threshold
         states = {zone: zone_state(*number, threshold) for zone, number in numbers.items()}
         if self._spec.broken("partial-disruption-ignored"):

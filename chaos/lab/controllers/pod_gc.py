@@ -30,13 +30,14 @@ _QUARANTINE = 40.0
 
 
 class PodGarbageCollector:
-    """``deletions`` by reason, as pod_gc_collector_force_delete_pods_total counts them."""
+    """``deletions`` are tries by namespace and reason, ``errors`` those of them that failed: as PGC counts them."""
 
     def __init__(self, sim: Sim, registry: Registry, settings: ControllerSpec) -> None:
         self._sim, self._registry, self._store, self._settings = sim, registry, registry.store, settings
         self._quarantined: dict[str, float] = {}
         self._next = Timer(0.0, self._loop, ())
-        self.deletions: Counter[str] = Counter()
+        self.deletions: Counter[tuple[str, str]] = Counter()
+        self.errors: Counter[tuple[str, str]] = Counter()
 
     def start(self) -> None:
         self._next = self._sim.after(self._sim.rng.uniform(0.0, _PERIOD), self._loop)
@@ -49,6 +50,8 @@ class PodGarbageCollector:
     def restart(self) -> None:
         """A new process: quarantines begin anew."""
         self._quarantined.clear()
+        self.deletions.clear()
+        self.errors.clear()
 
     def _loop(self) -> None:
         pods = self._store.list("pods")
@@ -96,7 +99,12 @@ class PodGarbageCollector:
                 self._remove(pod, "orphaned")
 
     def _remove(self, pod: Object, reason: str) -> None:
-        """PGC markFailedAndDeletePodWithCondition; the condition only for orphans."""
+        self.deletions[namespace_of(pod), reason] += 1
+        if not self._fail_and_delete(pod, reason):
+            self.errors[namespace_of(pod), reason] += 1
+
+    def _fail_and_delete(self, pod: Object, reason: str) -> bool:
+        """PGC markFailedAndDeletePodWithCondition; the condition only for orphans. False if the pod is gone."""
         key, now = (namespace_of(pod), name_of(pod)), self._sim.timestamp()
 
         def fail(obj: Object) -> None:
@@ -109,14 +117,14 @@ class PodGarbageCollector:
 
         current = self._store.get("pods", *key)
         if current is None or uid_of(current) != uid_of(pod):
-            return  # an earlier duty of this loop had it
+            return False  # an earlier duty of this loop had it
         if not is_terminal(current) and not self._registry.spec.broken("pod-gc-without-failed"):
             self._store.patch_status("pods", *key, fail)
         try:
             self._registry.delete("pods", *key, 0, {"uid": uid_of(pod)})
         except (NotFoundError, ConflictError):
-            return  # gone already
-        self.deletions[reason] += 1
+            return False  # gone already
+        return True
 
 
 def _age(pod: Object) -> tuple[str, str]:

@@ -45,12 +45,13 @@ def toleration_seconds(pod: Object, taints: list[Object]) -> float | None:
 
 
 class TaintEviction:
-    """Looks at neither phase, owner nor budgets."""
+    """Looks at neither phase, owner nor budgets. ``deletions``: how many pods it has deleted."""
 
     def __init__(self, sim: Sim, registry: Registry) -> None:
         self._sim, self._registry, self._store, self._spec = sim, registry, registry.store, registry.spec
         self._recorder = Recorder(sim, registry.store, "taint-eviction-controller")
         self._pending: dict[_Pod, _Pending] = {}
+        self.deletions = 0
         self._nodes: Queue[str] = Queue(sim, self._node_changed, 0.002, 0.01)
         self._pods: Queue[_Pod] = Queue(sim, self._pod_changed, 0.002, 0.01)
 
@@ -59,6 +60,7 @@ class TaintEviction:
 
     def restart(self) -> None:
         """A new process handles every taint as if it were new: countdowns start again, without an event."""
+        self.deletions = 0
         if self._spec.broken("countdown-survives-restart"):
             return
         for pending in self._pending.values():
@@ -153,6 +155,7 @@ class TaintEviction:
             self._registry.delete("pods", key[0], key[1], None, {"uid": key[2]})
         except (NotFoundError, ConflictError):
             return  # its kubelet was faster
+        self.deletions += 1
 
 
 def _is_other(before: Object, after: Object) -> bool:

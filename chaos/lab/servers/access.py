@@ -53,7 +53,8 @@ class User:
         if wanted.path:
             if self.rules == (_ANYTHING,) or _EVERYBODY.fullmatch(wanted.path):
                 return True
-            return wanted.verb == "get" and not self.anonymous and bool(_AUTHENTICATED.fullmatch(wanted.path))
+            if wanted.verb == "get" and not self.anonymous and _AUTHENTICATED.fullmatch(wanted.path):
+                return True
         return any(_allows(rule, wanted) for rule in self.rules)
 
 
@@ -107,6 +108,9 @@ def _user(name: str, groups: tuple[str, ...], rules: tuple[Rule, ...], token: st
 
 
 def _allows(rule: Rule, wanted: Attributes) -> bool:
+    if wanted.path:
+        verbs, paths = {"*", wanted.verb}, {"*", wanted.path}
+        return not verbs.isdisjoint(rule.verbs) and not paths.isdisjoint(rule.non_resource_urls)
     _, _, subresource = wanted.resource.partition("/")
     resources = {"*", wanted.resource, *([f"*/{subresource}"] if subresource else [])}
     return (

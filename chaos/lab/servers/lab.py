@@ -18,6 +18,7 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.lockstep import Lockstep, TimeSource
 from chaos.lab.servers.access import Access, User
 from chaos.lab.servers.api import ApiServer
+from chaos.lab.servers.controller_manager import ControllerManagerServer
 from chaos.lab.servers.gate import Gate
 from chaos.lab.servers.kubelet import KubeletServer
 from chaos.lab.servers.options import Options
@@ -60,6 +61,7 @@ class Lab:
             host = SshServer(machine, ssh_gate, self.lockstep, self.cluster.sim, SSH_USER, self._client_key)
             self._hosts.append((host, ssh_gate.port))
         self._api = ApiServer(self.cluster, self.lockstep, self._access, options.ring)
+        self._controller_manager = ControllerManagerServer(self.cluster.controllers, self.lockstep, self._access)
         self._redfish = Redfish(self.cluster.machines, self.lockstep, BMC_USER, self._password)
         self._runners: list[web.AppRunner] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -86,12 +88,15 @@ class Lab:
         self.cluster.sim.run_until(self.cluster.sim.now + _WARM_UP)
         api_port = await self._serve(self._api.app(), self._tls, self._options.port)
         redfish_port = await self._serve(self._redfish.app(), self._tls)
+        metrics_port = await self._serve(self._controller_manager.app(), self._tls)
         time_port = await self._time_source.start()
         for server in self._machine_servers():
             await server.start()
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self.lockstep.run()), loop.create_task(self._keep_alive())]
-        return self._describe(f"https://127.0.0.1:{api_port}", time_port, f"https://127.0.0.1:{redfish_port}{ROOT}")
+        described = self._describe(f"https://127.0.0.1:{api_port}", f"https://127.0.0.1:{redfish_port}{ROOT}")
+        described["controllerManager"] = f"https://127.0.0.1:{metrics_port}"
+        return described | {"timeSource": {"address": "127.0.0.1", "port": time_port}}
 
     def failure(self) -> BaseException | None:
         """What a task that should run for ever died of."""
@@ -130,7 +135,7 @@ class Lab:
             await asyncio.sleep(_KEEP_ALIVE)
             self._api.watches.keep_alive()
 
-    def _describe(self, api: str, time_port: int, redfish: str) -> dict[str, Any]:
+    def _describe(self, api: str, redfish: str) -> dict[str, Any]:
         identity, known_hosts = self.directory / "id_ed25519", self.directory / "known_hosts"
         password, kubeconfig = self.directory / "bmc-password", self.directory / "kubeconfig.yaml"
         write_private(identity, self._client_key.export_private_key())
@@ -165,7 +170,6 @@ class Lab:
             "kubeconfig": str(kubeconfig),
             "token": self._access.admin.token,
             "users": users,
-            "timeSource": {"address": "127.0.0.1", "port": time_port},
             "hosts": hosts,
             "knownHosts": str(known_hosts),
             "pid": os.getpid(),

@@ -47,6 +47,8 @@ def _rules(user: User, namespace: str) -> dict[str, Any]:
             **({"resourceNames": rule.resource_names} if rule.resource_names else {}),
         }
         for rule in user.rules
-        if not rule.namespaces or namespace in rule.namespaces
+        if rule.resources and (not rule.namespaces or namespace in rule.namespaces)
     ]
-    return {"resourceRules": rules, "nonResourceRules": [], "incomplete": False}
+    paths = [{"verbs": rule.verbs, "nonResourceURLs": rule.non_resource_urls} for rule in user.rules]
+    paths = [rule for rule in paths if rule["nonResourceURLs"]]
+    return {"resourceRules": rules, "nonResourceRules": paths, "incomplete": False}

@@ -16,6 +16,7 @@ from chaos.lab.spec import LabSpec, Rule, SpecError
 VIEW: dict[str, Any] = {"verbs": ["get", "list", "watch"], "resources": ["nodes", "pods"]}
 EVICT: dict[str, Any] = {"verbs": ["create"], "resources": ["pods/eviction"], "namespaces": ["default"]}
 ONE_NODE: dict[str, Any] = {"verbs": ["patch"], "resources": ["nodes"], "resourceNames": ["w1"]}
+METRICS: dict[str, Any] = {"verbs": ["get"], "nonResourceURLs": ["/metrics"]}
 DEPLOYMENTS: dict[str, Any] = {"verbs": ["*"], "apiGroups": ["apps"], "resources": ["deployments", "*/scale"]}
 USER = {"name": "tester", "rules": [VIEW, EVICT, ONE_NODE, DEPLOYMENTS]}
 
@@ -91,6 +92,7 @@ def test_the_words_of_a_refusal(wanted: Attributes, message: str) -> None:
         [{"name": "system:node:x"}],
         [{"name": ""}],
         [{"name": "a", "rules": [{"verbs": ["get"]}]}],
+        [{"name": "a", "rules": [{"verbs": ["get"], "resources": ["pods"], "nonResourceURLs": ["/metrics"]}]}],
         [{"name": "a", "rules": [{"verbs": ["get"], "resources": ["pods"], "apigroups": []}]}],
     ],
 )
@@ -141,3 +143,42 @@ def test_the_port_of_a_kubelet(make_lab: Any) -> None:
     ):
         headers = {"Authorization": f"Bearer {token}"}
         assert client.http.request("GET", f"https://127.0.0.1:{port}{path}", headers=headers).status == code
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/metrics/", "/metricsx"])
+@pytest.mark.parametrize("verb", ["get", "post"])
+def test_paths_that_are_no_resource(path: str, verb: str) -> None:
+    spec = LabSpec.from_json(
+        json.dumps({"nodes": [{"name": "n"}], "users": [{"name": "u", "rules": [METRICS, VIEW]}]}).encode()
+    )
+    user = Access(spec.users).users[1]
+    assert user.may(Attributes(verb, path=path)) is ((verb, path) == ("get", "/metrics"))
+    assert user.may(Attributes("get", "", "pods"))
+
+
+@pytest.mark.lab
+def test_the_port_of_the_controller_manager(make_lab: Any) -> None:
+    client = make_lab(users=[{"name": "scraper", "rules": [METRICS]}, {"name": "nobody"}])
+    url, (scraper, nobody) = client.facts["controllerManager"], (user["token"] for user in client.facts["users"])
+    for token, path, code in (
+        (scraper, "/metrics", 200),
+        (scraper, "/configz", 403),
+        (nobody, "/metrics", 403),
+        (nobody, "/healthz", 200),
+        ("", "/metrics", 403),
+        ("", "/healthz", 200),
+        (client.facts["token"], "/metrics", 200),
+        (client.facts["token"], "/debug", 404),
+        ("wrong", "/metrics", 401),
+    ):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        answer = client.http.request("GET", url + path, headers=headers)
+        assert answer.status == code, (token, path, answer.data)
+        told = b"\ntaint_eviction_controller_pod_deletions_total 0\n" in answer.data
+        assert told == ((path, code) == ("/metrics", 200))
+    review = {"kind": "SelfSubjectRulesReview", "spec": {"namespace": "default"}}
+    headers = {"Authorization": f"Bearer {scraper}", "Content-Type": "application/json"}
+    path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+    answer = client.http.request("POST", client.facts["apiServer"] + path, body=json.dumps(review), headers=headers)
+    assert answer.json()["status"]["nonResourceRules"] == [METRICS]
+    assert answer.json()["status"]["resourceRules"] == []

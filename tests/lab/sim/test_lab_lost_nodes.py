@@ -65,7 +65,7 @@ def test_orphans_go_40_to_80_s_after_their_node(seed: int) -> None:
     assert failed[1:] == ("MODIFIED", "Failed", "DeletionByPodGC")
     assert removed[1] == "DELETED"
     assert 40.0 <= removed[0] <= 80.0
-    assert cluster.controllers.pod_gc.deletions["orphaned"] >= 1
+    assert cluster.controllers.pod_gc.deletions["demo", "orphaned"] >= 1
     assert [event["involvedObject"]["name"] for event in events(cluster, "RemovingNode")] == [VICTIM]
     assert not pods_on(cluster, VICTIM)
 
@@ -178,7 +178,7 @@ def test_out_of_service_frees_a_stateful_set_of_a_dead_node() -> None:
     states = _states(history, stuck, begin)
     assert states[-1][1:] == ("DELETED", "Failed", "DeletionByTaintManager")  # the taint's own; pod GC adds none
     assert states[-1][0] <= 21.0
-    assert cluster.controllers.pod_gc.deletions["out-of-service"] == 1
+    assert cluster.controllers.pod_gc.deletions["demo", "out-of-service"] == 1
     replaced = [pod for pod in cluster.store.list("pods", "demo") if pod["spec"].get("nodeName") == "ra-worker2"]
     assert len(replaced) == 2
 
@@ -227,7 +227,7 @@ def test_terminated_pods_above_the_threshold_go_evicted_and_oldest_first() -> No
         run(cluster, 1.1)
     run(cluster, 21.0)
     assert [pod["metadata"]["name"] for pod in cluster.store.list("pods", "demo")] == ["p2", "p3"]
-    assert cluster.controllers.pod_gc.deletions == {"terminated": 3}
+    assert cluster.controllers.pod_gc.deletions == {("demo", "terminated"): 3}
 
 
 def test_force_deletion_splits_the_brain_of_a_stateful_set() -> None:

@@ -15,9 +15,9 @@ from chaos.lab.store import clone
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
-def _demo(plural: str = "statefulsets", **controllers: Any) -> tuple[Cluster, History]:
+def _demo(plural: str = "statefulsets", *breakages: str, **controllers: Any) -> tuple[Cluster, History]:
     """One pod with a volume, on the victim; it may go to the other worker."""
-    lab = spec(workers=2, controllers=ControllerSpec(**controllers))
+    lab = spec(workers=2, controllers=ControllerSpec(**controllers), breakages=list(breakages))
     cluster, history = started(lab, settle=1.0, recorded=False)
     cluster.create_object("namespaces", {"metadata": {"name": "demo"}})
     _cordon(cluster, "ra-worker2", True)
@@ -154,6 +154,21 @@ def test_out_of_service_detaches_at_once_even_if_force_detach_is_disabled(disabl
     assert _gone(history, begin) <= 21.0
     assert cluster.controllers.attach_detach.forced == {"out-of-service": 1}
     assert _running(cluster) == ["ra-worker2"]
+
+
+@pytest.mark.parametrize(("disabled", "reason"), [(False, "timeout"), (True, "out-of-service")])
+def test_after_six_minutes_out_of_service_counts_as_timeout(disabled: bool, reason: str) -> None:
+    """reconciler.go asks forceDetachTimeoutExpired first. A node that seems Ready kept the volume until then."""
+    cluster, _ = _demo("statefulsets", "unknown-missing", disable_force_detach_on_timeout=disabled)
+    _cordon(cluster, VICTIM, True)
+    cluster.machines[VICTIM].power_off()
+    cluster.delete_object("pods", "demo", "db-0", 0)
+    run(cluster, 400.0)
+    assert _attached(cluster) == {VICTIM: True}
+    assert not cluster.controllers.attach_detach.forced
+    _taint(cluster, "NoSchedule")
+    run(cluster, 1.0)
+    assert cluster.controllers.attach_detach.forced == {reason: 1}
 
 
 def test_out_of_service_with_no_schedule_frees_the_volume_of_what_is_terminating() -> None:

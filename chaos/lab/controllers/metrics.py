@@ -1,0 +1,43 @@
+"""What kube-controller-manager's ``/metrics`` says of its controllers' deeds. Facts section 4.
+
+Sources: pkg/controller/nodelifecycle/metrics.go, tainteviction/metrics, podgc/metrics, volume/attachdetach/metrics, and
+k8s.io/component-base/metrics/prometheus/clientgo/leaderelection. What has labels is there from its first count on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from chaos.lab.metrics import family
+
+if TYPE_CHECKING:
+    from chaos.lab.controllers import Controllers
+
+
+def text(controllers: Controllers) -> str:
+    """Of the only one, which leads."""
+    lifecycle, pod_gc = controllers.node_lifecycle, controllers.pod_gc
+    evictions, zones = lifecycle.evictions.items(), lifecycle.zones.items()
+    forced = {f'{{reason="{reason}"}}': n for reason, n in sorted(controllers.attach_detach.forced.items())}
+    health = {_zone(zone): 100 * ready / (ready + bad) if ready + bad else 100 for zone, (ready, bad) in zones}
+    lines = [
+        *family("attach_detach_controller_attachdetach_controller_forced_detaches", "counter", forced),
+        *family("leader_election_master_status", "gauge", {'{name="kube-controller-manager"}': 1}),
+        *family("node_collector_evictions_total", "counter", {_zone(zone): n for zone, n in evictions}),
+        *family("node_collector_unhealthy_nodes_in_zone", "gauge", {_zone(zone): n for zone, (_, n) in zones}),
+        *family("node_collector_zone_health", "gauge", health),
+        *family("node_collector_zone_size", "gauge", {_zone(zone): sum(counts) for zone, counts in zones}),
+        *family("pod_gc_collector_force_delete_pod_errors_total", "counter", _by_reason(pod_gc.errors)),
+        *family("pod_gc_collector_force_delete_pods_total", "counter", _by_reason(pod_gc.deletions)),
+        *family("taint_eviction_controller_pod_deletions_total", "counter", {"": controllers.taint_eviction.deletions}),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _zone(key: str) -> str:
+    return f'{{zone="{key}"}}'
+
+
+def _by_reason(counts: Counter[tuple[str, str]]) -> dict[str, float]:
+    return {f'{{namespace="{namespace}",reason="{reason}"}}': n for (namespace, reason), n in sorted(counts.items())}

@@ -1,0 +1,29 @@
+"""The metrics of kube-controller-manager that are kept. Facts section 4."""
+
+from __future__ import annotations
+
+import re
+
+LEADS = 'leader_election_master_status{name="kube-controller-manager"}'  # not there without leader election
+KEPT = (
+    LEADS,
+    "attach_detach_controller_attachdetach_controller_forced_detaches{",
+    "node_collector_evictions_total{",
+    "node_collector_unhealthy_nodes_in_zone{",
+    "node_collector_zone_health{",
+    "node_collector_zone_size{",
+    "pod_gc_collector_force_delete_pod_errors_total{",
+    "pod_gc_collector_force_delete_pods_total{",
+    "taint_eviction_controller_pod_deletions_total",
+)
+_REASONS = "terminated|out-of-service|orphaned|unscheduled"
+# There from its first count on. pkg/controller/volume/attachdetach/metrics and podgc/metrics.
+_FROM_ZERO = re.compile(
+    r'attach_detach_controller_attachdetach_controller_forced_detaches\{reason="(timeout|out-of-service)"\}'
+    rf'|pod_gc_collector_force_delete_pod(s|_errors)_total\{{namespace="[^"]+",reason="({_REASONS})"\}}'
+)
+
+
+def from_zero(name: str) -> bool:
+    """Whether a metric that is not there has counted nothing yet."""
+    return bool(_FROM_ZERO.fullmatch(name))

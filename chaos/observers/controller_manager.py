@@ -1,0 +1,34 @@
+"""Metrics of kube-controller-manager's replicas, once a second, from their own ports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from chaos.model.controllermanager import KEPT
+from chaos.model.errors import NodefallError
+from chaos.model.ports import Clock, Response
+from chaos.observers.scraper import Scraper, Scrapers, kept
+
+Get = Callable[[str], Response]  # from a URL; raises KubeUnreachable
+
+
+def controller_managers(urls: Sequence[str], get: Get, clock: Clock) -> Scrapers:
+    """The eye on the replicas at ``urls``."""
+    return Scrapers([Scraper(url, clock, partial(_read, url, get)) for url in urls])
+
+
+def ask_each(urls: Sequence[str], get: Get) -> None:
+    """Raises NodefallError for a replica that cannot be read."""
+    for url in urls:
+        status, _ = _read(url, get)
+        if status != "200":
+            raise NodefallError(
+                f"the controller-manager at {url} answers {status} to /metrics",
+                hint="401: it does not know these credentials; 403: they may not get /metrics",
+            )
+
+
+def _read(url: str, get: Get) -> tuple[str, list[str]]:
+    response = get(f"{url}/metrics")
+    return str(response.status), kept(response.body, KEPT) if response.status == 200 else []

@@ -1,0 +1,147 @@
+"""Metrics of controller-managers: what is kept, what a failure means, and what is needed to read a lab's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from misbehaving import Lines, ManualClock
+
+from chaos.engine.permissions import missing
+from chaos.model.controllermanager import KEPT, LEADS, from_zero
+from chaos.model.errors import NodefallError
+from chaos.model.inventory import Inventory, Lab, Rule
+from chaos.model.ports import Response
+from chaos.model.right import Right
+from chaos.model.timeline import Timeline
+from chaos.observers.api import connect
+from chaos.observers.controller_manager import ask_each, controller_managers
+from chaos.observers.decode import decode
+from chaos.observers.unreachable import KubeUnreachable
+from chaos.session.labs import start_lab
+
+FORCED = "attach_detach_controller_attachdetach_controller_forced_detaches"
+TEXT = (
+    f"# HELP {FORCED} [ALPHA] Number of times the A/D Controller performed a forced detach\n"
+    f"# TYPE {FORCED} counter\n"
+    f'{FORCED}{{reason="timeout"}} 2\n'
+    f"{LEADS} 1\n"
+    'leader_election_master_status{name="cloud-provider-extraction-migration"} 0\n'
+    'node_collector_evictions_number{zone=""} 3\n'
+    'node_collector_evictions_total{zone="r:\x00:a"} 3\n'
+    'node_collector_zone_health{zone="r:\x00:a"} 66.66666666666667\n'
+    'node_collector_update_node_health_duration_seconds_bucket{le="0.001"} 17\n'
+    'pod_gc_collector_force_delete_pods_total{namespace="a",reason="orphaned"} 4\n'
+    "taint_eviction_controller_pod_deletions_total 1.2e+06\n"
+    "taint_eviction_controller_pod_deletion_duration_seconds_count 5\n"
+    "process_start_time_seconds 1.79e+09\n"
+)
+ONE, TWO = "https://192.0.2.1:10257", "https://192.0.2.2:10257"
+Answer = Callable[[str], Response]
+
+
+def answers(status: int = 200) -> Answer:
+    return lambda _: Response(status, TEXT.encode(), {})
+
+
+def fails(kind: str) -> Answer:
+    def answer(_: str) -> Response:
+        raise KubeUnreachable(kind, f"it is {kind}")
+
+    return answer
+
+
+def scraped(by_url: dict[str, Answer]) -> Lines:
+    """The lines of the first scrapes."""
+    clock, lines = ManualClock(), Lines()
+    observer = controller_managers(list(by_url), lambda url: by_url[url.removesuffix("/metrics")](url), clock)
+    observer.start(lines)
+    clock.until(observer.synced)
+    clock.until(lambda: clock.now() >= 1003, step=0.05)
+    observer.stop()
+    clock.wake()
+    return lines
+
+
+def test_what_is_kept() -> None:
+    lines = scraped({ONE: answers()}).all
+    timeline = Timeline()
+    for seq, line in enumerate(lines):
+        entry = decode(line, seq)
+        assert entry is not None
+        timeline.add(entry)
+    assert len(timeline.metrics[ONE]) >= 2
+    assert timeline.metrics[ONE][0].values == {
+        f'{FORCED}{{reason="timeout"}}': 2,
+        LEADS: 1,
+        'node_collector_evictions_total{zone="r:\x00:a"}': 3,
+        'node_collector_zone_health{zone="r:\x00:a"}': 66.66666666666667,
+        'pod_gc_collector_force_delete_pods_total{namespace="a",reason="orphaned"}': 4,
+        "taint_eviction_controller_pod_deletions_total": 1_200_000,
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "types", "blind"),
+    [
+        (fails("refused"), {"unreachable"}, []),
+        (fails("timeout"), {"unreachable"}, []),
+        (fails("tls"), set(), [f"metrics@{ONE}"]),
+        (answers(403), {"403"}, []),
+    ],
+)
+def test_one_that_fails_is_told_and_the_other_read(answer: Answer, types: set[str], blind: list[str]) -> None:
+    lines = scraped({ONE: answer, TWO: answers()})
+    told = {(line.node, line.type) for line in lines.of("metrics")}
+    assert told == {(ONE, type_) for type_ in types} | {(TWO, "200")}
+    assert [line.type for line in lines.of("blind")] == blind
+
+
+@pytest.mark.parametrize(("answer", "says"), [(answers(403), "answers 403"), (fails("refused"), "it is refused")])
+def test_each_must_be_readable_before_anything_is_touched(answer: Answer, says: str) -> None:
+    ask_each([ONE, TWO], answers())
+    with pytest.raises(NodefallError, match=says):
+        ask_each([ONE, TWO], lambda url: (answer if url.startswith(TWO) else answers())(url))
+
+
+@pytest.mark.parametrize(
+    ("name", "zero"),
+    [
+        (f'{FORCED}{{reason="out-of-service"}}', True),
+        (f'{FORCED}{{reason="other"}}', False),
+        (FORCED, False),
+        ('pod_gc_collector_force_delete_pod_errors_total{namespace="a",reason="orphaned"}', True),
+        ('pod_gc_collector_force_delete_pods_total{namespace="",reason="orphaned"}', False),
+        ('pod_gc_collector_force_delete_pods_total{reason="orphaned",namespace="a"}', False),
+        ('node_collector_evictions_total{zone=""}', False),
+        ("taint_eviction_controller_pod_deletions_total", False),
+    ],
+)
+def test_what_is_zero_before_it_is_there(name: str, zero: bool) -> None:
+    assert from_zero(name) is zero
+    assert not zero or name.startswith(KEPT)
+
+
+def rule(**given: Any) -> Rule:
+    return Rule.model_validate({"verbs": ["get"], **given})
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_lab_tells_those_who_may_ask(tmp_path: Path, allowed: bool) -> None:
+    metrics, nodes = Right("", "/metrics", "get"), Right("", "nodes", "get")
+    rules = [rule(resources=["nodes"]), *([rule(nonResourceURLs=["/metrics"])] if allowed else [])]
+    with start_lab(Lab(workers=1, rights=rules)) as lab:
+        inventory: Inventory = lab.inventory
+        assert inventory.cluster is not None
+        assert inventory.cluster.controller_manager is not None
+        kube = connect(inventory.cluster.kubeconfig)
+        assert missing(kube, [metrics, nodes]) == ([] if allowed else [metrics])
+        urls = inventory.cluster.controller_manager.urls
+        if allowed:
+            ask_each(urls, kube.component)
+        else:
+            with pytest.raises(NodefallError, match="answers 403 to /metrics"):
+                ask_each(urls, kube.component)
