@@ -75,6 +75,7 @@ class Context:
     events: NodeEvents | None = None  # None: nobody wants them
     stop: Stop = field(default_factory=Stop)
     proved: set[tuple[str, str]] = field(default_factory=set)  # (step, node)
+    given_up: set[tuple[str, str]] = field(default_factory=set)  # (step, node) whose answer nobody waits for any more
     told: dict[str, Status] = field(default_factory=dict)
 
     def owe(self, steps: Sequence[PlannedStep], t: float) -> None:
@@ -83,6 +84,12 @@ class Context:
             self.journal.intend(planned.step, planned.action, planned.node, planned.undo, t)
         if any(planned.undo.proof for planned in steps):
             self.publish()
+
+    def give_up(self, planned: PlannedStep) -> None:
+        """Hang up on a host that has not answered yet: what was sent may still be done, and is undone after it."""
+        self.given_up.add((planned.step, planned.node))
+        self.progress.step(planned.step, planned.node, "its answer is waited for no more")
+        self.hosts.hang_up(planned.node)
 
     def tell_injected(self, steps: Sequence[PlannedStep]) -> None:
         """After the deed, which must not wait for this."""

@@ -103,7 +103,7 @@ class Hosts:
         if isinstance(command, HostCommand):
             outcome = self.session(node).run(command)
             if outcome.delivery == NOT_SENT:
-                self._forget(node)
+                self.hang_up(node)
             return outcome
         if isinstance(command, ApiCommand):
             return self._kube.send(command)
@@ -123,21 +123,23 @@ class Hosts:
         power = self.power(node)
         return power.restart_policy() if isinstance(power, Restarts) else ""
 
+    def hang_up(self, node: str) -> None:
+        """Close its session: what runs there goes on unwatched. The host is looked up anew next time, as its address
+        may have changed with a restart.
+        """
+        session = self._sessions.pop(node, None)
+        if session:
+            session.close()
+
     def close(self) -> None:
         """Close every session."""
         for node in list(self._sessions):
-            self._forget(node)
+            self.hang_up(node)
 
     def _gate(self, node: str) -> Lock:
         """A lock per node: one that does not answer keeps nobody waiting for another."""
         with self._lock:
             return self._gates.setdefault(node, Lock())
-
-    def _forget(self, node: str) -> None:
-        """Look the host up anew next time: its address may have changed with a restart."""
-        session = self._sessions.pop(node, None)
-        if session:
-            session.close()
 
     def _machine(self, node: str) -> str:
         power = self.power(node)

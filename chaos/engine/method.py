@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any, TypeVar
 
 from chaos.engine.context import TICK, Context
 from chaos.engine.lines import action_line
 from chaos.engine.selfheal import plant
-from chaos.engine.together import side_by_side, together
+from chaos.engine.together import MANY, together
 from chaos.model.action import Shown
-from chaos.model.command import NOT_SENT, Command, HostCommand, Outcome, PodsCommand, succeeded
+from chaos.model.command import NOT_SENT, Command, HostCommand, Outcome, succeeded
 from chaos.model.errors import Aborted
 from chaos.model.experiment import Moment, Step, parse_moment
 from chaos.model.plan import PlannedStep
@@ -22,7 +23,9 @@ from chaos.model.ports import Armed
 PROOF_SECONDS = 180.0  # after the last step, for proofs that are still missing
 PATIENCE = 30.0  # with an API server that does not answer when a step is due
 LEAD = 0.12  # seconds from the writes that fire many hosts until all begin; less than the hosts wait at most
+_SOON = 0.5  # wall seconds in which most commands are answered, and in which one may still be when the run ends
 _LOOK = 0.25
+R = TypeVar("R")
 
 
 def inject(context: Context) -> None:
@@ -43,14 +46,14 @@ def _fire_when_due(
         context.wait_until(due)
     else:
         context.tick()
-    side_by_side(group, lambda planned: _must_hold(context, planned), context.clock)
+    _on_each(context, group, lambda planned: _must_hold(context, planned))
     _await_guard(context, group)
     context.owe([planned for planned in group if _has_preliminaries(planned)], context.clock.now())
     # Not earlier: a timer that heals the fault counts from now on.
-    side_by_side(group, lambda planned: _preliminaries(context, planned), context.clock)
+    _on_each(context, group, lambda planned: _preliminaries(context, planned))
     with ExitStack() as stack:
         many = len(group) > 1
-        ready = side_by_side(group, lambda planned: _arm(context, planned, stack, tuned=many), context.clock)
+        ready = _on_each(context, group, lambda planned: _arm(context, planned, stack, tuned=many))
         context.stop.check()  # all of that took its time
         moments[step.name] = _fire_all(context, ready)
 
@@ -97,27 +100,43 @@ def _fire_all(context: Context, ready: list[_Ready]) -> tuple[float, float]:
         command = str(planned.commands[-1])
         context.emit(action_line(begin, planned, "begin", command=command))
         context.progress.step(planned.step, planned.node, command)
-    waits = any(isinstance(r.planned.commands[-1], PodsCommand) for r in ready)
     fired = context.clock.now()
     context.guard.check()
     at = fired + LEAD if all(r.tuned for r in ready) else None  # one that cannot wait is not to be the first
     for waiting in (r.waiting for r in ready if r.waiting):  # writes alone: a thread each would begin further apart
         waiting.go(at)
-    look_on = (lambda going: _look_on(context, going)) if waits else None
-    outcomes = together(ready, lambda r: _fire(context, r, fired), look_on)
-    context.tell_injected([r.planned for r in ready])
+    group = [r.planned for r in ready]
+    outcomes = together(ready, lambda r: _fire(context, r, fired), lambda going: _look_on(context, group, going))
+    context.tell_injected(group)
     _check(ready, outcomes)
     return begin, context.clock.now()
 
 
-def _look_on(context: Context, fired: Sequence[Future[Outcome]]) -> None:
-    """What waits in the cluster's time does so while the run goes on. Raises Interrupted or Aborted."""
+def _on_each(context: Context, group: Sequence[PlannedStep], do: Callable[[PlannedStep], R]) -> list[R]:
+    """A thread each, in the order of ``group``; raises what the first raised, after the end of all."""
+    with ThreadPoolExecutor(min(len(group), MANY)) as pool:
+        going = [pool.submit(do, planned) for planned in group]
+        _look_on(context, group, going, optional=True)
+    return [future.result() for future in going]
+
+
+def _look_on(
+    context: Context, group: Sequence[PlannedStep], going: Sequence[Future[Any]], *, optional: bool = False
+) -> None:
+    """The run goes on while they are at work. Raises Interrupted or Aborted; a host that does not answer then is given
+    up, as the undo must not wait for it. ``optional``: what has not begun then need not.
+    """
+    wait(going, _SOON)
     try:
-        while not all(future.done() for future in fired):
+        while wait(going, 0).not_done:
             context.tick()
             context.clock.sleep(_LOOK)
     except BaseException:
-        context.clock.wake()  # it gives up; roll back lets the clock sleep again
+        context.clock.wake()  # what waits in the cluster's time gives up; roll back lets the clock sleep again
+        wait([future for future in going if not (optional and future.cancel())], _SOON)
+        for planned, future in zip(group, going, strict=True):
+            if not future.done():
+                context.give_up(planned)
         raise
 
 

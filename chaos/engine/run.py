@@ -180,7 +180,10 @@ def _roll_back(context: Context, choose: Callable[[Owed], bool]) -> list[UndoRes
         if planned and planned.undo != Undo():
             context.emit(action_line(context.clock.now(), planned, "undo"))
 
-    undone = roll_back(context.journal, context.hosts, context.clock, context.progress, choose, begun)
+    def unsure(owed: Owed) -> bool:
+        return (owed.step, owed.node) in context.given_up
+
+    undone = roll_back(context.journal, context.hosts, context.clock, context.progress, choose, begun, unsure)
     for entry in undone:
         planned = by_step.get((entry.step, entry.node))
         if planned and entry.proven and planned.undo != Undo():

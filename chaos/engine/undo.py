@@ -27,19 +27,22 @@ def roll_back(
     progress: Progress,
     choose: Callable[[Owed], bool] = lambda _: True,
     begun: Callable[[Owed], None] = lambda _: None,
+    unsure: Callable[[Owed], bool] = lambda _: False,
 ) -> list[UndoResult]:
     """Undo everything owed that is chosen; what cannot be proven stays owed. Bounded in cluster time per entry.
 
     All of them are looked at in turn, as one deed may be in the way of another's proof: a node is Ready only when
     neither its kubelet nor its runtime is stopped, and nothing is sent to a machine before it is on again.
-    ``begun`` is called before each: from then on the effect is being ended on purpose.
+    ``begun`` is called before each: from then on the effect is being ended on purpose. A deed of which somebody is
+    ``unsure`` may only be done now.
     """
     results: dict[int, UndoResult] = {}
     chosen = [owed for owed in journal.owed() if choose(owed)]
     attempts = []
     for owed in chosen:
         begun(owed)
-        attempts.append(_Attempt(owed, journal, hosts, clock, progress))
+        done = clock.now() if unsure(owed) else owed.t
+        attempts.append(_Attempt(owed, done, journal, hosts, clock, progress))
     progressed = clock.now()
     while open_ := [attempt for attempt in attempts if attempt.owed.id not in results]:
         over = clock.now() >= progressed + PROOF_SECONDS
@@ -58,11 +61,13 @@ class _Attempt:
     A step is looked at again after it was sent or found unnecessary: a machine that is still on may be going down.
     """
 
-    def __init__(self, owed: Owed, journal: Journal, hosts: Hosts, clock: Clock, progress: Progress) -> None:
+    def __init__(
+        self, owed: Owed, done: float, journal: Journal, hosts: Hosts, clock: Clock, progress: Progress
+    ) -> None:
         self.owed = owed
         self._journal, self._hosts, self._clock, self._progress = journal, hosts, clock, progress
         self._start = clock.now()
-        self._settled = owed.t + SETTLE_SECONDS if owed.undo.proof else 0.0
+        self._settled = done + SETTLE_SECONDS if owed.undo.proof else 0.0
         self._tried: dict[int, float] = {}
         self._sent: dict[int, int] = {}
         self._problems: list[str] = []

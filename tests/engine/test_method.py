@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 
 import msgspec
 import pytest
@@ -20,13 +21,14 @@ from chaos.engine.method import LEAD, inject
 from chaos.engine.selfheal import plant_command
 from chaos.model.action import SelfHeal, Undo
 from chaos.model.catalogue import discover
-from chaos.model.command import DrainRules, HostCommand, Outcome, PodChoice, PodsCommand
+from chaos.model.command import ANSWERED, LOST, DrainRules, HostCommand, Outcome, PodChoice, PodsCommand
+from chaos.model.errors import Aborted
 from chaos.model.experiment import Experiment
 from chaos.model.plan import Plan, PlannedStep
 from chaos.model.ports import Armed, Clock, Response
 from chaos.model.recording import ActionRecord, Line
 from chaos.model.result import RunResult
-from chaos.model.verdict import Status
+from chaos.model.verdict import Status, Verdict
 from chaos.store.journal import Journal, read_owed
 
 HEAL = SelfHeal("nodefall-x", 60.0, ("true",))
@@ -142,6 +144,77 @@ def test_hosts_begin_at_one_instant_if_all_of_them_can(
     context.plan = replace(context.plan, steps=tuple(replace(step, node=f"n{n}") for n in range(len(fired))))
     inject(context)
     assert session.fired == fired
+
+
+class Slow(FakeSession):
+    """Of what it is armed with, or of the command ``slow``, nobody hears before ``answer`` is set or it is closed."""
+
+    def __init__(self, slow: str = "") -> None:
+        super().__init__({})
+        self.slow, self.begun, self.answer, self.gone = slow, Event(), Event(), False
+
+    def run(self, command: HostCommand) -> Outcome:
+        return self._wait() if str(command) == self.slow else answered()
+
+    def arm(self, command: HostCommand) -> Armed:
+        return self
+
+    def tune(self, now: Callable[[], float]) -> bool:
+        return True
+
+    def go(self, at: float | None = None) -> None: ...
+
+    def fire(self) -> Outcome:
+        return answered() if self.slow else self._wait()
+
+    def cancel(self) -> None: ...
+
+    def close(self) -> None:
+        self.gone = True
+        self.answer.set()
+
+    def _wait(self) -> Outcome:
+        self.begun.set()
+        assert self.answer.wait(60)
+        return Outcome(LOST, error="the line was lost") if self.gone else answered()
+
+
+def aborting(session: Slow) -> RunResult:
+    """What is judged while that session is at work, and before."""
+    condition = Verdict("apart", "nodes-ready", Status.VIOLATED if session.begun.is_set() else Status.PENDING, "x")
+    return replace(EMPTY, abort=(condition,))
+
+
+@pytest.mark.parametrize("slow", ["", "true"], ids=["the step itself", "what is sent before"])
+def test_an_abort_does_not_wait_for_a_host_that_does_not_answer(tmp_path: Path, slow: str) -> None:
+    session, clock = Slow(slow), SystemClock()
+    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (HostCommand(("true",)), FAULT), Undo(), ())
+    context = context_of(tmp_path, step, clock, session, FakeKube({}))
+    context.judge = lambda _: aborting(session)
+    with closing(clock), pytest.raises(Aborted, match="abort condition apart"):
+        inject(context)
+    assert session.gone
+    assert context.given_up == {("do", "n1")}
+
+
+def test_one_that_answers_soon_is_not_hung_up_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, clock = Slow(), SystemClock()
+    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(), ())
+    context = context_of(tmp_path, step, clock, session, FakeKube({}))
+    lines: list[Line] = []
+    context.emit = lines.append
+
+    def judged(_live: bool) -> RunResult:
+        if session.begun.is_set():
+            monkeypatch.setattr("chaos.engine.method._SOON", 60.0)
+            session.answer.set()
+        return aborting(session)
+
+    context.judge = judged
+    with closing(clock), pytest.raises(Aborted, match="abort condition apart"):
+        inject(context)
+    assert [msgspec.json.decode(line.object, type=ActionRecord).delivery for line in lines][-1] == ANSWERED
+    assert (session.gone, context.given_up) == (False, set())
 
 
 class Refusing(FakeKube):

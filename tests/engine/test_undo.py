@@ -92,6 +92,17 @@ def test_what_is_not_proven_stays_owed(tmp_path: Path, power: FakePower | None, 
     assert [o.action for o in read_owed(tmp_path)] == ["poweroff"]
 
 
+def test_a_deed_whose_answer_nobody_waited_for_may_only_be_done_now(tmp_path: Path) -> None:
+    power = FakePower("on")
+    world = World(tmp_path, FakeSession(dict(UP)), power)
+    world.intend("poweroff", undo_of("poweroff"))
+    world.clock.sleep(60)
+    world.clock.agenda.append((world.clock.now() + 3, lambda: setattr(power, "value", "off")))
+    (result,) = roll_back(world.journal, world.hosts, world.clock, world.progress, unsure=lambda _: True)
+    assert (result.proven, power.value) == (True, "on")
+    assert any("undo: power on" in line for line in world.progress.told)
+
+
 def test_a_machine_that_is_still_on_but_going_down_is_powered_on_later(tmp_path: Path) -> None:
     """Right after ``systemctl poweroff`` it is on, and its node is Ready: nothing has been undone yet."""
     power = FakePower("on")

@@ -162,6 +162,17 @@ def test_fired_and_the_line_is_lost(line: Line) -> None:
     assert outcome.began is not None
 
 
+def test_hanging_up_ends_the_wait_and_not_the_program(line: Line) -> None:
+    begun, ended = f"{line.folder}/begun", f"{line.folder}/ended"
+    armed = line.session.arm(command("sh", "-c", f": > {begun}; sleep 2; : > {ended}", timeout=300))
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(armed.fire)
+        _await(line, begun)
+        line.session.close()
+        assert future.result(60).delivery == LOST
+    _await(line, ended)
+
+
 def test_armed_time_out(line: Line) -> None:
     outcome = line.session.arm(command("sleep", "9", timeout=2.5)).fire()
     assert outcome.delivery == LOST
