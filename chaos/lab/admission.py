@@ -10,13 +10,12 @@ import re
 from typing import Any
 
 from chaos.lab.metadata import check_new
-from chaos.lab.objects import NOT_READY, UNREACHABLE, Object, generated_name
+from chaos.lab.objects import MEMORY_PRESSURE, NOT_READY, UNREACHABLE, Object, generated_name
 from chaos.lab.quantity import parse_quantity
 from chaos.lab.sim import Sim
 from chaos.lab.spec import LabSpec
 from chaos.lab.store import Store
 
-MEMORY_PRESSURE = "node.kubernetes.io/memory-pressure"
 PREFIX = "lab.nodefall.dev/"
 _BEHAVIOUR = ("runs-for", "stops-after", "exit-code", "ignores-sigterm")
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")

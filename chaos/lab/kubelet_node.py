@@ -27,7 +27,7 @@ class NodeReporter:
         self._report_at = 0.0
         self._runtime_seen = process.sim.now
         self._giving_up: Timer | None = None
-        self._starting = False  # only the first status tells, and only one that registers or is wrong
+        self._starting = False  # a breakage: the first status after a reboot says so
 
     def start(self) -> None:
         """Register at once, be Ready a moment later, then renew and report in periods with jitter."""

@@ -11,11 +11,11 @@ from typing import Protocol
 
 from chaos.lab.kubelet_process import Process
 from chaos.lab.kubelet_worker import Worker
-from chaos.lab.objects import Object, condition_status, untolerated
+from chaos.lab.objects import MEMORY_PRESSURE, Object, condition_status, untolerated
 
 _ROUND = 10.0  # evictionMonitoringPeriod
 _TRANSITION = 300.0  # evictionPressureTransitionPeriod
-_MEMORY_TAINT = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
+_MEMORY_TAINT = {"key": MEMORY_PRESSURE, "effect": "NoSchedule"}
 
 
 # As the defaults of Linux, and a threshold of process IDs, for which there is none.

@@ -6,9 +6,9 @@ from typing import Any
 
 from invariants_world import OUT_OF_SERVICE, World, ended_now, is_mirror, target
 
-from chaos.lab.admission import MEMORY_PRESSURE
 from chaos.lab.controllers.scheduling import disliked, requests_of, unsuitable
 from chaos.lab.objects import (
+    MEMORY_PRESSURE,
     Object,
     condition,
     condition_status,
