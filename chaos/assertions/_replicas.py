@@ -28,7 +28,7 @@ def of_leader(found: Mapping[str, list[Scrape]], name: str) -> Iterator[Reading]
             leader = url
             value = _value(scrape, name, from_zero(name))
             yield scrape.t, scrape.seq, value, "it has no such metric"
-        elif url == leader:
+        elif leader in ("", url):
             yield scrape.t, scrape.seq, None, _why(scrape)
 
 
@@ -45,7 +45,7 @@ def grown_since(found: Mapping[str, list[Scrape]], name: str, anchor: float) -> 
         if _leads(scrape):
             leader = url
             yield scrape.t, scrape.seq, None if value is None else grown, "it has no such metric"
-        elif url == leader:
+        elif leader in ("", url):
             yield scrape.t, scrape.seq, None, _why(scrape)
 
 
@@ -63,4 +63,4 @@ def _value(scrape: Scrape, name: str, begins: bool) -> float | None:
 
 
 def _why(scrape: Scrape) -> str:
-    return "it leads no more" if scrape.status == 200 else "its metrics could not be read"
+    return "it does not lead" if scrape.status == 200 else "its metrics could not be read"

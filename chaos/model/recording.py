@@ -101,7 +101,8 @@ class Blind(Struct, frozen=True, rename={"start": "from", "end": "to"}):
     """A time in which something could not be seen.
 
     ``source`` (the line's type) is a plural resource, ``prometheus``, ``probe@NAME``, or ``metrics``, ``host``,
-    ``containers``, ``kubelet-journal`` or ``power`` with ``@NODE``; without a node or name it is about all of them.
+    ``containers``, ``kubelet-journal`` or ``power`` with ``@NODE``, ``metrics`` also with ``@URL``; without such a name
+    it is about all of them.
     ``end`` is None while the window is still open.
     """
 

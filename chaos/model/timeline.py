@@ -74,7 +74,7 @@ class History(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """One scrape of a kubelet's metrics: HTTP status (0 = unreachable) and values by metric name."""
+    """One scrape of metrics: HTTP status (0 = unreachable) and values by metric name."""
 
     t: float
     seq: int
@@ -125,7 +125,7 @@ class Timeline:
     persistentvolumeclaims: dict[Key, History[PersistentVolumeClaim]] = field(default_factory=dict)
     volumeattachments: dict[str, History[VolumeAttachment]] = field(default_factory=dict)  # by name
     events: list[tuple[Entry, Event]] = field(default_factory=list)
-    metrics: dict[str, list[Scrape]] = field(default_factory=dict)  # by node
+    metrics: dict[str, list[Scrape]] = field(default_factory=dict)  # by node, or URL of a controller-manager
     host: dict[tuple[str, str], list[Fact]] = field(default_factory=dict)  # (node, fact)
     probes: dict[str, list[Probed]] = field(default_factory=dict)  # by name of the probe
     prometheus: dict[str, list[Queried]] = field(default_factory=dict)  # by name of the query

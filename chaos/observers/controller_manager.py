@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from chaos.model.controllermanager import KEPT
+from chaos.model.controllermanager import KEPT, LEADS
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, Response
 from chaos.observers.scraper import Scraper, Scrapers, kept
@@ -19,14 +19,21 @@ def controller_managers(urls: Sequence[str], get: Get, clock: Clock) -> Scrapers
 
 
 def ask_each(urls: Sequence[str], get: Get) -> None:
-    """Raises NodefallError for a replica that cannot be read."""
+    """Raises NodefallError for a replica that cannot be read, and where none leads."""
+    leads = False
     for url in urls:
-        status, _ = _read(url, get)
+        status, lines = _read(url, get)
+        leads = leads or f"{LEADS} 0" not in lines
         if status != "200":
             raise NodefallError(
                 f"the controller-manager at {url} answers {status} to /metrics",
                 hint="401: it does not know these credentials; 403: they may not get /metrics",
             )
+    if not leads:
+        raise NodefallError(
+            f"no controller-manager leads of those at {', '.join(urls)}",
+            hint="give the URL of each replica: only the counters of the one that leads move",
+        )
 
 
 def _read(url: str, get: Get) -> tuple[str, list[str]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from misbehaving import Lines, ManualClock
+from pydantic import ValidationError
 
 from chaos.engine.permissions import missing
 from chaos.model.controllermanager import KEPT, LEADS, from_zero
@@ -42,8 +43,8 @@ ONE, TWO = "https://192.0.2.1:10257", "https://192.0.2.2:10257"
 Answer = Callable[[str], Response]
 
 
-def answers(status: int = 200) -> Answer:
-    return lambda _: Response(status, TEXT.encode(), {})
+def answers(status: int = 200, text: str = TEXT) -> Answer:
+    return lambda _: Response(status, text.encode(), {})
 
 
 def fails(kind: str) -> Answer:
@@ -72,7 +73,6 @@ def test_what_is_kept() -> None:
         entry = decode(line, seq)
         assert entry is not None
         timeline.add(entry)
-    assert len(timeline.metrics[ONE]) >= 2
     assert timeline.metrics[ONE][0].values == {
         f'{FORCED}{{reason="timeout"}}': 2,
         LEADS: 1,
@@ -106,6 +106,14 @@ def test_each_must_be_readable_before_anything_is_touched(answer: Answer, says: 
         ask_each([ONE, TWO], lambda url: (answer if url.startswith(TWO) else answers())(url))
 
 
+def test_one_must_lead_before_anything_is_touched() -> None:
+    backup = answers(text=TEXT.replace(f"{LEADS} 1", f"{LEADS} 0"))
+    ask_each([ONE, TWO], lambda url: (backup if url.startswith(ONE) else answers())(url))
+    ask_each([ONE], answers(text=TEXT.replace(f"{LEADS} 1\n", "")))  # without leader election
+    with pytest.raises(NodefallError, match="no controller-manager leads"):
+        ask_each([ONE, TWO], backup)
+
+
 @pytest.mark.parametrize(
     ("name", "zero"),
     [
@@ -126,6 +134,12 @@ def test_what_is_zero_before_it_is_there(name: str, zero: bool) -> None:
 
 def rule(**given: Any) -> Rule:
     return Rule.model_validate({"verbs": ["get"], **given})
+
+
+@pytest.mark.parametrize("given", [{}, {"resources": ["nodes"], "nonResourceURLs": ["/metrics"]}])
+def test_a_right_is_to_something(given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="give either resources or nonResourceURLs"):
+        rule(**given)
 
 
 @pytest.mark.lab
