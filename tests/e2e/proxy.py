@@ -9,11 +9,11 @@ from contextlib import suppress
 
 
 class Proxy:
-    """Listens on loopback; ``cut`` and ``mend`` from any thread."""
+    """Listens on loopback or where it is told; ``cut`` and ``mend`` from any thread."""
 
-    def __init__(self, target: tuple[str, int]) -> None:
+    def __init__(self, target: tuple[str, int], address: str = "127.0.0.1") -> None:
         self._target = target
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((address, 0))
         self.port = int(self._listener.getsockname()[1])
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
