@@ -49,6 +49,9 @@ def _rules(user: User, namespace: str) -> dict[str, Any]:
         for rule in user.rules
         if rule.resources and (not rule.namespaces or namespace in rule.namespaces)
     ]
-    paths = [{"verbs": rule.verbs, "nonResourceURLs": rule.non_resource_urls} for rule in user.rules]
-    paths = [rule for rule in paths if rule["nonResourceURLs"]]
+    paths = [
+        {"verbs": rule.verbs, "nonResourceURLs": rule.non_resource_urls}
+        for rule in user.rules
+        if rule.non_resource_urls
+    ]
     return {"resourceRules": rules, "nonResourceRules": paths, "incomplete": False}
