@@ -17,18 +17,30 @@ from chaos.lab.breakages import BREAKAGES
 pytestmark = pytest.mark.lab
 COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 3
 _GROUPS = 4  # neighbours, as X-late and X-early, are in different ones: they would undo each other
+_APART = (("taint-eviction-reordered", "delete-removes-running-pod"),)  # together no pod is left to be marked
 # No node stays Ready, and the abort condition ends whatever lasts a minute; and pods that a node rejects are made and
 # bound again and again, as fast as the lab can.
 _ALONE = ("heartbeats-ignored", "no-schedule-taint-missing", "no-schedule-taint-late", "replacement-late")
 NOTICED = [(name, breakage) for name, item in SHELF.items() for breakage in item.breakages]
+STOPPED = [(name, breakage) for name, item in SHELF.items() for breakage in item.stopped_by]
+
+
+def _groups() -> list[list[str]]:
+    groups = [list(BREAKAGES)[group::_GROUPS] for group in range(_GROUPS)]
+    for number, group in enumerate(groups):
+        for one, other in _APART:
+            if one in group and other in group:
+                group.remove(other)
+                groups[number - 1].append(other)
+    return groups
 
 
 def _unnoticed() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each experiment with all other breakages, a quarter of them at once."""
     for name, item in SHELF.items():
-        for group in range(_GROUPS):
-            left = {*item.breakages, *_ALONE}
-            yield name, tuple(b for b in list(BREAKAGES)[group::_GROUPS] if b not in left)
+        left = {*item.breakages, *item.stopped_by, *_ALONE}
+        for group in _groups():
+            yield name, tuple(b for b in group if b not in left)
 
 
 @pytest.mark.parametrize(("name", "breakage"), part(NOTICED, COUNT), ids=str)
@@ -37,6 +49,12 @@ def test_it_is_noticed(tmp_path: Path, name: str, breakage: str) -> None:
     wanted = SHELF[name].notes["verdict"]
     assert result["status"] != wanted, result["headline"]
     assert wanted != "held" or result["status"] == "violated", result["headline"]
+
+
+@pytest.mark.parametrize(("name", "breakage"), part(STOPPED, COUNT), ids=str)
+def test_it_cannot_be_finished(tmp_path: Path, name: str, breakage: str) -> None:
+    _, result = run(name, tmp_path, [breakage])
+    assert result["status"] == "inconclusive", result["headline"]
 
 
 @pytest.mark.parametrize(("name", "group"), part(_unnoticed(), COUNT), ids=lambda value: str(value)[:40])
