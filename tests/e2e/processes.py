@@ -14,6 +14,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS, LAB = ROOT / "experiments", ROOT / "hosts" / "lab.yaml"
 WALL = 300  # seconds that any one command may take; a busy machine is slow
@@ -57,9 +59,15 @@ def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:
 
 
 @contextmanager
-def lab(cwd: Path, *options: str | Path) -> Iterator[Path]:
-    """A lab of its own; yields the inventory that reaches it."""
-    process = start("lab", "up", LAB, "--out", "lab.json", "--foreground", *options, cwd=cwd)
+def lab(cwd: Path, *options: str | Path, speed: float | None = None) -> Iterator[Path]:
+    """A lab of its own; yields the inventory that reaches it. ``speed``: simulated seconds a second, at most."""
+    made = LAB
+    if speed is not None:
+        document = yaml.safe_load(LAB.read_text(encoding="utf-8"))
+        document["lab"]["speed"] = speed
+        made = cwd / "slow.json"
+        made.write_text(json.dumps(document), encoding="utf-8")
+    process = start("lab", "up", made, "--out", "lab.json", "--foreground", *options, cwd=cwd)
     try:
         wait_for(process, "the lab is up")
         yield cwd / "lab.json"

@@ -126,7 +126,7 @@ def test_what_others_do_meanwhile(tmp_path: Path) -> None:
 
     The announcement is undone although the node is still Ready when the undo begins.
     """
-    with lab(tmp_path) as inventory:
+    with lab(tmp_path, speed=8) as inventory:  # slow, so that it still goes on when the others are refused
         experiment = EXPERIMENTS / "cancelled-shutdown.yaml"
         run = start("run", experiment, "-i", inventory, "--plain", "--seed", "1", cwd=tmp_path)
         wait_for(run, "applying the workload")
