@@ -144,7 +144,8 @@ def test_what_others_do_meanwhile(tmp_path: Path) -> None:
         run.stdout.close()
         assert run.wait(WALL) == 130
         assert nodefall("undo", "--list", cwd=tmp_path).returncode == 0
-        assert nodefall("run", experiment, "-i", inventory, "--seed", "1", cwd=tmp_path).returncode == 0
+        again = nodefall("run", EXPERIMENTS / "cordon.yaml", "-i", inventory, "--seed", "1", cwd=tmp_path)
+        assert again.returncode == 0, again.stderr
 
 
 def test_no_way_back_no_power_off(tmp_path: Path) -> None:
