@@ -6,8 +6,17 @@ from typing import Any
 
 from chaos.actions._service import kubelet_memory, kubelet_runs, systemctl
 from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
-from chaos.model.command import Command
-from chaos.model.evidence import answered_zero, last_before, not_shown, readings_after, same_boot
+from chaos.model.command import LOST, Command
+from chaos.model.evidence import (
+    answered_zero,
+    is_number,
+    last_before,
+    not_shown,
+    readings_after,
+    returned_lines,
+    same_boot,
+    went_off,
+)
 from chaos.model.experiment import Model
 from chaos.model.timeline import Timeline
 
@@ -37,7 +46,18 @@ def _accepted(timeline: Timeline, step: StepRun) -> Finding:
         same = before is not None and reading.value == before.value and reading.t > (step.returned or step.begin)
         if same or reading.t > step.begin + _SOON:
             return not_shown(f"the kubelet of {step.node} was looked at afterwards")
-    return answered_zero(timeline, step)
+    answered = answered_zero(timeline, step)
+    return answered if answered.shown is Shown.PROVEN else _begun(timeline, step)
+
+
+def _begun(timeline: Timeline, step: StepRun) -> Finding:
+    """The host told that it began it, and went down before it could tell more: without the lock nothing waits."""
+    down = went_off(timeline, step)
+    for entry, record in returned_lines(timeline, step) if down.shown is Shown.PROVEN else ():
+        if record.delivery == LOST and is_number(record.evidence.get("began")):
+            because = f"the host began it and answered no more; {down.because}"
+            return Finding(Shown.PROVEN, because, (entry.seq, *down.evidence), weak=True)
+    return not_shown("the host did not answer it with exit code 0")
 
 
 class KubeletRestart(Action):

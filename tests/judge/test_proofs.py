@@ -60,6 +60,21 @@ def test_a_machine_that_goes_down_shows_a_restart_by_its_answer(pid: int, at: fl
     assert step.weak is (shown is Shown.PROVEN)
 
 
+@pytest.mark.parametrize(
+    ("evidence", "machine", "shown"),
+    [({"began": 10.1}, "off", Shown.PROVEN), ({"began": 10.1}, "on", Shown.NOT_SHOWN), ({}, "off", Shown.NOT_SHOWN)],
+)
+def test_a_restart_that_took_the_machine_down_shows_by_its_begin(
+    evidence: dict[str, float], machine: str, shown: Shown
+) -> None:
+    """The lock was let go, so nothing waited any more; the host told that it began, and nothing after that."""
+    story = there(("kubelet-process", {"pid": 7})).act(10, "kubelet-restart", "begin")
+    story.act(10.9, "kubelet-restart", "returned", delivery="lost", evidence=evidence).host(13, "machine", machine)
+    (step,) = proved(story, ("do", "kubelet-restart"))
+    assert step.shown is shown, step.because
+    assert step.weak is (shown is Shown.PROVEN)
+
+
 @pytest.mark.parametrize("action", ["cancel-shutdown", "cancel-shutdown-in-flight"])
 @pytest.mark.parametrize(("start", "shown"), [(BOOTED + 1, Shown.PROVEN), (ANEW, Shown.DISPROVEN)])
 def test_a_machine_that_booted_anew_was_not_saved_by_a_cancellation(action: str, start: int, shown: Shown) -> None:
