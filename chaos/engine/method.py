@@ -14,7 +14,7 @@ from chaos.engine.lines import action_line
 from chaos.engine.selfheal import plant
 from chaos.engine.together import MANY, together
 from chaos.model.action import Shown
-from chaos.model.command import NOT_SENT, Command, HostCommand, Outcome, succeeded
+from chaos.model.command import NOT_SENT, Command, HostCommand, Outcome, PodsCommand, succeeded
 from chaos.model.errors import Aborted
 from chaos.model.experiment import Moment, Step, parse_moment
 from chaos.model.plan import PlannedStep
@@ -106,7 +106,10 @@ def _fire_all(context: Context, ready: list[_Ready]) -> tuple[float, float]:
     for waiting in (r.waiting for r in ready if r.waiting):  # writes alone: a thread each would begin further apart
         waiting.go(at)
     group = [r.planned for r in ready]
-    outcomes = together(ready, lambda r: _fire(context, r, fired), lambda going: _look_on(context, group, going))
+    waits = any(isinstance(planned.commands[-1], PodsCommand) for planned in group)
+    outcomes = together(
+        ready, lambda r: _fire(context, r, fired), lambda going: _look_on(context, group, going, waits=waits)
+    )
     context.tell_injected(group)
     _check(ready, outcomes)
     return begin, context.clock.now()
@@ -121,14 +124,20 @@ def _on_each(context: Context, group: Sequence[PlannedStep], do: Callable[[Plann
 
 
 def _look_on(
-    context: Context, group: Sequence[PlannedStep], going: Sequence[Future[Any]], *, optional: bool = False
+    context: Context,
+    group: Sequence[PlannedStep],
+    going: Sequence[Future[Any]],
+    *,
+    waits: bool = False,
+    optional: bool = False,
 ) -> None:
     """The run goes on while they are at work. Raises Interrupted or Aborted; a host that does not answer then is given
-    up, as the undo must not wait for it. ``optional``: what has not begun then need not.
+    up, as the undo must not wait for it. ``waits``: some wait in the cluster's time; else it goes no faster than ours,
+    as an answer is slow in ours. ``optional``: what has not begun then need not.
     """
     wait(going, _SOON)
     try:
-        while wait(going, 0).not_done:
+        while wait(going, 0 if waits else _LOOK).not_done:
             context.tick()
             context.clock.sleep(_LOOK)
     except BaseException:
