@@ -17,7 +17,10 @@ from chaos.lab.breakages import BREAKAGES
 pytestmark = pytest.mark.lab
 COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 3
 _GROUPS = 4  # neighbours, as X-late and X-early, are in different ones: they would undo each other
-_APART = (("taint-eviction-reordered", "delete-removes-running-pod"),)  # together no pod is left to be marked
+_APART = (  # together no pod is left to be marked
+    ("taint-eviction-reordered", "delete-removes-running-pod"),
+    ("taint-eviction-reordered", "pod-removal-early"),
+)
 # No node stays Ready, and the abort condition ends whatever lasts a minute; and pods that a node rejects are made and
 # bound again and again, as fast as the lab can.
 _ALONE = ("heartbeats-ignored", "no-schedule-taint-missing", "no-schedule-taint-late", "replacement-late")
