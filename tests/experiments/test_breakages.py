@@ -15,7 +15,7 @@ from shelf import SHELF, part, run
 from chaos.lab.breakages import BREAKAGES
 
 pytestmark = pytest.mark.lab
-COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 3
+COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 2
 _GROUPS = 4  # neighbours, as X-late and X-early, are in different ones: they would undo each other
 _APART = (  # together no pod is left to be marked
     ("taint-eviction-reordered", "delete-removes-running-pod"),
