@@ -17,9 +17,10 @@ from chaos.lab.breakages import BREAKAGES
 pytestmark = pytest.mark.lab
 COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 2
 _GROUPS = 4  # neighbours, as X-late and X-early, are in different ones: they would undo each other
-_APART = (  # together no pod is left to be marked
+_APART = (  # these do together what none of them does alone
     ("taint-eviction-reordered", "delete-removes-running-pod"),
     ("taint-eviction-reordered", "pod-removal-early"),
+    ("unknown-early", "replicaset-replaces-unready"),
 )
 # No node stays Ready, and the abort condition ends whatever lasts a minute; and pods that a node rejects are made and
 # bound again and again, as fast as the lab can.
