@@ -20,6 +20,7 @@ _GROUPS = 4  # neighbours, as X-late and X-early, are in different ones: they wo
 _APART = (  # these do together what none of them does alone
     ("taint-eviction-reordered", "delete-removes-running-pod"),
     ("taint-eviction-reordered", "pod-removal-early"),
+    ("taint-eviction-reordered", "statefulset-replaced-before-removal"),
     ("unknown-early", "replicaset-replaces-unready"),
 )
 # No node stays Ready, and the abort condition ends whatever lasts a minute; and pods that a node rejects are made and
