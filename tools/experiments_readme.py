@@ -16,7 +16,7 @@ from chaos.lab.breakages import BREAKAGES
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 PREFIX = "nodefall.dev/"
 NEEDED = ("documentation", "sentence", "verdict", "evidence", "lab", "breakages")
-OPTIONAL = ("really", "stopped-by")
+OPTIONAL = ("really", "undecided-by")
 VERDICTS = ("held", "violated", "aborted")
 FAMILIES = {
     "graceful-shutdown": "Graceful shutdown",
@@ -52,8 +52,8 @@ BREAKAGES_HEAD = """
 
 `nodefall lab up --breakage ID` makes the lab do something wrong. These experiments notice it: their verdict turns from
 held to violated, or the other way round. The others say what they say without it. (With heartbeats-ignored no node
-stays Ready, and the abort condition ends every other run that lasts a minute.) "Stopped": the run cannot be finished,
-and is inconclusive. Of some breakages nobody can notice anything.
+stays Ready, and the abort condition ends every other run that lasts a minute.) "Undecided": the run cannot be
+finished, or not judged, and is inconclusive. Of some breakages nobody can notice anything.
 """
 
 
@@ -76,9 +76,9 @@ class Shipped:
         return self._listed("breakages")
 
     @property
-    def stopped_by(self) -> tuple[str, ...]:
-        """Those with which a step cannot be done, so that it is inconclusive."""
-        return self._listed("stopped-by")
+    def undecided_by(self) -> tuple[str, ...]:
+        """Those with which a step cannot be done, or what is asked for not seen, so that it is inconclusive."""
+        return self._listed("undecided-by")
 
     def _listed(self, note: str) -> tuple[str, ...]:
         return tuple(item.strip() for item in self.notes.get(note, "").split(",") if item.strip())
@@ -134,7 +134,7 @@ def _noticed(found: list[Shipped]) -> Iterator[str]:
     yield "|---|---|---|"
     for breakage in BREAKAGES.values():
         names = [f"[{item.name}]({item.path.name})" for item in found if breakage.id in item.breakages]
-        names += [f"[{item.name}]({item.path.name}) (stopped)" for item in found if breakage.id in item.stopped_by]
+        names += [f"[{item.name}]({item.path.name}) (undecided)" for item in found if breakage.id in item.undecided_by]
         yield f"| {breakage.id} | {_cell(breakage.text)} | {', '.join(names) or f'none: {breakage.unseen}'} |"
 
 

@@ -27,7 +27,7 @@ _APART = (  # these do together what none of them does alone
 # bound again and again, as fast as the lab can.
 _ALONE = ("heartbeats-ignored", "no-schedule-taint-missing", "no-schedule-taint-late", "replacement-late")
 NOTICED = [(name, breakage) for name, item in SHELF.items() for breakage in item.breakages]
-STOPPED = [(name, breakage) for name, item in SHELF.items() for breakage in item.stopped_by]
+UNDECIDED = [(name, breakage) for name, item in SHELF.items() for breakage in item.undecided_by]
 
 
 def _groups() -> list[list[str]]:
@@ -43,7 +43,7 @@ def _groups() -> list[list[str]]:
 def _unnoticed() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each experiment with all other breakages, a quarter of them at once."""
     for name, item in SHELF.items():
-        left = {*item.breakages, *item.stopped_by, *_ALONE}
+        left = {*item.breakages, *item.undecided_by, *_ALONE}
         for group in _groups():
             yield name, tuple(b for b in group if b not in left)
 
@@ -56,8 +56,8 @@ def test_it_is_noticed(tmp_path: Path, name: str, breakage: str) -> None:
     assert wanted != "held" or result["status"] == "violated", result["headline"]
 
 
-@pytest.mark.parametrize(("name", "breakage"), part(STOPPED, COUNT), ids=str)
-def test_it_cannot_be_finished(tmp_path: Path, name: str, breakage: str) -> None:
+@pytest.mark.parametrize(("name", "breakage"), part(UNDECIDED, COUNT), ids=str)
+def test_it_cannot_be_decided(tmp_path: Path, name: str, breakage: str) -> None:
     _, result = run(name, tmp_path, [breakage])
     assert result["status"] == "inconclusive", result["headline"]
 
