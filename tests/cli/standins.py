@@ -25,8 +25,9 @@ if "kubeconfig" in answer:
     target = next(a.split("=", 1)[1] for a in argv if a.startswith("--kubeconfig="))
     shutil.copy(answer["kubeconfig"], target)
 if answer.get("stays"):
-    with open(folder + "/pid", "w") as file:
+    with open(folder + "/pid.new", "w") as file:
         file.write(str(os.getpid()))
+    os.replace(folder + "/pid.new", folder + "/pid")  # whole or not at all: it is killed at any moment
     time.sleep(300)
 sys.stdout.write(answer.get("stdout", ""))
 sys.exit(answer.get("exit", 0))

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -68,7 +68,7 @@ class Server:
             parent = parents.pop()
             try:
                 children = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="utf-8").split()
-            except FileNotFoundError:
+            except (FileNotFoundError, ProcessLookupError):
                 continue
             found += [int(c) for c in children]
             parents += [int(c) for c in children]
@@ -77,8 +77,9 @@ class Server:
     def cut(self) -> None:
         """Kill what serves our connections (the server itself stays); each is a descendant of our own child."""
         for pid in self.connections():
-            if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").startswith("sshd"):
-                os.kill(pid, signal.SIGKILL)
+            with suppress(FileNotFoundError, ProcessLookupError):  # it ended by itself meanwhile
+                if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").startswith("sshd"):
+                    os.kill(pid, signal.SIGKILL)
 
 
 # HOME: a login shell runs what its user keeps there, which may take a second and is none of ours.
