@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
+from chaos.model.ports import Observer
 from chaos.model.recording import Line
 from chaos.observers.api import ClusterApi, connect
 
@@ -341,3 +342,14 @@ def kubeconfig(folder: Path, server: str, user: JSON | None = None, **cluster: A
 
 def plain_api(folder: Path, port: int) -> ClusterApi:
     return connect(str(kubeconfig(folder, f"http://127.0.0.1:{port}")))
+
+
+def first_scrapes(observer: Observer, clock: ManualClock) -> Lines:
+    """The lines of three seconds."""
+    lines = Lines()
+    observer.start(lines)
+    clock.until(observer.synced)
+    clock.until(lambda: clock.now() >= 1003, step=0.05)
+    observer.stop()
+    clock.wake()
+    return lines

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from misbehaving import Lines, ManualClock
+from misbehaving import Lines, ManualClock, first_scrapes
 from pydantic import ValidationError
 
 from chaos.engine.permissions import missing
@@ -56,14 +56,10 @@ def fails(kind: str) -> Answer:
 
 def scraped(by_url: dict[str, Answer]) -> Lines:
     """The lines of the first scrapes."""
-    clock, lines = ManualClock(), Lines()
-    observer = controller_managers(list(by_url), lambda url: by_url[url.removesuffix("/metrics")](url), clock)
-    observer.start(lines)
-    clock.until(observer.synced)
-    clock.until(lambda: clock.now() >= 1003, step=0.05)
-    observer.stop()
-    clock.wake()
-    return lines
+    clock = ManualClock()
+    return first_scrapes(
+        controller_managers(list(by_url), lambda url: by_url[url.removesuffix("/metrics")](url), clock), clock
+    )
 
 
 def test_what_is_kept() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from misbehaving import Lines, ManualClock
+from misbehaving import Lines, ManualClock, first_scrapes
 
 from chaos.model.kube import Address, DaemonEndpoints, Endpoint, Node, NodeStatus
 from chaos.model.ports import Response
@@ -80,14 +80,8 @@ def fails(kind: str) -> Answer:
 
 def scraped(api: Kubelet, proxy: bool = False, node: Node | None = NODE) -> Lines:
     """The lines of the first scrapes, as many as come in three seconds."""
-    clock, lines = ManualClock(), Lines()
-    observer = KubeletMetrics(api, clock, ["n1"], lambda _: node, proxy)
-    observer.start(lines)
-    clock.until(observer.synced)
-    clock.until(lambda: clock.now() >= 1003, step=0.05)
-    observer.stop()
-    clock.wake()
-    return lines
+    clock = ManualClock()
+    return first_scrapes(KubeletMetrics(api, clock, ["n1"], lambda _: node, proxy), clock)
 
 
 def test_scrapes_and_configuration() -> None:
