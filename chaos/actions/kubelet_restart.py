@@ -46,18 +46,17 @@ def _accepted(timeline: Timeline, step: StepRun) -> Finding:
         same = before is not None and reading.value == before.value and reading.t > (step.returned or step.begin)
         if same or reading.t > step.begin + _SOON:
             return not_shown(f"the kubelet of {step.node} was looked at afterwards")
-    answered = answered_zero(timeline, step)
-    return answered if answered.shown is Shown.PROVEN else _begun(timeline, step)
+    return _begun(timeline, step) or answered_zero(timeline, step)
 
 
-def _begun(timeline: Timeline, step: StepRun) -> Finding:
+def _begun(timeline: Timeline, step: StepRun) -> Finding | None:
     """The host told that it began it, and went down before it could tell more: without the lock nothing waits."""
     down = went_off(timeline, step)
     for entry, record in returned_lines(timeline, step) if down.shown is Shown.PROVEN else ():
         if record.delivery == LOST and is_number(record.evidence.get("began")):
             because = f"the host began it and answered no more; {down.because}"
             return Finding(Shown.PROVEN, because, (entry.seq, *down.evidence), weak=True)
-    return not_shown("the host did not answer it with exit code 0")
+    return None
 
 
 class KubeletRestart(Action):
