@@ -19,8 +19,8 @@ import chaos.assertions
 from chaos.judge.context import Options
 from chaos.judge.judge import judge
 from chaos.load.experiment import load_experiment
-from chaos.model.catalogue import Catalogue, discover
-from chaos.model.recording import Line
+from chaos.model.catalogue import PluginRegistry, discover
+from chaos.model.recording import RecordingEntry
 from chaos.store.recording import build_timeline, read_recording
 
 ROOT = Path(__file__).parent.parent
@@ -28,7 +28,7 @@ RECORDING = ROOT / "tests" / "recordings" / "01-graceful-poweroff.jsonl.gz"
 LINES = 100_000
 
 
-def multiplied(path: Path) -> int:
+def multiply(path: Path) -> int:
     """Write ``LINES`` lines: the recording, then its lines but the actions again and again; the number written."""
     lines = list(read_recording(RECORDING))
     length = lines[-1].t - lines[0].t + 1
@@ -45,13 +45,13 @@ def multiplied(path: Path) -> int:
 
 def main() -> int:
     """Print one line a phase; exit code 1 if the whole is slower than 20,000 lines a second."""
-    catalogue = Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+    catalogue = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
     experiment = load_experiment(ROOT / "experiments" / "graceful-poweroff.yaml", catalogue)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "big.jsonl.gz"
-        count = multiplied(path)
+        count = multiply(path)
         begin = time.perf_counter()
-        kinds = sum(isinstance(line, Line) for line in read_recording(path))
+        kinds = sum(isinstance(line, RecordingEntry) for line in read_recording(path))
         read = time.perf_counter()
         timeline = build_timeline(read_recording(path))
         built = time.perf_counter()

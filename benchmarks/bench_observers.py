@@ -14,10 +14,10 @@ import sys
 import time
 from typing import Any
 
-from lab_load import go, lab_load
+from lab_load import start_load, lab_load
 
 from chaos.engine.clock import SystemClock
-from chaos.model.recording import Line
+from chaos.model.recording import RecordingEntry
 from chaos.observers.api import connect
 from chaos.observers.cluster import ClusterObservers
 
@@ -30,12 +30,12 @@ class Sink:
 
     def __init__(self) -> None:
         self.received: dict[int, float] = {}
-        self.doubled = 0
+        self.duplicates = 0
 
-    def __call__(self, line: Line) -> None:
+    def __call__(self, line: RecordingEntry) -> None:
         if line.kind == "pods" and line.type != "BOOKMARK":
             version = int(VERSION.findall(bytes(line.object))[0])
-            self.doubled += version in self.received
+            self.duplicates += version in self.received
             self.received[version] = time.monotonic()
 
 
@@ -47,11 +47,11 @@ def run(seconds: float) -> tuple[dict[str, Any], Sink]:
         watches = ClusterObservers(api, clock).watches
         for watch in watches:
             watch.start(sink)
-        while not all(watch.synced() for watch in watches):
+        while not all(watch.has_synced() for watch in watches):
             time.sleep(0.05)
         time.sleep(0.5)
         cpu = time.process_time()
-        figures = go(process)
+        figures = start_load(process)
         figures["observers"] = (time.process_time() - cpu) / seconds
         deadline = time.monotonic() + 10
         while figures["stamps"][-1][0] not in sink.received and time.monotonic() < deadline:
@@ -73,10 +73,10 @@ def main() -> int:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"observers: {figures['rate']:,.0f} events/s for {seconds:.0f} s at {figures['observers']:.0%} of a CPU, "
-        f"lag {median:.1f} ms (99%: {late:.0f} ms), {lost} lost, {sink.doubled} doubled, {memory:.0f} MB "
+        f"lag {median:.1f} ms (99%: {late:.0f} ms), {lost} lost, {sink.duplicates} doubled, {memory:.0f} MB "
         f"(goal: {RATE:,}/s, median under 100 ms, none, 500 MB)"
     )
-    return 0 if median < 100 and not lost and not sink.doubled and memory < 500 else 1
+    return 0 if median < 100 and not lost and not sink.duplicates and memory < 500 else 1
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from collections import Counter
 from typing import Any
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.memory import Memory
+from chaos.lab.memory import GcTuner
 from chaos.lab.spec import LabSpec, NodeSpec
 
 Object = dict[str, Any]
@@ -145,7 +145,7 @@ def usage(pid: int) -> tuple[float, int]:
 def lose(nodes: int) -> bool:
     """In process: most of the loss hits zone a (partial disruption), less zone b, little zone c."""
     cluster = Cluster(lab_spec(nodes))
-    Memory(cluster.store)  # as the lab's own process does
+    GcTuner(cluster.store)  # as the lab's own process does
     cluster.start()
     cluster.sim.run_until(cluster.sim.now + 5)  # nodes are Ready
     for plural, body in objects(nodes):

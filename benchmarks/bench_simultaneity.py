@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "transports"))
 
 from sshd import serving
 
-from chaos.engine.method import LEAD
-from chaos.engine.together import together
+from chaos.engine.method import START_LEAD
+from chaos.engine.together import run_simultaneously
 from chaos.model.command import HostCommand
 from chaos.transports.settings import HostSettings
 from chaos.transports.ssh import ArmedCommand, SshSession, open_session
@@ -43,29 +43,29 @@ def spread(began: Sequence[float | None]) -> float:
     return max(times) - min(times)
 
 
-def armed(sessions: Sequence[SshSession], command: HostCommand, *, agreed: bool = True) -> float:
+def measure_armed(sessions: Sequence[SshSession], command: HostCommand, *, agreed: bool = True) -> float:
     """As a step does it: fired shortly before an instant that is agreed upon; or at once."""
 
     def arm(session: SshSession) -> ArmedCommand:
         armed = session.arm(command)
-        if agreed and not armed.tune(time):
+        if agreed and not armed.calibrate(time):
             raise ValueError("the clock of a host is not known well enough")
         return armed
 
     with ThreadPoolExecutor(HOSTS) as pool:
         waiting = list(pool.map(arm, sessions))
-    at = time() + LEAD if agreed else None
+    at = time() + START_LEAD if agreed else None
     for armed in waiting:
-        armed.go(at)
-    return spread([outcome.began for outcome in together(waiting, lambda armed: armed.fire())])
+        armed.release(at)
+    return spread([outcome.began for outcome in run_simultaneously(waiting, lambda armed: armed.wait())])
 
 
-def on_open_line(sessions: Sequence[SshSession]) -> float:
+def measure_open_connection(sessions: Sequence[SshSession]) -> float:
     """A thread per host runs the command on the line that is there."""
-    return spread([float(outcome.stdout) for outcome in together(sessions, lambda session: session.run(NOW))])
+    return spread([float(outcome.stdout) for outcome in run_simultaneously(sessions, lambda session: session.run(NOW))])
 
 
-def connecting(settings: HostSettings) -> float:
+def measure_connect(settings: HostSettings) -> float:
     """A thread per host connects, logs in and runs the command."""
 
     def run(_: int) -> float:
@@ -75,10 +75,10 @@ def connecting(settings: HostSettings) -> float:
         finally:
             session.close()
 
-    return spread(together(range(HOSTS), run))
+    return spread(run_simultaneously(range(HOSTS), run))
 
 
-def told(name: str, rounds: int, measure: Callable[[], float]) -> float:
+def report(name: str, rounds: int, measure: Callable[[], float]) -> float:
     """The median of ``rounds``, printed."""
     figures = sorted(measure() for _ in range(rounds))
     median = statistics.median(figures)
@@ -98,13 +98,13 @@ def main() -> int:
         with ThreadPoolExecutor(8) as pool:
             sessions = list(pool.map(lambda _: open_session(settings), range(HOSTS)))
         print(f"{HOSTS} sessions opened in {monotonic() - begin:.1f} s")
-        median = told("armed, then fired", ROUNDS, lambda: armed(sessions, TRUE))
-        told("the same, with nothing to start", ROUNDS, lambda: armed(sessions, NOTHING))
-        told("armed, each begins when it is fired", ROUNDS, lambda: armed(sessions, TRUE, agreed=False))
-        told("run on an open line", ROUNDS, lambda: on_open_line(sessions))
+        median = report("armed, then fired", ROUNDS, lambda: measure_armed(sessions, TRUE))
+        report("the same, with nothing to start", ROUNDS, lambda: measure_armed(sessions, NOTHING))
+        report("armed, each begins when it is fired", ROUNDS, lambda: measure_armed(sessions, TRUE, agreed=False))
+        report("run on an open line", ROUNDS, lambda: measure_open_connection(sessions))
         for session in sessions:
             session.close()
-        told("connect and run", max(ROUNDS // 7, 1), lambda: connecting(settings))
+        report("connect and run", max(ROUNDS // 7, 1), lambda: measure_connect(settings))
     print(f"goal: under {GOAL * 1000:.0f} ms armed: {'met' if median < GOAL else 'missed'}")
     return 0 if median < GOAL else 1
 

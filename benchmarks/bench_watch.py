@@ -15,11 +15,11 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
-from lab_load import go, lab_load
+from lab_load import start_load, lab_load
 
 RATE, WATCHERS = 2_000, 10
 GROWTH = 20.0  # MB in the second half
-PATIENCE = 30.0  # seconds without an event
+IDLE_TIMEOUT = 30.0  # seconds without an event
 PATH = "/api/v1/pods?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
 MARK = b'"seq":"'
 
@@ -40,7 +40,7 @@ class Watcher:
             if not answer:
                 raise ConnectionError("the lab answered no watch")
         self.socket.setblocking(False)
-        self.seen, self.whole = 0, True
+        self.event_count, self.whole = 0, True
         self._rest, self._skip = b"", 0
 
     def read(self) -> bool:
@@ -59,8 +59,8 @@ class Watcher:
         start = 0
         while (at := data.find(MARK, start + self._skip)) >= 0 and (end := data.find(b"\n", at)) >= 0:
             number = data[at + len(MARK) : data.index(b'"', at + len(MARK))]
-            self.whole = self.whole and int(number) == self.seen
-            self.seen += self.whole
+            self.whole = self.whole and int(number) == self.event_count
+            self.event_count += self.whole
             self._skip, start = max(0, at - start - 100), end + 1
         self._rest = data[start:]
 
@@ -70,7 +70,7 @@ def follow(watchers: list[Watcher], total: int) -> None:
     selector = selectors.DefaultSelector()
     for watcher in watchers:
         selector.register(watcher.socket, selectors.EVENT_READ, watcher)
-    while selector.get_map() and (ready := selector.select(PATIENCE)):
+    while selector.get_map() and (ready := selector.select(IDLE_TIMEOUT)):
         for key, _ in ready:
             if not key.data.read() or key.data.seen == total:
                 selector.unregister(key.fileobj)
@@ -86,12 +86,12 @@ def run(seconds: float) -> tuple[dict[str, Any], list[int], float]:
         reader.start()
         time.sleep(0.5)
         cpu = time.process_time()
-        figures = go(process)
+        figures = start_load(process)
         reader.join()
         cpu = time.process_time() - cpu
         for watcher in watchers:
             watcher.socket.close()
-        return figures, [watcher.seen for watcher in watchers], cpu / seconds
+        return figures, [watcher.event_count for watcher in watchers], cpu / seconds
 
 
 def main() -> int:

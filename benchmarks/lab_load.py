@@ -19,7 +19,7 @@ from typing import Any
 
 from chaos.lab.objects import Object
 from chaos.lab.servers.lab import Lab
-from chaos.lab.servers.options import Options
+from chaos.lab.servers.options import ServeOptions
 from chaos.lab.spec import LabSpec, NodeSpec
 from chaos.lab.store import Store
 
@@ -73,7 +73,7 @@ async def pump(store: Store, rate: int, seconds: float) -> dict[str, Any]:
 async def serve(rate: int, seconds: float, directory: Path) -> None:
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    lab = Lab(LabSpec(nodes=[NodeSpec(name="only")]), Options(speed=1, free=True), directory)
+    lab = Lab(LabSpec(nodes=[NodeSpec(name="only")]), ServeOptions(speed=1, free=True), directory)
     facts = await lab.start()
     try:
         for number in range(PODS):
@@ -91,20 +91,20 @@ def lab_load(rate: int, seconds: float) -> Iterator[tuple[subprocess.Popen[str],
     """The process, and what it serves."""
     command = [sys.executable, __file__, str(rate), str(seconds)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield process, json.loads(told(process))
+        yield process, json.loads(read_line(process))
         process.communicate("\n")
 
 
-def go(process: subprocess.Popen[str]) -> dict[str, Any]:
+def start_load(process: subprocess.Popen[str]) -> dict[str, Any]:
     """Begin; the figures, once the load is over."""
     assert process.stdin is not None
     process.stdin.write("go\n")
     process.stdin.flush()
-    figures: dict[str, Any] = json.loads(told(process))
+    figures: dict[str, Any] = json.loads(read_line(process))
     return figures
 
 
-def told(process: subprocess.Popen[str]) -> str:
+def read_line(process: subprocess.Popen[str]) -> str:
     """The next line of the lab."""
     assert process.stdout is not None
     return process.stdout.readline()

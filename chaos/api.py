@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from chaos.model.inventory import Inventory
     from chaos.model.plan import Plan
     from chaos.model.ports import Progress
-    from chaos.session.agreement import Agree
-    from chaos.session.judging import Judged
+    from chaos.session.agreement import Confirm
+    from chaos.session.judging import JudgedRun
     from chaos.session.labs import RunningLab
-    from chaos.session.loading import Loaded
+    from chaos.session.loading import LoadedExperiment
     from chaos.session.running import Run
 
 __all__ = ["Lab", "judge", "load", "plan", "run"]
 
 
-def load(experiment: Path | str) -> Loaded:
+def load(experiment: Path | str) -> LoadedExperiment:
     """An experiment's file and its workload's manifests, checked. Raises BadInput with all that is wrong."""
     from chaos.session.loading import load
-    from chaos.session.wiring import catalogue
+    from chaos.session.wiring import load_registry
 
-    return load(Path(experiment), catalogue())
+    return load(Path(experiment), load_registry())
 
 
 def plan(
-    experiment: Loaded | Path | str,
+    experiment: LoadedExperiment | Path | str,
     inventory: Inventory | Path | str,
     *,
     seed: int | None = None,
@@ -53,23 +53,23 @@ def plan(
     ``seed``: choose the same targets again. ``anyway``: set aside what preflight refuses and is not final; a run then
     is inconclusive at best. Raises BadInput, and Refused with the reason why it cannot be run.
     """
-    from chaos.session.inventories import inventory_of
-    from chaos.session.opening import nothing_touched, open_inventory
-    from chaos.session.planning import new_run, plan
-    from chaos.session.wiring import catalogue
+    from chaos.session.inventories import as_inventory
+    from chaos.session.opening import refuse_before_side_effects, connect_cluster
+    from chaos.session.planning import new_run_id, plan
+    from chaos.session.wiring import load_registry
 
-    loaded, where = _loaded(experiment), inventory_of(inventory)
-    with nothing_touched(), open_inventory(where, seed=seed) as opened, opened.clock.participant():
-        return plan(loaded, opened, catalogue(), seed, new_run(loaded), anyway=anyway)[0]
+    loaded, where = _as_loaded(experiment), as_inventory(inventory)
+    with refuse_before_side_effects(), connect_cluster(where, seed=seed) as opened, opened.clock.participant():
+        return plan(loaded, opened, load_registry(), seed, new_run_id(loaded), anyway=anyway)[0]
 
 
 def run(  # noqa: PLR0913 - one per wish
-    experiment: Loaded | Plan | Path | str,
+    experiment: LoadedExperiment | Plan | Path | str,
     inventory: Inventory | Path | str,
     *,
     seed: int | None = None,
     reports: Path | str = "reports",
-    agree: Agree | bool = False,
+    agree: Confirm | bool = False,
     progress: Progress | None = None,
     record: Path | None = None,
     anyway: bool = False,
@@ -85,43 +85,43 @@ def run(  # noqa: PLR0913 - one per wish
     touched; UndoOwed where something could not be taken back.
     """
     from chaos.model.plan import Plan
-    from chaos.session.agreement import agreed_before, nobody_agrees
-    from chaos.session.inventories import inventory_of
-    from chaos.session.opening import nothing_touched, open_inventory
-    from chaos.session.running import Request, run
-    from chaos.session.silence import Silence
-    from chaos.session.wiring import catalogue
+    from chaos.session.agreement import always_confirm, refuse_unconfirmed
+    from chaos.session.inventories import as_inventory
+    from chaos.session.opening import refuse_before_side_effects, connect_cluster
+    from chaos.session.running import RunRequest, run
+    from chaos.session.silence import NullProgress
+    from chaos.session.wiring import load_registry
 
     kept, loaded = (
-        (experiment, load(experiment.source)) if isinstance(experiment, Plan) else (None, _loaded(experiment))
+        (experiment, load(experiment.source)) if isinstance(experiment, Plan) else (None, _as_loaded(experiment))
     )
-    where = inventory_of(inventory)
-    asked = (agreed_before if agree else nobody_agrees) if isinstance(agree, bool) else agree
-    request = Request(loaded, catalogue(), Path(reports), asked, kept.seed if kept else seed, record, kept, anyway)
+    where = as_inventory(inventory)
+    asked = (always_confirm if agree else refuse_unconfirmed) if isinstance(agree, bool) else agree
+    request = RunRequest(loaded, load_registry(), Path(reports), asked, kept.seed if kept else seed, record, kept, anyway)
     with ExitStack() as stack:
-        with nothing_touched():
-            opened = stack.enter_context(open_inventory(where, seed=request.seed))
-        return run(request, opened, progress or Silence())
+        with refuse_before_side_effects():
+            opened = stack.enter_context(connect_cluster(where, seed=request.seed))
+        return run(request, opened, progress or NullProgress())
 
 
 def judge(
     recording: Path | str,
-    experiment: Loaded | Path | str,
+    experiment: LoadedExperiment | Path | str,
     *,
     bind: Mapping[str, Sequence[str]] | None = None,
     steps: Mapping[str, str] | None = None,
     facts: Mapping[str, str] | None = None,
-) -> Judged:
+) -> JudgedRun:
     """Judge an experiment on a recording, or on a run's directory, without a cluster.
 
     ``bind``: nodes by target, and the namespace as ``workload``; ``steps``: the recorded action by step; ``facts``:
     values that replace recorded ones. Raises BadInput, and UsageError for names that nobody knows.
     """
-    from chaos.session.judging import Told, judge_recording
-    from chaos.session.wiring import catalogue
+    from chaos.session.judging import JudgeOverrides, judge_recording
+    from chaos.session.wiring import load_registry
 
-    told = Told(bind or {}, steps or {}, facts or {})
-    return judge_recording(Path(recording), _loaded(experiment), told, catalogue())
+    told = JudgeOverrides(bind or {}, steps or {}, facts or {})
+    return judge_recording(Path(recording), _as_loaded(experiment), told, load_registry())
 
 
 class Lab:
@@ -142,23 +142,23 @@ class Lab:
     ) -> None:
         from chaos.session.inventories import lab_inventory
 
-        self._asked = lab_inventory(inventory, settings)
+        self._requested_inventory = lab_inventory(inventory, settings)
         self._seed, self._speed = seed, speed
         self._stack = ExitStack()
-        self._running: RunningLab | None = None
+        self._started_lab: RunningLab | None = None
 
     def start(self) -> Self:
         """Start it, and wait until it answers. Raises NodefallError."""
-        from chaos.session.labs import Serving, start_lab
+        from chaos.session.labs import LabServeOptions, start_lab
 
-        if self._running is None and self._asked.lab:
-            serving = Serving(self._asked.metadata.name, self._speed)
-            self._running = self._stack.enter_context(start_lab(self._asked.lab, self._seed, serving))
+        if self._started_lab is None and self._requested_inventory.lab:
+            serving = LabServeOptions(self._requested_inventory.metadata.name, self._speed)
+            self._started_lab = self._stack.enter_context(start_lab(self._requested_inventory.lab, self._seed, serving))
         return self
 
     def stop(self) -> None:
         """End it; twice is harmless."""
-        self._running = None
+        self._started_lab = None
         self._stack.close()
 
     def __enter__(self) -> Self:
@@ -170,23 +170,23 @@ class Lab:
     @property
     def inventory(self) -> Inventory:
         """How it is reached, like any cluster. Raises UsageError before :meth:`start`."""
-        from chaos.session.opening import reached
+        from chaos.session.opening import with_lab_cluster
 
-        return reached(self._asked, self._up.inventory)
+        return with_lab_cluster(self._requested_inventory, self._running_lab.inventory)
 
     @property
     def kubeconfig(self) -> Path:
         """The administrator's. Raises UsageError before :meth:`start`."""
-        return Path(self._up.facts["kubeconfig"])
+        return Path(self._running_lab.facts["kubeconfig"])
 
     @property
-    def _up(self) -> RunningLab:
-        if self._running is None:
+    def _running_lab(self) -> RunningLab:
+        if self._started_lab is None:
             from chaos.model.errors import UsageError
 
             raise UsageError("the lab is not up", hint="with Lab() as lab: ..., or lab.start()")
-        return self._running
+        return self._started_lab
 
 
-def _loaded(experiment: Loaded | Path | str) -> Loaded:
+def _as_loaded(experiment: LoadedExperiment | Path | str) -> LoadedExperiment:
     return load(experiment) if isinstance(experiment, Path | str) else experiment

@@ -16,8 +16,8 @@ import yaml
 
 import chaos.actions
 import chaos.facts
-from chaos.cli.explain import lookup, rest
-from chaos.facts.login1 import NOTHING_SCHEDULED
+from chaos.cli.explain import lookup, parameter_details
+from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import Action, Scope, Target, Undo, UndoKind, UndoStep
 from chaos.model.apifact import pods_path
 from chaos.model.catalogue import discover
@@ -46,7 +46,7 @@ POD: dict[str, Any] = {
     "status": {"phase": "Running"},
 }
 # A node on which everything can be done: what is shown is what would be sent there.
-KNOWN: dict[str, Any] = {
+SAMPLE_FACTS: dict[str, Any] = {
     "api-peers": [["10.0.0.1", 6443]],
     "api-reachable": {"ipv4": True, "ipv6": True},
     "boot-posted": True,
@@ -67,7 +67,7 @@ KNOWN: dict[str, Any] = {
     "pids": {"max": 32768, "running": 5000},
     "planted-timers": [],
     "runtime-unit": "containerd.service",
-    "scheduled-shutdown": NOTHING_SCHEDULED,
+    "scheduled-shutdown": NO_SHUTDOWN_SCHEDULED,
     "server-addresses": ["10.0.0.1", "fd00::1"],
     "shared-kernel": False,
     "ssh-peer": {"address": "10.0.9.9", "port": 22},
@@ -113,9 +113,9 @@ def page(action: Action) -> str:
     blocks = [NOTE, f"# {action.name}", f"{action.summary[0].upper()}{action.summary[1:]}."]
     blocks += [inspect.cleandoc(type(action).__doc__ or "")]
     blocks += ["## Example", f"```yaml\n- {action.example.strip()}\n```"]
-    blocks += ["## Parameters", *_list(f"`{p['key']}`: {p['type']}{rest(p)}" for p in lookup(action.name)["with"])]
+    blocks += ["## Parameters", *_list(f"`{p['key']}`: {p['type']}{parameter_details(p)}" for p in lookup(action.name)["with"])]
     blocks += ["## Needs", *_list(_needs(action))]
-    blocks += list(_deeds(action))
+    blocks += list(_operations(action))
     proofs = (f"{proof.name}{' (weak: only that it was sent)' if proof.weak else ''}" for proof in action.proofs)
     blocks += ["## Proven by", "The first that shows anything decides.", *_list(proofs)]
     return "\n\n".join(blocks) + "\n"
@@ -126,25 +126,25 @@ def _needs(action: Action) -> Iterator[str]:
         yield "a session on the host, as root or with sudo"
     for fact in action.facts:
         yield f"the fact `{fact}`: {FACTS[fact].summary}" if fact in FACTS else f"`{fact}`"
-    if action.cuts_line:
+    if action.may_disconnect:
         yield "another way to see the node: this may cut our own line"
-    if action.alone:
-        yield f"no other step on the node that plants a timer: {action.alone}"
+    if action.exclusive_timer_reason:
+        yield f"no other step on the node that plants a timer: {action.exclusive_timer_reason}"
 
 
-def _deeds(action: Action) -> Iterator[str]:
+def _operations(action: Action) -> Iterator[str]:
     """What would be done to a node on which it can be done, or to an object that is as in OBJECTS."""
     given = yaml.safe_load(action.example).get("with", {})
     params = action.params.model_validate(given)
-    objects = {path: OBJECTS.get(path) for path in action.reads("worker-1", params, "shop")}
+    objects = {path: OBJECTS.get(path) for path in action.api_reads("worker-1", params, "shop")}
     node = "worker-1" if action.scope is Scope.NODE else ""
-    target = Target(node, power="redfish", facts=KNOWN, objects=objects, tag="RUN-STEP", namespace="shop")
+    target = Target(node, power="redfish", facts=SAMPLE_FACTS, objects=objects, tag="RUN-STEP", namespace="shop")
     memory = action.prepare(target, params)
-    commands, before = action.inject(memory), action.before(memory)
-    heal, undo = action.self_heal(memory), action.undo(memory)
+    commands, before = action.inject(memory), action.preconditions(memory)
+    heal, undo = action.failsafe_timer(memory), action.undo(memory)
     yield "## Sends"
     yield "With the example's parameters" + (f", to a node `{node}`:" if node else ":")
-    yield "```\n" + "\n".join(_sent(command) for command in commands) + "\n```"
+    yield "```\n" + "\n".join(_format_command(command) for command in commands) + "\n```"
     if before:
         yield "Only if at that moment " + ", ".join(f"`{check}`" for check in before) + "."
     if heal:
@@ -155,7 +155,7 @@ def _deeds(action: Action) -> Iterator[str]:
     yield from _undo(undo)
 
 
-def _sent(command: Command) -> str:
+def _format_command(command: Command) -> str:
     """With what the program reads, or the object that is created."""
     if isinstance(command, KubeCommand) and command.method == "POST":
         return f"{command} {json.dumps(command.body)}"

@@ -25,7 +25,7 @@ def page() -> str:
 
 def _row(check: Check) -> str:
     facts = ", ".join(f"`{fact}`" for fact in check.facts)
-    return f"| `{check.name}` | {check.summary} | {facts} | {'' if check.final else 'sets it aside'} |"
+    return f"| `{check.name}` | {check.summary} | {facts} | {'' if check.is_final else 'sets it aside'} |"
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from chaos.lab.breakages import BREAKAGES
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 PREFIX = "nodefall.dev/"
-NEEDED = ("documentation", "sentence", "verdict", "evidence", "lab", "breakages")
+REQUIRED = ("documentation", "sentence", "verdict", "evidence", "lab", "breakages")
 OPTIONAL = ("really", "undecided-by")
 VERDICTS = ("held", "violated", "aborted")
 FAMILIES = {
@@ -58,7 +58,7 @@ finished, or not judged, and is inconclusive. Of some breakages nobody can notic
 
 
 @dataclass(frozen=True, slots=True)
-class Shipped:
+class BundledExperiment:
     """What an experiment's file says of itself."""
 
     path: Path
@@ -84,26 +84,26 @@ class Shipped:
         return tuple(item.strip() for item in self.notes.get(note, "").split(",") if item.strip())
 
 
-def shipped() -> list[Shipped]:
+def bundled_experiments() -> list[BundledExperiment]:
     """All experiments, by name."""
     return [_read(path) for path in sorted(EXPERIMENTS.glob("*.yaml"))]
 
 
-def _read(path: Path) -> Shipped:
+def _read(path: Path) -> BundledExperiment:
     text = path.read_text(encoding="utf-8")
     metadata = yaml.safe_load(text)["metadata"]
     notes = {key.removeprefix(PREFIX): value for key, value in metadata.get("annotations", {}).items()}
     first, second = text.splitlines()[:2]
-    return Shipped(path, metadata["labels"]["family"], notes, (first, second))
+    return BundledExperiment(path, metadata["labels"]["family"], notes, (first, second))
 
 
 def page() -> str:
     """The whole page."""
-    found = shipped()
-    return "\n".join([HEAD, *_families(found), BREAKAGES_HEAD, *_noticed(found), ""])
+    found = bundled_experiments()
+    return "\n".join([HEAD, *_families(found), BREAKAGES_HEAD, *_breakage_rows(found), ""])
 
 
-def _families(found: list[Shipped]) -> Iterator[str]:
+def _families(found: list[BundledExperiment]) -> Iterator[str]:
     for family, title in FAMILIES.items():
         yield f"## {title}\n"
         yield "| the documentation says | experiment | verdict | what Kubernetes really does | evidence |"
@@ -112,7 +112,7 @@ def _families(found: list[Shipped]) -> Iterator[str]:
         yield ""
 
 
-def _row(item: Shipped) -> str:
+def _row(item: BundledExperiment) -> str:
     notes = item.notes
     lab = notes["lab"]
     cells = [
@@ -129,13 +129,13 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("[", "\\[").replace("<", "&lt;")
 
 
-def _noticed(found: list[Shipped]) -> Iterator[str]:
+def _breakage_rows(found: list[BundledExperiment]) -> Iterator[str]:
     yield "| breakage | what it does | noticed by |"
     yield "|---|---|---|"
     for breakage in BREAKAGES.values():
         names = [f"[{item.name}]({item.path.name})" for item in found if breakage.id in item.breakages]
         names += [f"[{item.name}]({item.path.name}) (undecided)" for item in found if breakage.id in item.undecided_by]
-        yield f"| {breakage.id} | {_cell(breakage.text)} | {', '.join(names) or f'none: {breakage.unseen}'} |"
+        yield f"| {breakage.id} | {_cell(breakage.text)} | {', '.join(names) or f'none: {breakage.unobservable_reason}'} |"
 
 
 if __name__ == "__main__":

@@ -27,15 +27,15 @@ KINDS = {
     "scheduling.v1": "PriorityClass",
     "storage.v1": "VolumeAttachment",
 }
-_DROPPED = ("description", "enum", "default", "x-kubernetes-unions")
+_EXCLUDED_KEYS = ("description", "enum", "default", "x-kubernetes-unions")
 _REF = "#/components/schemas/"
 
 
 def main() -> None:
-    TARGET.write_text(generated())
+    TARGET.write_text(generate())
 
 
-def generated() -> str:
+def generate() -> str:
     """The file, one type a line."""
     package = importlib.resources.files("kubernetes_validate") / "kubernetes-json-schema" / VERSION
     definitions = json.loads((package / "_definitions.json").read_text())["$defs"]
@@ -44,27 +44,27 @@ def generated() -> str:
     while wanted:
         name = wanted.pop()
         if name not in found:
-            found[name] = _stripped(definitions[name])
+            found[name] = _strip(definitions[name])
             wanted += _references(found[name])
     lines = [f"{json.dumps(name)}:{json.dumps(found[name], separators=(',', ':'))}" for name in sorted(found)]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _stripped(schema: dict[str, Any]) -> dict[str, Any]:
+def _strip(schema: dict[str, Any]) -> dict[str, Any]:
     """As Kubernetes publishes it: without what the package added for validation, and without prose."""
     result: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "properties":
-            result[key] = {name: _stripped(item) for name, item in value.items()}
+            result[key] = {name: _strip(item) for name, item in value.items()}
         elif key == "oneOf":
-            result[key] = [_stripped(item) for item in value]
+            result[key] = [_strip(item) for item in value]
         elif key in ("items", "additionalProperties"):
-            result[key] = _stripped(value)
+            result[key] = _strip(value)
         elif key == "type":
             result[key] = value[0] if isinstance(value, list) else value
         elif key == "$ref":
             result[key] = _REF + value.rpartition("/")[2]
-        elif key not in _DROPPED:
+        elif key not in _EXCLUDED_KEYS:
             result[key] = value
     return result
 

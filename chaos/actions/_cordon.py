@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._nodes import cordon, cordon_as_before, is_cordoned
-from chaos.model.action import Action, Memory, Target, Undo, UndoKind
+from chaos.actions._nodes import cordon, restore_cordon, is_cordoned
+from chaos.model.action import Action, UndoState, Target, Undo, UndoKind
 from chaos.model.apifact import node_path
 from chaos.model.command import Command
 from chaos.model.experiment import Model
-from chaos.model.right import PATCH_NODES, Right
+from chaos.model.right import PATCH_NODES, Permission
 
 
 class Params(Model):
     """None."""
 
 
-class Cordoning(Action):
+class CordonBase(Action):
     """``on``: whether the node is to be cordoned. Undo makes it what it was before."""
 
-    on: bool
+    unschedulable: bool
     params = Params
     undo_kind = UndoKind.RESTORES
     on_host = False
 
-    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
 
-    def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - always the same
+    def permissions(self, params: Any) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
         return PATCH_NODES
 
-    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
+    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
         return {"node": target.node, "cordoned": is_cordoned(target)}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
-        return (cordon(memory["node"], self.on),)
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
+        return (cordon(memory["node"], self.unschedulable),)
 
-    def undo(self, memory: Memory) -> Undo:
-        return cordon_as_before(memory["node"], memory["cordoned"])
+    def undo(self, memory: UndoState) -> Undo:
+        return restore_cordon(memory["node"], memory["cordoned"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chaos.model.action import Check, Finding, Proof, Shown, StepRun, Target, Undo, UndoStep
+from chaos.model.action import FactCheck, ProofResult, Proof, ProofStatus, StepRun, Target, Undo, UndoStep
 from chaos.model.apifact import field, node_path, taint_fact, taint_value, unschedulable_fact
 from chaos.model.command import MERGE_PATCH, KubeCommand, TaintsCommand
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import not_shown
+from chaos.model.evidence import no_proof
 from chaos.model.kube import Node
 from chaos.model.timeline import Timeline
 
@@ -31,17 +31,17 @@ def is_cordoned(target: Target) -> bool:
     return bool(field(node_object(target), "/spec/unschedulable"))
 
 
-def cordon_as_before(node: str, cordoned: bool) -> Undo:
-    as_before = Check(unschedulable_fact(node), True if cordoned else None)
+def restore_cordon(node: str, cordoned: bool) -> Undo:
+    as_before = FactCheck(unschedulable_fact(node), True if cordoned else None)
     return Undo((UndoStep(cordon(node, cordoned), unless=as_before),), (as_before,))
 
 
-def taints_as_before(node: str, before: dict[str, str | None], when: tuple[Check, ...] = ()) -> Undo:
+def restore_taints(node: str, before: dict[str, str | None], when: tuple[FactCheck, ...] = ()) -> Undo:
     """``before``: the value of each taint (``KEY:EFFECT``) that the action may touch, None where it was not there."""
     steps, proof = [], []
     for name, value in before.items():
         key, _, effect = name.rpartition(":")
-        check = Check(taint_fact(key, effect), value)
+        check = FactCheck(taint_fact(key, effect), value)
         back = () if value is None else (taint(key, value, effect),)
         command = TaintsCommand(node, add=back) if back else TaintsCommand(node, remove=(name,), accept=(200, 404))
         steps.append(UndoStep(command, unless=check, when=when))
@@ -53,7 +53,7 @@ def taint(key: str, value: str, effect: str) -> dict[str, str]:
     return {"key": key, **({"value": value} if value else {}), "effect": effect}
 
 
-def taint_before(target: Target, key: str, effect: str) -> dict[str, str | None]:
+def capture_taint(target: Target, key: str, effect: str) -> dict[str, str | None]:
     return {f"{key}:{effect}": taint_value(node_object(target), f"{key}:{effect}")}
 
 
@@ -62,27 +62,27 @@ def has_taint(node: Node, key: str, effect: str = "") -> bool:
     return any(t.key == key and effect in ("", t.effect) for t in taints)
 
 
-def node_shows(timeline: Timeline, step: StepRun, accept: Callable[[Node], bool], what: str) -> Finding:
+def check_node(timeline: Timeline, step: StepRun, accept: Callable[[Node], bool], what: str) -> ProofResult:
     """Proven by a version of the Node object, in force when the step began or later, that ``accept`` likes."""
     history = timeline.nodes.get(step.node)
     before = history.at(step.begin) if history else None
     for version in history or ():
         seen = version is before or step.begin < version.t <= step.until
-        if seen and not version.gone and accept(version.object):
-            return Finding(Shown.PROVEN, f"{step.node} {what}", (version.seq,))
-    return not_shown(f"it was not seen that {step.node} {what}")
+        if seen and not version.is_deleted and accept(version.object):
+            return ProofResult(ProofStatus.PROVEN, f"{step.node} {what}", (version.seq,))
+    return no_proof(f"it was not seen that {step.node} {what}")
 
 
-def _cordoned(node: Node) -> bool:
+def _is_unschedulable(node: Node) -> bool:
     return bool(node.spec and node.spec.unschedulable)
 
 
-def cordoned(timeline: Timeline, step: StepRun) -> Finding:
-    return node_shows(timeline, step, _cordoned, "is cordoned")
+def check_cordoned(timeline: Timeline, step: StepRun) -> ProofResult:
+    return check_node(timeline, step, _is_unschedulable, "is cordoned")
 
 
-def uncordoned(timeline: Timeline, step: StepRun) -> Finding:
-    return node_shows(timeline, step, lambda node: not _cordoned(node), "is not cordoned")
+def check_uncordoned(timeline: Timeline, step: StepRun) -> ProofResult:
+    return check_node(timeline, step, lambda node: not _is_unschedulable(node), "is not cordoned")
 
 
-CORDONED, UNCORDONED = Proof("cordoned", cordoned), Proof("uncordoned", uncordoned)
+CORDONED, UNCORDONED = Proof("cordoned", check_cordoned), Proof("uncordoned", check_uncordoned)

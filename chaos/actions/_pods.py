@@ -7,16 +7,16 @@ from typing import Any, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
-from chaos.model.command import Command, PodChoice, PodsCommand
+from chaos.model.action import Action, ProofResult, UndoState, Proof, ProofStatus, StepRun, Target, Undo, UndoKind
+from chaos.model.command import Command, PodSelector, PodsCommand
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import not_shown, returned_lines
+from chaos.model.evidence import no_proof, returned_entries
 from chaos.model.experiment import Model
 from chaos.model.kube import Pod, pod_condition
-from chaos.model.right import Right, rights_to
+from chaos.model.right import Permission, permissions_on
 from chaos.model.timeline import Timeline, Version
 
-Accept = Callable[[Version[Pod]], bool]
+PodPredicate = Callable[[Version[Pod]], bool]
 
 
 class PodParams(Model):
@@ -27,7 +27,7 @@ class PodParams(Model):
     selector: str = Field("", description="pods with these labels, as app=web")
 
     @model_validator(mode="after")
-    def _chosen(self) -> Self:
+    def _require_name_or_selector(self) -> Self:
         if not self.name and not self.selector:
             raise ValueError("say which pods: name or selector")
         return self
@@ -46,13 +46,13 @@ def namespace_of(target: Target, given: str) -> str:
     return target.namespace
 
 
-def known_namespace(given: str) -> str:
+def explicit_namespace(given: str) -> str:
     """ "" for that of the workload, whose name nobody knows before the run."""
     return "" if given == "workload" else given
 
 
 # Resource and verb, by what is done to pods.
-_RIGHTS = {
+_PERMISSIONS = {
     "evict": ("pods/eviction", "create"),
     "delete": ("pods", "delete"),
     "remove-finalizers": ("pods", "patch"),
@@ -67,81 +67,81 @@ class PodAction(Action):
     undo_kind = UndoKind.IRREVERSIBLE
     on_host = False
 
-    def rights(self, params: Any) -> tuple[Right, ...]:
-        resource, verb = _RIGHTS[self.verb]
-        return rights_to(resource, verb, namespace=known_namespace(params.namespace))
+    def permissions(self, params: Any) -> tuple[Permission, ...]:
+        resource, verb = _PERMISSIONS[self.verb]
+        return permissions_on(resource, verb, namespace=explicit_namespace(params.namespace))
 
-    def prepare(self, target: Target, params: Any) -> Memory:
+    def prepare(self, target: Target, params: Any) -> UndoState:
         namespace = namespace_of(target, params.namespace)
         return {**params.model_dump(), "node": target.node, "namespace": namespace}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
-        choice = PodChoice(memory["node"], memory["namespace"], memory["name"], memory["selector"])
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
+        choice = PodSelector(memory["node"], memory["namespace"], memory["name"], memory["selector"])
         return (PodsCommand(self.verb, choice, memory.get("grace")),)
 
-    def undo(self, memory: Memory) -> Undo:  # noqa: ARG002 - there is none
+    def undo(self, memory: UndoState) -> Undo:  # noqa: ARG002 - there is none
         return Undo()
 
 
-class Touched(NamedTuple):
+class AffectedPods(NamedTuple):
     """What the step's "returned" lines tell of each pod."""
 
     pods: list[dict[str, Any]]
     seqs: tuple[int, ...]
 
 
-def touched(timeline: Timeline, step: StepRun) -> Touched | None:
+def affected_pods(timeline: Timeline, step: StepRun) -> AffectedPods | None:
     """None where nothing was recorded of it, as in recordings of other tools."""
-    lines = [line for line in returned_lines(timeline, step) if isinstance(line[1].evidence.get("pods"), list)]
+    lines = [line for line in returned_entries(timeline, step) if isinstance(line[1].evidence.get("pods"), list)]
     pods = [pod for _, record in lines for pod in record.evidence["pods"] if isinstance(pod, dict)]
-    return Touched(pods, tuple(entry.seq for entry, _ in lines)) if lines else None
+    return AffectedPods(pods, tuple(entry.seq for entry, _ in lines)) if lines else None
 
 
 def refusals(timeline: Timeline, step: StepRun) -> list[dict[str, Any]]:
     """In order of time."""
-    asked = touched(timeline, step)
+    asked = affected_pods(timeline, step)
     return sorted(
         (refusal for pod in (asked.pods if asked else ()) for refusal in pod.get("refusals") or ()),
         key=lambda refusal: float(refusal["t"]),
     )
 
 
-def shown_pods(timeline: Timeline, step: StepRun, accept: Accept) -> list[int]:
+def pods_matching(timeline: Timeline, step: StepRun, accept: PodPredicate) -> list[int]:
     """Sequence numbers of the first line of each pod of the node that shows it: those asked for, else any."""
-    asked = touched(timeline, step)
+    asked = affected_pods(timeline, step)
     uids = timeline.pods if asked is None else [str(pod.get("uid")) for pod in asked.pods]
     shown = []
     for uid in uids:
         history = timeline.pods.get(uid)
-        seen = (v for v in history or () if step.begin <= v.t <= step.until and _on(v.object, step.node))
+        seen = (v for v in history or () if step.begin <= v.t <= step.until and _is_on_node(v.object, step.node))
         version = next((v for v in seen if accept(v)), None)
         if version:
             shown.append(version.seq)
     return shown
 
 
-def _on(pod: Pod, node: str) -> bool:
+def _is_on_node(pod: Pod, node: str) -> bool:
     return bool(pod.spec and pod.spec.node_name == node)
 
 
-def pods_show(name: str, accept: Accept, what: str) -> Proof:
+def prove_pods(name: str, accept: PodPredicate, what: str) -> Proof:
     """Proven by a version of one of the pods asked for, seen after the step, that ``accept`` likes."""
 
-    def check(timeline: Timeline, step: StepRun) -> Finding:
-        shown = shown_pods(timeline, step, accept)
-        asked = touched(timeline, step)
+    def check(timeline: Timeline, step: StepRun) -> ProofResult:
+        shown = pods_matching(timeline, step, accept)
+        asked = affected_pods(timeline, step)
         if shown and asked:
-            return Finding(Shown.PROVEN, f"{len(shown)} of {len(asked.pods)} pods {what}", tuple(shown))
-        return not_shown(f"no pod of the step was seen that {what}")
+            return ProofResult(ProofStatus.PROVEN, f"{len(shown)} of {len(asked.pods)} pods {what}", tuple(shown))
+        return no_proof(f"no pod of the step was seen that {what}")
 
     return Proof(name, check)
 
 
-def _refused(timeline: Timeline, step: StepRun) -> Finding:
-    asked, said = touched(timeline, step), refusals(timeline, step)
+def _check_refused(timeline: Timeline, step: StepRun) -> ProofResult:
+    asked, said = affected_pods(timeline, step), refusals(timeline, step)
     if asked and said:
-        return Finding(Shown.PROVEN, f"it was refused ({said[0]['status']}): {said[0]['message']}", asked.seqs)
-    return not_shown("no refusal was recorded")
+        return ProofResult(ProofStatus.PROVEN, f"it was refused ({said[0]['status']}): {said[0]['message']}", asked.seqs)
+    return no_proof("no refusal was recorded")
 
 
 def is_evicted(version: Version[Pod]) -> bool:
@@ -149,12 +149,12 @@ def is_evicted(version: Version[Pod]) -> bool:
     return bool(target and target.status == "True" and target.reason == "EvictionByEvictionAPI")
 
 
-def is_ended(version: Version[Pod]) -> bool:
-    return version.gone or version.object.metadata.deletion_timestamp is not None
+def is_terminating(version: Version[Pod]) -> bool:
+    return version.is_deleted or version.object.metadata.deletion_timestamp is not None
 
 
 def is_gone(version: Version[Pod]) -> bool:
-    return version.gone
+    return version.is_deleted
 
 
-REFUSED = Proof("refused", _refused)
+REFUSED = Proof("refused", _check_refused)

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from chaos.model.action import Check, Finding, Memory, Proof, SelfHeal, Shown, StepRun, Target, Undo, UndoStep
+from chaos.model.action import FactCheck, ProofResult, UndoState, Proof, FailsafeTimer, ProofStatus, StepRun, Target, Undo, UndoStep
 from chaos.model.command import HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import not_shown
+from chaos.model.evidence import no_proof
 from chaos.model.experiment import DurationText, Model
 from chaos.model.kube import node_condition
 from chaos.model.timeline import Timeline
@@ -32,16 +32,16 @@ class Params(Model):
     )
 
 
-def own_kernel(target: Target) -> None:
+def require_own_kernel(target: Target) -> None:
     """Raises Unsupported where others would be short of it too."""
-    if target.need("shared-kernel", "others must not be hit"):
+    if target.require_fact("shared-kernel", "others must not be hit"):
         raise Unsupported(
             f"{target.node} is a container: what is used up there, its machine's other containers lack too",
             hint="use a machine of its own",
         )
 
 
-def left(target: Target, signal: str, capacity: int) -> int:
+def remaining(target: Target, signal: str, capacity: int) -> int:
     """Half of the kubelet's hard threshold for ``signal``. Raises Unsupported where it has none."""
     thresholds = (target.facts.get("configz") or {}).get("evictionHard")
     if not thresholds:
@@ -61,17 +61,17 @@ def left(target: Target, signal: str, capacity: int) -> int:
     return int(value / 2)
 
 
-def remember(target: Target, params: Params, **more: int | str) -> Memory:
+def capture_state(target: Target, params: Params, **more: int | str) -> UndoState:
     """What inject and undo need; it never lasts longer than the run may."""
     seconds = min(parse_duration(params.duration), target.max_duration) if params.duration else target.max_duration
     return {"seconds": seconds, "tag": target.tag, **more}
 
 
-def unit(kind: str) -> str:
+def unit_name(kind: str) -> str:
     return f"nodefall-{kind}-filler"
 
 
-def fill(memory: Memory, kind: str, script: str, arguments: Sequence[str], limits: Sequence[str]) -> HostCommand:
+def start_filler(memory: UndoState, kind: str, script: str, arguments: Sequence[str], limits: Sequence[str]) -> HostCommand:
     """The unit: first to be killed if the kernel runs out, ended by PID 1 when its time is over.
 
     PID 1 expands ``${NAME}`` in what it starts, so scripts write ``$NAME``.
@@ -79,41 +79,41 @@ def fill(memory: Memory, kind: str, script: str, arguments: Sequence[str], limit
     common = (f"RuntimeMaxSec={memory['seconds']:g}", "OOMScoreAdjust=1000", "KillSignal=SIGKILL")
     properties = (f"--property={text}" for text in (*common, *limits))
     shell = ("sh", "-c", script, "nodefall", *arguments)
-    return HostCommand(("systemd-run", "--collect", f"--unit={unit(kind)}", *properties, "--", *shell))
+    return HostCommand(("systemd-run", "--collect", f"--unit={unit_name(kind)}", *properties, "--", *shell))
 
 
-def heal(memory: Memory, kind: str) -> SelfHeal:
+def filler_failsafe(memory: UndoState, kind: str) -> FailsafeTimer:
     """The same end from a timer that is read back before the fault."""
-    stop = ("systemctl", "stop", f"{unit(kind)}.service")
-    return SelfHeal(f"nodefall-{memory['tag']}", memory["seconds"], stop)
+    stop = ("systemctl", "stop", f"{unit_name(kind)}.service")
+    return FailsafeTimer(f"nodefall-{memory['tag']}", memory["seconds"], stop)
 
 
-def free(memory: Memory, kind: str) -> Undo:
+def stop_filler(memory: UndoState, kind: str) -> Undo:
     """Gone is the unit with all that it held; the kubelet's condition follows after its transition period (5 min)."""
-    stopped = Check(f"{kind}-filler", "inactive")
-    stop = HostCommand(("systemctl", "stop", f"{unit(kind)}.service"), accept=(0, _NOT_LOADED))
-    proof = (stopped, Check("node-ready", True))
+    stopped = FactCheck(f"{kind}-filler", "inactive")
+    stop = HostCommand(("systemctl", "stop", f"{unit_name(kind)}.service"), accept=(0, _NOT_LOADED))
+    proof = (stopped, FactCheck("node-ready", True))
     return Undo((UndoStep(stop, unless=stopped),), proof, disarm=f"nodefall-{memory['tag']}")
 
 
-def condition(name: str) -> Proof:
+def prove_condition(name: str) -> Proof:
     """The kubelet says that it is short."""
 
-    def check(timeline: Timeline, step: StepRun) -> Finding:
+    def check(timeline: Timeline, step: StepRun) -> ProofResult:
         for version in timeline.nodes.get(step.node) or ():
             found = node_condition(version.object, name)
             if step.begin < version.t <= step.until and found and found.status == "True":
                 because = f"{name} of {step.node} was True {version.t - step.begin:.1f}s after it"
-                return Finding(Shown.PROVEN, because, (version.seq,))
-        return not_shown(f"{name} of {step.node} was not seen True")
+                return ProofResult(ProofStatus.PROVEN, because, (version.seq,))
+        return no_proof(f"{name} of {step.node} was not seen True")
 
     return Proof(name, check)
 
 
-def evicted(resource: str) -> Proof:
+def prove_eviction(resource: str) -> Proof:
     """The kubelet ended a pod for it."""
 
-    def check(timeline: Timeline, step: StepRun) -> Finding:
+    def check(timeline: Timeline, step: StepRun) -> ProofResult:
         words = f"The node was low on resource: {resource}"
         for history in timeline.pods.values():
             for version in history:
@@ -121,7 +121,7 @@ def evicted(resource: str) -> Proof:
                 said = (pod.status.message if pod.status else None) or ""
                 mine = pod.spec is not None and pod.spec.node_name == step.node
                 if mine and step.begin < version.t <= step.until and said.startswith(words):
-                    return Finding(Shown.PROVEN, f"the kubelet evicted {pod.metadata.name}: {words}", (version.seq,))
-        return not_shown(f"no pod was seen evicted from {step.node} for {resource}")
+                    return ProofResult(ProofStatus.PROVEN, f"the kubelet evicted {pod.metadata.name}: {words}", (version.seq,))
+        return no_proof(f"no pod was seen evicted from {step.node} for {resource}")
 
     return Proof("evicted", check)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from chaos.model.action import Check, Memory, SelfHeal, Target, Undo, UndoStep
+from chaos.model.action import FactCheck, UndoState, FailsafeTimer, Target, Undo, UndoStep
 from chaos.model.command import HostCommand
 
 ACTIVE = "active"
-_TOLD = 15.0  # seconds in which a kubelet that was told of a cancellation is Ready again
+_READY_GRACE_SECONDS = 15.0  # seconds in which a kubelet that was told of a cancellation is Ready again
 
 
-def kubelet_memory(target: Target, why: str) -> Memory:
+def capture_kubelet_state(target: Target, why: str) -> UndoState:
     """The unit, and whether the kubelet held its lock. Raises Unsupported."""
-    unit = target.need("kubelet-unit", why)
+    unit = target.require_fact("kubelet-unit", why)
     return {"unit": unit, "lock": bool(target.facts.get("kubelet-inhibitor")), "tag": target.tag}
 
 
@@ -20,25 +20,25 @@ def systemctl(verb: str, unit: str) -> HostCommand:
     return HostCommand(("systemctl", verb, unit), timeout=100.0)
 
 
-def start_again(memory: Memory, seconds: float) -> SelfHeal:
+def start_failsafe(memory: UndoState, seconds: float) -> FailsafeTimer:
     """The timer that starts the unit, should we be gone."""
-    return SelfHeal(timer(memory), seconds, ("systemctl", "start", memory["unit"]))
+    return FailsafeTimer(timer_unit(memory), seconds, ("systemctl", "start", memory["unit"]))
 
 
-def timer(memory: Memory) -> str:
+def timer_unit(memory: UndoState) -> str:
     return f"nodefall-{memory['tag']}"
 
 
-def kubelet_runs(memory: Memory, *first: UndoStep, disarm: str = "") -> Undo:
+def restore_kubelet(memory: UndoState, *first: UndoStep, disarm: str = "") -> Undo:
     """Undo of whatever ended the kubelet: start it, and see that it is active, Ready and holds its lock as before."""
-    active = Check("kubelet-state", ACTIVE)
-    lock = (Check("kubelet-inhibitor", True),) if memory["lock"] else ()
+    active = FactCheck("kubelet-state", ACTIVE)
+    lock = (FactCheck("kubelet-inhibitor", True),) if memory["lock"] else ()
     steps = (*first, UndoStep(systemctl("start", memory["unit"]), unless=active))
-    return Undo(steps, (active, *lock, Check("node-ready", True)), disarm=disarm)
+    return Undo(steps, (active, *lock, FactCheck("node-ready", True)), disarm=disarm)
 
 
-def kubelet_told(memory: Memory) -> Undo:
+def restore_kubelet_after_cancel(memory: UndoState) -> Undo:
     """Undo of a cancellation of which the kubelet may not have been told, or that cost it its lock: restart it."""
     restart = systemctl("restart", memory["unit"])
-    wanted = (Check("node-ready", True), *((Check("kubelet-inhibitor", True),) if memory["lock"] else ()))
-    return Undo(tuple(UndoStep(restart, unless=check, patience=_TOLD) for check in wanted), wanted)
+    wanted = (FactCheck("node-ready", True), *((FactCheck("kubelet-inhibitor", True),) if memory["lock"] else ()))
+    return Undo(tuple(UndoStep(restart, unless=check, grace_seconds=_READY_GRACE_SECONDS) for check in wanted), wanted)

@@ -6,26 +6,26 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from chaos.actions._pods import known_namespace, namespace_of
-from chaos.model.action import Check, Finding, Memory, Shown, StepRun, Target, Undo, UndoStep
+from chaos.actions._pods import explicit_namespace, namespace_of
+from chaos.model.action import FactCheck, ProofResult, UndoState, ProofStatus, StepRun, Target, Undo, UndoStep
 from chaos.model.apifact import field, object_fact
 from chaos.model.command import MERGE_PATCH, KubeCommand
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import not_shown, returned_lines
+from chaos.model.evidence import no_proof, returned_entries
 from chaos.model.experiment import Model
 from chaos.model.kube import Workload
-from chaos.model.right import Right, rights_to
+from chaos.model.right import Permission, permissions_on
 from chaos.model.timeline import Timeline, Version
 
 
-class NamedParams(Model):
+class ObjectParams(Model):
     """One object; those of the experiment's own workload go with its namespace, so undo leaves them as they are."""
 
     namespace: str = Field(description="a namespace, or workload: the one of the experiment's workload")
     name: str = Field(min_length=1)
 
 
-class WorkloadParams(NamedParams):
+class WorkloadParams(ObjectParams):
     kind: Literal["deployment", "statefulset", "daemonset"]
 
 
@@ -39,15 +39,15 @@ def workload_path(params: Any, namespace: str) -> str:
     return f"/apis/apps/v1/namespaces/{inside}/{plural(params.kind)}/{params.name}"
 
 
-def workload_rights(params: Any, resource: str, subresource: str = "") -> tuple[Right, ...]:
+def workload_permissions(params: Any, resource: str, subresource: str = "") -> tuple[Permission, ...]:
     """To read it, to patch it or its subresource, and to put it back; that of the run itself is not put back."""
-    inside = known_namespace(params.namespace)
+    inside = explicit_namespace(params.namespace)
     patched = {resource + subresource, *([resource] if inside else [])}
-    reads = rights_to(resource, "get", group="apps", namespace=inside)
-    return (*reads, *(Right("apps", name, "patch", inside) for name in sorted(patched)))
+    reads = permissions_on(resource, "get", group="apps", namespace=inside)
+    return (*reads, *(Permission("apps", name, "patch", inside) for name in sorted(patched)))
 
 
-def fields_before(target: Target, params: NamedParams, path: str, pointers: tuple[str, ...]) -> dict[str, Any] | None:
+def capture_fields(target: Target, params: ObjectParams, path: str, pointers: tuple[str, ...]) -> dict[str, Any] | None:
     """Fields of the object by pointer; None for one of the run's own workload. Raises Unsupported."""
     namespace_of(target, params.namespace)
     if params.namespace == "workload":
@@ -58,12 +58,12 @@ def fields_before(target: Target, params: NamedParams, path: str, pointers: tupl
     return {pointer: field(found, pointer) for pointer in pointers}
 
 
-def patch_back(memory: Memory, patch: Any) -> Undo:
+def restore_patch(memory: UndoState, patch: Any) -> Undo:
     """``patch`` makes the fields in memory's ``before`` what they were."""
     path, before = memory["path"], memory["before"]
     if before is None:
         return Undo()
-    checks = tuple(Check(object_fact(path, pointer), value) for pointer, value in before.items())
+    checks = tuple(FactCheck(object_fact(path, pointer), value) for pointer, value in before.items())
     return Undo(
         tuple(UndoStep(KubeCommand("PATCH", path, patch, MERGE_PATCH), unless=check) for check in checks), checks
     )
@@ -77,12 +77,12 @@ def versions_after(timeline: Timeline, step: StepRun) -> tuple[Version[Workload]
     if history is None:
         return None, []
     before = [v for v in history if v.t < step.begin]
-    return before[-1] if before else None, [v for v in history if step.begin <= v.t <= step.until and not v.gone]
+    return before[-1] if before else None, [v for v in history if step.begin <= v.t <= step.until and not v.is_deleted]
 
 
-def answer_shows(timeline: Timeline, step: StepRun, pointer: str, wanted: Any, what: str) -> Finding:
+def check_stored(timeline: Timeline, step: StepRun, pointer: str, wanted: Any, what: str) -> ProofResult:
     """Proven by the object as the API server answered that it stored it."""
-    for entry, record in returned_lines(timeline, step):
+    for entry, record in returned_entries(timeline, step):
         if pointer in record.evidence and record.evidence[pointer] == wanted:
-            return Finding(Shown.PROVEN, f"the API server stored {what}", (entry.seq,))
-    return not_shown(f"the API server was not seen to store {what}")
+            return ProofResult(ProofStatus.PROVEN, f"the API server stored {what}", (entry.seq,))
+    return no_proof(f"the API server was not seen to store {what}")

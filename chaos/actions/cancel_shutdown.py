@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._service import kubelet_told
-from chaos.facts.login1 import NOT_PREPARING, NOTHING_SCHEDULED
-from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
+from chaos.actions._service import restore_kubelet_after_cancel
+from chaos.facts.login1 import NOT_PREPARING, NO_SHUTDOWN_SCHEDULED
+from chaos.model.action import Action, ProofResult, UndoState, Proof, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand
-from chaos.model.evidence import booted, fact_is, machine_off, readings_after
+from chaos.model.evidence import boot_seen, fact_is, machine_off, readings_after
 from chaos.model.experiment import Model
 from chaos.model.timeline import Timeline
 
-_NOT_PREPARING = fact_is("preparing-for-shutdown", lambda v: v == NOT_PREPARING, "logind is not shutting down")
-_NOTHING_SCHEDULED = fact_is("scheduled-shutdown", lambda v: v == NOTHING_SCHEDULED, "logind has nothing scheduled")
+_NO_SHUTDOWN_IN_PROGRESS = fact_is("preparing-for-shutdown", lambda v: v == NOT_PREPARING, "logind is not shutting down")
+_NO_SHUTDOWN_SCHEDULED = fact_is("scheduled-shutdown", lambda v: v == NO_SHUTDOWN_SCHEDULED, "logind has nothing scheduled")
 
 
 class Params(Model):
     """None."""
 
 
-def _cancelled(timeline: Timeline, step: StepRun) -> Finding:
+def _check_cancelled(timeline: Timeline, step: StepRun) -> ProofResult:
     """Disproven by a machine that is off; proven by what logind says of itself."""
-    if machine_off(timeline, step).shown is Shown.PROVEN:
+    if machine_off(timeline, step).status is ProofStatus.PROVEN:
         off = next(r for r in readings_after(timeline, step, "machine") if r.value == "off")
-        return Finding(Shown.DISPROVEN, f"{step.node} went off all the same", (off.seq,))
-    if gone := booted(timeline, step, "it went down all the same"):
+        return ProofResult(ProofStatus.DISPROVEN, f"{step.node} went off all the same", (off.seq,))
+    if gone := boot_seen(timeline, step, "it went down all the same"):
         return gone
-    preparing = _NOT_PREPARING.check(timeline, step)
-    if preparing.shown is not Shown.NOT_SHOWN:
+    preparing = _NO_SHUTDOWN_IN_PROGRESS.check(timeline, step)
+    if preparing.status is not ProofStatus.UNPROVEN:
         return preparing
-    return _NOTHING_SCHEDULED.check(timeline, step)
+    return _NO_SHUTDOWN_SCHEDULED.check(timeline, step)
 
 
 class CancelShutdown(Action):
@@ -41,21 +41,21 @@ class CancelShutdown(Action):
     example = "{name: cancel, action: cancel-shutdown, target: victim, after: schedule + 20s}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    gentle = True
-    asks_logind = True
-    proofs = (Proof("not-shutting-down", _cancelled),)
-    probes = ("preparing-for-shutdown", "scheduled-shutdown", "machine", "inhibitors", "kubelet-inhibitor")
+    keeps_pods_running = True
+    requires_logind = True
+    proofs = (Proof("not-shutting-down", _check_cancelled),)
+    proof_facts = ("preparing-for-shutdown", "scheduled-shutdown", "machine", "inhibitors", "kubelet-inhibitor")
 
-    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
+    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
         unit = target.facts.get("kubelet-unit") or "kubelet.service"
         return {"unit": unit, "lock": bool(target.facts.get("kubelet-inhibitor"))}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
         return (HostCommand(("shutdown", "-c")),)
 
-    def undo(self, memory: Memory) -> Undo:
+    def undo(self, memory: UndoState) -> Undo:
         """What was cancelled is not scheduled again. Inside the window systemd 257 does not tell the kubelet."""
-        return kubelet_told(memory)
+        return restore_kubelet_after_cancel(memory)
 
 
 ACTION = CancelShutdown()

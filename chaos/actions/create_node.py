@@ -8,12 +8,12 @@ from pydantic import Field
 
 from chaos.model.action import (
     Action,
-    Check,
-    Finding,
-    Memory,
+    FactCheck,
+    ProofResult,
+    UndoState,
     Proof,
     Scope,
-    Shown,
+    ProofStatus,
     StepRun,
     Target,
     Undo,
@@ -23,9 +23,9 @@ from chaos.model.action import (
 from chaos.model.apifact import node_path, object_fact
 from chaos.model.command import Command, KubeCommand
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import not_shown
+from chaos.model.evidence import no_proof
 from chaos.model.experiment import Model
-from chaos.model.right import Right, rights_to
+from chaos.model.right import Permission, permissions_on
 from chaos.model.timeline import Timeline
 
 _NODES = "/api/v1/nodes"
@@ -41,12 +41,12 @@ class Params(Model):
     )
 
 
-def _registered(timeline: Timeline, step: StepRun) -> Finding:
+def _check_registered(timeline: Timeline, step: StepRun) -> ProofResult:
     name = str(step.params.get("node", Params().node))
     for version in timeline.nodes.get(name) or ():
-        if not version.gone and step.begin <= version.t <= step.until:
-            return Finding(Shown.PROVEN, f"the Node object {name} is there", (version.seq,))
-    return not_shown(f"no Node object {name} was seen")
+        if not version.is_deleted and step.begin <= version.t <= step.until:
+            return ProofResult(ProofStatus.PROVEN, f"the Node object {name} is there", (version.seq,))
+    return no_proof(f"no Node object {name} was seen")
 
 
 class CreateNode(Action):
@@ -59,30 +59,30 @@ class CreateNode(Action):
     example = "{name: invent, action: create-node}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (Proof("registered", _registered),)
+    proofs = (Proof("registered", _check_registered),)
     scope = Scope.CLUSTER
     on_host = False
 
-    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the new one
+    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the new one
         return (node_path(params.node),)
 
-    def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - always the same
-        return rights_to("nodes", "create", "get", "delete")
+    def permissions(self, params: Any) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
+        return permissions_on("nodes", "create", "get", "delete")
 
-    def prepare(self, target: Target, params: Params) -> Memory:
+    def prepare(self, target: Target, params: Params) -> UndoState:
         if target.objects.get(node_path(params.node)) is not None:
             raise Unsupported(f"there is a node {params.node}", hint="give another name")
         return {"node": params.node, "tag": target.tag}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         metadata = {"name": memory["node"], "annotations": {_MADE_BY: memory["tag"]}}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
         return (KubeCommand("POST", _NODES, node),)
 
-    def undo(self, memory: Memory) -> Undo:
+    def undo(self, memory: UndoState) -> Undo:
         path = node_path(memory["node"])
-        ours = Check(object_fact(path, _MADE_BY_POINTER), memory["tag"])
-        gone = Check(object_fact(path, _MADE_BY_POINTER), None)
+        ours = FactCheck(object_fact(path, _MADE_BY_POINTER), memory["tag"])
+        gone = FactCheck(object_fact(path, _MADE_BY_POINTER), None)
         delete = KubeCommand("DELETE", path, accept=(200, 202, 404))
         return Undo((UndoStep(delete, unless=gone, when=(ours,)),), (gone,))
 

@@ -7,15 +7,15 @@ from typing import Any, Literal
 from pydantic import Field
 
 from chaos.actions._nodes import cordon, node_object
-from chaos.actions._service import systemctl, timer
+from chaos.actions._service import systemctl, timer_unit
 from chaos.model.action import (
     Action,
-    Check,
-    Finding,
-    Memory,
+    FactCheck,
+    ProofResult,
+    UndoState,
     Proof,
-    SelfHeal,
-    Shown,
+    FailsafeTimer,
+    ProofStatus,
     StepRun,
     Target,
     Undo,
@@ -24,14 +24,14 @@ from chaos.model.action import (
 )
 from chaos.model.apifact import field, node_path, object_fact, taint_fact, unschedulable_fact
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand, TaintsCommand
-from chaos.model.evidence import not_shown
+from chaos.model.evidence import no_proof
 from chaos.model.experiment import Model
-from chaos.model.right import PATCH_NODES, Right, rights_to
+from chaos.model.right import PATCH_NODES, Permission, permissions_on
 from chaos.model.timeline import Timeline
 
-_REGISTERS = 20.0  # seconds in which a kubelet that was restarted registers
+_REGISTRATION_SECONDS = 20.0  # seconds in which a kubelet that was restarted registers
 # Taints that the control plane keeps by itself.
-_OWNED = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+_CONTROL_PLANE_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
 class Params(Model):
@@ -42,11 +42,11 @@ class Params(Model):
     )
 
 
-def _deleted(timeline: Timeline, step: StepRun) -> Finding:
+def _check_deleted(timeline: Timeline, step: StepRun) -> ProofResult:
     for version in timeline.nodes.get(step.node) or ():
-        if version.gone and step.begin <= version.t <= step.until:
-            return Finding(Shown.PROVEN, f"the Node object of {step.node} is gone", (version.seq,))
-    return not_shown(f"the Node object of {step.node} was not seen to go")
+        if version.is_deleted and step.begin <= version.t <= step.until:
+            return ProofResult(ProofStatus.PROVEN, f"the Node object of {step.node} is gone", (version.seq,))
+    return no_proof(f"the Node object of {step.node} was not seen to go")
 
 
 class DeleteNode(Action):
@@ -59,22 +59,22 @@ class DeleteNode(Action):
     example = "{name: delete, action: delete-node, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (Proof("deleted", _deleted),)
+    proofs = (Proof("deleted", _check_deleted),)
     facts = ("kubelet-unit",)
 
-    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
 
-    def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - always the same
-        return (*PATCH_NODES, *rights_to("nodes", "delete"))
+    def permissions(self, params: Any) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
+        return (*PATCH_NODES, *permissions_on("nodes", "delete"))
 
-    def prepare(self, target: Target, params: Params) -> Memory:
+    def prepare(self, target: Target, params: Params) -> UndoState:
         node = node_object(target)
-        taints = [t for t in field(node, "/spec/taints") or () if not t["key"].startswith(_OWNED)]
+        taints = [t for t in field(node, "/spec/taints") or () if not t["key"].startswith(_CONTROL_PLANE_TAINTS)]
         return {
             "node": target.node,
             "machine": params.machine,
-            "unit": target.need("kubelet-unit", "only a restart of the kubelet registers the node again"),
+            "unit": target.require_fact("kubelet-unit", "only a restart of the kubelet registers the node again"),
             "labels": field(node, "/metadata/labels") or {},
             "taints": [{"key": t["key"], "value": t.get("value") or "", "effect": t["effect"]} for t in taints],
             "cordoned": bool(field(node, "/spec/unschedulable")),
@@ -82,29 +82,29 @@ class DeleteNode(Action):
             "seconds": target.max_duration,
         }
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         return (KubeCommand("DELETE", node_path(memory["node"])),)
 
-    def self_heal(self, memory: Memory) -> SelfHeal | None:
+    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer | None:
         if memory["machine"] == "off":
             return None
-        return SelfHeal(timer(memory), memory["seconds"], ("systemctl", "restart", memory["unit"]))
+        return FailsafeTimer(timer_unit(memory), memory["seconds"], ("systemctl", "restart", memory["unit"]))
 
-    def undo(self, memory: Memory) -> Undo:
-        node, ready = memory["node"], Check("node-ready", True)
-        labels = Check(object_fact(node_path(node), "/metadata/labels"), memory["labels"])
+    def undo(self, memory: UndoState) -> Undo:
+        node, ready = memory["node"], FactCheck("node-ready", True)
+        labels = FactCheck(object_fact(node_path(node), "/metadata/labels"), memory["labels"])
         relabel = KubeCommand("PATCH", node_path(node), {"metadata": {"labels": memory["labels"]}}, MERGE_PATCH)
-        steps = [UndoStep(relabel, unless=labels, patience=_REGISTERS)]
+        steps = [UndoStep(relabel, unless=labels, grace_seconds=_REGISTRATION_SECONDS)]
         if memory["machine"] == "on":
             steps.insert(0, UndoStep(systemctl("restart", memory["unit"]), unless=ready))
         proof = [ready, labels]
         for taint in memory["taints"]:
-            proof.append(Check(taint_fact(taint["key"], taint["effect"]), taint["value"]))
-            steps.append(UndoStep(TaintsCommand(node, add=(taint,)), unless=proof[-1], patience=_REGISTERS))
+            proof.append(FactCheck(taint_fact(taint["key"], taint["effect"]), taint["value"]))
+            steps.append(UndoStep(TaintsCommand(node, add=(taint,)), unless=proof[-1], grace_seconds=_REGISTRATION_SECONDS))
         if memory["cordoned"]:
-            proof.append(Check(unschedulable_fact(node), True))
-            steps.append(UndoStep(cordon(node, True), unless=proof[-1], patience=_REGISTERS))
-        return Undo(tuple(steps), tuple(proof), disarm=timer(memory) if memory["machine"] == "on" else "")
+            proof.append(FactCheck(unschedulable_fact(node), True))
+            steps.append(UndoStep(cordon(node, True), unless=proof[-1], grace_seconds=_REGISTRATION_SECONDS))
+        return Undo(tuple(steps), tuple(proof), disarm=timer_unit(memory) if memory["machine"] == "on" else "")
 
 
 ACTION = DeleteNode()

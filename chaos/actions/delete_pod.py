@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.actions._pods import GraceParams, PodAction, is_ended, pods_show
+from chaos.actions._pods import GraceParams, PodAction, is_terminating, prove_pods
 
 
 class DeletePod(PodAction):
@@ -13,7 +13,7 @@ class DeletePod(PodAction):
     example = "{name: delete, action: delete-pod, target: victim, with: {namespace: default, selector: app=agent}}"
     params = GraceParams
     verb = "delete"
-    proofs = (pods_show("ended", is_ended, "are being deleted"),)
+    proofs = (prove_pods("ended", is_terminating, "are being deleted"),)
 
 
 ACTION = DeletePod()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from chaos.actions._pressure import Params, condition, evicted, fill, free, heal, left, own_kernel, remember
-from chaos.model.action import Action, Check, Memory, SelfHeal, Target, Undo, UndoKind
+from chaos.actions._pressure import Params, prove_condition, prove_eviction, start_filler, stop_filler, filler_failsafe, remaining, require_own_kernel, capture_state
+from chaos.model.action import Action, FactCheck, UndoState, FailsafeTimer, Target, Undo, UndoKind
 from chaos.model.command import Command
 from chaos.model.errors import Unsupported
 
-_LEAST = 0.02  # share of the file system that is always left
+_MIN_SHARE = 0.02  # share of the file system that is always left
 # The file has no name any more when it grows: it is gone with the process, with a crash, with the power.
 _SCRIPT = """exec 3>"$1/.nodefall-fill" && rm -f "$1/.nodefall-fill" || exit 1
 available=$(df -P -k "$1" | awk 'NR == 2 { print $4 }')
@@ -28,32 +28,32 @@ class DiskPressure(Action):
     example = "{name: fill, action: disk-pressure, target: victim, with: {duration: 5m}}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (condition("DiskPressure"), evicted("ephemeral-storage"))
-    probes = ("disk-filler",)
+    proofs = (prove_condition("DiskPressure"), prove_eviction("ephemeral-storage"))
+    proof_facts = ("disk-filler",)
     facts = ("shared-kernel", "disk", "disk-filler")
 
-    def prepare(self, target: Target, params: Params) -> Memory:
-        own_kernel(target)
-        disk = target.need("disk", "it is what is filled")
-        keep = left(target, "nodefs.available", disk["total"])
-        if keep < disk["total"] * _LEAST:
+    def prepare(self, target: Target, params: Params) -> UndoState:
+        require_own_kernel(target)
+        disk = target.require_fact("disk", "it is what is filled")
+        keep = remaining(target, "nodefs.available", disk["total"])
+        if keep < disk["total"] * _MIN_SHARE:
             raise Unsupported(
-                f"{target.node}: the kubelet's threshold leaves under {_LEAST:.0%} of {disk['mount']}",
+                f"{target.node}: the kubelet's threshold leaves under {_MIN_SHARE:.0%} of {disk['mount']}",
                 hint="raise evictionHard nodefs.available",
             )
-        return remember(target, params, root=disk["root"], keep=keep)
+        return capture_state(target, params, root=disk["root"], keep=keep)
 
-    def before(self, memory: Memory) -> tuple[Check, ...]:  # noqa: ARG002 - the same on every node
-        return (Check("disk-filler", "inactive"),)
+    def preconditions(self, memory: UndoState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - the same on every node
+        return (FactCheck("disk-filler", "inactive"),)
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
-        return (fill(memory, "disk", _SCRIPT, (memory["root"], str(memory["keep"] // 1024)), ()),)
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
+        return (start_filler(memory, "disk", _SCRIPT, (memory["root"], str(memory["keep"] // 1024)), ()),)
 
-    def self_heal(self, memory: Memory) -> SelfHeal:
-        return heal(memory, "disk")
+    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer:
+        return filler_failsafe(memory, "disk")
 
-    def undo(self, memory: Memory) -> Undo:
-        return free(memory, "disk")
+    def undo(self, memory: UndoState) -> Undo:
+        return stop_filler(memory, "disk")
 
 
 ACTION = DiskPressure()

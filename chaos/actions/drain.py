@@ -6,17 +6,17 @@ from typing import Any
 
 from pydantic import Field
 
-from chaos.actions._nodes import cordon, cordon_as_before, cordoned, is_cordoned
-from chaos.actions._pods import is_ended, is_evicted, refusals, shown_pods, touched
-from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
+from chaos.actions._nodes import cordon, restore_cordon, check_cordoned, is_cordoned
+from chaos.actions._pods import is_terminating, is_evicted, refusals, pods_matching, affected_pods
+from chaos.model.action import Action, ProofResult, UndoState, Proof, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.model.apifact import node_path, pods_path
-from chaos.model.command import Command, DrainRules, PodChoice, PodsCommand
-from chaos.model.draining import sort_pods
+from chaos.model.command import Command, DrainRules, PodSelector, PodsCommand
+from chaos.model.draining import select_pods
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import not_shown
+from chaos.model.evidence import no_proof
 from chaos.model.experiment import DurationText, Model
-from chaos.model.right import PATCH_NODES, Right, rights_to
+from chaos.model.right import PATCH_NODES, Permission, permissions_on
 from chaos.model.timeline import Timeline
 
 
@@ -36,20 +36,20 @@ class Params(Model):
     timeout: DurationText = Field("5m", description="how long refusals are tried again and the pods' end is awaited")
 
 
-def _drained(timeline: Timeline, step: StepRun) -> Finding:
+def _check_drained(timeline: Timeline, step: StepRun) -> ProofResult:
     """The node is cordoned, and what was on it was evicted, or its eviction refused."""
-    cordon_ = cordoned(timeline, step)
-    if cordon_.shown is not Shown.PROVEN:
+    cordon_ = check_cordoned(timeline, step)
+    if cordon_.status is not ProofStatus.PROVEN:
         return cordon_
-    ends = is_ended if step.params.get("disable-eviction") else is_evicted
-    evicted, said = shown_pods(timeline, step, ends), refusals(timeline, step)
-    asked = touched(timeline, step)
+    ends = is_terminating if step.params.get("disable-eviction") else is_evicted
+    evicted, said = pods_matching(timeline, step, ends), refusals(timeline, step)
+    asked = affected_pods(timeline, step)
     if not evicted and not said and (asked is None or asked.pods):
-        return not_shown(f"{step.node} is cordoned, but no pod of it was seen to be evicted")
+        return no_proof(f"{step.node} is cordoned, but no pod of it was seen to be evicted")
     parts = [cordon_.because, f"{len(evicted)} pods evicted"]
     if said:
         parts.append(f"{len(said)} refusals, the first: {said[0]['message']}")
-    return Finding(Shown.PROVEN, "; ".join(parts), (*cordon_.evidence, *(asked.seqs if asked else ()), *evicted))
+    return ProofResult(ProofStatus.PROVEN, "; ".join(parts), (*cordon_.evidence, *(asked.seqs if asked else ()), *evicted))
 
 
 class Drain(Action):
@@ -62,38 +62,38 @@ class Drain(Action):
     example = "{name: drain, action: drain, target: victim, with: {ignore-daemonsets: true, timeout: 2m}}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    loses = ("force", "delete-emptydir-data")
-    proofs = (Proof("drained", _drained),)
+    irreversible_params = ("force", "delete-emptydir-data")
+    proofs = (Proof("drained", _check_drained),)
     on_host = False
 
-    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node), pods_path(node))
 
-    def rights(self, params: Any) -> tuple[Right, ...]:
-        ends = rights_to("pods", "delete") if params.disable_eviction else rights_to("pods/eviction", "create")
-        return (*PATCH_NODES, *rights_to("pods", "get"), *rights_to("daemonsets", "get", group="apps"), *ends)
+    def permissions(self, params: Any) -> tuple[Permission, ...]:
+        ends = permissions_on("pods", "delete") if params.disable_eviction else permissions_on("pods/eviction", "create")
+        return (*PATCH_NODES, *permissions_on("pods", "get"), *permissions_on("daemonsets", "get", group="apps"), *ends)
 
-    def prepare(self, target: Target, params: Params) -> Memory:
+    def prepare(self, target: Target, params: Params) -> UndoState:
         rules = _rules(params.model_dump())
         pods = (target.objects.get(pods_path(target.node)) or {}).get("items") or ()
-        found = sort_pods(pods, rules, lambda _namespace, _name: True) if not params.selector else None
-        if found and found.refused:
-            raise Unsupported(f"{target.node} cannot be drained: {found.why}", hint="see the parameters of drain")
+        found = select_pods(pods, rules, lambda _namespace, _name: True) if not params.selector else None
+        if found and found.refusals:
+            raise Unsupported(f"{target.node} cannot be drained: {found.refusal_message}", hint="see the parameters of drain")
         return {"node": target.node, "cordoned": is_cordoned(target), "params": params.model_dump()}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         node, params = memory["node"], memory["params"]
         evict = PodsCommand(
             "delete" if params["disable_eviction"] else "evict",
-            PodChoice(node=node, selector=params["selector"]),
+            PodSelector(node=node, selector=params["selector"]),
             params["grace"],
             parse_duration(params["timeout"]),
             _rules(params),
         )
         return (cordon(node, True), evict)
 
-    def undo(self, memory: Memory) -> Undo:
-        return cordon_as_before(memory["node"], memory["cordoned"])
+    def undo(self, memory: UndoState) -> Undo:
+        return restore_cordon(memory["node"], memory["cordoned"])
 
 
 def _rules(params: dict[str, Any]) -> DrainRules:

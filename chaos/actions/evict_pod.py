@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.actions._pods import REFUSED, GraceParams, PodAction, is_ended, is_evicted, pods_show
+from chaos.actions._pods import REFUSED, GraceParams, PodAction, is_terminating, is_evicted, prove_pods
 
 
 class EvictPod(PodAction):
@@ -14,8 +14,8 @@ class EvictPod(PodAction):
     params = GraceParams
     verb = "evict"
     proofs = (
-        pods_show("evicted", is_evicted, "have DisruptionTarget EvictionByEvictionAPI"),
-        pods_show("ended", is_ended, "are being deleted"),
+        prove_pods("evicted", is_evicted, "have DisruptionTarget EvictionByEvictionAPI"),
+        prove_pods("ended", is_terminating, "are being deleted"),
         REFUSED,
     )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chaos.actions._pods import PodAction, PodParams, is_gone, pods_show
-from chaos.model.action import Memory
+from chaos.actions._pods import PodAction, PodParams, is_gone, prove_pods
+from chaos.model.action import UndoState
 from chaos.model.command import Command
 
 
@@ -15,9 +15,9 @@ class ForceDeletePod(PodAction):
     example = "{name: force, action: force-delete-pod, target: victim, with: {namespace: default, selector: app=agent}}"
     params = PodParams
     verb = "delete"
-    proofs = (pods_show("gone", is_gone, "are gone from the API"),)
+    proofs = (prove_pods("gone", is_gone, "are gone from the API"),)
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         return super().inject({**memory, "grace": 0})
 
 

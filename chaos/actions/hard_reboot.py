@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._machine import POWER_ON, REPORTS, reports, runs_on, tells_state
-from chaos.model.action import Action, Memory, Target, Undo, UndoKind
+from chaos.actions._machine import POWER_ON, KUBELET_REPORTING_FACTS, kubelet_reporting_facts, kubelet_reporting_checks, can_read_power_state
+from chaos.model.action import Action, UndoState, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import BOOT_IDENTITY, WENT_OFF
+from chaos.model.evidence import BOOT_IDENTITY, POWER_LOST
 from chaos.model.experiment import Model
 
 
@@ -24,23 +24,23 @@ class HardReboot(Action):
     example = "{name: reboot, action: hard-reboot, target: victim}"
     params = Params
     undo_kind = UndoKind.SELF_RESTORING
-    cuts_line = True
+    may_disconnect = True
     takes_down = True
-    proofs = (BOOT_IDENTITY, WENT_OFF)  # a container ends where a machine boots again
-    probes = ("pid1-start", "boot-id", "inhibitors", "machine")
-    facts = ("shared-kernel", *REPORTS)
+    proofs = (BOOT_IDENTITY, POWER_LOST)  # a container ends where a machine boots again
+    proof_facts = ("pid1-start", "boot-id", "inhibitors", "machine")
+    facts = ("shared-kernel", *KUBELET_REPORTING_FACTS)
 
-    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
-        if target.need("shared-kernel", "a container ends where a machine reboots") and not target.power:
+    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
+        if target.require_fact("shared-kernel", "a container ends where a machine reboots") and not target.power:
             why = f"{target.node} is a container, which may stay off"
             raise Unsupported(why, hint="give its host a power control in the inventory")
-        return {"node": target.node, "power": tells_state(target), "reports": reports(target)}
+        return {"node": target.node, "power": can_read_power_state(target), "reports": kubelet_reporting_facts(target)}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
         return (HostCommand(("systemctl", "reboot", "--force", "--force"), ends_session=True),)
 
-    def undo(self, memory: Memory) -> Undo:
-        return Undo((POWER_ON,) if memory["power"] else (), runs_on(memory["reports"]))
+    def undo(self, memory: UndoState) -> Undo:
+        return Undo((POWER_ON,) if memory["power"] else (), kubelet_reporting_checks(memory["reports"]))
 
 
 ACTION = HardReboot()

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._service import kubelet_memory, timer
+from chaos.actions._service import capture_kubelet_state, timer_unit
 from chaos.model.action import (
     Action,
-    Check,
-    Memory,
-    SelfHeal,
+    FactCheck,
+    UndoState,
+    FailsafeTimer,
     Target,
     Undo,
     UndoKind,
     UndoStep,
 )
 from chaos.model.command import Command, HostCommand
-from chaos.model.evidence import lasting
+from chaos.model.evidence import holds_until
 from chaos.model.experiment import Model
 
 
@@ -24,7 +24,7 @@ class Params(Model):
     """None."""
 
 
-def _stopped(process: Any) -> bool:
+def _is_stopped(process: Any) -> bool:
     return isinstance(process, dict) and bool(process.get("stopped"))
 
 
@@ -43,22 +43,22 @@ class KubeletFreeze(Action):
     example = "{name: freeze, action: kubelet-freeze, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (lasting("kubelet-process", _stopped, "the kernel shows the kubelet as stopped"),)
-    probes = ("kubelet-process", "kubelet-state")
+    proofs = (holds_until("kubelet-process", _is_stopped, "the kernel shows the kubelet as stopped"),)
+    proof_facts = ("kubelet-process", "kubelet-state")
 
-    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
-        return kubelet_memory(target, "the kubelet's main process is what is frozen") | {"seconds": target.max_duration}
+    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
+        return capture_kubelet_state(target, "the kubelet's main process is what is frozen") | {"seconds": target.max_duration}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         return (HostCommand(_signal("SIGSTOP", memory["unit"])),)
 
-    def self_heal(self, memory: Memory) -> SelfHeal:
-        return SelfHeal(timer(memory), memory["seconds"], _signal("SIGCONT", memory["unit"]))
+    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer:
+        return FailsafeTimer(timer_unit(memory), memory["seconds"], _signal("SIGCONT", memory["unit"]))
 
-    def undo(self, memory: Memory) -> Undo:
-        thawed = Check("kubelet-frozen", False)
+    def undo(self, memory: UndoState) -> Undo:
+        thawed = FactCheck("kubelet-frozen", False)
         thaw = UndoStep(HostCommand(_signal("SIGCONT", memory["unit"])), unless=thawed)
-        return Undo((thaw,), (thawed, Check("node-ready", True)), disarm=timer(memory))
+        return Undo((thaw,), (thawed, FactCheck("node-ready", True)), disarm=timer_unit(memory))
 
 
 ACTION = KubeletFreeze()

@@ -4,58 +4,58 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._service import kubelet_memory, kubelet_runs, systemctl
-from chaos.model.action import Action, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind
+from chaos.actions._service import capture_kubelet_state, restore_kubelet, systemctl
+from chaos.model.action import Action, ProofResult, UndoState, Proof, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.model.command import LOST, Command
 from chaos.model.evidence import (
-    answered_zero,
+    exit_code_zero,
     is_number,
-    last_before,
-    not_shown,
+    last_reading_before,
+    no_proof,
     readings_after,
-    returned_lines,
+    returned_entries,
     same_boot,
-    went_off,
+    power_lost,
 )
 from chaos.model.experiment import Model
 from chaos.model.timeline import Timeline
 
-_SOON = 5.0  # seconds
+_GRACE_SECONDS = 5.0  # seconds
 
 
 class Params(Model):
     """None."""
 
 
-def _another_process(timeline: Timeline, step: StepRun) -> Finding:
+def _check_process_replaced(timeline: Timeline, step: StepRun) -> ProofResult:
     """Its process ID differs from the one before the step."""
-    before = last_before(timeline, step, "kubelet-process")
+    before = last_reading_before(timeline, step, "kubelet-process")
     old = before.value.get("pid") if before and isinstance(before.value, dict) else None
     for reading in readings_after(timeline, step, "kubelet-process"):
         new = reading.value.get("pid") if isinstance(reading.value, dict) else None
         if before and old and new and new != old and same_boot(timeline, step, reading):
             because = f"the kubelet of {step.node} is another process ({old}, then {new})"
-            return Finding(Shown.PROVEN, because, (before.seq, reading.seq))
-    return not_shown(f"no new process of the kubelet of {step.node} was seen")
+            return ProofResult(ProofStatus.PROVEN, because, (before.seq, reading.seq))
+    return no_proof(f"no new process of the kubelet of {step.node} was seen")
 
 
-def _accepted(timeline: Timeline, step: StepRun) -> Finding:
+def _check_accepted(timeline: Timeline, step: StepRun) -> ProofResult:
     """For a machine that goes down before its processes can be looked at twice, as it does inside a shutdown."""
-    before = last_before(timeline, step, "kubelet-process")
+    before = last_reading_before(timeline, step, "kubelet-process")
     for reading in readings_after(timeline, step, "kubelet-process"):
         same = before is not None and reading.value == before.value and reading.t > (step.returned or step.begin)
-        if same or reading.t > step.begin + _SOON:
-            return not_shown(f"the kubelet of {step.node} was looked at afterwards")
-    return _begun(timeline, step) or answered_zero(timeline, step)
+        if same or reading.t > step.begin + _GRACE_SECONDS:
+            return no_proof(f"the kubelet of {step.node} was looked at afterwards")
+    return _check_started(timeline, step) or exit_code_zero(timeline, step)
 
 
-def _begun(timeline: Timeline, step: StepRun) -> Finding | None:
+def _check_started(timeline: Timeline, step: StepRun) -> ProofResult | None:
     """The host told that it began it, and went down before it could tell more: without the lock nothing waits."""
-    down = went_off(timeline, step)
-    for entry, record in returned_lines(timeline, step) if down.shown is Shown.PROVEN else ():
+    down = power_lost(timeline, step)
+    for entry, record in returned_entries(timeline, step) if down.status is ProofStatus.PROVEN else ():
         if record.delivery == LOST and is_number(record.evidence.get("began")):
             because = f"the host began it and answered no more; {down.because}"
-            return Finding(Shown.PROVEN, because, (entry.seq, *down.evidence), weak=True)
+            return ProofResult(ProofStatus.PROVEN, because, (entry.seq, *down.evidence), weak=True)
     return None
 
 
@@ -67,18 +67,18 @@ class KubeletRestart(Action):
     example = "{name: restart, action: kubelet-restart, target: victim}"
     params = Params
     undo_kind = UndoKind.SELF_RESTORING
-    gentle = True
-    proofs = (Proof("another-process", _another_process), Proof("accepted", _accepted, weak=True))
-    probes = ("kubelet-state", "kubelet-process", "kubelet-inhibitor")
+    keeps_pods_running = True
+    proofs = (Proof("another-process", _check_process_replaced), Proof("accepted", _check_accepted, weak=True))
+    proof_facts = ("kubelet-state", "kubelet-process", "kubelet-inhibitor")
 
-    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
-        return kubelet_memory(target, "the kubelet's unit is what is restarted")
+    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
+        return capture_kubelet_state(target, "the kubelet's unit is what is restarted")
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         return (systemctl("restart", memory["unit"]),)
 
-    def undo(self, memory: Memory) -> Undo:
-        return kubelet_runs(memory)
+    def undo(self, memory: UndoState) -> Undo:
+        return restore_kubelet(memory)
 
 
 ACTION = KubeletRestart()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._service import ACTIVE, kubelet_memory, systemctl
-from chaos.model.action import Action, Memory, Target, Undo, UndoKind
+from chaos.actions._service import ACTIVE, capture_kubelet_state, systemctl
+from chaos.model.action import Action, UndoState, Target, Undo, UndoKind
 from chaos.model.command import Command
 from chaos.model.evidence import fact_is
 from chaos.model.experiment import Model
@@ -23,17 +23,17 @@ class KubeletStart(Action):
     example = "{name: start, action: kubelet-start, target: victim, after: stop + 60s}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    gentle = True
+    keeps_pods_running = True
     proofs = (fact_is("kubelet-state", lambda v: v == ACTIVE, "systemd runs the kubelet"),)
-    probes = ("kubelet-state", "kubelet-process")
+    proof_facts = ("kubelet-state", "kubelet-process")
 
-    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
-        return kubelet_memory(target, "the kubelet's unit is what is started")
+    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
+        return capture_kubelet_state(target, "the kubelet's unit is what is started")
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         return (systemctl("start", memory["unit"]),)
 
-    def undo(self, memory: Memory) -> Undo:  # noqa: ARG002 - a kubelet that runs is how it should be
+    def undo(self, memory: UndoState) -> Undo:  # noqa: ARG002 - a kubelet that runs is how it should be
         return Undo()
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._service import kubelet_memory, kubelet_runs, start_again, systemctl, timer
-from chaos.model.action import Action, Memory, SelfHeal, Target, Undo, UndoKind
+from chaos.actions._service import capture_kubelet_state, restore_kubelet, start_failsafe, systemctl, timer_unit
+from chaos.model.action import Action, UndoState, FailsafeTimer, Target, Undo, UndoKind
 from chaos.model.command import Command
-from chaos.model.evidence import lasting
+from chaos.model.evidence import holds_until
 from chaos.model.experiment import Model
 
 
@@ -23,20 +23,20 @@ class KubeletStop(Action):
     example = "{name: stop, action: kubelet-stop, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (lasting("kubelet-state", lambda v: v in ("inactive", "failed"), "systemd does not run the kubelet"),)
-    probes = ("kubelet-state", "kubelet-process")
+    proofs = (holds_until("kubelet-state", lambda v: v in ("inactive", "failed"), "systemd does not run the kubelet"),)
+    proof_facts = ("kubelet-state", "kubelet-process")
 
-    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
-        return kubelet_memory(target, "the kubelet's unit is what is stopped") | {"seconds": target.max_duration}
+    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
+        return capture_kubelet_state(target, "the kubelet's unit is what is stopped") | {"seconds": target.max_duration}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         return (systemctl("stop", memory["unit"]),)
 
-    def self_heal(self, memory: Memory) -> SelfHeal:
-        return start_again(memory, memory["seconds"])
+    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer:
+        return start_failsafe(memory, memory["seconds"])
 
-    def undo(self, memory: Memory) -> Undo:
-        return kubelet_runs(memory, disarm=timer(memory))
+    def undo(self, memory: UndoState) -> Undo:
+        return restore_kubelet(memory, disarm=timer_unit(memory))
 
 
 ACTION = KubeletStop()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from chaos.actions._bus import FACTS, PROBES, another, bus_memory, locks_again, restart
+from chaos.actions._bus import FACTS, PROBES, process_replaced, capture_bus_state, restore_inhibitor, restart
 from chaos.facts.bus_processes import LOGIND
-from chaos.model.action import Action, Memory, Proof, Target, Undo, UndoKind
+from chaos.model.action import Action, UndoState, Proof, Target, Undo, UndoKind
 from chaos.model.command import Command
 from chaos.model.experiment import Model
 
@@ -24,20 +24,20 @@ class LogindRestart(Action):
     example = "{name: restart, action: logind-restart, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    gentle = True
-    asks_logind = True
-    proofs = (Proof("another-process", partial(another, "logind")),)
-    probes = PROBES
+    keeps_pods_running = True
+    requires_logind = True
+    proofs = (Proof("another-process", partial(process_replaced, "logind")),)
+    proof_facts = PROBES
     facts = FACTS
 
-    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
-        return bus_memory(target)
+    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
+        return capture_bus_state(target)
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
         return (restart(LOGIND),)
 
-    def undo(self, memory: Memory) -> Undo:
-        return locks_again(memory)
+    def undo(self, memory: UndoState) -> Undo:
+        return restore_inhibitor(memory)
 
 
 ACTION = LogindRestart()

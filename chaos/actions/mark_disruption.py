@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.actions._pods import PodAction, PodParams, is_evicted, pods_show
+from chaos.actions._pods import PodAction, PodParams, is_evicted, prove_pods
 
 
 class MarkDisruption(PodAction):
@@ -16,7 +16,7 @@ class MarkDisruption(PodAction):
     example = "{name: mark, action: mark-disruption, target: victim, with: {namespace: workload, name: held}}"
     params = PodParams
     verb = "mark-disruption"
-    proofs = (pods_show("marked", is_evicted, "are marked as evicted"),)
+    proofs = (prove_pods("marked", is_evicted, "are marked as evicted"),)
 
 
 ACTION = MarkDisruption()

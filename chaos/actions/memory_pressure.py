@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from chaos.actions._pressure import Params, condition, evicted, fill, free, heal, left, own_kernel, remember
-from chaos.model.action import Action, Check, Memory, SelfHeal, Target, Undo, UndoKind
+from chaos.actions._pressure import Params, prove_condition, prove_eviction, start_filler, stop_filler, filler_failsafe, remaining, require_own_kernel, capture_state
+from chaos.model.action import Action, FactCheck, UndoState, FailsafeTimer, Target, Undo, UndoKind
 from chaos.model.command import Command
 from chaos.model.errors import Unsupported
 
-_LEAST = 48 << 20  # bytes that are always left
-_SPARE = 64 << 20  # of the unit's limit, for the shell and its pages
+_MIN_BYTES = 48 << 20  # bytes that are always left
+_OVERHEAD_BYTES = 64 << 20  # of the unit's limit, for the shell and its pages
 # tail keeps what has no line end. Half of what is too much at a time, as taking memory costs memory.
 _SCRIPT = """taken=0
 while :; do
@@ -31,44 +31,44 @@ class MemoryPressure(Action):
     example = "{name: fill, action: memory-pressure, target: victim, with: {duration: 5m}}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (condition("MemoryPressure"), evicted("memory"))
-    probes = ("memory", "memory-filler")
+    proofs = (prove_condition("MemoryPressure"), prove_eviction("memory"))
+    proof_facts = ("memory", "memory-filler")
     facts = ("shared-kernel", "memory", "swap", "cgroup-version", "memory-filler")
 
-    def prepare(self, target: Target, params: Params) -> Memory:
-        own_kernel(target)
-        if target.need("cgroup-version", "the unit must be bounded by MemoryMax and MemorySwapMax") != 2:
+    def prepare(self, target: Target, params: Params) -> UndoState:
+        require_own_kernel(target)
+        if target.require_fact("cgroup-version", "the unit must be bounded by MemoryMax and MemorySwapMax") != 2:
             raise Unsupported(f"{target.node} has cgroup v1, which cannot bound memory and swap of a unit")
-        if target.need("swap", "others' memory would be swapped out first"):
+        if target.require_fact("swap", "others' memory would be swapped out first"):
             raise Unsupported(
                 f"{target.node} has swap: others' memory would be swapped out first", hint="`swapoff -a` there"
             )
-        memory = target.need("memory", "it is what is taken")
-        keep = left(target, "memory.available", memory["total"])
+        memory = target.require_fact("memory", "it is what is taken")
+        keep = remaining(target, "memory.available", memory["total"])
         most = memory["available"] - keep
-        if keep < _LEAST or most <= 0:
+        if keep < _MIN_BYTES or most <= 0:
             raise Unsupported(
                 f"{target.node}: half of the kubelet's threshold is {keep >> 20} MiB of "
-                f"{memory['available'] >> 20} MiB available; at least {_LEAST >> 20} MiB must be left",
+                f"{memory['available'] >> 20} MiB available; at least {_MIN_BYTES >> 20} MiB must be left",
                 hint="raise evictionHard memory.available",
             )
-        return remember(target, params, keep=keep, most=most)
+        return capture_state(target, params, keep=keep, most=most)
 
-    def before(self, memory: Memory) -> tuple[Check, ...]:  # noqa: ARG002 - the same on every node
-        return (Check("memory-filler", "inactive"),)
+    def preconditions(self, memory: UndoState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - the same on every node
+        return (FactCheck("memory-filler", "inactive"),)
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         arguments = ("/proc/meminfo", str(memory["keep"] >> 10), str(memory["most"] >> 10))
         # A hundredth more for what tail needs to keep its buffers.
-        limit = memory["most"] + memory["most"] // 100 + _SPARE
+        limit = memory["most"] + memory["most"] // 100 + _OVERHEAD_BYTES
         limits = (f"MemoryMax={limit}", "MemorySwapMax=0", "TasksMax=16")
-        return (fill(memory, "memory", _SCRIPT, arguments, limits),)
+        return (start_filler(memory, "memory", _SCRIPT, arguments, limits),)
 
-    def self_heal(self, memory: Memory) -> SelfHeal:
-        return heal(memory, "memory")
+    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer:
+        return filler_failsafe(memory, "memory")
 
-    def undo(self, memory: Memory) -> Undo:
-        return free(memory, "memory")
+    def undo(self, memory: UndoState) -> Undo:
+        return stop_filler(memory, "memory")
 
 
 ACTION = MemoryPressure()

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._nodes import node_object, node_shows
-from chaos.model.action import Action, Check, Finding, Memory, Proof, StepRun, Target, Undo, UndoKind, UndoStep
+from chaos.actions._nodes import node_object, check_node
+from chaos.model.action import Action, FactCheck, ProofResult, UndoState, Proof, StepRun, Target, Undo, UndoKind, UndoStep
 from chaos.model.apifact import condition_fact, field, node_path
 from chaos.model.command import STRATEGIC_PATCH, Command, KubeCommand
 from chaos.model.experiment import Model
 from chaos.model.kube import Node, node_condition
-from chaos.model.right import Right
+from chaos.model.right import Permission
 from chaos.model.timeline import Timeline
 
 _TYPE = "NetworkUnavailable"
-_KEPT = ("type", "status", "reason", "message")
+_CONDITION_FIELDS = ("type", "status", "reason", "message")
 
 
 class Params(Model):
     """None."""
 
 
-def _unavailable(node: Node) -> bool:
+def _is_unavailable(node: Node) -> bool:
     found = node_condition(node, _TYPE)
     return found is not None and found.status == "True"
 
 
-def _said(timeline: Timeline, step: StepRun) -> Finding:
-    return node_shows(timeline, step, _unavailable, f"has {_TYPE}=True")
+def _check_condition(timeline: Timeline, step: StepRun) -> ProofResult:
+    return check_node(timeline, step, _is_unavailable, f"has {_TYPE}=True")
 
 
 def _patch(node: str, condition: dict[str, Any]) -> KubeCommand:
@@ -42,27 +42,27 @@ class NetworkUnavailable(Action):
     example = "{name: say, action: network-unavailable, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (Proof("said", _said),)
+    proofs = (Proof("said", _check_condition),)
     on_host = False
 
-    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
 
-    def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - always the same
-        return (Right("", "nodes/status", "patch"),)
+    def permissions(self, params: Any) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
+        return (Permission("", "nodes/status", "patch"),)
 
-    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
+    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
         found = field(node_object(target), "/status/conditions") or ()
         before = next((item for item in found if item.get("type") == _TYPE), None)
-        return {"node": target.node, "before": before and {key: before.get(key) or "" for key in _KEPT}}
+        return {"node": target.node, "before": before and {key: before.get(key) or "" for key in _CONDITION_FIELDS}}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         said = {"type": _TYPE, "status": "True", "reason": "Nodefall", "message": "an experiment says so"}
         return (_patch(memory["node"], said),)
 
-    def undo(self, memory: Memory) -> Undo:
+    def undo(self, memory: UndoState) -> Undo:
         before = memory["before"]
-        check = Check(condition_fact(_TYPE), before["status"] if before else None)
+        check = FactCheck(condition_fact(_TYPE), before["status"] if before else None)
         back = before or {"type": _TYPE, "$patch": "delete"}
         return Undo((UndoStep(_patch(memory["node"], back), unless=check),), (check,))
 

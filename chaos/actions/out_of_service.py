@@ -6,17 +6,17 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from chaos.actions._machine import tells_state
-from chaos.actions._nodes import has_taint, node_shows, taint, taint_before, taints_as_before
-from chaos.model.action import Action, Check, Finding, Memory, Proof, StepRun, Target, Undo, UndoKind
+from chaos.actions._machine import can_read_power_state
+from chaos.actions._nodes import has_taint, check_node, taint, capture_taint, restore_taints
+from chaos.model.action import Action, FactCheck, ProofResult, UndoState, Proof, StepRun, Target, Undo, UndoKind
 from chaos.model.apifact import node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.errors import Unsupported
 from chaos.model.experiment import Model
-from chaos.model.right import PATCH_NODES, Right
+from chaos.model.right import PATCH_NODES, Permission
 from chaos.model.timeline import Timeline
 
-KEY = "node.kubernetes.io/out-of-service"
+TAINT_KEY = "node.kubernetes.io/out-of-service"
 
 
 class Params(Model):
@@ -25,8 +25,8 @@ class Params(Model):
     effect: Literal["NoExecute", "NoSchedule"] = Field("NoExecute", description="NoExecute evicts the pods as well")
 
 
-def _tainted(timeline: Timeline, step: StepRun) -> Finding:
-    return node_shows(timeline, step, lambda node: has_taint(node, KEY), f"has the taint {KEY}")
+def _check_tainted(timeline: Timeline, step: StepRun) -> ProofResult:
+    return check_node(timeline, step, lambda node: has_taint(node, TAINT_KEY), f"has the taint {TAINT_KEY}")
 
 
 class OutOfService(Action):
@@ -40,33 +40,33 @@ class OutOfService(Action):
     example = "{name: declare, action: out-of-service, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (Proof("tainted", _tainted),)
-    probes = ("machine",)
-    outlives = ("power-on", "untaint")
+    proofs = (Proof("tainted", _check_tainted),)
+    proof_facts = ("machine",)
+    requires_later_step = ("power-on", "untaint")
 
-    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
 
-    def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - always the same
+    def permissions(self, params: Any) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
         return PATCH_NODES
 
-    def prepare(self, target: Target, params: Params) -> Memory:
-        if not tells_state(target):
+    def prepare(self, target: Target, params: Params) -> UndoState:
+        if not can_read_power_state(target):
             why = f"{target.node} has no power control that could say that it is off"
             raise Unsupported(why, hint="give its host one in the inventory that tells the state")
-        before = taint_before(target, KEY, params.effect)
+        before = capture_taint(target, TAINT_KEY, params.effect)
         if any(value is not None for value in before.values()):
-            raise Unsupported(f"{target.node} has the taint {KEY} already", hint="take it away first")
+            raise Unsupported(f"{target.node} has the taint {TAINT_KEY} already", hint="take it away first")
         return {"node": target.node, "effect": params.effect, "before": before}
 
-    def before(self, memory: Memory) -> tuple[Check, ...]:  # noqa: ARG002 - the same on every node
-        return (Check("machine", "off"),)
+    def preconditions(self, memory: UndoState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - the same on every node
+        return (FactCheck("machine", "off"),)
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
-        return (TaintsCommand(memory["node"], add=(taint(KEY, "nodeshutdown", memory["effect"]),)),)
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
+        return (TaintsCommand(memory["node"], add=(taint(TAINT_KEY, "nodeshutdown", memory["effect"]),)),)
 
-    def undo(self, memory: Memory) -> Undo:
-        return taints_as_before(memory["node"], memory["before"], (Check("machine", "on"), Check("node-ready", True)))
+    def undo(self, memory: UndoState) -> Undo:
+        return restore_taints(memory["node"], memory["before"], (FactCheck("machine", "on"), FactCheck("node-ready", True)))
 
 
 ACTION = OutOfService()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from chaos.actions._pressure import Params, condition, evicted, fill, free, heal, left, own_kernel, remember
-from chaos.model.action import Action, Check, Memory, SelfHeal, Target, Undo, UndoKind
+from chaos.actions._pressure import Params, prove_condition, prove_eviction, start_filler, stop_filler, filler_failsafe, remaining, require_own_kernel, capture_state
+from chaos.model.action import Action, FactCheck, UndoState, FailsafeTimer, Target, Undo, UndoKind
 from chaos.model.command import Command
 from chaos.model.errors import Unsupported
 
-_MOST = 30_000  # processes; each costs memory of the kernel, about 200 KiB in all
-_EACH = 200 << 10
+_MAX_PROCESSES = 30_000  # processes; each costs memory of the kernel, about 200 KiB in all
+_BYTES_PER_PROCESS = 200 << 10
 # Once the kernel has been through all IDs it gives out none below 300 again (RESERVED_PIDS): with fewer left than those
 # nothing could be started any more, no shell and no undo.
-_LEAST = 400
+_MIN_PIDS = 400
 # Each is the shell itself, forked, and reads what nobody writes: no program is started so often.
 _SCRIPT = """sleep infinity | {
 exec 3<&0
@@ -34,40 +34,40 @@ class PidPressure(Action):
     example = "{name: fill, action: pid-pressure, target: victim, with: {duration: 5m}}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (condition("PIDPressure"), evicted("pids"))
-    probes = ("pids", "pid-filler")
+    proofs = (prove_condition("PIDPressure"), prove_eviction("pids"))
+    proof_facts = ("pids", "pid-filler")
     facts = ("shared-kernel", "pids", "memory", "pid-filler")
 
-    def prepare(self, target: Target, params: Params) -> Memory:
-        own_kernel(target)
-        pids = target.need("pids", "they are what is used up")
-        keep = left(target, "pid.available", pids["max"])
-        if keep < _LEAST:
+    def prepare(self, target: Target, params: Params) -> UndoState:
+        require_own_kernel(target)
+        pids = target.require_fact("pids", "they are what is used up")
+        keep = remaining(target, "pid.available", pids["max"])
+        if keep < _MIN_PIDS:
             raise Unsupported(
-                f"{target.node}: half of the kubelet's threshold is {keep} process IDs; at least {_LEAST} must be left",
-                hint=f"set evictionHard pid.available to {2 * _LEAST} or more",
+                f"{target.node}: half of the kubelet's threshold is {keep} process IDs; at least {_MIN_PIDS} must be left",
+                hint=f"set evictionHard pid.available to {2 * _MIN_PIDS} or more",
             )
         most = pids["max"] - pids["running"] - keep
-        room = target.need("memory", "processes need memory")["available"] // 2
-        if not 0 < most <= _MOST or most * _EACH > room:
+        room = target.require_fact("memory", "processes need memory")["available"] // 2
+        if not 0 < most <= _MAX_PROCESSES or most * _BYTES_PER_PROCESS > room:
             raise Unsupported(
-                f"{target.node}: it would take {most} processes; at most {min(_MOST, room // _EACH)} are started there",
+                f"{target.node}: it would take {most} processes; at most {min(_MAX_PROCESSES, room // _BYTES_PER_PROCESS)} are started there",
                 hint="lower kernel.pid_max, or raise evictionHard pid.available",
             )
-        return remember(target, params, max=pids["max"], keep=keep, most=most)
+        return capture_state(target, params, max=pids["max"], keep=keep, most=most)
 
-    def before(self, memory: Memory) -> tuple[Check, ...]:  # noqa: ARG002 - the same on every node
-        return (Check("pid-filler", "inactive"),)
+    def preconditions(self, memory: UndoState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - the same on every node
+        return (FactCheck("pid-filler", "inactive"),)
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         arguments = (str(memory["max"]), str(memory["keep"]))
-        return (fill(memory, "pid", _SCRIPT, arguments, (f"TasksMax={memory['most'] + 16}",)),)
+        return (start_filler(memory, "pid", _SCRIPT, arguments, (f"TasksMax={memory['most'] + 16}",)),)
 
-    def self_heal(self, memory: Memory) -> SelfHeal:
-        return heal(memory, "pid")
+    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer:
+        return filler_failsafe(memory, "pid")
 
-    def undo(self, memory: Memory) -> Undo:
-        return free(memory, "pid")
+    def undo(self, memory: UndoState) -> Undo:
+        return stop_filler(memory, "pid")
 
 
 ACTION = PidPressure()

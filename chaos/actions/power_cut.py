@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.actions._machine import REPORTS, come_back, hold, need_power, up, way_back
-from chaos.model.action import Action, Memory, Target, Undo, UndoKind
+from chaos.actions._machine import KUBELET_REPORTING_FACTS, power_on_steps, disable_auto_restart, require_power_control, is_up_checks, capture_power_state
+from chaos.model.action import Action, UndoState, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand, PowerCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF
@@ -33,28 +33,28 @@ class PowerCut(Action):
     example = "{name: cut, action: power-cut, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    cuts_line = True
+    may_disconnect = True
     takes_down = True
     proofs = (MACHINE_OFF, BOOT_IDENTITY)
-    probes = ("machine", "pid1-start", "boot-id")
-    facts = ("shared-kernel", *REPORTS)
+    proof_facts = ("machine", "pid1-start", "boot-id")
+    facts = ("shared-kernel", *KUBELET_REPORTING_FACTS)
 
-    def prepare(self, target: Target, params: Params) -> Memory:
-        need_power(target, "has no power control to cut its power with, nor to come back by")
+    def prepare(self, target: Target, params: Params) -> UndoState:
+        require_power_control(target, "has no power control to cut its power with, nor to come back by")
         if params.how == "power-control":
-            need_power(target, "has no power control to cut its power with", verb="off")
-        elif target.need("shared-kernel", "only a kernel of its own may be told to go off"):
+            require_power_control(target, "has no power control to cut its power with", verb="off")
+        elif target.require_fact("shared-kernel", "only a kernel of its own may be told to go off"):
             raise Unsupported(f"{target.node} is a container: its kernel is others' too", hint="use how: power-control")
-        return {"how": params.how, "power": way_back(target)}
+        return {"how": params.how, "power": capture_power_state(target)}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         if memory["how"] == "sysrq":
             off = ("sh", "-c", "echo o > /proc/sysrq-trigger")
-            return (*hold(memory["power"]), HostCommand(off, ends_session=True, timeout=10.0))
-        return (*hold(memory["power"]), PowerCommand("off"))
+            return (*disable_auto_restart(memory["power"]), HostCommand(off, ends_session=True, timeout=10.0))
+        return (*disable_auto_restart(memory["power"]), PowerCommand("off"))
 
-    def undo(self, memory: Memory) -> Undo:
-        return Undo(come_back(memory["power"]), up(memory["power"]))
+    def undo(self, memory: UndoState) -> Undo:
+        return Undo(power_on_steps(memory["power"]), is_up_checks(memory["power"]))
 
 
 ACTION = PowerCut()

@@ -6,15 +6,15 @@ from typing import Any
 
 from pydantic import Field
 
-from chaos.actions._machine import REPORTS, come_back, hold, need_power, reports, runs_on, up, way_back
-from chaos.model.action import Action, Memory, Target, Undo, UndoKind
+from chaos.actions._machine import KUBELET_REPORTING_FACTS, power_on_steps, disable_auto_restart, require_power_control, kubelet_reporting_facts, kubelet_reporting_checks, is_up_checks, capture_power_state
+from chaos.model.action import Action, UndoState, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import BOOT_IDENTITY, CANCELLED, MACHINE_OFF
+from chaos.model.evidence import BOOT_IDENTITY, SHUTDOWN_CANCELLED, MACHINE_OFF
 from chaos.model.experiment import DurationText, Model
 
-_AFTER_GRACE = 60.0  # seconds: an alarm that goes off before the machine is off wakes nothing
+_ALARM_MARGIN_SECONDS = 60.0  # seconds: an alarm that goes off before the machine is off wakes nothing
 
 
 class Params(Model):
@@ -35,33 +35,33 @@ class Poweroff(Action):
     example = "{name: power-off, action: poweroff, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    cuts_line = True
+    may_disconnect = True
     takes_down = True
-    proofs = (CANCELLED, MACHINE_OFF, BOOT_IDENTITY)  # a cancelled one leaves the machine on
-    probes = ("machine", "pid1-start", "boot-id", "inhibitors")
-    facts = ("rtc", "shared-kernel", *REPORTS)
+    proofs = (SHUTDOWN_CANCELLED, MACHINE_OFF, BOOT_IDENTITY)  # a cancelled one leaves the machine on
+    proof_facts = ("machine", "pid1-start", "boot-id", "inhibitors")
+    facts = ("rtc", "shared-kernel", *KUBELET_REPORTING_FACTS)
 
-    def goes_by_logind(self, params: Any) -> bool:
+    def uses_logind(self, params: Any) -> bool:
         return not params.force
 
-    def prepare(self, target: Target, params: Any) -> Memory:
+    def prepare(self, target: Target, params: Any) -> UndoState:
         if target.power:
-            need_power(target, "could not be powered on again after poweroff")
-            return {"node": target.node, "force": params.force, "power": way_back(target)}
+            require_power_control(target, "could not be powered on again after poweroff")
+            return {"node": target.node, "force": params.force, "power": capture_power_state(target)}
         wake = _alarm(target, parse_duration(params.wake))
-        return {"node": target.node, "force": params.force, "wake": wake, "reports": reports(target)}
+        return {"node": target.node, "force": params.force, "wake": wake, "reports": kubelet_reporting_facts(target)}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         alarm = HostCommand(("rtcwake", "-m", "no", "-s", str(memory["wake"]))) if "wake" in memory else None
-        ahead = (alarm,) if alarm else hold(memory["power"])
+        ahead = (alarm,) if alarm else disable_auto_restart(memory["power"])
         force = ("--force", "--force") if memory["force"] else ()
         return (*ahead, HostCommand(("systemctl", "poweroff", *force), ends_session=True))
 
-    def undo(self, memory: Memory) -> Undo:
+    def undo(self, memory: UndoState) -> Undo:
         """The alarm is left alone: a machine on its way down needs it, and one that is up does not mind."""
         if "wake" in memory:
-            return Undo((), runs_on(memory["reports"]))
-        return Undo(come_back(memory["power"]), up(memory["power"]))
+            return Undo((), kubelet_reporting_checks(memory["reports"]))
+        return Undo(power_on_steps(memory["power"]), is_up_checks(memory["power"]))
 
 
 def _alarm(target: Target, seconds: float) -> int:
@@ -70,12 +70,12 @@ def _alarm(target: Target, seconds: float) -> int:
     if not target.facts.get("rtc") or target.facts.get("shared-kernel") is not False:
         why = target.unknown.get("rtc", "it has no clock with an alarm of its own (fact rtc)")
         raise Unsupported(f"{target.node} could not be powered on again after poweroff: {why}", hint=hint)
-    grace = target.need("configz", "the alarm must be later than the shutdown").get("shutdownGracePeriod", "0s")
-    if seconds < parse_duration(grace) + _AFTER_GRACE:
+    grace = target.require_fact("configz", "the alarm must be later than the shutdown").get("shutdownGracePeriod", "0s")
+    if seconds < parse_duration(grace) + _ALARM_MARGIN_SECONDS:
         raise Unsupported(
             f"{target.node} may still be shutting down when its clock wakes it after {seconds:g}s "
             f"(shutdownGracePeriod is {grace})",
-            hint=f"set wake to {parse_duration(grace) + _AFTER_GRACE:g}s or more, or {hint}",
+            hint=f"set wake to {parse_duration(grace) + _ALARM_MARGIN_SECONDS:g}s or more, or {hint}",
         )
     return round(seconds)
 

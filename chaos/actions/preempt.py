@@ -9,19 +9,19 @@ from typing import Any, Literal
 from pydantic import Field
 
 from chaos.actions._nodes import node_object
-from chaos.model.action import Action, Check, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind, UndoStep
+from chaos.model.action import Action, FactCheck, ProofResult, UndoState, Proof, ProofStatus, StepRun, Target, Undo, UndoKind, UndoStep
 from chaos.model.apifact import field, node_path, object_fact, pods_path
 from chaos.model.command import Command, KubeCommand
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import not_shown
+from chaos.model.evidence import no_proof
 from chaos.model.experiment import Model
 from chaos.model.kube import Pod, pod_condition
-from chaos.model.right import Right, rights_to
+from chaos.model.right import Permission, permissions_on
 from chaos.model.timeline import Timeline
 
 _CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
-_CREATED = (201, 409)  # 409: a request that was lost had arrived
-_DELETED = (200, 202, 404)
+_CREATE_STATUSES = (201, 409)  # 409: a request that was lost had arrived
+_DELETE_STATUSES = (200, 202, 404)
 _CRITICAL = "system-node-critical", 2_000_001_000  # a class that every cluster has
 _CPU = re.compile(r"(\d+(?:\.\d+)?)(m?)", re.ASCII)
 
@@ -50,24 +50,24 @@ def millicores(quantity: Any) -> float:
     return float(found[1]) * (1 if found[2] else 1000)
 
 
-def _requested(pod: Any) -> float:
+def _cpu_request(pod: Any) -> float:
     def cpu(containers: Any) -> list[float]:
         return [millicores(field(c, "/resources/requests/cpu") or 0) for c in containers or ()]
 
     return max(sum(cpu(field(pod, "/spec/containers"))), *cpu(field(pod, "/spec/initContainers")), 0.0)
 
 
-def _smallest_too_much(allocatable: float, pods: Iterable[Any], priority: int) -> float:
+def _min_preemption_cpu(allocatable: float, pods: Iterable[Any], priority: int) -> float:
     """1m more than what is free. Raises ValueError where no pod of a lower priority would make room."""
     alive = [pod for pod in pods if field(pod, "/status/phase") not in ("Succeeded", "Failed")]
-    free = allocatable - sum(_requested(pod) for pod in alive)
-    lower = sum(_requested(pod) for pod in alive if (field(pod, "/spec/priority") or 0) < priority)
+    free = allocatable - sum(_cpu_request(pod) for pod in alive)
+    lower = sum(_cpu_request(pod) for pod in alive if (field(pod, "/spec/priority") or 0) < priority)
     if lower < 1:
         raise ValueError(f"no pod of a priority below {priority} asks for CPU there")
     return free + 1
 
 
-def _shows(pod: Pod, by: str) -> bool:
+def _is_preempted(pod: Pod, by: str) -> bool:
     """kubernetes/pkg/scheduler/framework/preemption/executor.go, pkg/kubelet/preemption/preemption.go."""
     target = pod_condition(pod, "DisruptionTarget")
     if by == "kubelet":  # its other ends have the same reason in the condition
@@ -75,15 +75,15 @@ def _shows(pod: Pod, by: str) -> bool:
     return target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
 
 
-def _preempted(timeline: Timeline, step: StepRun) -> Finding:
+def _check_preempted(timeline: Timeline, step: StepRun) -> ProofResult:
     by = step.params.get("by", "scheduler")
     for pods in timeline.pods.values():
         for version in pods:
             pod = version.object
             here = bool(pod.spec and pod.spec.node_name == step.node)
-            if here and _shows(pod, by) and step.begin <= version.t <= step.until:
-                return Finding(Shown.PROVEN, f"the {by} preempted {pod.metadata.name}", (version.seq,))
-    return not_shown(f"no pod of {step.node} was seen to be preempted")
+            if here and _is_preempted(pod, by) and step.begin <= version.t <= step.until:
+                return ProofResult(ProofStatus.PROVEN, f"the {by} preempted {pod.metadata.name}", (version.seq,))
+    return no_proof(f"no pod of {step.node} was seen to be preempted")
 
 
 class Preempt(Action):
@@ -96,24 +96,24 @@ class Preempt(Action):
     example = "{name: preempt, action: preempt, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (Proof("preempted", _preempted),)
+    proofs = (Proof("preempted", _check_preempted),)
     on_host = False
 
-    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node), pods_path(node))
 
-    def rights(self, params: Any) -> tuple[Right, ...]:
-        pods = rights_to("pods", "create", "get", "delete", namespace=params.namespace)
+    def permissions(self, params: Any) -> tuple[Permission, ...]:
+        pods = permissions_on("pods", "create", "get", "delete", namespace=params.namespace)
         if params.by == "kubelet":
             return pods
-        return (*rights_to("priorityclasses", "create", "get", "delete", group="scheduling.k8s.io"), *pods)
+        return (*permissions_on("priorityclasses", "create", "get", "delete", group="scheduling.k8s.io"), *pods)
 
-    def prepare(self, target: Target, params: Params) -> Memory:
+    def prepare(self, target: Target, params: Params) -> UndoState:
         pods = (target.objects.get(pods_path(target.node)) or {}).get("items") or ()
         try:
             allocatable = millicores(field(node_object(target), "/status/allocatable/cpu"))
             priority = _CRITICAL[1] if params.by == "kubelet" else params.priority
-            cpu = millicores(params.cpu) if params.cpu else _smallest_too_much(allocatable, pods, priority)
+            cpu = millicores(params.cpu) if params.cpu else _min_preemption_cpu(allocatable, pods, priority)
         except ValueError as error:
             raise Unsupported(f"{target.node}: nobody would be preempted: {error}", hint="give cpu") from error
         if cpu > allocatable:
@@ -121,29 +121,29 @@ class Preempt(Action):
         name = f"nodefall-{target.tag}"
         return {"name": name, "node": target.node, "cpu": f"{cpu:.0f}m", **params.model_dump(exclude={"cpu"})}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
-        pod = KubeCommand("POST", _namespace(memory), _pod(memory), accept=_CREATED)
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
+        pod = KubeCommand("POST", _pods_path(memory), _pod(memory), accept=_CREATE_STATUSES)
         if memory["by"] == "kubelet":
             return (pod,)
         named = {"name": memory["name"]}
         class_ = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": named}
-        return (KubeCommand("POST", _CLASSES, {**class_, "value": memory["priority"]}, accept=_CREATED), pod)
+        return (KubeCommand("POST", _CLASSES, {**class_, "value": memory["priority"]}, accept=_CREATE_STATUSES), pod)
 
-    def undo(self, memory: Memory) -> Undo:
+    def undo(self, memory: UndoState) -> Undo:
         steps, proof = [], []
-        for kind in (_namespace(memory), *(() if memory["by"] == "kubelet" else (_CLASSES,))):
+        for kind in (_pods_path(memory), *(() if memory["by"] == "kubelet" else (_CLASSES,))):
             path = f"{kind}/{memory['name']}"
-            proof.append(Check(object_fact(path, "/metadata/name"), None))
-            delete = KubeCommand("DELETE", path, {"gracePeriodSeconds": 0}, accept=_DELETED)
+            proof.append(FactCheck(object_fact(path, "/metadata/name"), None))
+            delete = KubeCommand("DELETE", path, {"gracePeriodSeconds": 0}, accept=_DELETE_STATUSES)
             steps.append(UndoStep(delete, unless=proof[-1]))
         return Undo(tuple(steps), tuple(proof))
 
 
-def _namespace(memory: Memory) -> str:
+def _pods_path(memory: UndoState) -> str:
     return f"/api/v1/namespaces/{memory['namespace']}/pods"
 
 
-def _pod(memory: Memory) -> dict[str, Any]:
+def _pod(memory: UndoState) -> dict[str, Any]:
     kubelets = memory["by"] == "kubelet"
     here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [memory["node"]]}]}
     container = {

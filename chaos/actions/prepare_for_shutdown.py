@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from chaos.model.action import Action, Check, Finding, Memory, Proof, Shown, StepRun, Target, Undo, UndoKind, UndoStep
+from chaos.model.action import Action, FactCheck, ProofResult, UndoState, Proof, ProofStatus, StepRun, Target, Undo, UndoKind, UndoStep
 from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import ANSWERED, not_shown
+from chaos.model.evidence import EXIT_CODE_ZERO, no_proof
 from chaos.model.experiment import Model
 from chaos.model.kube import node_condition
 from chaos.model.timeline import Timeline
 
-_LOCK_SETTLES = 15.0  # seconds, beyond the grace period, in which a kubelet takes its lock again
+_LOCK_GRACE_SECONDS = 15.0  # seconds, beyond the grace period, in which a kubelet takes its lock again
 
 
 class Params(Model):
@@ -41,7 +41,7 @@ def _emit(active: bool) -> HostCommand:
     )
 
 
-def _kubelet_event(timeline: Timeline, step: StepRun) -> Finding:
+def _check_kubelet_event(timeline: Timeline, step: StepRun) -> ProofResult:
     """The kubelet's own event about the signal. Events are best effort, so a missing one shows nothing."""
     wanted = "detected shutdown event" if step.params.get("active") else "detected shutdown cancellation"
     for entry, event in timeline.events:
@@ -49,18 +49,18 @@ def _kubelet_event(timeline: Timeline, step: StepRun) -> Finding:
         if entry.type == "LIST" or not step.begin <= entry.t <= step.until or about is None:
             continue
         if about.kind == "Node" and about.name == step.node and wanted in (event.message or ""):
-            return Finding(Shown.PROVEN, f"the kubelet of {step.node} told that it {wanted}", (entry.seq,))
-    return not_shown(f"the kubelet of {step.node} told of no signal")
+            return ProofResult(ProofStatus.PROVEN, f"the kubelet of {step.node} told that it {wanted}", (entry.seq,))
+    return no_proof(f"the kubelet of {step.node} told of no signal")
 
 
-def _kubelet_condition(timeline: Timeline, step: StepRun) -> Finding:
+def _check_kubelet_condition(timeline: Timeline, step: StepRun) -> ProofResult:
     """For an announcement: the Ready condition says so."""
     history = timeline.nodes.get(step.node)
     for version in (history or ()) if step.params.get("active") else ():
         ready = node_condition(version.object, "Ready")
         if step.begin <= version.t <= step.until and ready and "node is shutting down" in (ready.message or ""):
-            return Finding(Shown.PROVEN, f"the kubelet of {step.node} says that it shuts down", (version.seq,))
-    return not_shown(f"the kubelet of {step.node} does not say that it shuts down")
+            return ProofResult(ProofStatus.PROVEN, f"the kubelet of {step.node} says that it shuts down", (version.seq,))
+    return no_proof(f"the kubelet of {step.node} does not say that it shuts down")
 
 
 class PrepareForShutdown(Action):
@@ -71,11 +71,11 @@ class PrepareForShutdown(Action):
     example = "{name: announce, action: prepare-for-shutdown, target: victim, with: {active: true}}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    asks_logind = True
-    proofs = (Proof("kubelet-event", _kubelet_event), Proof("kubelet-condition", _kubelet_condition), ANSWERED)
-    probes = ("inhibitors", "kubelet-inhibitor", "kubelet-unit", "pid1-start")
+    requires_logind = True
+    proofs = (Proof("kubelet-event", _check_kubelet_event), Proof("kubelet-condition", _check_kubelet_condition), EXIT_CODE_ZERO)
+    proof_facts = ("inhibitors", "kubelet-inhibitor", "kubelet-unit", "pid1-start")
 
-    def prepare(self, target: Target, params: Params) -> Memory:
+    def prepare(self, target: Target, params: Params) -> UndoState:
         if target.static_pods:
             raise Unsupported(
                 f"{target.node} runs static pods ({', '.join(target.static_pods)}) that would not come back",
@@ -86,21 +86,21 @@ class PrepareForShutdown(Action):
             "active": params.active,
             "lock": bool(target.facts.get("kubelet-inhibitor")),
             "unit": target.facts.get("kubelet-unit") or "kubelet.service",
-            "patience": parse_duration(grace) + _LOCK_SETTLES,
+            "patience": parse_duration(grace) + _LOCK_GRACE_SECONDS,
         }
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         return (_emit(memory["active"]),)
 
-    def undo(self, memory: Memory) -> Undo:
+    def undo(self, memory: UndoState) -> Undo:
         """A node that is Ready heard the cancellation; a lock that is lost comes back with a kubelet restart."""
-        ready = Check("node-ready", True)
+        ready = FactCheck("node-ready", True)
         steps = [UndoStep(_emit(False), unless=ready)]
         proof = [ready]
         if memory["lock"]:
-            lock = Check("kubelet-inhibitor", True)
+            lock = FactCheck("kubelet-inhibitor", True)
             restart = HostCommand(("systemctl", "restart", memory["unit"]))
-            steps.append(UndoStep(restart, unless=lock, patience=memory["patience"]))
+            steps.append(UndoStep(restart, unless=lock, grace_seconds=memory["patience"]))
             proof.append(lock)
         return Undo(tuple(steps), tuple(proof))
 

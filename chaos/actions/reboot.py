@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._machine import POWER_ON, REPORTS, reports, runs_on, tells_state
-from chaos.model.action import Action, Memory, Target, Undo, UndoKind
+from chaos.actions._machine import POWER_ON, KUBELET_REPORTING_FACTS, kubelet_reporting_facts, kubelet_reporting_checks, can_read_power_state
+from chaos.model.action import Action, UndoState, Target, Undo, UndoKind
 from chaos.model.command import Command, HostCommand
-from chaos.model.evidence import BOOT_IDENTITY, WENT_OFF
+from chaos.model.evidence import BOOT_IDENTITY, POWER_LOST
 from chaos.model.experiment import Model
 
 
@@ -23,22 +23,22 @@ class Reboot(Action):
     example = "{name: reboot, action: reboot, target: victim}"
     params = Params
     undo_kind = UndoKind.SELF_RESTORING
-    asks_logind = True
-    cuts_line = True
+    requires_logind = True
+    may_disconnect = True
     takes_down = True
-    proofs = (BOOT_IDENTITY, WENT_OFF)  # a container ends where a machine boots again
-    probes = ("pid1-start", "boot-id", "inhibitors", "machine")
-    facts = REPORTS
+    proofs = (BOOT_IDENTITY, POWER_LOST)  # a container ends where a machine boots again
+    proof_facts = ("pid1-start", "boot-id", "inhibitors", "machine")
+    facts = KUBELET_REPORTING_FACTS
 
-    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
-        return {"node": target.node, "power": tells_state(target), "reports": reports(target)}
+    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
+        return {"node": target.node, "power": can_read_power_state(target), "reports": kubelet_reporting_facts(target)}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
         return (HostCommand(("systemctl", "reboot"), ends_session=True),)
 
-    def undo(self, memory: Memory) -> Undo:
+    def undo(self, memory: UndoState) -> Undo:
         on = (POWER_ON,) if memory["power"] else ()
-        return Undo(on, runs_on(memory["reports"]))
+        return Undo(on, kubelet_reporting_checks(memory["reports"]))
 
 
 ACTION = Reboot()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from chaos.actions._pods import PodAction, PodParams, pods_show
+from chaos.actions._pods import PodAction, PodParams, prove_pods
 from chaos.model.kube import Pod
 from chaos.model.timeline import Version
 
 
-def _without(version: Version[Pod]) -> bool:
-    return version.gone or not version.object.metadata.finalizers
+def _has_no_finalizers(version: Version[Pod]) -> bool:
+    return version.is_deleted or not version.object.metadata.finalizers
 
 
 class RemoveFinalizers(PodAction):
@@ -19,7 +19,7 @@ class RemoveFinalizers(PodAction):
     example = "{name: free, action: remove-finalizers, target: victim, with: {namespace: workload, name: held}}"
     params = PodParams
     verb = "remove-finalizers"
-    proofs = (pods_show("without-finalizers", _without, "have no finalizers"),)
+    proofs = (prove_pods("without-finalizers", _has_no_finalizers, "have no finalizers"),)
 
 
 ACTION = RemoveFinalizers()

@@ -6,28 +6,28 @@ from typing import Any
 
 from chaos.actions._workloads import (
     WorkloadParams,
-    fields_before,
-    patch_back,
+    capture_fields,
+    restore_patch,
     plural,
     versions_after,
     workload_path,
-    workload_rights,
+    workload_permissions,
 )
-from chaos.model.action import Action, Finding, Memory, Proof, Scope, Shown, StepRun, Target, Undo, UndoKind
+from chaos.model.action import Action, ProofResult, UndoState, Proof, Scope, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand
-from chaos.model.evidence import not_shown
+from chaos.model.evidence import no_proof
 from chaos.model.kube import controller_of
-from chaos.model.right import Right
+from chaos.model.right import Permission
 from chaos.model.timeline import Timeline
 
 _KEY = "nodefall.dev/restarted"
 _POINTER = "/spec/template/metadata/annotations/" + _KEY.replace("/", "~1")
 
 
-def _new_pods(timeline: Timeline, step: StepRun) -> Finding:
+def _check_new_pods(timeline: Timeline, step: StepRun) -> ProofResult:
     """A new generation, and a pod that is younger and owned by it, directly or through a new ReplicaSet."""
-    generation = _generation(timeline, step)
-    if generation.shown is not Shown.PROVEN:
+    generation = _check_generation(timeline, step)
+    if generation.status is not ProofStatus.PROVEN:
         return generation
     before, versions = versions_after(timeline, step)
     workload = (before or versions[0]).object if before or versions else None
@@ -41,18 +41,18 @@ def _new_pods(timeline: Timeline, step: StepRun) -> Finding:
         owner = controller_of(first.object)
         if step.begin <= first.t <= step.until and owner and owner.uid in uids:
             because = f"its pods are replaced, the first by {first.object.metadata.name}"
-            return Finding(Shown.PROVEN, because, (*generation.evidence, first.seq))
-    return not_shown("no new pod of it was seen")
+            return ProofResult(ProofStatus.PROVEN, because, (*generation.evidence, first.seq))
+    return no_proof("no new pod of it was seen")
 
 
-def _generation(timeline: Timeline, step: StepRun) -> Finding:
+def _check_generation(timeline: Timeline, step: StepRun) -> ProofResult:
     before, versions = versions_after(timeline, step)
     old = before.object.metadata.generation if before else None
     new = next((v for v in versions if old and (v.object.metadata.generation or 0) > old), None)
     if before and new:
         because = f"its generation went from {old} to {new.object.metadata.generation}"
-        return Finding(Shown.PROVEN, because, (before.seq, new.seq))
-    return not_shown("its generation was not seen to change")
+        return ProofResult(ProofStatus.PROVEN, because, (before.seq, new.seq))
+    return no_proof("its generation was not seen to change")
 
 
 class RolloutRestart(Action):
@@ -63,25 +63,25 @@ class RolloutRestart(Action):
     example = "{name: restart, action: rollout-restart, with: {kind: deployment, namespace: default, name: web}}"
     params = WorkloadParams
     undo_kind = UndoKind.RESTORES
-    proofs = (Proof("new-pods", _new_pods), Proof("generation", _generation))
+    proofs = (Proof("new-pods", _check_new_pods), Proof("generation", _check_generation))
     scope = Scope.CLUSTER
     on_host = False
 
-    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - no node
+    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - no node
         return (workload_path(params, namespace),)
 
-    def rights(self, params: Any) -> tuple[Right, ...]:
-        return workload_rights(params, plural(params.kind))
+    def permissions(self, params: Any) -> tuple[Permission, ...]:
+        return workload_permissions(params, plural(params.kind))
 
-    def prepare(self, target: Target, params: WorkloadParams) -> Memory:
+    def prepare(self, target: Target, params: WorkloadParams) -> UndoState:
         path = workload_path(params, target.namespace)
-        return {"path": path, "tag": target.tag, "before": fields_before(target, params, path, (_POINTER,))}
+        return {"path": path, "tag": target.tag, "before": capture_fields(target, params, path, (_POINTER,))}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         return (KubeCommand("PATCH", memory["path"], _annotate(memory["tag"]), MERGE_PATCH),)
 
-    def undo(self, memory: Memory) -> Undo:
-        return patch_back(memory, _annotate((memory["before"] or {}).get(_POINTER)))
+    def undo(self, memory: UndoState) -> Undo:
+        return restore_patch(memory, _annotate((memory["before"] or {}).get(_POINTER)))
 
 
 def _annotate(value: str | None) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._service import ACTIVE, start_again, systemctl, timer
-from chaos.model.action import Action, Check, Memory, SelfHeal, Target, Undo, UndoKind, UndoStep
+from chaos.actions._service import ACTIVE, start_failsafe, systemctl, timer_unit
+from chaos.model.action import Action, FactCheck, UndoState, FailsafeTimer, Target, Undo, UndoKind, UndoStep
 from chaos.model.command import Command
-from chaos.model.evidence import lasting
+from chaos.model.evidence import holds_until
 from chaos.model.experiment import Model
 
 
@@ -23,24 +23,24 @@ class RuntimeStop(Action):
     example = "{name: stop, action: runtime-stop, target: victim}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (lasting("runtime-state", lambda v: v in ("inactive", "failed"), "systemd does not run the runtime"),)
-    probes = ("runtime-state",)
+    proofs = (holds_until("runtime-state", lambda v: v in ("inactive", "failed"), "systemd does not run the runtime"),)
+    proof_facts = ("runtime-state",)
     facts = ("runtime-unit",)
 
-    def prepare(self, target: Target, params: Any) -> Memory:  # noqa: ARG002 - it has none
-        unit = target.need("runtime-unit", "the container runtime's unit is what is stopped")
+    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
+        unit = target.require_fact("runtime-unit", "the container runtime's unit is what is stopped")
         return {"unit": unit, "tag": target.tag, "seconds": target.max_duration}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         return (systemctl("stop", memory["unit"]),)
 
-    def self_heal(self, memory: Memory) -> SelfHeal:
-        return start_again(memory, memory["seconds"])
+    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer:
+        return start_failsafe(memory, memory["seconds"])
 
-    def undo(self, memory: Memory) -> Undo:
-        active = Check("runtime-state", ACTIVE)
+    def undo(self, memory: UndoState) -> Undo:
+        active = FactCheck("runtime-state", ACTIVE)
         steps = (UndoStep(systemctl("start", memory["unit"]), unless=active),)
-        return Undo(steps, (active, Check("node-ready", True)), disarm=timer(memory))
+        return Undo(steps, (active, FactCheck("node-ready", True)), disarm=timer_unit(memory))
 
 
 ACTION = RuntimeStop()

@@ -7,42 +7,42 @@ from typing import Any, Literal
 from pydantic import Field
 
 from chaos.actions._workloads import (
-    NamedParams,
-    answer_shows,
-    fields_before,
-    patch_back,
+    ObjectParams,
+    check_stored,
+    capture_fields,
+    restore_patch,
     plural,
     versions_after,
     workload_path,
-    workload_rights,
+    workload_permissions,
 )
-from chaos.model.action import Action, Finding, Memory, Proof, Scope, Shown, StepRun, Target, Undo, UndoKind
+from chaos.model.action import Action, ProofResult, UndoState, Proof, Scope, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand
-from chaos.model.evidence import not_shown
-from chaos.model.right import Right
+from chaos.model.evidence import no_proof
+from chaos.model.right import Permission
 from chaos.model.timeline import Timeline
 
 _REPLICAS = "/spec/replicas"
 
 
-class Params(NamedParams):
+class Params(ObjectParams):
     """Which workload, and how many."""
 
     kind: Literal["deployment", "statefulset"]
     replicas: int = Field(ge=0)
 
 
-def _scaled(timeline: Timeline, step: StepRun) -> Finding:
+def _check_scaled(timeline: Timeline, step: StepRun) -> ProofResult:
     _, versions = versions_after(timeline, step)
     for version in versions:
         if version.object.spec and version.object.spec.replicas == step.params.get("replicas"):
-            return Finding(Shown.PROVEN, f"it wants {version.object.spec.replicas} replicas", (version.seq,))
-    return not_shown("its number of replicas was not seen to change")
+            return ProofResult(ProofStatus.PROVEN, f"it wants {version.object.spec.replicas} replicas", (version.seq,))
+    return no_proof("its number of replicas was not seen to change")
 
 
-def _stored(timeline: Timeline, step: StepRun) -> Finding:
+def _check_stored(timeline: Timeline, step: StepRun) -> ProofResult:
     wanted = step.params.get("replicas")
-    return answer_shows(timeline, step, _REPLICAS, wanted, f"{wanted} replicas")
+    return check_stored(timeline, step, _REPLICAS, wanted, f"{wanted} replicas")
 
 
 class Scale(Action):
@@ -53,30 +53,30 @@ class Scale(Action):
     example = "{name: scale, action: scale, with: {kind: deployment, namespace: default, name: web, replicas: 2}}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (Proof("replicas", _scaled), Proof("stored", _stored))
+    proofs = (Proof("replicas", _check_scaled), Proof("stored", _check_stored))
     scope = Scope.CLUSTER
     on_host = False
 
-    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - no node
+    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - no node
         return (workload_path(params, namespace),)
 
-    def rights(self, params: Any) -> tuple[Right, ...]:
-        return workload_rights(params, plural(params.kind), "/scale")
+    def permissions(self, params: Any) -> tuple[Permission, ...]:
+        return workload_permissions(params, plural(params.kind), "/scale")
 
-    def prepare(self, target: Target, params: Params) -> Memory:
+    def prepare(self, target: Target, params: Params) -> UndoState:
         path = workload_path(params, target.namespace)
         return {
             "path": path,
             "replicas": params.replicas,
-            "before": fields_before(target, params, path, (_REPLICAS,)),
+            "before": capture_fields(target, params, path, (_REPLICAS,)),
         }
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         body = {"spec": {"replicas": memory["replicas"]}}
-        return (KubeCommand("PATCH", f"{memory['path']}/scale", body, MERGE_PATCH, shows=(_REPLICAS,)),)
+        return (KubeCommand("PATCH", f"{memory['path']}/scale", body, MERGE_PATCH, evidence_pointers=(_REPLICAS,)),)
 
-    def undo(self, memory: Memory) -> Undo:
-        return patch_back(memory, {"spec": {"replicas": (memory["before"] or {}).get(_REPLICAS)}})
+    def undo(self, memory: UndoState) -> Undo:
+        return restore_patch(memory, {"spec": {"replicas": (memory["before"] or {}).get(_REPLICAS)}})
 
 
 ACTION = Scale()

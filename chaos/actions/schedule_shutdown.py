@@ -6,32 +6,32 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from chaos.actions._machine import POWER_ON, REPORTS, come_back, hold, need_power, runs_on, up, way_back
-from chaos.facts.login1 import NOTHING_SCHEDULED
-from chaos.model.action import Action, Check, Memory, SelfHeal, Target, Undo, UndoKind, UndoStep
+from chaos.actions._machine import POWER_ON, KUBELET_REPORTING_FACTS, power_on_steps, disable_auto_restart, require_power_control, kubelet_reporting_checks, is_up_checks, capture_power_state
+from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.model.action import Action, FactCheck, UndoState, FailsafeTimer, Target, Undo, UndoKind, UndoStep
 from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, fact_is
 from chaos.model.experiment import DurationText, Model
 
-_IDLE = Check("scheduled-shutdown", NOTHING_SCHEDULED)
-CANCEL_AHEAD = 5.0  # seconds before its time at which the planted timer cancels the shutdown
+_NO_SHUTDOWN_SCHEDULED = FactCheck("scheduled-shutdown", NO_SHUTDOWN_SCHEDULED)
+CANCEL_LEAD_SECONDS = 5.0  # seconds before its time at which the planted timer cancels the shutdown
 
 
-def _whole_minutes(text: str) -> str:
+def _validate_whole_minutes(text: str) -> str:
     if parse_duration(text) % 60 or parse_duration(text) < 60:
         raise ValueError(f"{text!r} is not a whole number of minutes; shutdown(8) counts in minutes")
     return text
 
 
-def _unit(memory: Memory) -> str:
+def _timer_unit(memory: UndoState) -> str:
     return f"nodefall-{memory['tag']}"
 
 
 class Params(Model):
     """When; and whether it may really come to that."""
 
-    in_: Annotated[DurationText, AfterValidator(_whole_minutes)] = Field("60s", alias="in")
+    in_: Annotated[DurationText, AfterValidator(_validate_whole_minutes)] = Field("60s", alias="in")
     fires: bool = Field(False, description="let it happen: do not plant a timer on the host that cancels it in time")
 
 
@@ -43,42 +43,42 @@ class ScheduleShutdown(Action):
     example = "{name: schedule, action: schedule-shutdown, target: victim, with: {in: 60s}}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    asks_logind = True
-    cuts_line = True
+    requires_logind = True
+    may_disconnect = True
     takes_down = True
     proofs = (
         fact_is("scheduled-shutdown", lambda v: '"poweroff"' in str(v), "logind has it scheduled"),
         MACHINE_OFF,
         BOOT_IDENTITY,
     )
-    probes = ("scheduled-shutdown", "machine", "pid1-start", "boot-id")
-    facts = REPORTS
+    proof_facts = ("scheduled-shutdown", "machine", "pid1-start", "boot-id")
+    facts = KUBELET_REPORTING_FACTS
 
-    def prepare(self, target: Target, params: Params) -> Memory:
+    def prepare(self, target: Target, params: Params) -> UndoState:
         if params.fires:
-            need_power(
+            require_power_control(
                 target,
                 "could not be powered on again after the shutdown",
                 hint="give its host a power control in the inventory, or leave fires out",
             )
         seconds = parse_duration(params.in_)
-        return {"seconds": seconds, "fires": params.fires, "power": way_back(target), "tag": target.tag}
+        return {"seconds": seconds, "fires": params.fires, "power": capture_power_state(target), "tag": target.tag}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
-        ahead = hold(memory["power"]) if memory["fires"] else ()
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
+        ahead = disable_auto_restart(memory["power"]) if memory["fires"] else ()
         return (*ahead, HostCommand(("shutdown", "-P", f"+{int(memory['seconds'] // 60)}")))
 
-    def self_heal(self, memory: Memory) -> SelfHeal | None:
+    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer | None:
         if memory["fires"]:
             return None
-        return SelfHeal(_unit(memory), memory["seconds"] - CANCEL_AHEAD, ("shutdown", "-c"))
+        return FailsafeTimer(_timer_unit(memory), memory["seconds"] - CANCEL_LEAD_SECONDS, ("shutdown", "-c"))
 
-    def undo(self, memory: Memory) -> Undo:
-        cancel = UndoStep(HostCommand(("shutdown", "-c")), unless=_IDLE)
+    def undo(self, memory: UndoState) -> Undo:
+        cancel = UndoStep(HostCommand(("shutdown", "-c")), unless=_NO_SHUTDOWN_SCHEDULED)
         if memory["fires"]:
-            return Undo((*come_back(memory["power"]), cancel), (_IDLE, *up(memory["power"])))
+            return Undo((*power_on_steps(memory["power"]), cancel), (_NO_SHUTDOWN_SCHEDULED, *is_up_checks(memory["power"])))
         on = (POWER_ON,) if memory["power"]["tells"] else ()
-        return Undo((*on, cancel), (_IDLE, *runs_on(memory["power"]["reports"])), disarm=_unit(memory))
+        return Undo((*on, cancel), (_NO_SHUTDOWN_SCHEDULED, *kubelet_reporting_checks(memory["power"]["reports"])), disarm=_timer_unit(memory))
 
 
 ACTION = ScheduleShutdown()

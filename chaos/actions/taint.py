@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from chaos.actions._nodes import has_taint, node_shows, taint, taint_before, taints_as_before
-from chaos.model.action import Action, Finding, Memory, Proof, StepRun, Target, Undo, UndoKind
+from chaos.actions._nodes import has_taint, check_node, taint, capture_taint, restore_taints
+from chaos.model.action import Action, ProofResult, UndoState, Proof, StepRun, Target, Undo, UndoKind
 from chaos.model.apifact import node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.experiment import Model
-from chaos.model.right import PATCH_NODES, Right
+from chaos.model.right import PATCH_NODES, Permission
 from chaos.model.timeline import Timeline
 
 
@@ -23,9 +23,9 @@ class Params(Model):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
-def _tainted(timeline: Timeline, step: StepRun) -> Finding:
+def _check_tainted(timeline: Timeline, step: StepRun) -> ProofResult:
     key, effect = str(step.params.get("key")), str(step.params.get("effect", ""))
-    return node_shows(timeline, step, lambda node: has_taint(node, key, effect), f"has the taint {key}:{effect}")
+    return check_node(timeline, step, lambda node: has_taint(node, key, effect), f"has the taint {key}:{effect}")
 
 
 class Taint(Action):
@@ -36,27 +36,27 @@ class Taint(Action):
     example = "{name: taint, action: taint, target: victim, with: {key: example.com/broken, effect: NoSchedule}}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (Proof("tainted", _tainted),)
+    proofs = (Proof("tainted", _check_tainted),)
     on_host = False
 
-    def ends_pods(self, params: Params) -> bool:
+    def terminates_pods(self, params: Params) -> bool:
         return params.effect == "NoExecute"
 
-    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
 
-    def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - always the same
+    def permissions(self, params: Any) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
         return PATCH_NODES
 
-    def prepare(self, target: Target, params: Params) -> Memory:
-        before = taint_before(target, params.key, params.effect)
+    def prepare(self, target: Target, params: Params) -> UndoState:
+        before = capture_taint(target, params.key, params.effect)
         return {"node": target.node, "taint": taint(params.key, params.value, params.effect), "before": before}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         return (TaintsCommand(memory["node"], add=(memory["taint"],)),)
 
-    def undo(self, memory: Memory) -> Undo:
-        return taints_as_before(memory["node"], memory["before"])
+    def undo(self, memory: UndoState) -> Undo:
+        return restore_taints(memory["node"], memory["before"])
 
 
 ACTION = Taint()

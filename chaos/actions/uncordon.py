@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from chaos.actions._cordon import Cordoning
+from chaos.actions._cordon import CordonBase
 from chaos.actions._nodes import UNCORDONED
 
 
-class Uncordon(Cordoning):
+class Uncordon(CordonBase):
     """What a drain or another tool cordoned. A node that was cordoned before is so again after undo."""
 
     name = "uncordon"
     summary = "uncordon the node: pods are scheduled there again"
     example = "{name: uncordon, action: uncordon, target: victim}"
     proofs = (UNCORDONED,)
-    on = False
+    unschedulable = False
 
 
 ACTION = Uncordon()

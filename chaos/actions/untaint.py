@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from chaos.actions._nodes import has_taint, node_object, node_shows, taints_as_before
-from chaos.model.action import Action, Finding, Memory, Proof, StepRun, Target, Undo, UndoKind
+from chaos.actions._nodes import has_taint, node_object, check_node, restore_taints
+from chaos.model.action import Action, ProofResult, UndoState, Proof, StepRun, Target, Undo, UndoKind
 from chaos.model.apifact import field, node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.experiment import Model
-from chaos.model.right import PATCH_NODES, Right
+from chaos.model.right import PATCH_NODES, Permission
 from chaos.model.timeline import Timeline
 
 
@@ -24,9 +24,9 @@ class Params(Model):
     )
 
 
-def _untainted(timeline: Timeline, step: StepRun) -> Finding:
+def _check_untainted(timeline: Timeline, step: StepRun) -> ProofResult:
     key, effect = str(step.params.get("key")), str(step.params.get("effect") or "")
-    return node_shows(timeline, step, lambda node: not has_taint(node, key, effect), f"has no taint {key}")
+    return check_node(timeline, step, lambda node: not has_taint(node, key, effect), f"has no taint {key}")
 
 
 class Untaint(Action):
@@ -37,16 +37,16 @@ class Untaint(Action):
     example = "{name: untaint, action: untaint, target: victim, with: {key: example.com/broken}}"
     params = Params
     undo_kind = UndoKind.RESTORES
-    proofs = (Proof("untainted", _untainted),)
+    proofs = (Proof("untainted", _check_untainted),)
     on_host = False
 
-    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
 
-    def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - always the same
+    def permissions(self, params: Any) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
         return PATCH_NODES
 
-    def prepare(self, target: Target, params: Params) -> Memory:
+    def prepare(self, target: Target, params: Params) -> UndoState:
         before = {
             f"{t['key']}:{t['effect']}": t.get("value") or ""
             for t in field(node_object(target), "/spec/taints") or ()
@@ -55,11 +55,11 @@ class Untaint(Action):
         name = f"{params.key}:{params.effect}" if params.effect else params.key
         return {"node": target.node, "name": name, "before": before}
 
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         return (TaintsCommand(memory["node"], remove=(memory["name"],)),)
 
-    def undo(self, memory: Memory) -> Undo:
-        return taints_as_before(memory["node"], memory["before"])
+    def undo(self, memory: UndoState) -> Undo:
+        return restore_taints(memory["node"], memory["before"])
 
 
 ACTION = Untaint()

@@ -8,13 +8,13 @@ from typing import Any, Self
 import msgspec
 from pydantic import model_validator
 
-from chaos.judge.podfilter import Count, Filter, pod_signal, unseen
+from chaos.judge.podfilter import Count, Filter, pod_signal, unobservable
 from chaos.judge.pods import pod_facts
-from chaos.judge.podseries import Order, Rate, firsts, order_signal, rate_signal
+from chaos.judge.podseries import Order, Rate, first_matches, order_signal, rate_signal
 from chaos.judge.quantify import combine
 from chaos.judge.replaced import Replacement, Replacements
-from chaos.judge.selection import Chosen, Selection
-from chaos.judge.signals import pods_masked
+from chaos.judge.selection import PodSetParams, Selection
+from chaos.judge.signals import mask_pods
 from chaos.model.assertion import NothingToJudge, View
 from chaos.model.duration import parse_duration
 from chaos.model.kube import Pod, full_name
@@ -24,43 +24,43 @@ from chaos.model.timeline import History
 _QUESTIONS = ("each", "none", "any", "count", "rate", "order")
 
 
-class Some(Filter):
+class QuantifiedFilter(Filter):
     """A filter for pods of a frozen set."""
 
     replaced: Replacement | None = None
 
-    def words(self) -> str:
+    def describe(self) -> str:
         told = self.replaced.model_dump(exclude_none=True) if self.replaced else {}
         replaced = [f"a replacement with {', '.join(f'{k} {str(v).lower()}' for k, v in told.items())}"] if told else []
-        own = [super().words()] if self.model_fields_set & Filter.model_fields.keys() else []
+        own = [super().describe()] if self.model_fields_set & Filter.model_fields.keys() else []
         return ", ".join([*own, *replaced])
 
 
-class SomeOf(Count, Some):
+class Quantity(Count, QuantifiedFilter):
     """How many of them."""
 
 
-class Params(Chosen):
+class Params(PodSetParams):
     """Which pods (``node`` to ``except``), and exactly one of each, none, any, count, rate and order."""
 
-    each: Some | None = None
-    none: Some | None = None
-    any: Some | None = None
-    count: SomeOf | None = None
+    each: QuantifiedFilter | None = None
+    none: QuantifiedFilter | None = None
+    any: QuantifiedFilter | None = None
+    count: Quantity | None = None
     rate: Rate | None = None
     order: Order | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_exactly_one(self) -> Self:
         if sum(getattr(self, question) is not None for question in _QUESTIONS) != 1:
             raise ValueError(f"give exactly one of {', '.join(_QUESTIONS)}")
         if self.count is not None and self.count.replaced is not None and self.at is None:
             raise ValueError("replaced is about pods of a set: with count, say at which step it is frozen (at)")
         return self
 
-    def quantified(self) -> tuple[Quantifier, Some]:
+    def quantifier_and_filter(self) -> tuple[Quantifier, QuantifiedFilter]:
         """The quantifier of a question about single pods, and its filter."""
-        found: dict[Quantifier, Some | None] = {q: getattr(self, q.value) for q in Quantifier}
+        found: dict[Quantifier, QuantifiedFilter | None] = {q: getattr(self, q.value) for q in Quantifier}
         return next((quantifier, some) for quantifier, some in found.items() if some is not None)
 
 
@@ -91,32 +91,32 @@ class Pods:
         series = params.rate or params.order
         if series:
             return _series(series, selection)
-        quantifier, wanted = params.quantified()
-        if isinstance(wanted, SomeOf) and params.at is None:
+        quantifier, wanted = params.quantifier_and_filter()
+        if isinstance(wanted, Quantity) and params.at is None:
             pods = view.timeline.pods.values()
-            subjects = [_subject(view, h, _looks(view, h, wanted, selection)) for h in pods] + unseen(view)
+            subjects = [_subject(view, h, _match_signal(view, h, wanted, selection)) for h in pods] + unobservable(view)
         else:
-            frozen = selection.frozen()
+            frozen = selection.freeze()
             if not frozen:
-                raise NothingToJudge(selection.empty)
+                raise NothingToJudge(selection.empty_reason)
             replacements = Replacements(view.timeline, frozen, selection.moment)
-            subjects = [_subject(view, h, _both(view, h, wanted, replacements)) for h in frozen]
-        if isinstance(wanted, SomeOf):
-            expected = f"{wanted.range()} pods with {wanted.words()}"
+            subjects = [_subject(view, h, _match_and_replacement_signal(view, h, wanted, replacements)) for h in frozen]
+        if isinstance(wanted, Quantity):
+            expected = f"{wanted.format_range()} pods with {wanted.describe()}"
             return SubjectSet(expected, tuple(subjects), quantifier, wanted.least, wanted.most)
-        expected = f"{'no' if quantifier is Quantifier.NONE else quantifier.value} pod with {wanted.words()}"
+        expected = f"{'no' if quantifier is Quantifier.NONE else quantifier.value} pod with {wanted.describe()}"
         return SubjectSet(expected, tuple(subjects), quantifier)
 
 
-def _looks(view: View, history: History[Pod], wanted: Filter, selection: Selection | None) -> Signal:
-    return pods_masked(pod_signal(history, wanted, selection), view.timeline)
+def _match_signal(view: View, history: History[Pod], wanted: Filter, selection: Selection | None) -> Signal:
+    return mask_pods(pod_signal(history, wanted, selection), view.timeline)
 
 
-def _both(view: View, history: History[Pod], wanted: Some, replacements: Replacements) -> Signal:
+def _match_and_replacement_signal(view: View, history: History[Pod], wanted: QuantifiedFilter, replacements: Replacements) -> Signal:
     """Whether it looks like the filter and, if that is asked, was replaced."""
-    signals = [_looks(view, history, wanted, None)] if wanted.model_fields_set - {"replaced", "least", "most"} else []
+    signals = [_match_signal(view, history, wanted, None)] if wanted.model_fields_set - {"replaced", "least", "most"} else []
     if wanted.replaced is not None:
-        signals.append(pods_masked(replacements.signal(history, wanted.replaced), view.timeline))
+        signals.append(mask_pods(replacements.signal(history, wanted.replaced), view.timeline))
     if len(signals) == 1:
         return signals[0]
     return combine(SubjectSet("", tuple(Subject("", signal) for signal in signals)))
@@ -130,22 +130,22 @@ def _subject(view: View, history: History[Pod], signal: Signal) -> Subject:
 def _series(wanted: Rate | Order, selection: Selection) -> SubjectSet:
     """One subject: all of them together."""
     timeline, anchor, frozen = selection.view.timeline, selection.view.anchor, selection.params.at is not None
-    pods = selection.frozen() if frozen else list(timeline.pods.values())
+    pods = selection.freeze() if frozen else list(timeline.pods.values())
     if not pods:
-        raise NothingToJudge(selection.empty)
-    found = firsts(pods, wanted, anchor, None if frozen else selection)
-    blinds = [b for b in timeline.blinds if b.hides("pods") and (b.end is None or b.end > anchor)]
+        raise NothingToJudge(selection.empty_reason)
+    found = first_matches(pods, wanted, anchor, None if frozen else selection)
+    blinds = [b for b in timeline.blind_windows if b.covers("pods") and (b.end is None or b.end > anchor)]
     if isinstance(wanted, Order):
         # What is seen after a blind window may have come in any order inside it.
-        signal = order_signal(found, wanted).masked(msgspec.structs.replace(b, end=None) for b in blinds)
-        expected = f"pods come to have {wanted.words()} one after the other, by {wanted.by}"
+        signal = order_signal(found, wanted).mask(msgspec.structs.replace(b, end=None) for b in blinds)
+        expected = f"pods come to have {wanted.describe()} one after the other, by {wanted.by}"
     else:
         # What is seen at once after a blind window may have come slowly inside it.
         over = parse_duration(wanted.over)
         hidden = (b if b.end is None else msgspec.structs.replace(b, end=b.end + over) for b in blinds)
-        signal = rate_signal(found, wanted).masked(hidden)
-        expected = f"{wanted.bounds()} {wanted.per}s come to have {wanted.words()}, over {wanted.over}"
-    return SubjectSet(expected, (Subject("", pods_masked(signal, timeline)),))
+        signal = rate_signal(found, wanted).mask(hidden)
+        expected = f"{wanted.format_bounds()} {wanted.per}s come to have {wanted.describe()}, over {wanted.over}"
+    return SubjectSet(expected, (Subject("", mask_pods(signal, timeline)),))
 
 
 class PodsAlias(Pods):
@@ -157,13 +157,13 @@ class PodsAlias(Pods):
 
     def __init__(self, name: str, summary: str, asks: dict[str, dict[str, Any]], example: str) -> None:
         self.name, self.summary, self.example = name, summary, example
-        self.expands_to = f"pods with {_text(asks)}"
-        self.params = _given(asks)
+        self.expands_to = f"pods with {_flow_yaml(asks)}"
+        self.params = _params_with_preset(asks)
 
 
-def _given(asks: dict[str, dict[str, Any]]) -> type[Params]:
+def _params_with_preset(asks: dict[str, dict[str, Any]]) -> type[Params]:
     ((question, given),) = asks.items()
-    look = {key: value for key, value in given.items() if key in Some.model_fields}
+    look = {key: value for key, value in given.items() if key in QuantifiedFilter.model_fields}
 
     class Given(Params):
         @model_validator(mode="before")
@@ -181,8 +181,8 @@ def _given(asks: dict[str, dict[str, Any]]) -> type[Params]:
     return Given
 
 
-def _text(value: Any) -> str:
+def _flow_yaml(value: Any) -> str:
     """As YAML writes it in one line."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_text(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {_flow_yaml(one)}" for key, one in value.items()) + "}"
     return str(value).lower() if isinstance(value, bool) else str(value)

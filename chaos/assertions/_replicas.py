@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from chaos.model.controllermanager import LEADS, from_zero
+from chaos.model.controllermanager import LEADER_STATUS, starts_at_zero
 from chaos.model.timeline import Scrape, Timeline
 
-Reading = tuple[float, int, float | None, str]  # time, line, value, why there is none
+ReplicaSample = tuple[float, int, float | None, str]  # time, line, value, why there is none
 
 
 def growth(last: float, value: float) -> float:
@@ -20,21 +20,21 @@ def replicas(timeline: Timeline) -> dict[str, list[Scrape]]:
     return {about: scrapes for about, scrapes in timeline.metrics.items() if "://" in about}
 
 
-def of_leader(found: Mapping[str, list[Scrape]], name: str) -> Iterator[Reading]:
+def leader_samples(found: Mapping[str, list[Scrape]], name: str) -> Iterator[ReplicaSample]:
     """The leader's values. What does not lead says nothing, and a leader that fell silent may still lead."""
     leader = ""
     for scrape, url in _in_order(found):
-        if _leads(scrape):
+        if _is_leader(scrape):
             leader = url
-            value = _value(scrape, name, from_zero(name))
+            value = _value(scrape, name, starts_at_zero(name))
             yield scrape.t, scrape.seq, value, "it has no such metric"
         elif leader in ("", url):
-            yield scrape.t, scrape.seq, None, _why(scrape)
+            yield scrape.t, scrape.seq, None, _reason(scrape)
 
 
-def grown_since(found: Mapping[str, list[Scrape]], name: str, anchor: float) -> Iterator[Reading]:
+def increase_since(found: Mapping[str, list[Scrape]], name: str, anchor: float) -> Iterator[ReplicaSample]:
     """By how much it has grown in all replicas together, told where one leads: another may have led meanwhile."""
-    begins = from_zero(name) or any(name in scrape.values for scrapes in found.values() for scrape in scrapes)
+    begins = starts_at_zero(name) or any(name in scrape.values for scrapes in found.values() for scrape in scrapes)
     leader, grown = "", 0.0
     last: dict[str, float] = {}
     for scrape, url in _in_order(found):
@@ -42,19 +42,19 @@ def grown_since(found: Mapping[str, list[Scrape]], name: str, anchor: float) -> 
         if value is not None:
             grown += growth(last.get(url, value), value) if scrape.t > anchor else 0.0
             last[url] = value
-        if _leads(scrape):
+        if _is_leader(scrape):
             leader = url
             yield scrape.t, scrape.seq, None if value is None else grown, "it has no such metric"
         elif leader in ("", url):
-            yield scrape.t, scrape.seq, None, _why(scrape)
+            yield scrape.t, scrape.seq, None, _reason(scrape)
 
 
 def _in_order(found: Mapping[str, list[Scrape]]) -> list[tuple[Scrape, str]]:
     return sorted(((s, url) for url, scrapes in found.items() for s in scrapes), key=lambda item: item[0].seq)
 
 
-def _leads(scrape: Scrape) -> bool:
-    return scrape.status == 200 and scrape.values.get(LEADS, 1.0) == 1.0
+def _is_leader(scrape: Scrape) -> bool:
+    return scrape.status == 200 and scrape.values.get(LEADER_STATUS, 1.0) == 1.0
 
 
 def _value(scrape: Scrape, name: str, begins: bool) -> float | None:
@@ -62,5 +62,5 @@ def _value(scrape: Scrape, name: str, begins: bool) -> float | None:
     return scrape.values.get(name, 0.0 if begins else None) if scrape.status == 200 else None
 
 
-def _why(scrape: Scrape) -> str:
+def _reason(scrape: Scrape) -> str:
     return "it does not lead" if scrape.status == 200 else "its metrics could not be read"

@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import Field
 
-from chaos.judge.endings import end_of, finished
-from chaos.judge.pods import on_node
+from chaos.judge.endings import end_of, finished_version
+from chaos.judge.pods import node_of
 from chaos.judge.quantify import combine
-from chaos.judge.signals import pods_masked, source_time
+from chaos.judge.signals import mask_pods, source_time
 from chaos.model.assertion import View
 from chaos.model.evidence import all_readings
 from chaos.model.experiment import Model
@@ -35,7 +35,7 @@ class _Incarnation:
     def __init__(self, timeline: Timeline, history: History[Pod]) -> None:
         self.timeline, self.history = timeline, history
         self.uid = history.last.object.metadata.uid
-        self.node = next((node for v in history if (node := on_node(v.object))), "")
+        self.node = next((node for v in history if (node := node_of(v.object))), "")
 
     def signal(self) -> Signal:
         """True while it certainly ran, false when it certainly did not, unknown between.
@@ -43,8 +43,8 @@ class _Incarnation:
         What ran at two moments ran between them; what did not run any more begins only with new evidence that it runs.
         """
         samples = [Sample(-_INF, False, None, "it had not begun to run")]
-        ended = finished(self.history)
-        for told in sorted((*self._runs(), *self._doubts(), *self._over()), key=lambda s: s.t):
+        ended = finished_version(self.history)
+        for told in sorted((*self._run_samples(), *self._unknown_samples(), *self._end_samples()), key=lambda s: s.t):
             before = samples[-1]
             if told.value is True:
                 if before.value is None:
@@ -54,38 +54,38 @@ class _Incarnation:
             elif told.value is False and before.value is None and ended:
                 # That it is over is certain now, and then the kubelet's word tells since when.
                 since = max(before.t, min(told.t, end_of(ended).hi, ended.t))
-                samples.append(Sample(since, False, told.seq, told.seen))
+                samples.append(Sample(since, False, told.seq, told.observation))
             elif before.value is not False and told.value is not before.value:
                 samples.append(told)
         return Signal(tuple(samples))
 
-    def _runs(self) -> Iterator[Sample]:
+    def _run_samples(self) -> Iterator[Sample]:
         """When a container of it began to run, and when one was seen to run."""
         seen, begun = f"it runs on {self.node}", set()
         for version in self.history:
-            for started in _starts(version.object):
-                if started is not None and started not in begun and not version.unseen:
+            for started in _start_times(version.object):
+                if started is not None and started not in begun and not version.final_state_unknown:
                     begun.add(started)
                     yield Sample(max(self.history.times[0], started), True, version.seq, seen)
         for reading, uids in self._readings():
             if self.uid in uids:
                 yield Sample(reading.t, True, reading.seq, seen)
 
-    def _doubts(self) -> Iterator[Sample]:
+    def _unknown_samples(self) -> Iterator[Sample]:
         """From when on its kubelet does not say any more that it runs: it ended, it is gone, the node is not Ready."""
         seen = f"nothing on {self.node} tells whether it still runs"
-        ended = finished(self.history)
+        ended = finished_version(self.history)
         if ended:
             yield Sample(end_of(ended).lo, None, ended.seq, seen)
         for version in self.history:
-            if version.gone:
+            if version.is_deleted:
                 yield Sample(version.t, None, version.seq, seen)
         nodes: History[Node] | tuple[()] = self.timeline.nodes.get(self.node) or ()
         for look in nodes:
-            if look.gone or not is_ready(look.object):
+            if look.is_deleted or not is_ready(look.object):
                 yield Sample(look.t, None, look.seq, seen)
 
-    def _over(self) -> Iterator[Sample]:
+    def _end_samples(self) -> Iterator[Sample]:
         """When the node itself shows that it does not run."""
         seen = f"{self.node} shows that it does not run there"
         for reading, uids in self._readings():
@@ -97,12 +97,12 @@ class _Incarnation:
 
     def _readings(self) -> Iterator[tuple[Fact, set[str]]]:
         for reading in self.timeline.readings(self.node, "containers"):
-            uids = _running(reading.value)
+            uids = _running_uids(reading.value)
             if uids is not None:
                 yield reading, uids
 
 
-def _running(value: Any) -> set[str] | None:
+def _running_uids(value: Any) -> set[str] | None:
     """Uids of the pods that run a container; None if the reading is not understood."""
     listed = value.get("running") if isinstance(value, dict) else None
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
@@ -110,20 +110,20 @@ def _running(value: Any) -> set[str] | None:
     return {str(one.get("uid", "")) for one in listed}
 
 
-def _starts(pod: Pod) -> Iterator[float | None]:
+def _start_times(pod: Pod) -> Iterator[float | None]:
     for container in (pod.status.container_statuses if pod.status else None) or ():
         for state in (container.state, container.last_state):
             told = (state.running or state.terminated) if state else None
             yield source_time(told.started_at if told else None)
 
 
-def _naming(sample: Sample, pods: list[Subject]) -> Sample:
+def _with_pod_names(sample: Sample, pods: list[Subject]) -> Sample:
     """Where several run at the same time, or may, all of them are named."""
     if sample.value is True:
         return sample
     now = [(pod.name, pod.signal.at(sample.t)) for pod in pods]
-    told = [f"{name}: {state.seen}" for name, state in now if state.value is not False]
-    return replace(sample, seen="; ".join(told))
+    told = [f"{name}: {state.observation}" for name, state in now if state.value is not False]
+    return replace(sample, observation="; ".join(told))
 
 
 class AtMostOne:
@@ -161,10 +161,10 @@ class AtMostOne:
         subjects = []
         for name, pods in sorted(identities.items()):
             number = combine(SubjectSet("", tuple(pods), Quantifier.COUNT, 0, 1))
-            at_most_one = Signal(tuple(_naming(sample, pods) for sample in number.samples))
-            subjects.append(Subject(f"{namespace}/{name}", pods_masked(at_most_one, view.timeline)))
+            at_most_one = Signal(tuple(_with_pod_names(sample, pods) for sample in number.samples))
+            subjects.append(Subject(f"{namespace}/{name}", mask_pods(at_most_one, view.timeline)))
         expected = "at most one pod of each name runs"
-        return SubjectSet(expected, tuple(subjects), empty=f"no pod of such a StatefulSet was seen in {namespace}")
+        return SubjectSet(expected, tuple(subjects), empty_reason=f"no pod of such a StatefulSet was seen in {namespace}")
 
 
 ASSERTION = AtMostOne()

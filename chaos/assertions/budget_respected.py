@@ -11,12 +11,12 @@ from pydantic import Field
 
 from chaos.judge.budgets import is_healthy, selects
 from chaos.judge.pods import disruption
-from chaos.judge.signals import masked, pods_masked
+from chaos.judge.signals import mask, mask_pods
 from chaos.model.assertion import NothingToJudge, View
 from chaos.model.experiment import Model
 from chaos.model.kube import Pod
 from chaos.model.kube_more import LabelSelector, PodDisruptionBudget
-from chaos.model.recording import Blind
+from chaos.model.recording import BlindWindow
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import History, Version
 
@@ -38,56 +38,56 @@ class Params(Model):
 
 def _cause(version: Version[Pod]) -> str:
     """Why a healthy pod is not healthy any more."""
-    if not version.gone and version.object.metadata.deletion_timestamp is None:
+    if not version.is_deleted and version.object.metadata.deletion_timestamp is None:
         return disruption(version.object) or "not ready"
     reason = disruption(version.object)
     return _VOLUNTARY.get(reason, reason)
 
 
 @dataclass
-class _Count:
+class _HealthyCount:
     """Healthy pods of one budget, version by version."""
 
     by: tuple[str, ...]
-    blinds: list[Blind]
+    blinds: list[BlindWindow]
     healthy: set[str] = field(default_factory=set)
-    lost: Counter[str] = field(default_factory=Counter)
+    losses: Counter[str] = field(default_factory=Counter)
     desired: int | None = None
-    kept: bool | None = True  # false while too few are healthy because of a voluntary disruption
+    is_respected: bool | None = True  # false while too few are healthy because of a voluntary disruption
 
-    def budget(self, version: Version[PodDisruptionBudget]) -> Sample:
+    def apply_budget(self, version: Version[PodDisruptionBudget]) -> Sample:
         status = version.object.status
-        self.desired = status.desired_healthy if status and not version.gone and not version.unseen else None
+        self.desired = status.desired_healthy if status and not version.is_deleted and not version.final_state_unknown else None
         return self._sample(version.t, version.seq)
 
-    def pod(self, uid: str, version: Version[Pod], matches: bool) -> Sample | None:
+    def apply_pod(self, uid: str, version: Version[Pod], matches: bool) -> Sample | None:
         """None if nothing changes."""
-        healthy = matches and not version.gone and is_healthy(version.object)
+        healthy = matches and not version.is_deleted and is_healthy(version.object)
         if healthy is (uid in self.healthy):
             return None
         if healthy:
             self.healthy.add(uid)
         else:
             self.healthy.discard(uid)
-            cause = _cause(version) if not version.unseen else "unseen"
-            self.lost[cause] += 1
+            cause = _cause(version) if not version.final_state_unknown else "unseen"
+            self.losses[cause] += 1
             if self.desired is not None and len(self.healthy) < self.desired:
-                doubtful = cause == "unseen" or any(_hides(blind, version.t) for blind in self.blinds)
+                doubtful = cause == "unseen" or any(_is_blind_at(blind, version.t) for blind in self.blinds)
                 if cause in self.by or doubtful:
-                    self.kept = None if doubtful and self.kept else False
+                    self.is_respected = None if doubtful and self.is_respected else False
         return self._sample(version.t, version.seq)
 
     def _sample(self, t: float, seq: int) -> Sample:
         if self.desired is None:
             return Sample(t, None, seq, "the budget does not tell how many pods it needs")
         if len(self.healthy) >= self.desired:
-            self.kept = True
-        lost = ", ".join(f"{number} by {cause}" for cause, number in self.lost.items())
+            self.is_respected = True
+        lost = ", ".join(f"{number} by {cause}" for cause, number in self.losses.items())
         seen = f"{len(self.healthy)} pods are healthy, {self.desired} are needed; lost so far: {lost or 'none'}"
-        return Sample(t, self.kept, seq, seen)
+        return Sample(t, self.is_respected, seq, seen)
 
 
-def _hides(blind: Blind, t: float) -> bool:
+def _is_blind_at(blind: BlindWindow, t: float) -> bool:
     return blind.start <= t and (blind.end is None or t <= blind.end + _RELIST)
 
 
@@ -96,12 +96,12 @@ def _samples(view: View, key: tuple[str, str], budget: History[PodDisruptionBudg
     spec = budget.last.object.spec
     selector: LabelSelector | None = spec.selector if spec else None
     pods = [(v, uid) for uid, h in timeline.pods.items() if h.last.object.metadata.namespace == key[0] for v in h]
-    count = _Count(tuple(by), timeline.blind(["pods"], timeline.start, timeline.end))
+    count = _HealthyCount(tuple(by), timeline.blind_windows_in(["pods"], timeline.start, timeline.end))
     lines: list[tuple[Version[Pod] | Version[PodDisruptionBudget], str]] = [*pods, *((v, "") for v in budget)]
     for version, uid in sorted(lines, key=lambda line: line[0].seq):
         if isinstance(version.object, PodDisruptionBudget):
-            yield count.budget(version)
-        elif sample := count.pod(uid, version, selects(selector, version.object)):
+            yield count.apply_budget(version)
+        elif sample := count.apply_pod(uid, version, selects(selector, version.object)):
             yield sample
 
 
@@ -126,10 +126,10 @@ class BudgetRespected:
         subjects = []
         for key, history in sorted(timeline.poddisruptionbudgets.items()):
             there = history.at(view.anchor)
-            if key[0] != namespace or params.name not in (None, key[1]) or there is None or there.gone:
+            if key[0] != namespace or params.name not in (None, key[1]) or there is None or there.is_deleted:
                 continue
-            signal = pods_masked(Signal(tuple(_samples(view, key, history, list(params.by)))), timeline)
-            subjects.append(Subject("/".join(key), masked(signal, timeline, "poddisruptionbudgets")))
+            signal = mask_pods(Signal(tuple(_samples(view, key, history, list(params.by)))), timeline)
+            subjects.append(Subject("/".join(key), mask(signal, timeline, "poddisruptionbudgets")))
         if not subjects:
             which = f" {params.name}" if params.name else ""
             raise NothingToJudge(f"no PodDisruptionBudget{which} was seen in {namespace} at the beginning")

@@ -9,18 +9,18 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from chaos.judge.signals import masked
+from chaos.judge.signals import mask
 from chaos.model.assertion import Undecidable, View
 from chaos.model.duration import format_duration, parse_duration
 from chaos.model.experiment import DurationText, Model
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
-from chaos.model.timeline import Probed
+from chaos.model.timeline import ProbeSample
 
-_MISSED = 3  # answers, by the usual pause between two; what an answer says is not good for longer
-_LEAST_GOOD = 5.0  # seconds
+_STALE_AFTER_INTERVALS = 3  # answers, by the usual pause between two; what an answer says is not good for longer
+_MIN_STALE_AFTER = 5.0  # seconds
 
 
-def _budget_text(text: str) -> str:
+def _check_budget(text: str) -> str:
     if text.endswith("%"):
         try:
             percent = float(text[:-1])
@@ -37,14 +37,14 @@ class Params(Model):
     """Which probe, and how long it may fail."""
 
     probe: str = Field(description="name of a probe of the experiment (spec.probes)")
-    budget: Annotated[str, AfterValidator(_budget_text)] = Field(
+    budget: Annotated[str, AfterValidator(_check_budget)] = Field(
         "0s", description="how long it may fail in all, as 5s, or as 0.1% of over"
     )
     over: DurationText | None = Field(None, description="the time of which a percentage is taken")
     answer_within: DurationText | None = Field(None, alias="answer-within", description="a slower answer is a failure")
 
     @model_validator(mode="after")
-    def _window(self) -> Self:
+    def _check_over(self) -> Self:
         if self.budget.endswith("%") is not (self.over is not None):
             raise ValueError("over goes with a budget in percent, and such a budget needs it")
         return self
@@ -57,13 +57,13 @@ class Params(Model):
         return parse_duration(self.over) * float(self.budget[:-1]) / 100
 
 
-def _answers(probed: list[Probed], params: Params) -> Iterator[Sample]:
+def _answer_samples(probed: list[ProbeSample], params: Params) -> Iterator[Sample]:
     """Good or bad from each answer until the next; unknown where answers are missing."""
     slow = parse_duration(params.answer_within) if params.answer_within else float("inf")
     pauses = [later.t - one.t for one, later in pairwise(probed)]
-    good_for = max(_LEAST_GOOD, _MISSED * median(pauses)) if pauses else _LEAST_GOOD
+    good_for = max(_MIN_STALE_AFTER, _STALE_AFTER_INTERVALS * median(pauses)) if pauses else _MIN_STALE_AFTER
     for one, following in zip(probed, (*(p.t for p in probed[1:]), float("inf")), strict=True):
-        answer = one.answer
+        answer = one.result
         why = answer.error or (f"status {answer.status}" if answer.status else "it failed")
         if answer.ok and answer.seconds > slow:
             why = f"it took {answer.seconds:.1f}s"
@@ -73,7 +73,7 @@ def _answers(probed: list[Probed], params: Params) -> Iterator[Sample]:
             yield Sample(one.t + good_for, None, one.seq, "it was not asked any more")
 
 
-def _spent(answers: Signal, budget: float, start: float, end: float) -> Iterator[Sample]:
+def _budget_samples(answers: Signal, budget: float, start: float, end: float) -> Iterator[Sample]:
     """True until the budget is spent; unknown from when it may be."""
     failed, unknown, seen = 0.0, 0.0, "it did not fail"
     doubtful = False
@@ -84,12 +84,12 @@ def _spent(answers: Signal, budget: float, start: float, end: float) -> Iterator
             continue
         room = budget - failed
         if value is False and length > room:
-            seen = f"it had failed for {format_duration(budget)} and went on failing: {span.sample.seen}"
+            seen = f"it had failed for {format_duration(budget)} and went on failing: {span.sample.observation}"
             yield Sample(span.start + max(room, 0.0), False, span.sample.seq, seen)
             return
         if not doubtful and length > room - unknown:
             doubtful = True
-            seen = f"it failed for {failed:.1f}s, and may have for longer: {span.sample.seen}"
+            seen = f"it failed for {failed:.1f}s, and may have for longer: {span.sample.observation}"
             yield Sample(span.start + max(room - unknown, 0.0), None, span.sample.seq, seen)
         failed, unknown = failed + length * (value is False), unknown + length * (value is None)
         if not doubtful:
@@ -117,8 +117,8 @@ class EndpointAvailable:
         probed = view.timeline.probes.get(params.probe, [])
         if not probed:
             raise Undecidable(f"the probe {params.probe} was never answered")
-        answers = masked(Signal(tuple(_answers(probed, params))), view.timeline, f"probe@{params.probe}")
-        signal = Signal(tuple(_spent(answers, params.seconds, view.anchor, view.timeline.end)))
+        answers = mask(Signal(tuple(_answer_samples(probed, params))), view.timeline, f"probe@{params.probe}")
+        signal = Signal(tuple(_budget_samples(answers, params.seconds, view.anchor, view.timeline.end)))
         limit = format_duration(params.seconds)
         return SubjectSet(f"{params.probe} fails for at most {limit} in all", (Subject("", signal),))
 

@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.judge.signals import Pattern, matches, source_time, watched_from
+from chaos.judge.signals import Pattern, matches, source_time, mask_before
 from chaos.model.assertion import Undecidable, View
 from chaos.model.experiment import Model
 from chaos.model.kube import Event, ObjectReference
@@ -32,14 +32,14 @@ class Params(Model):
     most: int | None = Field(None, ge=0)
 
     @model_validator(mode="after")
-    def _sensible(self) -> Self:
+    def _check_consistency(self) -> Self:
         if self.node is not None and (self.kind, self.namespace, self.name) != (None, None, None):
             raise ValueError("node says which object is meant; kind, namespace and name are for others")
         if self.most is not None and self.most < self.least:
             raise ValueError(f"most {self.most} is less than least {self.least}")
         return self
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """What is asked for."""
         given = self.model_dump(exclude_none=True, include={"type", "reason", "message", "component", "kind", "name"})
         which = ", ".join(f"{key} {value}" for key, value in given.items())
@@ -47,7 +47,7 @@ class Params(Model):
         return f"at least {self.least}{most} Events{f' with {which}' if which else ''}"
 
 
-class _Wanted:
+class _EventMatcher:
     """The Events about one object, or about any that fits."""
 
     def __init__(self, params: Params, node: str, namespace: str | None) -> None:
@@ -55,7 +55,7 @@ class _Wanted:
         self.kind, self.name = ("Node", node) if node else (params.kind, params.name)
         self.namespace = namespace
 
-    def fits(self, event: Event) -> bool:
+    def matches(self, event: Event) -> bool:
         about, params = event.involved_object or ObjectReference(), self.params
         return (
             self.kind in (None, about.kind)
@@ -72,25 +72,25 @@ def _component(event: Event) -> str | None:
     return (event.source.component if event.source else None) or event.reporting_component
 
 
-def _happened(event: Event) -> float | None:
+def _event_time(event: Event) -> float | None:
     return source_time(event.last_timestamp) or source_time(event.event_time) or source_time(event.first_timestamp)
 
 
-def _occurrences(timeline: Timeline, wanted: _Wanted, anchor: float) -> Iterator[tuple[Entry, Event, int]]:
+def _occurrences(timeline: Timeline, wanted: _EventMatcher, anchor: float) -> Iterator[tuple[Entry, Event, int]]:
     """What was seen and happened after the anchor, and how often: an Event that is repeated only counts up."""
     known: dict[str, int] = {}
     for entry, event in timeline.events:
         before, count = known.get(event.metadata.uid, 0), max(event.count or 1, 1)
         known[event.metadata.uid] = max(before, count)
-        happened = _happened(event)
+        happened = _event_time(event)
         old = entry.t <= anchor or (happened is not None and happened + _RESOLUTION <= anchor)
-        if entry.type == "DELETED" or old or entry.note or not wanted.fits(event):
+        if entry.type == "DELETED" or old or entry.note or not wanted.matches(event):
             continue
         # How many of those that are told at once for the first time came after the anchor is not known: one did.
         yield entry, event, count - before if before else 1
 
 
-def _signal(timeline: Timeline, wanted: _Wanted, anchor: float) -> Signal:
+def _signal(timeline: Timeline, wanted: _EventMatcher, anchor: float) -> Signal:
     params, number = wanted.params, 0
     samples = [Sample(float("-inf"), params.least == 0, None, "no such Event was seen")]
     for entry, event, times in _occurrences(timeline, wanted, anchor):
@@ -102,7 +102,7 @@ def _signal(timeline: Timeline, wanted: _Wanted, anchor: float) -> Signal:
     return Signal(tuple(samples))
 
 
-class EventSeen:
+class EventCount:
     """So many Events that fit were seen after judging starts; a repeated one counts as often as it says.
 
     Events are best effort: writers merge and drop them, and those of a node that goes down are often lost (facts 15).
@@ -129,9 +129,9 @@ class EventSeen:
         since = timeline.events[0][0].t
         subjects = []
         for name in names:
-            signal = _signal(timeline, _Wanted(params, name, namespace), view.anchor)
-            subjects.append(Subject(name, watched_from(since, signal, timeline, "events")))
-        return SubjectSet(params.words(), tuple(subjects), empty="no node was seen")
+            signal = _signal(timeline, _EventMatcher(params, name, namespace), view.anchor)
+            subjects.append(Subject(name, mask_before(since, signal, timeline, "events")))
+        return SubjectSet(params.describe(), tuple(subjects), empty_reason="no node was seen")
 
 
-ASSERTION = EventSeen()
+ASSERTION = EventCount()

@@ -15,7 +15,7 @@ from chaos.model.recording import ActionRecord
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Entry, Timeline
 
-_EVICTING = ("drain", "evict-pod")
+_EVICTION_ACTIONS = ("drain", "evict-pod")
 
 
 class Params(Model):
@@ -27,13 +27,13 @@ class Params(Model):
     message: Pattern | None = Field(None, description="what the API server says, its causes included")
 
 
-Begun = tuple[Entry, ActionRecord, ActionRecord | None]
+DrainStart = tuple[Entry, ActionRecord, ActionRecord | None]
 
 
-def _evictions(timeline: Timeline, anchor: float) -> Iterator[Begun]:
+def _evictions(timeline: Timeline, anchor: float) -> Iterator[DrainStart]:
     """Steps that evict, begun at the anchor or later: the begin, and the return if there is one."""
     for index, (entry, record) in enumerate(timeline.actions):
-        if record.phase != "begin" or entry.t < anchor or entry.type not in _EVICTING:
+        if record.phase != "begin" or entry.t < anchor or entry.type not in _EVICTION_ACTIONS:
             continue
         if record.params.get("disable-eviction"):
             continue
@@ -100,7 +100,7 @@ class EvictionRefused:
                     subjects.append(Subject(name, _signal(entry, pod, params)))
         said = f" saying {params.message}" if params.message else ""
         expected = f"an eviction is refused with {params.status}{said}"
-        return SubjectSet(expected, tuple(subjects), Quantifier.ANY, empty="no such pod was to be evicted")
+        return SubjectSet(expected, tuple(subjects), Quantifier.ANY, empty_reason="no such pod was to be evicted")
 
 
 ASSERTION = EvictionRefused()

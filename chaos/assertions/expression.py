@@ -9,43 +9,43 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from chaos.judge.cel import Cel
-from chaos.judge.pods import containers, disruption, on_node
-from chaos.judge.signals import masked
+from chaos.judge.pods import container_statuses, disruption, node_of
+from chaos.judge.signals import mask
 from chaos.judge.workloads import KINDS, counts
 from chaos.model.assertion import Undecidable, View
 from chaos.model.experiment import Model
 from chaos.model.kube import Node, Pod, controller_of, is_ready, node_condition, phase, pod_condition
-from chaos.model.recording import Blind
+from chaos.model.recording import BlindWindow
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Timeline, Version
 
-SEEN = ("nodes", "pods", "workloads")
-VARIABLES = (*SEEN, "targets", "before")
+OBJECT_LISTS = ("nodes", "pods", "workloads")
+VARIABLES = (*OBJECT_LISTS, "targets", "before")
 Row = dict[str, Any]
 Evaluate = Callable[[dict[str, list[Row]]], tuple[bool | None, str]]
 Change = tuple[Version[Any], str, str, Row]  # what changed, in which list, its key, its new row
 
 
-def _compiles(text: str) -> str:
+def _check_expression(text: str) -> str:
     Cel(text, VARIABLES)
-    if not _named(text):
-        raise ValueError(f"{text!r} names none of {', '.join(SEEN)}")
+    if not _referenced_lists(text):
+        raise ValueError(f"{text!r} names none of {', '.join(OBJECT_LISTS)}")
     return text
 
 
-def _named(text: str) -> list[str]:
+def _referenced_lists(text: str) -> list[str]:
     """The lists that an expression looks at."""
-    return [name for name in SEEN if _names(text, name)]
+    return [name for name in OBJECT_LISTS if _references(text, name)]
 
 
-def _names(text: str, name: str) -> bool:
+def _references(text: str, name: str) -> bool:
     return re.search(rf"\b{name}\b", text) is not None
 
 
 class Params(Model):
     """The condition, and of which namespace pods and workloads are."""
 
-    expression: Annotated[str, AfterValidator(_compiles)] = Field(
+    expression: Annotated[str, AfterValidator(_check_expression)] = Field(
         description="CEL over nodes, pods, workloads, targets and before (docs/assertions.md)"
     )
     namespace: str | None = Field(None, description="a namespace, or workload; default: all")
@@ -53,13 +53,13 @@ class Params(Model):
     at: str | None = Field(None, description="a step: before are the nodes as they were when it began")
 
     @model_validator(mode="after")
-    def _told_when(self) -> Self:
-        if self.at is None and _names(self.expression, "before"):
+    def _check_at(self) -> Self:
+        if self.at is None and _references(self.expression, "before"):
             raise ValueError("before are the nodes at a step: say which (at)")
         return self
 
 
-def _node(node: Node) -> Row:
+def _node_row(node: Node) -> Row:
     spec, ready = node.spec, node_condition(node, "Ready")
     return {
         "name": node.metadata.name,
@@ -68,34 +68,34 @@ def _node(node: Node) -> Row:
         "status": ready.status if ready else "",
         "unschedulable": bool(spec and spec.unschedulable),
         "capacity": (node.status.capacity if node.status else None) or {},
-        "swap": _swap(node),
+        "swap": _swap_bytes(node),
         "allocatable": (node.status.allocatable if node.status else None) or {},
         "taints": [f"{t.key}:{t.effect}" for t in (spec.taints if spec else None) or ()],
     }
 
 
-def _swap(node: Node) -> int:
+def _swap_bytes(node: Node) -> int:
     """Bytes; a kubelet of v1.33 or later tells them where there are any."""
     info = node.status.node_info if node.status else None
     return (info.swap.capacity if info and info.swap else None) or 0
 
 
-def _before(timeline: Timeline, moment: float) -> list[Row]:
+def _nodes_before(timeline: Timeline, moment: float) -> list[Row]:
     """The nodes as they were. Raises Undecidable."""
     versions = [history.at(moment) for history in timeline.nodes.values()]
-    rows = [_node(version.object) for version in versions if version is not None and not version.gone]
+    rows = [_node_row(version.object) for version in versions if version is not None and not version.is_deleted]
     if not rows:
         raise Undecidable("no nodes were seen at that moment")
     return rows
 
 
-def _pod(pod: Pod) -> Row:
+def _pod_row(pod: Pod) -> Row:
     owner, ready = controller_of(pod), pod_condition(pod, "Ready")
     return {
         "name": pod.metadata.name,
         "namespace": pod.metadata.namespace,
         "labels": pod.metadata.labels or {},
-        "node": on_node(pod),
+        "node": node_of(pod),
         "owner": f"{owner.kind}/{owner.name}" if owner else "",
         "priority": (pod.spec.priority if pod.spec else None) or 0,
         "phase": phase(pod),
@@ -103,16 +103,16 @@ def _pod(pod: Pod) -> Row:
         "ready": ready is not None and ready.status == "True",
         "deleting": pod.metadata.deletion_timestamp is not None,
         "disruption": disruption(pod),
-        "restarts": sum(c.restart_count or 0 for c in containers(pod)),
+        "restarts": sum(c.restart_count or 0 for c in container_statuses(pod)),
     }
 
 
 def _changes(timeline: Timeline, namespace: str | None) -> Iterator[Change]:
     for name, nodes in timeline.nodes.items():
-        yield from ((v, "nodes", name, _node(v.object)) for v in nodes)
+        yield from ((v, "nodes", name, _node_row(v.object)) for v in nodes)
     for uid, pods in timeline.pods.items():
         if namespace in (None, pods.last.object.metadata.namespace):
-            yield from ((v, "pods", uid, _pod(v.object)) for v in pods)
+            yield from ((v, "pods", uid, _pod_row(v.object)) for v in pods)
     for (plural, its_namespace, name), workloads in timeline.workloads.items():
         if plural in KINDS and namespace in (None, its_namespace):
             key = f"{plural}/{its_namespace}/{name}"
@@ -124,14 +124,14 @@ def _changes(timeline: Timeline, namespace: str | None) -> Iterator[Change]:
 
 def _samples(changes: Iterable[Change], anchor: float, value: Evaluate) -> Iterator[Sample]:
     """The value at the anchor, and at each change after it."""
-    rows: dict[str, dict[str, Row]] = {name: {} for name in SEEN}
+    rows: dict[str, dict[str, Row]] = {name: {} for name in OBJECT_LISTS}
     unclear: set[str] = set()
     ordered = sorted(changes, key=lambda change: change[0].seq)
     for position, (version, which, key, row) in enumerate(ordered):
         unclear.discard(key)
-        if version.unseen and not version.gone:
+        if version.final_state_unknown and not version.is_deleted:
             unclear.add(key)
-        if version.gone:
+        if version.is_deleted:
             rows[which].pop(key, None)
         else:
             rows[which][key] = row
@@ -166,19 +166,19 @@ class Expression:
         timeline = view.timeline
         namespace = view.namespace(params.namespace) if params.namespace else None
         targets = list(view.nodes(params.node)) if params.node else []
-        before = _before(timeline, view.moment(params.at)) if params.at else []
-        named = _named(params.expression)
+        before = _nodes_before(timeline, view.moment(params.at)) if params.at else []
+        named = _referenced_lists(params.expression)
         changes = [change for change in _changes(timeline, namespace) if change[1] in named]
         for name in named:
             if not any(which == name for _, which, _, _ in changes):
                 raise Undecidable(f"no {name} were seen" + (f" in {namespace}" if namespace else ""))
         cel = Cel(params.expression, VARIABLES)
-        samples = _samples(changes, view.anchor, lambda rows: cel.value({**rows, "targets": targets, "before": before}))
+        samples = _samples(changes, view.anchor, lambda rows: cel.evaluate({**rows, "targets": targets, "before": before}))
         signal = Signal(tuple(samples))
         begun = max((min(v.t for v, which, _, _ in changes if which == name) for name in named), default=view.anchor)
-        unwatched = Blind(float("-inf"), begun, "it was not watched yet", "what it names")
+        unwatched = BlindWindow(float("-inf"), begun, "it was not watched yet", "what it names")
         sources = [source for name in named for source in (KINDS if name == "workloads" else (name,))]
-        return SubjectSet(params.expression, (Subject("", masked(signal.masked([unwatched]), timeline, *sources)),))
+        return SubjectSet(params.expression, (Subject("", mask(signal.mask([unwatched]), timeline, *sources)),))
 
 
 ASSERTION = Expression()

@@ -7,13 +7,13 @@ from typing import Any
 
 from pydantic import Field
 
-from chaos.judge.signals import masked
+from chaos.judge.signals import mask
 from chaos.model.assertion import View
 from chaos.model.experiment import Model
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Timeline
 
-_GOOD_FOR = 15.0  # seconds: the last reading; one that another follows is good until that
+_STALE_AFTER = 15.0  # seconds: the last reading; one that another follows is good until that
 
 
 class Params(Model):
@@ -37,7 +37,7 @@ def _has_lock(locks: Any, who: str) -> bool | None:
 def _samples(timeline: Timeline, node: str, params: Params) -> Iterator[Sample]:
     readings = timeline.readings(node, "inhibitors")
     if readings:
-        yield Sample(readings[-1].t + _GOOD_FOR, None, readings[-1].seq, "the inhibitors were not read any more")
+        yield Sample(readings[-1].t + _STALE_AFTER, None, readings[-1].seq, "the inhibitors were not read any more")
     for reading in readings:
         locked = _has_lock(reading.value, params.who)
         seen = {
@@ -73,10 +73,10 @@ class InhibitorHeld:
         subjects = []
         for node in view.nodes(params.node):
             samples = sorted(_samples(view.timeline, node, params), key=lambda s: (s.t, s.seq or 0))
-            signal = masked(Signal(tuple(samples)), view.timeline, f"host@{node}")
+            signal = mask(Signal(tuple(samples)), view.timeline, f"host@{node}")
             subjects.append(Subject(node, signal))
         expected = f"{params.who} holds {'a' if params.held else 'no'} delay lock on shutdown"
-        return SubjectSet(expected, tuple(subjects), empty="no node was seen")
+        return SubjectSet(expected, tuple(subjects), empty_reason="no node was seen")
 
 
 ASSERTION = InhibitorHeld()

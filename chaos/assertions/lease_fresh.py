@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from chaos.judge.signals import masked, source_time
+from chaos.judge.signals import mask, source_time
 from chaos.model.assertion import View
 from chaos.model.duration import format_duration, parse_duration
 from chaos.model.experiment import DurationText, Model
 from chaos.model.kube import Lease, LeaseSpec
-from chaos.model.recording import Blind
+from chaos.model.recording import BlindWindow
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import History
 
@@ -26,18 +26,18 @@ class Params(Model):
     fresh: bool = True
 
 
-def _samples(history: History[Lease], params: Params, blinds: list[Blind]) -> Iterator[Sample]:
+def _samples(history: History[Lease], params: Params, blinds: list[BlindWindow]) -> Iterator[Sample]:
     """Fresh from each renewal on, stale when the time is over before the next."""
     longest = parse_duration(params.at_most) if params.at_most else None
     renewed, since, before = "", 0.0, float("-inf")
     for version, following in zip(history, (*history.times[1:], float("inf")), strict=True):
-        if version.gone:
+        if version.is_deleted:
             yield Sample(version.t, not params.fresh, version.seq, "its Lease was deleted")
             continue
         spec = version.object.spec or LeaseSpec()
         told = source_time(spec.renew_time)
         bound = longest if longest is not None else spec.lease_duration_seconds
-        if version.unseen or told is None or bound is None:
+        if version.final_state_unknown or told is None or bound is None:
             yield Sample(version.t, None, version.seq, "its Lease does not tell when it was renewed")
             continue
         if spec.renew_time != renewed:
@@ -68,15 +68,15 @@ class LeaseFresh:
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline
-        blinds = timeline.blind(["leases"], timeline.start, timeline.end)
+        blinds = timeline.blind_windows_in(["leases"], timeline.start, timeline.end)
         subjects = []
         for node in view.nodes(params.node):
             history = timeline.leases.get(node)
             samples = _samples(history, params, blinds) if history else ()
-            subjects.append(Subject(node, masked(Signal(tuple(samples)), timeline, "leases")))
+            subjects.append(Subject(node, mask(Signal(tuple(samples)), timeline, "leases")))
         age = f"{format_duration(parse_duration(params.at_most))}" if params.at_most else "its duration"
         expected = f"the Lease was {'' if params.fresh else 'not '}renewed within {age}"
-        return SubjectSet(expected, tuple(subjects), empty="no node was seen")
+        return SubjectSet(expected, tuple(subjects), empty_reason="no node was seen")
 
 
 ASSERTION = LeaseFresh()

@@ -7,13 +7,13 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.assertions._replicas import Reading, grown_since, growth, of_leader, replicas
-from chaos.judge.signals import masked
+from chaos.assertions._replicas import ReplicaSample, increase_since, growth, leader_samples, replicas
+from chaos.judge.signals import mask
 from chaos.model.assertion import Undecidable, View
-from chaos.model.controllermanager import KEPT
+from chaos.model.controllermanager import METRIC_PREFIXES
 from chaos.model.experiment import Model
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
-from chaos.model.timeline import Queried, Scrape
+from chaos.model.timeline import QuerySample, Scrape
 
 _ABSENT = Sample(float("-inf"), None, None, "it was not read yet")
 Labels = tuple[tuple[str, str], ...]
@@ -35,13 +35,13 @@ class Params(Model):
     series: Literal["each", "any", "none"] = "each"
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_combination(self) -> Self:
         if (self.query is None) == (self.name is None):
             raise ValueError("give exactly one of name (with node or controller-manager) and query")
         if (self.node is not None) + self.controller_manager != (self.name is not None):
             raise ValueError("name takes node, for a kubelet's metric, or controller-manager: true; query neither")
-        if self.controller_manager and not (self.name or "").startswith(KEPT):
-            known = ", ".join(kept.partition("{")[0] for kept in KEPT)
+        if self.controller_manager and not (self.name or "").startswith(METRIC_PREFIXES):
+            known = ", ".join(kept.partition("{")[0] for kept in METRIC_PREFIXES)
             raise ValueError(f"nodefall keeps of the controller-manager's metrics, labels included: {known}")
         if self.at_least is None and self.at_most is None and (self.name or self.increase):
             raise ValueError("give at-least, at-most or both")
@@ -50,11 +50,11 @@ class Params(Model):
         return self
 
     @property
-    def bounded(self) -> bool:
+    def has_bounds(self) -> bool:
         """Whether a value is asked for; else whether there is any series."""
         return self.at_least is not None or self.at_most is not None
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """What is asked for."""
         what = (self.name or f"query {self.query}") + (" grows" if self.increase else "")
         given = (("at least", self.at_least), ("at most", self.at_most))
@@ -62,7 +62,7 @@ class Params(Model):
         return f"{what}: {bounds or 'has a result'}"
 
 
-def _kubelet(scrapes: list[Scrape], params: Params) -> Iterator[Reading]:
+def _kubelet_samples(scrapes: list[Scrape], params: Params) -> Iterator[ReplicaSample]:
     """The values of one metric. A counter that is not there yet, but later, has not begun to count."""
     name = params.name or ""
     ever = any(name in scrape.values for scrape in scrapes)
@@ -75,12 +75,12 @@ def _kubelet(scrapes: list[Scrape], params: Params) -> Iterator[Reading]:
             yield scrape.t, scrape.seq, 0.0 if ever and params.increase else None, "the kubelet has no such metric"
 
 
-def _series(answers: list[Queried], params: Params) -> dict[Labels, list[Reading]]:
+def _series(answers: list[QuerySample], params: Params) -> dict[Labels, list[ReplicaSample]]:
     """The values of each series of a query that has the labels, in order of time.
 
     An answer about one moment that lacks a series says that it has no value; one about the whole run only adds values.
     """
-    found: dict[Labels, dict[float, Reading]] = {}
+    found: dict[Labels, dict[float, ReplicaSample]] = {}
     moments: dict[float, int] = {}
     for answer in answers:
         times = {t for one in answer.result.series for t, _ in one.values}
@@ -97,7 +97,7 @@ def _series(answers: list[Queried], params: Params) -> dict[Labels, list[Reading
     return {labels: [own[t] for t in sorted(own)] for labels, own in found.items()}
 
 
-def _grown(readings: list[Reading], anchor: float) -> Iterator[Reading]:
+def _increase(readings: list[ReplicaSample], anchor: float) -> Iterator[ReplicaSample]:
     """By how much the counter has grown since the anchor; one that fell was started anew."""
     grown, last = 0.0, None
     before = next((r for r in reversed(readings) if r[0] <= anchor and r[2] is not None), None)
@@ -114,7 +114,7 @@ def _grown(readings: list[Reading], anchor: float) -> Iterator[Reading]:
         yield t, seq, None if value is None else grown, why
 
 
-def _signal(readings: Iterable[Reading], params: Params) -> Signal:
+def _signal(readings: Iterable[ReplicaSample], params: Params) -> Signal:
     """Whether the value, or its growth, is within the bounds."""
     samples = [_ABSENT]
     least = float("-inf") if params.at_least is None else params.at_least
@@ -125,33 +125,33 @@ def _signal(readings: Iterable[Reading], params: Params) -> Signal:
     return Signal(tuple(samples))
 
 
-def _asked(readings: list[Reading], params: Params, view: View) -> Iterable[Reading]:
-    return _grown(readings, view.anchor) if params.increase else readings
+def _value_or_increase(readings: list[ReplicaSample], params: Params, view: View) -> Iterable[ReplicaSample]:
+    return _increase(readings, view.anchor) if params.increase else readings
 
 
-def _controllers(params: Params, view: View) -> Subject:
+def _controller_manager_subject(params: Params, view: View) -> Subject:
     """Raises Undecidable."""
     found, name = replicas(view.timeline), params.name or ""
     if not found:
         raise Undecidable("no controller-manager was read")
-    readings = grown_since(found, name, view.anchor) if params.increase else of_leader(found, name)
+    readings = increase_since(found, name, view.anchor) if params.increase else leader_samples(found, name)
     sources = [f"metrics@{url}" for url in found]
-    return Subject("kube-controller-manager", masked(_signal(readings, params), view.timeline, *sources))
+    return Subject("kube-controller-manager", mask(_signal(readings, params), view.timeline, *sources))
 
 
-def _result(answers: list[Queried], params: Params) -> Signal:
+def _result_signal(answers: list[QuerySample], params: Params) -> Signal:
     """Whether the query has any series with the labels, answer by answer about one moment."""
     samples = [_ABSENT]
     for answer in answers:
         series = answer.result.series
         if all(len(one.values) <= 1 for one in series):
             fit = [s for s in series if all(s.labels.get(key) == value for key, value in params.labels.items())]
-            seen = f"{len(fit)} series" + (f", as {_label(tuple(sorted(fit[0].labels.items())))}" if fit else "")
+            seen = f"{len(fit)} series" + (f", as {_format_labels(tuple(sorted(fit[0].labels.items())))}" if fit else "")
             samples.append(Sample(answer.t, bool(fit), answer.seq, seen))
     return Signal(tuple(samples))
 
 
-def _label(labels: Labels) -> str:
+def _format_labels(labels: Labels) -> str:
     return "{" + ", ".join(f'{key}="{value}"' for key, value in labels) + "}"
 
 
@@ -172,7 +172,7 @@ class Metric:
     node_fields = ("node",)
     moment_fields = ()
 
-    def asks_controller_manager(self, params: Params) -> bool:
+    def uses_controller_manager(self, params: Params) -> bool:
         """Whether these are about it."""
         return params.controller_manager
 
@@ -181,22 +181,22 @@ class Metric:
         if params.node:
             subjects = []
             for node in view.nodes(params.node):
-                signal = _signal(_asked(list(_kubelet(timeline.metrics.get(node, []), params)), params, view), params)
-                subjects.append(Subject(node, masked(signal, timeline, f"metrics@{node}")))
-            return SubjectSet(params.words(), tuple(subjects), quantifier, empty="no node was seen")
+                signal = _signal(_value_or_increase(list(_kubelet_samples(timeline.metrics.get(node, []), params)), params, view), params)
+                subjects.append(Subject(node, mask(signal, timeline, f"metrics@{node}")))
+            return SubjectSet(params.describe(), tuple(subjects), quantifier, empty_reason="no node was seen")
         if params.controller_manager:
-            return SubjectSet(params.words(), (_controllers(params, view),), quantifier)
+            return SubjectSet(params.describe(), (_controller_manager_subject(params, view),), quantifier)
         answers = timeline.prometheus.get(params.query or "", [])
         if not answers:
             raise Undecidable(f"the query {params.query} was never answered")
-        if not params.bounded:
-            subject = Subject("", masked(_result(answers, params), timeline, "prometheus"))
-            return SubjectSet(params.words(), (subject,), quantifier)
+        if not params.has_bounds:
+            subject = Subject("", mask(_result_signal(answers, params), timeline, "prometheus"))
+            return SubjectSet(params.describe(), (subject,), quantifier)
         subjects = [
-            Subject(_label(labels), masked(_signal(_asked(readings, params, view), params), timeline, "prometheus"))
+            Subject(_format_labels(labels), mask(_signal(_value_or_increase(readings, params, view), params), timeline, "prometheus"))
             for labels, readings in sorted(_series(answers, params).items())
         ]
-        return SubjectSet(params.words(), tuple(subjects), quantifier, empty="the query never had such a series")
+        return SubjectSet(params.describe(), tuple(subjects), quantifier, empty_reason="the query never had such a series")
 
 
 ASSERTION = Metric()

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.judge.signals import Pattern, Seen, matches, node_signal
+from chaos.judge.signals import Pattern, Observation, matches, node_signal
 from chaos.model.assertion import View
 from chaos.model.experiment import Model
 from chaos.model.kube import Condition, Node, node_condition
@@ -24,7 +24,7 @@ class Params(Model):
     message: Pattern | None = None
 
 
-def _words(condition: Condition) -> str:
+def _describe(condition: Condition) -> str:
     message = f": {condition.message}" if condition.message else ""
     return f"{condition.type} is {condition.status} ({condition.reason or 'no reason'}{message})"
 
@@ -44,8 +44,8 @@ class NodeCondition:
     moment_fields = ()
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
-        def tell(version: Version[Node]) -> Seen:
-            if version.gone:
+        def tell(version: Version[Node]) -> Observation:
+            if version.is_deleted:
                 return False, "the Node object was deleted"
             found = node_condition(version.object, params.type)
             if found is None:
@@ -55,13 +55,13 @@ class NodeCondition:
                 and params.reason in (None, found.reason)
                 and (params.message is None or matches(params.message, found.message))
             )
-            return same, _words(found)
+            return same, _describe(found)
 
         nodes = view.timeline.nodes
         subjects = tuple(Subject(n, node_signal(view.timeline, n, tell, nodes)) for n in view.nodes(params.node))
         wanted = Condition(params.type, params.status, params.reason, params.message)
         reason = wanted if params.reason else Condition(params.type, params.status, "any reason", params.message)
-        return SubjectSet(_words(reason), subjects, empty="no node was seen")
+        return SubjectSet(_describe(reason), subjects, empty_reason="no node was seen")
 
 
 ASSERTION = NodeCondition()

@@ -15,14 +15,14 @@ from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Timeline
 
 # A kubelet that answers this often (seconds) has not rebooted: stopping and booting takes longer.
-_NO_BOOT_IN = 2.5
+_MIN_BOOT_SECONDS = 2.5
 
 
 class Params(Model):
     node: str = Field(description="a target, a node's name, or all")
 
 
-class _Boot:
+class _BootHistory:
     """What a timeline tells of one machine's boot since a moment."""
 
     def __init__(self, timeline: Timeline, node: str, anchor: float) -> None:
@@ -31,7 +31,7 @@ class _Boot:
         self.anchor = anchor
         history = timeline.nodes.get(node)
         base = history.at(anchor) if history else None
-        self.versions = [v for v in history or () if v.t > anchor and not v.unseen]
+        self.versions = [v for v in history or () if v.t > anchor and not v.final_state_unknown]
         self.boot_id = _boot_id(base.object) if base else ""
         starts = [r for r in all_readings(timeline, node, "pid1-start") if is_number(r.value)]
         before = [r for r in starts if r.t <= anchor]
@@ -40,18 +40,18 @@ class _Boot:
 
     def signal(self) -> Signal:
         """False as long as it is confirmed, true from a new boot identity on, unknown between."""
-        new = min(self._new(), key=lambda s: s.t, default=None)
+        new = min(self._reboot_samples(), key=lambda s: s.t, default=None)
         limit = new.t if new else float("inf")
-        confirmed = max((s for s in self._same() if s.t < limit), key=lambda s: s.t, default=None)
+        confirmed = max((s for s in self._same_boot_samples() if s.t < limit), key=lambda s: s.t, default=None)
         samples = []
         if confirmed:
-            samples.append(Sample(self.anchor, False, confirmed.seq, confirmed.seen))
+            samples.append(Sample(self.anchor, False, confirmed.seq, confirmed.observation))
             samples.append(Sample(confirmed.t, None, confirmed.seq, "nothing tells of its boot any more"))
         else:
             samples.append(Sample(self.anchor, None, None, "nothing tells whether it rebooted"))
         return Signal((*samples, new) if new else tuple(samples))
 
-    def _new(self) -> Iterator[Sample]:
+    def _reboot_samples(self) -> Iterator[Sample]:
         for version in self.versions:
             found = _boot_id(version.object)
             if self.boot_id and found and found != self.boot_id:
@@ -62,23 +62,23 @@ class _Boot:
             elif self.start is None and reading.value > self.anchor + SAME_BOOT_SECONDS:
                 yield Sample(reading.t, True, reading.seq, "its PID 1 was started later, by its own clock")
 
-    def _same(self) -> Iterator[Sample]:
+    def _same_boot_samples(self) -> Iterator[Sample]:
         """Until when it certainly had not rebooted."""
         for reading in self.starts:
             if self.start and abs(reading.value - self.start.value) <= SAME_BOOT_SECONDS:
                 yield Sample(reading.t, False, reading.seq, "its PID 1 is the same")
-        yield from self._same_boot_id()
+        yield from self._same_boot_id_samples()
         last = None
         for scrape in self.timeline.metrics.get(self.node, []):
             if scrape.t <= self.anchor:
                 last = scrape if scrape.status == 200 else None
-            elif last is None or scrape.status != 200 or scrape.t - last.t > _NO_BOOT_IN:
+            elif last is None or scrape.status != 200 or scrape.t - last.t > _MIN_BOOT_SECONDS:
                 return
             else:
                 last = scrape
                 yield Sample(scrape.t, False, scrape.seq, "its kubelet answered all the time")
 
-    def _same_boot_id(self) -> Iterator[Sample]:
+    def _same_boot_id_samples(self) -> Iterator[Sample]:
         """A boot ID that several nodes share is their host's and says nothing."""
         nodes = [history.last.object for history in self.timeline.nodes.values()]
         if sum(_boot_id(node) == self.boot_id for node in nodes) > 1:
@@ -121,8 +121,8 @@ class NodeRebooted:
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         names = view.nodes(params.node)
-        subjects = tuple(Subject(name, _Boot(view.timeline, name, view.anchor).signal()) for name in names)
-        return SubjectSet("the machine was booted anew", subjects, empty="no node was seen")
+        subjects = tuple(Subject(name, _BootHistory(view.timeline, name, view.anchor).signal()) for name in names)
+        return SubjectSet("the machine was booted anew", subjects, empty_reason="no node was seen")
 
 
 ASSERTION = NodeRebooted()

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.judge.signals import Seen, node_signal
+from chaos.judge.signals import Observation, node_signal
 from chaos.model.assertion import View
 from chaos.model.experiment import Model
 from chaos.model.kube import Node
@@ -42,9 +42,9 @@ class NodeTaint:
     moment_fields = ()
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
-        def tell(version: Version[Node]) -> Seen:
+        def tell(version: Version[Node]) -> Observation:
             spec = version.object.spec
-            taints = [] if version.gone or spec is None else spec.taints or []
+            taints = [] if version.is_deleted or spec is None else spec.taints or []
             there = any(
                 t.key == params.key and params.effect in (None, t.effect) and params.value in (None, t.value or "")
                 for t in taints
@@ -54,7 +54,7 @@ class NodeTaint:
 
         nodes = view.timeline.nodes
         subjects = tuple(Subject(n, node_signal(view.timeline, n, tell, nodes)) for n in view.nodes(params.node))
-        return SubjectSet(f"{'the' if params.present else 'no'} taint {params}", subjects, empty="no node was seen")
+        return SubjectSet(f"{'the' if params.present else 'no'} taint {params}", subjects, empty_reason="no node was seen")
 
 
 ASSERTION = NodeTaint()

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from chaos.judge.signals import Seen, node_signal
+from chaos.judge.signals import Observation, node_signal
 from chaos.model.assertion import NothingToJudge, View
 from chaos.model.experiment import Model
 from chaos.model.kube import Node, node_condition
@@ -21,14 +21,14 @@ class Params(Model):
     not_ready_at_most: int | None = Field(None, alias="not-ready-at-most", ge=0)
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_exactly_one(self) -> Self:
         if (self.nodes is None) == (self.not_ready_at_most is None):
             raise ValueError("give exactly one of nodes or not-ready-at-most")
         return self
 
 
-def _ready(version: Version[Node]) -> Seen:
-    if version.gone:
+def _ready(version: Version[Node]) -> Observation:
+    if version.is_deleted:
         return False, "the Node object was deleted"
     ready = node_condition(version.object, "Ready")
     if ready is None:
@@ -36,7 +36,7 @@ def _ready(version: Version[Node]) -> Seen:
     return ready.status == "True", f"Ready is {ready.status} ({ready.reason or 'no reason'})"
 
 
-def _not_ready(version: Version[Node]) -> Seen:
+def _not_ready(version: Version[Node]) -> Observation:
     value, seen = _ready(version)
     return (None if value is None else not value), seen
 
@@ -60,7 +60,7 @@ class NodesReady:
         tell: Any = _ready if params.nodes else _not_ready
         subjects = tuple(Subject(n, node_signal(view.timeline, n, tell, view.timeline.nodes)) for n in names)
         if params.nodes:
-            return SubjectSet("every node is Ready", subjects, empty="no node was seen")
+            return SubjectSet("every node is Ready", subjects, empty_reason="no node was seen")
         if not names:
             raise NothingToJudge("no node was seen")
         most = params.not_ready_at_most

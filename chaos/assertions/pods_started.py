@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from chaos.judge.pods import on_node
-from chaos.judge.signals import pods_masked, source_time
+from chaos.judge.pods import node_of
+from chaos.judge.signals import mask_pods, source_time
 from chaos.model.assertion import View
 from chaos.model.experiment import Model
 from chaos.model.kube import ContainerStatus, Pod, full_name
@@ -19,7 +19,7 @@ class Params(Model):
     node: str = Field(description="a target, a node's name, or all")
 
 
-def _containers(pod: Pod) -> list[ContainerStatus]:
+def _started_containers(pod: Pod) -> list[ContainerStatus]:
     """Containers that have begun to run, the finished ones among them."""
     status = pod.status
     found = [*((status.init_container_statuses if status else None) or ())]
@@ -43,21 +43,21 @@ class _Starts:
 
     def __init__(self, timeline: Timeline, anchor: float) -> None:
         self.anchor = anchor
-        self.blinds = [b for b in timeline.blinds if b.hides("pods") and (b.end is None or b.end > anchor)]
+        self.blinds = [b for b in timeline.blind_windows if b.covers("pods") and (b.end is None or b.end > anchor)]
 
     def signal(self, history: History[Pod], nodes: set[str]) -> Signal:
         """False until a start is seen, true from then on."""
         before = history.at(self.anchor)
-        known = {_identity(c) for c in _containers(before.object)} if before else set()
+        known = {_identity(c) for c in _started_containers(before.object)} if before else set()
         new_pod = before is None and self._is_new(history.versions[0])
         samples = [Sample(float("-inf"), False, before.seq if before else None, "no container began to run")]
         value: bool | None = False
         for version in history:
-            if version.t <= self.anchor or on_node(version.object) not in nodes:
+            if version.t <= self.anchor or node_of(version.object) not in nodes:
                 continue
-            begun = [c for c in _containers(version.object) if _identity(c) not in known]
-            found = [new_pod or self._when(version, c) for c in begun]
-            new: bool | None = True if True in found else None if None in found or version.unseen else False
+            begun = [c for c in _started_containers(version.object) if _identity(c) not in known]
+            found = [new_pod or self._is_new_start(version, c) for c in begun]
+            new: bool | None = True if True in found else None if None in found or version.final_state_unknown else False
             if new is not False and value is not True:
                 value = new
                 seen = "a container began to run" if new else "it is not certain whether a container began to run"
@@ -70,7 +70,7 @@ class _Starts:
         hidden = any(b.start <= first.t for b in self.blinds)
         return not hidden and created is not None and created + 1.0 > self.anchor
 
-    def _when(self, version: Version[Pod], container: ContainerStatus) -> bool | None:
+    def _is_new_start(self, version: Version[Pod], container: ContainerStatus) -> bool | None:
         """Whether a container that was not known began after the moment.
 
         A status may come late (the kubelet's next sync, or after a blind window); only then the start that it tells
@@ -103,13 +103,13 @@ class PodsStarted:
         subjects = [
             Subject(
                 full_name(history.last.object.metadata),
-                pods_masked(starts.signal(history, nodes), view.timeline),
+                mask_pods(starts.signal(history, nodes), view.timeline),
             )
             for history in view.timeline.pods.values()
-            if any(on_node(v.object) in nodes for v in history)
+            if any(node_of(v.object) in nodes for v in history)
         ]
         nobody = Signal((Sample(float("-inf"), False, None, "no container of another pod began to run"),))
-        subjects.append(Subject("", pods_masked(nobody, view.timeline)))
+        subjects.append(Subject("", mask_pods(nobody, view.timeline)))
         expected = f"a container begins to run on {', '.join(sorted(nodes))}"
         return SubjectSet(expected, tuple(subjects), Quantifier.ANY)
 

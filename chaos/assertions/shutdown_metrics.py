@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from chaos.judge.signals import Seen, masked
+from chaos.judge.signals import Observation, mask
 from chaos.model.assertion import View
 from chaos.model.duration import parse_duration
 from chaos.model.experiment import DurationText, Model
@@ -16,7 +16,7 @@ from chaos.model.timeline import Scrape
 START = "kubelet_graceful_shutdown_start_time_seconds"
 END = "kubelet_graceful_shutdown_end_time_seconds"
 _RESOLUTION = 1.0  # seconds: the metrics are whole seconds
-_LOADING = 5.0  # seconds after a gap in which 0 and 0 may only not have been loaded yet (seen: one second)
+_LOAD_SECONDS = 5.0  # seconds after a gap in which 0 and 0 may only not have been loaded yet (seen: one second)
 
 
 class Params(Model):
@@ -28,7 +28,7 @@ class Params(Model):
     duration_at_most: DurationText | None = Field(None, alias="duration-at-most")
     since: str | None = Field(None, description="a step; default: when judging starts")
 
-    def wanted(self) -> str:
+    def describe(self) -> str:
         """The statement in words."""
         parts = [
             f"{'a' if self.started else 'no'} shutdown began" if self.started is not None else "",
@@ -38,7 +38,7 @@ class Params(Model):
         return " and ".join(p for p in parts if p) or "a shutdown began and ended"
 
 
-def _tell(scrape: Scrape, params: Params, since: float) -> Seen:
+def _evaluate(scrape: Scrape, params: Params, since: float) -> Observation:
     start, end = scrape.values.get(START), scrape.values.get(END)
     if start is None or end is None:
         return None, "the kubelet has no such metrics"
@@ -52,10 +52,10 @@ def _tell(scrape: Scrape, params: Params, since: float) -> Seen:
         and (longest is None or (ended and end - start <= longest))
         and (not both or ended)
     )
-    return value, _words(start, end, started, ended)
+    return value, _describe(start, end, started, ended)
 
 
-def _words(start: float, end: float, started: bool, ended: bool) -> str:
+def _describe(start: float, end: float, started: bool, ended: bool) -> str:
     if not started:
         return "the kubelet's metrics tell of no shutdown" + (" but an earlier one" if start else "")
     took = f"and ended {end - start:.0f}s later" if ended else "and did not end"
@@ -72,8 +72,8 @@ def _samples(scrapes: list[Scrape], params: Params, since: float) -> Iterator[Sa
             continue
         if gap:
             gap, back = False, scrape.t
-        value, seen = _tell(scrape, params, since)
-        if scrape.t - back < _LOADING and not scrape.values.get(START) and not scrape.values.get(END):
+        value, seen = _evaluate(scrape, params, since)
+        if scrape.t - back < _LOAD_SECONDS and not scrape.values.get(START) and not scrape.values.get(END):
             value, seen = None, "the kubelet has just begun to answer, and its metrics may not be loaded yet"
         yield Sample(scrape.t, value, scrape.seq, seen)
 
@@ -103,8 +103,8 @@ class ShutdownMetrics:
         subjects = []
         for node in view.nodes(params.node):
             signal = Signal(tuple(_samples(view.timeline.metrics.get(node, []), params, since)))
-            subjects.append(Subject(node, masked(signal, view.timeline, f"metrics@{node}")))
-        return SubjectSet(f"the kubelet's metrics tell that {params.wanted()}", tuple(subjects), empty="no node")
+            subjects.append(Subject(node, mask(signal, view.timeline, f"metrics@{node}")))
+        return SubjectSet(f"the kubelet's metrics tell that {params.describe()}", tuple(subjects), empty_reason="no node")
 
 
 ASSERTION = ShutdownMetrics()

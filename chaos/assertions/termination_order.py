@@ -8,18 +8,18 @@ from itertools import combinations, pairwise
 
 from pydantic import Field
 
-from chaos.judge.endings import Between, end_of, finished, first, stops
+from chaos.judge.endings import Interval, end_of, finished_version, earliest_of, stop_times
 from chaos.judge.facts import configz_at
-from chaos.judge.pods import disruption, last_of
-from chaos.judge.selection import Chosen, Selection
+from chaos.judge.pods import disruption, pod_at
+from chaos.judge.selection import PodSetParams, Selection
 from chaos.judge.shutdown import group_of, groups_of
-from chaos.judge.signals import masked
+from chaos.judge.signals import mask
 from chaos.model.assertion import Undecidable, View
 from chaos.model.experiment import Model
 from chaos.model.kube import full_name
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 
-_LEAST_GRACE = 2.0  # seconds: a container is never stopped with less (facts 1.3)
+_MIN_GRACE = 2.0  # seconds: a container is never stopped with less (facts 1.3)
 _SLACK = 2.0  # seconds: for a kill that takes its time; Events and ends are whole seconds besides
 
 
@@ -30,14 +30,14 @@ class Params(Model):
 @dataclass(frozen=True, slots=True)
 class _Pod:
     name: str
-    stopped: Between | None  # when the kubelet began to stop it
-    ended: Between | None
-    by_kubelet: bool
+    stop: Interval | None  # when the kubelet began to stop it
+    end: Interval | None
+    is_by_kubelet: bool
 
     @property
-    def surely_stopped(self) -> Between | None:
+    def latest_stop(self) -> Interval | None:
         """A moment at which it was being stopped at the latest."""
-        return self.stopped or (self.ended if self.by_kubelet else None)
+        return self.stop or (self.end if self.is_by_kubelet else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,62 +47,62 @@ class _Group:
     priority: int
     seconds: float
     pods: tuple[_Pod, ...]
-    soonest: float
+    earliest_start: float
 
     @property
-    def begun(self) -> Between | None:
+    def start(self) -> Interval | None:
         """When its turn began."""
-        known = [pod.stopped for pod in self.pods if pod.stopped]
-        return first(known) if known else None
+        known = [pod.stop for pod in self.pods if pod.stop]
+        return earliest_of(known) if known else None
 
     def __str__(self) -> str:
         return f"the group of priority {self.priority}"
 
 
-def _broken(groups: list[_Group]) -> Iterator[Sample]:
+def _violations(groups: list[_Group]) -> Iterator[Sample]:
     """What certainly was not as it should be, each from when it was seen."""
     for group in groups:
-        begun = group.begun
+        begun = group.start
         for pod in group.pods:
-            allowed = max(group.seconds, _LEAST_GRACE) + _SLACK
-            if pod.ended and begun and pod.ended.lo > begun.hi + allowed:
-                late = f"{pod.name} ended {pod.ended.lo - begun.hi:.0f}s after the turn of {group} began"
-                yield Sample(pod.ended.t, False, pod.ended.seq, f"{late}, which has {group.seconds:g}s")
+            allowed = max(group.seconds, _MIN_GRACE) + _SLACK
+            if pod.end and begun and pod.end.lo > begun.hi + allowed:
+                late = f"{pod.name} ended {pod.end.lo - begun.hi:.0f}s after the turn of {group} began"
+                yield Sample(pod.end.t, False, pod.end.seq, f"{late}, which has {group.seconds:g}s")
     for earlier, later in combinations(groups, 2):
-        over = (earlier.begun.lo if earlier.begun else earlier.soonest) + earlier.seconds
+        over = (earlier.start.lo if earlier.start else earlier.earliest_start) + earlier.seconds
         for pod in earlier.pods:
             for other in later.pods:
-                stopped = other.surely_stopped
-                if pod.ended and stopped and stopped.hi <= pod.ended.lo and stopped.hi < over:
+                stopped = other.latest_stop
+                if pod.end and stopped and stopped.hi <= pod.end.lo and stopped.hi < over:
                     seen = f"{other.name} was stopped before {pod.name} of {earlier} had ended"
-                    yield Sample(max(stopped.t, pod.ended.t), False, stopped.seq, seen)
+                    yield Sample(max(stopped.t, pod.end.t), False, stopped.seq, seen)
     for earlier, later in pairwise(groups):
-        if earlier.begun and later.begun and later.begun.lo > earlier.begun.hi + earlier.seconds + _SLACK:
-            waited = later.begun.lo - earlier.begun.hi
+        if earlier.start and later.start and later.start.lo > earlier.start.hi + earlier.seconds + _SLACK:
+            waited = later.start.lo - earlier.start.hi
             seen = f"the turn of {later} began {waited:.0f}s after that of {earlier}, which has {earlier.seconds:g}s"
-            yield Sample(later.begun.t, False, later.begun.seq, seen)
+            yield Sample(later.start.t, False, later.start.seq, seen)
 
 
-def _doubts(groups: list[_Group]) -> Iterator[str]:
+def _unknown_reasons(groups: list[_Group]) -> Iterator[str]:
     """Why the order is not known, or not known yet."""
     if len(groups) < 2:
         yield "its pods are not in several groups of priority"
     for pod in (pod for group in groups for pod in group.pods):
-        if pod.ended is None:
+        if pod.end is None:
             yield f"it was not seen when {pod.name} ended"
-        if pod.stopped is None:
+        if pod.stop is None:
             yield f"it was not seen when the kubelet began to stop {pod.name}"
     for earlier, later in pairwise(groups):
-        one, two = earlier.begun, later.begun
-        ends = [pod.ended.hi for pod in earlier.pods if pod.ended]
+        one, two = earlier.start, later.start
+        ends = [pod.end.hi for pod in earlier.pods if pod.end]
         if one and two and ends and earlier.seconds and two.lo < max(ends) and two.lo < one.hi:
             yield f"the turns of {earlier} and {later} began in the same second"
 
 
 def _signal(groups: list[_Group]) -> Signal:
-    broken = min(_broken(groups), key=lambda s: s.t, default=None)
-    doubt = next(_doubts(groups), None)
-    moments = [m for group in groups for pod in group.pods for m in (pod.stopped, pod.ended) if m]
+    broken = min(_violations(groups), key=lambda s: s.t, default=None)
+    doubt = next(_unknown_reasons(groups), None)
+    moments = [m for group in groups for pod in group.pods for m in (pod.stop, pod.end) if m]
     waiting = Sample(float("-inf"), None, None, doubt or "its pods had not ended yet")
     if broken:  # so it never was in order before either
         return Signal((Sample(float("-inf"), False, None, "its pods had not ended yet"), broken))
@@ -138,10 +138,10 @@ class TerminationOrder:
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         subjects = tuple(
-            Subject(node, masked(_signal(_groups(node, view)), view.timeline, "pods"))
+            Subject(node, mask(_signal(_groups(node, view)), view.timeline, "pods"))
             for node in view.nodes(params.node)
         )
-        return SubjectSet("pods end group by group, in the order of priority", subjects, empty="no node was seen")
+        return SubjectSet("pods end group by group, in the order of priority", subjects, empty_reason="no node was seen")
 
 
 def _groups(node: str, view: View) -> list[_Group]:
@@ -152,12 +152,12 @@ def _groups(node: str, view: View) -> list[_Group]:
         raise Undecidable(f"the kubelet configuration of {node} was not read")
     if not seconds:
         raise Undecidable(f"the kubelet of {node} has no graceful shutdown", "a node where it is configured")
-    stopped = stops(view.timeline, node, view.anchor)
+    stopped = stop_times(view.timeline, node, view.anchor)
     pods: dict[int, list[_Pod]] = {priority: [] for priority in seconds}
-    chosen = Chosen.model_validate({"node": node, "except": ["finished", "static", "terminating"]})
-    for history in Selection(chosen, view).frozen():
-        pod = last_of(history, view.anchor) or history.last.object
-        end = finished(history)
+    chosen = PodSetParams.model_validate({"node": node, "except": ["finished", "static", "terminating"]})
+    for history in Selection(chosen, view).freeze():
+        pod = pod_at(history, view.anchor) or history.last.object
+        end = finished_version(history)
         by_kubelet = end is not None and disruption(end.object) == "TerminationByKubelet"
         told = _Pod(full_name(pod.metadata), stopped.get(pod.metadata.uid), end_of(end) if end else None, by_kubelet)
         pods[group_of(pod, seconds)].append(told)

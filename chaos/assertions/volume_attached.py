@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from chaos.judge.signals import Seen, from_history, watched_from
+from chaos.judge.signals import Observation, from_history, mask_before
 from chaos.model.assertion import Undecidable, View
 from chaos.model.experiment import Model
 from chaos.model.kube_more import AttachmentSpec, VolumeAttachment
@@ -23,7 +23,7 @@ class Params(Model):
 
 def _state(version: Version[VolumeAttachment]) -> tuple[bool, str]:
     """Whether it is attached, in words."""
-    if version.gone:
+    if version.is_deleted:
         return False, "its VolumeAttachment is gone"
     status = version.object.status
     for what, error in (("attach", status and status.attach_error), ("detach", status and status.detach_error)):
@@ -57,33 +57,33 @@ class VolumeAttached:
         if not timeline.volumeattachments:
             raise Undecidable("no VolumeAttachment was seen anywhere")
         first = min(history.times[0] for history in timeline.volumeattachments.values())
-        which = {name: history for name, history in timeline.volumeattachments.items() if _fits(history, params, view)}
+        which = {name: history for name, history in timeline.volumeattachments.items() if _matches(history, params, view)}
         subjects = []
         for name, history in which.items():
             then = history.at(view.anchor)
             if not params.attached and (then is None or not _state(then)[0]):
                 continue
             before = Sample(float("-inf"), not params.attached, None, "it has no VolumeAttachment yet")
-            told = from_history(history, lambda version: _tell(version, params.attached))
+            told = from_history(history, lambda version: _evaluate(version, params.attached))
             spec = history.last.object.spec
             label = f"{_volume_of(spec) or name} on {spec.node_name if spec else '?'}"
-            signal = watched_from(first, Signal((before, *told.samples)), timeline, "volumeattachments")
+            signal = mask_before(first, Signal((before, *told.samples)), timeline, "volumeattachments")
             subjects.append(Subject(label, signal))
         where = f" to {params.node}" if params.node else ""
         if params.attached:
             nothing = Signal((Sample(float("-inf"), False, None, "no VolumeAttachment like it was seen"),))
-            subjects.append(Subject("", watched_from(first, nothing, timeline, "volumeattachments")))
+            subjects.append(Subject("", mask_before(first, nothing, timeline, "volumeattachments")))
             return SubjectSet(f"a volume is attached{where}", tuple(subjects), Quantifier.ANY)
         empty = f"no volume was attached{where} at the beginning"
-        return SubjectSet(f"no volume is attached{where} any more", tuple(subjects), empty=empty)
+        return SubjectSet(f"no volume is attached{where} any more", tuple(subjects), empty_reason=empty)
 
 
-def _tell(version: Version[VolumeAttachment], wanted: bool) -> Seen:
+def _evaluate(version: Version[VolumeAttachment], wanted: bool) -> Observation:
     attached, seen = _state(version)
     return attached is wanted, seen
 
 
-def _fits(history: History[VolumeAttachment], params: Params, view: View) -> bool:
+def _matches(history: History[VolumeAttachment], params: Params, view: View) -> bool:
     spec = history.last.object.spec or AttachmentSpec()
     nodes = None if params.node is None else view.nodes(params.node)
     volume = params.volume if params.claim is None else _volume_of_claim(params.claim, view)

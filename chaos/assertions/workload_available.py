@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.judge.signals import Seen, from_history, masked
+from chaos.judge.signals import Observation, from_history, mask
 from chaos.judge.workloads import KINDS, counts
 from chaos.model.assertion import Undecidable, View
 from chaos.model.experiment import Model
@@ -25,7 +25,7 @@ class Params(Model):
     )
 
 
-def available(plural: str, workload: Workload) -> Seen:
+def availability(plural: str, workload: Workload) -> Observation:
     """Whether it has as many pods as it wants, and the count in words."""
     status = workload.status
     if status is None:
@@ -36,8 +36,8 @@ def available(plural: str, workload: Workload) -> Seen:
     return ready >= wanted, f"{ready} of {wanted} are available"
 
 
-def _available(plural: str, version: Version[Workload]) -> Seen:
-    return (False, "it was deleted") if version.gone else available(plural, version.object)
+def _version_availability(plural: str, version: Version[Workload]) -> Observation:
+    return (False, "it was deleted") if version.is_deleted else availability(plural, version.object)
 
 
 class WorkloadAvailable:
@@ -60,18 +60,18 @@ class WorkloadAvailable:
         subjects, found = [], set()
         for (plural, ns, name), history in sorted(view.timeline.workloads.items()):
             there = history.at(view.anchor)
-            if ns != namespace or plural not in plurals or there is None or there.gone:
+            if ns != namespace or plural not in plurals or there is None or there.is_deleted:
                 continue
             if params.names is not None and name not in params.names:
                 continue
             found.add(name)
-            signal = from_history(history, lambda version, plural=plural: _available(plural, version))  # type: ignore[misc]
-            subjects.append(Subject(f"{plural.removesuffix('s')} {name}", masked(signal, view.timeline, plural)))
+            signal = from_history(history, lambda version, plural=plural: _version_availability(plural, version))  # type: ignore[misc]
+            subjects.append(Subject(f"{plural.removesuffix('s')} {name}", mask(signal, view.timeline, plural)))
         absent = [name for name in params.names or () if name not in found]
         if absent:
             raise Undecidable(f"no workload {', '.join(absent)} was seen in {namespace}")
         expected = f"every workload of {namespace} is available"
-        return SubjectSet(expected, tuple(subjects), empty=f"no workload was seen in namespace {namespace}")
+        return SubjectSet(expected, tuple(subjects), empty_reason=f"no workload was seen in namespace {namespace}")
 
 
 ASSERTION = WorkloadAvailable()

@@ -4,39 +4,40 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chaos.engine.ledger import Debt, debts
+from chaos.engine import ledger
+from chaos.engine.ledger import PendingRun
 from chaos.model.errors import UsageError, bad_input
 from chaos.model.inventory import Inventory
-from chaos.session.locking import namespace
-from chaos.session.opening import open_inventory
+from chaos.session.locking import lock_namespace
+from chaos.session.opening import connect_cluster
 from chaos.store import rundir
 from chaos.store.journal import Journal
 
 
-def cluster_debts(inventory: Inventory) -> list[Debt]:
+def pending_runs(inventory: Inventory) -> list[PendingRun]:
     """What all runs owe on that cluster. Raises NodefallError."""
-    with open_inventory(inventory) as opened:
-        return debts(opened.kube, namespace(opened))
+    with connect_cluster(inventory) as opened:
+        return ledger.pending_runs(opened.kube, lock_namespace(opened))
 
 
-def adopt(run: str, inventory: Inventory, reports: Path) -> Path:
+def import_run(run: str, inventory: Inventory, reports: Path) -> Path:
     """A run directory with the journal that the cluster has of ``run``. Raises UsageError where it has none."""
-    with open_inventory(inventory) as opened:
-        debt = next((d for d in debts(opened.kube, namespace(opened)) if d.debtor.run == run), None)
+    with connect_cluster(inventory) as opened:
+        debt = next((d for d in ledger.pending_runs(opened.kube, lock_namespace(opened)) if d.identity.run == run), None)
         uid = opened.uid
     if debt is None:
         raise UsageError(
             f"no run {run!r}, neither in {reports} nor on this cluster", hint="nodefall undo --list --inventory FILE"
         )
-    if debt.damaged:
+    if debt.error:
         hint = f"see ConfigMap {debt.name}, and undo by hand what it says; then delete it"
-        raise bad_input(f"the journal of {run} in the cluster", debt.damaged, hint)
-    directory = rundir.create(reports, debt.debtor.experiment, debt.debtor.started)
+        raise bad_input(f"the journal of {run} in the cluster", debt.error, hint)
+    directory = rundir.create(reports, debt.identity.experiment, debt.identity.started)
     kept = inventory.model_dump(mode="json", by_alias=True, exclude_none=True)
-    info = rundir.RunInfo(run, debt.debtor.experiment, debt.debtor.started, kept, cluster_uid=uid)
+    info = rundir.RunInfo(run, debt.identity.experiment, debt.identity.started, kept, cluster_uid=uid)
     rundir.save(directory, rundir.RUN, info)
     with Journal(directory) as journal:
-        journal.mirror(True)
-        for owed in sorted(debt.owed, key=lambda entry: entry.id):
-            journal.intend(owed.step, owed.action, owed.node, owed.undo, owed.t)
+        journal.record_replica(True)
+        for owed in sorted(debt.pending, key=lambda entry: entry.id):
+            journal.record_intent(owed.step, owed.action, owed.node, owed.undo, owed.t)
     return directory

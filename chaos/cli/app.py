@@ -15,8 +15,8 @@ import click
 
 from chaos import __version__
 from chaos.cli.lazy import LazyGroup
-from chaos.cli.output import say
-from chaos.model.errors import BadInput, Exit, NodefallError, UndoOwed
+from chaos.cli.output import echo
+from chaos.model.errors import BadInput, Exit, NodefallError, UndoPending
 
 PROGRAM = "nodefall"
 _COMPLETE = "_NODEFALL_COMPLETE"  # set by the completion scripts
@@ -41,7 +41,7 @@ def cli(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-class Terminated(KeyboardInterrupt):
+class TerminationSignal(KeyboardInterrupt):
     """SIGTERM where no run is under way that would have to be undone first."""
 
 
@@ -51,15 +51,15 @@ def run() -> NoReturn:
     signal.signal(signal.SIGTERM, _terminate)
     if _COMPLETE in os.environ:
         cli.main(prog_name=PROGRAM)
-    sys.exit(_flushed(main(sys.argv[1:])))
+    sys.exit(_flush(main(sys.argv[1:])))
 
 
-def _flushed(code: int) -> int:
+def _flush(code: int) -> int:
     """Write what is left; the exit code. The interpreter's own last flush would end with 120."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        _drop(1)
+        _redirect_to_null(1)
         if not isinstance(error, BrokenPipeError):
             code = code or Exit.INCONCLUSIVE
             with suppress(OSError):
@@ -67,7 +67,7 @@ def _flushed(code: int) -> int:
     try:
         sys.stderr.flush()
     except OSError:
-        _drop(2)
+        _redirect_to_null(2)
     return code
 
 
@@ -81,24 +81,24 @@ def main(arguments: list[str]) -> int:
     except SystemExit as error:  # how commands say their code
         return error.code if isinstance(error.code, int) else Exit.HELD
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever nobody expected is our bug
-        told = _told(error)
+        told = _describe_error(error)
         with suppress(OSError):  # the exit code still tells
-            say(*told.lines, err=True)
+            echo(*told.lines, err=True)
         if "--json" in arguments and not isinstance(error, BrokenPipeError):
-            _as_json(told)
+            _echo_json(told)
         return told.code
     return int(result) if isinstance(result, int) else Exit.HELD
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _ErrorMessage:
     """An error in words, and the exit code; ``problems``: the message, where it is several."""
 
     code: int
     message: str
     hint: str = ""
     usage: str = ""
-    also: str = ""
+    bug: str = ""
     problems: tuple[str, ...] = ()
 
     @property
@@ -106,30 +106,30 @@ class _Told:
         first, *others = self.problems or (self.message,)
         plain = "interrupted" if self.code in {Exit.SIGINT, Exit.SIGTERM} else f"error: {first}"
         hint = f"hint: {self.hint}" if self.hint else ""
-        return [line for line in (*self.usage.splitlines(), self.also, plain, *others, hint) if line]
+        return [line for line in (*self.usage.splitlines(), self.bug, plain, *others, hint) if line]
 
 
-def _told(error: BaseException) -> _Told:
+def _describe_error(error: BaseException) -> _ErrorMessage:
     """What went wrong."""
     if isinstance(error, click.Abort | KeyboardInterrupt):
-        return _Told(Exit.SIGTERM if isinstance(error, Terminated) else Exit.SIGINT, "interrupted")
+        return _ErrorMessage(Exit.SIGTERM if isinstance(error, TerminationSignal) else Exit.SIGINT, "interrupted")
     if isinstance(error, click.ClickException):
         context = error.ctx if isinstance(error, click.UsageError) else None
         hint = f"{context.command_path} --help" if context else ""
-        return _Told(Exit.USAGE, error.format_message(), hint, context.get_usage() if context else "")
+        return _ErrorMessage(Exit.USAGE, error.format_message(), hint, context.get_usage() if context else "")
     if isinstance(error, NodefallError):
         cause = error.__cause__
-        ours = isinstance(error, UndoOwed) and not isinstance(cause, NodefallError | KeyboardInterrupt | None)
-        also = f"error: {_bug(cause)}" if ours and cause else ""
+        ours = isinstance(error, UndoPending) and not isinstance(cause, NodefallError | KeyboardInterrupt | None)
+        also = f"error: {_describe_bug(cause)}" if ours and cause else ""
         problems = tuple(map(str, error.problems)) if isinstance(error, BadInput) else ()
-        return _Told(error.code, error.message, error.hint, also=also, problems=problems)
+        return _ErrorMessage(error.code, error.message, error.hint, bug=also, problems=problems)
     if isinstance(error, BrokenPipeError):
-        _drop(1)
-        return _Told(Exit.INCONCLUSIVE, "nobody reads the output any more")  # the command did not finish
-    return _Told(Exit.BUG, _bug(error))
+        _redirect_to_null(1)
+        return _ErrorMessage(Exit.INCONCLUSIVE, "nobody reads the output any more")  # the command did not finish
+    return _ErrorMessage(Exit.BUG, _describe_bug(error))
 
 
-def _as_json(told: _Told) -> None:
+def _echo_json(told: _ErrorMessage) -> None:
     """One object, whatever happened."""
     import json  # noqa: PLC0415 - only where asked for
 
@@ -138,18 +138,18 @@ def _as_json(told: _Told) -> None:
         click.echo(json.dumps({"error": error}))
 
 
-def _bug(error: BaseException) -> str:
+def _describe_bug(error: BaseException) -> str:
     """One line; the traceback goes to a file."""
     import tempfile  # noqa: PLC0415 - slow, and hopefully never needed
     import traceback  # noqa: PLC0415
 
-    from chaos.model.secrecy import masked  # noqa: PLC0415
+    from chaos.model.secrecy import redact  # noqa: PLC0415
 
     text = "".join(traceback.format_exception(error))
-    told = " ".join(masked(f"{type(error).__name__}: {error}").split())[:300]  # while the secret is still itself
+    told = " ".join(redact(f"{type(error).__name__}: {error}").split())[:300]  # while the secret is still itself
     try:
         with tempfile.NamedTemporaryFile("w", prefix="nodefall-bug-", suffix=".txt", delete=False) as file:
-            file.write(masked(f"nodefall {__version__}, Python {sys.version}\n{text}"))
+            file.write(redact(f"nodefall {__version__}, Python {sys.version}\n{text}"))
         where = f"the traceback is in {file.name}"
     except OSError as failed:
         where = f"the traceback could not be written: {failed}"
@@ -157,7 +157,7 @@ def _bug(error: BaseException) -> str:
 
 
 def _terminate(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - a handler's signature
-    raise Terminated
+    raise TerminationSignal
 
 
 def _open_standard_streams() -> None:
@@ -169,30 +169,30 @@ def _open_standard_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name) or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
-        setattr(sys, name, _Masking(stream))
+        setattr(sys, name, _RedactingStream(stream))
 
 
-class _Masking:
+class _RedactingStream:
     """A stream, of text or bytes, that says no secret; none is known before the module that keeps them is imported."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     @property
-    def buffer(self) -> _Masking:
+    def buffer(self) -> _RedactingStream:
         """What click writes bytes to, and texts where the encoding is ASCII."""
-        return _Masking(self._stream.buffer)
+        return _RedactingStream(self._stream.buffer)
 
     def write(self, data: str | bytes) -> int:
-        secrecy = sys.modules.get("chaos.model.secrecy")
-        if secrecy:
-            data = secrecy.masked(data) if isinstance(data, str) else secrecy.masked_bytes(bytes(data))
+        redaction = sys.modules.get("chaos.model.secrecy")
+        if redaction:
+            data = redaction.redact(data) if isinstance(data, str) else redaction.redact_bytes(bytes(data))
         return int(self._stream.write(data))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
-def _drop(number: int) -> None:
+def _redirect_to_null(number: int) -> None:
     """Nobody reads us any more: let the interpreter's last flush go nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), number)

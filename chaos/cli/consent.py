@@ -9,41 +9,41 @@ import click
 from chaos.cli.progress import Display
 from chaos.model.errors import Refused
 from chaos.model.plan import Plan
-from chaos.model.text import encodable, printable
-from chaos.session.opening import Opened
+from chaos.model.text import escape_for_encoding, printable
+from chaos.session.opening import ClusterConnection
 
 # Lines of each: all of it fits on a screen of 24.
-_TARGETS, _STEPS, _WORDS = 4, 6, 3
+_MAX_TARGETS, _MAX_STEPS, _MAX_NOTES = 4, 6, 3
 
 
-def agree(plan: Plan, opened: Opened, down: list[str], *, progress: Display, yes: bool) -> None:
+def ask(plan: Plan, opened: ClusterConnection, down: list[str], *, progress: Display, yes: bool) -> None:
     """Say in one screen what is about to be done, and have machines' going down confirmed. Raises Refused."""
     cluster = opened.inventory.cluster
     if cluster is None or cluster.simulated:
         return
     progress.hide()
     try:
-        for label, text in brief(plan, opened.kube.server, opened.inventory.metadata.name):
-            click.echo(encodable(f"{label:<11}{printable(text)}", sys.stderr.encoding), err=True)
+        for label, text in summary(plan, opened.kube.server, opened.inventory.metadata.name):
+            click.echo(escape_for_encoding(f"{label:<11}{printable(text)}", sys.stderr.encoding), err=True)
         if down and not yes:
             _confirm(opened.inventory.metadata.name, down)
     finally:
         progress.show()
 
 
-def brief(plan: Plan, server: str, name: str) -> list[tuple[str, str]]:
+def summary(plan: Plan, server: str, name: str) -> list[tuple[str, str]]:
     """What is about to be done: labels and texts."""
     told = [("cluster", f"{name} ({server}, uid {plan.cluster_uid})")]
     told.append(("experiment", f"{plan.experiment}, seed {plan.seed}"))
-    told += _some([("target", f"{target.target}: {target.node}") for target in plan.targets], _TARGETS)
+    told += _truncate([("target", f"{target.target}: {target.node}") for target in plan.targets], _MAX_TARGETS)
     if plan.namespace:
         told.append(("workload", f"in namespace {plan.namespace}, removed afterwards"))
-    told += _some([("step", f"{step.label}: {step.action}: {step.commands[-1]}") for step in plan.steps], _STEPS)
-    told += _some([("set aside", text) for text in plan.overruled], _WORDS)
-    return told + _some([("warning", text) for text in plan.warnings], _WORDS)
+    told += _truncate([("step", f"{step.label}: {step.action}: {step.commands[-1]}") for step in plan.steps], _MAX_STEPS)
+    told += _truncate([("set aside", text) for text in plan.overridden], _MAX_NOTES)
+    return told + _truncate([("warning", text) for text in plan.warnings], _MAX_NOTES)
 
 
-def _some(lines: list[tuple[str, str]], most: int) -> list[tuple[str, str]]:
+def _truncate(lines: list[tuple[str, str]], most: int) -> list[tuple[str, str]]:
     more = len(lines) - most
     return lines if more <= 0 else [*lines[:most], ("", f"and {more} more: nodefall plan prints them all")]
 

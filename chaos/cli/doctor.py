@@ -29,27 +29,27 @@ def command(experiments: tuple[Path, ...], inventory: str | None, everything: bo
     """
     import msgspec
 
-    from chaos.cli.doctor_words import told
-    from chaos.cli.shipped import shipped
+    from chaos.cli.doctor_words import render
+    from chaos.cli.shipped import bundled_path
     from chaos.load.inventory import load_inventory
-    from chaos.session.doctor import Patient, check_names, diagnose
+    from chaos.session.doctor import DoctorRequest, check_names, diagnose
     from chaos.session.loading import load
-    from chaos.session.opening import inventory_path, nothing_touched, open_inventory
-    from chaos.session.wiring import catalogue
+    from chaos.session.opening import inventory_path, refuse_before_side_effects, connect_cluster
+    from chaos.session.wiring import load_registry
 
-    known = catalogue()
-    paths = experiments or tuple(sorted(shipped("experiments").glob("*.yaml")))
+    known = load_registry()
+    paths = experiments or tuple(sorted(bundled_path("experiments").glob("*.yaml")))
     loaded = [load(path, known) for path in paths]
     check_names(loaded)
     cluster = load_inventory(inventory_path(inventory))
-    with nothing_touched(), open_inventory(cluster) as opened, opened.clock.participant():
+    with refuse_before_side_effects(), connect_cluster(cluster) as opened, opened.clock.participant():
         progress = _Counter()
-        report = diagnose(loaded, Patient(opened, known, shipped=not experiments, done=progress))
+        report = diagnose(loaded, DoctorRequest(opened, known, bundled=not experiments, on_host_inspected=progress))
         progress.end()
     if as_json:
         click.echo(msgspec.json.encode(report).decode())
     else:
-        click.echo("\n".join(told(report, everything=everything)))
+        click.echo("\n".join(render(report, everything=everything)))
     sys.exit(report.exit_code)
 
 
@@ -58,14 +58,14 @@ class _Counter:
 
     def __init__(self) -> None:
         self._done = count(1)
-        self._told = False
+        self._has_output = False
 
     def __call__(self, _: str) -> None:
         if sys.stderr.isatty():
-            self._told = True
+            self._has_output = True
             click.echo(f"\r\033[Khosts looked at: {next(self._done)}", err=True, nl=False)
 
     def end(self) -> None:
         """Leave a line of its own to what comes."""
-        if self._told:
+        if self._has_output:
             click.echo("\r\033[K", err=True, nl=False)

@@ -32,14 +32,14 @@ def command(name: str, as_json: bool) -> None:
         return
     click.echo(f"{told['name']} ({told['kind']}): {told['summary']}")
     for parameter in told.get("with", ()):
-        click.echo(f"  {parameter['key']}: {parameter['type']}{rest(parameter)}")
+        click.echo(f"  {parameter['key']}: {parameter['type']}{parameter_details(parameter)}")
     for label in ("alias of", "needs", "undo", "proofs", "example"):
         if told.get(label):
             shown = told[label] if isinstance(told[label], str) else "; ".join(told[label])
             click.echo(f"{label}: {shown}")
 
 
-def rest(parameter: dict[str, Any]) -> str:
+def parameter_details(parameter: dict[str, Any]) -> str:
     """Whether a parameter is required, else its default; and what it is."""
     default = ", required" if parameter["required"] else f", default {json.dumps(parameter['default'])}"
     return default + (f" - {parameter['description']}" if parameter["description"] else "")
@@ -49,9 +49,9 @@ def lookup(name: str) -> dict[str, Any]:
     """What is known of an action, an assertion or a fact. Raises UsageError."""
     from chaos.model.bound import FACTS, POD_FACTS  # noqa: PLC0415
     from chaos.model.errors import UsageError  # noqa: PLC0415
-    from chaos.session.wiring import catalogue  # noqa: PLC0415 - slow
+    from chaos.session.wiring import load_registry  # noqa: PLC0415 - slow
 
-    found = catalogue()
+    found = load_registry()
     facts = {**FACTS, **POD_FACTS}
     if name in found.actions:
         action = found.actions[name]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chaos.cli.output import say
+from chaos.cli.output import echo
 
 if TYPE_CHECKING:
     from chaos.model.result import RunResult, StepResult
@@ -60,7 +60,7 @@ def command(
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
     else:
-        say(*_lines(result))
+        echo(*_lines(result))
     sys.exit(result.exit_code)
 
 
@@ -89,7 +89,7 @@ def _lines(result: RunResult) -> Iterator[str]:
     yield from ("", "steps")
     yield from (_step(step) for step in result.steps)
     sections = (
-        ("steady state", result.steady),
+        ("steady state", result.steady_state),
         ("hypothesis", result.hypothesis),
         ("recovery", result.recovery),
         ("abort conditions", result.abort),
@@ -105,7 +105,7 @@ def _lines(result: RunResult) -> Iterator[str]:
 def _step(step: StepResult) -> str:
     from chaos.model.text import printable
 
-    shown = f"weakly {step.shown.value}" if step.weak else step.shown.value
+    shown = f"weakly {step.proof_status.value}" if step.weak else step.proof_status.value
     where = f" on {step.node}" if step.node else ""
     return f"  {shown:<12} {step.step}: {step.action}{where}: {printable(step.because)}"
 
@@ -114,4 +114,4 @@ def _verdict(verdict: Verdict) -> str:
     from chaos.model.text import printable
 
     told = f"  {verdict.status.value:<12} {printable(verdict.name)}: {printable(verdict.because)}"
-    return told + (f" (assumed: {', '.join(verdict.assumed)})" if verdict.assumed else "")
+    return told + (f" (assumed: {', '.join(verdict.assumed_facts)})" if verdict.assumed_facts else "")

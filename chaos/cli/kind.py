@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from chaos.cli.lazy import examples
-from chaos.cli.output import tell
+from chaos.cli.output import echo_progress
 
 _NAME = click.option("--name", default="nodefall", show_default=True, help="Of the cluster.")
 _OUT = click.option(
@@ -51,10 +51,10 @@ def up_command(
     import os
 
     from chaos.cli.kind_tools import find_tools
-    from chaos.cli.kind_up import Wish, up
+    from chaos.cli.kind_up import UpOptions, up
 
-    wish = Wish(name, out or Path(f"{name}.yaml"), kubernetes, image, config)
-    made = up(wish, find_tools(os.environ), tell)
+    wish = UpOptions(name, out or Path(f"{name}.yaml"), kubernetes, image, config)
+    made = up(wish, find_tools(os.environ), echo_progress)
     run = f"nodefall run experiments/partition-ridden-out.yaml --inventory {wish.out} --yes"
     click.echo(json.dumps(made) if as_json else f"the cluster {name} is up: {', '.join(made['nodes'])}\n  {run}")
 
@@ -69,8 +69,8 @@ def down_command(name: str, out: Path | None, as_json: bool) -> None:
     import os
 
     from chaos.cli.kind_tools import find_tools
-    from chaos.cli.kind_up import Wish, down
+    from chaos.cli.kind_up import UpOptions, down
 
-    there = down(Wish(name, out or Path(f"{name}.yaml")), find_tools(os.environ))
+    there = down(UpOptions(name, out or Path(f"{name}.yaml")), find_tools(os.environ))
     told = f"the cluster {name} is deleted" if there else f"there is no kind cluster {name!r}"
     click.echo(json.dumps({"name": name, "deleted": there}) if as_json else told)

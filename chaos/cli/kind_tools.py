@@ -19,10 +19,10 @@ from chaos.power.programs import run_program
 from chaos.transports.containers import engine_error, find_engine
 
 PROVIDER = "KIND_EXPERIMENTAL_PROVIDER"  # kind's own way to be told which
-Tell = Callable[[str], None]
-_ASK, _DELETE = 60.0, 300.0  # seconds for an answer
-_GOODBYE = 10.0
-_KEPT = 15  # lines of what a program said, for its error
+Echo = Callable[[str], None]
+_QUERY_TIMEOUT, _DELETE_TIMEOUT = 60.0, 300.0  # seconds for an answer
+_STOP_TIMEOUT = 10.0
+_TAIL_LINES = 15  # lines of what a program said, for its error
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,40 +45,40 @@ class Tools:
 
     def has_image(self, name: str) -> bool:
         """Whether the engine has it already."""
-        return run_program((self.engine, "image", "inspect", name), _ASK).exit == 0
+        return run_program((self.engine, "image", "inspect", name), _QUERY_TIMEOUT).exit == 0
 
-    def answers(self) -> None:
+    def check_engine(self) -> None:
         """Raises NodefallError if the engine does not."""
-        done = run_program((self.engine, "ps", "--quiet"), _ASK)
+        done = run_program((self.engine, "ps", "--quiet"), _QUERY_TIMEOUT)
         if done.exit:
-            raise engine_error(f"{self.engine} ps", done.said)
+            raise engine_error(f"{self.engine} ps", done.output)
 
-    def build(self, tag: str, context: str, arguments: Mapping[str, str], tell: Tell) -> None:
+    def build(self, tag: str, context: str, arguments: Mapping[str, str], tell: Echo) -> None:
         """An image. Raises NodefallError with what was said last."""
         given = [f"--build-arg={name}={value}" for name, value in arguments.items()]
-        self._watch([self.engine, "build", f"--tag={tag}", *given, context], tell)
+        self._stream([self.engine, "build", f"--tag={tag}", *given, context], tell)
 
-    def create(self, name: str, config: str, image: str, kubeconfig: str, tell: Tell) -> None:
+    def create(self, name: str, config: str, image: str, kubeconfig: str, tell: Echo) -> None:
         """A cluster. Raises NodefallError with what was said last; kind has then deleted what it had made."""
         options = [f"--config={config}", f"--image={image}", f"--kubeconfig={kubeconfig}", "--wait=5m"]
-        self._watch([*self._program, "create", "cluster", f"--name={name}", *options], tell)
+        self._stream([*self._program, "create", "cluster", f"--name={name}", *options], tell)
 
     def delete(self, name: str, kubeconfig: str) -> None:
         """Whatever is there of it; harmless if nothing is. Raises NodefallError."""
-        self._kind("delete", "cluster", f"--name={name}", f"--kubeconfig={kubeconfig}", timeout=_DELETE)
+        self._kind("delete", "cluster", f"--name={name}", f"--kubeconfig={kubeconfig}", timeout=_DELETE_TIMEOUT)
 
-    def hold_off(self, container: str) -> str:
+    def disable_restart(self, container: str) -> str:
         """Let nothing start it again by itself; "" or why that was not possible."""
-        done = run_program((self.engine, "update", "--restart=no", container), _ASK)
-        return done.said if done.exit else ""
+        done = run_program((self.engine, "update", "--restart=no", container), _QUERY_TIMEOUT)
+        return done.output if done.exit else ""
 
-    def _kind(self, *arguments: str, timeout: float = _ASK) -> str:
+    def _kind(self, *arguments: str, timeout: float = _QUERY_TIMEOUT) -> str:
         done = run_program((*self._program, *arguments), timeout)
         if done.exit:
-            raise NodefallError(f"kind {arguments[0]} {arguments[1]}: {done.said}", hint="run it by hand, as this user")
+            raise NodefallError(f"kind {arguments[0]} {arguments[1]}: {done.output}", hint="run it by hand, as this user")
         return done.stdout
 
-    def _watch(self, argv: Sequence[str], tell: Tell) -> None:
+    def _stream(self, argv: Sequence[str], tell: Echo) -> None:
         """Run it and pass on what it says. If we are stopped it is stopped too."""
         process = subprocess.Popen(
             argv,
@@ -89,7 +89,7 @@ class Tools:
         )
         assert process.stdout is not None  # noqa: S101 - a pipe
         try:
-            last = _pass_on(process.stdout, tell)
+            last = _forward_output(process.stdout, tell)
             code = process.wait()
         except BaseException:
             _stop(process)
@@ -114,8 +114,8 @@ def find_tools(environ: Mapping[str, str], which: Callable[[str], str | None] = 
     return Tools(find_engine(provider, which))
 
 
-def _pass_on(stream: IO[bytes], tell: Tell) -> deque[str]:
-    last: deque[str] = deque(maxlen=_KEPT)
+def _forward_output(stream: IO[bytes], tell: Echo) -> deque[str]:
+    last: deque[str] = deque(maxlen=_TAIL_LINES)
     for raw in stream:
         line = printable(raw.decode("utf-8", "replace")).strip()
         if line:
@@ -130,5 +130,5 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(_GOODBYE)
+            process.wait(_STOP_TIMEOUT)
             return

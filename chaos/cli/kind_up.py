@@ -10,23 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chaos.cli.kind_tools import Tell, Tools
+from chaos.cli.kind_tools import Echo, Tools
 from chaos.cli.lab_workload import wait_for_nodes
 from chaos.cli.output import write
-from chaos.cli.shipped import shipped
+from chaos.cli.shipped import bundled_path
 from chaos.engine.clock import SystemClock
 from chaos.load.dump import dump
 from chaos.model.errors import NodefallError, Refused, UsageError
 from chaos.observers.api import cluster_uid, connect
-from chaos.session.opening import nothing_touched
+from chaos.session.opening import refuse_before_side_effects
 
-MARK = "# Written by nodefall kind up"
+HEADER = "# Written by nodefall kind up"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
-_CLASH = "already exist for a cluster with the name"  # pkg/cluster/internal/create/create.go
+_NAME_CONFLICT = "already exist for a cluster with the name"  # pkg/cluster/internal/create/create.go
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class UpOptions:
     """The command line's wishes; ``image`` is used as it is, instead of one that is built for ``kubernetes``."""
 
     name: str
@@ -40,24 +40,24 @@ class Wish:
         return self.out.with_suffix(".kubeconfig")
 
 
-def up(wish: Wish, tools: Tools, tell: Tell) -> dict[str, Any]:
+def up(wish: UpOptions, tools: Tools, tell: Echo) -> dict[str, Any]:
     """Create it; what it is. What does not come up whole is taken down again. Raises NodefallError."""
     if not _NAME.fullmatch(wish.name):
         raise UsageError(f"--name: {wish.name!r} is no name of a cluster; use small letters, digits and dashes")
     for path in (wish.out, wish.kubeconfig):
-        _refuse_foreign(path)
-    with nothing_touched():
-        tools.answers()
+        _refuse_existing(path)
+    with refuse_before_side_effects():
+        tools.check_engine()
         if wish.name in tools.clusters():
-            raise _taken(wish.name)
-    image = wish.image or _image(wish, tools, tell)
+            raise _already_exists(wish.name)
+    image = wish.image or _build_image(wish, tools, tell)
     with ExitStack() as stack:
-        stack.enter_context(_all_or_nothing(wish, tools, tell))
-        config = wish.config or shipped("hosts/kind/cluster.yaml")
+        stack.enter_context(_delete_on_failure(wish, tools, tell))
+        config = wish.config or bundled_path("hosts/kind/cluster.yaml")
         tools.create(wish.name, str(config), image, str(wish.kubeconfig), tell)
         nodes = tools.nodes(wish.name)
         for node in nodes:
-            if why := tools.hold_off(node):
+            if why := tools.disable_restart(node):
                 tell(f"the restart policy of {node} stays as it is: {why}")
         tell("waiting for the nodes")
         context = f"kind-{wish.name}"
@@ -65,64 +65,64 @@ def up(wish: Wish, tools: Tools, tell: Tell) -> dict[str, Any]:
             wait_for_nodes(kube, clock)
             uid = cluster_uid(kube)
         inventory = dump([_inventory(wish, tools.engine, uid, nodes)])
-        write(wish.out, f"{MARK}; nodefall kind down takes it away.\n{inventory}")
+        write(wish.out, f"{HEADER}; nodefall kind down takes it away.\n{inventory}")
     return {"name": wish.name, "inventory": str(wish.out), "kubeconfig": str(wish.kubeconfig), "nodes": nodes}
 
 
-def down(wish: Wish, tools: Tools) -> bool:
+def down(wish: UpOptions, tools: Tools) -> bool:
     """Delete the cluster and its files; whether there was one. Raises NodefallError."""
     there = wish.name in tools.clusters()
     if there:
         tools.delete(wish.name, str(wish.kubeconfig))
-    if _ours(wish.out):
-        _forget(wish)
+    if _is_generated(wish.out):
+        _remove_files(wish)
     return there
 
 
 @contextmanager
-def _all_or_nothing(wish: Wish, tools: Tools, tell: Tell) -> Iterator[None]:
+def _delete_on_failure(wish: UpOptions, tools: Tools, tell: Echo) -> Iterator[None]:
     """Delete whatever is there of the cluster when something fails or stops us, but not somebody else's."""
     try:
         yield
     except BaseException as error:
-        if isinstance(error, NodefallError) and _CLASH in error.message:
-            raise _taken(wish.name) from error
+        if isinstance(error, NodefallError) and _NAME_CONFLICT in error.message:
+            raise _already_exists(wish.name) from error
         tell("deleting what was made")
         try:
             tools.delete(wish.name, str(wish.kubeconfig))
         except NodefallError as left:
             why = f"{error or type(error).__name__}; and what was made could not be deleted: {left.message}"
             raise NodefallError(why, hint=f"nodefall kind down --name {wish.name}") from error
-        _forget(wish)
+        _remove_files(wish)
         raise
 
 
-def _taken(name: str) -> Refused:
+def _already_exists(name: str) -> Refused:
     hint = f"nodefall kind down --name {name}, or choose another --name"
     return Refused(f"there is a kind cluster {name!r} already", hint=hint)
 
 
-def _forget(wish: Wish) -> None:
+def _remove_files(wish: UpOptions) -> None:
     for path in (wish.out, wish.kubeconfig):
         path.unlink(missing_ok=True)
 
 
-def _ours(path: Path) -> bool:
+def _is_generated(path: Path) -> bool:
     try:
-        return path.read_text(encoding="utf-8").startswith(MARK)
+        return path.read_text(encoding="utf-8").startswith(HEADER)
     except (FileNotFoundError, UnicodeDecodeError):
         return False
 
 
-def _refuse_foreign(path: Path) -> None:
+def _refuse_existing(path: Path) -> None:
     """Raises UsageError for a file that is there: it would be overwritten, or kind would add to it."""
     if path.exists():
         raise UsageError(f"{path} exists already", hint="nodefall kind down takes its own away; or say another --out")
 
 
-def _image(wish: Wish, tools: Tools, tell: Tell) -> str:
+def _build_image(wish: UpOptions, tools: Tools, tell: Echo) -> str:
     """A stock image with D-Bus, logind and sshd; built once for each version and recipe."""
-    folder = shipped("hosts/kind")
+    folder = bundled_path("hosts/kind")
     recipe = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         recipe.update(path.read_bytes())
@@ -133,7 +133,7 @@ def _image(wish: Wish, tools: Tools, tell: Tell) -> str:
     return tag
 
 
-def _inventory(wish: Wish, engine: str, uid: str, nodes: list[str]) -> dict[str, Any]:
+def _inventory(wish: UpOptions, engine: str, uid: str, nodes: list[str]) -> dict[str, Any]:
     """A node's container is called like the node; its addresses are looked up when they are needed."""
     power = {"kind": "docker", "engine": engine}
     return {

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from chaos.cli.lab_breakages import breakages
 from chaos.cli.lazy import examples
-from chaos.cli.output import tell
+from chaos.cli.output import echo_progress
 
 
 @click.group(
@@ -33,13 +33,13 @@ def command() -> None:
 command.add_command(breakages)
 
 
-def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
+def _complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """Of the labs that are kept, for the shell's completion."""
-    from chaos.cli.lab_home import names
+    from chaos.cli.lab_home import lab_names
     from chaos.model.errors import NodefallError
 
     try:
-        return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in lab_names() if name.startswith(incomplete)]
     except NodefallError:
         return []
 
@@ -113,19 +113,19 @@ def up(  # noqa: PLR0913 - one per option
     Exit code: 0 it is up; 2 it did not come up, and is down again; 4 refused (the name or port is in use, or its
     directory cannot be); 64 bad input or usage.
     """
-    from chaos.cli.lab_up import Wish, up
-    from chaos.cli.lab_wish import make_lab
-    from chaos.cli.shipped import shipped
+    from chaos.cli.lab_up import UpOptions, up
+    from chaos.cli.lab_wish import build_lab
+    from chaos.cli.shipped import bundled_path
     from chaos.load.inventory import load_inventory
 
-    source = inventory or shipped("hosts/lab.yaml")
+    source = inventory or bundled_path("hosts/lab.yaml")
     asked = load_inventory(source)
-    wish = Wish(asked, make_lab(str(source), asked.lab, changes), name, speed, port, workloads, out, foreground)
-    up(wish, tell, as_json)
+    wish = UpOptions(asked, build_lab(str(source), asked.lab, changes), name, speed, port, workloads, out, foreground)
+    up(wish, echo_progress, as_json)
 
 
 @command.command("down", epilog=examples("nodefall lab down", "nodefall lab down big", "nodefall lab down --all"))
-@click.argument("name", required=False, shell_complete=_names)
+@click.argument("name", required=False, shell_complete=_complete_names)
 @click.option("--all", "everything", is_flag=True, help="All labs of this user.")
 @click.option("--json", "as_json", is_flag=True, help="Print the names as one JSON object on stdout.")
 def down(name: str | None, everything: bool, as_json: bool) -> None:
@@ -135,10 +135,10 @@ def down(name: str | None, everything: bool, as_json: bool) -> None:
     """
     import json
 
-    from chaos.cli.lab_down import chosen, down_all
+    from chaos.cli.lab_down import select_labs, down_all
 
-    names = chosen(name, everything)
-    down_all(names, tell)
+    names = select_labs(name, everything)
+    down_all(names, echo_progress)
     if as_json:
         click.echo(json.dumps({"down": names}))
 
@@ -152,9 +152,9 @@ def status(as_json: bool) -> None:
     """
     import json
 
-    from chaos.cli.lab_status import exit_code, look_at_all, table
+    from chaos.cli.lab_status import exit_code, inspect_all, table
 
-    labs = look_at_all()
+    labs = inspect_all()
     click.echo(json.dumps({"labs": labs}) if as_json else table(labs))
     sys.exit(exit_code(labs))
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import closing
 
-from chaos.cli.lab_home import DEFAULT_NAME, Home, discard, names
-from chaos.cli.lab_process import end, found
+from chaos.cli.lab_home import DEFAULT_NAME, LabDirectory, remove_copy, lab_names
+from chaos.cli.lab_process import terminate, find
 from chaos.engine.clock import SystemClock
 from chaos.model.errors import NodefallError, Refused, UsageError
 
 _TRIES, _PAUSE = 100, 0.05  # wall seconds
 
 
-def chosen(name: str | None, everything: bool) -> list[str]:
+def select_labs(name: str | None, everything: bool) -> list[str]:
     """The labs that are meant. Raises UsageError."""
-    there = names()
+    there = lab_names()
     if everything:
         if name:
             raise UsageError("give a name or --all, not both")
@@ -45,25 +45,25 @@ def down_all(names: Iterable[str], tell: Callable[[str], None]) -> None:
 
 def _down(name: str) -> str:
     """End the lab; what was done, in words. Raises Refused for a process that is not proven to be the lab's."""
-    home = Home(name)
-    if not home.alive():
+    home = LabDirectory(name)
+    if not home.is_alive():
         home.remove()
         return f"the lab {name!r} was dead; its files are removed"
-    state, copy = home.state(), home.copy()
+    state, copy = home.state(), home.inventory_copy()
     if state is None:
         raise Refused(
             f"the lab {name!r} does not tell which process it is: {home.path}/lab.json cannot be read",
             hint=f"if it is not just being started: fuser {home.path}/lock names its process",
         )
-    with found(state) as process:
+    with find(state) as process:
         if process is None:
             raise Refused(
                 f"the process {state.pid} of the lab {name!r} is not to be seen from here, or is another's by now",
                 hint="stop it where it was started, perhaps in a container that shares this directory",
             )
-        if not end(process):
+        if not terminate(process):
             raise NodefallError(f"the lab {name!r} (process {state.pid}) does not end, not even killed")
-    discard(copy)
+    remove_copy(copy)
     with closing(SystemClock()) as clock:
         for _ in range(_TRIES):  # a lab up that has started it may be at the same
             if home.remove():

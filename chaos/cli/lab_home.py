@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from chaos.engine.clock import SystemClock
-from chaos.lab.directory import LOCK, clear
+from chaos.lab.directory import LOCK, remove_directory
 from chaos.model.errors import Refused, UsageError
 
 DEFAULT_NAME = "lab"
@@ -25,7 +25,7 @@ _STATE, _INVENTORY = "lab.json", "inventory.json"
 _TRIES, _PAUSE = 5, 0.05  # wall seconds; who looks whether a lab is alive holds its lock for a moment
 
 
-class State(msgspec.Struct, kw_only=True, rename="camel"):
+class LabState(msgspec.Struct, kw_only=True, rename="camel"):
     """What is known of a lab. ``start_ticks`` and ``mark`` tell its process from one that gets its ID later."""
 
     name: str
@@ -46,7 +46,7 @@ class State(msgspec.Struct, kw_only=True, rename="camel"):
     out: str = ""  # a copy of the inventory, where it was asked for
 
 
-class Held(Exception):
+class LabLockedError(Exception):
     """A process holds the lock."""
 
 
@@ -68,7 +68,7 @@ def labs_directory() -> Path:
     return state / "nodefall" / "labs"
 
 
-def names() -> list[str]:
+def lab_names() -> list[str]:
     """Of all labs that are kept, dead ones too. Raises Refused."""
     directory = labs_directory()
     try:
@@ -76,10 +76,10 @@ def names() -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise _unusable(directory, error) from error
+        raise _unusable_directory(directory, error) from error
 
 
-class Home:
+class LabDirectory:
     """The directory of the lab ``name``. Every method raises Refused for a directory that is not ours to use."""
 
     def __init__(self, name: str) -> None:
@@ -91,70 +91,70 @@ class Home:
         return self.path / _INVENTORY
 
     @contextmanager
-    def made(self) -> Iterator[int]:
+    def create(self) -> Iterator[int]:
         """An empty directory, and its lock, which is given back afterwards; who else has it by then keeps it."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = self._take_patiently()
+            descriptor = self._acquire_with_retry()
         except OSError as error:
-            raise _unusable(self.path, error) from error
-        except Held:
+            raise _unusable_directory(self.path, error) from error
+        except LabLockedError:
             hint = f"nodefall lab status shows it, nodefall lab down {self.name} stops it, --name makes another one"
             raise Refused(f"there is a lab {self.name!r} already", hint=hint) from None
         try:
-            self._empty()
+            self._clear()
             yield descriptor
         finally:
             os.close(descriptor)
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether a process holds the lock."""
         try:
-            os.close(self._take(create=False))
+            os.close(self._acquire(create=False))
         except FileNotFoundError:
             return False
-        except Held:
+        except LabLockedError:
             return True
         except OSError as error:
-            raise _unusable(self.path, error) from error
+            raise _unusable_directory(self.path, error) from error
         return False
 
     def remove(self) -> bool:
         """Remove the directory, and the copy of its inventory; False if a process holds the lock."""
         try:
-            descriptor = self._take(create=False)
+            descriptor = self._acquire(create=False)
         except FileNotFoundError:
             with suppress(OSError):  # made, but nothing was written into it
                 self.path.rmdir()
             return True
-        except Held:
+        except LabLockedError:
             return False
         except OSError as error:
-            raise _unusable(self.path, error) from error
+            raise _unusable_directory(self.path, error) from error
         try:
-            self._empty()
-            clear(self.path)
+            self._clear()
+            remove_directory(self.path)
         finally:
             os.close(descriptor)
         return True
 
-    def state(self) -> State | None:
+    def state(self) -> LabState | None:
         """None if there is none yet, or none that can be read."""
         try:
-            return msgspec.json.decode((self.path / _STATE).read_bytes(), type=State)
+            return msgspec.json.decode((self.path / _STATE).read_bytes(), type=LabState)
         except (OSError, msgspec.DecodeError):
             return None
 
-    def write(self, state: State, inventory: str = "") -> None:
+    def write(self, state: LabState, inventory: str = "") -> None:
         """The state, and the inventory if there is one."""
         try:
             if inventory:
                 _replace(self.inventory, inventory.encode())
             _replace(self.path / _STATE, msgspec.json.format(msgspec.json.encode(state), indent=2) + b"\n")
         except OSError as error:
-            raise _unusable(self.path, error) from error
+            raise _unusable_directory(self.path, error) from error
 
-    def copy(self) -> tuple[Path, str] | None:
+    def inventory_copy(self) -> tuple[Path, str] | None:
         """The copy of the inventory that was asked for, as it was written."""
         state = self.state()
         if state is None or not state.out:
@@ -164,25 +164,25 @@ class Home:
         except (OSError, UnicodeDecodeError):
             return None
 
-    def _empty(self) -> None:
+    def _clear(self) -> None:
         """The lock is ours."""
-        discard(self.copy())
+        remove_copy(self.inventory_copy())
         try:
             for path in self.path.iterdir():
                 if path.name != LOCK:
                     path.unlink()
         except OSError as error:
-            raise _unusable(self.path, error) from error
+            raise _unusable_directory(self.path, error) from error
 
-    def _take_patiently(self) -> int:
+    def _acquire_with_retry(self) -> int:
         with closing(SystemClock()) as clock:
             for _ in range(_TRIES - 1):
-                with suppress(Held):
-                    return self._take(create=True)
+                with suppress(LabLockedError):
+                    return self._acquire(create=True)
                 clock.sleep(_PAUSE)
-        return self._take(create=True)
+        return self._acquire(create=True)
 
-    def _take(self, *, create: bool) -> int:
+    def _acquire(self, *, create: bool) -> int:
         """The lock, as a descriptor that holds it. Raises Held, Refused, OSError."""
         flags = os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
         while True:
@@ -201,7 +201,7 @@ class Home:
                     return descriptor
             except BlockingIOError:
                 os.close(descriptor)
-                raise Held from None
+                raise LabLockedError from None
             except FileNotFoundError:
                 pass
             os.close(descriptor)  # its holder has removed it
@@ -220,7 +220,7 @@ class Home:
         raise Refused(f"{self.path} {why}", hint="look at it and move it away, or use another name")
 
 
-def discard(copy: tuple[Path, str] | None) -> None:
+def remove_copy(copy: tuple[Path, str] | None) -> None:
     """Remove a copy of an inventory if it is still what was written: whatever else is there is not ours."""
     if copy:
         path, text = copy
@@ -236,6 +236,6 @@ def _replace(path: Path, data: bytes) -> None:
     new.replace(path)
 
 
-def _unusable(path: Path, error: OSError) -> Refused:
+def _unusable_directory(path: Path, error: OSError) -> Refused:
     hint = "labs are kept below $XDG_STATE_HOME/nodefall, by default ~/.local/state/nodefall"
     return Refused(f"{error.filename or path} cannot be used: {error.strerror}", hint=hint)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from chaos.cli.lab_home import State
+from chaos.cli.lab_home import LabState
 from chaos.session.labs import MARK
 
-_PATIENCE = 10.0  # wall seconds for an end in order
+_TERMINATION_TIMEOUT = 10.0  # wall seconds for an end in order
 
 
 def start_ticks(pid: int) -> int:
@@ -21,19 +21,19 @@ def start_ticks(pid: int) -> int:
 
 
 @contextmanager
-def found(state: State) -> Iterator[int | None]:
+def find(state: LabState) -> Iterator[int | None]:
     """A descriptor of the lab's process; None if it is not there, or its ID is another's by now."""
     descriptor = None
     try:
         with suppress(OSError):
             descriptor = os.pidfd_open(state.pid)
-        yield descriptor if descriptor is not None and _is(state) else None
+        yield descriptor if descriptor is not None and _is_lab_process(state) else None
     finally:
         if descriptor is not None:
             os.close(descriptor)
 
 
-def _is(state: State) -> bool:
+def _is_lab_process(state: LabState) -> bool:
     try:
         marked = f"{MARK}={state.mark}".encode() in Path(f"/proc/{state.pid}/environ").read_bytes().split(b"\0")
         return marked and start_ticks(state.pid) == state.start_ticks
@@ -41,7 +41,7 @@ def _is(state: State) -> bool:
         return False
 
 
-def end(descriptor: int) -> bool:
+def terminate(descriptor: int) -> bool:
     """Ask it to end, and insist after a while; False if it is still there then."""
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)  # readable once it has ended
@@ -49,6 +49,6 @@ def end(descriptor: int) -> bool:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(descriptor, number)
                 signal.pidfd_send_signal(descriptor, signal.SIGCONT)  # one that is stopped would not hear of it
-            if selector.select(_PATIENCE):
+            if selector.select(_TERMINATION_TIMEOUT):
                 return True
     return False

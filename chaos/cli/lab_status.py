@@ -13,18 +13,18 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from chaos.cli.lab_home import Home, State, names
-from chaos.cli.shipped import shipped
+from chaos.cli.lab_home import LabDirectory, LabState, lab_names
+from chaos.cli.shipped import bundled_path
 from chaos.engine.clock import SystemClock
 from chaos.model.duration import format_duration, timestamp
 from chaos.model.errors import Exit, Refused
 from chaos.model.text import printable
 from chaos.session.labs import LOG
 
-_ANSWER = 3.0  # wall seconds
+_TIMEOUT = 3.0  # wall seconds
 _LOG_END = 2000  # bytes
 RUNNING = "running"
-_KNOWN = ("pid", "since", "workers", "kubernetes", "seed", "lockstep", "speed", "breakages", "apiServer", "kubeconfig")
+_STATE_KEYS = ("pid", "since", "workers", "kubernetes", "seed", "lockstep", "speed", "breakages", "apiServer", "kubeconfig")
 _PLACES = (("API server", "apiServer"), ("kubeconfig", "kubeconfig"), ("inventory", "inventory"))
 _REMEDIES = {
     "dead": "nodefall lab down {name} removes what it left in {directory}",
@@ -34,34 +34,34 @@ _REMEDIES = {
 }
 
 
-def look_at_all() -> list[dict[str, Any]]:
+def inspect_all() -> list[dict[str, Any]]:
     """Every lab that is kept."""
-    return [look(name) for name in names()]
+    return [inspect(name) for name in lab_names()]
 
 
-def look(name: str) -> dict[str, Any]:
+def inspect(name: str) -> dict[str, Any]:
     """The lab ``name`` as ``--json`` tells it. ``state``: running, starting, silent, dead or foreign."""
-    home = Home(name)
+    home = LabDirectory(name)
     try:
-        alive = home.alive()
+        alive = home.is_alive()
     except Refused as error:
-        return describe(home, None, "foreign", error.message)
+        return to_dict(home, None, "foreign", error.message)
     state = home.state()
     if not alive:
-        return describe(home, state, "dead", _last_words(home.path / LOG))
+        return to_dict(home, state, "dead", _last_log_line(home.path / LOG))
     if state is None or not state.ready:
-        return describe(home, state, "starting")
-    silence = _silence(state)
-    return describe(home, state, "silent" if silence else RUNNING, silence)
+        return to_dict(home, state, "starting")
+    silence = _unreachable_reason(state)
+    return to_dict(home, state, "silent" if silence else RUNNING, silence)
 
 
-def describe(home: Home, state: State | None, condition: str = RUNNING, why: str = "") -> dict[str, Any]:
+def to_dict(home: LabDirectory, state: LabState | None, condition: str = RUNNING, why: str = "") -> dict[str, Any]:
     """One lab; what is not known is null."""
-    known = dict.fromkeys(_KNOWN)
+    known = dict.fromkeys(_STATE_KEYS)
     if state:
         since = timestamp(state.since)
         told = {**msgspec.to_builtins(state), "since": since}
-        known = {key: None if told[key] == "" else told[key] for key in _KNOWN}
+        known = {key: None if told[key] == "" else told[key] for key in _STATE_KEYS}
     place = {"inventory": str(home.inventory), "directory": str(home.path)}
     return {"name": home.name, "state": condition, "why": why or None, **known, **place}
 
@@ -81,7 +81,7 @@ def table(labs: list[dict[str, Any]]) -> str:
 def _lines(lab: dict[str, Any]) -> list[str]:
     head = f"{lab['name']}: {lab['state']}"
     if lab["pid"] is not None:
-        head += f", {of(lab)}, process {lab['pid']}, since {lab['since']}{_ago(lab['since'])}"
+        head += f", {summary(lab)}, process {lab['pid']}, since {lab['since']}{_ago(lab['since'])}"
     lines = [head]
     if lab["state"] == RUNNING:
         lines += [f"  {word:<11} {lab[key]}" for word, key in _PLACES]
@@ -91,7 +91,7 @@ def _lines(lab: dict[str, Any]) -> list[str]:
     return lines
 
 
-def of(lab: dict[str, Any]) -> str:
+def summary(lab: dict[str, Any]) -> str:
     """What the lab consists of."""
     speed = f"{lab['speed']:g}"
     time = f"lockstep at most {speed}x" if lab["lockstep"] else f"free-running {speed}x"
@@ -101,11 +101,11 @@ def of(lab: dict[str, Any]) -> str:
 
 def next_steps(lab: dict[str, Any]) -> str:
     """What ``up`` says in the end."""
-    experiment = shipped("experiments/graceful-poweroff.yaml")
+    experiment = bundled_path("experiments/graceful-poweroff.yaml")
     if experiment.is_relative_to(Path.cwd()):
         experiment = experiment.relative_to(Path.cwd())
     quoted = {key: shlex.quote(str(lab[key])) for key in ("kubeconfig", "inventory", "name")}
-    lines = [f"the lab is up: {of(lab)}", *(f"  {word:<11} {lab[key]}" for word, key in _PLACES), "try:"]
+    lines = [f"the lab is up: {summary(lab)}", *(f"  {word:<11} {lab[key]}" for word, key in _PLACES), "try:"]
     lines += [
         f"  nodefall run {shlex.quote(str(experiment))} --inventory {quoted['inventory']}",
         f"  kubectl --kubeconfig {quoted['kubeconfig']} get nodes",
@@ -122,12 +122,12 @@ def _ago(since: str) -> str:
     return f" ({format_duration(seconds)} ago)" if seconds >= 0 else ""
 
 
-def _silence(state: State) -> str:
+def _unreachable_reason(state: LabState) -> str:
     """Why its API server gives no answer, "" if it does."""
     parts = urlsplit(state.api_server)
     try:
         context = ssl.create_default_context(cafile=state.ca_file)
-        server = http.client.HTTPSConnection(str(parts.hostname), parts.port, timeout=_ANSWER, context=context)
+        server = http.client.HTTPSConnection(str(parts.hostname), parts.port, timeout=_TIMEOUT, context=context)
         with closing(server):
             server.request("GET", "/readyz")
             answer = server.getresponse()
@@ -136,7 +136,7 @@ def _silence(state: State) -> str:
         return f"{state.api_server} does not answer: {error}"
 
 
-def _last_words(log: Path) -> str:
+def _last_log_line(log: Path) -> str:
     """The last line of its log."""
     try:
         lines = log.read_bytes()[-_LOG_END:].decode(errors="replace").split("\n")

@@ -13,27 +13,27 @@ from threading import Event
 
 import click
 
-from chaos.cli.lab_home import Home, State, discard, names
+from chaos.cli.lab_home import LabDirectory, LabState, remove_copy, lab_names
 from chaos.cli.lab_process import start_ticks
-from chaos.cli.lab_status import describe, next_steps
-from chaos.cli.lab_workload import PATIENCE, apply, wait_for_nodes, wait_for_workload
+from chaos.cli.lab_status import to_dict, next_steps
+from chaos.cli.lab_workload import READY_TIMEOUT, apply, wait_for_nodes, wait_for_workload
 from chaos.cli.output import write
 from chaos.engine.clock import RemoteClock, SystemClock
-from chaos.load.manifests import Located, load_objects
+from chaos.load.manifests import LocatedObject, load_objects
 from chaos.model.duration import format_duration
 from chaos.model.errors import BadInput, NodefallError, Refused, UsageError
 from chaos.model.inventory import Inventory, Lab
 from chaos.observers.api import connect
-from chaos.session.labs import RunningLab, Serving, start_lab
+from chaos.session.labs import RunningLab, LabServeOptions, start_lab
 
-_LOOK, _LAST_BREATH = 0.5, 1.0  # wall seconds
+_POLL_INTERVAL, _EXIT_GRACE = 0.5, 1.0  # wall seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class UpOptions:
     """The command line's wishes; ``lab`` is the inventory's with the options in force."""
 
-    asked: Inventory
+    inventory: Inventory
     lab: Lab
     name: str
     speed: float | None = None
@@ -43,17 +43,17 @@ class Wish:
     foreground: bool = False
 
 
-def up(wish: Wish, tell: Callable[[str], None], as_json: bool) -> None:
+def up(wish: UpOptions, tell: Callable[[str], None], as_json: bool) -> None:
     """Start it, tell how to use it, and leave it or, in the foreground, wait for its end. Raises NodefallError.
 
     What does not come up whole is taken down again.
     """
     objects = load_objects(wish.workloads)
     if wish.out:
-        _keep_foreign(wish.out)
-    home = Home(wish.name)
+        _refuse_foreign(wish.out)
+    home = LabDirectory(wish.name)
     with ExitStack() as stack:
-        with home.made() as lock:
+        with home.create() as lock:
             stack.callback(home.remove)
             _refuse_port(wish)
             tell(f"starting the lab {wish.name!r}")
@@ -61,12 +61,12 @@ def up(wish: Wish, tell: Callable[[str], None], as_json: bool) -> None:
         inventory = _inventory(wish, lab)
         home.write(state, inventory)
         if wish.out:
-            stack.callback(discard, (wish.out, inventory))
+            stack.callback(remove_copy, (wish.out, inventory))
             write(wish.out, inventory)
-        _fill(lab, objects, tell)
+        _populate(lab, objects, tell)
         state.ready = True
         home.write(state)
-        told = describe(home, state)
+        told = to_dict(home, state)
         _print(json.dumps(told) if as_json else next_steps(told))
         if wish.foreground:
             _wait(lab, tell)
@@ -85,10 +85,10 @@ def _print(text: str) -> None:
         raise NodefallError(f"the output could not be written: {error.strerror}; the lab is down again") from error
 
 
-def _start(wish: Wish, home: Home, lock: int, stack: ExitStack) -> tuple[State, RunningLab]:
+def _start(wish: UpOptions, home: LabDirectory, lock: int, stack: ExitStack) -> tuple[LabState, RunningLab]:
     """The process, known from its first moment on; it ends with ``stack``."""
     with closing(SystemClock()) as clock:
-        state = State(
+        state = LabState(
             name=wish.name,
             pid=0,
             start_ticks=0,
@@ -107,7 +107,7 @@ def _start(wish: Wish, home: Home, lock: int, stack: ExitStack) -> tuple[State, 
         state.pid, state.start_ticks = pid, start_ticks(pid)
         home.write(state)
 
-    serving = Serving(wish.name, wish.speed, wish.port, home.path, lock, state.mark, started)
+    serving = LabServeOptions(wish.name, wish.speed, wish.port, home.path, lock, state.mark, started)
     try:
         lab = stack.enter_context(start_lab(wish.lab, serving=serving))
     except OSError as error:
@@ -117,22 +117,22 @@ def _start(wish: Wish, home: Home, lock: int, stack: ExitStack) -> tuple[State, 
     return state, lab
 
 
-def _refuse_port(wish: Wish) -> None:
+def _refuse_port(wish: UpOptions) -> None:
     """Raises Refused if another lab has the port; that it is free otherwise, the lab finds out itself."""
-    for name in names() if wish.port else ():
-        other = Home(name)
+    for name in lab_names() if wish.port else ():
+        other = LabDirectory(name)
         state = other.state()
-        if state and state.api_server.endswith(f":{wish.port}") and other.alive():
+        if state and state.api_server.endswith(f":{wish.port}") and other.is_alive():
             hint = f"choose another with --port, or stop that lab: nodefall lab down {name}"
             raise Refused(f"port {wish.port} is in use by the lab {name!r}", hint=hint)
 
 
-def _inventory(wish: Wish, lab: RunningLab) -> str:
-    made = lab.inventory.model_copy(update={"protected": wish.asked.protected, "limits": wish.asked.limits})
+def _inventory(wish: UpOptions, lab: RunningLab) -> str:
+    made = lab.inventory.model_copy(update={"protected": wish.inventory.protected, "limits": wish.inventory.limits})
     return made.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n"
 
 
-def _fill(lab: RunningLab, objects: Sequence[Located], tell: Callable[[str], None]) -> None:
+def _populate(lab: RunningLab, objects: Sequence[LocatedObject], tell: Callable[[str], None]) -> None:
     """Wait for the nodes, apply the workload and wait for it."""
     source = lab.facts["timeSource"]
     try:
@@ -142,14 +142,14 @@ def _fill(lab: RunningLab, objects: Sequence[Located], tell: Callable[[str], Non
             if objects:
                 begun = clock.now()
                 applied = apply(kube, objects)
-                patience = format_duration(PATIENCE)
+                patience = format_duration(READY_TIMEOUT)
                 tell(f"{len(applied)} objects applied; waiting at most {patience} of the cluster's time for them")
                 wait_for_workload(kube, clock, applied)
                 tell(f"available after {format_duration(round(clock.now() - begun))} of the cluster's time")
     except NodefallError as error:
-        if isinstance(error, BadInput) or not lab.ends_within(_LAST_BREATH):
+        if isinstance(error, BadInput) or not lab.wait(_EXIT_GRACE):
             raise
-        raise NodefallError(f"the lab ended while it was made ready: {lab.said or 'it was stopped'}") from error
+        raise NodefallError(f"the lab ended while it was made ready: {lab.output or 'it was stopped'}") from error
 
 
 def _wait(lab: RunningLab, tell: Callable[[str], None]) -> None:
@@ -158,15 +158,15 @@ def _wait(lab: RunningLab, tell: Callable[[str], None]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     tell("Ctrl-C ends it")
-    while not stop.wait(_LOOK):
-        if lab.ended is not None:
-            if lab.ended:
-                raise NodefallError(f"the lab has ended by itself: {lab.said or 'it was killed'}")
+    while not stop.wait(_POLL_INTERVAL):
+        if lab.returncode is not None:
+            if lab.returncode:
+                raise NodefallError(f"the lab has ended by itself: {lab.output or 'it was killed'}")
             tell("it was stopped")
             return
 
 
-def _keep_foreign(out: Path) -> None:
+def _refuse_foreign(out: Path) -> None:
     """Raises UsageError if ``out`` is a file that no lab has written."""
     try:
         text = out.read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ _FIELDS = {"nodes": "workers", "kubernetes": "kubernetes", "systemd": "systemd",
 _DEFECTS = {"inhibitor-lost-after-cancel": "inhibitorLostAfterCancel"}
 
 
-def make_lab(source: str, asked: Lab | None, options: Mapping[str, Any]) -> Lab:
+def build_lab(source: str, asked: Lab | None, options: Mapping[str, Any]) -> Lab:
     """The lab of an inventory with ``options`` in force; None is an option that was not given. Raises UsageError."""
     if asked is None:
         raise UsageError(f"{source} describes a cluster, not a lab", hint="see hosts/lab.yaml")

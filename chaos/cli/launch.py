@@ -16,20 +16,20 @@ import msgspec
 
 import chaos.report
 from chaos.api import load, run
-from chaos.cli.consent import agree
-from chaos.cli.progress import Guarded, make_progress
+from chaos.cli.consent import ask
+from chaos.cli.progress import BestEffortProgress, make_progress
 from chaos.load.inventory import load_inventory
 from chaos.model.catalogue import discover
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, UsageError, bad_input
 from chaos.model.plan import RUN_ID, Plan
-from chaos.model.text import encodable
+from chaos.model.text import escape_for_encoding
 from chaos.report._summary import summary
 from chaos.session.opening import inventory_path
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class RunOptions:
     """The command line's wishes; ``plan`` is the file of one that was made before, instead of an experiment."""
 
     experiment: Path | None
@@ -43,7 +43,7 @@ class Launch:
     anyway: bool = False
 
 
-def launch(wish: Launch, plain: bool, as_json: bool) -> int:
+def run_and_report(wish: RunOptions, plain: bool, as_json: bool) -> int:
     """Run, report, and return the exit code. Raises NodefallError before anything was touched."""
     if wish.max_duration:
         try:
@@ -52,10 +52,10 @@ def launch(wish: Launch, plain: bool, as_json: bool) -> int:
             raise UsageError(f"--max-duration: {error}") from error
     if wish.record and not wish.record.parent.is_dir():
         raise UsageError(f"--record: there is no directory {wish.record.parent}")
-    kept = _kept(wish)
-    experiment = kept or load(_experiment(wish)).limited(wish.max_duration)
+    kept = _load_plan(wish)
+    experiment = kept or load(_experiment(wish)).with_max_duration(wish.max_duration)
     inventory = load_inventory(inventory_path(wish.inventory))
-    progress = Guarded(make_progress(sys.stderr, force_plain=plain))
+    progress = BestEffortProgress(make_progress(sys.stderr, force_plain=plain))
     try:
         if inventory.lab:
             progress.note("starting the lab, a simulated cluster")
@@ -64,7 +64,7 @@ def launch(wish: Launch, plain: bool, as_json: bool) -> int:
             inventory,
             seed=wish.seed,
             reports=wish.reports,
-            agree=partial(agree, progress=progress, yes=wish.yes),
+            agree=partial(ask, progress=progress, yes=wish.yes),
             progress=progress,
             record=wish.record,
             anyway=wish.anyway,
@@ -74,7 +74,7 @@ def launch(wish: Launch, plain: bool, as_json: bool) -> int:
     result = done.result
     words = summary(result, report=str(done.report), color=wants_color(sys.stderr))
     with suppress(OSError):  # nobody reads it, or the disk is full: the exit code still tells
-        click.echo(encodable(words, sys.stderr.encoding), err=True, nl=False)
+        click.echo(escape_for_encoding(words, sys.stderr.encoding), err=True, nl=False)
     if as_json:
         told = discover(chaos.report, "RENDERER")["json"].render(result, done.timeline)
         try:
@@ -91,13 +91,13 @@ def wants_color(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "", "dumb")
 
 
-def _experiment(wish: Launch) -> Path:
+def _experiment(wish: RunOptions) -> Path:
     if wish.experiment is None:
         raise UsageError("give an EXPERIMENT or --plan FILE", hint="nodefall run --help")
     return wish.experiment
 
 
-def _kept(wish: Launch) -> Plan | None:
+def _load_plan(wish: RunOptions) -> Plan | None:
     """The plan of --plan. Raises UsageError, BadInput."""
     if wish.plan is None:
         return None

@@ -30,10 +30,10 @@ def command(kind: str | None, as_json: bool) -> None:
 
 def _summaries(kind: str) -> dict[str, str]:
     from chaos.model.bound import FACTS, POD_FACTS  # noqa: PLC0415
-    from chaos.session.wiring import catalogue  # noqa: PLC0415 - slow
+    from chaos.session.wiring import load_registry  # noqa: PLC0415 - slow
 
     if kind == "facts":
         return {**FACTS, **POD_FACTS}
-    found = catalogue()
+    found = load_registry()
     plugins = found.actions if kind == "actions" else found.assertions
     return {name: plugin.summary for name, plugin in plugins.items()}

@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from chaos.cli.progress import Board
-from chaos.model.text import encodable, printable
+from chaos.cli.progress import ProgressState
+from chaos.model.text import escape_for_encoding, printable
 from chaos.model.verdict import SYMBOLS, Status, Verdict
 
 _COLOURS = {Status.HELD: "green", Status.VIOLATED: "bold red", Status.INCONCLUSIVE: "yellow", Status.PENDING: "dim"}
@@ -22,7 +22,7 @@ class LiveProgress:
     """Lines scroll away above a small board: phase, time in the cluster, and every verdict with its countdown."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._board = Board()
+        self._state = ProgressState()
         self._lock = threading.Lock()
         self._console = Console(file=stream, markup=False, highlight=False, emoji=False)
         self._live = Live(
@@ -37,17 +37,17 @@ class LiveProgress:
 
     def phase(self, name: str) -> None:
         with self._lock:
-            line = self._board.phase(name)
+            line = self._state.phase(name)
         self._print(line, "bold")
 
     def step(self, name: str, node: str, what: str) -> None:
         with self._lock:
-            line = self._board.step(name, node, what)
+            line = self._state.step(name, node, what)
         self._print(line, "cyan")
 
     def verdict(self, verdict: Verdict) -> None:
         with self._lock:
-            line = self._board.verdict(verdict)
+            line = self._state.verdict(verdict)
         if verdict.status is not Status.PENDING:  # those are on the board
             self._print(line, _COLOURS[verdict.status], verdict.at)
 
@@ -56,7 +56,7 @@ class LiveProgress:
 
     def tick(self, now: float) -> None:
         with self._lock:
-            self._board.now = now
+            self._state.now = now
 
     def hide(self) -> None:
         self._live.stop()
@@ -71,21 +71,21 @@ class LiveProgress:
         """Outside the lock: rich holds its own while it asks :meth:`_render`."""
         if line:
             with self._lock:
-                when = self._board.offset(self._board.now if at is None else at)
-            told = encodable(f"{when:>8}  {line}", self._console.encoding)
+                when = self._state.offset(self._state.now if at is None else at)
+            told = escape_for_encoding(f"{when:>8}  {line}", self._console.encoding)
             self._console.print(Text(told, style=style))
 
     def _render(self) -> RenderableType:
         with self._lock:
-            board = self._board
+            board = self._state
             clock = _clock(board.now)
             head = "  ".join(part for part in (board.phase_name, clock, board.offset(board.now)) if part)
             table = Table.grid(padding=(0, 1))
             for verdict in board.verdicts.values():
-                word = encodable(f"{SYMBOLS[verdict.status]} {verdict.status}", self._console.encoding)
-                name = encodable(printable(verdict.name), self._console.encoding)
-                table.add_row(Text(word, _COLOURS[verdict.status]), Text(name), Text(board.left(verdict), "dim"))
-        return Group(Text(encodable(head, self._console.encoding), "bold"), table)
+                word = escape_for_encoding(f"{SYMBOLS[verdict.status]} {verdict.status}", self._console.encoding)
+                name = escape_for_encoding(printable(verdict.name), self._console.encoding)
+                table.add_row(Text(word, _COLOURS[verdict.status]), Text(name), Text(board.remaining(verdict), "dim"))
+        return Group(Text(escape_for_encoding(head, self._console.encoding), "bold"), table)
 
 
 def _clock(now: float | None) -> str:

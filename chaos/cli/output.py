@@ -8,16 +8,16 @@ from pathlib import Path
 import click
 
 from chaos.model.errors import UsageError
-from chaos.model.text import visible
+from chaos.model.text import escape_control
 
 
-def say(*lines: str, err: bool = False) -> None:
+def echo(*lines: str, err: bool = False) -> None:
     """One line each, whatever is in them: names and messages of a cluster neither end a line nor steer a terminal."""
     for line in lines:
-        click.echo(visible(line), err=err)
+        click.echo(escape_control(line), err=err)
 
 
-def tell(text: str) -> None:
+def echo_progress(text: str) -> None:
     """Words for people; that nobody can read them stops nothing."""
     with suppress(OSError):
         click.echo(text, err=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chaos.cli.output import say, write
+from chaos.cli.output import echo, write
 from chaos.model.text import on_node
 
 if TYPE_CHECKING:
@@ -47,16 +47,16 @@ def command(
     if as_json:
         click.echo(text)
     else:
-        say(*_words(planned), *_probes(loaded.experiment))
+        echo(*_lines(planned), *_probes(loaded.experiment))
 
 
-def _words(plan: Plan) -> list[str]:
+def _lines(plan: Plan) -> list[str]:
     lines = [f"experiment {plan.experiment}, seed {plan.seed}, cluster {plan.cluster_uid}"]
     lines += [f"target {target.target}: {target.node}" for target in plan.targets]
     if plan.namespace:
         lines.append(f"workload in namespace {plan.namespace}, removed afterwards")
     lines += [f"warning {text}" for text in plan.warnings]
-    lines += [f"refused {text} (set aside: the run is inconclusive at best)" for text in plan.overruled]
+    lines += [f"refused {text} (set aside: the run is inconclusive at best)" for text in plan.overridden]
     return lines + [line for step in plan.steps for line in _step(step)]
 
 
@@ -68,8 +68,8 @@ def _probes(experiment: Experiment) -> list[str]:
 
 def _step(step: PlannedStep) -> list[str]:
     lines = ["", on_node(f"step {step.step}: {step.action}", step.node)]
-    lines += [f"  only if {check}" for check in step.before]
-    if heal := step.self_heal:
+    lines += [f"  only if {check}" for check in step.preconditions]
+    if heal := step.failsafe_timer:
         lines.append(f"  plant   a timer {heal.unit}: {shlex.join(heal.argv)} after {heal.seconds:.0f}s, read back")
     lines += [f"  send    {command}" for command in step.commands]
     lines.append(f"  proof   {', '.join(step.proofs)}")

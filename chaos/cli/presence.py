@@ -8,26 +8,26 @@ from typing import Any
 
 import click
 
-from chaos.cli.output import say
+from chaos.cli.output import echo
 from chaos.engine.clock import SystemClock
-from chaos.engine.ledger import Debt, debts
-from chaos.engine.lock import ask_to_stop, read_lock
+from chaos.engine.ledger import PendingRun, pending_runs
+from chaos.engine.lock import request_abort, read_lock
 from chaos.load.inventory import load_inventory
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, UsageError
 from chaos.model.inventory import Inventory
-from chaos.model.marks import RUN
-from chaos.session.locking import namespace, told
-from chaos.session.opening import Opened, inventory_path, open_inventory
-from chaos.store.lease import Record
+from chaos.model.marks import RUN_LABEL
+from chaos.session.locking import lock_namespace, describe_pending
+from chaos.session.opening import ClusterConnection, inventory_path, connect_cluster
+from chaos.store.lease import LeaseRecord
 
-_LOOK = 1.0
+_POLL_INTERVAL = 1.0
 
 
 def status(inventory: str | None, as_json: bool) -> int:
     """Say it; the exit code."""
-    with open_inventory(_real(inventory)) as opened, closing(SystemClock()) as clock:
-        return _say(opened, clock, as_json)
+    with connect_cluster(_load_cluster_inventory(inventory)) as opened, closing(SystemClock()) as clock:
+        return _echo_status(opened, clock, as_json)
 
 
 def abort(inventory: str | None, reason: str, wait: str, as_json: bool) -> int:
@@ -38,16 +38,16 @@ def abort(inventory: str | None, reason: str, wait: str, as_json: bool) -> int:
         raise UsageError(f"--wait: {error}") from error
     if not reason.strip():
         raise UsageError("--reason: say why")
-    with open_inventory(_real(inventory)) as opened, closing(SystemClock()) as clock:
-        record = read_lock(opened.kube, namespace(opened))
-        if record and record.holder and record.seems_alive(clock.now()):
-            ask_to_stop(opened.kube, namespace(opened), reason)
-            say(f"asked {record.holder} to stop", err=True)
-            _await_end(opened, clock, record.holder, seconds)
-        return _say(opened, clock, as_json)
+    with connect_cluster(_load_cluster_inventory(inventory)) as opened, closing(SystemClock()) as clock:
+        record = read_lock(opened.kube, lock_namespace(opened))
+        if record and record.holder and record.is_recent(clock.now()):
+            request_abort(opened.kube, lock_namespace(opened), reason)
+            echo(f"asked {record.holder} to stop", err=True)
+            _wait_for_release(opened, clock, record.holder, seconds)
+        return _echo_status(opened, clock, as_json)
 
 
-def _real(inventory: str | None) -> Inventory:
+def _load_cluster_inventory(inventory: str | None) -> Inventory:
     loaded = load_inventory(inventory_path(inventory))
     if loaded.lab:
         raise UsageError(
@@ -56,49 +56,49 @@ def _real(inventory: str | None) -> Inventory:
     return loaded
 
 
-def _await_end(opened: Opened, clock: SystemClock, holder: str, seconds: float) -> None:
+def _wait_for_release(opened: ClusterConnection, clock: SystemClock, holder: str, seconds: float) -> None:
     end = clock.now() + seconds
     while clock.now() < end:
-        record = read_lock(opened.kube, namespace(opened))
+        record = read_lock(opened.kube, lock_namespace(opened))
         if record is None or record.holder != holder:
             return
-        clock.sleep(_LOOK)
+        clock.sleep(_POLL_INTERVAL)
 
 
-def _say(opened: Opened, clock: SystemClock, as_json: bool) -> int:
-    record = read_lock(opened.kube, namespace(opened))
-    owed = [debt for debt in debts(opened.kube, namespace(opened)) if debt.open]
+def _echo_status(opened: ClusterConnection, clock: SystemClock, as_json: bool) -> int:
+    record = read_lock(opened.kube, lock_namespace(opened))
+    owed = [debt for debt in pending_runs(opened.kube, lock_namespace(opened)) if debt.has_pending]
     holder = record if record and record.holder else None
-    alive = holder is not None and holder.seems_alive(clock.now())
+    alive = holder is not None and holder.is_recent(clock.now())
     if as_json:
         click.echo(json.dumps(_document(opened, holder, alive, owed)))
     else:
-        say(_holder(holder, alive, clock.now()))
+        echo(_describe_holder(holder, alive, clock.now()))
         for debt in owed:
-            say(f"run {debt.debtor.run} owes {told(debt)}")
+            echo(f"run {debt.identity.run} owes {describe_pending(debt)}")
     if alive:
         return int(Exit.INCONCLUSIVE)
-    return int(Exit.UNDO_OWED if owed else Exit.HELD)
+    return int(Exit.UNDO_PENDING if owed else Exit.HELD)
 
 
-def _document(opened: Opened, holder: Record | None, alive: bool, owed: list[Debt]) -> dict[str, Any]:
+def _document(opened: ClusterConnection, holder: LeaseRecord | None, alive: bool, owed: list[PendingRun]) -> dict[str, Any]:
     rows = [
-        {"run": debt.debtor.run, "step": o.step, "action": o.action, "node": o.node}
+        {"run": debt.identity.run, "step": o.step, "action": o.action, "node": o.node}
         for debt in owed
-        for o in debt.owed
+        for o in debt.pending
         if o.undo.proof
     ]
     lock = None
     if holder:
         lock = {
             "holder": holder.holder,
-            "run": holder.annotations.get(RUN, ""),
+            "run": holder.annotations.get(RUN_LABEL, ""),
             "renewed": holder.renewed,
             "alive": alive,
             "fence": holder.fence,
             "abort": holder.abort,
         }
-    unreadable = [debt.name for debt in owed if debt.damaged]
+    unreadable = [debt.name for debt in owed if debt.error]
     return {
         "server": opened.kube.server,
         "clusterUID": opened.uid,
@@ -108,10 +108,10 @@ def _document(opened: Opened, holder: Record | None, alive: bool, owed: list[Deb
     }
 
 
-def _holder(record: Record | None, alive: bool, now: float) -> str:
+def _describe_holder(record: LeaseRecord | None, alive: bool, now: float) -> str:
     if record is None:
         return "nobody is at work on this cluster"
-    run = record.annotations.get(RUN)
+    run = record.annotations.get(RUN_LABEL)
     ago = record.age(now)
     what = "is at work" if alive else "seems to have died"
     asked = f", asked to stop: {record.abort}" if record.abort else ""

@@ -13,7 +13,7 @@ from typing import Protocol, TextIO
 
 from chaos.model import ports
 from chaos.model.duration import format_duration
-from chaos.model.text import encodable, on_node, printable
+from chaos.model.text import escape_for_encoding, on_node, printable
 from chaos.model.verdict import SYMBOLS, Status, Verdict
 
 
@@ -39,7 +39,7 @@ def make_progress(stream: TextIO, force_plain: bool = False) -> Display:
     return LiveProgress(stream)
 
 
-class Guarded:
+class BestEffortProgress:
     """Words that nobody can read any more (a closed pipe, a lost terminal) must not stop a run, nor its undoing."""
 
     def __init__(self, display: Display) -> None:
@@ -79,7 +79,7 @@ class Guarded:
 
 
 @dataclass
-class Board:
+class ProgressState:
     """The state of a run as told so far; each teller returns the new line, "" if it says nothing new."""
 
     now: float | None = None
@@ -116,7 +116,7 @@ class Board:
         shift = round(t - self.first_step, 1)
         return f"-{format_duration(-shift)}" if shift < 0 else f"+{format_duration(shift)}"
 
-    def left(self, verdict: Verdict) -> str:
+    def remaining(self, verdict: Verdict) -> str:
         """The time until a pending verdict's deadline, "" if there is none."""
         if verdict.status is not Status.PENDING or verdict.deadline is None or self.now is None:
             return ""
@@ -128,20 +128,20 @@ class PlainProgress:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._board = Board()
+        self._state = ProgressState()
         self._lock = threading.Lock()
 
     def phase(self, name: str) -> None:
         with self._lock:
-            self._write(self._board.phase(name))
+            self._write(self._state.phase(name))
 
     def step(self, name: str, node: str, what: str) -> None:
         with self._lock:
-            self._write(self._board.step(name, node, what))
+            self._write(self._state.step(name, node, what))
 
     def verdict(self, verdict: Verdict) -> None:
         with self._lock:
-            line = self._board.verdict(verdict)
+            line = self._state.verdict(verdict)
             if verdict.status is not Status.PENDING:  # only a view that redraws itself can count down
                 self._write(line, verdict.at)
 
@@ -151,7 +151,7 @@ class PlainProgress:
 
     def tick(self, now: float) -> None:
         with self._lock:
-            self._board.now = now
+            self._state.now = now
 
     def hide(self) -> None:
         self._stream.flush()
@@ -164,7 +164,7 @@ class PlainProgress:
 
     def _write(self, line: str, at: float | None = None) -> None:
         if line:
-            when = self._board.offset(self._board.now if at is None else at)
-            text = encodable(f"{when:>8}  {line}", self._stream.encoding or "utf-8")
+            when = self._state.offset(self._state.now if at is None else at)
+            text = escape_for_encoding(f"{when:>8}  {line}", self._stream.encoding or "utf-8")
             self._stream.write(text + "\n")
             self._stream.flush()

@@ -12,7 +12,7 @@ import click
 from chaos.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from chaos.model.right import Right
+    from chaos.model.right import Permission
 
 _KINDS = {"user": "User", "group": "Group", "serviceaccount": "ServiceAccount"}
 _OPTIONAL = """\
@@ -45,26 +45,26 @@ def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: s
     from chaos.doctor.signs import LISTS
     from chaos.load.dump import dump
     from chaos.load.inventory import load_inventory
-    from chaos.plan.rights import besides, dangerous, roles
-    from chaos.session.loading import rights_of
-    from chaos.session.wiring import catalogue
+    from chaos.plan.rights import permissions_to_list, describe_risk, role_manifests
+    from chaos.session.loading import required_permissions
+    from chaos.session.wiring import load_registry
 
     bound = _subject(subject)
     cluster = load_inventory(Path(inventory)).cluster if inventory else None
-    known = catalogue()
-    rights: set[Right] = set()
+    known = load_registry()
+    rights: set[Permission] = set()
     for path in experiments:
-        rights.update(rights_of(load(path), known, cluster))
-    warnings = sorted({why for right in rights if (why := dangerous(right))})
+        rights.update(required_permissions(load(path), known, cluster))
+    warnings = sorted({why for right in rights if (why := describe_risk(right))})
     for why in warnings:
         click.echo(f"warning: {why}", err=True)
-    optional = besides(rights, LISTS)
+    optional = permissions_to_list(rights, LISTS)
     if as_json:
         told = {"rights": [_row(right) for right in sorted(rights)], "warnings": warnings}
         click.echo(json.dumps(told | {"optional": [_row(right) for right in optional]}))
     else:
-        click.echo(dump(roles(rights, name, bound)), nl=False)
-        click.echo(_OPTIONAL + _commented(dump(roles(optional, f"{name}-doctor", bound))), nl=False)
+        click.echo(dump(role_manifests(rights, name, bound)), nl=False)
+        click.echo(_OPTIONAL + _comment_out(dump(role_manifests(optional, f"{name}-doctor", bound))), nl=False)
 
 
 def _subject(text: str) -> dict[str, str]:
@@ -79,11 +79,11 @@ def _subject(text: str) -> dict[str, str]:
     return {"kind": _KINDS[kind], "namespace": namespace, "name": account}
 
 
-def _commented(text: str) -> str:
+def _comment_out(text: str) -> str:
     return "".join(f"# {line}\n" for line in text.splitlines())
 
 
-def _row(right: Right) -> dict[str, str]:
+def _row(right: Permission) -> dict[str, str]:
     return {
         "verb": right.verb,
         "group": right.group,

@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from chaos.cli.output import say
+from chaos.cli.output import echo
 
 
 def replay_command(path: Path, only_count: bool, as_json: bool) -> int:
     """Print the comparison; the exit code. Raises BadInput, and NodefallError for what cannot be replayed."""
-    from chaos.lab.replay.compare import count
+    from chaos.lab.replay.compare import count_states
     from chaos.lab.replay.reading import parse
     from chaos.lab.replay.recording import NotARecordingError, ReplayError
     from chaos.lab.replay.referee import replay
@@ -25,8 +25,8 @@ def replay_command(path: Path, only_count: bool, as_json: bool) -> int:
     except NotARecordingError as error:
         raise bad_input(str(path), str(error)) from error
     if only_count:
-        total = count(recording)
-        _tell({"recording": str(path), "states": total}, [f"{total} states"], as_json)
+        total = count_states(recording)
+        _echo({"recording": str(path), "states": total}, [f"{total} states"], as_json)
         return Exit.HELD
     try:
         result = replay(recording)
@@ -36,8 +36,8 @@ def replay_command(path: Path, only_count: bool, as_json: bool) -> int:
     report = {"recording": str(path), "matched": result.matched, "states": result.total, "seed": result.seed}
     words = [f"{item.t:9.3f} s  {item.subject}: {item.text}" for item in result.differences]
     words.append(f"{result.matched} of {result.total} states matched")
-    _tell({**report, "differences": found}, words, as_json)
-    return Exit.HELD if result.same else Exit.VIOLATED
+    _echo({**report, "differences": found}, words, as_json)
+    return Exit.HELD if result.is_match else Exit.VIOLATED
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -52,10 +52,10 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         yield made if isinstance(line.node, msgspec.UnsetType) else {**made, "node": line.node}
 
 
-def _tell(report: dict[str, Any], words: list[str], as_json: bool) -> None:
+def _echo(report: dict[str, Any], words: list[str], as_json: bool) -> None:
     import msgspec
 
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
-        say(*words)
+        echo(*words)

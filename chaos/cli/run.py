@@ -51,7 +51,7 @@ def command(  # noqa: PLR0913, PLR0917 - one per option
     Exit code 0: every expectation held; 1: one was violated; 2: inconclusive or aborted; 3: something is still to be
     undone; 4: refused, nothing touched.
     """
-    from chaos.cli.launch import Launch, launch
+    from chaos.cli.launch import RunOptions, run_and_report
 
-    wish = Launch(experiment, inventory, reports, seed, max_duration, record, plan, yes, anyway)
-    sys.exit(launch(wish, plain, as_json))
+    wish = RunOptions(experiment, inventory, reports, seed, max_duration, record, plan, yes, anyway)
+    sys.exit(run_and_report(wish, plain, as_json))

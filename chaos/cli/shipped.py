@@ -9,7 +9,7 @@ import chaos
 _PACKAGE = Path(chaos.__file__).parent
 
 
-def shipped(name: str) -> Path:
+def bundled_path(name: str) -> Path:
     """The path of a shipped file, as ``experiments/graceful-poweroff.yaml``."""
     packaged = _PACKAGE / "shipped" / name
     return packaged if packaged.exists() else _PACKAGE.parent / name

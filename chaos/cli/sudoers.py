@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chaos.cli.output import say
+from chaos.cli.output import echo
 from chaos.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from chaos.model.catalogue import Catalogue
+    from chaos.model.catalogue import PluginRegistry
     from chaos.model.experiment import Experiment
     from chaos.model.inventory import Inventory
 
@@ -44,29 +44,29 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
     from chaos.api import load
     from chaos.load.inventory import load_inventory
     from chaos.session.opening import inventory_path
-    from chaos.session.wiring import catalogue
+    from chaos.session.wiring import load_registry
 
-    known = catalogue()
+    known = load_registry()
     wanting = {}
     for path in experiments:
         loaded = load(path)
-        if asking := _on_hosts(loaded.experiment, known):
+        if asking := _host_plugins(loaded.experiment, known):
             wanting[loaded.experiment.metadata.name] = asking
     users = _users(load_inventory(inventory_path(inventory)))
     if as_json:
         told = [{"user": user, "hosts": hosts} for user, hosts in users.items()] if wanting else []
         click.echo(json.dumps({"rules": told, "amountsToRoot": bool(told), "because": wanting}))
         return
-    say(*_lines(wanting, users))
+    echo(*_lines(wanting, users))
 
 
-def _on_hosts(experiment: Experiment, catalogue: Catalogue) -> list[str]:
+def _host_plugins(experiment: Experiment, catalogue: PluginRegistry) -> list[str]:
     """The actions and assertions that ask hosts something."""
-    from chaos.model.assertion import AsksHosts
+    from chaos.model.assertion import HostFactAssertion
 
     spec = experiment.spec
     asked = (e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_)
-    found = {name for name in asked if isinstance(catalogue.assertions[name], AsksHosts)}
+    found = {name for name in asked if isinstance(catalogue.assertions[name], HostFactAssertion)}
     found |= {step.action for step in spec.method if catalogue.actions[step.action].on_host}
     return sorted(found)
 
@@ -74,15 +74,15 @@ def _on_hosts(experiment: Experiment, catalogue: Catalogue) -> list[str]:
 def _users(inventory: Inventory) -> dict[str, list[str]]:
     """The hosts by the login that needs sudo there. Raises UsageError for one that no sudoers file can name."""
     from chaos.session.opening import login
-    from chaos.transports.settings import Local, host_settings
+    from chaos.transports.settings import LocalUser, host_settings
 
     found: dict[str, list[str]] = {}
     if inventory.lab:
         return found  # it has hosts of its own
     for key in inventory.hosts or ("every node",):
         transport = inventory.hosts[key].transport if key in inventory.hosts else None
-        settings = host_settings(inventory, key, Local(login(), Path.home()))
-        if (transport or inventory.defaults.transport) == "docker" or not settings.prefix:
+        settings = host_settings(inventory, key, LocalUser(login(), Path.home()))
+        if (transport or inventory.defaults.transport) == "docker" or not settings.sudo_prefix:
             continue
         if not _LOGIN.fullmatch(settings.user):
             raise UsageError(f"{key}: no sudo rule can be written for the login {settings.user!r}")

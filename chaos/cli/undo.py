@@ -32,9 +32,9 @@ def command(run: str | None, list_: bool, inventory: str | None, reports: Path, 
 
     Exit code 0: nothing is owed any more; 3: something still is. Harmless twice.
     """
-    from chaos.cli.undoing import list_owed, undo
+    from chaos.cli.undoing import list_pending, undo
     from chaos.model.errors import UsageError
 
     if list_ == bool(run):
         raise UsageError("give a RUN or --list", hint="nodefall undo --list shows what is owed")
-    sys.exit(list_owed(reports, inventory, as_json) if run is None else undo(run, inventory, reports, as_json))
+    sys.exit(list_pending(reports, inventory, as_json) if run is None else undo(run, inventory, reports, as_json))

@@ -10,25 +10,25 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from chaos.cli.adopting import adopt, cluster_debts
-from chaos.cli.output import say
-from chaos.cli.progress import Guarded, make_progress
-from chaos.engine.ledger import Debtor, Ledger
+from chaos.cli.adopting import import_run, pending_runs
+from chaos.cli.output import echo
+from chaos.cli.progress import BestEffortProgress, make_progress
+from chaos.engine.ledger import RunIdentity, JournalMirror
 from chaos.engine.undo import roll_back
 from chaos.load.inventory import load_inventory
-from chaos.model.errors import Exit, NodefallError, Refused, UndoOwed, UsageError, bad_input
+from chaos.model.errors import Exit, NodefallError, Refused, UndoPending, UsageError, bad_input
 from chaos.model.inventory import Inventory
 from chaos.model.result import UndoResult
 from chaos.model.text import on_node
-from chaos.session.locking import holding, namespace
-from chaos.session.opening import open_inventory
-from chaos.session.owing import owing
+from chaos.session.locking import hold_lock, lock_namespace
+from chaos.session.opening import connect_cluster
+from chaos.session.owing import guard_pending_undo
 from chaos.store import rundir
-from chaos.store.journal import NAME, Journal, Owed, read_owed
-from chaos.store.lock import one_at_a_time
+from chaos.store.journal import NAME, Journal, PendingUndo, read_pending
+from chaos.store.lock import exclusive_lock
 
 
-def list_owed(reports: Path, inventory: str | None, as_json: bool) -> int:
+def list_pending(reports: Path, inventory: str | None, as_json: bool) -> int:
     """Every run below ``reports`` that owes something; one whose journal cannot be read may owe anything.
 
     With an inventory, every run of any machine on that cluster.
@@ -38,24 +38,24 @@ def list_owed(reports: Path, inventory: str | None, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps({"owed": rows, "unreadable": unread}))
     for row in rows if not as_json else ():
-        say(on_node(f"{row['run']}: {row['step']} ({row['action']})", row["node"]))
+        echo(on_node(f"{row['run']}: {row['step']} ({row['action']})", row["node"]))
     for message in unread:
-        say(f"error: {message}", err=True)
+        echo(f"error: {message}", err=True)
     if not rows and not unread:
-        say(f"nothing is owed by the {where}", err=True)
-    return int(Exit.UNDO_OWED if rows or unread else Exit.HELD)
+        echo(f"nothing is owed by the {where}", err=True)
+    return int(Exit.UNDO_PENDING if rows or unread else Exit.HELD)
 
 
 def _in_cluster(inventory: Inventory) -> tuple[list[dict[str, str]], list[str]]:
     rows, unread = [], []
-    for debt in cluster_debts(inventory):
-        if debt.damaged:
-            unread.append(f"the journal of run {debt.debtor.run} in the cluster cannot be read: {debt.damaged}")
-        rows += [_row(debt.debtor.run, owed) for owed in debt.owed if owed.undo.proof]
+    for debt in pending_runs(inventory):
+        if debt.error:
+            unread.append(f"the journal of run {debt.identity.run} in the cluster cannot be read: {debt.error}")
+        rows += [_row(debt.identity.run, owed) for owed in debt.pending if owed.undo.proof]
     return rows, unread
 
 
-def _row(run: str, owed: Owed) -> dict[str, str]:
+def _row(run: str, owed: PendingUndo) -> dict[str, str]:
     return {"run": run, "step": owed.step, "action": owed.action, "node": owed.node}
 
 
@@ -63,7 +63,7 @@ def _on_disk(reports: Path) -> tuple[list[dict[str, str]], list[str]]:
     rows, unread = [], []
     for path in sorted(reports.glob(f"*/*/{NAME}")):
         try:
-            owed = read_owed(path.parent)
+            owed = read_pending(path.parent)
         except NodefallError as error:
             unread.append(error.message)
             continue
@@ -74,32 +74,32 @@ def _on_disk(reports: Path) -> tuple[list[dict[str, str]], list[str]]:
 def undo(name: str, inventory: str | None, reports: Path, as_json: bool) -> int:
     """Replay what one run owes. Raises UndoOwed while anything is owed that could not even be tried."""
     directory = _find(reports, name, inventory)
-    with owing(directory), Journal(directory) as journal:
+    with guard_pending_undo(directory), Journal(directory) as journal:
         results: list[UndoResult] = []
-        if journal.owed() or journal.mirrored:
+        if journal.pending() or journal.has_replica:
             info = rundir.load(directory, rundir.RUN, rundir.RunInfo)
             try:
-                results = _replay(journal, info, _inventory(directory, info, inventory))
+                results = _run_undo(journal, info, _inventory(directory, info, inventory))
             except NodefallError as error:
-                if not _lab_is_gone(info, inventory):
+                if not _is_lab_gone(info, inventory):
                     raise
-                say(f"the simulated cluster of this run has ended ({error.message})", err=True)
-                for entry in journal.owed():
-                    journal.strike(entry, "its simulated cluster has ended")
-                journal.mirror(False)
-        owed = [{"step": o.step, "action": o.action, "node": o.node} for o in journal.owed()]
-    return _tell(directory, results, owed, as_json)
+                echo(f"the simulated cluster of this run has ended ({error.message})", err=True)
+                for entry in journal.pending():
+                    journal.mark_undone(entry, "its simulated cluster has ended")
+                journal.record_replica(False)
+        owed = [{"step": o.step, "action": o.action, "node": o.node} for o in journal.pending()]
+    return _echo_results(directory, results, owed, as_json)
 
 
-def _tell(directory: Path, results: list[UndoResult], owed: list[dict[str, str]], as_json: bool) -> int:
+def _echo_results(directory: Path, results: list[UndoResult], owed: list[dict[str, str]], as_json: bool) -> int:
     if as_json:
         undone = [{"step": r.step, "node": r.node, "proven": r.proven, "because": r.because} for r in results]
         click.echo(json.dumps({"run": str(directory), "undone": undone, "owed": owed}))
     for left in owed:
-        say(on_node(f"still owed: {left['step']} ({left['action']})", left["node"]), err=True)
+        echo(on_node(f"still owed: {left['step']} ({left['action']})", left["node"]), err=True)
     if not owed:
-        say(f"nothing is owed by {directory}", err=True)
-    return int(Exit.UNDO_OWED if owed else Exit.HELD)
+        echo(f"nothing is owed by {directory}", err=True)
+    return int(Exit.UNDO_PENDING if owed else Exit.HELD)
 
 
 def _inventory(directory: Path, info: rundir.RunInfo, given: str | None) -> Inventory:
@@ -120,34 +120,34 @@ def _find(reports: Path, name: str, inventory: str | None) -> Path:
     except UsageError:
         if inventory is None or Path(name).name != name:
             raise
-        return adopt(name, load_inventory(Path(inventory)), reports)
+        return import_run(name, load_inventory(Path(inventory)), reports)
 
 
-def _replay(journal: Journal, info: rundir.RunInfo, inventory: Inventory) -> list[UndoResult]:
-    progress = Guarded(make_progress(sys.stderr))
+def _run_undo(journal: Journal, info: rundir.RunInfo, inventory: Inventory) -> list[UndoResult]:
+    progress = BestEffortProgress(make_progress(sys.stderr))
     try:
-        with open_inventory(inventory) as opened, opened.clock.participant():
+        with connect_cluster(inventory) as opened, opened.clock.participant():
             if info.cluster_uid and opened.uid != info.cluster_uid:
                 raise Refused(
                     f"this is another cluster than the run's: its uid is {opened.uid}, not {info.cluster_uid}",
                     hint="give the run's own with --inventory",
                 )
             with (
-                one_at_a_time(f"{opened.uid} {opened.kube.server}"),
-                holding(opened, info.run, progress.note, patient=True),
+                exclusive_lock(f"{opened.uid} {opened.kube.server}"),
+                hold_lock(opened, info.run, progress.note, wait_for_holder=True),
             ):
                 results = list(roll_back(journal, opened.hosts, opened.clock, progress))
-                ledger = Ledger(
-                    opened.kube, namespace(opened), Debtor(info.run, info.experiment, info.started), journal
+                ledger = JournalMirror(
+                    opened.kube, lock_namespace(opened), RunIdentity(info.run, info.experiment, info.started), journal
                 )
-                if unsettled := ledger.settle():
-                    raise UndoOwed(f"{unsettled} could not be settled", hint="run nodefall undo again")
+                if unsettled := ledger.reconcile():
+                    raise UndoPending(f"{unsettled} could not be settled", hint="run nodefall undo again")
                 return results
     finally:
         progress.close()
 
 
-def _lab_is_gone(info: rundir.RunInfo, given: str | None) -> bool:
+def _is_lab_gone(info: rundir.RunInfo, given: str | None) -> bool:
     """True if the run had a lab of its own whose process has ended: nothing is left that could be undone."""
     if info.lab_pid is None or given:
         return False

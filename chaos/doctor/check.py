@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from chaos.doctor.signs import Need, Signs, Use
+from chaos.doctor.signs import Need, ClusterObservations, ExperimentNeeds
 
 
 class Severity(StrEnum):
@@ -28,17 +28,17 @@ class Diagnosis:
     """
 
     severity: Severity
-    says: str
-    mend: str = ""
+    message: str
+    hint: str = ""
     host: str = ""
     needs: frozenset[Need] = frozenset()
-    only: frozenset[str] = frozenset()
+    experiments: frozenset[str] = frozenset()
     unmet: bool = False
 
-    def touches(self, use: Use) -> bool:
+    def affects(self, use: ExperimentNeeds) -> bool:
         return (
             (not self.needs or bool(self.needs & use.needs))
-            and (not self.only or use.name in self.only)
+            and (not self.experiments or use.name in self.experiments)
             and (not self.host or self.host in use.nodes)
         )
 
@@ -54,11 +54,11 @@ class Check(ABC):
     name: str
     summary: str
     facts: tuple[str, ...] = ()
-    final: bool = False
-    fit: bool = False
+    is_final: bool = False
+    is_compatibility_check: bool = False
 
     @abstractmethod
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
         """What there is to say; also that something is in order."""
 
 
@@ -82,28 +82,28 @@ def refusal(says: str, mend: str = "", host: str = "", needs: frozenset[Need] = 
     return Diagnosis(Severity.REFUSAL, says, mend, host, needs)
 
 
-def refused(use: Use, says: str, mend: str = "", host: str = "", *, unmet: bool = False) -> Diagnosis:
+def experiment_refusal(use: ExperimentNeeds, says: str, mend: str = "", host: str = "", *, unmet: bool = False) -> Diagnosis:
     """One experiment is not to be run."""
-    return Diagnosis(Severity.REFUSAL, says, mend, host, only=frozenset({use.name}), unmet=unmet)
+    return Diagnosis(Severity.REFUSAL, says, mend, host, experiments=frozenset({use.name}), unmet=unmet)
 
 
-def unlisted(signs: Signs, *paths: str) -> Iterator[Diagnosis]:
+def list_error_notes(signs: ClusterObservations, *paths: str) -> Iterator[Diagnosis]:
     """What could not be looked at."""
     for path in paths:
-        if path in signs.unlisted:
+        if path in signs.list_errors:
             kind = path.rpartition("/")[2]
-            yield note(f"{kind} could not be looked at: {signs.unlisted[path]}", f"grant the right to list {kind}")
+            yield note(f"{kind} could not be looked at: {signs.list_errors[path]}", f"grant the right to list {kind}")
 
 
-class Answers(Check):
+class SourceCheck(Check):
     """Whether somebody whom experiments ask, beside the API server and hosts, answers; ``name`` is also theirs."""
 
-    final = True
+    is_final = True
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
-        asking = [(use, use.unanswered[self.name]) for use in signs.uses if self.name in use.unanswered]
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+        asking = [(use, use.source_errors[self.name]) for use in signs.experiments if self.name in use.source_errors]
         for use, why in asking:
             if why:
-                yield refused(use, f"{use.name}: {why[0]}", why[1])
+                yield experiment_refusal(use, f"{use.name}: {why[0]}", why[1])
         if asking and not any(why for _, why in asking):
             yield ok("it answers")

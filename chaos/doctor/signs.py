@@ -10,7 +10,7 @@ from typing import Any
 from chaos.judge.facts import kubelet_fact
 from chaos.model.action import Target
 from chaos.model.inventory import Inventory
-from chaos.model.right import Right
+from chaos.model.right import Permission
 from chaos.plan.cluster import ClusterView
 
 
@@ -27,7 +27,7 @@ class Need(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ExperimentNeeds:
     """An experiment: ``needs`` what, ``nodes`` are those that it might touch, ``requires`` as it is written.
 
     ``lacking`` are rights that it needs and nobody gave us. ``prepare`` tells why its steps cannot be done on a node of
@@ -40,14 +40,14 @@ class Use:
     nodes: tuple[str, ...] = ()
     requires: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     max_duration: float = 900.0
-    lacking: tuple[Right, ...] = ()
-    unfit: tuple[str, str] | None = None
-    unanswered: Mapping[str, tuple[str, str] | tuple[()]] = field(default_factory=dict)
-    prepare: Callable[[str], tuple[str, str] | None] = lambda _: None
+    missing_permissions: tuple[Permission, ...] = ()
+    target_error: tuple[str, str] | None = None
+    source_errors: Mapping[str, tuple[str, str] | tuple[()]] = field(default_factory=dict)
+    step_error: Callable[[str], tuple[str, str] | None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
-class HostSigns:
+class HostObservations:
     """A node's host. ``target`` holds its facts, and why others are unknown.
 
     ``error`` tells why it could not be reached, with ``hint``; ``silent``: nobody asks it anything. ``power_error`` is
@@ -60,30 +60,30 @@ class HostSigns:
     hint: str = ""
     power_error: str = ""
     power_hint: str = ""
-    ahead: float | None = None
-    within: float = 0.0
-    silent: bool = False
+    clock_offset: float | None = None
+    clock_uncertainty: float = 0.0
+    is_skipped: bool = False
 
     @property
-    def reached(self) -> bool:
-        return not self.error and not self.silent
+    def is_reachable(self) -> bool:
+        return not self.error and not self.is_skipped
 
     def fact(self, name: str) -> Any:
         """None where it is not known."""
         return self.target.facts.get(name)
 
-    def why(self, name: str) -> str:
+    def unknown_reason(self, name: str) -> str:
         """Why a fact is not known."""
         return self.target.unknown.get(name, "it was not read")
 
     @property
-    def grace(self) -> float | None:
+    def shutdown_grace(self) -> float | None:
         """The whole of the kubelet's shutdown grace period in seconds; None where its configuration is not known."""
         return kubelet_fact(self.fact("configz") or {}, "kubelet.shutdownGracePeriod")
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class LocalIdentity:
     """This machine, which must never be a target: ``addresses`` without loopback; ``pod`` is ``namespace/name`` of the
     pod that nodefall runs in, "" outside of one.
     """
@@ -95,7 +95,7 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class ClusterObservations:
     """``lists``: objects of the API by collection, as JSON; ``unlisted`` why others could not be listed.
 
     ``server`` are the addresses of the API server that we use, and ``jumps`` those of jump hosts, by name.
@@ -105,26 +105,26 @@ class Signs:
 
     view: ClusterView
     inventory: Inventory
-    uses: tuple[Use, ...]
-    hosts: Mapping[str, HostSigns] = field(default_factory=dict)
+    experiments: tuple[ExperimentNeeds, ...]
+    hosts: Mapping[str, HostObservations] = field(default_factory=dict)
     lists: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
-    unlisted: Mapping[str, str] = field(default_factory=dict)
-    own: Own = Own()
-    server: frozenset[str] = frozenset()
-    jumps: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    holder: str = ""
-    debts: Mapping[str, str] = field(default_factory=dict)
-    chosen: bool = False
+    list_errors: Mapping[str, str] = field(default_factory=dict)
+    local_identity: LocalIdentity = LocalIdentity()
+    api_server_addresses: frozenset[str] = frozenset()
+    jump_addresses: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    lock_holder: str = ""
+    pending_undo: Mapping[str, str] = field(default_factory=dict)
+    hosts_are_targets: bool = False
 
-    def reached(self) -> Iterator[HostSigns]:
+    def reachable_hosts(self) -> Iterator[HostObservations]:
         """The hosts that answered, by name."""
-        return (host for _, host in sorted(self.hosts.items()) if host.reached)
+        return (host for _, host in sorted(self.hosts.items()) if host.is_reachable)
 
 
-def together(signs: Signs) -> Iterator[tuple[str, tuple[str, ...]]]:
+def fault_groups(signs: ClusterObservations) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Nodes that one fault may take at once, each group with the host that a finding about it belongs to."""
     nodes = tuple(sorted(signs.hosts))
-    if signs.chosen and len(nodes) > 1:
+    if signs.hosts_are_targets and len(nodes) > 1:
         yield "", nodes
     else:
         yield from ((node, (node,)) for node in nodes)

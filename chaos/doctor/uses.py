@@ -6,35 +6,35 @@ from collections.abc import Iterator
 
 from chaos.doctor.signs import Need
 from chaos.model.action import Scope
-from chaos.model.assertion import AsksHosts
-from chaos.model.catalogue import Catalogue
+from chaos.model.assertion import HostFactAssertion
+from chaos.model.catalogue import PluginRegistry
 from chaos.model.experiment import Experiment
 from chaos.model.requirement import satisfies
 
 _GRACE = "shutdownGracePeriod"
 
 
-def needs(experiment: Experiment, catalogue: Catalogue) -> frozenset[Need]:
+def experiment_needs(experiment: Experiment, catalogue: PluginRegistry) -> frozenset[Need]:
     """Of all its steps and questions together."""
     return frozenset(_needs(experiment, catalogue))
 
 
-def _needs(experiment: Experiment, catalogue: Catalogue) -> Iterator[Need]:
+def _needs(experiment: Experiment, catalogue: PluginRegistry) -> Iterator[Need]:
     spec = experiment.spec
     steps = [(catalogue.actions[step.action], step.with_) for step in spec.method]
     given = [(action, action.params.model_validate(with_)) for action, with_ in steps]
     asked = [e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_]
     on_host = any(action.on_host and action.scope is Scope.NODE for action, _ in given)
-    if on_host or any(isinstance(catalogue.assertions[name], AsksHosts) for name in asked):
+    if on_host or any(isinstance(catalogue.assertions[name], HostFactAssertion) for name in asked):
         yield Need.HOST
     if on_host:
         yield Need.ROOT
     if any(action.takes_down for action, _ in given):
         yield Need.DOWN
-    if any(action.ends_pods(params) for action, params in given):
+    if any(action.terminates_pods(params) for action, params in given):
         yield Need.ENDS_PODS
     kubelet = spec.requires.get("kubelet", {})
-    if any(action.goes_by_logind(params) for action, params in given):
+    if any(action.uses_logind(params) for action, params in given):
         yield Need.LOGIND
         if any(name.startswith(_GRACE) and not satisfies(0.0, text) for name, text in kubelet.items()):
             yield Need.GRACEFUL

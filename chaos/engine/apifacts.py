@@ -10,7 +10,7 @@ from chaos.model.apifact import CONDITION, OBJECT, TAINT, condition_status, fiel
 from chaos.model.errors import NodefallError
 from chaos.model.kube import Node, is_ready
 from chaos.model.ports import KubeApi
-from chaos.observers.wire import UNDECODABLE
+from chaos.observers.wire import DECODE_ERRORS
 
 NODE_READY, NAMESPACE = "node-ready", "namespace/"
 
@@ -26,7 +26,7 @@ class ApiFacts:
         self._kube = kube
 
     @staticmethod
-    def knows(fact: str) -> bool:
+    def supports(fact: str) -> bool:
         return fact == NODE_READY or fact.startswith((NAMESPACE, f"{OBJECT}/", TAINT, CONDITION))
 
     def read(self, node: str, fact: str) -> Any:
@@ -60,5 +60,5 @@ class ApiFacts:
             raise UnknownFact(f"{path}: the API server answered {response.status}")
         try:
             return None if response.status == 404 else msgspec.json.decode(response.body, type=type_)
-        except UNDECODABLE as error:
+        except DECODE_ERRORS as error:
             raise UnknownFact(f"{path}: {error}") from error

@@ -9,15 +9,15 @@ from typing import Any
 
 from chaos.model.duration import timestamp
 from chaos.model.errors import NodefallError
-from chaos.model.marks import NODE_EVENTS
+from chaos.model.marks import NODE_EVENT_NAMESPACE
 from chaos.model.plan import PlannedStep
 from chaos.model.ports import KubeApi
-from chaos.model.secrecy import masked
-from chaos.transports.kube_answer import words
+from chaos.model.secrecy import redact
+from chaos.transports.kube_answer import status_message
 
 INJECTED, UNDONE = "NodefallInjected", "NodefallUndone"
-_PATH = f"/api/v1/namespaces/{NODE_EVENTS}/events"
-_LONGEST = 1024  # characters of a message, by validation
+_PATH = f"/api/v1/namespaces/{NODE_EVENT_NAMESPACE}/events"
+_MAX_MESSAGE = 1024  # characters of a message, by validation
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class NodeEvents:
     holder: str
     uids: Mapping[str, str]
 
-    def injected(self, step: PlannedStep, t: float) -> str:
+    def emit_injected(self, step: PlannedStep, t: float) -> str:
         """Why it could not be written, or ""."""
         return self._write(step, t, "Warning", INJECTED, f"{step.action}: {step.commands[-1]}")
 
-    def undone(self, step: PlannedStep, t: float, because: str) -> str:
+    def emit_undone(self, step: PlannedStep, t: float, because: str) -> str:
         """Why it could not be written, or ""."""
         return self._write(step, t, "Normal", UNDONE, f"{step.action} is taken back: {because}")
 
@@ -41,19 +41,19 @@ class NodeEvents:
         if not step.node:
             return ""
         text = f"run {self.run} of {self.holder}, step {step.step}: {what}"
-        message = masked(text)[:_LONGEST]
+        message = redact(text)[:_MAX_MESSAGE]
         try:
             response = self.kube.request("POST", _PATH, body=self._event(step.node, t, type_, reason, message))
         except NodefallError as error:
             return f"no Event on {step.node}: {error.message}"
-        return "" if response.status < 300 else f"no Event on {step.node}: {words(response)}"
+        return "" if response.status < 300 else f"no Event on {step.node}: {status_message(response)}"
 
     def _event(self, node: str, t: float, type_: str, reason: str, message: str) -> dict[str, Any]:
         stamp = timestamp(t)
         return {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": f"{node}.{secrets.token_hex(8)}", "namespace": NODE_EVENTS},
+            "metadata": {"name": f"{node}.{secrets.token_hex(8)}", "namespace": NODE_EVENT_NAMESPACE},
             "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": self.uids.get(node, "")},
             "type": type_,
             "reason": reason,

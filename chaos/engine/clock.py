@@ -13,10 +13,10 @@ from contextlib import contextmanager, suppress
 from chaos.model.errors import NodefallError
 
 _ANSWER_TIMEOUT = 10.0  # wall seconds for an answer that needs no waiting
-_STALL = 60.0  # wall seconds of a sleep after which the source must show that its time moves
+_STALL_TIMEOUT = 60.0  # wall seconds of a sleep after which the source must show that its time moves
 
 
-class _Alarm:
+class _WakeEvent:
     """A flag that selectors can wait on; setting it takes no lock, so a signal handler may."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class _Alarm:
         self._write.close()
 
 
-def _readable(timeout: float | None, *sources: _Alarm | socket.socket) -> set[int]:
+def _wait_readable(timeout: float | None, *sources: _WakeEvent | socket.socket) -> set[int]:
     """Numbers of the ``sources`` that can be read, empty after ``timeout`` seconds of wall time."""
     with selectors.DefaultSelector() as selector:
         for source in sources:
@@ -54,21 +54,21 @@ class SystemClock:
 
     def __init__(self) -> None:
         self._offset = time.time() - time.monotonic()
-        self._alarm = _Alarm()
+        self._wake_event = _WakeEvent()
 
     def now(self) -> float:
         return time.monotonic() + self._offset
 
     def sleep(self, seconds: float) -> bool:
         """Sleep ``seconds``; False if woken early because the run is stopping."""
-        return not _readable(max(seconds, 0.0), self._alarm)
+        return not _wait_readable(max(seconds, 0.0), self._wake_event)
 
     def wake(self) -> None:
         """End every sleep, now and from now on, until :meth:`resume`; safe in a signal handler."""
-        self._alarm.set()
+        self._wake_event.set()
 
     def resume(self) -> None:
-        self._alarm.clear()
+        self._wake_event.clear()
 
     @contextmanager
     def participant(self) -> Iterator[None]:
@@ -79,10 +79,10 @@ class SystemClock:
         """Nothing: this clock holds nothing for a thread."""
 
     def close(self) -> None:
-        self._alarm.close()
+        self._wake_event.close()
 
 
-class _Line:
+class _Connection:
     """One connection to a time source. Raises NodefallError when it breaks."""
 
     def __init__(self, address: str, port: int, role: str) -> None:
@@ -92,39 +92,39 @@ class _Line:
             self.socket = socket.create_connection((address, port), timeout=_ANSWER_TIMEOUT)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
-            raise self._broken(str(error)) from error
-        if self.ask(f"hello {role}") != "ok":
+            raise self._error(str(error)) from error
+        if self.request(f"hello {role}") != "ok":
             self.close()
-            raise self._broken(f"it does not know the role {role}")
+            raise self._error(f"it does not know the role {role}")
 
-    def ask(self, line: str) -> str:
+    def request(self, line: str) -> str:
         self.send(line)
-        return self.answer()
+        return self.read_line()
 
     def send(self, line: str) -> None:
         try:
             self.socket.sendall(line.encode() + b"\n")
         except OSError as error:
-            raise self._broken(str(error)) from error
+            raise self._error(str(error)) from error
 
-    def answer(self) -> str:
+    def read_line(self) -> str:
         """The next line; the time-out is for a line that is already on its way."""
         while b"\n" not in self._buffer:
             try:
                 data = self.socket.recv(4096)
             except OSError as error:
-                raise self._broken(str(error)) from error
+                raise self._error(str(error)) from error
             if not data:
-                raise self._broken("it closed the connection")
+                raise self._error("it closed the connection")
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line.decode("ascii", "replace")
 
-    def time(self, answer: str) -> float:
+    def parse_time(self, answer: str) -> float:
         try:
             return float(answer)
         except ValueError as error:
-            raise self._broken(f"it answered {answer!r}") from error
+            raise self._error(f"it answered {answer!r}") from error
 
     def close(self) -> None:
         self.socket.close()
@@ -133,7 +133,7 @@ class _Line:
         if hasattr(self, "socket"):
             self.socket.close()
 
-    def _broken(self, why: str) -> NodefallError:
+    def _error(self, why: str) -> NodefallError:
         return NodefallError(f"{self._where}: {why}", hint="is the lab still running?")
 
 
@@ -146,10 +146,10 @@ class RemoteClock:
 
     def __init__(self, address: str, port: int) -> None:
         self._address, self._port = address, port
-        self._observer: _Line | None = None
+        self._observer: _Connection | None = None
         self._lock = threading.Lock()
-        self._alarm = _Alarm()
-        self._mine = threading.local()
+        self._wake_event = _WakeEvent()
+        self._thread_local = threading.local()
         self.now()
 
     def now(self) -> float:
@@ -157,7 +157,7 @@ class RemoteClock:
             try:
                 if self._observer is None:
                     self._observer = self._connect("observer")
-                return self._observer.time(self._observer.ask("now"))
+                return self._observer.parse_time(self._observer.request("now"))
             except NodefallError:
                 self._observer = None  # the next call connects again
                 raise
@@ -165,13 +165,13 @@ class RemoteClock:
     def sleep(self, seconds: float) -> bool:
         """Sleep ``seconds``; False if woken early because the run is stopping."""
         if seconds <= 0:
-            return not _readable(0, self._alarm)
-        line: _Line | None = getattr(self._mine, "line", None)
+            return not _wait_readable(0, self._wake_event)
+        line: _Connection | None = getattr(self._thread_local, "line", None)
         try:
             if line is None:
-                line = self._mine.line = self._connect("sleeper")
+                line = self._thread_local.line = self._connect("sleeper")
             # Whole microseconds, rounded up: the answer has no more, and must not be before the time asked for.
-            until = math.ceil((line.time(line.ask("now")) + seconds) * 1e6) / 1e6
+            until = math.ceil((line.parse_time(line.request("now")) + seconds) * 1e6) / 1e6
             return self._sleep_until(line, until)
         except NodefallError:
             self.release()
@@ -179,16 +179,16 @@ class RemoteClock:
 
     def wake(self) -> None:
         """End every sleep, now and from now on, until :meth:`resume`; safe in a signal handler."""
-        self._alarm.set()
+        self._wake_event.set()
 
     def resume(self) -> None:
-        self._alarm.clear()
+        self._wake_event.clear()
 
     @contextmanager
     def participant(self) -> Iterator[None]:
         """Hold time still whenever the calling thread does not sleep. Does not nest."""
         self.release()
-        self._mine.line = self._connect("participant")
+        self._thread_local.line = self._connect("participant")
         try:
             yield
         finally:
@@ -196,9 +196,9 @@ class RemoteClock:
 
     def release(self) -> None:
         """End the calling thread's part in lockstep; its next sleep begins a new one."""
-        line: _Line | None = getattr(self._mine, "line", None)
+        line: _Connection | None = getattr(self._thread_local, "line", None)
         if line is not None:
-            self._mine.line = None
+            self._thread_local.line = None
             line.close()
 
     def close(self) -> None:
@@ -208,25 +208,25 @@ class RemoteClock:
             if self._observer:
                 self._observer.close()
                 self._observer = None
-        self._alarm.close()
+        self._wake_event.close()
 
-    def _connect(self, role: str) -> _Line:
-        return _Line(self._address, self._port, role)
+    def _connect(self, role: str) -> _Connection:
+        return _Connection(self._address, self._port, role)
 
-    def _sleep_until(self, line: _Line, until: float) -> bool:
+    def _sleep_until(self, line: _Connection, until: float) -> bool:
         line.send(f"sleep {until:.6f}")
         before = -math.inf
-        while not (ready := _readable(_STALL, line.socket, self._alarm)):
+        while not (ready := _wait_readable(_STALL_TIMEOUT, line.socket, self._wake_event)):
             now = self.now()
             if now <= before:
                 raise NodefallError(
-                    f"time source {self._address}:{self._port}: time has stood still for {_STALL:g} s",
+                    f"time source {self._address}:{self._port}: time has stood still for {_STALL_TIMEOUT:g} s",
                     hint="somebody who takes part in lockstep neither sleeps nor leaves",
                 )
             before = now
-        if self._alarm.fileno() not in ready:
-            line.time(line.answer())
+        if self._wake_event.fileno() not in ready:
+            line.parse_time(line.read_line())
             return True
         line.send("wake")
-        line.time(line.answer())
+        line.parse_time(line.read_line())
         return False

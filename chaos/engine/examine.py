@@ -9,16 +9,16 @@ from typing import Any
 
 import msgspec
 
-from chaos.doctor.signs import HostSigns
+from chaos.doctor.signs import HostObservations
 from chaos.engine.hosts import MACHINE, Hosts
-from chaos.engine.together import side_by_side
+from chaos.engine.together import run_concurrently
 from chaos.model.action import Target
 from chaos.model.errors import NodefallError
 from chaos.model.kube import Node
 from chaos.model.ports import Clock, KubeApi, Response
-from chaos.observers.wire import UNDECODABLE
+from chaos.observers.wire import DECODE_ERRORS
 from chaos.plan.cluster import ClusterView, os
-from chaos.transports.kube_answer import words
+from chaos.transports.kube_answer import status_message
 
 # Talos has no shell and no SSH; Bottlerocket's admin container has both, and is not the host.
 SHELL_LESS = ("Talos", "Bottlerocket")
@@ -27,18 +27,18 @@ ESSENTIAL = ("machine-id", "boot-id", "pid1-start")
 USEFUL = ("systemd-version", "kubelet-unit", "kubelet-inhibitor", "inhibitors", "scheduled-shutdown", "planted-timers")
 _TIME = "host-time"
 
-Wanted = Mapping[str, frozenset[str] | None]
+FactsByNode = Mapping[str, frozenset[str] | None]
 
 
-def examine(
-    wanted: Wanted,
+def inspect_hosts(
+    wanted: FactsByNode,
     view: ClusterView,
     hosts: Hosts,
     kube: KubeApi,
     clock: Clock,
     done: Callable[[str], object],
     proxy: bool = False,
-) -> dict[str, HostSigns]:
+) -> dict[str, HostObservations]:
     """The hosts by node, each with the facts that are wanted of it besides those always read.
 
     None: no step touches the host, so nobody knocks at its door. ``done`` is told of each, in whatever thread.
@@ -47,17 +47,17 @@ def examine(
     if not wanted:
         return {}
 
-    def look(name: str) -> HostSigns:
+    def look(name: str) -> HostObservations:
         node = view.nodes[name]
-        target = Target(name, os(node), "", view.static_pods(name), {"configz": configz(node, kube, proxy)})
-        signs = _host(node, target, wanted[name], hosts, clock)
+        target = Target(name, os(node), "", view.static_pods(name), {"configz": read_configz(node, kube, proxy)})
+        signs = _inspect_host(node, target, wanted[name], hosts, clock)
         done(name)
         return signs
 
-    return dict(zip(wanted, side_by_side(list(wanted), look, clock), strict=True))
+    return dict(zip(wanted, run_concurrently(list(wanted), look, clock), strict=True))
 
 
-def listed(kube: KubeApi, paths: Iterable[str]) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
+def list_objects(kube: KubeApi, paths: Iterable[str]) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
     """Objects by collection, none of a kind that is not there; and why others could not be listed."""
     found: dict[str, list[dict[str, Any]]] = {}
     why: dict[str, str] = {}
@@ -69,36 +69,36 @@ def listed(kube: KubeApi, paths: Iterable[str]) -> tuple[dict[str, list[dict[str
             elif response.status == 200:
                 found[path] = list(msgspec.json.decode(response.body).get("items") or [])
             else:
-                why[path] = f"{response.status}: {words(response)}"
+                why[path] = f"{response.status}: {status_message(response)}"
         except NodefallError as error:
             why[path] = error.message
-        except UNDECODABLE as error:
+        except DECODE_ERRORS as error:
             why[path] = str(error)
     return found, why
 
 
-def _host(node: Node, target: Target, wanted: frozenset[str] | None, hosts: Hosts, clock: Clock) -> HostSigns:
+def _inspect_host(node: Node, target: Target, wanted: frozenset[str] | None, hosts: Hosts, clock: Clock) -> HostObservations:
     name = target.node
     if wanted is None:
-        return HostSigns(name, target, silent=True)
-    if image := _shell_less(node):
+        return HostObservations(name, target, is_skipped=True)
+    if image := _shell_less_image(node):
         told = f"{name} runs {image}, which has no shell that nodefall could use over SSH"
-        return HostSigns(name, target, told, "use actions through the API, or another node")
+        return HostObservations(name, target, told, "use actions through the API, or another node")
     facts: dict[str, Any] = dict(target.facts)
     unknown: dict[str, str] = {}
-    signs = HostSigns(name, target)
+    signs = HostObservations(name, target)
     for fact in _in_order(wanted):
         try:
             before = clock.now()
             facts[fact] = hosts.read(name, fact)
             if fact == _TIME:
                 after = clock.now()
-                signs = replace(signs, ahead=facts[fact] - (before + after) / 2, within=(after - before) / 2)
+                signs = replace(signs, clock_offset=facts[fact] - (before + after) / 2, clock_uncertainty=(after - before) / 2)
         except NodefallError as error:
             if fact in ESSENTIAL:
-                return HostSigns(name, target, error.message, error.hint)
+                return HostObservations(name, target, error.message, error.hint)
             unknown[fact] = error.message
-    return _with_power(replace(signs, target=replace(target, facts=facts, unknown=unknown)), hosts)
+    return _inspect_power(replace(signs, target=replace(target, facts=facts, unknown=unknown)), hosts)
 
 
 def _in_order(wanted: frozenset[str]) -> Sequence[str]:
@@ -106,31 +106,31 @@ def _in_order(wanted: frozenset[str]) -> Sequence[str]:
     return (*ESSENTIAL, *USEFUL, *rest)
 
 
-def _shell_less(node: Node) -> str:
+def _shell_less_image(node: Node) -> str:
     """The system, as the kubelet names it, where it lets nobody run programs."""
     image = node.status.node_info.os_image if node.status and node.status.node_info else ""
     return image if image.startswith(SHELL_LESS) else ""
 
 
-def _with_power(signs: HostSigns, hosts: Hosts) -> HostSigns:
+def _inspect_power(signs: HostObservations, hosts: Hosts) -> HostObservations:
     """With what its power control can do; one that would not bring it back is no power control."""
     node = signs.node
     try:
         power = hosts.power(node)
         if power is None:
             return signs
-        state = hosts.read(node, MACHINE) if "state" in power.can else "on"
+        state = hosts.read(node, MACHINE) if "state" in power.capabilities else "on"
         policy = hosts.restart_policy(node)
     except NodefallError as error:
         return replace(signs, power_error=f"the power control of {node}: {error.message}", power_hint=error.hint)
     if state != "on":
         told = f"the power control of {node} says that it is {state}, but it answers: it is another machine's"
         return replace(signs, power_error=told, power_hint=f"see power of the host of {node} in the inventory")
-    target = replace(signs.target, power="power", power_can=power.can, restart_policy=policy)
+    target = replace(signs.target, power="power", power_capabilities=power.capabilities, restart_policy=policy)
     return replace(signs, target=target)
 
 
-def configz(node: Node, kube: KubeApi, proxy: bool = False) -> dict[str, Any]:
+def read_configz(node: Node, kube: KubeApi, proxy: bool = False) -> dict[str, Any]:
     """The kubelet's effective configuration: from its own port, else by the API's node proxy where that is allowed.
 
     Empty if it cannot be read: unknown facts make what depends on them inconclusive, and requirements refuse.

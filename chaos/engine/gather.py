@@ -36,7 +36,7 @@ def _list(kube: KubeApi, path: str, type_: type[T]) -> list[T]:
     return [msgspec.json.decode(item, type=type_) for item in msgspec.json.decode(response.body, type=_List).items]
 
 
-def objects(paths: Iterable[str], kube: KubeApi) -> dict[str, Any]:
+def get_objects(paths: Iterable[str], kube: KubeApi) -> dict[str, Any]:
     """API objects by path, None for what is not there. Raises Refused."""
     found: dict[str, Any] = {}
     for path in dict.fromkeys(paths):

@@ -11,11 +11,11 @@ import msgspec
 
 from chaos.engine.hosts import MACHINE, Hosts
 from chaos.model.errors import NodefallError
-from chaos.model.fact import UNREAD
-from chaos.model.offset import Bounds, Offset
+from chaos.model.fact import SECONDS_SINCE_READ
+from chaos.model.offset import ClockOffsetBounds, ClockOffset
 from chaos.model.ports import Clock, Sink
-from chaos.model.recording import Line
-from chaos.observers.worker import Worker
+from chaos.model.recording import RecordingEntry
+from chaos.observers.worker import ObserverThread
 
 PERIOD = 2.0  # seconds of cluster time between two readings
 JOURNAL, TIME = "kubelet-journal", "host-time"
@@ -23,7 +23,7 @@ _TIME_PERIOD = 30.0  # between two looks at a host's clock
 _OVERLAP = 2.0  # seconds of the journal that are read twice, as a line may be stored late
 
 
-class HostWatch:
+class HostObserver:
     """Reads ``facts`` of ``nodes`` again and again; a host that does not answer is a blind window ``host@NODE``.
 
     ``extras`` are facts that not every host tells: one that fails is a blind window ``FACT@NODE`` of its own.
@@ -37,60 +37,60 @@ class HostWatch:
         self._hosts, self._clock = hosts, clock
         self._facts = [f for f in facts if f != MACHINE]
         self._extras = list(extras)
-        self._machine = MACHINE in facts
-        self._blind: dict[str, float] = {}
-        self._first: set[str] = set()
+        self._reads_power = MACHINE in facts
+        self._blind_since: dict[str, float] = {}
+        self._nodes_read: set[str] = set()
         self._nodes = list(nodes)
-        self._timed: dict[str, float] = {}
-        self._offsets: dict[str, Bounds] = {node: Bounds() for node in nodes}
-        self._journals = {node: _Unread(clock.now()) for node in nodes}
-        self._workers: list[Worker] = []
-        self._readers: dict[str, Callable[[str], Any]] = {JOURNAL: self._journal, TIME: self._time}
+        self._time_read_at: dict[str, float] = {}
+        self._offset_bounds: dict[str, ClockOffsetBounds] = {node: ClockOffsetBounds() for node in nodes}
+        self._journal_cursors = {node: _JournalCursor(clock.now()) for node in nodes}
+        self._threads: list[ObserverThread] = []
+        self._readers: dict[str, Callable[[str], Any]] = {JOURNAL: self._read_journal, TIME: self._read_time}
 
     def start(self, sink: Sink) -> None:
         for node in self._nodes:
-            worker = Worker(
-                f"host-{node}", self._clock, partial(self._watch, node, sink), partial(self._broke, node, sink)
+            worker = ObserverThread(
+                f"host-{node}", self._clock, partial(self._run_node, node, sink), partial(self._on_crash, node, sink)
             )
-            self._workers.append(worker)
+            self._threads.append(worker)
             worker.start()
 
     def stop(self) -> None:
-        for worker in self._workers:
+        for worker in self._threads:
             worker.stop()
 
-    def synced(self) -> bool:
-        return len(self._first) == len(self._nodes)
+    def has_synced(self) -> bool:
+        return len(self._nodes_read) == len(self._nodes)
 
-    def offsets(self) -> dict[str, Offset]:
+    def offsets(self) -> dict[str, ClockOffset]:
         """How far the hosts' clocks are ahead, where that is known."""
-        found = {f"host {node}": bounds.offset() for node, bounds in self._offsets.items()}
+        found = {f"host {node}": bounds.offset() for node, bounds in self._offset_bounds.items()}
         return {source: offset for source, offset in found.items() if offset}
 
-    def _watch(self, node: str, sink: Sink) -> None:
-        worker = self._workers[self._nodes.index(node)]
-        while not worker.stopping:
+    def _run_node(self, node: str, sink: Sink) -> None:
+        worker = self._threads[self._nodes.index(node)]
+        while not worker.is_stopping:
             alive = self._read_machine(node, sink)
             if self._read_facts(node, sink, alive):
                 self._read_extras(node, sink)
-            self._first.add(node)
+            self._nodes_read.add(node)
             worker.pause(PERIOD)
 
-    def _broke(self, node: str, sink: Sink, why: str) -> None:
+    def _on_crash(self, node: str, sink: Sink, why: str) -> None:
         for source in (f"host@{node}", f"power@{node}"):
-            self._lost(source, node, why, sink)
+            self._open_window(source, node, why, sink)
 
     def _read_machine(self, node: str, sink: Sink) -> bool:
         """False if the machine is known to be off: then nobody need knock at its door."""
-        if not self._machine or self._hosts.power(node) is None:
+        if not self._reads_power or self._hosts.power(node) is None:
             return True
         source = f"power@{node}"
         try:
             state = self._hosts.read(node, MACHINE)
         except NodefallError as error:
-            self._lost(source, node, error.message, sink)
+            self._open_window(source, node, error.message, sink)
             return True
-        self._found(source, node, sink)
+        self._close_window(source, node, sink)
         self._emit(node, MACHINE, state, sink)
         return bool(state != "off")
 
@@ -98,75 +98,75 @@ class HostWatch:
         """False if the host does not answer."""
         source = f"host@{node}"
         if not alive:
-            self._lost(source, node, "the machine is off", sink)
+            self._open_window(source, node, "the machine is off", sink)
             return False
         for fact in self._facts:
             try:
                 value = self._hosts.read(node, fact)
             except NodefallError as error:
-                self._lost(source, node, error.message, sink)
+                self._open_window(source, node, error.message, sink)
                 return False
             self._emit(node, fact, value, sink)
-        self._found(source, node, sink)
+        self._close_window(source, node, sink)
         return True
 
     def _read_extras(self, node: str, sink: Sink) -> None:
         now = self._clock.now()
         for fact in self._extras:
-            if fact == TIME and now - self._timed.get(node, -math.inf) < _TIME_PERIOD:
+            if fact == TIME and now - self._time_read_at.get(node, -math.inf) < _TIME_PERIOD:
                 continue
             source = f"{fact}@{node}"
             try:
                 value = self._readers[fact](node) if fact in self._readers else self._hosts.read(node, fact)
             except NodefallError as error:
-                self._lost(source, node, error.message, sink)
+                self._open_window(source, node, error.message, sink)
                 continue
             self._emit(node, fact, value, sink)
-            self._found(source, node, sink)
+            self._close_window(source, node, sink)
 
-    def _journal(self, node: str) -> dict[str, Any]:
+    def _read_journal(self, node: str) -> dict[str, Any]:
         """What was logged since the last reading, however long ago that was."""
-        unread, now = self._journals[node], self._clock.now()
-        value = self._hosts.read(node, JOURNAL, {UNREAD: unread.seconds(now)})
-        return {"lines": unread.fresh(value["lines"], now)}
+        unread, now = self._journal_cursors[node], self._clock.now()
+        value = self._hosts.read(node, JOURNAL, {SECONDS_SINCE_READ: unread.seconds_to_read(now)})
+        return {"lines": unread.new_lines(value["lines"], now)}
 
-    def _time(self, node: str) -> float:
+    def _read_time(self, node: str) -> float:
         """And how far that is from ours."""
-        before = self._timed[node] = self._clock.now()
+        before = self._time_read_at[node] = self._clock.now()
         value = float(self._hosts.read(node, TIME))
-        self._offsets[node].add(value - self._clock.now(), value - before)
+        self._offset_bounds[node].add(value - self._clock.now(), value - before)
         return value
 
     def _emit(self, node: str, fact: str, value: object, sink: Sink) -> None:
-        sink(Line(self._clock.now(), "host", fact, msgspec.Raw(msgspec.json.encode(value)), node))
+        sink(RecordingEntry(self._clock.now(), "host", fact, msgspec.Raw(msgspec.json.encode(value)), node))
 
-    def _lost(self, source: str, node: str, reason: str, sink: Sink) -> None:
-        if source not in self._blind:
-            self._blind[source] = self._clock.now()
-            self._window(source, node, None, reason, sink)
+    def _open_window(self, source: str, node: str, reason: str, sink: Sink) -> None:
+        if source not in self._blind_since:
+            self._blind_since[source] = self._clock.now()
+            self._emit_window(source, node, None, reason, sink)
 
-    def _found(self, source: str, node: str, sink: Sink) -> None:
-        if source in self._blind:
-            self._window(source, node, self._clock.now(), "", sink)
-            del self._blind[source]
+    def _close_window(self, source: str, node: str, sink: Sink) -> None:
+        if source in self._blind_since:
+            self._emit_window(source, node, self._clock.now(), "", sink)
+            del self._blind_since[source]
 
-    def _window(self, source: str, node: str, end: float | None, reason: str, sink: Sink) -> None:
-        window = {"from": self._blind[source], "to": end, "reason": reason or "the host did not answer"}
-        sink(Line(self._clock.now(), "blind", source, msgspec.Raw(msgspec.json.encode(window)), node))
+    def _emit_window(self, source: str, node: str, end: float | None, reason: str, sink: Sink) -> None:
+        window = {"from": self._blind_since[source], "to": end, "reason": reason or "the host did not answer"}
+        sink(RecordingEntry(self._clock.now(), "blind", source, msgspec.Raw(msgspec.json.encode(window)), node))
 
 
-class _Unread:
+class _JournalCursor:
     """What was read of one journal; time is told in seconds before now, so that the host's clock may be another."""
 
     def __init__(self, begin: float) -> None:
-        self._last = begin
-        self._told: set[tuple[float, str]] = set()
+        self._last_read = begin
+        self._lines_seen: set[tuple[float, str]] = set()
 
-    def seconds(self, now: float) -> int:
-        return math.ceil(now - self._last + _OVERLAP)
+    def seconds_to_read(self, now: float) -> int:
+        return math.ceil(now - self._last_read + _OVERLAP)
 
-    def fresh(self, lines: list[dict[str, Any]], now: float) -> list[dict[str, Any]]:
-        self._last = now
-        found = [line for line in lines if (line["t"], line["message"]) not in self._told]
-        self._told.update((line["t"], line["message"]) for line in found)
+    def new_lines(self, lines: list[dict[str, Any]], now: float) -> list[dict[str, Any]]:
+        self._last_read = now
+        found = [line for line in lines if (line["t"], line["message"]) not in self._lines_seen]
+        self._lines_seen.update((line["t"], line["message"]) for line in found)
         return found

@@ -15,19 +15,19 @@ from msgspec import Struct
 
 from chaos.model.errors import Aborted, NodefallError
 from chaos.model.experiment import NAME
-from chaos.model.marks import MANAGED_BY, RUN
+from chaos.model.marks import MANAGED_BY_LABEL, RUN_LABEL
 from chaos.model.ports import KubeApi, Response
-from chaos.model.secrecy import masked_json
-from chaos.observers.wire import UNDECODABLE
-from chaos.store.journal import Journal, Owed
-from chaos.transports.kube_answer import decoded, words
+from chaos.model.secrecy import redact_json
+from chaos.observers.wire import DECODE_ERRORS
+from chaos.store.journal import Journal, PendingUndo
+from chaos.transports.kube_answer import decode_body, status_message
 
 PREFIX = "nodefall-run-"
-_SELECTOR = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
-_RUN, _OWED = "run.json", "owed.json"
+_SELECTOR = ",".join(f"{key}={value}" for key, value in MANAGED_BY_LABEL.items())
+_RUN, _PENDING = "run.json", "owed.json"
 
 
-class Debtor(Struct, frozen=True):
+class RunIdentity(Struct, frozen=True):
     """Whose debts they are; ``holder`` as in the cluster's lock."""
 
     run: str
@@ -36,114 +36,114 @@ class Debtor(Struct, frozen=True):
     holder: str = ""
 
 
-class Debt(Struct, frozen=True):
+class PendingRun(Struct, frozen=True):
     """A run's ConfigMap; ``damaged`` says why it cannot be read (then it may owe anything)."""
 
     name: str
-    debtor: Debtor
-    owed: tuple[Owed, ...] = ()
-    damaged: str = ""
+    identity: RunIdentity
+    pending: tuple[PendingUndo, ...] = ()
+    error: str = ""
 
     @property
-    def open(self) -> bool:
+    def has_pending(self) -> bool:
         """Whether something is left to be taken back."""
-        return bool(self.damaged) or any(owed.undo.proof for owed in self.owed)
+        return bool(self.error) or any(owed.undo.proof for owed in self.pending)
 
 
 @dataclass
-class Ledger:
+class JournalMirror:
     """Of one run."""
 
     kube: KubeApi
     namespace: str
-    debtor: Debtor
+    identity: RunIdentity
     journal: Journal
 
     def publish(self) -> None:
         """Raises Aborted where it cannot be written: nothing is done that no other machine could take back."""
-        self.journal.mirror(True)
+        self.journal.record_replica(True)
         try:
-            self._write(self.journal.owed())
+            self._write(self.journal.pending())
         except NodefallError as error:
             raise Aborted(
                 f"the journal could not be written to the cluster: {error.message}", hint=error.hint
             ) from error
 
-    def settle(self) -> str:
+    def reconcile(self) -> str:
         """After an undo: removed when nothing is owed any more. Why that failed, or ""."""
-        if not self.journal.mirrored:
+        if not self.journal.has_replica:
             return ""
-        owed = self.journal.owed()
+        owed = self.journal.pending()
         try:
             if any(entry.undo.proof for entry in owed):
                 self._write(owed)
             else:
-                remove(self.kube, self.namespace, self.debtor.run)
-                self.journal.mirror(False)
+                delete_configmap(self.kube, self.namespace, self.identity.run)
+                self.journal.record_replica(False)
         except NodefallError as error:
             return (
-                f"the journal in the cluster (ConfigMap {self.namespace}/{name_of(self.debtor.run)}): {error.message}"
+                f"the journal in the cluster (ConfigMap {self.namespace}/{configmap_name(self.identity.run)}): {error.message}"
             )
         return ""
 
-    def _write(self, owed: Sequence[Owed]) -> None:
-        name = name_of(self.debtor.run)
-        labels = {**MANAGED_BY, RUN: self.debtor.run[:63].rstrip("-.")}
-        data = {_RUN: _json(self.debtor), _OWED: _json(tuple(owed))}
+    def _write(self, owed: Sequence[PendingUndo]) -> None:
+        name = configmap_name(self.identity.run)
+        labels = {**MANAGED_BY_LABEL, RUN_LABEL: self.identity.run[:63].rstrip("-.")}
+        data = {_RUN: _json(self.identity), _PENDING: _json(tuple(owed))}
         obj: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "data": data}
         obj["metadata"] = {"name": name, "namespace": self.namespace, "labels": labels}
         path = _collection(self.namespace)
         response = self.kube.request("PUT", f"{path}/{name}", body=obj)
         if response.status == 404:  # PUT creates none of these
             response = self.kube.request("POST", path, body=obj)
-        _good(response)
+        _decode_success(response)
 
 
-def name_of(run: str) -> str:
+def configmap_name(run: str) -> str:
     """Of the run's ConfigMap."""
     return f"{PREFIX}{run}"
 
 
-def debts(kube: KubeApi, namespace: str) -> list[Debt]:
+def pending_runs(kube: KubeApi, namespace: str) -> list[PendingRun]:
     """Of all runs on this cluster. Raises NodefallError."""
     response = kube.request("GET", _collection(namespace), {"labelSelector": _SELECTOR})
-    items = _good(response).get("items") or []
+    items = _decode_success(response).get("items") or []
     return [_parse(item) for item in items if item["metadata"]["name"].startswith(PREFIX)]
 
 
-def remove(kube: KubeApi, namespace: str, run: str) -> None:
+def delete_configmap(kube: KubeApi, namespace: str, run: str) -> None:
     """Raises NodefallError unless it is gone."""
-    response = kube.request("DELETE", f"{_collection(namespace)}/{name_of(run)}")
+    response = kube.request("DELETE", f"{_collection(namespace)}/{configmap_name(run)}")
     if response.status != 404:
-        _good(response)
+        _decode_success(response)
 
 
-def _parse(item: dict[str, Any]) -> Debt:
+def _parse(item: dict[str, Any]) -> PendingRun:
     name, data = str(item["metadata"]["name"]), item.get("data") or {}
     try:
-        debtor = msgspec.json.decode(data.get(_RUN, ""), type=Debtor)
-        owed = msgspec.json.decode(data.get(_OWED, ""), type=tuple[Owed, ...])
-    except UNDECODABLE as error:
-        return _damaged(name, str(error))
-    if name_of(debtor.run) != name or not re.fullmatch(NAME, debtor.experiment):  # they become paths
-        return _damaged(name, f"it names the run {debtor.run!r} of the experiment {debtor.experiment!r}")
-    return Debt(name, debtor, owed)
+        debtor = msgspec.json.decode(data.get(_RUN, ""), type=RunIdentity)
+        owed = msgspec.json.decode(data.get(_PENDING, ""), type=tuple[PendingUndo, ...])
+    except DECODE_ERRORS as error:
+        return _unreadable(name, str(error))
+    if configmap_name(debtor.run) != name or not re.fullmatch(NAME, debtor.experiment):  # they become paths
+        return _unreadable(name, f"it names the run {debtor.run!r} of the experiment {debtor.experiment!r}")
+    return PendingRun(name, debtor, owed)
 
 
-def _damaged(name: str, why: str) -> Debt:
-    return Debt(name, Debtor(name.removeprefix(PREFIX), "", 0.0), damaged=why)
+def _unreadable(name: str, why: str) -> PendingRun:
+    return PendingRun(name, RunIdentity(name.removeprefix(PREFIX), "", 0.0), error=why)
 
 
 def _json(value: Any) -> str:
-    return masked_json(msgspec.json.encode(value)).decode()
+    return redact_json(msgspec.json.encode(value)).decode()
 
 
 def _collection(namespace: str) -> str:
     return f"/api/v1/namespaces/{namespace}/configmaps"
 
 
-def _good(response: Response) -> dict[str, Any]:
+def _decode_success(response: Response) -> dict[str, Any]:
     if response.status >= 300:
         hint = "nodefall rbac prints the rights that it needs" if response.status == 403 else ""
-        raise NodefallError(f"the API server answered {response.status}: {words(response)}", hint=hint)
-    return dict(decoded(response))
+        raise NodefallError(f"the API server answered {response.status}: {status_message(response)}", hint=hint)
+    return dict(decode_body(response))

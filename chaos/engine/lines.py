@@ -7,20 +7,20 @@ from typing import Any
 import msgspec
 
 from chaos.model.plan import PlannedStep
-from chaos.model.recording import ActionRecord, Line
+from chaos.model.recording import ActionRecord, RecordingEntry
 
 
-def raw(value: Any) -> msgspec.Raw:
+def encode_raw(value: Any) -> msgspec.Raw:
     """``value`` as the object of a line."""
     return msgspec.Raw(msgspec.json.encode(value))
 
 
-def action_line(t: float, step: PlannedStep, phase: str, **more: Any) -> Line:
+def action_entry(t: float, step: PlannedStep, phase: str, **more: Any) -> RecordingEntry:
     """One phase of a step on a node: begin, returned, proved, undo (begins) or undone."""
     record = ActionRecord(step=step.step, phase=phase, params=step.params, **more)
-    return Line(t, "action", step.action, raw(record), step.node)
+    return RecordingEntry(t, "action", step.action, encode_raw(record), step.node)
 
 
-def meta_line(t: float, meta: dict[str, Any]) -> Line:
+def meta_entry(t: float, meta: dict[str, Any]) -> RecordingEntry:
     """The first line of a recording."""
-    return Line(t, "meta", "recording", raw({"format": 1, **meta}))
+    return RecordingEntry(t, "meta", "recording", encode_raw({"format": 1, **meta}))

@@ -9,40 +9,40 @@ from typing import Any
 from chaos.model.apifact import field
 from chaos.model.errors import NodefallError, Refused
 from chaos.model.ports import KubeApi
-from chaos.model.right import Right
-from chaos.transports.kube_answer import decoded, words
+from chaos.model.right import Permission
+from chaos.transports.kube_answer import decode_body, status_message
 
 _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-_AT_ONCE = 8
+_MAX_THREADS = 8
 
 
-def missing(kube: KubeApi, rights: Sequence[Right]) -> list[Right]:
+def missing_permissions(kube: KubeApi, rights: Sequence[Permission]) -> list[Permission]:
     """Those that we do not have, by SelfSubjectAccessReview. Raises NodefallError where that cannot be asked."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        allowed = list(pool.map(lambda right: _allowed(kube, right), rights))
+    with ThreadPoolExecutor(_MAX_THREADS) as pool:
+        allowed = list(pool.map(lambda right: _is_allowed(kube, right), rights))
     return [right for right, may in zip(rights, allowed, strict=True) if not may]
 
 
-def refuse_missing(kube: KubeApi, rights: Sequence[Right]) -> None:
+def refuse_missing(kube: KubeApi, rights: Sequence[Permission]) -> None:
     """Raises Refused, naming what is missing."""
-    if lacking := missing(kube, rights):
+    if lacking := missing_permissions(kube, rights):
         raise Refused(
             f"the credentials of the kubeconfig may not {'; '.join(str(right) for right in lacking)}",
             hint="nodefall rbac EXPERIMENT prints the roles that are needed, for kubectl apply",
         )
 
 
-def _allowed(kube: KubeApi, right: Right) -> bool:
+def _is_allowed(kube: KubeApi, right: Permission) -> bool:
     body: dict[str, Any] = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
-    body["spec"] = _asked(right)
+    body["spec"] = _review_spec(right)
     response = kube.request("POST", _PATH, body=body)
     if response.status >= 300:
-        raise NodefallError(f"what we may do could not be asked: {response.status}: {words(response)}")
-    return field(decoded(response), "/status/allowed") is True
+        raise NodefallError(f"what we may do could not be asked: {response.status}: {status_message(response)}")
+    return field(decode_body(response), "/status/allowed") is True
 
 
-def _asked(right: Right) -> dict[str, dict[str, str]]:
-    if right.non_resource:
+def _review_spec(right: Permission) -> dict[str, dict[str, str]]:
+    if right.is_non_resource:
         return {"nonResourceAttributes": {"verb": right.verb, "path": right.resource}}
     resource, _, subresource = right.resource.partition("/")
     asked = {"verb": right.verb, "group": right.group, "resource": resource, "subresource": subresource}

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 import msgspec
 
 from chaos.model.ports import Clock
-from chaos.model.recording import Line
-from chaos.model.secrecy import masked_json
+from chaos.model.recording import RecordingEntry
+from chaos.model.secrecy import redact_json
 from chaos.model.timeline import Entry, Timeline
 
-Decode = Callable[[Line, int], Entry | None]
-Write = Callable[[Line], None]
-_LATER = 1e-6  # seconds: about the least by which recorded times can differ
+DecodeFunc = Callable[[RecordingEntry, int], Entry | None]
+WriteFunc = Callable[[RecordingEntry], None]
+_TIME_STEP = 1e-6  # seconds: about the least by which recorded times can differ
 
 
 class Recorder:
@@ -26,16 +26,16 @@ class Recorder:
     the timeline goes on, so that the run can still be judged and rolled back, and ``failure`` says what was lost.
     """
 
-    def __init__(self, decode: Decode, clock: Clock, write: Write | None = None) -> None:
+    def __init__(self, decode: DecodeFunc, clock: Clock, write: WriteFunc | None = None) -> None:
         self._decode, self._clock, self._write = decode, clock, write
         self._timeline = Timeline()
         self._lock = threading.Lock()
-        self._last = self._phase = float("-inf")
+        self._last_time = self._last_action_time = float("-inf")
         self.failure: OSError | None = None
 
-    def emit(self, line: Line) -> None:
+    def emit(self, line: RecordingEntry) -> None:
         """The sink. What anybody said of a secret goes no further."""
-        kept = masked_json(bytes(line.object))
+        kept = redact_json(bytes(line.object))
         if kept != line.object:
             line = msgspec.structs.replace(line, object=msgspec.Raw(kept))
         with self._lock:
@@ -43,27 +43,27 @@ class Recorder:
             entry = self._decode(line, self._timeline.next_seq())
             if entry is not None:
                 self._timeline.add(entry)
-            self._keep(line)
+            self._save(line)
 
-    def _in_order(self, line: Line) -> Line:
+    def _in_order(self, line: RecordingEntry) -> RecordingEntry:
         action = line.kind == "action"
-        t = max(line.t, self._last if action else max(self._last, self._phase + _LATER))
-        self._last = t
+        t = max(line.t, self._last_time if action else max(self._last_time, self._last_action_time + _TIME_STEP))
+        self._last_time = t
         if action:
-            self._phase = t
+            self._last_action_time = t
         return line if t == line.t else msgspec.structs.replace(line, t=t)
 
     @contextmanager
-    def reading(self) -> Iterator[Timeline]:
+    def lock_timeline(self) -> Iterator[Timeline]:
         """The timeline up to now, to look at while nothing is added; be quick."""
         with self._lock:
-            self._last = max(self._last, self._clock.now())
-            self._timeline.end = max(self._timeline.end, self._last)
+            self._last_time = max(self._last_time, self._clock.now())
+            self._timeline.end = max(self._timeline.end, self._last_time)
             yield self._timeline
 
     def snapshot(self) -> Timeline:
         """A timeline of its own, up to now, to judge at leisure."""
-        with self.reading() as timeline:
+        with self.lock_timeline() as timeline:
             entries, end = list(timeline.entries), timeline.end
         copy = Timeline()
         for entry in entries:
@@ -71,7 +71,7 @@ class Recorder:
         copy.end = max(copy.end, end)
         return copy
 
-    def _keep(self, line: Line) -> None:
+    def _save(self, line: RecordingEntry) -> None:
         if self._write is None or self.failure is not None:
             return
         try:

@@ -11,11 +11,11 @@ from chaos.model.ports import Clock
 
 T = TypeVar("T")
 R = TypeVar("R")
-MANY = 64  # threads at once where nothing must begin together
-_LOOK = 0.05  # seconds between two looks at what is still going on
+MAX_THREADS = 64  # threads at once where nothing must begin together
+_POLL = 0.05  # seconds between two looks at what is still going on
 
 
-def together(
+def run_simultaneously(
     items: Sequence[T], do: Callable[[T], R], meanwhile: Callable[[Sequence[Future[R]]], None] | None = None
 ) -> list[R]:
     """``do`` of each item, a thread each, begun when the last of them is there; in the order of ``items``.
@@ -35,12 +35,12 @@ def together(
     return [future.result() for future in going]
 
 
-def side_by_side(items: Sequence[T], do: Callable[[T], R], clock: Clock) -> list[R]:
+def run_concurrently(items: Sequence[T], do: Callable[[T], R], clock: Clock) -> list[R]:
     """As :func:`together`, not begun at one moment; ``do`` may sleep on ``clock``, so that its time goes on."""
     if len(items) == 1:
         return [do(items[0])]
-    with ThreadPoolExecutor(min(len(items), MANY)) as pool:
+    with ThreadPoolExecutor(min(len(items), MAX_THREADS)) as pool:
         going = [pool.submit(do, item) for item in items]
-        while wait(going, _LOOK).not_done:
-            clock.sleep(_LOOK)
+        while wait(going, _POLL).not_done:
+            clock.sleep(_POLL)
     return [future.result() for future in going]

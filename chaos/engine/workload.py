@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from chaos.model.action import Check, Undo, UndoStep
+from chaos.model.action import FactCheck, Undo, UndoStep
 from chaos.model.apifact import object_fact
 from chaos.model.command import MERGE_PATCH, KubeCommand
 from chaos.model.errors import Aborted
-from chaos.model.marks import MANAGED_BY, RUN
+from chaos.model.marks import MANAGED_BY_LABEL, RUN_LABEL
 from chaos.model.ports import KubeApi
 
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -31,29 +31,29 @@ def namespace_for(run: str) -> str:
 
 def removal(workload: Sequence[KubeCommand], namespace: str, run: str) -> Undo:
     """How the workload goes away, and the proof that it has."""
-    gone = Check(f"namespace/{namespace}", "gone")
+    gone = FactCheck(f"namespace/{namespace}", "gone")
     delete = KubeCommand("DELETE", f"/api/v1/namespaces/{namespace}", accept=(200, 202, 404))
-    steps, proof = [UndoStep(delete, unless=gone), *_unheld(workload)], [gone]
+    steps, proof = [UndoStep(delete, unless=gone), *_remove_finalizers(workload)], [gone]
     if any(command.path == PRIORITY_CLASSES for command in workload):
-        ours = f"{PRIORITY_CLASSES}?labelSelector={quote(f'{RUN}={run}')}"
-        none = Check(object_fact(ours, "/items/0"), None)
+        ours = f"{PRIORITY_CLASSES}?labelSelector={quote(f'{RUN_LABEL}={run}')}"
+        none = FactCheck(object_fact(ours, "/items/0"), None)
         steps.append(UndoStep(KubeCommand("DELETE", ours), unless=none))
         proof.append(none)
     return Undo(tuple(steps), tuple(proof))
 
 
-def _unheld(workload: Sequence[KubeCommand]) -> Iterator[UndoStep]:
+def _remove_finalizers(workload: Sequence[KubeCommand]) -> Iterator[UndoStep]:
     """Finalizers that the manifests brought along: nobody else takes them away, and the namespace waits for them."""
     for metadata, command in ((c.body["metadata"], c) for c in workload if c.body):
         if metadata.get("finalizers") and "name" in metadata:
             path = f"{command.path}/{metadata['name']}"
             free = KubeCommand("PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH, accept=(200, 404))
-            yield UndoStep(free, unless=Check(object_fact(path, "/metadata/finalizers"), None))
+            yield UndoStep(free, unless=FactCheck(object_fact(path, "/metadata/finalizers"), None))
 
 
-def commands(manifests: list[dict[str, Any]], namespace: str, run: str) -> list[KubeCommand]:
+def create_commands(manifests: list[dict[str, Any]], namespace: str, run: str) -> list[KubeCommand]:
     """The namespace, then every object in it. A PriorityClass that exists already is refused by the API server."""
-    labels = {RUN: run, **MANAGED_BY}
+    labels = {RUN_LABEL: run, **MANAGED_BY_LABEL}
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
     created = [KubeCommand("POST", "/api/v1/namespaces", body)]
     for manifest in manifests:
@@ -63,11 +63,11 @@ def commands(manifests: list[dict[str, Any]], namespace: str, run: str) -> list[
         metadata["labels"] = {**metadata.get("labels", {}), **labels}
         if own:
             metadata["namespace"] = own
-        created.append(KubeCommand("POST", collection(obj, own), obj))
+        created.append(KubeCommand("POST", collection_path(obj, own), obj))
     return created
 
 
-def collection(obj: dict[str, Any], namespace: str) -> str:
+def collection_path(obj: dict[str, Any], namespace: str) -> str:
     """The path that an object of this kind is created at; an empty namespace is for kinds that have none."""
     version, kind = obj["apiVersion"], obj["kind"]
     prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
@@ -81,10 +81,10 @@ def apply(kube: KubeApi, todo: list[KubeCommand]) -> None:
         response = kube.request(command.method, command.path, body=command.body)
         if response.status not in command.accept:
             name = (command.body or {}).get("metadata", {}).get("name")
-            raise Aborted(f"{command} ({name}): the API server answered {response.status}: {_words(response.body)}")
+            raise Aborted(f"{command} ({name}): the API server answered {response.status}: {_status_message(response.body)}")
 
 
-def _words(body: bytes) -> str:
+def _status_message(body: bytes) -> str:
     try:
         return str(msgspec.json.decode(body)["message"])
     except (msgspec.DecodeError, KeyError, TypeError):

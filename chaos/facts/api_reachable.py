@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
-SECONDS = 3  # for each address
+CURL_TIMEOUT = 3  # for each address
 # curl(1): 7 no connection, 28 timed out; any other end means that something answered.
 _UNREACHABLE, _NO_CURL = (7, 28), 127
 
@@ -28,8 +28,8 @@ class ApiReachable(HostFact):
         known_ends = {*((address, port) for address in known["server-addresses"]), *map(tuple, known["api-peers"])}
         if not known_ends:
             raise ValueError("no address of an API server is known on the host")
-        tries = " & ".join(_try(address, port) for address, port in sorted(known_ends))
-        return HostCommand(("sh", "-c", f"{tries} & wait"), timeout=15.0 + SECONDS, sudo=False)
+        tries = " & ".join(_probe_command(address, port) for address, port in sorted(known_ends))
+        return HostCommand(("sh", "-c", f"{tries} & wait"), timeout=15.0 + CURL_TIMEOUT, sudo=False)
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, bool]:
         if exit_code:
@@ -44,10 +44,10 @@ class ApiReachable(HostFact):
         return found
 
 
-def _try(address: str, port: int) -> str:
+def _probe_command(address: str, port: int) -> str:
     """All at once: else the first would be known long before the last, and a cut between them seen in some only."""
     host = f"[{address}]" if ":" in address else address
-    script = f'curl -s -k --noproxy "*" -o /dev/null -m {SECONDS} https://{host}:{port}/readyz; echo {address} $?'
+    script = f'curl -s -k --noproxy "*" -o /dev/null -m {CURL_TIMEOUT} https://{host}:{port}/readyz; echo {address} $?'
     return shlex.join(("sh", "-c", script))
 
 

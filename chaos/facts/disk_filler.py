@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.facts.units import active_state
+from chaos.facts.units import parse_active_state
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
@@ -15,7 +15,7 @@ class DiskFiller(HostFact):
     command = HostCommand(("systemctl", "show", "--property=ActiveState", "nodefall-disk-filler.service"), sudo=False)
 
     def parse(self, stdout: str, exit_code: int) -> str:
-        return active_state(stdout, exit_code)
+        return parse_active_state(stdout, exit_code)
 
 
 FACT = DiskFiller()

@@ -8,7 +8,7 @@ from typing import Any
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
-COMMAND = HostCommand(
+LIST_INHIBITORS = HostCommand(
     (
         "busctl",
         "--json=short",
@@ -33,15 +33,15 @@ def parse_inhibitors(stdout: str, exit_code: int) -> list[dict[str, Any]]:
         raise ValueError("logind's list of inhibitors is not understood") from error
 
 
-class Inhibitors(HostFact):
+class InhibitorLocks(HostFact):
     """A list of {who, what, mode, why}."""
 
     name = "inhibitors"
     summary = "inhibitor locks known to logind"
-    command = COMMAND
+    command = LIST_INHIBITORS
 
     def parse(self, stdout: str, exit_code: int) -> list[dict[str, Any]]:
         return parse_inhibitors(stdout, exit_code)
 
 
-FACT = Inhibitors()
+FACT = InhibitorLocks()

@@ -45,11 +45,11 @@ def _flags(words: list[str]) -> dict[str, str]:
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
             separate = after if after and not after.startswith("-") else "true"
-            found[name] = _plain(value if equals else separate)
+            found[name] = _expand(value if equals else separate)
     return found
 
 
-def _plain(value: str) -> str:
+def _expand(value: str) -> str:
     """Without what microk8s' own script expands."""
     for name, path in _SNAP.items():
         value = value.replace(name, path)

@@ -6,7 +6,7 @@ from chaos.facts.kubelet_process import KubeletProcess
 from chaos.model.fact import HostFact
 
 
-class KubeletFrozen(HostFact):
+class KubeletStoppedState(HostFact):
     """A boolean; no process is an error."""
 
     name = "kubelet-frozen"
@@ -20,4 +20,4 @@ class KubeletFrozen(HostFact):
         return bool(found["stopped"])
 
 
-FACT = KubeletFrozen()
+FACT = KubeletStoppedState()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from chaos.facts.inhibitors import COMMAND, parse_inhibitors
+from chaos.facts.inhibitors import LIST_INHIBITORS, parse_inhibitors
 from chaos.model.fact import HostFact
 
 
-class KubeletInhibitor(HostFact):
+class InhibitorKubelet(HostFact):
     """True or false."""
 
     name = "kubelet-inhibitor"
     summary = "whether the kubelet holds a delay lock on shutdown"
-    command = COMMAND
+    command = LIST_INHIBITORS
 
     def parse(self, stdout: str, exit_code: int) -> bool:
         locks = parse_inhibitors(stdout, exit_code)
@@ -21,4 +21,4 @@ class KubeletInhibitor(HostFact):
         )
 
 
-FACT = KubeletInhibitor()
+FACT = InhibitorKubelet()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chaos.model.command import HostCommand
-from chaos.model.fact import UNREAD, HostFact
+from chaos.model.fact import SECONDS_SINCE_READ, HostFact
 
 # The source file's name is in every line of klog, as text and as JSON. Errors go where parse sees them: exit 1 alone
 # only says that nothing was found.
@@ -25,10 +25,10 @@ class KubeletJournal(HostFact):
 
     name = "kubelet-journal"
     summary = "what the kubelet's shutdown manager logged"
-    needs = ("kubelet-unit", UNREAD)
+    needs = ("kubelet-unit", SECONDS_SINCE_READ)
 
     def command_for(self, known: Mapping[str, Any]) -> HostCommand:
-        return HostCommand(("sh", "-c", _SCRIPT, "sh", str(known["kubelet-unit"]), str(known[UNREAD])), timeout=5.0)
+        return HostCommand(("sh", "-c", _SCRIPT, "sh", str(known["kubelet-unit"]), str(known[SECONDS_SINCE_READ])), timeout=5.0)
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, Any]:
         if exit_code not in (0, 1):

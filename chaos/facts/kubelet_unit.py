@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.facts.units import active_first, show
+from chaos.facts.units import parse_unit, show_command
 from chaos.model.fact import HostFact
 
 UNITS = (
@@ -22,10 +22,10 @@ class KubeletUnit(HostFact):
 
     name = "kubelet-unit"
     summary = "systemd unit of the kubelet"
-    command = show(UNITS)
+    command = show_command(UNITS)
 
     def parse(self, stdout: str, exit_code: int) -> str:
-        return active_first(stdout, exit_code, UNITS)
+        return parse_unit(stdout, exit_code, UNITS)
 
 
 FACT = KubeletUnit()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from chaos.facts.inhibitors import COMMAND, parse_inhibitors
+from chaos.facts.inhibitors import LIST_INHIBITORS, parse_inhibitors
 from chaos.model.fact import HostFact
 
 
-class LockHolders(HostFact):
+class InhibitorHolders(HostFact):
     """Names as logind has them, sorted; one that holds two is there twice."""
 
     name = "lock-holders"
     summary = "programs that hold a delay lock on shutdown"
-    command = COMMAND
+    command = LIST_INHIBITORS
 
     def parse(self, stdout: str, exit_code: int) -> list[str]:
         locks = parse_inhibitors(stdout, exit_code)
@@ -20,4 +20,4 @@ class LockHolders(HostFact):
         )
 
 
-FACT = LockHolders()
+FACT = InhibitorHolders()

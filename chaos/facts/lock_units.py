@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import shlex
 
-from chaos.facts.inhibitors import COMMAND
+from chaos.facts.inhibitors import LIST_INHIBITORS
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
 
-class LockUnits(HostFact):
+class InhibitorUnits(HostFact):
     """Unit by holder, as ``{"kubelet": "kubelet.service"}``; "" for one that belongs to no service."""
 
     name = "lock-units"
     summary = "systemd units of the programs that hold a delay lock on shutdown"
-    command = HostCommand(("sh", "-c", f"{shlex.join(COMMAND.argv)} && ps -eo pid=,unit="), sudo=False)
+    command = HostCommand(("sh", "-c", f"{shlex.join(LIST_INHIBITORS.argv)} && ps -eo pid=,unit="), sudo=False)
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, str]:
         first, _, rest = stdout.partition("\n")
@@ -31,4 +31,4 @@ class LockUnits(HostFact):
         return {who: unit if unit.endswith(".service") else "" for who, unit in sorted(found.items())}
 
 
-FACT = LockUnits()
+FACT = InhibitorUnits()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
-NOTHING_SCHEDULED = '(st) "" 18446744073709551615'
+NO_SHUTDOWN_SCHEDULED = '(st) "" 18446744073709551615'
 
 NOT_PREPARING = "b false"
 

@@ -6,7 +6,7 @@ from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
 
-class PlantedTimers(HostFact):
+class FailsafeTimers(HostFact):
     """Unit names, sorted."""
 
     name = "planted-timers"
@@ -21,4 +21,4 @@ class PlantedTimers(HostFact):
         return sorted(line.split()[0] for line in stdout.splitlines() if line.strip())
 
 
-FACT = PlantedTimers()
+FACT = FailsafeTimers()

@@ -28,10 +28,10 @@ class ServerAddresses(HostFact):
         if exit_code:
             raise ValueError("its name is not resolved")
         found = {ipaddress.ip_address(line.split()[0].split("%")[0]) for line in stdout.splitlines() if line.strip()}
-        return sorted(str(_plain(address)) for address in found if not address.is_loopback)
+        return sorted(str(_unmapped_address(address)) for address in found if not address.is_loopback)
 
 
-def _plain(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+def _unmapped_address(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     """getent prints mapped addresses (::ffff:192.0.2.1) for some hosts files."""
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chaos.facts.units import active_state
+from chaos.facts.units import parse_active_state
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
@@ -21,7 +21,7 @@ class TimeSyncState(HostFact):
         return HostCommand(("systemctl", "show", "--property=ActiveState", known["time-sync-unit"]), sudo=False)
 
     def parse(self, stdout: str, exit_code: int) -> str:
-        return active_state(stdout, exit_code)
+        return parse_active_state(stdout, exit_code)
 
 
 FACT = TimeSyncState()

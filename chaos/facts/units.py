@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from chaos.model.command import HostCommand
 
 
-def show(units: Sequence[str]) -> HostCommand:
+def show_command(units: Sequence[str]) -> HostCommand:
     """What :func:`active_first` understands."""
     properties = "--property=Id,ActiveState,LoadState,UnitFileState"
     return HostCommand(("systemctl", "show", properties, *units), sudo=False)
 
 
-def active_first(stdout: str, exit_code: int, asked: Sequence[str]) -> str:
+def parse_unit(stdout: str, exit_code: int, asked: Sequence[str]) -> str:
     """The loaded unit of those in ``systemctl show``'s blocks, an active one first. Raises ValueError.
 
     Where all are stopped, one that is started at boot: rke2 installs the units of servers and of agents everywhere.
@@ -30,7 +30,7 @@ def active_first(stdout: str, exit_code: int, asked: Sequence[str]) -> str:
     return min(units)[-1]
 
 
-def active_state(stdout: str, exit_code: int) -> str:
+def parse_active_state(stdout: str, exit_code: int) -> str:
     """Of ``systemctl show --property=ActiveState``. Raises ValueError."""
     state = stdout.strip().partition("ActiveState=")[2]
     if exit_code or not state:

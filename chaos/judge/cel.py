@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_WHERE = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
+_ERROR_POSITION = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 
 
 class Cel:
@@ -22,12 +22,12 @@ class Cel:
         try:
             self._compiled = environment.compile(text)
         except RuntimeError as error:
-            raise ValueError(f"{text!r} is not a CEL expression: {_told(str(error))}") from error
+            raise ValueError(f"{text!r} is not a CEL expression: {_first_error(str(error))}") from error
         if self._compiled.return_type() not in (kinds.BOOL, kinds.DYN):
             raise ValueError(f"{text!r} is a {self._compiled.return_type()}, not a condition that is true or false")
         self._bool = kinds.BOOL
 
-    def value(self, data: Mapping[str, list[Any]]) -> tuple[bool | None, str]:
+    def evaluate(self, data: Mapping[str, list[Any]]) -> tuple[bool | None, str]:
         """True, false, or None with the reason why it has no value."""
         result = self._compiled.eval(data=data)
         if result.type() == self._bool:
@@ -35,7 +35,7 @@ class Cel:
         return None, str(result.value()).split(" [", maxsplit=1)[0]
 
 
-def _told(message: str) -> str:
+def _first_error(message: str) -> str:
     """The compiler's first complaint, with its place."""
-    found = _WHERE.search(message)
+    found = _ERROR_POSITION.search(message)
     return f"line {found[1]}, column {found[2]}: {found[3]}" if found else message.split("\n", maxsplit=1)[0]

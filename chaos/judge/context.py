@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from chaos.judge.match import Matched, match_steps
+from chaos.judge.match import MatchResult, match_steps
 from chaos.model.assertion import Undecidable
-from chaos.model.catalogue import Catalogue
+from chaos.model.catalogue import PluginRegistry
 from chaos.model.experiment import Experiment, parse_moment
 from chaos.model.timeline import Timeline
 
@@ -15,7 +15,7 @@ WORKLOAD = "workload"
 PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
 
 
-class NotYet(Undecidable):
+class NotYetDecidable(Undecidable):
     """A step has not happened (yet, in a live run)."""
 
     def __init__(self, why: str, needs: str = "a timeline in which the step was done, or --map STEP=ACTION") -> None:
@@ -40,14 +40,14 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class JudgeContext:
     """One experiment on one timeline. ``live``: the timeline still grows."""
 
     experiment: Experiment
     timeline: Timeline
-    catalogue: Catalogue
+    registry: PluginRegistry
     options: Options
-    matched: Matched
+    match_result: MatchResult
     namespace: str  # of the workload, "" if unknown
     live: bool = False
 
@@ -61,36 +61,36 @@ class Context:
         moment = parse_moment(reference)
         if not moment.step:
             return self.start + moment.offset
-        step = self.matched.by_name.get(moment.step)
+        step = self.match_result.by_name.get(moment.step)
         if step is None:
             raise Undecidable(f"the experiment has no step {moment.step!r}", "the name of a step of the experiment")
-        at = step.returned if moment.returned else step.begin
+        at = step.returned if moment.is_end else step.begin
         if at is None:
-            what = "its end" if moment.returned and not step.missing else step.missing
-            raise NotYet(f"the step {moment.step!r} is not in the timeline ({what or 'no return'})")
+            what = "its end" if moment.is_end and not step.missing else step.missing
+            raise NotYetDecidable(f"the step {moment.step!r} is not in the timeline ({what or 'no return'})")
         return at + moment.offset
 
 
 class Scope:
     """One expectation's view of a timeline (the port View)."""
 
-    def __init__(self, context: Context, anchor: float) -> None:
+    def __init__(self, context: JudgeContext, anchor: float) -> None:
         self.context = context
         self.timeline = context.timeline
         self.anchor = anchor
 
     def nodes(self, reference: str) -> tuple[str, ...]:
         """Nodes of a target, all that exist at the anchor, or one by its name. Raises Undecidable."""
-        targets, seen = self.context.matched.targets, self.timeline.nodes
+        targets, seen = self.context.match_result.targets, self.timeline.nodes
         if reference in targets:
             return targets[reference]
         if reference == "all":
             there = ((name, history.at(self.anchor)) for name, history in seen.items())
-            return tuple(sorted(name for name, version in there if version and not version.gone))
+            return tuple(sorted(name for name, version in there if version and not version.is_deleted))
         if reference in seen:
             return (reference,)
         if reference in self.context.experiment.spec.targets:
-            raise NotYet(f"it is not known which node {reference!r} is", f"--bind {reference}=NODE")
+            raise NotYetDecidable(f"it is not known which node {reference!r} is", f"--bind {reference}=NODE")
         raise Undecidable(f"no node {reference!r} was seen", f"the Node object {reference}, or the name of another")
 
     def namespace(self, reference: str) -> str:
@@ -105,16 +105,16 @@ class Scope:
         return self.context.moment(reference)
 
 
-def look(
+def bind(
     experiment: Experiment,
     timeline: Timeline,
-    catalogue: Catalogue,
+    catalogue: PluginRegistry,
     options: Options,
     live: bool = False,
-) -> Context:
+) -> JudgeContext:
     """Find the experiment's steps, targets and workload in a timeline."""
     matched = match_steps(experiment, timeline, options.bind, options.steps)
-    return Context(experiment, timeline, catalogue, options, matched, _namespace(timeline, options), live)
+    return JudgeContext(experiment, timeline, catalogue, options, matched, _namespace(timeline, options), live)
 
 
 def _namespace(timeline: Timeline, options: Options) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chaos.judge.context import Context, NotYet, Scope
+from chaos.judge.context import JudgeContext, NotYetDecidable, Scope
 from chaos.judge.facts import Facts
 from chaos.judge.ordering import judge_order
 from chaos.judge.quantify import combine, decide_statuses
-from chaos.judge.say import needing, since, throughout_words, within_words
-from chaos.judge.words import Answer, always, negated, never, settled, within
+from chaos.judge.say import with_remedy, format_since, phrase_throughout, phrase_within
+from chaos.judge.words import Answer, always, negate, never, settles, within
 from chaos.model.assertion import Assertion, NothingToJudge, Undecidable
 from chaos.model.bound import Bound
 from chaos.model.duration import format_duration
@@ -20,48 +20,48 @@ from chaos.model.experiment import Expectation, Until, bound
 from chaos.model.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.model.verdict import Status, Verdict
 
-_MOST_EVIDENCE = 50
-_LATE = 5.0  # seconds after a deadline in which, live, a reading may still tell what was so before it
+_MAX_EVIDENCE = 50
+_LATE_SAMPLE_GRACE = 5.0  # seconds after a deadline in which, live, a reading may still tell what was so before it
 
 
-def evaluate(expectation: Expectation, context: Context, horizon: float) -> Verdict:
+def evaluate(expectation: Expectation, context: JudgeContext, horizon: float) -> Verdict:
     """Judge one hypothesis or abort condition with what is known up to ``horizon``. Never raises."""
 
     def judge() -> Verdict:
         verdict = _Evaluation(expectation, context, horizon).verdict()
         doubtful = context.live and verdict.status is Status.INCONCLUSIVE and verdict.deadline is not None
-        if doubtful and horizon < (verdict.deadline or 0.0) + _LATE:
+        if doubtful and horizon < (verdict.deadline or 0.0) + _LATE_SAMPLE_GRACE:
             return replace(verdict, status=Status.PENDING)
         return verdict
 
-    return _guarded(expectation, context, judge)
+    return _guard(expectation, context, judge)
 
 
-def evaluate_at(expectation: Expectation, context: Context, t: float) -> Verdict:
+def evaluate_at(expectation: Expectation, context: JudgeContext, t: float) -> Verdict:
     """Whether it is true at one moment, as steady state is judged. Never raises."""
-    return _guarded(expectation, context, lambda: _Evaluation(expectation, context, t, t).at_moment())
+    return _guard(expectation, context, lambda: _Evaluation(expectation, context, t, t).at_moment())
 
 
 def evaluate_recovery(
-    expectation: Expectation, context: Context, start: float, deadline: float, horizon: float
+    expectation: Expectation, context: JudgeContext, start: float, deadline: float, horizon: float
 ) -> Verdict:
     """Whether it is true again by ``deadline`` and still is, counted from ``start``. Never raises."""
     made = _Evaluation(expectation, context, horizon, start)
-    return _guarded(expectation, context, lambda: made.recovered(deadline))
+    return _guard(expectation, context, lambda: made.recovery_verdict(deadline))
 
 
-def _guarded(expectation: Expectation, context: Context, judge: Callable[[], Verdict]) -> Verdict:
+def _guard(expectation: Expectation, context: JudgeContext, judge: Callable[[], Verdict]) -> Verdict:
     """The verdict; an inconclusive one says what would have decided it."""
     verdict = Verdict(expectation.title, expectation.assert_ or "order", Status.INCONCLUSIVE, "")
-    needs = _needs(expectation, context)
+    needs = _remedy(expectation, context)
     try:
         verdict = judge()
-    except NotYet as error:
+    except NotYetDecidable as error:
         verdict = replace(verdict, status=Status.PENDING, because=str(error))
-        needs = error.needs
+        needs = error.remedy
     except Undecidable as error:
         verdict = replace(verdict, because=str(error))
-        needs = error.needs or needs
+        needs = error.remedy or needs
     except Exception as error:  # noqa: BLE001 - a judge that fails has proven nothing, and must not end the run
         verdict = replace(verdict, because=f"the judge failed: {type(error).__name__}: {error}")
         needs = "a judge without this bug; please report it"
@@ -71,13 +71,13 @@ def _guarded(expectation: Expectation, context: Context, judge: Callable[[], Ver
     if verdict.status is Status.PENDING and not context.live:
         verdict = replace(verdict, status=Status.INCONCLUSIVE)
     if verdict.status is Status.INCONCLUSIVE:
-        verdict = replace(verdict, because=needing(verdict.because, needs))
+        verdict = replace(verdict, because=with_remedy(verdict.because, needs))
     return verdict
 
 
-def _needs(expectation: Expectation, context: Context) -> str:
+def _remedy(expectation: Expectation, context: JudgeContext) -> str:
     """What must be seen for an answer, in words."""
-    assertions = context.catalogue.assertions
+    assertions = context.registry.assertions
     asked = [e.assert_ for e in context.experiment.spec.hypothesis if e.title in (expectation.order or ())]
     parts = [assertions[name].needs for name in (expectation.assert_, *asked) if name in assertions and name]
     return "; ".join(dict.fromkeys(parts)) or "one of the assertions that `nodefall list` shows"
@@ -86,7 +86,7 @@ def _needs(expectation: Expectation, context: Context) -> str:
 @dataclass
 class _Evaluation:
     expectation: Expectation
-    context: Context
+    context: JudgeContext
     horizon: float
     anchor_at: float | None = None
 
@@ -96,7 +96,7 @@ class _Evaluation:
     def verdict(self) -> Verdict:
         """The expectation with its own time words."""
         if self.expectation.order:
-            return judge_order(self.expectation, self.context, self.horizon, self.ordered)
+            return judge_order(self.expectation, self.context, self.horizon, self.order_inputs)
         self._prepare()
         if self.expectation.within is not None:
             return self._within(bound(self.expectation.within))
@@ -106,7 +106,7 @@ class _Evaluation:
             return self._throughout(self.expectation.always, "always")
         raise Undecidable("it has no deadline", "within, never or always")
 
-    def ordered(self, expectation: Expectation) -> tuple[Signal, float, float]:
+    def order_inputs(self, expectation: Expectation) -> tuple[Signal, float, float]:
         """Signal, anchor and deadline of a hypothesis that an ``order`` names."""
         other = _Evaluation(expectation, self.context, self.horizon)
         if expectation.within is None:
@@ -124,27 +124,27 @@ class _Evaluation:
         sample = signal.at(self.anchor)
         status = {True: Status.HELD, False: Status.VIOLATED, None: Status.INCONCLUSIVE}[sample.value]
         answer = Answer(status, self.anchor, sample)
-        return self._made(answer, sample.seen, self.subjects.expected, self.anchor)
+        return self._make_verdict(answer, sample.observation, self.subjects.expected, self.anchor)
 
-    def recovered(self, deadline: float) -> Verdict:
+    def recovery_verdict(self, deadline: float) -> Verdict:
         """True again, and still true at the deadline or at the end of what is known."""
         self.label = "the last step"
         self._prepare()
         signal = combine(self.subjects)
-        answer = settled(signal, self.anchor, deadline, self.horizon)
+        answer = settles(signal, self.anchor, deadline, self.horizon)
         if answer.status is Status.PENDING:
-            because = f"{answer.sample.seen}, and the recording ends before {since(deadline, self.anchor, self.label)}"
+            because = f"{answer.sample.observation}, and the recording ends before {format_since(deadline, self.anchor, self.label)}"
         elif answer.status is Status.HELD:
-            because = f"{answer.sample.seen}, {since(max(answer.at, self.anchor), self.anchor, self.label)}"
+            because = f"{answer.sample.observation}, {format_since(max(answer.at, self.anchor), self.anchor, self.label)}"
         else:
-            because = f"{answer.sample.seen}, {since(deadline, self.anchor, self.label)}"
+            because = f"{answer.sample.observation}, {format_since(deadline, self.anchor, self.label)}"
         expected = f"{self.subjects.expected}, again within {format_duration(deadline - self.anchor)}"
-        return self._made(answer, because, expected, deadline)
+        return self._make_verdict(answer, because, expected, deadline)
 
     def _prepare(self) -> None:
         """Anchor, nodes, facts and subjects. Raises Undecidable."""
         expectation, context = self.expectation, self.context
-        assertion = context.catalogue.assertions.get(expectation.assert_ or "")
+        assertion = context.registry.assertions.get(expectation.assert_ or "")
         if assertion is None:
             raise Undecidable(f"there is no assertion {expectation.assert_!r}")
         if self.anchor_at is not None:
@@ -156,36 +156,36 @@ class _Evaluation:
         self.facts = Facts(context, _nodes(assertion, params, scope), self.anchor)
         self.subjects: SubjectSet = assertion.subjects(params, scope)
         if not self.subjects.subjects and self.subjects.quantifier is not Quantifier.COUNT:
-            raise NothingToJudge(self.subjects.empty)
+            raise NothingToJudge(self.subjects.empty_reason)
 
     def _within(self, time: Bound) -> Verdict:
         hold = self._seconds(bound(self.expectation.for_)) if self.expectation.for_ else 0.0
         if time.per_pod:
-            return self._each_its_own(time, lambda signal, end: within(signal, self.anchor, end, hold, self.horizon))
+            return self._per_subject(time, lambda signal, end: within(signal, self.anchor, end, hold, self.horizon))
         deadline = self.anchor + self._seconds(time)
         answer = within(combine(self.subjects), self.anchor, deadline, hold, self.horizon)
-        words = within_words(answer, self.anchor, self.label, deadline, hold)
+        words = phrase_within(answer, self.anchor, self.label, deadline, hold)
         stays = f", for {format_duration(hold)}" if hold else ""
         expected = f"{self.subjects.expected} within {format_duration(deadline - self.anchor)} of {self.label}{stays}"
-        return self._made(answer, words, expected, deadline)
+        return self._make_verdict(answer, words, expected, deadline)
 
     def _throughout(self, until: Until | bool, word: str) -> Verdict:
         judge = never if word == "never" else always
         if isinstance(until, Until) and until.for_ and (time := bound(until.for_)).per_pod:
-            return self._each_its_own(time, lambda signal, end: judge(signal, self.anchor, end, self.horizon))
+            return self._per_subject(time, lambda signal, end: judge(signal, self.anchor, end, self.horizon))
         end, words = self._end(until)
         if end < self.anchor:
             why = f"its end comes {self.anchor - end:.1f}s before its beginning"
             raise Undecidable(why, "an end after the beginning")
-        signal = combine(_of_any(self.subjects) if word == "never" else self.subjects)
+        signal = combine(_with_any_quantifier(self.subjects) if word == "never" else self.subjects)
         answer = judge(signal, self.anchor, end, self.horizon)
-        said = throughout_words(answer, self.anchor, self.label, end)
+        said = phrase_throughout(answer, self.anchor, self.label, end)
         if answer.status is Status.HELD:
-            said = f"{self._never_seen(signal, word)} until {since(end, self.anchor, self.label)}"
-        return self._made(answer, said, f"{word}, from {self.label} {words}: {self.subjects.expected}", end)
+            said = f"{self._describe_held(signal, word)} until {format_since(end, self.anchor, self.label)}"
+        return self._make_verdict(answer, said, f"{word}, from {self.label} {words}: {self.subjects.expected}", end)
 
-    def _never_seen(self, signal: Signal, word: str) -> str:
-        seen = signal.at(self.anchor).seen
+    def _describe_held(self, signal: Signal, word: str) -> str:
+        seen = signal.at(self.anchor).observation
         return f"so at all times (at first: {seen})" if word == "always" else f"not seen ({seen})"
 
     def _end(self, until: Until | bool) -> tuple[float, str]:
@@ -197,35 +197,35 @@ class _Evaluation:
             return self.anchor + seconds, f"for {format_duration(seconds)}"
         try:
             return self.context.moment(until.until), f"until {until.until}"
-        except NotYet:
+        except NotYetDecidable:
             if not self.context.live:
                 raise
             return math.inf, f"until {until.until}"
 
-    def _each_its_own(self, time: Bound, judge: Any) -> Verdict:
+    def _per_subject(self, time: Bound, judge: Any) -> Verdict:
         """Every subject with a deadline of its own; the sentence is about the one that decides."""
         subjects = self.subjects
         if subjects.quantifier is Quantifier.NONE:
-            flipped = tuple(replace(s, signal=negated(s.signal)) for s in subjects.subjects)
+            flipped = tuple(replace(s, signal=negate(s.signal)) for s in subjects.subjects)
             subjects = replace(subjects, subjects=flipped, quantifier=Quantifier.EACH)
-        judged = [(s, *self._one(s, time, judge)) for s in subjects.subjects]
+        judged = [(s, *self._evaluate_subject(s, time, judge)) for s in subjects.subjects]
         status = decide_statuses(subjects, [answer.status for _, answer, _ in judged])
         chosen = next((j for j in judged if j[1].status is status), judged[-1] if judged else None)
         expected = f"{subjects.expected} {'within' if self.expectation.within else 'for'} {time.text} of {self.label}"
         if chosen is None:
-            return self._made(Answer(status, self.anchor, combine(subjects).at(self.anchor)), "none", expected, None)
+            return self._make_verdict(Answer(status, self.anchor, combine(subjects).at(self.anchor)), "none", expected, None)
         subject, answer, deadline = chosen
         if deadline is None:
-            return self._made(replace(answer, status=status), f"{subject.name}: {self._missing()}", expected, None)
-        wording = within_words(answer, self.anchor, self.label, deadline, 0.0)
+            return self._make_verdict(replace(answer, status=status), f"{subject.name}: {self._describe_unknown()}", expected, None)
+        wording = phrase_within(answer, self.anchor, self.label, deadline, 0.0)
         if self.expectation.within is None:
-            wording = throughout_words(answer, self.anchor, self.label, deadline)
+            wording = phrase_throughout(answer, self.anchor, self.label, deadline)
         like = sum(1 for _, other, _ in judged if other.status is answer.status)
         also = f" ({like} of {len(judged)} so)" if len(judged) > 1 else ""
-        made = self._made(answer, f"{subject.name}: {wording}{also}", expected, max(d or 0.0 for _, _, d in judged))
+        made = self._make_verdict(answer, f"{subject.name}: {wording}{also}", expected, max(d or 0.0 for _, _, d in judged))
         return replace(made, status=status)
 
-    def _one(self, subject: Subject, time: Bound, judge: Any) -> tuple[Answer, float | None]:
+    def _evaluate_subject(self, subject: Subject, time: Bound, judge: Any) -> tuple[Answer, float | None]:
         seconds = self.facts.subject_seconds(time, subject.facts)
         if seconds is None:
             return Answer(Status.INCONCLUSIVE, self.anchor, subject.signal.at(self.anchor)), None
@@ -236,13 +236,13 @@ class _Evaluation:
         value = self.facts.seconds(time)
         if value is None:
             names = " ".join(f"--fact {name}=VALUE" for name in self.facts.unknown)
-            raise Undecidable(f"the bound {time.text!r} is not known: {self._missing()}", names)
+            raise Undecidable(f"the bound {time.text!r} is not known: {self._describe_unknown()}", names)
         return value
 
-    def _missing(self) -> str:
+    def _describe_unknown(self) -> str:
         return "; ".join(f"{name}: {why}" for name, why in self.facts.unknown.items())
 
-    def _made(self, answer: Answer, because: str, expected: str, deadline: float | None) -> Verdict:
+    def _make_verdict(self, answer: Answer, because: str, expected: str, deadline: float | None) -> Verdict:
         samples = [subject.signal.at(answer.at) for subject in self.subjects.subjects]
         seqs = [answer.sample.seq, *(s.seq for s in samples)]
         evidence = dict.fromkeys(seq for seq in seqs if seq is not None)
@@ -252,16 +252,16 @@ class _Evaluation:
             status=answer.status,
             because=because,
             expected=expected,
-            observed=answer.sample.seen,
+            observed=answer.sample.observation,
             at=answer.at,
             start=self.anchor,
             deadline=deadline if deadline is not None and math.isfinite(deadline) else None,
-            evidence=tuple(evidence)[:_MOST_EVIDENCE],
-            assumed=tuple(f"{name}={value}" for name, value in self.facts.assumed.items()),
+            evidence=tuple(evidence)[:_MAX_EVIDENCE],
+            assumed_facts=tuple(f"{name}={value}" for name, value in self.facts.assumed.items()),
         )
 
 
-def _of_any(subjects: SubjectSet) -> SubjectSet:
+def _with_any_quantifier(subjects: SubjectSet) -> SubjectSet:
     """What must never be true of each, must be true of none at any time: one node that reboots is one too many."""
     return replace(subjects, quantifier=Quantifier.ANY) if subjects.quantifier is Quantifier.EACH else subjects
 
@@ -271,5 +271,5 @@ def _nodes(assertion: Assertion, params: Any, scope: Scope) -> tuple[str, ...]:
     named = [ref for field in assertion.node_fields if (ref := getattr(params, field, None)) and ref != "all"]
     nodes = [node for ref in named for node in scope.nodes(ref)]
     if not nodes:
-        nodes = [node for names in scope.context.matched.targets.values() for node in names]
+        nodes = [node for names in scope.context.match_result.targets.values() for node in names]
     return tuple(dict.fromkeys(nodes))

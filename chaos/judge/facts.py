@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from chaos.judge.context import Context
+from chaos.judge.context import JudgeContext
 from chaos.model.bound import POD_FACTS, Bound
 from chaos.model.duration import format_duration, parse_duration
 from chaos.model.timeline import Timeline
@@ -25,7 +25,7 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)")
 class Facts:
     """Looks facts up for one expectation; ``assumed`` lists those taken from a default, ``unknown`` the others."""
 
-    def __init__(self, context: Context, nodes: tuple[str, ...], at: float) -> None:
+    def __init__(self, context: JudgeContext, nodes: tuple[str, ...], at: float) -> None:
         self._context = context
         self._nodes = nodes
         self._at = at
@@ -36,7 +36,7 @@ class Facts:
         """Seconds (or a plain number), None if unknown."""
         given = self._context.options.facts.get(name)
         if given is not None:
-            return number(given)
+            return parse_number(given)
         if name in POD_FACTS:
             return None
         value = self._kubelet(name) if name.startswith("kubelet.") else self._control_plane(name)
@@ -86,7 +86,7 @@ class Facts:
         section, _, key = name.partition(".")
         recorded = self._context.timeline.meta.get(_META.get(section, ""))
         if isinstance(recorded, dict) and key in recorded:
-            return number(recorded[key])
+            return parse_number(recorded[key])
         value = self._assumption(name)
         if value is not None:
             self.assumed[name] = format_duration(value)
@@ -94,7 +94,7 @@ class Facts:
 
     def _assumption(self, name: str) -> float | None:
         if name in self._context.options.inventory:
-            return number(self._context.options.inventory[name])
+            return parse_number(self._context.options.inventory[name])
         if name == "controller.nodeMonitorGracePeriod":
             version = _VERSION.match(str(self._context.timeline.meta.get("kubernetes", "")))
             if not version:
@@ -123,17 +123,17 @@ def kubelet_fact(config: Mapping[str, Any], name: str) -> float | None:
     if name == "kubelet.shutdownGracePeriod" and groups:
         return _sum_of(groups)
     value = config.get(name.removeprefix("kubelet."))
-    return None if value is None else number(value)
+    return None if value is None else parse_number(value)
 
 
 def _sum_of(groups: Any) -> float | None:
     """Seconds of all groups; None if they are not what a kubelet writes."""
     known = isinstance(groups, list) and all(isinstance(group, dict) for group in groups)
-    seconds = [number(group.get("shutdownGracePeriodSeconds", 0)) for group in groups] if known else [None]
+    seconds = [parse_number(group.get("shutdownGracePeriodSeconds", 0)) for group in groups] if known else [None]
     return None if None in seconds else sum(s for s in seconds if s is not None)
 
 
-def number(value: Any) -> float | None:
+def parse_number(value: Any) -> float | None:
     """Seconds of a duration, or a plain number; None if it is neither."""
     text = str(value).strip()
     try:

@@ -18,7 +18,7 @@ from chaos.model.text import on_node
 from chaos.model.timeline import Entry, Timeline
 
 # Actions that change what a node's power, shutdown or network is in; whatever was done to it before has ended by then.
-_ENDING = frozenset(
+_RESET_ACTIONS = frozenset(
     {
         "cancel-shutdown",
         "cancel-shutdown-in-flight",
@@ -35,7 +35,7 @@ _ENDING = frozenset(
     }
 )
 # What ends the effect of certain actions only.
-_TAKES_BACK = {
+_REVERTED_ACTIONS = {
     "kubelet-start": {"kubelet-stop"},
     "kubelet-restart": {"kubelet-stop", "kubelet-freeze"},
     "kubelet-stop": {"kubelet-freeze"},
@@ -43,7 +43,7 @@ _TAKES_BACK = {
 
 
 @dataclass(frozen=True, slots=True)
-class MatchedStep:
+class StepMatch:
     """A step with one :class:`StepRun` per node of its target; ``missing`` says what the timeline lacks, or ""."""
 
     step: Step
@@ -66,11 +66,11 @@ class MatchedStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
-    steps: tuple[MatchedStep, ...]
+class MatchResult:
+    steps: tuple[StepMatch, ...]
     targets: Mapping[str, tuple[str, ...]]
-    ignored: tuple[str, ...] = ()
-    by_name: Mapping[str, MatchedStep] = field(default_factory=dict)
+    unmatched_actions: tuple[str, ...] = ()
+    by_name: Mapping[str, StepMatch] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class _Search:
     timeline: Timeline
     targets: dict[str, tuple[str, ...]]
     position: int = 0
-    used: set[int] = field(default_factory=set)
+    used_indexes: set[int] = field(default_factory=set)
 
     def bind(self, target: str, nodes: tuple[str, ...]) -> None:
         """The nodes of a target that was not known; a step without one is about no node."""
@@ -91,21 +91,21 @@ def match_steps(
     timeline: Timeline,
     bind: Mapping[str, tuple[str, ...]],
     mapping: Mapping[str, str],
-) -> Matched:
+) -> MatchResult:
     """Match every step; targets are bound by ``bind``, by what the run itself recorded, or by the actions' nodes."""
     known = _recorded_targets(experiment, timeline)
     search = _Search(timeline, known | {t: n for t, n in bind.items() if t in experiment.spec.targets})
     steps = []
     for step in experiment.spec.method:
         action = mapping.get(step.name, step.action)
-        begins = list(_begins(search, step, action, experiment.spec.targets.get(step.target, TargetSpec())))
-        steps.append(_matched(search, step, action, begins))
+        begins = list(_begin_indexes(search, step, action, experiment.spec.targets.get(step.target, TargetSpec())))
+        steps.append(_match_step(search, step, action, begins))
         if begins and not steps[-1].missing:
             search.position = begins[0] + 1
-            search.used.update(begins)
+            search.used_indexes.update(begins)
             search.bind(step.target, tuple(timeline.actions[i][0].node for i in begins))
-    ignored = tuple(_ignored(search))
-    return Matched(tuple(steps), search.targets, ignored, {s.step.name: s for s in steps})
+    ignored = tuple(_unmatched_actions(search))
+    return MatchResult(tuple(steps), search.targets, ignored, {s.step.name: s for s in steps})
 
 
 def _recorded_targets(experiment: Experiment, timeline: Timeline) -> dict[str, tuple[str, ...]]:
@@ -118,7 +118,7 @@ def _recorded_targets(experiment: Experiment, timeline: Timeline) -> dict[str, t
     return known
 
 
-def _begins(search: _Search, step: Step, action: str, spec: TargetSpec) -> Iterator[int]:
+def _begin_indexes(search: _Search, step: Step, action: str, spec: TargetSpec) -> Iterator[int]:
     """Positions in ``timeline.actions`` at which the step began, one per node."""
     wanted = search.targets.get(step.target)
     others = [nodes for target, nodes in search.targets.items() if step.target and target != step.target]
@@ -127,7 +127,7 @@ def _begins(search: _Search, step: Step, action: str, spec: TargetSpec) -> Itera
     first = ""
     limit = len(wanted) if wanted else (spec.count if isinstance(spec.count, int) else None)
     for index, (entry, record) in enumerate(search.timeline.actions):
-        if index < search.position or index in search.used or not _fits(entry, record, step, action):
+        if index < search.position or index in search.used_indexes or not _is_begin_of(entry, record, step, action):
             continue
         if entry.node in seen or (entry.node in taken if wanted is None else entry.node not in wanted):
             continue
@@ -140,14 +140,14 @@ def _begins(search: _Search, step: Step, action: str, spec: TargetSpec) -> Itera
             return
 
 
-def _fits(entry: Entry, record: ActionRecord, step: Step, action: str) -> bool:
+def _is_begin_of(entry: Entry, record: ActionRecord, step: Step, action: str) -> bool:
     """Mapped to another action, a step's parameters say nothing about that one's."""
     params = step.with_ if action == step.action else {}
-    named = all(name in record.params and _same(record.params[name], value) for name, value in params.items())
+    named = all(name in record.params and _is_same_value(record.params[name], value) for name, value in params.items())
     return record.phase == "begin" and entry.type == action and named
 
 
-def _same(recorded: Any, wanted: Any) -> bool:
+def _is_same_value(recorded: Any, wanted: Any) -> bool:
     """Equal, also where one is written another way: 100s and 1m40s, the same list in another order."""
     if isinstance(recorded, list) and isinstance(wanted, list):
         return sorted(map(str, recorded)) == sorted(map(str, wanted))
@@ -161,19 +161,19 @@ def _same(recorded: Any, wanted: Any) -> bool:
     return bool(recorded == wanted)
 
 
-def _matched(search: _Search, step: Step, action: str, begins: list[int]) -> MatchedStep:
+def _match_step(search: _Search, step: Step, action: str, begins: list[int]) -> StepMatch:
     actions = search.timeline.actions
     found = {actions[index][0].node for index in begins}
     absent = [node for node in search.targets.get(step.target, ()) if node not in found]
     if not begins or absent:
-        params = _params(step.with_) if action == step.action else ""
+        params = _format_params(step.with_) if action == step.action else ""
         where = f" on {', '.join(absent)}" if absent else ""
-        return MatchedStep(step, action, missing=f"no {action}{params}{where}")
-    runs = tuple(_run(search.timeline, step, index) for index in begins)
-    return MatchedStep(step, action, runs, tuple(actions[index][1].command for index in begins))
+        return StepMatch(step, action, missing=f"no {action}{params}{where}")
+    runs = tuple(_step_run(search.timeline, step, index) for index in begins)
+    return StepMatch(step, action, runs, tuple(actions[index][1].command for index in begins))
 
 
-def _params(params: Mapping[str, Any]) -> str:
+def _format_params(params: Mapping[str, Any]) -> str:
     return (
         " with " + ", ".join(f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in params.items())
         if (params)
@@ -181,12 +181,12 @@ def _params(params: Mapping[str, Any]) -> str:
     )
 
 
-def _run(timeline: Timeline, step: Step, index: int) -> StepRun:
+def _step_run(timeline: Timeline, step: Step, index: int) -> StepRun:
     entry, begin = timeline.actions[index]
     same = (entry.t, entry.type, begin)  # a line that was recorded twice is not another action
     later = [(e, r) for e, r in timeline.actions[index + 1 :] if e.node == entry.node and (e.t, e.type, r) != same]
-    ended = next((e for e, r in later if r.phase in ("undo", "undone") or _ends(entry.type, e, r)), None)
-    own = [(e, r) for e, r in _own(later, entry, begin)]
+    ended = next((e for e, r in later if r.phase in ("undo", "undone") or _ends_effect(entry.type, e, r)), None)
+    own = [(e, r) for e, r in _entries_of_step(later, entry, begin)]
     returned = next(((e, r) for e, r in own if r.phase == "returned"), None)
     evidence: dict[str, Any] = {}
     for _, record in own:
@@ -207,12 +207,12 @@ def _run(timeline: Timeline, step: Step, index: int) -> StepRun:
     )
 
 
-def _ends(action: str, entry: Entry, record: ActionRecord) -> bool:
+def _ends_effect(action: str, entry: Entry, record: ActionRecord) -> bool:
     """Whether what was done ends the effect of ``action`` before it on the same node."""
-    return record.phase == "begin" and (entry.type in _ENDING or action in _TAKES_BACK.get(entry.type, ()))
+    return record.phase == "begin" and (entry.type in _RESET_ACTIONS or action in _REVERTED_ACTIONS.get(entry.type, ()))
 
 
-def _own(
+def _entries_of_step(
     later: list[tuple[Entry, ActionRecord]], entry: Entry, begin: ActionRecord
 ) -> Iterator[tuple[Entry, ActionRecord]]:
     """The lines that follow a begin, until the same step begins again."""
@@ -223,13 +223,13 @@ def _own(
             yield other, record
 
 
-def _ignored(search: _Search) -> Iterator[str]:
+def _unmatched_actions(search: _Search) -> Iterator[str]:
     for index, (entry, record) in enumerate(search.timeline.actions):
         twice = any(
             (entry.t, entry.type, entry.node) == (used.t, used.type, used.node)
-            for used in (search.timeline.actions[i][0] for i in search.used)
+            for used in (search.timeline.actions[i][0] for i in search.used_indexes)
         )
-        if record.phase == "begin" and index not in search.used and not twice:
+        if record.phase == "begin" and index not in search.used_indexes and not twice:
             yield (
                 on_node(f"the recorded action {entry.type} ({record.step})", entry.node)
                 + " is not a step of the experiment"

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from chaos.judge.context import Context
+from chaos.judge.context import JudgeContext
 from chaos.judge.words import first_truth
 from chaos.model.assertion import Undecidable
 from chaos.model.experiment import Expectation
@@ -18,24 +18,24 @@ Prepare = Callable[[Expectation], tuple[Signal, float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class _First:
+class _FirstTruth:
     """When a hypothesis first came true: not before ``earliest``, certainly by ``certain`` (None: it did not)."""
 
     name: str
     earliest: float | None
     certain: float | None
     seq: int | None
-    ended: bool  # its deadline lies beyond what is known
+    is_past_horizon: bool  # its deadline lies beyond what is known
 
 
-def judge_order(expectation: Expectation, context: Context, horizon: float, prepare: Prepare) -> Verdict:
+def judge_order(expectation: Expectation, context: JudgeContext, horizon: float, prepare: Prepare) -> Verdict:
     """First moments of truth in the order given; ties are allowed; each must have come true. Raises Undecidable."""
     by_name = {e.title: e for e in context.experiment.spec.hypothesis}
     firsts = []
     for name in expectation.order or ():
         if name not in by_name:
             raise Undecidable(f"there is no hypothesis {name!r}")
-        firsts.append(_first(name, *prepare(by_name[name]), horizon))
+        firsts.append(_first_truth(name, *prepare(by_name[name]), horizon))
     status, because = _compare(firsts, context.live)
     evidence = tuple(f.seq for f in firsts if f.seq is not None)
     expected = ", then ".join(f.name for f in firsts)
@@ -50,16 +50,16 @@ def judge_order(expectation: Expectation, context: Context, horizon: float, prep
     )
 
 
-def _first(name: str, signal: Signal, anchor: float, deadline: float, horizon: float) -> _First:
+def _first_truth(name: str, signal: Signal, anchor: float, deadline: float, horizon: float) -> _FirstTruth:
     earliest, certain = first_truth(signal, anchor, horizon)
     seq = signal.at(certain).seq if certain is not None else None
-    return _First(name, earliest, certain, seq, horizon < deadline)
+    return _FirstTruth(name, earliest, certain, seq, horizon < deadline)
 
 
-def _compare(firsts: list[_First], live: bool) -> tuple[Status, str]:
+def _compare(firsts: list[_FirstTruth], live: bool) -> tuple[Status, str]:
     for one in firsts:
         if one.certain is None and one.earliest is None:
-            if one.ended:
+            if one.is_past_horizon:
                 return Status.PENDING, f"the recording ends before the deadline of {one.name!r}"
             return Status.VIOLATED, f"{one.name!r} never came true"
     doubt = ""

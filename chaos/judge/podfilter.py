@@ -7,9 +7,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from chaos.judge.pods import containers, disruption, ended, on_node
+from chaos.judge.pods import container_statuses, disruption, finished_versions, node_of
 from chaos.judge.selection import Selection
-from chaos.judge.signals import Pattern, Seen, from_history, matches, pods_masked
+from chaos.judge.signals import Pattern, Observation, from_history, matches, mask_pods
 from chaos.model.assertion import View
 from chaos.model.experiment import Model
 from chaos.model.kube import ContainerStatus, Pod, phase, pod_condition
@@ -18,7 +18,7 @@ from chaos.model.timeline import History, Version
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 Phases = Annotated[list[Phase], BeforeValidator(lambda v: v if isinstance(v, list) else [v]), Field(min_length=1)]
-_BLIND_GUESSES = 10  # pods that may have come and gone unseen, at least
+_MIN_UNOBSERVABLE = 10  # pods that may have come and gone unseen, at least
 
 
 class Filter(Model):
@@ -38,12 +38,12 @@ class Filter(Model):
     restarts_at_most: int | None = Field(None, alias="restarts-at-most", ge=0)
 
     @model_validator(mode="after")
-    def _some(self) -> Self:
+    def _check_not_empty(self) -> Self:
         if not self.model_fields_set:
             raise ValueError("give at least one thing that a pod must look like")
         return self
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """The filter in words."""
         given = self.model_dump(exclude_none=True, by_alias=True, include=set(Filter.model_fields))
         words = (f"{k} {' or '.join(v) if isinstance(v, list) else str(v)}" for k, v in given.items())
@@ -57,14 +57,14 @@ class Count(Filter):
     most: int | None = Field(None, ge=0)
 
     @model_validator(mode="after")
-    def _range(self) -> Self:
+    def _check_range(self) -> Self:
         if not self.model_fields_set & {"least", "most"}:
             raise ValueError("give least, most or both")
         if self.most is not None and self.most < self.least:
             raise ValueError(f"most {self.most} is less than least {self.least}")
         return self
 
-    def range(self) -> str:
+    def format_range(self) -> str:
         """How many, in words."""
         if self.most is None:
             return f"at least {self.least}"
@@ -85,14 +85,14 @@ def _mismatches(version: Version[Pod], end: Version[Pod] | None, wanted: Filter)
         found = disruption((end or version).object)
         yield not found if wanted.disruption == "any" else (found or "none") != wanted.disruption
     if wanted.ready is not None:
-        yield wanted.ready is not (not version.gone and _ready(pod))
+        yield wanted.ready is not (not version.is_deleted and _ready(pod))
     if wanted.deleting is not None:
-        yield wanted.deleting is not (version.gone or pod.metadata.deletion_timestamp is not None)
+        yield wanted.deleting is not (version.is_deleted or pod.metadata.deletion_timestamp is not None)
     if wanted.gone is not None:
-        yield wanted.gone is not version.gone
+        yield wanted.gone is not version.is_deleted
     if wanted.scheduled is not None:
-        yield wanted.scheduled is not bool(on_node(pod))
-    yield from _container_mismatches(containers(pod), wanted)
+        yield wanted.scheduled is not bool(node_of(pod))
+    yield from _container_mismatches(container_statuses(pod), wanted)
 
 
 def _container_mismatches(statuses: Sequence[ContainerStatus], wanted: Filter) -> Iterator[bool]:
@@ -113,40 +113,40 @@ def _ready(pod: Pod) -> bool:
     return ready is not None and ready.status == "True"
 
 
-def _words(version: Version[Pod], end: Version[Pod] | None) -> str:
+def _describe_pod(version: Version[Pod], end: Version[Pod] | None) -> str:
     pod = version.object
     reason = f" ({pod.status.reason})" if pod.status and pod.status.reason else ""
     target = disruption((end or version).object)
     told = [
         f"it is {phase(pod) or 'without a phase'}{reason}",
         f"DisruptionTarget {target}" if target else "no DisruptionTarget",
-        "gone" if version.gone else "being deleted" if pod.metadata.deletion_timestamp else "",
+        "gone" if version.is_deleted else "being deleted" if pod.metadata.deletion_timestamp else "",
     ]
     return ", ".join(t for t in told if t)
 
 
 def pod_signal(history: History[Pod], wanted: Filter, selection: Selection | None) -> Signal:
     """Whether the pod looks like the filter; with ``selection`` also that it belongs to the set at the moment."""
-    ends = ended(history)
+    ends = finished_versions(history)
     only_gone = wanted.model_fields_set == {"gone"}
 
-    def tell(version: Version[Pod]) -> Seen:
+    def tell(version: Version[Pod]) -> Observation:
         end = ends.get(version.seq)
-        if selection is not None and not selection.chooses(version.object):
-            return False, f"it is not one of them; {_words(version, end)}"
-        return not any(_mismatches(version, end, wanted)), _words(version, end)
+        if selection is not None and not selection.includes(version.object):
+            return False, f"it is not one of them; {_describe_pod(version, end)}"
+        return not any(_mismatches(version, end, wanted)), _describe_pod(version, end)
 
     if only_gone:  # that it is gone is certain, however it ended
-        return Signal(tuple(Sample(v.t, v.gone is wanted.gone, v.seq, _words(v, None)) for v in history))
+        return Signal(tuple(Sample(v.t, v.is_deleted is wanted.gone, v.seq, _describe_pod(v, None)) for v in history))
     signal = from_history(history, tell)
     return Signal((Sample(float("-inf"), False, None, "it does not exist"), *signal.samples)) if selection else signal
 
 
-def unseen(view: View) -> list[Subject]:
+def unobservable(view: View) -> list[Subject]:
     """Pods that may have come and gone while nobody could see them."""
     nobody = Signal((Sample(float("-inf"), False, None, "no pod like it was seen"),))
-    hidden = pods_masked(nobody, view.timeline)
+    hidden = mask_pods(nobody, view.timeline)
     later = [sample for sample in hidden.samples if sample.t > view.anchor]
     if all(sample.value is False for sample in (hidden.at(view.anchor), *later)):
         return []
-    return [Subject("", hidden) for _ in range(max(_BLIND_GUESSES, len(view.timeline.pods)))]
+    return [Subject("", hidden) for _ in range(max(_MIN_UNOBSERVABLE, len(view.timeline.pods)))]

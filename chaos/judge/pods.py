@@ -11,7 +11,7 @@ from chaos.model.timeline import History, Version
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
 
-def on_node(pod: Pod) -> str:
+def node_of(pod: Pod) -> str:
     """The node it is bound to, "" if none."""
     return (pod.spec.node_name if pod.spec else None) or ""
 
@@ -22,7 +22,7 @@ def disruption(pod: Pod) -> str:
     return (found.reason or "") if found and found.status == "True" else ""
 
 
-def owned_by(pod: Pod, kind: str, name: str) -> bool:
+def is_owned_by(pod: Pod, kind: str, name: str) -> bool:
     """True if the controller is ``kind name``; a Deployment owns through its ReplicaSets."""
     owner = controller_of(pod)
     if owner is None:
@@ -33,7 +33,7 @@ def owned_by(pod: Pod, kind: str, name: str) -> bool:
     return owner.kind == kind and owner.name == name
 
 
-def ended(history: Iterable[Version[Pod]]) -> dict[int, Version[Pod]]:
+def finished_versions(history: Iterable[Version[Pod]]) -> dict[int, Version[Pod]]:
     """For each version (by seq) from the pod's end on, the first finished one: how it ended.
 
     What cleans finished pods up, as taint eviction, overwrites DisruptionTarget just before the object goes.
@@ -41,7 +41,7 @@ def ended(history: Iterable[Version[Pod]]) -> dict[int, Version[Pod]]:
     first: Version[Pod] | None = None
     result = {}
     for version in history:
-        if first is None and not version.unseen and is_finished(version.object):
+        if first is None and not version.final_state_unknown and is_finished(version.object):
             first = version
         if first is not None:
             result[version.seq] = first
@@ -76,12 +76,12 @@ def toleration(pod: Pod, taint: str) -> float | None:
     return 0.0 if seconds is None else seconds
 
 
-def last_of(history: History[Pod], t: float) -> Pod | None:
+def pod_at(history: History[Pod], t: float) -> Pod | None:
     """The pod as it was at ``t``; None if it did not exist then, or no more."""
     version = history.at(t)
-    return None if version is None or version.gone else version.object
+    return None if version is None or version.is_deleted else version.object
 
 
-def containers(pod: Pod) -> list[ContainerStatus]:
+def container_statuses(pod: Pod) -> list[ContainerStatus]:
     """The states of its containers, those that begin it aside."""
     return (pod.status.container_statuses if pod.status else None) or []

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from chaos.judge.podfilter import Filter, pod_signal
-from chaos.judge.pods import on_node
+from chaos.judge.pods import node_of
 from chaos.judge.selection import Selection
 from chaos.model.duration import parse_duration
 from chaos.model.experiment import DurationText
@@ -33,12 +33,12 @@ def parse_rate(text: str) -> float:
     return float(match[1]) / _UNITS[match[2]]
 
 
-def _rate_text(text: str) -> str:
+def _check_rate(text: str) -> str:
     parse_rate(text)
     return text
 
 
-RateText = Annotated[str, AfterValidator(_rate_text), Field(examples=["0.1/s"])]
+RateText = Annotated[str, AfterValidator(_check_rate), Field(examples=["0.1/s"])]
 
 
 class Rate(Filter):
@@ -50,7 +50,7 @@ class Rate(Filter):
     per: Literal["pod", "node"] = "pod"
 
     @model_validator(mode="after")
-    def _bounded(self) -> Self:
+    def _check_bounds(self) -> Self:
         if self.at_most is None and self.at_least is None:
             raise ValueError("give at-most, at-least or both")
         return self
@@ -64,7 +64,7 @@ class Rate(Filter):
     def least(self) -> int:
         return 0 if self.at_least is None else math.ceil(self._number(self.at_least))
 
-    def bounds(self) -> str:
+    def format_bounds(self) -> str:
         """What is allowed, in words."""
         given = (("at most", self.at_most), ("at least", self.at_least))
         return " and ".join(f"{word} {rate}" for word, rate in given if rate)
@@ -82,14 +82,14 @@ class Order(Filter):
 
 
 @dataclass(frozen=True, slots=True)
-class _First:
+class _FirstMatch:
     """When a pod first looked like the filter after the beginning."""
 
     pod: Pod
     sample: Sample
 
 
-def firsts(pods: Iterable[History[Pod]], wanted: Filter, anchor: float, selection: Selection | None) -> list[_First]:
+def first_matches(pods: Iterable[History[Pod]], wanted: Filter, anchor: float, selection: Selection | None) -> list[_FirstMatch]:
     """Of each pod that comes to look like it, in order of time; those that did from the beginning do not count."""
     found = []
     for history in pods:
@@ -99,17 +99,17 @@ def firsts(pods: Iterable[History[Pod]], wanted: Filter, anchor: float, selectio
         first = next((s for s in signal.samples if s.t > anchor and s.value is True), None)
         version = history.at(first.t) if first else None
         if first and version:
-            found.append(_First(version.object, first))
+            found.append(_FirstMatch(version.object, first))
     return sorted(found, key=lambda f: f.sample.t)
 
 
-def rate_signal(found: list[_First], rate: Rate) -> Signal:
+def rate_signal(found: list[_FirstMatch], rate: Rate) -> Signal:
     """Whether the number in the stretch that ends now is within the bounds."""
     over = parse_duration(rate.over) - _JITTER
     if rate.per == "node":
-        nodes: dict[str, _First] = {}
+        nodes: dict[str, _FirstMatch] = {}
         for first in found:
-            nodes.setdefault(on_node(first.pod), first)
+            nodes.setdefault(node_of(first.pod), first)
         found = list(nodes.values())
     times = [first.sample.t for first in found]
     samples = [Sample(float("-inf"), rate.least == 0, None, f"no {rate.per} yet")]
@@ -121,10 +121,10 @@ def rate_signal(found: list[_First], rate: Rate) -> Signal:
     return Signal(tuple(samples))
 
 
-def order_signal(found: list[_First], order: Order) -> Signal:
+def order_signal(found: list[_FirstMatch], order: Order) -> Signal:
     """True once enough have come in order, false from the first that came after one that it should precede."""
     samples = [Sample(float("-inf"), None, None, "not enough of them yet")]
-    last: _First | None = None
+    last: _FirstMatch | None = None
     for number, first in enumerate(found, 1):
         if last is not None and _rank(first.pod, order) < _rank(last.pod, order):
             seen = f"{full_name(first.pod.metadata)} came after {full_name(last.pod.metadata)}"

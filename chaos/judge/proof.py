@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from chaos.judge.match import MatchedStep
-from chaos.model.action import Finding, Proof, Shown, StepRun
-from chaos.model.catalogue import Catalogue
+from chaos.judge.match import StepMatch
+from chaos.model.action import ProofResult, Proof, ProofStatus, StepRun
+from chaos.model.catalogue import PluginRegistry
 from chaos.model.evidence import is_number
 from chaos.model.result import Phases, StepResult
 from chaos.model.text import on_node
 from chaos.model.timeline import Timeline
 
 
-def prove(step: MatchedStep, timeline: Timeline, catalogue: Catalogue) -> list[StepResult]:
+def prove(step: StepMatch, timeline: Timeline, catalogue: PluginRegistry) -> list[StepResult]:
     """One result per node; one without node or begin for a step that the timeline lacks."""
     if step.missing:
         because = f"the recording has {step.missing}"
-        return [StepResult(step.step.name, step.action, "", None, None, "", "", Shown.NOT_SHOWN, because)]
+        return [StepResult(step.step.name, step.action, "", None, None, "", "", ProofStatus.UNPROVEN, because)]
     return [
-        _result(step, run, command, finding(step, run, timeline, catalogue), timeline)
+        _step_result(step, run, command, proof_result(step, run, timeline, catalogue), timeline)
         for run, command in zip(step.runs, step.commands, strict=True)
     ]
 
 
-def finding(step: MatchedStep, run: StepRun, timeline: Timeline, catalogue: Catalogue) -> Finding:
+def proof_result(step: StepMatch, run: StepRun, timeline: Timeline, catalogue: PluginRegistry) -> ProofResult:
     """The strongest proof that shows anything decides.
 
     A recorded action that is not in the catalogue is judged by the proofs of the step's own action, then by what
@@ -32,26 +32,26 @@ def finding(step: MatchedStep, run: StepRun, timeline: Timeline, catalogue: Cata
     action = known or catalogue.actions.get(step.step.action)
     silent = []
     for proof in action.proofs if action else ():
-        found = _checked(proof, timeline, run)
-        if found.shown is not Shown.NOT_SHOWN:
+        found = _run_check(proof, timeline, run)
+        if found.status is not ProofStatus.UNPROVEN:
             weak = found.weak or proof.weak
-            return Finding(found.shown, found.because, found.evidence, weak)
+            return ProofResult(found.status, found.because, found.evidence, weak)
         silent.append(found.because)
     if known is None:
-        recorded = _recorded(run, timeline)
+        recorded = _recorded_result(run, timeline)
         if recorded:
             return recorded
-    return Finding(Shown.NOT_SHOWN, "; ".join(dict.fromkeys(silent)) or "nothing was recorded that proves it")
+    return ProofResult(ProofStatus.UNPROVEN, "; ".join(dict.fromkeys(silent)) or "nothing was recorded that proves it")
 
 
-def _checked(proof: Proof, timeline: Timeline, run: StepRun) -> Finding:
+def _run_check(proof: Proof, timeline: Timeline, run: StepRun) -> ProofResult:
     try:
         return proof.check(timeline, run)
     except Exception as error:  # noqa: BLE001 - a proof that fails has shown nothing; the step stays unproven
-        return Finding(Shown.NOT_SHOWN, f"the proof {proof.name} failed: {type(error).__name__}: {error}")
+        return ProofResult(ProofStatus.UNPROVEN, f"the proof {proof.name} failed: {type(error).__name__}: {error}")
 
 
-def _recorded(run: StepRun, timeline: Timeline) -> Finding | None:
+def _recorded_result(run: StepRun, timeline: Timeline) -> ProofResult | None:
     """What a "proved" line with evidence says of an action that nodefall does not know."""
     if not run.evidence:
         return None
@@ -61,10 +61,10 @@ def _recorded(run: StepRun, timeline: Timeline) -> Finding | None:
         for entry, record in timeline.actions
         if record.phase == "proved" and entry.node == run.node and entry.type == run.action and entry.t >= run.begin
     )
-    return Finding(Shown.PROVEN, f"recorded as proved ({told})", tuple(seqs)[:1])
+    return ProofResult(ProofStatus.PROVEN, f"recorded as proved ({told})", tuple(seqs)[:1])
 
 
-def _result(step: MatchedStep, run: StepRun, command: str, found: Finding, timeline: Timeline) -> StepResult:
+def _step_result(step: StepMatch, run: StepRun, command: str, found: ProofResult, timeline: Timeline) -> StepResult:
     return StepResult(
         step=step.step.name,
         action=run.action,
@@ -73,7 +73,7 @@ def _result(step: MatchedStep, run: StepRun, command: str, found: Finding, timel
         returned=run.returned,
         delivery=run.outcome.delivery if run.outcome else "",
         command=command,
-        shown=found.shown,
+        proof_status=found.status,
         because=found.because,
         evidence=found.evidence,
         weak=found.weak,
@@ -81,23 +81,23 @@ def _result(step: MatchedStep, run: StepRun, command: str, found: Finding, timel
     )
 
 
-def _phases(run: StepRun, found: Finding, timeline: Timeline) -> Phases:
+def _phases(run: StepRun, found: ProofResult, timeline: Timeline) -> Phases:
     """What our engine recorded; others record what they like."""
     known = {name: run.phases.get(name) for name in ("armed", "fired", "began")}
     times = {name: t if is_number(t) else None for name, t in known.items()}
     seen = [timeline.entries[seq].t for seq in found.evidence if seq < len(timeline.entries)]
-    return Phases(**times, proven=max(seen, default=None) if found.shown is Shown.PROVEN else None)
+    return Phases(**times, proven=max(seen, default=None) if found.status is ProofStatus.PROVEN else None)
 
 
-def unproven(steps: list[StepResult]) -> str:
+def unproven_reason(steps: list[StepResult]) -> str:
     """Why the hypotheses cannot be judged, in one clause; "" if every step is proven."""
     for step in steps:
         if step.begin is None:
             return f"the step {step.step!r} is missing: {step.because}"
     for step in steps:
-        if step.shown is Shown.DISPROVEN:
+        if step.proof_status is ProofStatus.DISPROVEN:
             return f"{on_node(f'{step.step!r} did not take effect', step.node)}: {step.because}"
     for step in steps:
-        if step.shown is Shown.NOT_SHOWN:
+        if step.proof_status is ProofStatus.UNPROVEN:
             return f"nothing proves that {on_node(f'{step.step!r} took effect', step.node)}: {step.because}"
     return ""

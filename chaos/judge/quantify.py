@@ -5,7 +5,7 @@ from __future__ import annotations
 from chaos.model.signal import Quantifier, Sample, Signal, SubjectSet
 from chaos.model.verdict import Status
 
-_UNSEEN = "nothing was seen of it yet"
+_NOT_OBSERVED = "nothing was seen of it yet"
 
 
 def combine(subjects: SubjectSet) -> Signal:
@@ -17,7 +17,7 @@ def combine(subjects: SubjectSet) -> Signal:
     tally = _Tally(subjects)
     samples: list[Sample] = [tally.sample(float("-inf"), None)]
     for position, (t, index, sample) in enumerate(changes):
-        tally.change(index, sample)
+        tally.update(index, sample)
         if position + 1 == len(changes) or changes[position + 1][0] > t:
             samples.append(tally.sample(t, sample.seq))
     return Signal(tuple(samples))
@@ -27,41 +27,41 @@ class _Tally:
     """Which subjects are true, false and unknown at the moment."""
 
     def __init__(self, subjects: SubjectSet) -> None:
-        self.set = subjects
+        self.subjects = subjects
         self.size = len(subjects.subjects)
-        start = Sample(float("-inf"), None, None, _UNSEEN)
-        self.now: list[Sample] = [start] * self.size
+        start = Sample(float("-inf"), None, None, _NOT_OBSERVED)
+        self.current: list[Sample] = [start] * self.size
         self.by_value: dict[bool | None, dict[int, None]] = {True: {}, False: {}, None: dict.fromkeys(range(self.size))}
 
-    def change(self, index: int, sample: Sample) -> None:
-        del self.by_value[self.now[index].value][index]
-        self.now[index] = sample
+    def update(self, index: int, sample: Sample) -> None:
+        del self.by_value[self.current[index].value][index]
+        self.current[index] = sample
         self.by_value[sample.value][index] = None
 
     def sample(self, t: float, seq: int | None) -> Sample:
         true, false, unknown = (len(self.by_value[v]) for v in (True, False, None))
-        value = decide(self.set, true, false, unknown)
-        telling = self._telling(value)
+        value = decide(self.subjects, true, false, unknown)
+        telling = self._decisive_index(value)
         if telling is None:
             return Sample(t, value, seq, f"{true} of {self.size}")
-        sample = self.now[telling]
-        return Sample(t, value, sample.seq if sample.seq is not None else seq, self._words(telling, true))
+        sample = self.current[telling]
+        return Sample(t, value, sample.seq if sample.seq is not None else seq, self._describe(telling, true))
 
-    def _telling(self, value: bool | None) -> int | None:
+    def _decisive_index(self, value: bool | None) -> int | None:
         """The subject that says most about the answer."""
         order: tuple[bool | None, ...] = (value,)
-        if self.set.quantifier is Quantifier.NONE and value is not None:
+        if self.subjects.quantifier is Quantifier.NONE and value is not None:
             order = (not value,)
-        if self.set.quantifier is Quantifier.COUNT:
+        if self.subjects.quantifier is Quantifier.COUNT:
             order = (None,) if value is None else (True, False)
         return next((index for v in order for index in self.by_value[v]), None)
 
-    def _words(self, index: int, true: int) -> str:
-        name, seen = self.set.subjects[index].name, self.now[index].seen
+    def _describe(self, index: int, true: int) -> str:
+        name, seen = self.subjects.subjects[index].name, self.current[index].observation
         text = f"{name}: {seen}" if name else seen
-        if self.set.quantifier is Quantifier.COUNT:
-            return f"{true} of {self.size}" + (f" (as {text})" if true or self.now[index].value is None else "")
-        like = len(self.by_value[self.now[index].value])
+        if self.subjects.quantifier is Quantifier.COUNT:
+            return f"{true} of {self.size}" + (f" (as {text})" if true or self.current[index].value is None else "")
+        like = len(self.by_value[self.current[index].value])
         return text if like == 1 else f"{text} ({like} of {self.size} like it)"
 
 

@@ -8,9 +8,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.judge.pods import on_node
+from chaos.judge.pods import node_of
 from chaos.judge.quantify import combine
-from chaos.judge.signals import Seen, from_history
+from chaos.judge.signals import Observation, from_history
 from chaos.model.experiment import Model
 from chaos.model.kube import Pod, controller_of, full_name, is_finished, pod_condition
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
@@ -36,34 +36,34 @@ class Replacements:
     def __init__(self, timeline: Timeline, frozen: Iterable[History[Pod]], moment: float) -> None:
         self.timeline = timeline
         self.moment = moment
-        self.frozen = {history.last.object.metadata.uid for history in frozen}
+        self.frozen_uids = {history.last.object.metadata.uid for history in frozen}
         self.ranks: dict[tuple[str, str], int] = {}
 
     def signal(self, history: History[Pod], wanted: Replacement) -> Signal:
         """Whether the place of this pod is taken; the n-th of a controller's pods needs the n-th replacement."""
-        place = _place(history.last.object)
+        place = _controller_key(history.last.object)
         if place is None:
             return Signal((Sample(float("-inf"), False, None, "it has no controller that replaces it"),))
         rank = self.ranks[place] = self.ranks.get(place, 0) + 1
         nobody = Subject("", Signal((Sample(float("-inf"), False, None, "it was not replaced"),)))
-        new = (Subject(full_name(h.last.object.metadata), self._new(h, history, wanted)) for h in self._pods(place))
+        new = (Subject(full_name(h.last.object.metadata), self._candidate_signal(h, history, wanted)) for h in self._candidates(place))
         number = combine(SubjectSet("", (nobody, *new), Quantifier.COUNT, rank))
         return Signal(
-            tuple(replace(s, seen="it was not replaced" if s.value is False else s.seen) for s in number.samples)
+            tuple(replace(s, observation="it was not replaced" if s.value is False else s.observation) for s in number.samples)
         )
 
-    def _pods(self, place: tuple[str, str]) -> Iterator[History[Pod]]:
+    def _candidates(self, place: tuple[str, str]) -> Iterator[History[Pod]]:
         for uid, history in self.timeline.pods.items():
-            if uid not in self.frozen and history.times[0] > self.moment and _place(history.last.object) == place:
+            if uid not in self.frozen_uids and history.times[0] > self.moment and _controller_key(history.last.object) == place:
                 yield history
 
-    def _new(self, history: History[Pod], old: History[Pod], wanted: Replacement) -> Signal:
-        before = on_node(old.last.object)
+    def _candidate_signal(self, history: History[Pod], old: History[Pod], wanted: Replacement) -> Signal:
+        before = node_of(old.last.object)
 
-        def tell(version: Version[Pod]) -> Seen:
-            pod, node = version.object, on_node(version.object)
+        def tell(version: Version[Pod]) -> Observation:
+            pod, node = version.object, node_of(version.object)
             ready = pod_condition(pod, "Ready")
-            lives = not version.gone and pod.metadata.deletion_timestamp is None and not is_finished(pod)
+            lives = not version.is_deleted and pod.metadata.deletion_timestamp is None and not is_finished(pod)
             is_ready = ready is not None and ready.status == "True"
             fits = (
                 lives
@@ -87,7 +87,7 @@ class Replacements:
         return (history.last.object.metadata.labels or {}).get(ZONE, "") if history else ""
 
 
-def _place(pod: Pod) -> tuple[str, str] | None:
+def _controller_key(pod: Pod) -> tuple[str, str] | None:
     """What its replacement has in common with it: the controller, and in a StatefulSet the name."""
     owner = controller_of(pod)
     if owner is None:

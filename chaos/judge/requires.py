@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from chaos.judge.context import Context
+from chaos.judge.context import JudgeContext
 from chaos.judge.facts import Facts
 from chaos.model.duration import format_duration
 from chaos.model.requirement import satisfies
 
 
-def unmet(context: Context) -> list[str]:
+def unmet_requirements(context: JudgeContext) -> list[str]:
     """Requirements that are known not to be met, in words; what is not known is not complained of here."""
-    nodes = tuple(dict.fromkeys(n for names in context.matched.targets.values() for n in names))
+    nodes = tuple(dict.fromkeys(n for names in context.match_result.targets.values() for n in names))
     return [
         text
         for section, tests in context.experiment.spec.requires.items()
         for key, test in tests.items()
         for node in nodes
-        if (text := _unmet(context, node, f"{section}.{key}", test))
+        if (text := _check_requirement(context, node, f"{section}.{key}", test))
     ]
 
 
-def _unmet(context: Context, node: str, name: str, test: str) -> str:
+def _check_requirement(context: JudgeContext, node: str, name: str, test: str) -> str:
     facts = Facts(context, (node,), context.timeline.end)
     value = facts.lookup(name)
     if value is None or satisfies(value, test):

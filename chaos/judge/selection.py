@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.judge.pods import last_of, on_node, owned_by
+from chaos.judge.pods import pod_at, node_of, is_owned_by
 from chaos.model.assertion import Undecidable, View
 from chaos.model.experiment import Model
 from chaos.model.kube import Pod, controller_of, is_finished, is_static
@@ -20,7 +20,7 @@ class Owner(Model):
     name: str
 
 
-class Chosen(Model):
+class PodSetParams(Model):
     """Parameters of an assertion about a set of pods; all that is given must fit."""
 
     node: str | None = Field(None, description="a target, a node's name, or all")
@@ -34,26 +34,26 @@ class Chosen(Model):
 class Selection:
     """The pods that are chosen on one timeline."""
 
-    def __init__(self, params: Chosen, view: View) -> None:
+    def __init__(self, params: PodSetParams, view: View) -> None:
         self.params, self.view = params, view
         self.nodes = None if params.node in (None, "all") else set(view.nodes(params.node or ""))
         self.namespace = view.namespace(params.namespace) if params.namespace else None
 
     @property
-    def empty(self) -> str:
+    def empty_reason(self) -> str:
         """Why there is none."""
         where = f" on {self.params.node}" if self.params.node else ""
         return f"there was no such pod{where} at {self.params.at or 'the beginning'}"
 
-    def chooses(self, pod: Pod) -> bool:
+    def includes(self, pod: Pod) -> bool:
         """Whether the pod, as it is now, belongs to the set."""
         params, labels = self.params, pod.metadata.labels or {}
         return (
-            (on_node(pod) in self.nodes if self.nodes is not None else params.node is None or on_node(pod) != "")
+            (node_of(pod) in self.nodes if self.nodes is not None else params.node is None or node_of(pod) != "")
             and self.namespace in (None, pod.metadata.namespace)
             and all(labels.get(k) == v for k, v in (params.labels or {}).items())
-            and (params.owner is None or owned_by(pod, params.owner.kind, params.owner.name))
-            and not any(_excepted(pod, why) for why in params.except_)
+            and (params.owner is None or is_owned_by(pod, params.owner.kind, params.owner.name))
+            and not any(_is_excepted(pod, why) for why in params.except_)
         )
 
     @property
@@ -61,17 +61,17 @@ class Selection:
         """When the set is frozen. Raises Undecidable."""
         return self.view.moment(self.params.at) if self.params.at else self.view.anchor
 
-    def frozen(self) -> list[History[Pod]]:
+    def freeze(self) -> list[History[Pod]]:
         """The pods that belong to the set at the moment. Raises Undecidable if that could not be seen."""
         moment, timeline = self.moment, self.view.timeline
-        for blind in timeline.blind(["pods"], moment, moment):
+        for blind in timeline.blind_windows_in(["pods"], moment, moment):
             at = self.params.at or "the beginning"
             raise Undecidable(f"which pods there were at {at} is unknown: {blind.reason}")
-        there = ((history, last_of(history, moment)) for history in timeline.pods.values())
-        return [history for history, pod in there if pod is not None and self.chooses(pod)]
+        there = ((history, pod_at(history, moment)) for history in timeline.pods.values())
+        return [history for history, pod in there if pod is not None and self.includes(pod)]
 
 
-def _excepted(pod: Pod, why: str) -> bool:
+def _is_excepted(pod: Pod, why: str) -> bool:
     if why == "daemonset":
         owner = controller_of(pod)
         return owner is not None and owner.kind == "DaemonSet"

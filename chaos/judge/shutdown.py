@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chaos.judge.facts import number
+from chaos.judge.facts import parse_number
 from chaos.model.kube import Pod
 
-_CRITICAL = 2_000_000_000
+_CRITICAL_PRIORITY = 2_000_000_000
 
 
 def groups_of(config: Mapping[str, Any]) -> dict[int, float] | None:
@@ -18,20 +18,20 @@ def groups_of(config: Mapping[str, Any]) -> dict[int, float] | None:
     """
     listed = config.get("shutdownGracePeriodByPodPriority")
     if listed:
-        return _listed(listed)
-    total = number(config.get("shutdownGracePeriod") or "0s")
-    critical = number(config.get("shutdownGracePeriodCriticalPods") or "0s")
+        return _parse_groups(listed)
+    total = parse_number(config.get("shutdownGracePeriod") or "0s")
+    critical = parse_number(config.get("shutdownGracePeriodCriticalPods") or "0s")
     if total is None or critical is None:
         return None
     if int(total) == 0 or critical > total:
         return {}
-    return {0: float(int(total) - int(critical)), _CRITICAL: float(int(critical))}
+    return {0: float(int(total) - int(critical)), _CRITICAL_PRIORITY: float(int(critical))}
 
 
-def _listed(listed: Any) -> dict[int, float] | None:
+def _parse_groups(listed: Any) -> dict[int, float] | None:
     if not isinstance(listed, list) or not all(isinstance(group, dict) for group in listed):
         return None
-    seconds = {group.get("priority"): number(group.get("shutdownGracePeriodSeconds", 0)) for group in listed}
+    seconds = {group.get("priority"): parse_number(group.get("shutdownGracePeriodSeconds", 0)) for group in listed}
     known = {priority: s for priority, s in seconds.items() if isinstance(priority, int) and s is not None}
     return dict(sorted(known.items())) if len(known) == len(listed) else None
 

@@ -10,15 +10,15 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, Field
 
 from chaos.model.assertion import Undecidable
-from chaos.model.recording import Blind
+from chaos.model.recording import BlindWindow
 from chaos.model.signal import Sample, Signal
 from chaos.model.timeline import History, Timeline, Version
 
 T = TypeVar("T")
-Seen = tuple[bool | None, str]
+Observation = tuple[bool | None, str]
 
 
-def _pattern_text(text: str) -> str:
+def _check_pattern(text: str) -> str:
     if len(text) > 1 and text.startswith("/") and text.endswith("/"):
         try:
             re.compile(text[1:-1])
@@ -27,7 +27,7 @@ def _pattern_text(text: str) -> str:
     return text
 
 
-Pattern = Annotated[str, AfterValidator(_pattern_text), Field(description="a substring, or /a regular expression/")]
+Pattern = Annotated[str, AfterValidator(_check_pattern), Field(description="a substring, or /a regular expression/")]
 
 
 def matches(pattern: str, text: str | None) -> bool:
@@ -45,21 +45,21 @@ def source_time(text: str | None) -> float | None:
         return None
 
 
-def from_history(history: Iterable[Version[T]], tell: Callable[[Version[T]], Seen]) -> Signal:
+def from_history(history: Iterable[Version[T]], tell: Callable[[Version[T]], Observation]) -> Signal:
     """One sample per version; a version whose state is a guess is unknown."""
     samples = []
     for version in history:
-        value, seen = (None, "its last state was not seen") if version.unseen else tell(version)
+        value, seen = (None, "its last state was not seen") if version.final_state_unknown else tell(version)
         samples.append(Sample(version.t, value, version.seq, seen))
     return Signal(tuple(samples))
 
 
-def masked(signal: Signal, timeline: Timeline, *sources: str) -> Signal:
+def mask(signal: Signal, timeline: Timeline, *sources: str) -> Signal:
     """Unknown inside every blind window of any of the sources."""
-    return signal.masked(b for b in timeline.blinds if any(b.hides(source) for source in sources))
+    return signal.mask(b for b in timeline.blind_windows if any(b.covers(source) for source in sources))
 
 
-def pods_masked(signal: Signal, timeline: Timeline) -> Signal:
+def mask_pods(signal: Signal, timeline: Timeline) -> Signal:
     """Unknown while pods could not be seen: in blind windows, and before any pod was seen at all.
 
     Raises Undecidable if none ever was: then "no pod" is not known either.
@@ -67,17 +67,17 @@ def pods_masked(signal: Signal, timeline: Timeline) -> Signal:
     first = min((history.times[0] for history in timeline.pods.values()), default=None)
     if first is None:
         raise Undecidable("no pod was seen anywhere")
-    return watched_from(first, signal, timeline, "pods")
+    return mask_before(first, signal, timeline, "pods")
 
 
-def watched_from(first: float, signal: Signal, timeline: Timeline, source: str) -> Signal:
+def mask_before(first: float, signal: Signal, timeline: Timeline, source: str) -> Signal:
     """Unknown inside the source's blind windows, and before ``first``, when something of it was first seen."""
-    return masked(signal.masked([Blind(float("-inf"), first, "they were not watched yet", source)]), timeline, source)
+    return mask(signal.mask([BlindWindow(float("-inf"), first, "they were not watched yet", source)]), timeline, source)
 
 
 def node_signal(
-    timeline: Timeline, node: str, tell: Callable[[Version[T]], Seen], histories: dict[str, History[T]]
+    timeline: Timeline, node: str, tell: Callable[[Version[T]], Observation], histories: dict[str, History[T]]
 ) -> Signal:
     """The signal of one Node object; nothing but unknown if it was never seen."""
     history = histories.get(node)
-    return masked(from_history(history or (), tell), timeline, "nodes")
+    return mask(from_history(history or (), tell), timeline, "nodes")

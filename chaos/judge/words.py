@@ -27,8 +27,8 @@ class Answer:
     status: Status
     at: float
     sample: Sample
-    lasted: float | None = None
-    late: Span | None = None
+    longest_run: float | None = None
+    late_span: Span | None = None
 
 
 def within(signal: Signal, start: float, deadline: float, hold: float, horizon: float) -> Answer:
@@ -39,11 +39,11 @@ def within(signal: Signal, start: float, deadline: float, hold: float, horizon: 
     end = deadline + hold
     runs = list(_runs(signal, start, end, horizon))
     for run in runs:
-        if run.start <= deadline and _long_enough(run, hold):
+        if run.start <= deadline and _is_long_enough(run, hold):
             return Answer(Status.HELD, run.start, run.sample)
     doubts = [
         span
-        for run in _possible(signal, start, end, horizon)
+        for run in _possible_runs(signal, start, end, horizon)
         if run[0].start <= deadline and run[-1].end - run[0].start >= hold - _EPSILON
         for span in run
         if span.sample.value is None
@@ -76,10 +76,10 @@ def always(signal: Signal, start: float, end: float, horizon: float) -> Answer:
 
 def never(signal: Signal, start: float, end: float, horizon: float) -> Answer:
     """True at no moment of [start, end)."""
-    return always(negated(signal), start, end, horizon)
+    return always(negate(signal), start, end, horizon)
 
 
-def settled(signal: Signal, start: float, deadline: float, horizon: float) -> Answer:
+def settles(signal: Signal, start: float, deadline: float, horizon: float) -> Answer:
     """True at the end of [start, deadline], or of what is known before it: "true again, and still true".
 
     The moment is the beginning of the stretch of truth that lasts to the end.
@@ -112,10 +112,10 @@ def first_truth(signal: Signal, start: float, horizon: float) -> tuple[float | N
     return earliest, None
 
 
-def negated(signal: Signal) -> Signal:
+def negate(signal: Signal) -> Signal:
     """The opposite; unknown stays unknown."""
     return Signal(
-        tuple(Sample(s.t, None if s.value is None else not s.value, s.seq, s.seen) for s in signal.samples),
+        tuple(Sample(s.t, None if s.value is None else not s.value, s.seq, s.observation) for s in signal.samples),
     )
 
 
@@ -135,12 +135,12 @@ def _runs(signal: Signal, start: float, end: float, horizon: float) -> Iterator[
             yield Span(spans[0].start, spans[-1].end, spans[0].sample)
 
 
-def _possible(signal: Signal, start: float, end: float, horizon: float) -> Iterator[list[Span]]:
+def _possible_runs(signal: Signal, start: float, end: float, horizon: float) -> Iterator[list[Span]]:
     """Stretches in which it may have been true, neighbours joined."""
     for value, group in groupby(_spans(signal, start, end, horizon), key=lambda span: span.sample.value is not False):
         if value:
             yield list(group)
 
 
-def _long_enough(run: Span, hold: float) -> bool:
+def _is_long_enough(run: Span, hold: float) -> bool:
     return run.end - run.start >= hold - _EPSILON

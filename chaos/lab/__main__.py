@@ -25,10 +25,10 @@ from typing import Any, get_args
 
 import msgspec
 
-from chaos.lab.directory import clear
-from chaos.lab.memory import Memory
+from chaos.lab.directory import remove_directory
+from chaos.lab.memory import GcTuner
 from chaos.lab.servers.lab import Lab, PortError
-from chaos.lab.servers.options import Options
+from chaos.lab.servers.options import ServeOptions
 from chaos.lab.spec import ApiMisbehaviour, LabSpec, SpecError
 
 _USAGE, _UNAVAILABLE, _IO_ERROR = 64, 69, 74  # sysexits.h
@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
         return _USAGE
     free = arguments.speed is not None
     speed = arguments.speed if free else arguments.pace
-    options = Options(speed, free, arguments.linger, arguments.ring, arguments.name, arguments.port)
+    options = ServeOptions(speed, free, arguments.linger, arguments.ring, arguments.name, arguments.port)
     _allow_files(len(spec.nodes))
     directory = arguments.directory or Path(tempfile.mkdtemp(prefix="nodefall-lab-"))  # mode 0700
     failed = True
@@ -62,7 +62,7 @@ def main(argv: list[str] | None = None) -> int:
         return _UNAVAILABLE if isinstance(error, PortError) else _IO_ERROR
     finally:
         if not (failed and arguments.directory):
-            clear(directory)
+            remove_directory(directory)
     return 0
 
 
@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
         "--linger", type=float, default=120.0, help="seconds that a lab without owner waits for clients"
     )
     parser.add_argument(
-        "--ring", type=int, default=Options().ring, help="changes of a kind that a watch can go back at most"
+        "--ring", type=int, default=ServeOptions().watch_cache_size, help="changes of a kind that a watch can go back at most"
     )
     names = get_args(ApiMisbehaviour)
     parser.add_argument(
@@ -96,25 +96,25 @@ def _parser() -> argparse.ArgumentParser:
         help=f"of the API server, besides the spec's apiMisbehaviours; may be repeated: {', '.join(names)}",
     )
     parser.add_argument("--directory", type=Path, help="an existing private directory; default: a temporary one")
-    parser.add_argument("--name", default=Options().name, help="the kubeconfig's context")
+    parser.add_argument("--name", default=ServeOptions().name, help="the kubeconfig's context")
     parser.add_argument("--port", type=int, default=0, help="the API server's port; 0 for any that is free")
     return parser
 
 
-async def _serve(spec: LabSpec, options: Options, directory: Path) -> None:
+async def _serve(spec: LabSpec, options: ServeOptions, directory: Path) -> None:
     loop = asyncio.get_running_loop()
     ended, orphaned = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     with _resources(directory):
         lab = Lab(spec, options, directory)
-    Memory(lab.cluster.store)
+    GcTuner(lab.cluster.store)
     try:
         with _resources(directory):
             ready = await lab.start()
-        if _tell(ready):
+        if _print_ready(ready):
             threading.Thread(target=_listen_to_owner, args=(loop, ended, orphaned), daemon=True).start()
-            await _until_end(lab, options.linger, ended, orphaned)
+            await _wait_for_end(lab, options.linger, ended, orphaned)
     finally:
         await lab.stop()
 
@@ -130,7 +130,7 @@ def _resources(directory: Path) -> Iterator[None]:
         raise StartError(f"the lab's files and sockets ({directory}): {error.strerror}") from error
 
 
-def _tell(ready: dict[str, Any]) -> bool:
+def _print_ready(ready: dict[str, Any]) -> bool:
     """Print the ready line; False if the owner has died meanwhile."""
     try:
         with open(1, "wb", closefd=False) as out:  # not sys.stdout, which would be flushed again at the end
@@ -151,7 +151,7 @@ def _listen_to_owner(loop: asyncio.AbstractEventLoop, ended: asyncio.Event, orph
             loop.call_soon_threadsafe((ended if said else orphaned).set)
 
 
-async def _until_end(lab: Lab, linger: float, ended: asyncio.Event, orphaned: asyncio.Event) -> None:
+async def _wait_for_end(lab: Lab, linger: float, ended: asyncio.Event, orphaned: asyncio.Event) -> None:
     """Raises what the lab died of, if it did."""
     loop = asyncio.get_running_loop()
     last_client = None
@@ -164,7 +164,7 @@ async def _until_end(lab: Lab, linger: float, ended: asyncio.Event, orphaned: as
         if not lab.directory.exists():  # nobody can find it any more
             return
         if orphaned.is_set():
-            last_client = loop.time() if lab.clients or last_client is None else last_client
+            last_client = loop.time() if lab.client_count or last_client is None else last_client
             if loop.time() - last_client >= linger:
                 return
 

@@ -12,7 +12,7 @@ from typing import Any
 from chaos.lab.metadata import check_new
 from chaos.lab.objects import MEMORY_PRESSURE, NOT_READY, UNREACHABLE, Object, generated_name
 from chaos.lab.quantity import parse_quantity
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.spec import LabSpec
 from chaos.lab.store import Store
 
@@ -27,7 +27,7 @@ class InvalidError(ValueError):
     """The API server would answer 422, or the lab refuses to pretend."""
 
 
-def admit(plural: str, obj: Object, store: Store, spec: LabSpec, sim: Sim) -> None:
+def admit(plural: str, obj: Object, store: Store, spec: LabSpec, sim: SimClock) -> None:
     """Edit a new object in place. Raises InvalidError."""
     metadata = obj["metadata"]
     if not metadata.get("name"):
@@ -143,7 +143,7 @@ def _admit_pod(pod: Object, store: Store, spec: LabSpec) -> None:
         if not any(_covers(item, key) for item in tolerations):
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
     quality = qos_class(body["containers"])
-    if quality != "BestEffort" and spec.broken("memory-pressure-tolerated"):
+    if quality != "BestEffort" and spec.has_breakage("memory-pressure-tolerated"):
         tolerations.append({"key": MEMORY_PRESSURE, "operator": "Exists", "effect": "NoSchedule"})
     pod["status"] = {"phase": "Pending", "qosClass": quality}
 
@@ -217,7 +217,7 @@ def check_budget(budget: Object) -> None:
         raise InvalidError(f"spec.unhealthyPodEvictionPolicy: Unsupported value: {policy!r}")
 
 
-def _admit_node(node: Object, sim: Sim) -> None:
+def _admit_node(node: Object, sim: SimClock) -> None:
     """Admission TaintNodesByCondition: a new node is not ready (facts 5.4). One made by hand says nothing else."""
     status = node.setdefault("status", {})
     status.setdefault("conditions", [])

@@ -7,7 +7,7 @@ from typing import Any
 
 from chaos.lab.admission import InvalidError, check_pod_spec, default_pod_spec
 from chaos.lab.objects import Object, name_of
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 
 _INDEXED = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
 _NUMBERS = ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished")
@@ -15,7 +15,7 @@ _MUTABLE = {"parallelism", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsA
 _CONTROLLER = "kubernetes.io/job-controller"
 
 
-def admit_job(job: Object, sim: Sim) -> None:
+def admit_job(job: Object, sim: SimClock) -> None:
     """Check and default a new Job in place, with the selector and labels that keep its pods apart."""
     spec = job.setdefault("spec", {})
     if spec.get("manualSelector") or spec.get("selector"):

@@ -11,8 +11,8 @@ import binascii
 from chaos.lab.admission import InvalidError
 from chaos.lab.objects import Object
 
-_MOST_BYTES = 1 << 20
-_NEEDED = {
+_MAX_BYTES = 1 << 20
+_REQUIRED_KEYS = {
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
@@ -27,9 +27,9 @@ def admit_secret(secret: Object, before: Object | None = None) -> None:
         secret["data"] = {**(secret.get("data") or {}), **texts}
     secret["type"] = secret.get("type") or "Opaque"
     data = secret.get("data") or {}
-    if sum(_size(key, value) for key, value in data.items()) > _MOST_BYTES:
-        raise InvalidError(f"data: Too long: must have at most {_MOST_BYTES} bytes")
-    for key in _NEEDED.get(secret["type"], ()):
+    if sum(_size(key, value) for key, value in data.items()) > _MAX_BYTES:
+        raise InvalidError(f"data: Too long: must have at most {_MAX_BYTES} bytes")
+    for key in _REQUIRED_KEYS.get(secret["type"], ()):
         if key not in data:
             raise InvalidError(f"data[{key}]: Required value")
     if before is not None:

@@ -21,7 +21,7 @@ class Breakage:
     rule: int
     text: str
     seconds: float = 0.0
-    unseen: str = ""
+    unobservable_reason: str = ""
 
 
 _ALL = (
@@ -59,11 +59,11 @@ _ALL = (
     Breakage("gauges-late", 5, "the gauges of the last shutdown are back a minute late", 60.0),
     Breakage(
         "gauges-early", 5, "the gauges of the last shutdown are back as soon as the manager starts", -1.0,
-        unseen="no rule says that they come later: that they do, by less than a second, is chance",
+        unobservable_reason="no rule says that they come later: that they do, by less than a second, is chance",
     ),
     Breakage(
         "gauges-without-dbus", 5, "the gauges are reloaded though there is no logind",
-        unseen="it takes a host with logind at one boot and without it at the next; no action makes one",
+        unobservable_reason="it takes a host with logind at one boot and without it at the next; no action makes one",
     ),
     Breakage("cancellation-at-once", 6, "a cancelled shutdown is handled while the shutdown is still processed"),
     Breakage("cancellation-late", 6, "a cancelled shutdown is handled 30 s late", 30.0),
@@ -76,7 +76,7 @@ _ALL = (
     Breakage("bucket-timer-ignored", 7, "the kubelet waits for a bucket's pods without end"),
     Breakage(
         "volumes-not-waited", 7, "the kubelet does not wait for volumes to be unmounted",
-        unseen="the lab unmounts in 0.3 s: the next bucket, or the power-off, comes so much earlier",
+        unobservable_reason="the lab unmounts in 0.3 s: the next bucket, or the power-off, comes so much earlier",
     ),
     Breakage("lock-release-early", 7, "the inhibitor is released when the shutdown begins"),
     Breakage("lock-release-late", 7, "the inhibitor is released 20 s after the last bucket", 20.0),
@@ -93,7 +93,7 @@ _ALL = (
     Breakage("countdown-survives-untaint", 9, "pods are evicted though the taint has gone"),
     Breakage(
         "countdown-survives-restart", 9, "tolerationSeconds go on when the controller starts anew",
-        unseen="no action restarts kube-controller-manager",
+        unobservable_reason="no action restarts kube-controller-manager",
     ),
     Breakage("volume-detached-while-mounted", 10, "volumes are detached at once from nodes that have them mounted"),
     Breakage("detach-clock-from-deletion", 10, "the 6 minutes to a forced detach begin when the pod is deleted"),

@@ -9,7 +9,7 @@ from chaos.lab.machine import Machine
 from chaos.lab.network import addresses_of
 from chaos.lab.objects import Object
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.spec import LabSpec
 from chaos.lab.store import Store
 
@@ -22,7 +22,7 @@ class Cluster:
     def __init__(self, spec: LabSpec) -> None:
         spec.check()
         self.spec = spec
-        self.sim = Sim(spec.start, spec.seed)
+        self.sim = SimClock(spec.start, spec.seed)
         self.store = Store(self.sim)
         self.registry = Registry(self.sim, self.store, spec)
         self._event_ttl = EventTtl(self.sim, self.store)

@@ -8,7 +8,7 @@ from pathlib import Path
 LOCK = "lock"
 
 
-def clear(directory: Path) -> None:
+def remove_directory(directory: Path) -> None:
     """Remove the directory and its files. The lock goes last: nobody else takes a directory that is half removed."""
     with suppress(FileNotFoundError):
         for path in directory.iterdir():

@@ -44,23 +44,23 @@ class Drain:
         self._cluster, self._node, self._force = cluster, node, force
         self._sim, self._store = cluster.sim, cluster.store
         self._deadline = self._sim.now + timeout if timeout else float("inf")
-        self._left: set[str] = set()
+        self._pending_pods: set[str] = set()
         self.result: str | None = None
-        self._sim.after(self._sim.rng.uniform(*_START), self._begin)
+        self._sim.after(self._sim.rng.uniform(*_START), self._start)
         if timeout:
             self._sim.at(self._deadline, self._fail, f"drain did not complete within {timeout:g}s")
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         cordon(self._cluster, self._node)
-        pods = [pod for pod in self._store.pods_on(self._node) if _is_drained(pod)]
+        pods = [pod for pod in self._store.pods_on(self._node) if _is_evictable(pod)]
         bare = [pod for pod in pods if controller_of(pod) is None and not is_terminal(pod)]
         if bare and not self._force:
             names = ", ".join(f"{namespace_of(pod)}/{name_of(pod)}" for pod in bare)
             self._fail(f"cannot delete Pods that declare no controller (use --force to override): {names}")
             return
-        self._left = {uid_of(pod) for pod in pods}
+        self._pending_pods = {uid_of(pod) for pod in pods}
         for pod in pods:
-            self._soon(0.002, 0.02, self._evict, pod, 0)
+            self._after_jitter(0.002, 0.02, self._evict, pod, 0)
         self._check()
 
     def _evict(self, pod: Object, conflicts: int) -> None:
@@ -69,12 +69,12 @@ class Drain:
         try:
             self._cluster.evict_pod(namespace_of(pod), name_of(pod))
         except NotFoundError:
-            self._gone(pod)
+            self._on_pod_removal(pod)
         except BudgetBusy as busy:
             if conflicts + 1 == ATTEMPTS:
                 self._fail(str(busy))
             else:
-                self._sim.after(busy.again, self._evict, pod, conflicts + 1)
+                self._sim.after(busy.retry_delay, self._evict, pod, conflicts + 1)
         except EvictionRefused as refused:
             if refused.code == 429:
                 self._sim.after(_RETRY, self._evict, pod, 0)
@@ -86,27 +86,27 @@ class Drain:
     def _wait(self, pod: Object) -> None:
         now = self._store.get("pods", namespace_of(pod), name_of(pod))
         if now is None or uid_of(now) != uid_of(pod):
-            self._gone(pod)
+            self._on_pod_removal(pod)
         elif self.result is None:
             self._sim.after(_POLL, self._wait, pod)
 
-    def _gone(self, pod: Object) -> None:
-        self._left.discard(uid_of(pod))
+    def _on_pod_removal(self, pod: Object) -> None:
+        self._pending_pods.discard(uid_of(pod))
         self._check()
 
     def _check(self) -> None:
-        if not self._left and self.result is None:
+        if not self._pending_pods and self.result is None:
             self.result = ""
 
     def _fail(self, why: str) -> None:
         if self.result is None:
             self.result = why
 
-    def _soon(self, low: float, high: float, call: Callable[..., object], *args: object) -> None:
+    def _after_jitter(self, low: float, high: float, call: Callable[..., object], *args: object) -> None:
         self._sim.after(self._sim.rng.uniform(low, high), call, *args)
 
 
-def _is_drained(pod: Object) -> bool:
+def _is_evictable(pod: Object) -> bool:
     """Not a daemon's pod, unless that has finished; not a mirror pod."""
     owner = controller_of(pod)
     if "kubernetes.io/config.mirror" in (pod["metadata"].get("annotations") or {}):

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.store import Change, Store
 from chaos.lab.table import Key
 
-_TTL, _REUSE, _MOST = 3600.0, 60.0, 1000
+_TTL, _REUSE, _MAX_ATTACHED = 3600.0, 60.0, 1000
 
 
 @dataclass(slots=True, eq=False)
@@ -22,33 +22,33 @@ class _Lease:
 
     expires: float
     keys: set[Key] = field(default_factory=set)
-    used: int = 0
+    attached_count: int = 0
 
 
 class EventTtl:
     """Removes what has expired."""
 
-    def __init__(self, sim: Sim, store: Store) -> None:
+    def __init__(self, sim: SimClock, store: Store) -> None:
         self._sim, self._store = sim, store
         self._leases: deque[_Lease] = deque()
-        self._of: dict[Key, _Lease] = {}
+        self._lease_by_key: dict[Key, _Lease] = {}
 
     def start(self) -> None:
-        self._store.subscribe(self._changed, "events")
+        self._store.subscribe(self._on_change, "events")
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         key = change.key
-        if (lease := self._of.pop(key, None)) is not None:
+        if (lease := self._lease_by_key.pop(key, None)) is not None:
             lease.keys.discard(key)
         if change.type != "DELETED":
-            lease = self._lease()
+            lease = self._current_lease()
             lease.keys.add(key)
-            lease.used += 1
-            self._of[key] = lease
+            lease.attached_count += 1
+            self._lease_by_key[key] = lease
 
-    def _lease(self) -> _Lease:
+    def _current_lease(self) -> _Lease:
         last = self._leases[-1] if self._leases else None
-        if last is None or self._sim.now + _TTL >= last.expires or last.used >= _MOST:
+        if last is None or self._sim.now + _TTL >= last.expires or last.attached_count >= _MAX_ATTACHED:
             last = _Lease(self._sim.now + _TTL + _REUSE)
             self._leases.append(last)
             self._sim.at(last.expires, self._expire)

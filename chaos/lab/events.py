@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 
 from chaos.lab.objects import Object, is_deleting
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.store import Store
 
 _VERSIONS = dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"), "apps/v1")
 _VERSIONS |= {"PodDisruptionBudget": "policy/v1", "Job": "batch/v1"}
-_MOST = 4096  # client-go events_cache.go maxLruCacheEntries
-_Words = tuple[dict[str, str], str, str, str]  # the object that it is about, type, reason, message
+_MAX_CORRELATED = 4096  # client-go events_cache.go maxLruCacheEntries
+_EventKey = tuple[dict[str, str], str, str, str]  # the object that it is about, type, reason, message
 _DELAY = (0.002, 0.03)  # events are sent by a goroutine of their own; seen in the recordings
 
 
 class Recorder:
     """Writes events of one component, in their order; ``host`` is set for kubelets."""
 
-    def __init__(self, sim: Sim, store: Store, component: str, host: str = "") -> None:
+    def __init__(self, sim: SimClock, store: Store, component: str, host: str = "") -> None:
         self._sim, self._store = sim, store
         self._source = {"component": component, "host": host} if host else {"component": component}
-        self._known: OrderedDict[tuple[str, ...], tuple[str, str]] = OrderedDict()
-        self._waiting: deque[tuple[float, _Words]] = deque()  # with the time when each is written
+        self._names: OrderedDict[tuple[str, ...], tuple[str, str]] = OrderedDict()
+        self._queue: deque[tuple[float, _EventKey]] = deque()  # with the time when each is written
         self._last, self._stamp = 0.0, 0
 
     def emit(self, kind: str, obj: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
@@ -33,15 +33,15 @@ class Recorder:
         if meta.get("namespace"):
             involved["namespace"] = meta["namespace"]
         self._last = max(self._last, self._sim.now + self._sim.rng.uniform(*_DELAY))
-        self._waiting.append((self._last, (involved, type_, reason, message)))
-        if len(self._waiting) == 1:
+        self._queue.append((self._last, (involved, type_, reason, message)))
+        if len(self._queue) == 1:
             self._sim.at(self._last, self._send)
 
     def _send(self) -> None:
         """Write the first; one timer is enough for all."""
-        self._write(*self._waiting.popleft()[1])
-        if self._waiting:
-            self._sim.at(self._waiting[0][0], self._send)
+        self._write(*self._queue.popleft()[1])
+        if self._queue:
+            self._sim.at(self._queue[0][0], self._send)
 
     def _write(self, involved: dict[str, str], type_: str, reason: str, message: str) -> None:
         key = (
@@ -54,18 +54,18 @@ class Recorder:
             type_,
         )
         namespace = involved.get("namespace") or "default"
-        if key in self._known:
-            self._known.move_to_end(key)
-            if self._count_up(*self._known[key]):
+        if key in self._names:
+            self._names.move_to_end(key)
+            if self._increment_count(*self._names[key]):
                 return
         home = self._store.get("namespaces", "", namespace)
         if home is None or is_deleting(home):
             return  # the API server refuses new objects there
         name = self._name(involved["name"], namespace)
         now = self._sim.timestamp()
-        self._known[key] = (namespace, name)
-        if len(self._known) > _MOST:
-            self._known.popitem(last=False)
+        self._names[key] = (namespace, name)
+        if len(self._names) > _MAX_CORRELATED:
+            self._names.popitem(last=False)
         body: Object = {
             "metadata": {"name": name, "namespace": namespace},
             "involvedObject": involved,
@@ -89,7 +89,7 @@ class Recorder:
             self._stamp += 1
         return name
 
-    def _count_up(self, namespace: str, name: str) -> bool:
+    def _increment_count(self, namespace: str, name: str) -> bool:
         def change(event: Object) -> None:
             event["count"] += 1
             event["lastTimestamp"] = self._sim.timestamp()

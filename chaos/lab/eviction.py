@@ -15,11 +15,11 @@ from chaos.lab.objects import (
     uid_of,
 )
 from chaos.lab.registry import ForbiddenError, Registry, check_preconditions
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.store import NotFoundError, clone
 
 _MESSAGE = "Cannot evict pod as it would violate the pod's disruption budget."
-_MANY = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+_MULTIPLE_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 _RETRY = 10
 _RACE = 0.02  # two requests that are nearer to each other have read the same budget
 _BACKOFF = 0.5
@@ -50,15 +50,15 @@ class BudgetBusy(EvictionRefused):
 
     def __init__(self, name: str, again: float) -> None:
         super().__init__(504, f'couldn\'t update PodDisruptionBudget "{name}" due to conflicts', retry_after=_RETRY)
-        self.again = again
+        self.retry_delay = again
 
 
 class Evictions:
     """Takes from budgets, marks pods and deletes them."""
 
-    def __init__(self, sim: Sim, registry: Registry) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._registry, self._store = sim, registry, registry.store
-        self._taken: dict[str, float] = {}
+        self._last_decrements: dict[str, float] = {}
 
     def evict(self, namespace: str, name: str, options: Object | None = None, dry_run: bool = False) -> None:
         """Evict with DeleteOptions. Raises EvictionRefused, NotFoundError, ForbiddenError, ConflictError."""
@@ -71,10 +71,10 @@ class Evictions:
             return
         budgets = self._budgets(pod)
         if len(budgets) > 1:
-            raise EvictionRefused(500, _MANY)
-        heeded = budgets and not self._registry.spec.broken("pdb-ignored")
-        if heeded and (is_ready(pod) or not _unhealthy_may_go(budgets[0])):
-            self._take(pod, budgets[0], dry_run)
+            raise EvictionRefused(500, _MULTIPLE_BUDGETS)
+        heeded = budgets and not self._registry.spec.has_breakage("pdb-ignored")
+        if heeded and (is_ready(pod) or not _can_evict_unhealthy(budgets[0])):
+            self._decrement_budget(pod, budgets[0], dry_run)
         self._delete(pod, options, dry_run)
 
     def _budgets(self, pod: Object) -> list[Object]:
@@ -84,9 +84,9 @@ class Evictions:
             if selector_matches(budget["spec"].get("selector"), labels_of(pod))
         ]
 
-    def _take(self, pod: Object, budget: Object, dry_run: bool) -> None:
+    def _decrement_budget(self, pod: Object, budget: Object, dry_run: bool) -> None:
         """EVI checkAndDecrement."""
-        last = self._taken.get(uid_of(budget), float("-inf"))
+        last = self._last_decrements.get(uid_of(budget), float("-inf"))
         if budget["status"]["disruptionsAllowed"] == 0 and self._sim.now - last < _RACE:
             raise BudgetBusy(name_of(budget), _BACKOFF * self._sim.rng.uniform(1.0, 1.1))
         check_budget(budget)
@@ -98,9 +98,9 @@ class Evictions:
         if status["disruptionsAllowed"] == 0:
             item = {"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": ""}
             set_condition(new, {**item, "observedGeneration": status["observedGeneration"]}, now)
-        if not dry_run and not self._registry.spec.broken("pdb-not-decremented"):
+        if not dry_run and not self._registry.spec.has_breakage("pdb-not-decremented"):
             self._store.update("poddisruptionbudgets", new)
-            self._taken[uid_of(budget)] = self._sim.now
+            self._last_decrements[uid_of(budget)] = self._sim.now
 
     def _delete(self, pod: Object, options: Object, dry_run: bool) -> None:
         """The condition and then the DELETE, both before the answer. EVI addConditionAndDeletePod."""
@@ -115,7 +115,7 @@ class Evictions:
         self._registry.delete("pods", metadata["namespace"], name_of(pod), options.get("gracePeriodSeconds"))
 
 
-def _unhealthy_may_go(budget: Object) -> bool:
+def _can_evict_unhealthy(budget: Object) -> bool:
     """Whether a pod that is not Ready goes without using the budget: spec.unhealthyPodEvictionPolicy."""
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 
 KUBELET = "kubelet.service"
 
@@ -22,7 +22,7 @@ class Record:
 
 
 class Journal:
-    def __init__(self, sim: Sim) -> None:
+    def __init__(self, sim: SimClock) -> None:
         self._sim = sim
         self._records: list[Record] = []
 

@@ -20,27 +20,27 @@ _HANDSHAKE = 0.004
 _SYN = (0.0, 1.0, 3.0, 7.0)  # tcp(7): retransmissions double
 _REDIAL = 10.0  # requests time out, and the next one dials anew
 _RTO = 0.2  # tcp(7): the first retransmission of data on an established connection
-_BETWEEN = (0.002, 0.012)  # from one held request to the next once the connection is back
+_FLUSH_INTERVAL = (0.002, 0.012)  # from one held request to the next once the connection is back
 
 
-class Link:
+class ApiServerLink:
     """Requests go through :meth:`send`; while the connection is gone they are held, the latest of each key."""
 
     def __init__(self, process: Process) -> None:
         self._process, self._network = process, process.machine.network
-        self._held: dict[Hashable, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
+        self._queue: dict[Hashable, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
         self._family: Family | None = None
-        self._stalled = self._waiting = False
-        self._last_read = self._unacknowledged = self._dialled = process.sim.now
+        self._is_stalled = self._is_awaiting_ack = False
+        self._last_read = self._unacknowledged_since = self._dial_start = process.sim.now
         self._timer: Timer | None = None
         self.on_up: list[Callable[[], None]] = []
-        self._network.on_change.append(self._changed)
+        self._network.on_change.append(self._on_network_change)
         self._dial()
 
     @property
-    def up(self) -> bool:
+    def is_up(self) -> bool:
         """Whether a request is answered at once."""
-        return self._family is not None and not self._stalled
+        return self._family is not None and not self._is_stalled
 
     @property
     def family(self) -> Family | None:
@@ -49,75 +49,75 @@ class Link:
 
     def send(self, key: Hashable, call: Callable[..., Any], *args: Any) -> None:
         """Do ``call``, a request, now or as soon as the API server can be reached; only the last of a key."""
-        if self.up:
+        if self.is_up:
             self._last_read = self._process.sim.now
             call(*args)
             return
-        if not self._waiting:
-            self._waiting, self._unacknowledged = True, self._process.sim.now
-        self._held.pop(key, None)
-        self._held[key] = (call, args)
+        if not self._is_awaiting_ack:
+            self._is_awaiting_ack, self._unacknowledged_since = True, self._process.sim.now
+        self._queue.pop(key, None)
+        self._queue[key] = (call, args)
 
-    def heard(self) -> None:
+    def on_frame(self) -> None:
         """A frame came from the API server: the connection is alive."""
         self._last_read = self._process.sim.now
 
-    def give_up(self, key: Hashable) -> bool:
+    def cancel(self, key: Hashable) -> bool:
         """Take back a request that is held; whether there was one."""
-        return self._held.pop(key, None) is not None
+        return self._queue.pop(key, None) is not None
 
     def close(self) -> None:
         """The process is gone."""
-        self._held.clear()
-        self._network.on_change.remove(self._changed)
+        self._queue.clear()
+        self._network.on_change.remove(self._on_network_change)
 
-    def _changed(self) -> None:
+    def _on_network_change(self) -> None:
         if self._family is None:
             self._plan_dial()
-        elif not self._network.passes(self._family):
+        elif not self._network.can_connect(self._family):
             self._stall()
-        elif self._stalled:
+        elif self._is_stalled:
             self._retransmit()
 
     def _stall(self) -> None:
-        if not self._stalled:
-            self._stalled, self._waiting = True, False
-            self._unacknowledged = self._last_read + _DEAD_AFTER  # the ping is the first, unless a request is
-        self._at(self._last_read + _DEAD_AFTER, self._dead)
+        if not self._is_stalled:
+            self._is_stalled, self._is_awaiting_ack = True, False
+            self._unacknowledged_since = self._last_read + _DEAD_AFTER  # the ping is the first, unless a request is
+        self._set_timer(self._last_read + _DEAD_AFTER, self._drop_connection)
 
     def _retransmit(self) -> None:
         """Packets pass again: what was sent meanwhile goes through when TCP repeats it, if that is soon enough."""
         now, step = self._process.sim.now, _RTO
-        when = self._unacknowledged if self._waiting else now
+        when = self._unacknowledged_since if self._is_awaiting_ack else now
         while when < now:
             when, step = when + step, 2 * step
         if when < self._last_read + _DEAD_AFTER:
-            self._at(when, self._connected, self._family)
+            self._set_timer(when, self._on_connect, self._family)
 
-    def _dead(self) -> None:
-        self._family, self._stalled = None, False
+    def _drop_connection(self) -> None:
+        self._family, self._is_stalled = None, False
         self._dial()
 
     def _dial(self) -> None:
-        self._dialled = self._process.sim.now
+        self._dial_start = self._process.sim.now
         self._plan_dial()
 
     def _plan_dial(self) -> None:
         """The first SYN that passes wins; a new try every ten seconds."""
         now, found = self._process.sim.now, []
         for family in self._network.families:
-            if self._network.passes(family):
-                begin = self._dialled + (0.0 if family == self._network.families[0] else _FALLBACK)
+            if self._network.can_connect(family):
+                begin = self._dial_start + (0.0 if family == self._network.families[0] else _FALLBACK)
                 found += [(begin + wait, family) for wait in _SYN if begin + wait >= now][:1]
-        again = self._dialled + _REDIAL
+        again = self._dial_start + _REDIAL
         when, chosen = min(found, default=(again, None))
         if chosen is None or when > again:
-            self._at(again, self._dial)
+            self._set_timer(again, self._dial)
         else:
-            self._at(when + _HANDSHAKE, self._connected, chosen)
+            self._set_timer(when + _HANDSHAKE, self._on_connect, chosen)
 
-    def _connected(self, family: Family) -> None:
-        self._family, self._stalled, self._waiting = family, False, False
+    def _on_connect(self, family: Family) -> None:
+        self._family, self._is_stalled, self._is_awaiting_ack = family, False, False
         self._last_read = self._process.sim.now
         for call in list(self.on_up):
             call()
@@ -125,13 +125,13 @@ class Link:
 
     def _flush(self) -> None:
         """One held request after the other, in order."""
-        if self._held and self.up:
-            key = next(iter(self._held))
-            call, args = self._held.pop(key)
+        if self._queue and self.is_up:
+            key = next(iter(self._queue))
+            call, args = self._queue.pop(key)
             self.send(key, call, *args)
-            self._process.soon(*_BETWEEN, self._flush)
+            self._process.after_jitter(*_FLUSH_INTERVAL, self._flush)
 
-    def _at(self, when: float, call: Callable[..., Any], *args: Any) -> None:
+    def _set_timer(self, when: float, call: Callable[..., Any], *args: Any) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._process.after(when - self._process.sim.now, call, *args)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.lab.kubelet_pressure import SIGNALS, Pressure, changed_events
+from chaos.lab.kubelet_pressure import SIGNALS, Pressure, condition_change_events
 from chaos.lab.kubelet_process import Process
 from chaos.lab.objects import Object, condition_status
 from chaos.lab.sim import Timer
@@ -10,36 +10,36 @@ from chaos.lab.sim import Timer
 _PERIOD = 10.0  # lease renewal and status update
 _JITTER = 0.04
 _REPORT = 300.0  # nodeStatusReportFrequency
-_TRYING = 50.0  # nodeStatusUpdateRetry: five tries, each given up after the update frequency
+_RETRY_PERIOD = 50.0  # nodeStatusUpdateRetry: five tries, each given up after the update frequency
 _RUNTIME_CHECK, _RUNTIME_DOWN = 5.0, 30.0
 _PLEG_DOWN = 180.0
 _STARTING = "container runtime status check may not have completed yet"
 CAPACITY = {"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "40Gi", "pods": "110"}
 
 
-class NodeReporter:
+class NodeStatusReporter:
     """Ready is True unless the process knows of a shutdown or has not seen the container runtime for long."""
 
     def __init__(self, process: Process, pressure: Pressure) -> None:
         self._process, self._pressure = process, pressure
-        self._schedulable = True
+        self._was_schedulable = True
         self._registry = process.registry
         self._report_at = 0.0
-        self._runtime_seen = process.sim.now
-        self._giving_up: Timer | None = None
-        self._starting = False  # a breakage: the first status after a reboot says so
+        self._runtime_seen_at = process.sim.now
+        self._give_up_timer: Timer | None = None
+        self._is_starting = False  # a breakage: the first status after a reboot says so
 
     def start(self) -> None:
         """Register at once, be Ready a moment later, then renew and report in periods with jitter."""
         process = self._process
-        process.soon(0.05, 0.1, self._register)
-        process.soon(0.1, 0.15, self._renew)
-        process.soon(0.15, 0.3, self._sync)
+        process.after_jitter(0.05, 0.1, self._register)
+        process.after_jitter(0.1, 0.15, self._renew)
+        process.after_jitter(0.15, 0.3, self._sync)
         process.after(_RUNTIME_CHECK, self._check_runtime)
 
     def report_now(self) -> None:
         """One sync outside the period, not waited for: the manager asks for it (facts 1.4)."""
-        self._process.soon(0.002, 0.012, self._process.link.send, "status now", self._report)
+        self._process.after_jitter(0.002, 0.012, self._process.link.send, "status now", self._report)
 
     def _register(self) -> None:
         self._process.emit_node("Starting", "Starting kubelet.")
@@ -53,7 +53,7 @@ class NodeReporter:
         elif node["status"]["nodeInfo"]["bootID"] != machine.boot_id:
             message = f"Node {machine.name} has been rebooted, boot id: {machine.boot_id}"
             self._process.emit_node("Rebooted", message, type_="Warning")
-            self._starting = self._process.spec.broken("reboot-unready")
+            self._is_starting = self._process.spec.has_breakage("reboot-unready")
 
     def _renew(self) -> None:
         """Tried until it succeeds; the period begins anew then."""
@@ -74,38 +74,38 @@ class NodeReporter:
             self._registry.create("leases", {"metadata": metadata, "spec": spec})
 
     def _sync(self) -> None:
-        self._giving_up = self._process.after(_TRYING, self._give_up)
+        self._give_up_timer = self._process.after(_RETRY_PERIOD, self._give_up)
         self._process.link.send("status", self._sync_now)
 
     def _sync_now(self) -> None:
-        if self._giving_up is not None:
-            self._giving_up.cancel()
+        if self._give_up_timer is not None:
+            self._give_up_timer.cancel()
         self._report()
         self._process.after(self._period(), self._sync)
 
     def _give_up(self) -> None:
         """The next try is a period later, however soon the API server is back (recording 07)."""
-        if self._process.link.give_up("status"):
+        if self._process.link.cancel("status"):
             self._process.after(self._period(), self._sync)
 
     def _check_runtime(self) -> None:
-        if self._process.machine.runtime.available:
-            self._runtime_seen = self._process.sim.now
+        if self._process.machine.runtime.is_available:
+            self._runtime_seen_at = self._process.sim.now
         self._process.after(_RUNTIME_CHECK, self._check_runtime)
 
     def _errors(self) -> list[str]:
         """Why the node is not ready, in the order of SET ReadyCondition."""
         errors, now, runtime = [], self._process.sim.now, self._process.machine.runtime
-        if self._starting:
+        if self._is_starting:
             errors.append(_STARTING)
-            self._starting = False
-        if now - self._runtime_seen > _RUNTIME_DOWN:
+            self._is_starting = False
+        if now - self._runtime_seen_at > _RUNTIME_DOWN:
             errors.append("container runtime is down")
-        silent = 0.0 if runtime.available else now - max(runtime.unavailable_since, self._process.started)
+        silent = 0.0 if runtime.is_available else now - max(runtime.unavailable_since, self._process.start_time)
         if silent > _PLEG_DOWN:
             ago = f"{int(silent) // 60}m{silent % 60:.9g}s"
             errors.append(f"PLEG is not healthy: pleg was last seen active {ago} ago; threshold is 3m0s")
-        if self._process.shutting_down:
+        if self._process.is_shutting_down:
             errors.append("node is shutting down")
         return errors
 
@@ -120,25 +120,25 @@ class NodeReporter:
         sim = self._process.sim
         new = {**node, "metadata": {**node["metadata"]}, "status": {**node["status"]}}
         self._fill(new)
-        self._tell_cordon(node)
+        self._emit_cordon_event(node)
         changed = _without_heartbeats(new) != _without_heartbeats(node)
         if not changed and sim.now < self._report_at:
             return
         self._report_at = sim.now + _REPORT + (sim.rng.uniform(-0.5, 0.5) * _REPORT if changed else 0.0)
         before, after = condition_status(node, "Ready"), condition_status(new, "Ready")
         self._registry.store.update("nodes", new)
-        for reason in changed_events(node, new):
+        for reason in condition_change_events(node, new):
             self._process.emit_node(reason, f"Node {self._process.node} status is now: {reason}")
         if before != after:
             reason = "NodeReady" if after == "True" else "NodeNotReady"
             message = f"Node {self._process.node} status is now: {reason}"
             self._process.emit_node(reason, message)
 
-    def _tell_cordon(self, node: Object) -> None:
+    def _emit_cordon_event(self, node: Object) -> None:
         """An event, at a status sync, for spec.unschedulable that has changed (facts 12)."""
         schedulable = not node["spec"].get("unschedulable")
-        if schedulable != self._schedulable:
-            self._schedulable = schedulable
+        if schedulable != self._was_schedulable:
+            self._was_schedulable = schedulable
             reason = "NodeSchedulable" if schedulable else "NodeNotSchedulable"
             self._process.emit_node(reason, f"Node {self._process.node} status is now: {reason}")
 
@@ -147,9 +147,9 @@ class NodeReporter:
         if errors := self._errors():
             text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
             ready = ("False", "KubeletNotReady", text)
-        pressed = self._pressure.kinds()
+        pressed = self._pressure.short_resources()
         wanted = {
-            item.condition: ("True", *item.pressed[:2]) if kind in pressed else ("False", *item.free[:2])
+            item.condition: ("True", *item.under_pressure[:2]) if kind in pressed else ("False", *item.no_pressure[:2])
             for kind, item in SIGNALS.items()
         }
         wanted["Ready"] = ready
@@ -207,7 +207,7 @@ class NodeReporter:
         }
         taints: list[Object] = [
             {"key": taint.key, "effect": taint.effect, **({"value": taint.value} if taint.value else {})}
-            for taint in (() if self._process.spec.broken("register-taints-missing") else spec.taints)
+            for taint in (() if self._process.spec.has_breakage("register-taints-missing") else spec.taints)
         ]
         if spec.role == "control-plane":
             labels["node-role.kubernetes.io/control-plane"] = ""
@@ -218,7 +218,7 @@ class NodeReporter:
         ready |= {"message": _STARTING}
         ready |= {"lastHeartbeatTime": now, "lastTransitionTime": now}
         status = {"conditions": [ready], **self._static_status()}
-        if self._process.spec.broken("capacity-missing"):
+        if self._process.spec.has_breakage("capacity-missing"):
             del status["capacity"], status["allocatable"]
         return {
             "metadata": metadata,

@@ -18,7 +18,7 @@ class PodStatuses:
 
     def pod(self, worker: Worker) -> Object | None:
         """The worker's pod, None if it is gone."""
-        if worker.static or not self._process.link.up:
+        if worker.is_static or not self._process.link.is_up:
             return worker.pod
         pod = self._store.get("pods", worker.namespace, worker.name)
         if pod is None or uid_of(pod) != worker.uid:
@@ -34,8 +34,8 @@ class PodStatuses:
         """Send the statuses that are not as they were last written here; most are, on every node, every ten seconds."""
         link = self._process.link
         for worker in workers:
-            if link.up and self._store.get("pods", worker.namespace, worker.name) is worker.written:
-                link.heard()
+            if link.is_up and self._store.get("pods", worker.namespace, worker.name) is worker.last_written_pod:
+                link.on_frame()
             else:
                 self.write(worker)
 
@@ -72,16 +72,16 @@ class PodStatuses:
             return
         machine = self._process.machine
         containers = machine.runtime.containers(worker.uid)
-        known = [(item.id, item.state, item.finished) for item in containers]
-        state = (known, worker.ip, worker.sandbox, final, worker.cause, worker.waiting)
-        if pod is worker.written and state == worker.written_from:
+        known = [(item.id, item.state, item.finished_at) for item in containers]
+        state = (known, worker.ip, worker.has_sandbox, final, worker.cause, worker.crash_backoff)
+        if pod is worker.last_written_pod and state == worker.last_written_inputs:
             return  # it would be the same again
         view = View(
-            containers, self._process.spec, machine.address, worker.ip, worker.sandbox,
-            final, worker.static, worker.cause, worker.waiting,
+            containers, self._process.spec, machine.address, worker.ip, worker.has_sandbox,
+            final, worker.is_static, worker.cause, worker.crash_backoff,
         )  # fmt: skip
         now = self._process.sim.now
-        worker.written_from, worker.written = (
+        worker.last_written_inputs, worker.last_written_pod = (
             state,
             self._store.patch_status("pods", worker.namespace, worker.name, lambda pod: write_status(pod, view, now)),
         )

@@ -8,9 +8,9 @@ from chaos.lab.kubelet_admission import Admission
 from chaos.lab.kubelet_pod_status import PodStatuses
 from chaos.lab.kubelet_pressure import Pressure
 from chaos.lab.kubelet_process import Process
-from chaos.lab.kubelet_starts import RETRY, SETTLE, Starts
-from chaos.lab.kubelet_static import Mirrors, is_mirror, read_manifests
-from chaos.lab.kubelet_status import PREEMPTED, SHUTDOWN, disrupted
+from chaos.lab.kubelet_starts import RETRY, SETTLE, ContainerStarter
+from chaos.lab.kubelet_static import MirrorPods, is_mirror, read_manifests
+from chaos.lab.kubelet_status import PREEMPTED, SHUTDOWN, disruption_target
 from chaos.lab.kubelet_worker import Cause, State, Worker
 from chaos.lab.objects import (
     Object,
@@ -42,64 +42,64 @@ class PodWorkers:
         self._store, self._runtime = process.registry.store, process.machine.runtime
         self._workers: dict[str, Worker] = {}
         self._statuses = PodStatuses(process)
-        self._starts = Starts(process, self._statuses, self._stopped)
-        self._mirrors = Mirrors(process, self._statuses.write)
-        self._listed = False
+        self._starter = ContainerStarter(process, self._statuses, self._on_stop)
+        self._mirrors = MirrorPods(process, self._statuses.write)
+        self._is_synced = False
 
     def start(self) -> None:
         """Static pods at once; the others with the first list of the API server."""
-        self._runtime.notice_lost(self._process.started)
+        self._runtime.finish_lost_containers(self._process.start_time)
         for pod in read_manifests(self._process.machine.files, self._process.node):
             worker = self._new_worker(pod, "starting")
-            worker.static = True
-            self._process.soon(0.2, 0.3, self._mirrors.keep, worker)
+            worker.is_static = True
+            self._process.after_jitter(0.2, 0.3, self._mirrors.ensure, worker)
             begun = self._runtime.containers(worker.uid)
-            self._process.soon(0.3, 0.6, self._starts.take_up if begun else self._admit, worker)
+            self._process.after_jitter(0.3, 0.6, self._starter.resume if begun else self._admit, worker)
         self._process.link.send("list", self._list)
 
     def _list(self) -> None:
         """Adopt what runs, end what ended, start what is new, kill what is unknown."""
-        self._listed = True
+        self._is_synced = True
         self._process.link.on_up.append(self._relist)
         known = set(self._workers)
-        for pod in self._bound():
+        for pod in self._bound_pods():
             known.add(uid_of(pod))
-            self._process.soon(0.0, 0.3, self._adopt, namespace_of(pod), name_of(pod), uid_of(pod))
+            self._process.after_jitter(0.0, 0.3, self._adopt, namespace_of(pod), name_of(pod), uid_of(pod))
         for uid in self._runtime.pods():
             if uid not in known:
                 self._runtime.remove(uid)
         self._process.after(_RECONCILE, self._reconcile)
 
-    def _bound(self) -> list[Object]:
+    def _bound_pods(self) -> list[Object]:
         """What the API server has for this node, without mirrors."""
         return [pod for pod in self._store.pods_on(self._process.node) if not is_mirror(pod)]
 
-    def notice(self, change: Change) -> None:
+    def on_change(self, change: Change) -> None:
         """A pod of this node was written; a list tells what a broken watch did not."""
-        if not self._listed or not self._process.link.up:
+        if not self._is_synced or not self._process.link.is_up:
             return
         pod = change.object
         if is_mirror(pod):
-            self._process.soon(*_WATCH, self._mirrors.changed, pod, self._workers.values())
+            self._process.after_jitter(*_WATCH, self._mirrors.on_change, pod, self._workers.values())
         elif change.type == "DELETED":
-            self._process.soon(*_WATCH, self._gone, pod)
+            self._process.after_jitter(*_WATCH, self._on_pod_removal, pod)
         elif is_deleting(pod) or uid_of(pod) not in self._workers:  # else it is one of its own statuses
-            self._process.soon(*_WATCH, self._observe, namespace_of(pod), name_of(pod), uid_of(pod))
+            self._process.after_jitter(*_WATCH, self._observe, namespace_of(pod), name_of(pod), uid_of(pod))
 
     def _relist(self) -> None:
         """The watch is back: what was missed, and Ready=False that others wrote meanwhile (recording 07)."""
-        pods = {uid_of(pod): pod for pod in self._bound()}
+        pods = {uid_of(pod): pod for pod in self._bound_pods()}
         for uid, pod in pods.items():
-            self._process.soon(*_WATCH, self._observe, namespace_of(pod), name_of(pod), uid)
+            self._process.after_jitter(*_WATCH, self._observe, namespace_of(pod), name_of(pod), uid)
         for worker in list(self._workers.values()):
-            if worker.static:
-                self._mirrors.keep(worker)
+            if worker.is_static:
+                self._mirrors.ensure(worker)
             elif worker.uid not in pods:
-                self._process.soon(*_WATCH, self._gone_worker, worker)
+                self._process.after_jitter(*_WATCH, self._release_worker, worker)
             elif worker.state == "running":
                 self._statuses.write(worker)
 
-    def active(self) -> list[Worker]:
+    def active_pods(self) -> list[Worker]:
         """KP GetActivePods: neither ended nor finished before."""
         return [worker for worker in self._workers.values() if worker.state != "ended"]
 
@@ -109,18 +109,18 @@ class PodWorkers:
         worker.waiters.append(done)
         if worker.state != "stopping":
             worker.cause = SHUTDOWN
-            self._break_order(worker)
+            self._apply_order_breakages(worker)
             self._stop(worker, float(grace))
 
-    def _break_order(self, worker: Worker) -> None:
+    def _apply_order_breakages(self, worker: Worker) -> None:
         """Breakages: what belongs to the end of a pod is written when its stop begins."""
         spec = self._process.spec
-        if spec.broken("disruption-target-early"):
+        if spec.has_breakage("disruption-target-early"):
             now = self._process.sim.timestamp()
             self._store.patch_status(
-                "pods", worker.namespace, worker.name, lambda pod: set_condition(pod, disrupted(), now)
+                "pods", worker.namespace, worker.name, lambda pod: set_condition(pod, disruption_target(), now)
             )
-        if spec.broken("pod-ended-while-running"):
+        if spec.has_breakage("pod-ended-while-running"):
             self._statuses.write(worker, final=True)
 
     def evict(self, worker: Worker, message: str) -> None:
@@ -141,7 +141,7 @@ class PodWorkers:
         elif is_deleting(pod) and worker.state == "stopping":
             self._runtime_stop(worker, pod, float(pod["metadata"]["deletionGracePeriodSeconds"]))
         elif is_deleting(pod) and worker.state == "ended":
-            self._take_away(worker)
+            self._schedule_delete(worker)
 
     def _new_worker(self, pod: Object, state: State) -> Worker:
         spec = pod["spec"]
@@ -156,12 +156,12 @@ class PodWorkers:
         if is_terminal(pod) or is_deleting(pod):
             worker = self._new_worker(pod, "ended" if is_terminal(pod) else "stopping")
             if is_deleting(pod):
-                self._take_away(worker)
+                self._schedule_delete(worker)
             return
         self._admit(self._new_worker(pod, "starting"))
 
     def _admit(self, worker: Worker) -> None:
-        verdict = self._admission.judge(worker, [other for other in self.active() if other is not worker])
+        verdict = self._admission.admit(worker, [other for other in self.active_pods() if other is not worker])
         if verdict.reason:
             worker.state = "ended"
             self._statuses.reject(worker, verdict.reason, verdict.message)
@@ -173,8 +173,8 @@ class PodWorkers:
         if worker.state != "starting":
             return
         if not victims:
-            self._process.soon(0.002, 0.02, self._statuses.write, worker)
-            self._starts.begin(worker)
+            self._process.after_jitter(0.002, 0.02, self._statuses.write, worker)
+            self._starter.start(worker)
             return
         victim, rest = victims[0], victims[1:]
         if victim.state == "ended":
@@ -189,52 +189,52 @@ class PodWorkers:
     def _stop(self, worker: Worker, grace: float) -> None:
         pod = self._statuses.pod(worker)
         if pod is None:
-            self._gone_worker(worker)
+            self._release_worker(worker)
             return
         if worker.state != "stopping":
             worker.state = "stopping"
             for container in self._runtime.containers(worker.uid):
                 if container.state == "running":
                     self._statuses.emit(pod, "Killing", f"Stopping container {container.name}")
-            if is_deleting(pod) and self._process.spec.broken("pod-removal-early"):
-                self._process.soon(*_CLEANUP, self._delete, worker)
+            if is_deleting(pod) and self._process.spec.has_breakage("pod-removal-early"):
+                self._process.after_jitter(*_CLEANUP, self._delete, worker)
         self._runtime_stop(worker, pod, grace)
 
     def _runtime_stop(self, worker: Worker, pod: Object, grace: float) -> None:
-        if not self._runtime.available:
-            self._process.soon(*RETRY, self._runtime_stop, worker, pod, grace)
+        if not self._runtime.is_available:
+            self._process.after_jitter(*RETRY, self._runtime_stop, worker, pod, grace)
             return
-        self._runtime.stop(pod, grace, lambda: self._process.soon(*SETTLE, self._stopped, worker))
+        self._runtime.stop(pod, grace, lambda: self._process.after_jitter(*SETTLE, self._on_stop, worker))
 
-    def _stopped(self, worker: Worker) -> None:
+    def _on_stop(self, worker: Worker) -> None:
         """Every container has exited: write the terminal status; a deleted pod is then taken away."""
         if worker.state == "ended":
             return
-        worker.state, worker.sandbox = "ended", False
+        worker.state, worker.has_sandbox = "ended", False
         self._statuses.write(worker, final=True)
-        if self._process.spec.broken("disruption-target-late"):
+        if self._process.spec.has_breakage("disruption-target-late"):
             self._process.after(_LATE, self._statuses.write, worker, True)
-        self._process.soon(*_UNMOUNT, self._unmount, worker)
-        self._tell(worker)
+        self._process.after_jitter(*_UNMOUNT, self._unmount, worker)
+        self._call_waiters(worker)
         pod = self._statuses.pod(worker)
         if pod is not None and is_deleting(pod):
-            self._take_away(worker)
+            self._schedule_delete(worker)
 
-    def _tell(self, worker: Worker) -> None:
+    def _call_waiters(self, worker: Worker) -> None:
         waiters, worker.waiters = worker.waiters, []
         for waiter in waiters:
             waiter(worker)
 
     def _unmount(self, worker: Worker) -> None:
-        worker.unmounted = True
+        worker.is_unmounted = True
         self._runtime.mounts.pop(worker.uid, None)
 
-    def _take_away(self, worker: Worker) -> None:
+    def _schedule_delete(self, worker: Worker) -> None:
         """Nothing of a deleted pod is left here: remove its object, once."""
-        if not worker.leaving:
-            worker.leaving = True
+        if not worker.is_removing:
+            worker.is_removing = True
             late = self._process.spec.shift("pod-removal")
-            self._process.soon(_CLEANUP[0] + late, _CLEANUP[1] + late, self._delete, worker)
+            self._process.after_jitter(_CLEANUP[0] + late, _CLEANUP[1] + late, self._delete, worker)
 
     def _delete(self, worker: Worker) -> None:
         self._process.link.send(("delete", worker.uid), self._delete_now, worker)
@@ -247,12 +247,12 @@ class PodWorkers:
         except (NotFoundError, ConflictError):
             return  # somebody else was faster
 
-    def _gone(self, pod: Object) -> None:
+    def _on_pod_removal(self, pod: Object) -> None:
         worker = self._workers.get(uid_of(pod))
         if worker is not None:
-            self._gone_worker(worker)
+            self._release_worker(worker)
 
-    def _gone_worker(self, worker: Worker) -> None:
+    def _release_worker(self, worker: Worker) -> None:
         """The object was removed: what still runs is killed with the least grace (facts 10), and a shutdown waits."""
         self._workers.pop(worker.uid, None)
         running = any(item.state == "running" for item in self._runtime.containers(worker.uid))
@@ -261,8 +261,8 @@ class PodWorkers:
 
     def _forget(self, worker: Worker) -> None:
         self._runtime.remove(worker.uid)
-        worker.unmounted = True
-        self._tell(worker)
+        worker.is_unmounted = True
+        self._call_waiters(worker)
 
     def _adopt(self, namespace: str, name: str, uid: str) -> None:
         """A pod that was bound to the node before this process began."""
@@ -276,7 +276,7 @@ class PodWorkers:
             self._add(pod)
         else:
             worker = self._new_worker(pod, "starting")
-            self._starts.take_up(worker)
+            self._starter.resume(worker)
             if worker.state == "running":
                 self._observe(namespace, name, uid)
 
@@ -287,7 +287,7 @@ class PodWorkers:
         else:
             self._statuses.drop_address(worker)
         if is_deleting(pod):
-            self._take_away(worker)
+            self._schedule_delete(worker)
 
     def _reconcile(self) -> None:
         """The periodic sync puts back what others changed: Ready=False of the node controller (facts 5.3)."""

@@ -32,8 +32,8 @@ class Signal:
     condition: str
     resource: str
     threshold: str
-    pressed: tuple[str, str, str]
-    free: tuple[str, str, str]
+    under_pressure: tuple[str, str, str]
+    no_pressure: tuple[str, str, str]
 
 
 SIGNALS = {
@@ -55,7 +55,7 @@ SIGNALS = {
 }  # fmt: skip
 
 
-def changed_events(before: Object, after: Object) -> list[str]:
+def condition_change_events(before: Object, after: Object) -> list[str]:
     """The kubelet's events for the pressure conditions that differ, back from Unknown included (recording 07).
 
     Those of a first registration are left out: nothing has changed for anybody.
@@ -64,14 +64,14 @@ def changed_events(before: Object, after: Object) -> list[str]:
     for signal in SIGNALS.values():
         status, old = condition_status(after, signal.condition), condition_status(before, signal.condition)
         if old not in ("", status):
-            found.append((signal.pressed if status == "True" else signal.free)[2])
+            found.append((signal.under_pressure if status == "True" else signal.no_pressure)[2])
     return found
 
 
 class Evictor(Protocol):
     """The pod workers, as the eviction manager needs them."""
 
-    def active(self) -> list[Worker]: ...
+    def active_pods(self) -> list[Worker]: ...
 
     def evict(self, worker: Worker, message: str) -> None: ...
 
@@ -81,21 +81,21 @@ class Pressure:
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._seen: dict[str, float] = {}
+        self._last_observed: dict[str, float] = {}
 
     def start(self, workers: Evictor) -> None:
         """Look every 10 s."""
         self._process.after(_ROUND, self._round, workers)
 
-    def kinds(self) -> list[str]:
+    def short_resources(self) -> list[str]:
         """The resources whose condition is True: seen short within the last 5 minutes."""
         now = self._process.sim.now
-        return [kind for kind in SIGNALS if kind in self._seen and now - self._seen[kind] < _TRANSITION]
+        return [kind for kind in SIGNALS if kind in self._last_observed and now - self._last_observed[kind] < _TRANSITION]
 
     def refusal(self, worker: Worker) -> str:
         """Why a pod is not admitted; empty if it is. Under memory pressure alone only BestEffort is refused."""
-        kinds = self.kinds()
-        if not kinds or worker.critical:
+        kinds = self.short_resources()
+        if not kinds or worker.is_critical:
             return ""
         if kinds == ["memory"]:
             best_effort = worker.pod["status"].get("qosClass") == "BestEffort"
@@ -105,8 +105,8 @@ class Pressure:
 
     def _round(self, workers: Evictor) -> None:
         pressed = [kind for kind in SIGNALS if kind in self._process.machine.pressure]
-        self._seen |= dict.fromkeys(pressed, self._process.sim.now)
-        if pressed and (worker := victim(workers.active())) is not None:
+        self._last_observed |= dict.fromkeys(pressed, self._process.sim.now)
+        if pressed and (worker := victim(workers.active_pods())) is not None:
             signal = SIGNALS[pressed[0]]
             message = (
                 f"The node was low on resource: {signal.resource}. "
@@ -118,7 +118,7 @@ class Pressure:
 
 def victim(workers: Iterable[Worker]) -> Worker | None:
     """The first to go: without requests, least priority. Critical, static and mirror pods never."""
-    candidates = [worker for worker in workers if worker.state == "running" and not worker.critical]
+    candidates = [worker for worker in workers if worker.state == "running" and not worker.is_critical]
     rank = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
     return min(
         candidates,

@@ -10,40 +10,40 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from chaos.lab.events import Recorder
-from chaos.lab.kubelet_link import Link
+from chaos.lab.kubelet_link import ApiServerLink
 from chaos.lab.metrics import Metrics
 from chaos.lab.objects import Object
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim, Timer
+from chaos.lab.sim import SimClock, Timer
 from chaos.lab.spec import LabSpec
 
 if TYPE_CHECKING:
     from chaos.lab.machine import Machine
 
-_EVENT_TRIES = 120.0  # client-go: 12 tries 10 s apart, then an event is dropped
+_EVENT_RETRY_TIMEOUT = 120.0  # client-go: 12 tries 10 s apart, then an event is dropped
 
 
 @dataclass(slots=True, eq=False)
 class Process:
     """``shutting_down`` is memory of the process only (facts 1.4, 1.7)."""
 
-    sim: Sim
+    sim: SimClock
     registry: Registry
     spec: LabSpec
     machine: Machine
     recorder: Recorder
     pid: int
     metrics: Metrics
-    alive: bool = True
-    shutting_down: bool = False
-    frozen: bool = False
-    started: float = field(default=0.0)
-    link: Link = field(init=False)
-    _due: list[Timer] = field(default_factory=list)
-    _events: int = 0
+    is_alive: bool = True
+    is_shutting_down: bool = False
+    is_frozen: bool = False
+    start_time: float = field(default=0.0)
+    link: ApiServerLink = field(init=False)
+    _deferred_timers: list[Timer] = field(default_factory=list)
+    _event_count: int = 0
 
     def __post_init__(self) -> None:
-        self.link = Link(self)
+        self.link = ApiServerLink(self)
 
     @property
     def node(self) -> str:
@@ -52,23 +52,23 @@ class Process:
     def after(self, delay: float, call: Callable[..., Any], *args: Any) -> Timer:
         """As Sim.after, but nothing happens once the process is gone, or while it is stopped."""
         timer = self.sim.after(delay, call, *args)
-        timer.guard = self._may
+        timer.guard = self._may_run
         return timer
 
-    def soon(self, low: float, high: float, call: Callable[..., Any], *args: Any) -> Timer:
+    def after_jitter(self, low: float, high: float, call: Callable[..., Any], *args: Any) -> Timer:
         """After a seeded delay between the two, in seconds."""
         timer = self.sim.at(self.sim.now + self.sim.rng.uniform(low, high), call, *args)
-        timer.guard = self._may
+        timer.guard = self._may_run
         return timer
 
     def freeze(self) -> None:
         """SIGSTOP."""
-        self.frozen = True
+        self.is_frozen = True
 
     def thaw(self) -> None:
         """SIGCONT."""
-        self.frozen = False
-        due, self._due = self._due, []
+        self.is_frozen = False
+        due, self._deferred_timers = self._deferred_timers, []
         for timer in due:
             if not timer.cancelled:
                 timer.run()
@@ -80,18 +80,18 @@ class Process:
 
     def emit(self, kind: str, obj: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
         """An event, sent when the API server can be reached, unless that takes too long."""
-        self._events += 1
-        self.link.send(("event", self._events), self._emit, self.sim.now, kind, obj, reason, message, type_)
+        self._event_count += 1
+        self.link.send(("event", self._event_count), self._emit, self.sim.now, kind, obj, reason, message, type_)
 
     def emit_node(self, reason: str, message: str, *, type_: str = "Normal") -> None:
         """An event about the own Node."""
         self.emit("Node", {"metadata": {"name": self.node}}, reason, message, type_=type_)
 
     def _emit(self, since: float, kind: str, obj: Object, reason: str, message: str, type_: str) -> None:
-        if self.sim.now - since <= _EVENT_TRIES:
+        if self.sim.now - since <= _EVENT_RETRY_TIMEOUT:
             self.recorder.emit(kind, obj, reason, message, type_=type_)
 
-    def _may(self, timer: Timer) -> bool:
-        if self.frozen:
-            self._due.append(timer)
-        return self.alive and not self.frozen
+    def _may_run(self, timer: Timer) -> bool:
+        if self.is_frozen:
+            self._deferred_timers.append(timer)
+        return self.is_alive and not self.is_frozen

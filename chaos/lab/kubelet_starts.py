@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from chaos.lab.kubelet_pod_status import PodStatuses
 from chaos.lab.kubelet_process import Process
-from chaos.lab.kubelet_runtime import is_restarted
+from chaos.lab.kubelet_runtime import should_restart
 from chaos.lab.kubelet_worker import Worker
 from chaos.lab.network import pod_address
 from chaos.lab.objects import Object, claims_of, is_deleting
-from chaos.lab.volumes import may_start, unique_name, volumes_of
+from chaos.lab.volumes import can_mount, unique_name, volumes_of
 
 SETTLE = (0.05, 0.6)  # containers exited until the kubelet acts on it
 _SANDBOX = (0.3, 0.7)
@@ -26,44 +26,44 @@ _RESYNC, _JITTER = 60.0, 0.5  # syncFrequency; workerBackOffPeriodJitterFactor
 RETRY = (1.0, 2.0)  # without a container runtime
 
 
-class Starts:
+class ContainerStarter:
     """``ended`` is called with a worker whose pod has come to its end."""
 
     def __init__(self, process: Process, statuses: PodStatuses, ended: Callable[[Worker], object]) -> None:
-        self._process, self._statuses, self._ended = process, statuses, ended
+        self._process, self._statuses, self._on_end = process, statuses, ended
         self._store, self._runtime = process.registry.store, process.machine.runtime
         self._addresses = 0
 
-    def begin(self, worker: Worker) -> None:
+    def start(self, worker: Worker) -> None:
         """Make a sandbox, and start every container in it."""
-        self._process.soon(*_SANDBOX, self._start, worker)
+        self._process.after_jitter(*_SANDBOX, self._start_pod, worker)
 
-    def take_up(self, worker: Worker) -> None:
+    def resume(self, worker: Worker) -> None:
         """Go on with what an earlier process began: containers that run, that have ended, or none."""
         containers = self._runtime.containers(worker.uid)
         if not containers:
             self._statuses.write(worker)
-            self.begin(worker)
+            self.start(worker)
         elif all(container.state == "running" for container in containers):
-            worker.state, worker.sandbox = "running", True
+            worker.state, worker.has_sandbox = "running", True
             self._statuses.write(worker)
             self._watch(worker)
         else:
             self._after_exit(worker, worker.pod)
 
     def _watch(self, worker: Worker) -> None:
-        self._runtime.watch(worker.uid, lambda: self._process.soon(*SETTLE, self._exited, worker))
+        self._runtime.watch(worker.uid, lambda: self._process.after_jitter(*SETTLE, self._on_exit, worker))
 
-    def _start(self, worker: Worker) -> None:
-        pod = self._ready_to_start(worker, self._start)
+    def _start_pod(self, worker: Worker) -> None:
+        pod = self._ready_to_start(worker, self._start_pod)
         if pod is None:
             return
         if claims_of(pod):
             self._runtime.mounts[worker.uid] = [unique_name(item) for item in volumes_of(self._store, pod)]
-            if not may_start(self._store, pod, self._process.node):
-                self._process.soon(*_VOLUMES, self._start, worker)
+            if not can_mount(self._store, pod, self._process.node):
+                self._process.after_jitter(*_VOLUMES, self._start_pod, worker)
                 return
-        worker.sandbox = True
+        worker.has_sandbox = True
         self._statuses.write(worker)
         self._addresses += 1
         worker.ip = pod_address(self._process.machine.index, self._addresses)
@@ -74,8 +74,8 @@ class Starts:
         pod = self._statuses.pod(worker)
         if pod is None or worker.state != "starting":
             return None
-        if not self._runtime.available:
-            self._process.soon(*RETRY, again, worker)
+        if not self._runtime.is_available:
+            self._process.after_jitter(*RETRY, again, worker)
             return None
         return pod
 
@@ -90,11 +90,11 @@ class Starts:
             self._statuses.emit(pod, "Pulled", f"{image} and can be accessed by the pod")
             self._statuses.emit(pod, "Created", "Container created")
             self._statuses.emit(pod, "Started", "Container started")
-        worker.state, worker.waiting = "running", 0.0
+        worker.state, worker.crash_backoff = "running", 0.0
         self._watch(worker)
-        self._process.soon(*_RUNNING, self._statuses.write, worker)
+        self._process.after_jitter(*_RUNNING, self._statuses.write, worker)
 
-    def _exited(self, worker: Worker) -> None:
+    def _on_exit(self, worker: Worker) -> None:
         """All containers have: by themselves, or as a process before this one had asked them to (facts 18)."""
         pod = self._statuses.pod(worker)
         if pod is not None and worker.state == "running":
@@ -104,36 +104,36 @@ class Starts:
     def _after_exit(self, worker: Worker, pod: Object) -> None:
         """Restart, or end the pod if restartPolicy says so or it is to be deleted."""
         containers = self._runtime.containers(worker.uid)
-        itself = all(container.ended_itself for container in containers)
+        itself = all(container.has_own_exit for container in containers)
         if not itself:
-            worker.ip, worker.sandbox = "", False
-        if is_deleting(pod) or not any(is_restarted(pod, container) for container in containers):
+            worker.ip, worker.has_sandbox = "", False
+        if is_deleting(pod) or not any(should_restart(pod, container) for container in containers):
             if not itself:
                 self._statuses.write(worker)
             worker.state = "stopping"
-            self._process.soon(*_FAIL, self._ended, worker)
+            self._process.after_jitter(*_FAIL, self._on_end, worker)
             return
-        worker.sandbox = itself
+        worker.has_sandbox = itself
         self._statuses.write(worker)
         if itself:
-            self._in_place(worker)
+            self._restart_in_place(worker)
             return
         self._statuses.emit(pod, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
-        self.begin(worker)
+        self.start(worker)
 
-    def _in_place(self, worker: Worker) -> None:
+    def _restart_in_place(self, worker: Worker) -> None:
         """Start them again in their sandbox, or wait: a pod worker's round after a crash."""
-        pod = self._ready_to_start(worker, self._in_place)
+        pod = self._ready_to_start(worker, self._restart_in_place)
         if pod is None:
             return
         now = self._process.sim.now
-        ended = max(container.finished or now for container in self._runtime.containers(worker.uid))
-        left = worker.backoff.left(ended, now)
+        ended = max(container.finished_at or now for container in self._runtime.containers(worker.uid))
+        left = worker.backoff.remaining(ended, now)
         if left > 0:
             self._wait(worker, pod, left)
             return
-        worker.backoff.next(ended, now)
-        self._process.soon(*_IN_PLACE, self._restart, worker)
+        worker.backoff.advance(ended, now)
+        self._process.after_jitter(*_IN_PLACE, self._restart, worker)
 
     def _restart(self, worker: Worker) -> None:
         pod = self._ready_to_start(worker, self._restart)
@@ -146,11 +146,11 @@ class Starts:
         for container in self._runtime.containers(worker.uid):
             text = f"Back-off restarting failed container {container.name} in pod {where}"
             self._statuses.emit(pod, "BackOff", text, type_="Warning")
-        self._process.after(_RELIST, self._tell_waiting, worker)
+        self._process.after(_RELIST, self._report_waiting, worker)
         jitter = 1 + _JITTER * self._process.sim.rng.random()
-        self._process.after(min(left, _RESYNC) * jitter, self._in_place, worker)
+        self._process.after(min(left, _RESYNC) * jitter, self._restart_in_place, worker)
 
-    def _tell_waiting(self, worker: Worker) -> None:
-        if worker.state == "starting" and worker.sandbox:
-            worker.waiting = worker.backoff.delay
+    def _report_waiting(self, worker: Worker) -> None:
+        if worker.state == "starting" and worker.has_sandbox:
+            worker.crash_backoff = worker.backoff.delay
             self._statuses.write(worker)

@@ -76,23 +76,23 @@ def mirror_of(static: Object, node: Object) -> Object:
     return mirror
 
 
-class Mirrors:
+class MirrorPods:
     """Keeps a mirror for each static pod. ``write`` writes a worker's status; its second argument: it has ended."""
 
     def __init__(self, process: Process, write: Callable[[Worker, bool], object]) -> None:
         self._process, self._registry, self._write = process, process.registry, write
 
-    def keep(self, worker: Worker) -> None:
+    def ensure(self, worker: Worker) -> None:
         """Make the mirror, in place of one that is not, or no longer, this pod's."""
-        self._process.link.send(("mirror", worker.uid), self._keep, worker)
+        self._process.link.send(("mirror", worker.uid), self._ensure_now, worker)
 
-    def changed(self, mirror: Object, workers: Iterable[Worker]) -> None:
+    def on_change(self, mirror: Object, workers: Iterable[Worker]) -> None:
         """Somebody deleted a mirror: it comes back, and the containers do not notice."""
         for worker in list(workers):
-            if worker.static and (worker.namespace, worker.name) == (namespace_of(mirror), name_of(mirror)):
-                self.keep(worker)
+            if worker.is_static and (worker.namespace, worker.name) == (namespace_of(mirror), name_of(mirror)):
+                self.ensure(worker)
 
-    def _keep(self, worker: Worker) -> None:
+    def _ensure_now(self, worker: Worker) -> None:
         store, node = self._registry.store, self._process.node
         found, owner = store.get("pods", worker.namespace, worker.name), store.get("nodes", "", node)
         if found is not None and is_mirror_of(found, worker.pod):
@@ -100,7 +100,7 @@ class Mirrors:
         if found is not None:
             self._registry.delete("pods", worker.namespace, worker.name, 0)
         if owner is None:
-            self._process.after(_RETRY, self.keep, worker)
+            self._process.after(_RETRY, self.ensure, worker)
             return
         self._registry.create("pods", mirror_of(worker.pod, owner))
         self._write(worker, worker.state == "ended")

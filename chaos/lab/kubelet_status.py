@@ -8,21 +8,21 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from chaos.lab.kubelet_runtime import Container, is_restarted
+from chaos.lab.kubelet_runtime import Container, should_restart
 from chaos.lab.kubelet_worker import Cause
 from chaos.lab.objects import Object, is_terminal
 from chaos.lab.sim import rfc3339
 from chaos.lab.spec import LabSpec
 
 _SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
-SHUTDOWN = Cause("Terminated", _SHUTDOWN, _SHUTDOWN, forced=False)
+SHUTDOWN = Cause("Terminated", _SHUTDOWN, _SHUTDOWN, forces_failed=False)
 PREEMPTED = Cause(
     "Preempting",
     "Preempted in order to admit critical pod",
     "Pod was preempted by Kubelet to accommodate a critical pod.",
 )
 REJECTED = "Pod was rejected as the node is shutting down."
-_OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+_OWNED_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 _NEVER_RAN = 137
 
 
@@ -37,14 +37,14 @@ class View(NamedTuple):
     spec: LabSpec
     host_ip: str
     pod_ip: str = ""
-    sandbox: bool = False
-    final: bool = False
-    static: bool = False
+    has_sandbox: bool = False
+    is_final: bool = False
+    is_static: bool = False
     cause: Cause | None = None
-    waiting: float = 0.0
+    crash_backoff: float = 0.0
 
 
-def disrupted(message: str = SHUTDOWN.disruption) -> dict[str, Any]:
+def disruption_target(message: str = SHUTDOWN.disruption) -> dict[str, Any]:
     """The kubelet's DisruptionTarget."""
     return {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": message}
 
@@ -54,7 +54,7 @@ def write_status(pod: Object, view: View, now: float) -> None:
     generation = pod["metadata"].get("generation", 1)
     status = pod.setdefault("status", {})
     ended, phase = is_terminal(pod), _phase(pod, view)
-    if view.static and not view.final:
+    if view.is_static and not view.is_final:
         status.pop("reason", None)
         status.pop("message", None)
     status.update(observedGeneration=generation, phase=phase, hostIP=view.host_ip, hostIPs=[{"ip": view.host_ip}])
@@ -67,11 +67,11 @@ def write_status(pod: Object, view: View, now: float) -> None:
     status["containerStatuses"] = _containers(pod, view)
     running = bool(view.containers) and all(item.state == "running" for item in view.containers)
     extra: dict[str, dict[str, Any]] = {}
-    if view.final and view.cause is not None:
-        late = view.spec.broken("disruption-target-late") and not ended
-        if not late and not view.spec.broken("disruption-target-missing"):
-            extra["DisruptionTarget"] = disrupted(view.cause.disruption)
-        if phase == "Failed" or view.spec.broken("reason-on-succeeded"):
+    if view.is_final and view.cause is not None:
+        late = view.spec.has_breakage("disruption-target-late") and not ended
+        if not late and not view.spec.has_breakage("disruption-target-missing"):
+            extra["DisruptionTarget"] = disruption_target(view.cause.disruption)
+        if phase == "Failed" or view.spec.has_breakage("reason-on-succeeded"):
             status.update(reason=view.cause.reason, message=view.cause.message)
     _write_conditions(status, {**_conditions(pod, view, phase, running), **extra}, generation, rfc3339(now))
 
@@ -86,26 +86,26 @@ def write_rejection(pod: Object, reason: str, message: str, now: float) -> None:
         observedGeneration=pod["metadata"].get("generation", 1),
         startTime=rfc3339(now),
     )
-    status["conditions"] = [item for item in status.get("conditions") or [] if item["type"] not in _OWNED]
+    status["conditions"] = [item for item in status.get("conditions") or [] if item["type"] not in _OWNED_CONDITIONS]
     if not status["conditions"]:
         del status["conditions"]
 
 
 def _phase(pod: Object, view: View) -> str:
     current = str(pod.get("status", {}).get("phase", "Pending"))
-    if current in ("Succeeded", "Failed") and not view.static:
+    if current in ("Succeeded", "Failed") and not view.is_static:
         return current
-    if view.final and (view.static or (view.cause is not None and view.cause.forced)):
+    if view.is_final and (view.is_static or (view.cause is not None and view.cause.forces_failed)):
         return "Failed"
-    if view.final:
+    if view.is_final:
         ended = [item.exit_code for item in view.containers]
-        return "Succeeded" if ended and (not any(ended) or view.spec.broken("exit-code-ignored")) else "Failed"
+        return "Succeeded" if ended and (not any(ended) or view.spec.has_breakage("exit-code-ignored")) else "Failed"
     return "Running" if view.containers else "Pending"
 
 
 def _conditions(pod: Object, view: View, phase: str, running: bool) -> dict[str, dict[str, Any]]:
     ready: dict[str, Any] = {"status": "True"}
-    if phase == "Failed" and view.spec.broken("failed-pod-stays-ready"):
+    if phase == "Failed" and view.spec.has_breakage("failed-pod-stays-ready"):
         pass
     elif phase in ("Succeeded", "Failed"):
         ready = {"status": "False", "reason": "PodCompleted" if phase == "Succeeded" else "PodFailed"}
@@ -113,7 +113,7 @@ def _conditions(pod: Object, view: View, phase: str, running: bool) -> dict[str,
         names = " ".join(item["name"] for item in pod["spec"]["containers"])
         message = f"containers with unready status: [{names}]"
         ready = {"status": "False", "reason": "ContainersNotReady", "message": message}
-    sandbox = view.sandbox and phase not in ("Succeeded", "Failed")
+    sandbox = view.has_sandbox and phase not in ("Succeeded", "Failed")
     initialized = {"status": "True", "reason": "PodCompleted"} if phase == "Succeeded" else {"status": "True"}
     return {
         "PodReadyToStartContainers": {"status": "True" if sandbox else "False"},
@@ -133,7 +133,7 @@ def _write_conditions(status: dict[str, Any], wanted: dict[str, dict[str, Any]],
         kept = before is not None and before["status"] == body["status"]
         moved = before["lastTransitionTime"] if before is not None and kept else now
         new.append(_condition(type_, generation, moved, *body.items()))
-    status["conditions"] = [*new[: len(_OWNED)], *old.values(), *new[len(_OWNED) :]]
+    status["conditions"] = [*new[: len(_OWNED_CONDITIONS)], *old.values(), *new[len(_OWNED_CONDITIONS) :]]
 
 
 @lru_cache(maxsize=4096)
@@ -157,23 +157,23 @@ def _container(pod: Object, spec: Object, container: Container | None, view: Vie
     body: dict[str, Any] = {"name": spec["name"], "image": spec["image"], "imageID": "", "lastState": {}}
     if container is None:
         state: dict[str, Any] = {"waiting": {"reason": "ContainerCreating"}}
-        if view.final:
+        if view.is_final:
             state = {"terminated": {"exitCode": _NEVER_RAN, "reason": "ContainerStatusUnknown"}}
         return {**body, "state": state, "ready": False, "restartCount": 0, "started": False}
     running = container.state == "running"
-    state = {"running": {"startedAt": rfc3339(container.started)}} if running else _terminated(container)
+    state = {"running": {"startedAt": rfc3339(container.started_at)}} if running else _terminated(container)
     last = _terminated(container.last) if container.last else {}
-    if view.waiting and not running and is_restarted(pod, container):
+    if view.crash_backoff and not running and should_restart(pod, container):
         meta = pod["metadata"]
         where = f"{meta['name']}_{meta['namespace']}({meta['uid']})"
-        message = f"back-off {go_duration(view.waiting)} restarting failed container={container.name} pod={where}"
+        message = f"back-off {go_duration(view.crash_backoff)} restarting failed container={container.name} pod={where}"
         state, last = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}, state
     body.update(
         containerID=container.id,
         imageID=f"sha256:{spec['image']}",
         state=state,
         lastState=last,
-        ready=running and not view.final,
+        ready=running and not view.is_final,
         restartCount=container.restart_count,
         started=running,
     )
@@ -184,11 +184,11 @@ def _terminated(container: Container) -> dict[str, Any]:
     body: dict[str, Any] = {
         "exitCode": container.exit_code,
         "reason": container.reason,
-        "startedAt": rfc3339(container.started),
+        "startedAt": rfc3339(container.started_at),
         "containerID": container.id,
     }
-    if container.finished is not None:
-        body["finishedAt"] = rfc3339(container.finished)
+    if container.finished_at is not None:
+        body["finishedAt"] = rfc3339(container.finished_at)
     return {"terminated": body}
 
 

@@ -9,10 +9,10 @@ from typing import Literal
 from chaos.lab.objects import Object
 
 State = Literal["starting", "running", "stopping", "ended"]
-Needs = dict[str, int]  # by resource: milli-CPUs, bytes, pods
+ResourceRequests = dict[str, int]  # by resource: milli-CPUs, bytes, pods
 
 CRITICAL = 2_000_000_000  # scheduling.SystemCriticalPriority
-_FIRST, _LONGEST = 10.0, 300.0  # initialBackOff, MaxContainerBackOff
+_INITIAL_DELAY, _MAX_DELAY = 10.0, 300.0  # initialBackOff, MaxContainerBackOff
 
 
 @dataclass(slots=True)
@@ -20,19 +20,19 @@ class Backoff:
     """The waits between restarts of a pod's containers. client-go flowcontrol.Backoff; memory of the process."""
 
     delay: float = 0.0
-    started: float = 0.0
+    last_start: float = 0.0
 
-    def left(self, ended: float, now: float) -> float:
+    def remaining(self, ended: float, now: float) -> float:
         """Seconds until containers that have ended at ``ended`` may be started again."""
-        return 0.0 if self._expired(ended) else max(0.0, ended + self.delay - now)
+        return 0.0 if self._is_expired(ended) else max(0.0, ended + self.delay - now)
 
-    def next(self, ended: float, now: float) -> None:
+    def advance(self, ended: float, now: float) -> None:
         """They are started again: the next wait doubles, unless they had run for ten minutes."""
-        self.delay = _FIRST if self._expired(ended) else min(2 * self.delay, _LONGEST)
-        self.started = now
+        self.delay = _INITIAL_DELAY if self._is_expired(ended) else min(2 * self.delay, _MAX_DELAY)
+        self.last_start = now
 
-    def _expired(self, ended: float) -> bool:
-        return not self.delay or ended - self.started > 2 * _LONGEST
+    def _is_expired(self, ended: float) -> bool:
+        return not self.delay or ended - self.last_start > 2 * _MAX_DELAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Cause:
     reason: str
     message: str
     disruption: str
-    forced: bool = True
+    forces_failed: bool = True
 
 
 @dataclass(slots=True, eq=False)
@@ -64,19 +64,19 @@ class Worker:
     termination_grace: int | None
     state: State = "starting"
     ip: str = ""
-    sandbox: bool = False
-    unmounted: bool = False
-    static: bool = False
-    leaving: bool = False
+    has_sandbox: bool = False
+    is_unmounted: bool = False
+    is_static: bool = False
+    is_removing: bool = False
     cause: Cause | None = None
-    waiting: float = 0.0
-    needs: Needs = field(default_factory=dict)  # empty until they are asked for
+    crash_backoff: float = 0.0
+    requests: ResourceRequests = field(default_factory=dict)  # empty until they are asked for
     backoff: Backoff = field(default_factory=Backoff)
-    written: Object | None = None  # the object after the last status, and what that was made from
-    written_from: tuple[object, ...] = ()
+    last_written_pod: Object | None = None  # the object after the last status, and what that was made from
+    last_written_inputs: tuple[object, ...] = ()
     waiters: list[Callable[[Worker], object]] = field(default_factory=list)
 
     @property
-    def critical(self) -> bool:
+    def is_critical(self) -> bool:
         """Static pods always are; others by their priority. pkg/kubelet/types IsCriticalPod."""
-        return self.static or self.priority >= CRITICAL
+        return self.is_static or self.priority >= CRITICAL

@@ -22,7 +22,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 
 TICK = 0.002  # wall seconds between two steps of time
 LINGER = 0.05
@@ -38,21 +38,21 @@ class Sleeper:
         self._lockstep, self.strict = lockstep, strict
         self.until: float | None = None
         self.awake_since = float("-inf")
-        self._answer: Callable[[float], None] | None = None
+        self._callback: Callable[[float], None] | None = None
 
     def sleep(self, until: float, answer: Callable[[float], None]) -> None:
         """Call ``answer`` with the time when it is ``until``."""
-        self.until, self._answer = until, answer
-        self._lockstep.kick()
+        self.until, self._callback = until, answer
+        self._lockstep.notify()
 
     def wake(self) -> None:
         """End a sleep now."""
-        answer, self._answer, self.until = self._answer, None, None
+        answer, self._callback, self.until = self._callback, None, None
         if answer:
             self.awake_since = self._lockstep.wall()
             answer(self._lockstep.sim.now)
 
-    def holds(self, wall: float) -> bool:
+    def blocks_time(self, wall: float) -> bool:
         """True while time must stand still for it."""
         return self.until is None and (self.strict or wall - self.awake_since < LINGER)
 
@@ -60,18 +60,18 @@ class Sleeper:
 class Lockstep:
     """Moves ``sim`` at most ``speed`` simulated seconds a wall second; always, if ``free``."""
 
-    def __init__(self, sim: Sim, speed: float = 20.0, free: bool = False) -> None:
+    def __init__(self, sim: SimClock, speed: float = 20.0, free: bool = False) -> None:
         self.sim, self.speed, self.free = sim, speed, free
         self.sleepers: set[Sleeper] = set()
         self._in_flight = 0
-        self._waits: list[tuple[float, asyncio.Future[None], object]] = []
-        self._kicked = asyncio.Event()
+        self._waiters: list[tuple[float, asyncio.Future[None], object]] = []
+        self._wakeup = asyncio.Event()
         self._hold_until = 0.0
         self.wall = asyncio.get_running_loop().time
 
-    def kick(self) -> None:
+    def notify(self) -> None:
         """Something changed: look again whether time may move."""
-        self._kicked.set()
+        self._wakeup.set()
 
     def join(self, strict: bool) -> Sleeper:
         """Take part from now on."""
@@ -81,33 +81,33 @@ class Lockstep:
 
     def leave(self, sleeper: Sleeper) -> None:
         self.sleepers.discard(sleeper)
-        self.kick()
+        self.notify()
 
     @contextlib.contextmanager
     def request(self) -> Iterator[None]:
         """A request is in flight: time stands still."""
         token = _REQUEST.set(object())
         try:
-            with self.branch():
+            with self.subrequest():
                 yield
         finally:
             _REQUEST.reset(token)
 
     @contextlib.contextmanager
-    def branch(self) -> Iterator[None]:
+    def subrequest(self) -> Iterator[None]:
         """A part of a request goes on beside the others; together they keep one participant waiting."""
         self._in_flight += 1
         try:
             yield
         finally:
             self._in_flight -= 1
-            self.kick()
+            self.notify()
 
     @contextlib.contextmanager
-    def aside(self) -> Iterator[None]:
+    def suspend_request(self) -> Iterator[None]:
         """Within a request: it waits for its client, time may move."""
         self._in_flight -= 1
-        self.kick()
+        self.notify()
         try:
             yield
         finally:
@@ -118,24 +118,24 @@ class Lockstep:
         if until <= self.sim.now:
             return
         wait = (until, asyncio.get_running_loop().create_future(), _REQUEST.get(None) or object())
-        self._waits.append(wait)
+        self._waiters.append(wait)
         try:
-            with self.aside():
+            with self.suspend_request():
                 await wait[1]
         finally:
-            if wait in self._waits:
-                self._waits.remove(wait)
+            if wait in self._waiters:
+                self._waiters.remove(wait)
 
-    def hold_a_turn(self) -> None:
+    def hold_for_new_tasks(self) -> None:
         """Time stands still until the tasks made so far have begun to run, and made requests of their own."""
         self._in_flight += 1
-        asyncio.get_running_loop().call_soon(self._release)
+        asyncio.get_running_loop().call_soon(self._release_hold)
 
-    def _release(self) -> None:
+    def _release_hold(self) -> None:
         self._in_flight -= 1
-        self.kick()
+        self.notify()
 
-    def emitted(self) -> None:
+    def on_event_written(self) -> None:
         """A watch event was written; let its receiver see it before time moves on."""
         self._hold_until = self.wall() + SETTLE
 
@@ -144,8 +144,8 @@ class Lockstep:
         if self.free:
             return True
         wall = self.wall()
-        awake = sum(s.holds(wall) for s in self.sleepers)
-        requests = len({request for _, _, request in self._waits})
+        awake = sum(s.blocks_time(wall) for s in self.sleepers)
+        requests = len({request for _, _, request in self._waiters})
         waited_for = requests + sum(s.until is not None for s in self.sleepers)
         return not self._in_flight and awake <= requests and waited_for > 0
 
@@ -154,10 +154,10 @@ class Lockstep:
         last = self.wall()
         while True:
             if not self.may_move():
-                self._kicked.clear()
+                self._wakeup.clear()
                 with contextlib.suppress(TimeoutError):  # the end of a sleeper's linger is not told
                     async with asyncio.timeout(LINGER):  # wait_for of Python 3.11 can lose a cancellation
-                        await self._kicked.wait()
+                        await self._wakeup.wait()
                 last = self.wall()
                 continue
             await asyncio.sleep(max(TICK, self._hold_until - self.wall()))
@@ -170,7 +170,7 @@ class Lockstep:
         """Move to ``limit``, but not past anybody's waking nor past the first watch event."""
         hold = self._hold_until
         wakings = [s.until for s in self.sleepers if s.until is not None]
-        target = max(min([limit, *wakings, *(until for until, _, _ in self._waits)]), self.sim.now)
+        target = max(min([limit, *wakings, *(until for until, _, _ in self._waiters)]), self.sim.now)
         while not self.free and (due := self.sim.next_due()) is not None and due <= target:
             self.sim.run_until(max(due, self.sim.now))
             if self._hold_until != hold or self._in_flight:
@@ -183,8 +183,8 @@ class Lockstep:
         now = self.sim.now
         for sleeper in [s for s in self.sleepers if s.until is not None and s.until <= now]:
             sleeper.wake()
-        due = [wait for wait in self._waits if wait[0] <= now]
-        self._waits = [wait for wait in self._waits if wait[0] > now]
+        due = [wait for wait in self._waiters if wait[0] <= now]
+        self._waiters = [wait for wait in self._waiters if wait[0] > now]
         for _, future, _ in due:
             if not future.done():
                 future.set_result(None)
@@ -199,7 +199,7 @@ class TimeSource:
         self._server: asyncio.Server | None = None
 
     @property
-    def connections(self) -> int:
+    def connection_count(self) -> int:
         return len(self._writers)
 
     async def start(self) -> int:
@@ -218,7 +218,7 @@ class TimeSource:
         self._writers.add(writer)
         try:
             while line := await reader.readline():
-                client.line(line.decode("ascii", "replace").strip())
+                client.handle_line(line.decode("ascii", "replace").strip())
         except (ConnectionError, ValueError):  # ValueError: a line beyond the limit
             pass
         finally:
@@ -234,10 +234,10 @@ class _Client:
         self._lockstep, self._writer = lockstep, writer
         self._sleeper: Sleeper | None = None
 
-    def line(self, line: str) -> None:
+    def handle_line(self, line: str) -> None:
         word, _, rest = line.partition(" ")
         if word == "now":
-            self._tell(self._lockstep.sim.now)
+            self._send_time(self._lockstep.sim.now)
         elif word == "sleep":
             self._sleep(rest)
         elif word == "wake":
@@ -269,11 +269,11 @@ class _Client:
         if self._sleeper is None or self._sleeper.until is not None:
             self._write("error an observer does not sleep, and nobody sleeps twice")
         elif until <= self._lockstep.sim.now:
-            self._tell(self._lockstep.sim.now)
+            self._send_time(self._lockstep.sim.now)
         else:
-            self._sleeper.sleep(until, self._tell)
+            self._sleeper.sleep(until, self._send_time)
 
-    def _tell(self, now: float) -> None:
+    def _send_time(self, now: float) -> None:
         self._write(f"{now:.6f}")
 
     def _write(self, line: str) -> None:

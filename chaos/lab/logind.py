@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from chaos.lab.sim import Sim, Timer
+from chaos.lab.sim import SimClock, Timer
 
 Kind = Literal["poweroff", "reboot"]
 _DEFAULT_DELAY_MAX = 5.0  # logind.conf(5) InhibitDelayMaxSec
@@ -49,28 +49,28 @@ class Logind:
     """
 
     def __init__(
-        self, sim: Sim, version: int, execute: Callable[[Kind], None], files: dict[str, str] | None = None,
+        self, sim: SimClock, version: int, execute: Callable[[Kind], None], files: dict[str, str] | None = None,
         installed: bool = True,
     ) -> None:  # fmt: skip
         self.version, self.installed = version, installed
         self._files = files if files is not None else {}
         self.inhibit_delay_max = _DEFAULT_DELAY_MAX
         self.preparing_for_shutdown = False
-        self.running = self.announces_schedules = False
+        self.is_running = self.announces_schedules = False
         self.bus_pid, self.pid = 300, 310  # of D-Bus and of logind; each restart makes another
-        self._sim, self._execute_cb = sim, execute
+        self._sim, self._execute = sim, execute
         self._locks: list[Inhibitor] = []
         self._listeners: list[Callable[[bool], None]] = []
-        self._on_lost: list[Callable[[], None]] = []
-        self._scheduled: tuple[Kind, float] | None = None
+        self._on_bus_lost: list[Callable[[], None]] = []
+        self._pending_schedule: tuple[Kind, float] | None = None
         self._schedule_timer: Timer | None = None
-        self._delayed: Kind | None = None
+        self._delayed_kind: Kind | None = None
         self._delay_timer: Timer | None = None
-        self._last_arrives = 0.0
+        self._last_delivery = 0.0
 
     def start(self) -> None:
         """The machine has booted."""
-        self.running = self.installed
+        self.is_running = self.installed
         self.reload()
 
     def reload(self) -> None:
@@ -89,22 +89,22 @@ class Logind:
         """Shut down at that time (epoch seconds), in place of what was scheduled. Raises LogindError."""
         if kind not in ("poweroff", "reboot"):
             raise LogindError(f"shutdown type {kind!r} is not simulated")
-        self._check_free()
+        self._check_available()
         self._clear_schedule()
         chosen: Kind = "poweroff" if kind == "poweroff" else "reboot"
-        self._scheduled = (chosen, at)
-        self._schedule_timer = self._sim.at(at, self._scheduled_fires, chosen)
+        self._pending_schedule = (chosen, at)
+        self._schedule_timer = self._sim.at(at, self._on_schedule, chosen)
         if self.announces_schedules:
             self.emit_prepare_for_shutdown(True)
 
     def cancel_scheduled(self) -> bool:
         """``shutdown -c``: whether there was something. Inside the window only systemd 257 and later really cancel."""
-        if self._delayed is not None and self.version >= _CANCELS_IN_FLIGHT:
-            self._delayed, self.preparing_for_shutdown = None, False
+        if self._delayed_kind is not None and self.version >= _CANCELS_IN_FLIGHT:
+            self._delayed_kind, self.preparing_for_shutdown = None, False
             self._cancel_delay_timer()
             self._clear_schedule()
             return True
-        had = self._scheduled is not None
+        had = self._pending_schedule is not None
         self._clear_schedule()
         return had
 
@@ -115,28 +115,28 @@ class Logind:
             for i in self._locks
         ]
 
-    def scheduled(self) -> tuple[str, float] | None:
+    def scheduled_shutdown(self) -> tuple[str, float] | None:
         """Kind and time of the scheduled shutdown."""
-        return self._scheduled
+        return self._pending_schedule
 
     def emit_prepare_for_shutdown(self, active: bool) -> None:
         """Put the signal on the bus as any root process can; logind itself is not changed (facts 1.8)."""
         for listener in list(self._listeners):
             arrives = self._sim.now + self._sim.rng.uniform(0.001, 0.004)
-            self._last_arrives = max(self._last_arrives, arrives)  # a bus keeps the order of its messages
-            self._sim.at(self._last_arrives, self._deliver, listener, active)
+            self._last_delivery = max(self._last_delivery, arrives)  # a bus keeps the order of its messages
+            self._sim.at(self._last_delivery, self._deliver, listener, active)
 
     def restart(self) -> None:
         """Restart the service: locks and the scheduled shutdown are kept in /run, a delayed shutdown is forgotten."""
         self.pid += 1
-        self._delayed, self.preparing_for_shutdown = None, False
+        self._delayed_kind, self.preparing_for_shutdown = None, False
         self._cancel_delay_timer()
         self.reload()
 
     def restart_bus(self) -> None:
         """Restart D-Bus: locks stay, signals under way are lost, and every listener has to come again."""
         self.bus_pid += 1
-        lost, self._on_lost = self._on_lost, []
+        lost, self._on_bus_lost = self._on_bus_lost, []
         self._listeners.clear()
         for call in lost:
             call()
@@ -150,64 +150,64 @@ class Logind:
     def release(self, lock: Inhibitor) -> None:
         """Close the lock's file descriptor, if it is still held."""
         self._locks = [held for held in self._locks if held is not lock]
-        if self._delayed is not None and not self._locks:
-            self._go()
+        if self._delayed_kind is not None and not self._locks:
+            self._execute_shutdown()
 
     def listen(self, listener: Callable[[bool], None], lost: Callable[[], None] | None = None) -> None:
         """Hear PrepareForShutdown; ``lost`` is called once when the bus is."""
         self._listeners.append(listener)
         if lost is not None:
-            self._on_lost.append(lost)
+            self._on_bus_lost.append(lost)
 
     def unlisten(self, listener: Callable[[bool], None], lost: Callable[[], None] | None = None) -> None:
         """Stop listening; nothing that is under way is delivered any more."""
-        self._on_lost = [other for other in self._on_lost if other != lost]
+        self._on_bus_lost = [other for other in self._on_bus_lost if other != lost]
         self._listeners = [other for other in self._listeners if other != listener]
 
     def stop(self) -> None:
         """The machine is gone, and with it everything in memory and /run."""
         self.restart()
-        self.running = False
+        self.is_running = False
         self._clear_schedule()
         self._locks.clear()
         self._listeners.clear()
-        self._on_lost.clear()
+        self._on_bus_lost.clear()
 
     def _deliver(self, listener: Callable[[bool], None], active: bool) -> None:
         if listener in self._listeners:
             listener(active)
 
-    def _scheduled_fires(self, kind: Kind) -> None:
-        self._scheduled = self._schedule_timer = None
+    def _on_schedule(self, kind: Kind) -> None:
+        self._pending_schedule = self._schedule_timer = None
         if not self.preparing_for_shutdown:
             self._begin(kind)
 
-    def _check_free(self) -> None:
-        if not self.running:
+    def _check_available(self) -> None:
+        if not self.is_running:
             raise LogindError("logind does not run")
         if self.preparing_for_shutdown:
             raise LogindError("There's already a shutdown or sleep operation in progress")
 
     def _begin(self, kind: Kind) -> None:
-        self._check_free()
+        self._check_available()
         self.preparing_for_shutdown = True
         self.emit_prepare_for_shutdown(True)
-        self._delayed = kind
+        self._delayed_kind = kind
         if self._locks:
-            self._delay_timer = self._sim.after(self.inhibit_delay_max, self._go)
+            self._delay_timer = self._sim.after(self.inhibit_delay_max, self._execute_shutdown)
         else:
-            self._go()
+            self._execute_shutdown()
 
-    def _go(self) -> None:
-        kind, self._delayed = self._delayed, None
+    def _execute_shutdown(self) -> None:
+        kind, self._delayed_kind = self._delayed_kind, None
         self._cancel_delay_timer()
         if kind is not None:
-            self._execute_cb(kind)
+            self._execute(kind)
 
     def _clear_schedule(self) -> None:
         if self._schedule_timer is not None:
             self._schedule_timer.cancel()
-        self._scheduled = self._schedule_timer = None
+        self._pending_schedule = self._schedule_timer = None
 
     def _cancel_delay_timer(self) -> None:
         if self._delay_timer is not None:

@@ -17,7 +17,7 @@ from chaos.lab.network import DIRECTIONS, FAMILIES, Addresses, Direction, Family
 from chaos.lab.objects import set_condition
 from chaos.lab.quantity import parse_quantity
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim, Timer
+from chaos.lab.sim import SimClock, Timer
 from chaos.lab.spec import LabSpec
 
 _FIRMWARE = (1.0, 2.0)  # power button to PID 1
@@ -43,7 +43,7 @@ class Machine:
     """
 
     def __init__(
-        self, sim: Sim, registry: Registry, spec: LabSpec, index: int, addresses: Mapping[str, Addresses]
+        self, sim: SimClock, registry: Registry, spec: LabSpec, index: int, addresses: Mapping[str, Addresses]
     ) -> None:
         self.index = index
         self.spec = node = spec.nodes[index]
@@ -53,7 +53,7 @@ class Machine:
         server = next((item.name for item in spec.nodes if item.role == "control-plane"), spec.nodes[0].name)
         self.network = Network(FAMILIES if spec.dual_stack else ("ipv4",), addresses, server)
         self.state: Literal["on", "off"] = "off"
-        self.reachable = False
+        self.is_reachable = False
         self.boot_id = ""
         self.pid1_start = 0.0
         self.swap = 0  # bytes of it that are on
@@ -69,7 +69,7 @@ class Machine:
         for pod in node.static_pods:
             self.files[f"{MANIFESTS}{pod.name}.yaml"] = manifest(pod)
         self.logind = Logind(sim, node.systemd, self.shut_down, self.files, node.logind)
-        self.logind.announces_schedules = spec.broken("schedule-announced")
+        self.logind.announces_schedules = spec.has_breakage("schedule-announced")
         self.runtime = Runtime(sim)
         self.journal = Journal(sim)
         self.kubelet = Kubelet(sim, registry, spec, self)
@@ -81,8 +81,8 @@ class Machine:
         self._new_boot()
         if self.spec.swapped_off:
             self.swap = 0
-        self.state, self.reachable = "on", True
-        self._changed()
+        self.state, self.is_reachable = "on", True
+        self._call_listeners()
 
     def power_on(self) -> None:
         """Press the button; nothing happens if the machine is on. sshd answers after 5 to 8 s, the kubelet later."""
@@ -90,8 +90,8 @@ class Machine:
             return
         self.state = "on"
         known = self.spec.boot_seconds
-        self._later(0.2 * known if known else self._sim.rng.uniform(*_FIRMWARE), self._boot)
-        self._changed()
+        self._schedule(0.2 * known if known else self._sim.rng.uniform(*_FIRMWARE), self._boot)
+        self._call_listeners()
 
     def power_off(self) -> None:
         """Cut the power: nothing gets a chance to do anything."""
@@ -101,7 +101,7 @@ class Machine:
         if self.state == "off":
             return
         self.state = "off"
-        self._die()
+        self._clear_memory()
 
     def reset(self) -> None:
         """Boot at once, as the reset button or sysrq b does; an off machine stays off."""
@@ -116,25 +116,25 @@ class Machine:
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
-        self._die()
+        self._clear_memory()
         if self.spec.panic_timeout:
-            self._later(float(self.spec.panic_timeout), self.reset)
+            self._schedule(float(self.spec.panic_timeout), self.reset)
 
-    def _die(self) -> None:
+    def _clear_memory(self) -> None:
         """Everything in memory is gone."""
-        self.reachable = False
+        self.is_reachable = False
         self.logind.stop()  # first: it must not take the kubelet's end for the release of its lock
         self.kubelet.stop()
         self.runtime.lose_power()
         self.network.heal()  # rules are not kept on disk
         self.pressure &= {"disk"}
-        if self._registry.spec.broken("state-file-lost"):
+        if self._registry.spec.has_breakage("state-file-lost"):
             self.files.pop(STATE_FILE, None)
-        self._changed()
+        self._call_listeners()
 
     def partition(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
         """Drop packets between the machine and the control plane. The machine's own sshd stays reachable."""
-        self.network.cut(families, directions)
+        self.network.drop(families, directions)
 
     def heal(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
         """Let packets pass again."""
@@ -150,14 +150,14 @@ class Machine:
 
     def notify(self) -> None:
         """Tell ``on_change``; the kubelet calls it when its process starts or ends."""
-        self._changed()
+        self._call_listeners()
 
     def _boot(self) -> None:
         self._new_boot()
         known = self.spec.boot_seconds
         sshd = 0.6 * known if known else self._sim.rng.uniform(*_SSHD)
-        self._later(sshd, self._sshd)
-        self._later(sshd + (0.2 * known if known else self._sim.rng.uniform(*_KUBELET)), self.kubelet.start)
+        self._schedule(sshd, self._start_sshd)
+        self._schedule(sshd + (0.2 * known if known else self._sim.rng.uniform(*_KUBELET)), self.kubelet.start)
 
     def _new_boot(self) -> None:
         self.boot_id = str(uuid.UUID(int=self._sim.rng.getrandbits(128), version=4))
@@ -165,24 +165,24 @@ class Machine:
         self.swap = int(parse_quantity(self.spec.swap or "0"))
         self.logind.start()
 
-    def _sshd(self) -> None:
-        self.reachable = True
-        self._changed()
+    def _start_sshd(self) -> None:
+        self.is_reachable = True
+        self._call_listeners()
 
     def shut_down(self, kind: Kind) -> None:
         """PID 1 stops every unit and then the machine: what logind asks for in the end, or root without logind."""
-        self._later(self._sim.rng.uniform(*_STOP_SERVICES), self.kubelet.stop)
-        self._later(self._sim.rng.uniform(*_STOP_MACHINE), self._down, kind)
+        self._schedule(self._sim.rng.uniform(*_STOP_SERVICES), self.kubelet.stop)
+        self._schedule(self._sim.rng.uniform(*_STOP_MACHINE), self._complete_shutdown, kind)
 
-    def _down(self, kind: Kind) -> None:
+    def _complete_shutdown(self, kind: Kind) -> None:
         self.power_off()
         if kind == "reboot":
-            self._later(self._sim.rng.uniform(*_RESET), self.power_on)
+            self._schedule(self._sim.rng.uniform(*_RESET), self.power_on)
 
-    def _later(self, delay: float, call: Callable[..., None], *args: object) -> None:
+    def _schedule(self, delay: float, call: Callable[..., None], *args: object) -> None:
         self._timers = [timer for timer in self._timers if timer.due >= self._sim.now and not timer.cancelled]
         self._timers.append(self._sim.after(delay, call, *args))
 
-    def _changed(self) -> None:
+    def _call_listeners(self) -> None:
         for call in list(self.on_change):
             call(self)

@@ -10,15 +10,15 @@ _GROWTH = 500  # objects
 _GENERATIONS = (50_000, 20, 100)
 
 
-class Memory:
+class GcTuner:
     """Sets what the collector looks at as the store grows beyond its largest size; a cycle can be missed only then."""
 
     def __init__(self, store: Store) -> None:
         self._size, self._most = 0, 0
         gc.set_threshold(*_GENERATIONS)
-        store.subscribe(self._changed)
+        store.subscribe(self._on_change)
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         if change.type == "ADDED":
             self._size += 1
             if self._size > self._most + _GROWTH:

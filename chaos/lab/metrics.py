@@ -54,7 +54,7 @@ def family(name: str, kind: str, values: Mapping[str, float]) -> list[str]:
     return [f"# TYPE {name} {kind}", *lines] if lines else []
 
 
-def text(metrics: Metrics, node: str, version: str, running_pods: int) -> str:
+def format_metrics(metrics: Metrics, node: str, version: str, running_pods: int) -> str:
     """What ``/metrics`` answers."""
     by_reason = {f'{{reason="{key}"}}': n for key, n in sorted(metrics.rejections.items())}
     lines = [

@@ -36,7 +36,7 @@ class Network:
         self.families, self.server = families, server
         self._names = names
         self.on_change: list[Callable[[], None]] = []
-        self._dropped: set[tuple[Family, Direction]] = set()
+        self._drops: set[tuple[Family, Direction]] = set()
 
     @property
     def server_addresses(self) -> dict[Family, str]:
@@ -49,28 +49,28 @@ class Network:
         known = [(family, node[family]) for node in self._names.values() for family in self.families]
         return {family: text for family, text in known if text == name}
 
-    def cut(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
+    def drop(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
         """Drop these packets too, from now on."""
-        self.drop_only(self._dropped | {(family, way) for family in families for way in directions})
+        self.set_drops(self._drops | {(family, way) for family in families for way in directions})
 
     def heal(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
         """Let these packets pass again."""
-        self.drop_only(self._dropped - {(family, way) for family in families for way in directions})
+        self.set_drops(self._drops - {(family, way) for family in families for way in directions})
 
-    def drop_only(self, dropped: set[tuple[Family, Direction]]) -> None:
+    def set_drops(self, dropped: set[tuple[Family, Direction]]) -> None:
         """Drop exactly these packets."""
-        before, self._dropped = self._dropped, set(dropped)
-        if before != self._dropped:
+        before, self._drops = self._drops, set(dropped)
+        if before != self._drops:
             for call in list(self.on_change):
                 call()
 
-    def dropped(self) -> frozenset[tuple[Family, Direction]]:
-        return frozenset(self._dropped)
+    def drops(self) -> frozenset[tuple[Family, Direction]]:
+        return frozenset(self._drops)
 
-    def passes(self, family: Family) -> bool:
+    def can_connect(self, family: Family) -> bool:
         """Whether a connection over this family can be made."""
-        return family in self.families and not any(name == family for name, _ in self._dropped)
+        return family in self.families and not any(name == family for name, _ in self._drops)
 
-    def reachable(self) -> dict[Family, bool]:
+    def reachability(self) -> dict[Family, bool]:
         """By family, whether a new connection to the API server would be made."""
-        return {family: self.passes(family) for family in self.families}
+        return {family: self.can_connect(family) for family in self.families}

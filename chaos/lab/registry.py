@@ -12,15 +12,15 @@ from chaos.lab.admission_pods import check_pod_update
 from chaos.lab.admission_secrets import admit_secret
 from chaos.lab.admission_services import admit_service
 from chaos.lab.admission_workloads import WORKLOADS, admit_workload, check_workload_update, new_status
-from chaos.lab.metadata import check_changed, drop_empty_maps
+from chaos.lab.metadata import check_update, drop_empty_maps
 from chaos.lab.objects import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
-from chaos.lab.sim import Sim, rfc3339
+from chaos.lab.sim import SimClock, rfc3339
 from chaos.lab.spec import LabSpec
 from chaos.lab.store import ConflictError, NotFoundError, Store, clone
 
 CLUSTER_WIDE = frozenset({"nodes", "namespaces", "priorityclasses", "persistentvolumes", "volumeattachments"})
 _DEFAULT_GRACE = 30
-_COUNTED = frozenset(
+_WITH_GENERATION = frozenset(
     {"pods", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "poddisruptionbudgets"}
 )
 
@@ -51,16 +51,16 @@ class WriteOptions:
     record: Record | None = None
 
 
-_PLAIN = WriteOptions()
+_DEFAULT_OPTIONS = WriteOptions()
 
 
 class Registry:
     """Every write of the simulated components and of the API's clients goes through here."""
 
-    def __init__(self, sim: Sim, store: Store, spec: LabSpec) -> None:
+    def __init__(self, sim: SimClock, store: Store, spec: LabSpec) -> None:
         self.sim, self.store, self.spec = sim, store, spec
 
-    def create(self, plural: str, obj: Object, options: WriteOptions = _PLAIN) -> Object:
+    def create(self, plural: str, obj: Object, options: WriteOptions = _DEFAULT_OPTIONS) -> Object:
         """Default, check and store. Raises InvalidError, ForbiddenError, NotFoundError (namespace), ConflictError."""
         new: Object = clone(obj)
         metadata = new.setdefault("metadata", {})
@@ -80,7 +80,7 @@ class Registry:
         elif plural in WORKLOADS:
             admit_workload(plural, new)
             new["status"] = new_status(plural)
-        if plural in _COUNTED:
+        if plural in _WITH_GENERATION:
             metadata["generation"] = 1
         if options.record:
             options.record(None, new)
@@ -92,7 +92,7 @@ class Registry:
         obj: Object,
         subresource: str = "",
         expect: str | None = None,
-        options: WriteOptions = _PLAIN,
+        options: WriteOptions = _DEFAULT_OPTIONS,
     ) -> Object:
         """Replace an object, or only its status with subresource "status". Raises as Store.update, and InvalidError."""
         metadata = obj["metadata"]
@@ -104,8 +104,8 @@ class Registry:
             raise InvalidError(f"subresource {subresource!r} is not simulated")
         else:
             drop_empty_maps(new)
-            self._keep_server_fields(plural, new, before)
-            if problems := check_changed(new["metadata"], before["metadata"]):
+            self._restore_server_fields(plural, new, before)
+            if problems := check_update(new["metadata"], before["metadata"]):
                 raise InvalidError(*problems)
         if options.record:
             options.record(before, new)
@@ -123,7 +123,7 @@ class Registry:
         name: str,
         grace: int | None = None,
         preconditions: Object | None = None,
-        options: WriteOptions = _PLAIN,
+        options: WriteOptions = _DEFAULT_OPTIONS,
     ) -> Object:
         """Delete as rest.BeforeDelete does; the object as it is left. Raises NotFoundError, ConflictError.
 
@@ -139,7 +139,7 @@ class Registry:
         if plural == "namespaces":
             return self._delete_namespace(obj)
         if not is_deleting(obj) and obj["metadata"].get("finalizers"):
-            return self._mark(plural, obj, 0)
+            return self._set_deletion_timestamp(plural, obj, 0)
         return obj if is_deleting(obj) else self.store.remove(plural, namespace, name)
 
     def _delete_pod(self, pod: Object, grace: int | None) -> Object:
@@ -149,14 +149,14 @@ class Registry:
         current = pod["metadata"].get("deletionGracePeriodSeconds")
         if current is not None and seconds >= current > 0:
             return pod
-        marked = pod if current == seconds else self._mark("pods", pod, seconds)
-        if self.spec.broken("delete-removes-running-pod"):
-            return self._vanish(marked)
-        if self.spec.broken("terminating-pod-expires"):
-            self.sim.after(seconds, self._vanish, marked)
+        marked = pod if current == seconds else self._set_deletion_timestamp("pods", pod, seconds)
+        if self.spec.has_breakage("delete-removes-running-pod"):
+            return self._remove_at_once(marked)
+        if self.spec.has_breakage("terminating-pod-expires"):
+            self.sim.after(seconds, self._remove_at_once, marked)
         return self._finish("pods", marked) if seconds == 0 else marked
 
-    def _vanish(self, pod: Object) -> Object:
+    def _remove_at_once(self, pod: Object) -> Object:
         """A breakage: the object goes without anybody's word that its containers have."""
         found = self.store.get("pods", namespace_of(pod), name_of(pod))
         if found is not None and uid_of(found) == uid_of(pod):
@@ -173,7 +173,7 @@ class Registry:
 
         return self.store.patch("namespaces", "", namespace["metadata"]["name"], change) or namespace
 
-    def _mark(self, plural: str, obj: Object, grace: int) -> Object:
+    def _set_deletion_timestamp(self, plural: str, obj: Object, grace: int) -> Object:
         """Set deletionTimestamp; the generation moves only the first time."""
         marked: Object = clone(obj)
         metadata = marked["metadata"]
@@ -189,7 +189,7 @@ class Registry:
             return obj
         return self.store.remove(plural, metadata.get("namespace", ""), metadata["name"])
 
-    def _keep_server_fields(self, plural: str, new: Object, before: Object) -> None:
+    def _restore_server_fields(self, plural: str, new: Object, before: Object) -> None:
         old = before["metadata"]
         for key in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
             new["metadata"].pop(key, None)
@@ -205,7 +205,7 @@ class Registry:
             check_job_update(new["spec"], before["spec"])
         elif plural == "secrets":
             admit_secret(new, before)
-        if plural in _COUNTED and new.get("spec") != before.get("spec"):
+        if plural in _WITH_GENERATION and new.get("spec") != before.get("spec"):
             _check_immutable(plural, new["spec"], before["spec"])
             new["metadata"]["generation"] = old["generation"] + 1
 

@@ -15,11 +15,11 @@ _SLOTS = 64  # of time in a second
 
 def rfc3339(when: float) -> str:
     """A time in epoch seconds as Kubernetes writes metav1.Time: whole seconds, UTC."""
-    return _formatted(int(when))
+    return _format(int(when))
 
 
 @lru_cache(maxsize=1024)
-def _formatted(when: int) -> str:
+def _format(when: int) -> str:
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -49,7 +49,7 @@ class Timer:
 _Entry = tuple[float, int, Timer]
 
 
-class Sim:
+class SimClock:
     """``now`` is in seconds since the epoch; it moves only in :meth:`run_until`.
 
     Only what is due soon is in a heap: what comes later waits unsorted, in slots of time. A large cluster has tens of

@@ -11,7 +11,7 @@ from chaos.lab import breakages
 from chaos.lab.quantity import parse_quantity
 
 DEFAULT_NAMESPACES = ["default", "kube-system", "kube-public", "kube-node-lease"]
-_NEEDED_NAMESPACES = frozenset({"default", "kube-system", "kube-node-lease"})
+_REQUIRED_NAMESPACES = frozenset({"default", "kube-system", "kube-node-lease"})
 ADMIN = "kubernetes-admin"  # the user who may do everything
 _USER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,62}")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
@@ -156,7 +156,7 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
     def to_json(self) -> bytes:
         return msgspec.json.encode(self)
 
-    def broken(self, breakage: str) -> bool:
+    def has_breakage(self, breakage: str) -> bool:
         """Whether the cluster is to do wrong in this way."""
         return breakage in self.breakages
 
@@ -171,7 +171,7 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
             raise SpecError("LabSpec: nodes is empty")
         if len(set(names)) < len(names):
             raise SpecError("LabSpec: two nodes have the same name")
-        if missing := _NEEDED_NAMESPACES - set(self.namespaces):
+        if missing := _REQUIRED_NAMESPACES - set(self.namespaces):
             raise SpecError(f"LabSpec: namespaces lacks {', '.join(sorted(missing))}")
         _check_users(self.users)
         for node in self.nodes:
@@ -192,7 +192,7 @@ def _check_users(users: list[UserSpec]) -> None:
 
 
 def _check_node(node: NodeSpec) -> None:
-    total, critical = seconds(node.shutdown_grace_period), seconds(node.shutdown_grace_period_critical_pods)
+    total, critical = parse_duration(node.shutdown_grace_period), parse_duration(node.shutdown_grace_period_critical_pods)
     if critical > total:
         raise SpecError(f"LabSpec: {node.name}: shutdownGracePeriodCriticalPods is longer than shutdownGracePeriod")
     if 0 < total < 1 or 0 < critical < 1:
@@ -216,7 +216,7 @@ def _is_quantity(text: str) -> bool:
         return False
 
 
-def seconds(duration: str) -> float:
+def parse_duration(duration: str) -> float:
     """Seconds of a Go duration such as ``30s`` or ``1m30s``; ``0`` too. Raises SpecError."""
     if duration == "0":
         return 0.0

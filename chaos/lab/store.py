@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from chaos.lab.objects import Object, controller_of, labels_of, name_of, namespace_of, node_of, selector_matches
-from chaos.lab.sim import Sim
-from chaos.lab.table import Key, Objects, Table, Value, by_owner, of_pod, of_service
+from chaos.lab.sim import SimClock
+from chaos.lab.table import Key, Objects, Indexer, Value, owner_values, pod_values, service_values
 
 _CONTAINERS = (dict, list)
-_INDEXES = {"pods": of_pod, "services": of_service}
+_INDEXES = {"pods": pod_values, "services": service_values}
 
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -74,13 +74,13 @@ class ExistsError(ConflictError):
 class Store:
     """All objects by plural name and key."""
 
-    def __init__(self, sim: Sim) -> None:
+    def __init__(self, sim: SimClock) -> None:
         self.sim = sim
         self.version = 1
-        self._tables: dict[str, Table] = {}
+        self._indexers: dict[str, Indexer] = {}
         self._subscribers: list[tuple[Listener, tuple[str, ...], str]] = []
-        self._interested: dict[tuple[str, ...], Listeners] = {}  # of subscribers, made when first needed
-        self._on_node: dict[str, Listener] = {}
+        self._listener_cache: dict[tuple[str, ...], Listeners] = {}  # of subscribers, made when first needed
+        self._node_listeners: dict[str, Listener] = {}
 
     def subscribe(self, call: Listener, *plurals: str, owner: str = "") -> None:
         """``call`` with every change of these kinds, by default of all, at once and in order.
@@ -89,42 +89,42 @@ class Store:
         Controllers should only note it and act later.
         """
         self._subscribers.append((call, plurals, owner))
-        self._interested.clear()
+        self._listener_cache.clear()
 
     def subscribe_node(self, node: str, call: Listener) -> None:
         """``call`` with every change of a pod that is bound to the node, before anybody else; one per node."""
-        self._on_node[node] = call
+        self._node_listeners[node] = call
 
     def get(self, plural: str, namespace: str, name: str) -> Object | None:
-        table = self._tables.get(plural)
+        table = self._indexers.get(plural)
         return table.objects.get((namespace, name)) if table is not None else None
 
     def list(self, plural: str, namespace: str = "") -> Objects:
         """Objects in order of key; of all namespaces if ``namespace`` is empty."""
-        table = self._tables.get(plural)
+        table = self._indexers.get(plural)
         return table.list(namespace) if table is not None else []
 
-    def owned(self, plural: str, uid: str) -> Objects:
+    def list_owned(self, plural: str, uid: str) -> Objects:
         """Objects of a kind that have an owner with this uid, in order of key."""
-        return self._having(plural, ("owner", uid))
+        return self._list_by_value(plural, ("owner", uid))
 
-    def controlled(self, plural: str, uid: str) -> Objects:
+    def list_controlled(self, plural: str, uid: str) -> Objects:
         """Objects of a kind whose controller has this uid, in order of key."""
-        return self._having(plural, ("controller", uid))
+        return self._list_by_value(plural, ("controller", uid))
 
     def pods_on(self, node: str) -> Objects:
         """The pods bound to a node, in order of key."""
-        return self._having("pods", ("node", node))
+        return self._list_by_value("pods", ("node", node))
 
     def pods_using(self, namespace: str, claim: str) -> Objects:
         """The pods that use a PersistentVolumeClaim, in order of key."""
-        return self._having("pods", ("claim", namespace, claim))
+        return self._list_by_value("pods", ("claim", namespace, claim))
 
-    def pods_selected(self, namespace: str, selector: Object | None) -> Objects:
+    def pods_matching(self, namespace: str, selector: Object | None) -> Objects:
         """The pods that a LabelSelector selects, in order of key."""
         labels = (selector or {}).get("matchLabels") or {}
         for key, value in labels.items():
-            pods = self._having("pods", ("label", namespace, key, value))
+            pods = self._list_by_value("pods", ("label", namespace, key, value))
             break
         else:
             pods = self.list("pods", namespace)
@@ -136,18 +136,18 @@ class Store:
         found = [
             service
             for key, value in labels.items()
-            for service in self._having("services", ("selector", namespace, key, value))
+            for service in self._list_by_value("services", ("selector", namespace, key, value))
             if service["spec"]["selector"].items() <= labels.items()
         ]
         return sorted(found, key=name_of)
 
-    def _having(self, plural: str, value: Value) -> Objects:
-        table = self._tables.get(plural)
-        return table.having(value) if table is not None else []
+    def _list_by_value(self, plural: str, value: Value) -> Objects:
+        table = self._indexers.get(plural)
+        return table.by_value(value) if table is not None else []
 
     def plurals(self) -> tuple[str, ...]:
         """The kinds of which there was ever an object."""
-        return tuple(self._tables)
+        return tuple(self._indexers)
 
     def create(self, plural: str, obj: Object, dry_run: bool = False) -> Object:
         """Store a new object with uid, resourceVersion and creationTimestamp. Raises ExistsError."""
@@ -210,22 +210,22 @@ class Store:
     def _commit(self, type_: str, plural: str, key: Key, obj: Object, before: Object | None) -> None:
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
-        if plural not in self._tables:
-            self._tables[plural] = Table(_INDEXES.get(plural, by_owner))
+        if plural not in self._indexers:
+            self._indexers[plural] = Indexer(_INDEXES.get(plural, owner_values))
         if type_ == "DELETED":
-            self._tables[plural].drop(key)
+            self._indexers[plural].drop(key)
         else:
-            self._tables[plural].put(key, obj)
+            self._indexers[plural].put(key, obj)
         change = Change(self.version, type_, plural, obj, before, self.sim.now, key)
-        if plural == "pods" and (kubelet := self._on_node.get(node_of(obj))):
+        if plural == "pods" and (kubelet := self._node_listeners.get(node_of(obj))):
             kubelet(change)
         for call in self._listeners(change):
             call(change)
 
     def _listeners(self, change: Change) -> Listeners:
         wanted = (change.plural, *_owner_kinds(change))
-        if (found := self._interested.get(wanted)) is None:
-            found = self._interested[wanted] = [
+        if (found := self._listener_cache.get(wanted)) is None:
+            found = self._listener_cache[wanted] = [
                 call
                 for call, plurals, owner in self._subscribers
                 if (not plurals or change.plural in plurals) and (not owner or owner in wanted[1:])

@@ -17,7 +17,7 @@ def volumes_of(store: Store, pod: Object) -> list[str]:
     return [claim["spec"]["volumeName"] for claim in found if claim is not None and claim["spec"].get("volumeName")]
 
 
-def unbound(store: Store, pod: Object) -> str:
+def unbound_reason(store: Store, pod: Object) -> str:
     """Why the scheduler cannot place the pod because of its claims; empty if it can."""
     for name in claims_of(pod):
         claim = store.get("persistentvolumeclaims", namespace_of(pod), name)
@@ -35,7 +35,7 @@ def unique_name(volume: str) -> str:
     return f"kubernetes.io/csi/{DRIVER}^{volume}"
 
 
-def is_wanted_by(pod: Object) -> bool:
+def needs_volumes(pod: Object) -> bool:
     """Whether the pod keeps its volumes wanted: not once it is terminated (volume/util IsPodTerminated).
 
     A terminating pod does as long as its last reported containers run, be its node dead or not.
@@ -46,7 +46,7 @@ def is_wanted_by(pod: Object) -> bool:
     return not is_deleting(pod) or any("running" in item["state"] for item in statuses)
 
 
-def may_start(store: Store, pod: Object, node: str) -> bool:
+def can_mount(store: Store, pod: Object, node: str) -> bool:
     """Whether the kubelet may mount the pod's volumes: reported in use, and attached."""
     wanted = {unique_name(volume) for volume in volumes_of(store, pod)}
     if not claims_of(pod):

@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from chaos.load.cursor import Cursor, did_you_mean
-from chaos.load.expectations import Names, check_expectations
+from chaos.load.expectations import DeclaredNames, check_expectations
 from chaos.load.manifests import load_manifests
 from chaos.load.named import find_plugin, report_duplicates
 from chaos.model.action import Action, Scope, UndoKind
 from chaos.model.bound import FACTS
-from chaos.model.catalogue import Catalogue
+from chaos.model.catalogue import PluginRegistry
 from chaos.model.errors import BadInput
 from chaos.model.experiment import parse_moment
 from chaos.model.requirement import parse_requirement
 
 
-def check_experiment(root: Cursor, catalogue: Catalogue, folder: Path) -> None:
+def check_experiment(root: Cursor, catalogue: PluginRegistry, folder: Path) -> None:
     """Add what is wrong to the cursor's problems; tolerates parts of any shape."""
     spec = root.get("spec")
     steps = list(spec.get("method").items())
@@ -26,11 +26,11 @@ def check_experiment(root: Cursor, catalogue: Catalogue, folder: Path) -> None:
     report_duplicates((query.get("name") for query in spec.get("queries").items()), "query")
     _check_requires(spec.get("requires"))
     _check_workload(spec.get("workload", "manifests"), folder)
-    names = Names(
+    names = DeclaredNames(
         targets=targets,
         steps=[name for step in steps if (name := step.get("name").text)],
         hypotheses=[name for h in spec.get("hypothesis").items() if (name := h.get("name").text)],
-        measured={
+        measurements={
             "probe": [name for probe in spec.get("probes").items() if (name := probe.get("name").text)],
             "query": [name for query in spec.get("queries").items() if (name := query.get("name").text)],
         },
@@ -42,7 +42,7 @@ def _texts(cursor: Cursor) -> list[str]:
     return [text for item in cursor.items() if (text := item.text)]
 
 
-def _check_steps(steps: list[Cursor], targets: list[str], catalogue: Catalogue, allow: list[str]) -> None:
+def _check_steps(steps: list[Cursor], targets: list[str], catalogue: PluginRegistry, allow: list[str]) -> None:
     report_duplicates((step.get("name") for step in steps), "step")
     names = [step.get("name").text for step in steps]
     for index, step in enumerate(steps):
@@ -51,10 +51,10 @@ def _check_steps(steps: list[Cursor], targets: list[str], catalogue: Catalogue, 
             target.report(f"unknown target {target.text!r}", did_you_mean(target.text, targets))
         _check_action(step, catalogue, allow)
         _check_after(step.get("after"), names, index)
-        _check_outlives(step, steps[index + 1 :], catalogue)
+        _check_later_step(step, steps[index + 1 :], catalogue)
 
 
-def _check_action(step: Cursor, catalogue: Catalogue, allow: list[str]) -> None:
+def _check_action(step: Cursor, catalogue: PluginRegistry, allow: list[str]) -> None:
     action = find_plugin(step, "action", "action", catalogue.actions)
     if action:
         _check_scope(step, action)
@@ -62,7 +62,7 @@ def _check_action(step: Cursor, catalogue: Catalogue, allow: list[str]) -> None:
         hint = "if that is meant, write allow: [irreversible] in spec"
         if action.undo_kind is UndoKind.IRREVERSIBLE:
             step.get("action").report(f"{action.name} cannot be undone", hint)
-        for name in action.loses:
+        for name in action.irreversible_params:
             if step.get("with", name).value is True:
                 step.get("with", name).report(f"{action.name} with {name} cannot be undone", hint)
 
@@ -74,11 +74,11 @@ def _check_scope(step: Cursor, action: Action) -> None:
         step.get("target").report(f"{action.name} is not about a node", "leave target out")
 
 
-def _check_outlives(step: Cursor, later: list[Cursor], catalogue: Catalogue) -> None:
+def _check_later_step(step: Cursor, later: list[Cursor], catalogue: PluginRegistry) -> None:
     action = catalogue.actions.get(step.get("action").text or "")
     there = {other.get("action").text for other in later if other.get("target").text == step.get("target").text}
-    if action and action.outlives[0] in there and action.outlives[1] not in there:
-        follows, ends = action.outlives
+    if action and action.requires_later_step[0] in there and action.requires_later_step[1] not in there:
+        follows, ends = action.requires_later_step
         step.report(f"{action.name} is still there after {follows}", f"write a step {ends}, before it or after it")
 
 
@@ -125,4 +125,4 @@ def _check_workload(manifests: Cursor, folder: Path) -> None:
         try:
             load_manifests([path])
         except BadInput as error:
-            item.problems.found += error.problems
+            item.errors.problems += error.problems

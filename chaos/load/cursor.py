@@ -6,28 +6,28 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from chaos.load.tree import Entry, Items, Leaf, Mapping, Mark, Node, plain, step_down
+from chaos.load.tree import MappingEntry, SequenceNode, ScalarNode, MappingNode, Mark, Node, to_builtins, child_of
 from chaos.model.errors import BadInput, Problem
 
-_MOST_PROBLEMS = 100
+_MAX_PROBLEMS = 100
 
 
-class Problems:
+class ErrorCollector:
     """Problems of one file."""
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.found: list[Problem] = []
+        self.problems: list[Problem] = []
 
     def add(self, mark: Mark, message: str, hint: str = "") -> None:
-        self.found.append(Problem(self.file, mark.line, mark.column, message, hint))
+        self.problems.append(Problem(self.file, mark.line, mark.column, message, hint))
 
-    def check(self) -> None:
+    def raise_if_any(self) -> None:
         """Raises BadInput if there are any: in the order of the files' lines, each once."""
-        found = sorted(dict.fromkeys(self.found), key=lambda p: (p.file != self.file, p.file, p.line, p.column))
-        if len(found) > _MOST_PROBLEMS:
-            rest = len(found) - _MOST_PROBLEMS
-            found[_MOST_PROBLEMS:] = [Problem(self.file, 0, 0, f"and {rest} more problems")]
+        found = sorted(dict.fromkeys(self.problems), key=lambda p: (p.file != self.file, p.file, p.line, p.column))
+        if len(found) > _MAX_PROBLEMS:
+            rest = len(found) - _MAX_PROBLEMS
+            found[_MAX_PROBLEMS:] = [Problem(self.file, 0, 0, f"and {rest} more problems")]
         if found:
             raise BadInput(found)
 
@@ -36,17 +36,17 @@ class Problems:
 class Cursor:
     """A place in the tree, which need not exist: then it is empty, has no text and no items."""
 
-    problems: Problems
-    entry: Entry | None
+    errors: ErrorCollector
+    entry: MappingEntry | None
 
     def __bool__(self) -> bool:
-        return self.entry is not None and not (isinstance(self.entry.node, Leaf) and self.entry.node.value is None)
+        return self.entry is not None and not (isinstance(self.entry.node, ScalarNode) and self.entry.node.value is None)
 
     def get(self, *parts: str | int) -> Cursor:
         entry = self.entry
         for part in parts:
-            entry = step_down(entry.node, part) if entry else None
-        return Cursor(self.problems, entry)
+            entry = child_of(entry.node, part) if entry else None
+        return Cursor(self.errors, entry)
 
     @property
     def node(self) -> Node | None:
@@ -55,34 +55,34 @@ class Cursor:
     @property
     def text(self) -> str | None:
         """The text here, None if there is none or something else."""
-        value = self.node.value if isinstance(self.node, Leaf) else None
+        value = self.node.value if isinstance(self.node, ScalarNode) else None
         return value if isinstance(value, str) else None
 
     @property
     def value(self) -> object:
-        return plain(self.node) if self.node else None
+        return to_builtins(self.node) if self.node else None
 
     def keys(self) -> list[str]:
-        return list(self.node.items) if isinstance(self.node, Mapping) else []
+        return list(self.node.items) if isinstance(self.node, MappingNode) else []
 
     def entries(self) -> Iterator[tuple[str, Cursor]]:
         for key in self.keys():
             yield key, self.get(key)
 
     def items(self) -> Iterator[Cursor]:
-        if isinstance(self.node, Items):
+        if isinstance(self.node, SequenceNode):
             for index in range(len(self.node.items)):
                 yield self.get(index)
 
     def report(self, message: str, hint: str = "") -> None:
         """A problem with the value here."""
         if self.entry:
-            self.problems.add(self.entry.node.mark, message, hint)
+            self.errors.add(self.entry.node.mark, message, hint)
 
     def report_key(self, message: str, hint: str = "") -> None:
         """A problem with the key here."""
         if self.entry:
-            self.problems.add(self.entry.key, message, hint)
+            self.errors.add(self.entry.key, message, hint)
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:

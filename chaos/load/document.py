@@ -7,14 +7,14 @@ from pathlib import Path
 from chaos.load.compose import compose
 from chaos.load.cursor import did_you_mean
 from chaos.load.files import read_text
-from chaos.load.tree import Leaf, Mapping, Node, step_down
+from chaos.load.tree import ScalarNode, MappingNode, Node, child_of
 from chaos.model.errors import BadInput, Problem, bad_input
 
 API_VERSION = "nodefall.dev/v1alpha1"
 KINDS = ("Experiment", "Inventory")
 
 
-def read_document(path: Path) -> Mapping:
+def read_document(path: Path) -> MappingNode:
     """The only document of a file. Raises BadInput: unreadable, no YAML, empty, several, or not a mapping."""
     name = str(path)
     documents = compose(name, read_text(path))
@@ -25,17 +25,17 @@ def read_document(path: Path) -> Mapping:
         problem = Problem(name, mark.line, mark.column, "a second document begins here", "one document in each file")
         raise BadInput([problem])
     root = documents[0]
-    if not isinstance(root, Mapping):
+    if not isinstance(root, MappingNode):
         problem = Problem(name, root.mark.line, root.mark.column, "expected a mapping (key: value) at the top")
         raise BadInput([problem])
     return root
 
 
-def kind_of_document(path: Path, root: Mapping) -> str:
+def kind_of_document(path: Path, root: MappingNode) -> str:
     """``Experiment`` or ``Inventory``. Raises BadInput for anything else."""
-    entry = step_down(root, "kind")
+    entry = child_of(root, "kind")
     node: Node = entry.node if entry else root
-    kind = node.value if entry and isinstance(node, Leaf) else None
+    kind = node.value if entry and isinstance(node, ScalarNode) else None
     if kind in KINDS:
         return str(kind)
     if entry is None:
@@ -46,11 +46,11 @@ def kind_of_document(path: Path, root: Mapping) -> str:
     raise BadInput([Problem(str(path), node.mark.line, node.mark.column, message, hint)])
 
 
-def expect_kind(path: Path, root: Mapping, wanted: str) -> None:
+def expect_kind(path: Path, root: MappingNode, wanted: str) -> None:
     """Raises BadInput if the document is of the other kind."""
     kind = kind_of_document(path, root)
     if kind != wanted:
-        entry = step_down(root, "kind")
+        entry = child_of(root, "kind")
         mark = entry.node.mark if entry else root.mark
         article = "an" if wanted[0] in "EI" else "a"
         message = f"this is an {kind}; {article} {wanted} is needed here"

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 
-class _Plain(yaml.SafeDumper):
+class _NoAliasDumper(yaml.SafeDumper):
     """Without anchors: the same list twice is written twice."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's signature
@@ -18,5 +18,5 @@ class _Plain(yaml.SafeDumper):
 def dump(documents: Sequence[dict[str, Any]]) -> str:
     """One document after the other, keys in their order; what holds no lists or mappings stands in one line."""
     return yaml.dump_all(
-        documents, Dumper=_Plain, sort_keys=False, explicit_start=True, width=120, default_flow_style=None
+        documents, Dumper=_NoAliasDumper, sort_keys=False, explicit_start=True, width=120, default_flow_style=None
     )

@@ -9,25 +9,25 @@ from chaos.load.cursor import Cursor, did_you_mean
 from chaos.load.named import find_plugin, report_duplicates
 from chaos.model.assertion import Assertion
 from chaos.model.bound import parse_bound
-from chaos.model.catalogue import Catalogue
+from chaos.model.catalogue import PluginRegistry
 from chaos.model.experiment import parse_moment
 
-_TIME_WORDS = ("after", "within", "for", "never", "always", "order")
+_TEMPORAL_KEYS = ("after", "within", "for", "never", "always", "order")
 _PER_POD = ("pods", "pods-started", "grace-respected")
 _ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class DeclaredNames:
     """What the experiment itself names."""
 
     targets: list[str]
     steps: list[str]
     hypotheses: list[str]
-    measured: dict[str, list[str]]  # probes and queries, by the parameter that names one
+    measurements: dict[str, list[str]]  # probes and queries, by the parameter that names one
 
 
-def check_expectations(spec: Cursor, names: Names, catalogue: Catalogue) -> None:
+def check_expectations(spec: Cursor, names: DeclaredNames, catalogue: PluginRegistry) -> None:
     """Report what is wrong with the expectations of ``spec``."""
     for part in ("steadyState", "hypothesis", "abort"):
         for expectation in spec.get(part).items():
@@ -35,7 +35,7 @@ def check_expectations(spec: Cursor, names: Names, catalogue: Catalogue) -> None
             _check_bounds(expectation, catalogue)
             _check_moments(expectation, names.steps)
     for expectation in spec.get("steadyState").items():
-        _refuse_words(expectation, _TIME_WORDS, "the steady state is judged at one moment, before the first step")
+        _report_keys(expectation, _TEMPORAL_KEYS, "the steady state is judged at one moment, before the first step")
     for expectation in spec.get("abort").items():
         _check_abort(expectation)
     hypotheses = list(spec.get("hypothesis").items())
@@ -45,13 +45,13 @@ def check_expectations(spec: Cursor, names: Names, catalogue: Catalogue) -> None
         _check_order(hypothesis, names.hypotheses)
 
 
-def _check_assertion(expectation: Cursor, names: Names, catalogue: Catalogue) -> None:
+def _check_assertion(expectation: Cursor, names: DeclaredNames, catalogue: PluginRegistry) -> None:
     assertion = find_plugin(expectation, "assert", "assertion", catalogue.assertions)
     if assertion:
         _check_references(expectation.get("with"), assertion, names)
 
 
-def _check_references(given: Cursor, assertion: Assertion, names: Names) -> None:
+def _check_references(given: Cursor, assertion: Assertion, names: DeclaredNames) -> None:
     """Nodes are named by target, so that the same experiment fits every cluster."""
     for field in assertion.node_fields:
         node = given.get(_key(assertion, field))
@@ -59,7 +59,7 @@ def _check_references(given: Cursor, assertion: Assertion, names: Names) -> None
             known = [*names.targets, _ALL]
             hint = did_you_mean(node.text, known)
             node.report(f"unknown target {node.text!r}", hint)
-    for key, measured in names.measured.items():
+    for key, measured in names.measurements.items():
         name = given.get(key)
         if key in assertion.params.model_fields and name.text and name.text not in measured:
             name.report(f"unknown {key} {name.text!r}", did_you_mean(name.text, measured))
@@ -90,7 +90,7 @@ def _check_moment(cursor: Cursor, steps: list[str]) -> None:
         cursor.report(f"unknown step {moment.step!r}", did_you_mean(moment.step, steps))
 
 
-def _check_bounds(expectation: Cursor, catalogue: Catalogue) -> None:
+def _check_bounds(expectation: Cursor, catalogue: PluginRegistry) -> None:
     """Facts of a pod need an assertion that looks at pods one by one."""
     asked = expectation.get("assert").text
     if asked in _PER_POD or hasattr(catalogue.assertions.get(asked or ""), "expands_to"):
@@ -124,14 +124,14 @@ def _check_order(hypothesis: Cursor, known: list[str]) -> None:
 
 
 def _check_abort(expectation: Cursor) -> None:
-    words = [word for word in _TIME_WORDS if word != "always"]
-    _refuse_words(expectation, words, "an abort condition is judged all the time")
+    words = [word for word in _TEMPORAL_KEYS if word != "always"]
+    _report_keys(expectation, words, "an abort condition is judged all the time")
     always = expectation.get("always")
     if always and always.value is not True:
         always.report("an abort condition is judged all the time", "write always: true, or nothing")
 
 
-def _refuse_words(expectation: Cursor, words: Iterable[str], why: str) -> None:
+def _report_keys(expectation: Cursor, words: Iterable[str], why: str) -> None:
     for word in words:
         cursor = expectation.get(word)
         if cursor:

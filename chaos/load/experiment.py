@@ -5,21 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from chaos.load.checks import check_experiment
-from chaos.load.cursor import Cursor, Problems
+from chaos.load.cursor import Cursor, ErrorCollector
 from chaos.load.document import expect_kind, read_document
 from chaos.load.translate import check_model
-from chaos.load.tree import Entry, plain
-from chaos.model.catalogue import Catalogue
+from chaos.load.tree import MappingEntry, to_builtins
+from chaos.model.catalogue import PluginRegistry
 from chaos.model.experiment import Experiment
 
 
-def load_experiment(path: Path, catalogue: Catalogue) -> Experiment:
+def load_experiment(path: Path, catalogue: PluginRegistry) -> Experiment:
     """The experiment in ``path``. Raises BadInput with all problems, those of its manifests included."""
     root = read_document(path)
     expect_kind(path, root, "Experiment")
-    problems = Problems(str(path))
-    experiment = check_model(Experiment, root, plain(root), problems)
-    check_experiment(Cursor(problems, Entry(root.mark, root)), catalogue, path.parent)
-    problems.check()
+    problems = ErrorCollector(str(path))
+    experiment = check_model(Experiment, root, to_builtins(root), problems)
+    check_experiment(Cursor(problems, MappingEntry(root.mark, root)), catalogue, path.parent)
+    problems.raise_if_any()
     assert isinstance(experiment, Experiment)  # noqa: S101 - None only with a problem
     return experiment

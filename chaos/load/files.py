@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chaos.model.errors import BadInput, Problem, bad_input
 
-MOST_BYTES = 2 * 1024 * 1024
+MAX_BYTES = 2 * 1024 * 1024
 
 
 def read_text(path: Path) -> str:
@@ -17,7 +17,7 @@ def read_text(path: Path) -> str:
         _refuse_by_status(name, path.stat())
         data = path.read_bytes()
     except FileNotFoundError:
-        raise bad_input(name, "there is no such file", _neighbour(path)) from None
+        raise bad_input(name, "there is no such file", _suggest_suffix(path)) from None
     except (OSError, ValueError) as error:
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         raise bad_input(name, f"cannot be read: {reason}") from None
@@ -32,13 +32,13 @@ def _refuse_by_status(name: str, status: object) -> None:
         raise bad_input(name, "is not a regular file", "save it as a file first")
     if mode & stat.S_IWOTH:
         raise bad_input(name, "everybody may write this file, so it is not trusted", f"chmod go-w {name}")
-    if mode & stat.S_IWGRP and not _private_group(status):
+    if mode & stat.S_IWGRP and not _is_private_group(status):
         raise bad_input(name, "its group may write this file, so it is not trusted", f"chmod go-w {name}")
-    if size > MOST_BYTES:
-        raise bad_input(name, f"has {size} bytes; the most is {MOST_BYTES}")
+    if size > MAX_BYTES:
+        raise bad_input(name, f"has {size} bytes; the most is {MAX_BYTES}")
 
 
-def _private_group(status: object) -> bool:
+def _is_private_group(status: object) -> bool:
     """True for the owner's own group without other members: Debian's default, with files of mode 664."""
     try:
         import grp  # noqa: PLC0415 - not there on Windows
@@ -51,7 +51,7 @@ def _private_group(status: object) -> bool:
     return owner.pw_gid == group.gr_gid and set(group.gr_mem) <= {owner.pw_name}
 
 
-def _neighbour(path: Path) -> str:
+def _suggest_suffix(path: Path) -> str:
     """The other ending, if such a file is there."""
     for other in (path.with_suffix(s) for s in (".yaml", ".yml") if path.name not in ("", "..")):
         if other.is_file():

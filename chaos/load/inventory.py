@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from chaos.load.cursor import Cursor, Problems, did_you_mean
+from chaos.load.cursor import Cursor, ErrorCollector, did_you_mean
 from chaos.load.document import expect_kind, read_document
 from chaos.load.translate import check_model
-from chaos.load.tree import Entry, Leaf, Node, plain
+from chaos.load.tree import MappingEntry, ScalarNode, Node, to_builtins
 from chaos.model.inventory import Inventory
 
 _CONNECTION = (("identityFile",), ("knownHosts",))
 _HOST = (*_CONNECTION, ("power", "caFile"), ("power", "password", "file"))
-_LATER = {  # planned: said so, instead of "expected 'ssh'"
+_UNSUPPORTED = {  # planned: said so, instead of "expected 'ssh'"
     "os": frozenset({"windows"}),
     "transport": frozenset({"winrm"}),
 }
@@ -29,14 +29,14 @@ def load_inventory(path: Path) -> Inventory:
     """The inventory in ``path``, all its paths absolute. Raises BadInput with all problems."""
     root = read_document(path)
     expect_kind(path, root, "Inventory")
-    problems = Problems(str(path))
-    cursor = Cursor(problems, Entry(root.mark, root))
+    problems = ErrorCollector(str(path))
+    cursor = Cursor(problems, MappingEntry(root.mark, root))
     _resolve_files(cursor, path.absolute().parent)
     _check_jumps(cursor)
     _check_nodes(cursor.get("hosts"))
-    value: Any = plain(root)
-    inventory = check_model(Inventory, root, _without_later(cursor, value), problems)
-    problems.check()
+    value: Any = to_builtins(root)
+    inventory = check_model(Inventory, root, _without_unsupported(cursor, value), problems)
+    problems.raise_if_any()
     assert isinstance(inventory, Inventory)  # noqa: S101 - None only with a problem
     return inventory
 
@@ -50,7 +50,7 @@ def _resolve_files(root: Cursor, folder: Path) -> None:
     places += [secret.get("file") for host in hosts for _, secret in host.get("power", "environment").entries()]
     done: list[Node] = []  # an alias shares its node
     for place in places:
-        if place.text and isinstance(place.node, Leaf) and not any(place.node is node for node in done):
+        if place.text and isinstance(place.node, ScalarNode) and not any(place.node is node for node in done):
             done.append(place.node)
             try:
                 place.node.value = str(folder / Path(place.text).expanduser())
@@ -72,22 +72,22 @@ def _check_jumps(root: Cursor) -> None:
                     jump.report(f"unknown host {text!r}", hint)
 
 
-def _without_later(root: Cursor, value: dict[str, Any]) -> dict[str, Any]:
+def _without_unsupported(root: Cursor, value: dict[str, Any]) -> dict[str, Any]:
     """``value`` without the parts that this version refuses, each of which is one problem, not a heap of them."""
     defaults, hosts = value.get("defaults"), value.get("hosts")
-    if _later(root.get("defaults", "transport"), _LATER["transport"]) and isinstance(defaults, dict):
+    if _report_unsupported(root.get("defaults", "transport"), _UNSUPPORTED["transport"]) and isinstance(defaults, dict):
         value = value | {"defaults": {k: v for k, v in defaults.items() if k != "transport"}}
     if not isinstance(hosts, dict):
         return value
     kept = {}
     for key, host in root.get("hosts").entries():
-        place = next((p for what, names in _LATER.items() if (p := _later(host.get(*what.split(".")), names))), None)
+        place = next((p for what, names in _UNSUPPORTED.items() if (p := _report_unsupported(host.get(*what.split(".")), names))), None)
         if place is None:
             kept[key] = hosts[key]
     return value | {"hosts": kept}
 
 
-def _later(place: Cursor, names: frozenset[str]) -> Cursor | None:
+def _report_unsupported(place: Cursor, names: frozenset[str]) -> Cursor | None:
     if place.text not in names:
         return None
     place.report(f"{place.text} is not supported yet", "leave it out, or leave the host out")

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chaos.load.compose import compose
-from chaos.load.cursor import Cursor, Problems
+from chaos.load.cursor import Cursor, ErrorCollector
 from chaos.load.files import read_text
-from chaos.load.tree import Entry, Mapping, Mark, plain
+from chaos.load.tree import MappingEntry, MappingNode, Mark, to_builtins
 from chaos.model.errors import BadInput, Problem, bad_input
 
 # Kinds without a namespace in Kubernetes v1.36 (kubectl api-resources --namespaced=false).
@@ -55,7 +55,7 @@ _CLUSTER_KINDS = frozenset(
 )
 
 
-class Located(NamedTuple):
+class LocatedObject(NamedTuple):
     """An object and where it stands."""
 
     file: str
@@ -63,7 +63,7 @@ class Located(NamedTuple):
     object: dict[str, Any]
 
     @property
-    def namespaced(self) -> bool:
+    def is_namespaced(self) -> bool:
         return self.object["kind"] not in _CLUSTER_KINDS
 
     def problem(self, message: str, hint: str = "") -> BadInput:
@@ -73,16 +73,16 @@ class Located(NamedTuple):
 
 def load_manifests(paths: Iterable[Path]) -> list[dict[str, Any]]:
     """All objects of the files, in order. Raises BadInput with the problems of all files."""
-    return [located.object for located in _load_all(paths, _check_own)]
+    return [located.object for located in _load_all(paths, _check_workload_object)]
 
 
-def load_objects(paths: Iterable[Path]) -> list[Located]:
+def load_objects(paths: Iterable[Path]) -> list[LocatedObject]:
     """Like :func:`load_manifests`, but objects may name a namespace, or have none."""
     return _load_all(paths, lambda _: None)
 
 
-def _load_all(paths: Iterable[Path], check: Callable[[Cursor], None]) -> list[Located]:
-    objects: list[Located] = []
+def _load_all(paths: Iterable[Path], check: Callable[[Cursor], None]) -> list[LocatedObject]:
+    objects: list[LocatedObject] = []
     found: list[Problem] = []
     for path in paths:
         try:
@@ -94,23 +94,23 @@ def _load_all(paths: Iterable[Path], check: Callable[[Cursor], None]) -> list[Lo
     return objects
 
 
-def _load(path: Path, check: Callable[[Cursor], None]) -> list[Located]:
+def _load(path: Path, check: Callable[[Cursor], None]) -> list[LocatedObject]:
     documents = compose(str(path), read_text(path), old_octal=True)
     if not documents:
         raise bad_input(str(path), "holds no object")
-    problems = Problems(str(path))
+    problems = ErrorCollector(str(path))
     for document in documents:
-        cursor = Cursor(problems, Entry(document.mark, document))
-        if isinstance(document, Mapping):
-            _check(cursor)
+        cursor = Cursor(problems, MappingEntry(document.mark, document))
+        if isinstance(document, MappingNode):
+            _check_object(cursor)
             check(cursor)
         else:
             cursor.report("expected a Kubernetes object (a mapping)")
-    problems.check()
-    return [Located(str(path), document.mark, plain(document)) for document in documents]
+    problems.raise_if_any()
+    return [LocatedObject(str(path), document.mark, to_builtins(document)) for document in documents]
 
 
-def _check(manifest: Cursor) -> None:
+def _check_object(manifest: Cursor) -> None:
     for key in ("apiVersion", "kind"):
         if not manifest.get(key).text:
             manifest.report(f"a Kubernetes object needs {key}")
@@ -122,7 +122,7 @@ def _check(manifest: Cursor) -> None:
         manifest.report("a Kubernetes object needs metadata.name")
 
 
-def _check_own(manifest: Cursor) -> None:
+def _check_workload_object(manifest: Cursor) -> None:
     """What can be put into a namespace of the run's own."""
     kind, namespace = manifest.get("kind"), manifest.get("metadata", "namespace")
     if kind.text in _CLUSTER_KINDS - {"PriorityClass"}:  # which the run removes again, by its label

@@ -42,5 +42,5 @@ def find_plugin(owner: Cursor, key: str, what: str, known: Mapping[str, P]) -> P
     given = owner.get("with")
     place = given or name
     if place.node and (given.keys() or not given):
-        check_model(plugin.params, place.node, given.value or {}, owner.problems)
+        check_model(plugin.params, place.node, given.value or {}, owner.errors)
     return plugin

@@ -6,7 +6,7 @@ import re
 
 Scalar = str | int | float | bool | None
 
-_WORDS: dict[str, Scalar] = {
+_CONSTANTS: dict[str, Scalar] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
@@ -15,10 +15,10 @@ _WORDS: dict[str, Scalar] = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
 _INT = re.compile(r"[-+]?[0-9]+", re.ASCII)
-_BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
+_OCTAL_OR_HEX = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _OLD_OCTAL = re.compile(r"0[0-7]+", re.ASCII)
-_MOST_DIGITS = 300  # far beyond any sane number, and below Python's limit for int()
+_MAX_DIGITS = 300  # far beyond any sane number, and below Python's limit for int()
 
 
 def resolve(text: str, *, old_octal: bool = False) -> Scalar:
@@ -26,15 +26,15 @@ def resolve(text: str, *, old_octal: bool = False) -> Scalar:
 
     Raises ValueError for a number with too many digits.
     """
-    if text in _WORDS:
-        return _WORDS[text]
-    numeric = _INT.fullmatch(text) or _BASED.fullmatch(text) or _FLOAT.fullmatch(text)
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    numeric = _INT.fullmatch(text) or _OCTAL_OR_HEX.fullmatch(text) or _FLOAT.fullmatch(text)
     if not numeric:
         return text
-    if len(text) > _MOST_DIGITS:
+    if len(text) > _MAX_DIGITS:
         raise ValueError(f"a number of {len(text)} digits is too long; put it in quotes if it is text")
     if old_octal and _OLD_OCTAL.fullmatch(text):
         return int(text, 8)
     if _INT.fullmatch(text):
         return int(text)
-    return int(text, 0) if _BASED.fullmatch(text) else float(text)
+    return int(text, 0) if _OCTAL_OR_HEX.fullmatch(text) else float(text)

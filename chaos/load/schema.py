@@ -10,22 +10,22 @@ from pydantic.json_schema import models_json_schema
 
 from chaos.model.action import Action
 from chaos.model.assertion import Assertion
-from chaos.model.catalogue import Catalogue
+from chaos.model.catalogue import PluginRegistry
 from chaos.model.experiment import Experiment
 from chaos.model.inventory import Inventory
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def json_schema(catalogue: Catalogue) -> dict[str, Any]:
+def json_schema(catalogue: PluginRegistry) -> dict[str, Any]:
     """One schema, oneOf on kind; ``with`` is checked by the action or assertion that it belongs to."""
     plugins: list[Action | Assertion] = [*catalogue.actions.values(), *catalogue.assertions.values()]
     models: list[type[BaseModel]] = list(dict.fromkeys([Experiment, Inventory, *(p.params for p in plugins)]))
     references, schema = models_json_schema([(model, "validation") for model in models], by_alias=True)
     refs = {model: reference for (model, _), reference in references.items()}
     definitions: dict[str, Any] = schema["$defs"]
-    _by_name(definitions["Step"], "action", catalogue.actions, refs)
-    _by_name(definitions["Expectation"], "assert", catalogue.assertions, refs)
+    _constrain_with(definitions["Step"], "action", catalogue.actions, refs)
+    _constrain_with(definitions["Expectation"], "assert", catalogue.assertions, refs)
     return {
         "$schema": DIALECT,
         "title": "nodefall",
@@ -34,7 +34,7 @@ def json_schema(catalogue: Catalogue) -> dict[str, Any]:
     }
 
 
-def _by_name(
+def _constrain_with(
     definition: dict[str, Any],
     key: str,
     plugins: Mapping[str, Action] | Mapping[str, Assertion],

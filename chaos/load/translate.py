@@ -9,12 +9,12 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from chaos.load.cursor import Problems, did_you_mean
+from chaos.load.cursor import ErrorCollector, did_you_mean
 from chaos.load.tree import Node as Tree
 from chaos.load.tree import Path, find
 
 
-def check_model(model: type[BaseModel], root: Tree, value: Any, problems: Problems) -> BaseModel | None:
+def check_model(model: type[BaseModel], root: Tree, value: Any, problems: ErrorCollector) -> BaseModel | None:
     """``value`` (of ``root``) as ``model``, or None after adding what is wrong with it to ``problems``."""
     try:
         return model.model_validate(value, by_alias=True, by_name=False)
@@ -24,7 +24,7 @@ def check_model(model: type[BaseModel], root: Tree, value: Any, problems: Proble
     return None
 
 
-def _add(model: type[BaseModel], root: Tree, detail: ErrorDetails, problems: Problems) -> None:
+def _add(model: type[BaseModel], root: Tree, detail: ErrorDetails, problems: ErrorCollector) -> None:
     place = find(root, detail["loc"])
     kind = detail["type"]
     if kind == "extra_forbidden":
@@ -34,22 +34,22 @@ def _add(model: type[BaseModel], root: Tree, detail: ErrorDetails, problems: Pro
     elif kind == "missing":
         problems.add(place.entry.key, f"missing key {str(detail['loc'][-1])!r}")
     else:
-        message, hint = _words(detail)
+        message, hint = _format(detail)
         is_key = detail["loc"][-1:] == ("[key]",)
         problems.add(place.entry.key if is_key else place.entry.node.mark, message, hint)
 
 
-def _words(detail: ErrorDetails) -> tuple[str, str]:
+def _format(detail: ErrorDetails) -> tuple[str, str]:
     """Message and hint."""
     context: dict[str, Any] = detail.get("ctx", {})
     given = detail["input"]
-    teller = _TELLERS.get(detail["type"])
+    teller = _FORMATTERS.get(detail["type"])
     if teller:
         return teller(given, context)
     return detail["msg"].removeprefix("Value error, "), ""
 
 
-def kind_of(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """What was given, for "expected text, got ..."."""
     if value is None:
         return "nothing"
@@ -62,65 +62,65 @@ def kind_of(value: Any) -> str:
     return "a list" if isinstance(value, Sequence) else "a mapping"
 
 
-def _expected(what: str) -> Callable[[Any, dict[str, Any]], tuple[str, str]]:
-    return lambda given, _: (f"expected {what}, got {kind_of(given)}", "")
+def _format_expected(what: str) -> Callable[[Any, dict[str, Any]], tuple[str, str]]:
+    return lambda given, _: (f"expected {what}, got {describe_value(given)}", "")
 
 
-def _text(given: Any, _: dict[str, Any]) -> tuple[str, str]:
-    return f"expected text, got {kind_of(given)}", "put it in quotes" if isinstance(given, bool | int | float) else ""
+def _format_text(given: Any, _: dict[str, Any]) -> tuple[str, str]:
+    return f"expected text, got {describe_value(given)}", "put it in quotes" if isinstance(given, bool | int | float) else ""
 
 
-def _choice(given: Any, context: dict[str, Any]) -> tuple[str, str]:
+def _format_choice(given: Any, context: dict[str, Any]) -> tuple[str, str]:
     expected = str(context.get("expected", ""))
     names = [part.strip("'") for part in expected.replace(" or ", ", ").split(", ")]
     if not isinstance(given, str):
-        return f"expected {expected}, got {kind_of(given)}", ""
-    return f"expected {expected}, got {kind_of(given)}", did_you_mean(given, names) if len(names) > 1 else ""
+        return f"expected {expected}, got {describe_value(given)}", ""
+    return f"expected {expected}, got {describe_value(given)}", did_you_mean(given, names) if len(names) > 1 else ""
 
 
-def _pattern(given: Any, _: dict[str, Any]) -> tuple[str, str]:
+def _format_pattern(given: Any, _: dict[str, Any]) -> tuple[str, str]:
     rule = "small letters, digits and - inside, at most 63 characters"
     return f"{str(given)[:80]!r} is not a name", rule
 
 
-def _no_kind(_: Any, context: dict[str, Any]) -> tuple[str, str]:
+def _format_missing_discriminator(_: Any, context: dict[str, Any]) -> tuple[str, str]:
     return f"missing key {context['discriminator']}", ""
 
 
-def _kind(_: Any, context: dict[str, Any]) -> tuple[str, str]:
-    return _choice(context["tag"], {"expected": context["expected_tags"]})
+def _format_unknown_discriminator(_: Any, context: dict[str, Any]) -> tuple[str, str]:
+    return _format_choice(context["tag"], {"expected": context["expected_tags"]})
 
 
-def _at_least(_: Any, context: dict[str, Any]) -> tuple[str, str]:
+def _format_too_short(_: Any, context: dict[str, Any]) -> tuple[str, str]:
     least = context.get("min_length", 1)
     return ("must not be empty" if least == 1 else f"needs at least {least} items"), ""
 
 
-_MAPPING = _expected("a mapping (key: value)")
-_WHOLE = _expected("a whole number")
-_NUMBER = _expected("a number")
-_TRUTH = _expected("true or false")
-_TELLERS: dict[str, Callable[[Any, dict[str, Any]], tuple[str, str]]] = {
-    "string_type": _text,
-    "string_pattern_mismatch": _pattern,
+_MAPPING = _format_expected("a mapping (key: value)")
+_WHOLE = _format_expected("a whole number")
+_NUMBER = _format_expected("a number")
+_BOOLEAN = _format_expected("true or false")
+_FORMATTERS: dict[str, Callable[[Any, dict[str, Any]], tuple[str, str]]] = {
+    "string_type": _format_text,
+    "string_pattern_mismatch": _format_pattern,
     "int_type": _WHOLE,
     "int_parsing": _WHOLE,
     "int_from_float": _WHOLE,
     "float_type": _NUMBER,
     "float_parsing": _NUMBER,
-    "bool_type": _TRUTH,
-    "bool_parsing": _TRUTH,
-    "list_type": _expected("a list"),
-    "tuple_type": _expected("a list"),
+    "bool_type": _BOOLEAN,
+    "bool_parsing": _BOOLEAN,
+    "list_type": _format_expected("a list"),
+    "tuple_type": _format_expected("a list"),
     "dict_type": _MAPPING,
     "model_type": _MAPPING,
     "model_attributes_type": _MAPPING,
-    "literal_error": _choice,
-    "enum": _choice,
-    "union_tag_not_found": _no_kind,
-    "union_tag_invalid": _kind,
-    "too_short": _at_least,
-    "string_too_short": _at_least,
+    "literal_error": _format_choice,
+    "enum": _format_choice,
+    "union_tag_not_found": _format_missing_discriminator,
+    "union_tag_invalid": _format_unknown_discriminator,
+    "too_short": _format_too_short,
+    "string_too_short": _format_too_short,
     "greater_than_equal": lambda given, c: (f"must be at least {c['ge']}, not {given}", ""),
     "greater_than": lambda given, c: (f"must be more than {c['gt']}, not {given}", ""),
     "less_than_equal": lambda given, c: (f"must be at most {c['le']}, not {given}", ""),
@@ -131,7 +131,7 @@ def _keys(model: type[BaseModel], path: Path) -> set[str]:
     """The keys that the models at ``path`` below ``model`` know."""
     found: list[Any] = [model]
     for part in path:
-        found = [below for annotation in found for below in _below(annotation, part)]
+        found = [below for annotation in found for below in _field_types(annotation, part)]
     return {field.alias or name for m in found if _is_model(m) for name, field in m.model_fields.items()}
 
 
@@ -139,18 +139,18 @@ def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
-def _flat(annotation: Any) -> list[Any]:
+def _union_members(annotation: Any) -> list[Any]:
     """The members of a union, without Annotated around them."""
     if get_origin(annotation) in (Union, UnionType):
-        return [flat for member in get_args(annotation) for flat in _flat(member)]
+        return [flat for member in get_args(annotation) for flat in _union_members(member)]
     if hasattr(annotation, "__metadata__"):
-        return _flat(get_args(annotation)[0])
+        return _union_members(get_args(annotation)[0])
     return [annotation]
 
 
-def _below(annotation: Any, part: str | int) -> list[Any]:
+def _field_types(annotation: Any, part: str | int) -> list[Any]:
     if _is_model(annotation):
         fields = annotation.model_fields.items()
-        return [flat for name, f in fields if part == (f.alias or name) for flat in _flat(f.annotation)]
+        return [flat for name, f in fields if part == (f.alias or name) for flat in _union_members(f.annotation)]
     arguments = get_args(annotation)
-    return _flat(arguments[-1]) if arguments and get_origin(annotation) in (dict, list) else []
+    return _union_members(arguments[-1]) if arguments and get_origin(annotation) in (dict, list) else []

@@ -17,14 +17,14 @@ class Mark(NamedTuple):
 
 
 @dataclass(slots=True)
-class Leaf:
+class ScalarNode:
     mark: Mark
     value: Scalar
     size: int = 1
 
 
 @dataclass(slots=True)
-class Items:
+class SequenceNode:
     """A sequence. ``size`` counts all nodes below, aliases as often as they are used."""
 
     mark: Mark
@@ -33,52 +33,52 @@ class Items:
 
 
 @dataclass(slots=True)
-class Entry:
+class MappingEntry:
     key: Mark
     node: Node
 
 
 @dataclass(slots=True)
-class Mapping:
+class MappingNode:
     mark: Mark
-    items: dict[str, Entry] = field(default_factory=dict)
+    items: dict[str, MappingEntry] = field(default_factory=dict)
     size: int = 1
 
 
-Node = Leaf | Items | Mapping
+Node = ScalarNode | SequenceNode | MappingNode
 Path = tuple[str | int, ...]
 
 
-def plain(node: Node) -> Any:
+def to_builtins(node: Node) -> Any:
     """The tree as dicts, lists and scalars."""
-    if isinstance(node, Mapping):
-        return {key: plain(entry.node) for key, entry in node.items.items()}
-    if isinstance(node, Items):
-        return [plain(item) for item in node.items]
+    if isinstance(node, MappingNode):
+        return {key: to_builtins(entry.node) for key, entry in node.items.items()}
+    if isinstance(node, SequenceNode):
+        return [to_builtins(item) for item in node.items]
     return node.value
 
 
-def step_down(node: Node, part: str | int) -> Entry | None:
+def child_of(node: Node, part: str | int) -> MappingEntry | None:
     """The entry of ``node`` named by ``part``; for an item of a sequence its own mark stands for the key."""
-    if isinstance(node, Mapping) and isinstance(part, str):
+    if isinstance(node, MappingNode) and isinstance(part, str):
         return node.items.get(part)
-    if isinstance(node, Items) and isinstance(part, int) and part < len(node.items):
-        return Entry(node.items[part].mark, node.items[part])
+    if isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.items):
+        return MappingEntry(node.items[part].mark, node.items[part])
     return None
 
 
 class Place(NamedTuple):
     """Where a path leads: ``entry`` is the last one that exists, ``path`` the parts that led there."""
 
-    entry: Entry
+    entry: MappingEntry
     path: Path
 
 
 def find(root: Node, parts: Iterable[str | int]) -> Place:
     """Follow ``parts``, leaving out those that do not exist in the tree (pydantic adds names of its own)."""
-    entry, path = Entry(root.mark, root), []
+    entry, path = MappingEntry(root.mark, root), []
     for part in parts:
-        below = step_down(entry.node, part)
+        below = child_of(entry.node, part)
         if below is not None:
             entry = below
             path.append(part)

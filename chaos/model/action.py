@@ -13,10 +13,10 @@ from pydantic import BaseModel
 
 from chaos.model.command import Command, Outcome
 from chaos.model.errors import Unsupported
-from chaos.model.right import Right
+from chaos.model.right import Permission
 from chaos.model.timeline import Timeline
 
-Memory = dict[str, Any]  # JSON; all that undo needs, also after a crash
+UndoState = dict[str, Any]  # JSON; all that undo needs, also after a crash
 
 
 class UndoKind(StrEnum):
@@ -25,7 +25,7 @@ class UndoKind(StrEnum):
     IRREVERSIBLE = "irreversible"
 
 
-class Check(Struct, frozen=True):
+class FactCheck(Struct, frozen=True):
     """A host fact (or ``machine`` from the power control, ``node-ready`` from the API) has a value."""
 
     fact: str
@@ -42,21 +42,21 @@ class UndoStep(Struct, frozen=True):
     """
 
     command: Command
-    unless: Check | None = None
-    patience: float = 0.0
-    sends: int = 3
-    when: tuple[Check, ...] = ()
+    unless: FactCheck | None = None
+    grace_seconds: float = 0.0
+    max_attempts: int = 3
+    when: tuple[FactCheck, ...] = ()
 
 
 class Undo(Struct, frozen=True):
     """Steps in order, then what proves that the node is as it was; then the timer ``disarm`` is stopped."""
 
     steps: tuple[UndoStep, ...] = ()
-    proof: tuple[Check, ...] = ()
+    proof: tuple[FactCheck, ...] = ()
     disarm: str = ""  # unit of the SelfHeal
 
 
-class SelfHeal(Struct, frozen=True):
+class FailsafeTimer(Struct, frozen=True):
     """A timer of the host's PID 1, planted before the fault: runs ``argv`` as root when ``seconds`` are over.
 
     The engine shortens it to what is left of maxDuration, and reads it back before the fault. ``unit`` has no suffix.
@@ -88,10 +88,10 @@ class Target:
     tag: str = ""
     namespace: str = ""
     max_duration: float = 900.0
-    power_can: frozenset[str] = frozenset({"on", "off", "state"})
+    power_capabilities: frozenset[str] = frozenset({"on", "off", "state"})
     restart_policy: str = ""
 
-    def need(self, fact: str, why: str) -> Any:
+    def require_fact(self, fact: str, why: str) -> Any:
         """A fact without which the action cannot be done. Raises Unsupported, naming the fact."""
         if fact not in self.facts:
             reason = self.unknown.get(fact, "it was not read")
@@ -121,17 +121,17 @@ class StepRun:
     phases: Mapping[str, Any] = field(default_factory=dict)  # evidence of the "returned" line: armed, fired, began
 
 
-class Shown(StrEnum):
+class ProofStatus(StrEnum):
     """What a proof says."""
 
     PROVEN = "proven"
     DISPROVEN = "disproven"
-    NOT_SHOWN = "not shown"
+    UNPROVEN = "not shown"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    shown: Shown
+class ProofResult:
+    status: ProofStatus
     because: str
     evidence: tuple[int, ...] = ()
     weak: bool = False
@@ -142,7 +142,7 @@ class Proof:
     """One way to show that a step took effect. ``weak``: it shows only that it was sent."""
 
     name: str
-    check: Callable[[Timeline, StepRun], Finding]
+    check: Callable[[Timeline, StepRun], ProofResult]
     weak: bool = False
 
 
@@ -164,48 +164,48 @@ class Action(ABC):
     proofs: tuple[Proof, ...]
     scope: Scope = Scope.NODE
     on_host: bool = True  # acts on the machine, by its session or its power control; else only through the API
-    cuts_line: bool = False  # may take our own session away
+    may_disconnect: bool = False  # may take our own session away
     takes_down: bool = False  # the machine goes down: a person confirms that on a real cluster
-    gentle: bool = False  # acts on the machine, and no pod ends by it
-    asks_logind: bool = False  # it does nothing without logind
-    alone: str = ""  # why no other step on its node may plant a timer
-    probes: tuple[str, ...] = ()  # host facts that are read before the step and after it, until it is proven
+    keeps_pods_running: bool = False  # acts on the machine, and no pod ends by it
+    requires_logind: bool = False  # it does nothing without logind
+    exclusive_timer_reason: str = ""  # why no other step on its node may plant a timer
+    proof_facts: tuple[str, ...] = ()  # host facts that are read before the step and after it, until it is proven
     facts: tuple[str, ...] = ()  # host facts that prepare looks at, besides those that are always read
-    loses: tuple[str, ...] = ()  # parameters that make it irreversible when they are true
-    outlives: tuple[str, str] = ("", "")  # a step on the same target that it must not outlive, and the one that ends it
+    irreversible_params: tuple[str, ...] = ()  # parameters that make it irreversible when they are true
+    requires_later_step: tuple[str, str] = ("", "")  # a step on the same target that it must not outlive, and the one that ends it
 
-    def reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - most read nothing
+    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - most read nothing
         """Paths of API objects that prepare looks at; ``namespace`` is the workload's."""
         return ()
 
-    def rights(self, params: Any) -> tuple[Right, ...]:  # noqa: ARG002 - most need no more
+    def permissions(self, params: Any) -> tuple[Permission, ...]:  # noqa: ARG002 - most need no more
         """What it and its undo do to the cluster, besides looking at nodes, pods and what is watched in every run."""
         return ()
 
-    def goes_by_logind(self, params: Any) -> bool:  # noqa: ARG002 - most are what they are
+    def uses_logind(self, params: Any) -> bool:  # noqa: ARG002 - most are what they are
         """Whether it does nothing without logind."""
-        return self.asks_logind
+        return self.requires_logind
 
-    def ends_pods(self, params: Any) -> bool:  # noqa: ARG002 - most are what they are
+    def terminates_pods(self, params: Any) -> bool:  # noqa: ARG002 - most are what they are
         """Whether pods of the node may end, whatever their budgets say."""
-        return self.on_host and self.scope is Scope.NODE and not self.gentle
+        return self.on_host and self.scope is Scope.NODE and not self.keeps_pods_running
 
     @abstractmethod
-    def prepare(self, target: Target, params: Any) -> Memory:
+    def prepare(self, target: Target, params: Any) -> UndoState:
         """What undo must know. Pure. Raises Unsupported where the action cannot be done or taken back."""
 
     @abstractmethod
-    def inject(self, memory: Memory) -> tuple[Command, ...]:
+    def inject(self, memory: UndoState) -> tuple[Command, ...]:
         """The commands, in order; the last one is the fault."""
 
-    def before(self, memory: Memory) -> tuple[Check, ...]:  # noqa: ARG002 - most need nothing
+    def preconditions(self, memory: UndoState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - most need nothing
         """What must hold at the moment of the fault, else it is not done and the run is aborted."""
         return ()
 
-    def self_heal(self, memory: Memory) -> SelfHeal | None:  # noqa: ARG002 - most cut nothing
+    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer | None:  # noqa: ARG002 - most cut nothing
         """The timer to plant before the fault, named after the target's tag; its undo must disarm it."""
         return None
 
     @abstractmethod
-    def undo(self, memory: Memory) -> Undo:
+    def undo(self, memory: UndoState) -> Undo:
         """How to take it back; harmless twice and without inject."""

@@ -16,9 +16,9 @@ class Undecidable(Exception):
     ``needs``: what would have answered it, where the assertion's own ``needs`` does not say it.
     """
 
-    def __init__(self, why: str, needs: str = "") -> None:
+    def __init__(self, why: str, remedy: str = "") -> None:
         super().__init__(why)
-        self.needs = needs
+        self.remedy = remedy
 
 
 class NothingToJudge(Undecidable):
@@ -65,14 +65,14 @@ class Assertion(Protocol):
 
 
 @runtime_checkable
-class AsksHosts(Protocol):
+class HostFactAssertion(Protocol):
     """An assertion that only hosts can answer: those of all targets are looked at, also where no step touches them."""
 
     host_facts: tuple[str, ...]
 
 
 @runtime_checkable
-class AsksControllerManager(Assertion, Protocol):
+class ControllerManagerAssertion(Assertion, Protocol):
     """An assertion that some parameters make a question about the metrics of the controller-manager."""
 
-    def asks_controller_manager(self, params: Any) -> bool: ...
+    def uses_controller_manager(self, params: Any) -> bool: ...

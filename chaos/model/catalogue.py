@@ -14,7 +14,7 @@ from chaos.model.assertion import Assertion
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class PluginRegistry:
     """Everything that can be named, by name."""
 
     actions: Mapping[str, Action]

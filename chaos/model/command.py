@@ -35,14 +35,14 @@ class KubeCommand(Struct, frozen=True, tag="kube", omit_defaults=True):
     body: dict[str, Any] | None = None
     content_type: str = "application/json"
     accept: tuple[int, ...] = (200, 201, 202)
-    shows: tuple[str, ...] = ()  # JSON pointers to what is recorded of the answer
+    evidence_pointers: tuple[str, ...] = ()  # JSON pointers to what is recorded of the answer
 
     def __str__(self) -> str:
         body = "" if self.body is None or self.method != "PATCH" else f" {json.dumps(self.body)}"
         return f"{self.method} {self.path}{body}"
 
 
-class PodChoice(Struct, frozen=True, omit_defaults=True):
+class PodSelector(Struct, frozen=True, omit_defaults=True):
     """Which pods, looked up when a command is sent: those that everything given fits."""
 
     node: str = ""
@@ -76,7 +76,7 @@ class PodsCommand(Struct, frozen=True, tag="pods", omit_defaults=True):
     """
 
     verb: str
-    pods: PodChoice
+    pods: PodSelector
     grace: int | None = None
     wait: float = 0.0
     rules: DrainRules | None = None
@@ -138,7 +138,7 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
 NOT_SENT, ANSWERED, LOST = "not-sent", "answered", "lost"
 
 
-def succeeded(command: Command, outcome: Outcome) -> bool:
+def is_success(command: Command, outcome: Outcome) -> bool:
     """True if the command answered as it should, or was lost where that is expected."""
     if outcome.delivery == LOST:
         return isinstance(command, HostCommand) and command.ends_session

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-LEADS = 'leader_election_master_status{name="kube-controller-manager"}'  # not there without leader election
-KEPT = (
-    LEADS,
+LEADER_STATUS = 'leader_election_master_status{name="kube-controller-manager"}'  # not there without leader election
+METRIC_PREFIXES = (
+    LEADER_STATUS,
     "attach_detach_controller_attachdetach_controller_forced_detaches{",
     "node_collector_evictions_total{",
     "node_collector_unhealthy_nodes_in_zone{",
@@ -24,6 +24,6 @@ _FROM_ZERO = re.compile(
 )
 
 
-def from_zero(name: str) -> bool:
+def starts_at_zero(name: str) -> bool:
     """Whether a metric that is not there has counted nothing yet."""
     return bool(_FROM_ZERO.fullmatch(name))

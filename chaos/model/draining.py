@@ -16,30 +16,30 @@ _BARE = "they declare no controller (force deletes them for good)"
 _MIRROR = "/metadata/annotations/kubernetes.io~1config.mirror"
 
 
-class Sorted(NamedTuple):
+class DrainSelection(NamedTuple):
     """``refused``: pods (namespace/name) by the reason; if there are any, nothing is evicted."""
 
-    evicted: list[RawPod]
-    left: list[RawPod]
-    refused: dict[str, list[str]]
+    to_evict: list[RawPod]
+    to_skip: list[RawPod]
+    refusals: dict[str, list[str]]
 
     @property
-    def why(self) -> str:
+    def refusal_message(self) -> str:
         """What is refused, in words; "" if nothing is."""
-        return "; ".join(f"{', '.join(pods)}: {why}" for why, pods in self.refused.items())
+        return "; ".join(f"{', '.join(pods)}: {why}" for why, pods in self.refusals.items())
 
 
-def sort_pods(pods: Iterable[RawPod], rules: DrainRules, daemonset_exists: Callable[[str, str], bool]) -> Sorted:
+def select_pods(pods: Iterable[RawPod], rules: DrainRules, daemonset_exists: Callable[[str, str], bool]) -> DrainSelection:
     """``daemonset_exists`` is asked by namespace and name."""
-    found = Sorted([], [], {})
+    found = DrainSelection([], [], {})
     for pod in pods:
         refusal = _refusal(pod, rules, daemonset_exists)
         if refusal:
-            found.refused.setdefault(refusal, []).append(pod_name(pod))
+            found.refusals.setdefault(refusal, []).append(pod_name(pod))
         elif refusal is None:
-            found.left.append(pod)
+            found.to_skip.append(pod)
         else:
-            found.evicted.append(pod)
+            found.to_evict.append(pod)
     return found
 
 
@@ -59,15 +59,15 @@ def _refusal(pod: RawPod, rules: DrainRules, daemonset_exists: Callable[[str, st
     owner = controller(pod)
     if owner and owner.get("kind") == "DaemonSet" and owner.get("apiVersion") == "apps/v1" and not finished:
         if not daemonset_exists(pod["metadata"]["namespace"], owner["name"]):
-            return _local(pod, rules) if rules.force else _ORPHAN
+            return _local_storage_refusal(pod, rules) if rules.force else _ORPHAN
         return None if rules.ignore_daemonsets else _DAEMONSET
     if field(pod, _MIRROR) is not None:
         return None
     if finished:
         return ""
-    return _local(pod, rules) or (_BARE if owner is None and not rules.force else "")
+    return _local_storage_refusal(pod, rules) or (_BARE if owner is None and not rules.force else "")
 
 
-def _local(pod: RawPod, rules: DrainRules) -> str:
+def _local_storage_refusal(pod: RawPod, rules: DrainRules) -> str:
     has = any("emptyDir" in volume for volume in field(pod, "/spec/volumes") or ())
     return _EMPTYDIR if has and not rules.delete_emptydir_data else ""

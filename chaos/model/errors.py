@@ -12,7 +12,7 @@ class Exit(IntEnum):
     HELD = 0
     VIOLATED = 1
     INCONCLUSIVE = 2
-    UNDO_OWED = 3
+    UNDO_PENDING = 3
     REFUSED = 4
     USAGE = 64
     BUG = 70
@@ -55,10 +55,10 @@ class Aborted(NodefallError):
     code = Exit.INCONCLUSIVE
 
 
-class UndoOwed(NodefallError):
+class UndoPending(NodefallError):
     """Something could not be taken back, or not be proven to be; beats every other end."""
 
-    code = Exit.UNDO_OWED
+    code = Exit.UNDO_PENDING
 
 
 class UsageError(NodefallError):

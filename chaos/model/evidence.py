@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chaos.model.action import Finding, Proof, Shown, StepRun
+from chaos.model.action import ProofResult, Proof, ProofStatus, StepRun
 from chaos.model.kube import node_condition
 from chaos.model.recording import ActionRecord
 from chaos.model.timeline import Entry, Fact, Timeline
 
-_BOOTS = ("hard-reboot", "kernel-crash", "power-cut", "poweroff", "reboot", "schedule-shutdown")
-_CANCELS = ("cancel-shutdown", "cancel-shutdown-in-flight")
+_BOOT_ACTIONS = ("hard-reboot", "kernel-crash", "power-cut", "poweroff", "reboot", "schedule-shutdown")
+_CANCEL_ACTIONS = ("cancel-shutdown", "cancel-shutdown-in-flight")
 SAME_BOOT_SECONDS = 2  # pid1-start is rounded twice
 
 
-def not_shown(because: str) -> Finding:
+def no_proof(because: str) -> ProofResult:
     """Neither proven nor disproven."""
-    return Finding(Shown.NOT_SHOWN, because)
+    return ProofResult(ProofStatus.UNPROVEN, because)
 
 
 def readings_after(timeline: Timeline, step: StepRun, fact: str, until: float | None = None) -> list[Fact]:
@@ -26,7 +26,7 @@ def readings_after(timeline: Timeline, step: StepRun, fact: str, until: float | 
     found = [
         r for r in timeline.readings(step.node, fact) if step.begin <= r.t <= end and (last is None or r.seq < last)
     ]
-    for entry, record in step_lines(timeline, step, "proved"):
+    for entry, record in step_entries(timeline, step, "proved"):
         if entry.t <= end and fact in record.evidence:
             found.append(Fact(entry.t, entry.seq, record.evidence[fact]))
     return sorted(found, key=lambda r: r.t)
@@ -42,7 +42,7 @@ def all_readings(timeline: Timeline, node: str, fact: str) -> list[Fact]:
     return sorted([*timeline.readings(node, fact), *proved], key=lambda r: r.t)
 
 
-def step_lines(timeline: Timeline, step: StepRun, phase: str) -> list[tuple[Entry, ActionRecord]]:
+def step_entries(timeline: Timeline, step: StepRun, phase: str) -> list[tuple[Entry, ActionRecord]]:
     """The step's action lines of one phase, by node, action, time and the parameters that the step names."""
     return [
         (entry, record)
@@ -55,44 +55,44 @@ def step_lines(timeline: Timeline, step: StepRun, phase: str) -> list[tuple[Entr
     ]
 
 
-def returned_lines(timeline: Timeline, step: StepRun) -> list[tuple[Entry, ActionRecord]]:
+def returned_entries(timeline: Timeline, step: StepRun) -> list[tuple[Entry, ActionRecord]]:
     """The step's own "returned" lines; another step of the same action may have returned later."""
-    return [line for line in step_lines(timeline, step, "returned") if line[0].t == step.returned]
+    return [line for line in step_entries(timeline, step, "returned") if line[0].t == step.returned]
 
 
-def last_before(timeline: Timeline, step: StepRun, fact: str) -> Fact | None:
+def last_reading_before(timeline: Timeline, step: StepRun, fact: str) -> Fact | None:
     """The last reading of a host fact before the step began."""
     before = [r for r in timeline.readings(step.node, fact) if r.t <= step.begin]
     return before[-1] if before else None
 
 
-def went_off(timeline: Timeline, step: StepRun) -> Finding:
+def power_lost(timeline: Timeline, step: StepRun) -> ProofResult:
     """Proven when the power control said off; that it says on shows nothing of a machine that boots again."""
     off = next((r for r in readings_after(timeline, step, "machine") if r.value == "off"), None)
     if off:
-        return Finding(Shown.PROVEN, f"{step.node} was off {off.t - step.begin:+.1f}s after it", (off.seq,))
-    return not_shown(f"no power control was seen to say that {step.node} is off")
+        return ProofResult(ProofStatus.PROVEN, f"{step.node} was off {off.t - step.begin:+.1f}s after it", (off.seq,))
+    return no_proof(f"no power control was seen to say that {step.node} is off")
 
 
-def machine_off(timeline: Timeline, step: StepRun) -> Finding:
+def machine_off(timeline: Timeline, step: StepRun) -> ProofResult:
     """Proven when the power control said off; disproven when it still says on after all that time."""
-    off = went_off(timeline, step)
-    if off.shown is Shown.PROVEN:
+    off = power_lost(timeline, step)
+    if off.status is ProofStatus.PROVEN:
         return off
     readings = readings_after(timeline, step, "machine")
-    if readings and readings[-1].value == "on" and boot_changed(timeline, step).shown is not Shown.PROVEN:
+    if readings and readings[-1].value == "on" and boot_changed(timeline, step).status is not ProofStatus.PROVEN:
         last = readings[-1]
-        return Finding(Shown.DISPROVEN, f"{step.node} was still on {last.t - step.begin:+.1f}s after it", (last.seq,))
+        return ProofResult(ProofStatus.DISPROVEN, f"{step.node} was still on {last.t - step.begin:+.1f}s after it", (last.seq,))
     return off
 
 
-def boot_changed(timeline: Timeline, step: StepRun) -> Finding:
+def boot_changed(timeline: Timeline, step: StepRun) -> ProofResult:
     """Proven when the boot identity differs: boot ID in the Node object, or start of PID 1 on the host.
 
     A machine that went down shows it only when it is back, so also after ``until``; but not once another step that may
     have done it has begun.
     """
-    begins = (e.t for e, r in timeline.actions if e.node == step.node and r.phase == "begin" and e.type in _BOOTS)
+    begins = (e.t for e, r in timeline.actions if e.node == step.node and r.phase == "begin" and e.type in _BOOT_ACTIONS)
     end = min((t for t in begins if t > step.begin), default=timeline.end)
     history = timeline.nodes.get(step.node)
     before = history.at(step.begin) if history else None
@@ -101,8 +101,8 @@ def boot_changed(timeline: Timeline, step: StepRun) -> Finding:
         for version in history:
             info = version.object.status.node_info if version.object.status else None
             if step.begin < version.t <= end and info and boot_id and info.boot_id not in ("", boot_id):
-                return Finding(Shown.PROVEN, f"the boot ID of {step.node} changed", (before.seq, version.seq))
-    start = last_before(timeline, step, "pid1-start")
+                return ProofResult(ProofStatus.PROVEN, f"the boot ID of {step.node} changed", (before.seq, version.seq))
+    start = last_reading_before(timeline, step, "pid1-start")
     for later in readings_after(timeline, step, "pid1-start", end):
         if (
             start
@@ -110,8 +110,8 @@ def boot_changed(timeline: Timeline, step: StepRun) -> Finding:
             and is_number(later.value)
             and later.value > start.value + SAME_BOOT_SECONDS
         ):
-            return Finding(Shown.PROVEN, f"PID 1 of {step.node} was started anew", (start.seq, later.seq))
-    return not_shown(f"no new boot identity of {step.node} was seen")
+            return ProofResult(ProofStatus.PROVEN, f"PID 1 of {step.node} was started anew", (start.seq, later.seq))
+    return no_proof(f"no new boot identity of {step.node} was seen")
 
 
 def is_number(value: Any) -> bool:
@@ -119,36 +119,36 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def answered_zero(timeline: Timeline, step: StepRun) -> Finding:
+def exit_code_zero(timeline: Timeline, step: StepRun) -> ProofResult:
     """Weak: the host accepted the command."""
-    for entry, record in step_lines(timeline, step, "returned"):
+    for entry, record in step_entries(timeline, step, "returned"):
         if entry.t == step.returned and record.delivery == "answered" and record.exit == 0:
-            return Finding(Shown.PROVEN, "the host accepted it (exit code 0)", (entry.seq,), weak=True)
-    return not_shown("the host did not answer it with exit code 0")
+            return ProofResult(ProofStatus.PROVEN, "the host accepted it (exit code 0)", (entry.seq,), weak=True)
+    return no_proof("the host did not answer it with exit code 0")
 
 
 def fact_is(fact: str, accept: Callable[[Any], bool], what: str) -> Proof:
     """Proven by a reading of ``fact`` that ``accept`` likes; disproven if the last reading is one it does not."""
 
-    def check(timeline: Timeline, step: StepRun) -> Finding:
+    def check(timeline: Timeline, step: StepRun) -> ProofResult:
         readings = readings_after(timeline, step, fact)
         good = next((r for r in readings if accept(r.value)), None)
         if good:
-            return Finding(Shown.PROVEN, f"{what} ({fact} = {good.value})", (good.seq,))
+            return ProofResult(ProofStatus.PROVEN, f"{what} ({fact} = {good.value})", (good.seq,))
         if readings:
-            return Finding(Shown.DISPROVEN, f"not so: {fact} = {readings[-1].value}", (readings[-1].seq,))
-        return not_shown(f"{fact} was not read on {step.node} after it")
+            return ProofResult(ProofStatus.DISPROVEN, f"not so: {fact} = {readings[-1].value}", (readings[-1].seq,))
+        return no_proof(f"{fact} was not read on {step.node} after it")
 
     return Proof(fact, check)
 
 
-def lasting(fact: str, accept: Callable[[Any], bool], what: str) -> Proof:
+def holds_until(fact: str, accept: Callable[[Any], bool], what: str) -> Proof:
     """As :func:`fact_is`, and disproven by a reading that says that it ended before anybody meant it to."""
     begun = fact_is(fact, accept, what)
 
-    def check(timeline: Timeline, step: StepRun) -> Finding:
+    def check(timeline: Timeline, step: StepRun) -> ProofResult:
         found = begun.check(timeline, step)
-        if found.shown is not Shown.PROVEN:
+        if found.status is not ProofStatus.PROVEN:
             return found
         readings = readings_after(timeline, step, fact)
         first = next(r for r in readings if accept(r.value))
@@ -156,7 +156,7 @@ def lasting(fact: str, accept: Callable[[Any], bool], what: str) -> Proof:
         if over is None:
             return found
         because = f"it was over {over.t - step.begin:.1f}s after it: {fact} = {over.value}"
-        return Finding(Shown.DISPROVEN, because, (first.seq, over.seq))
+        return ProofResult(ProofStatus.DISPROVEN, because, (first.seq, over.seq))
 
     return Proof(fact, check)
 
@@ -166,38 +166,38 @@ def same_boot(timeline: Timeline, step: StepRun, reading: Fact) -> bool:
 
     True where nobody looks at PID 1.
     """
-    before = last_before(timeline, step, "pid1-start")
+    before = last_reading_before(timeline, step, "pid1-start")
     later = next((r for r in timeline.readings(step.node, "pid1-start") if r.t >= reading.t), None)
     if before is None or not is_number(before.value):
         return True
     return later is not None and is_number(later.value) and abs(later.value - before.value) <= SAME_BOOT_SECONDS
 
 
-def booted(timeline: Timeline, step: StepRun, what: str) -> Finding | None:
+def boot_seen(timeline: Timeline, step: StepRun, what: str) -> ProofResult | None:
     """A machine that booted anew, before anything else was done to it, disproves ``what``."""
-    before = last_before(timeline, step, "pid1-start")
+    before = last_reading_before(timeline, step, "pid1-start")
     for later in readings_after(timeline, step, "pid1-start"):
         if before and is_number(before.value) and is_number(later.value) and not same_boot(timeline, step, later):
-            return Finding(Shown.DISPROVEN, f"{step.node} booted anew: {what}", (before.seq, later.seq))
+            return ProofResult(ProofStatus.DISPROVEN, f"{step.node} booted anew: {what}", (before.seq, later.seq))
     return None
 
 
-def announced_then_cancelled(timeline: Timeline, step: StepRun) -> Finding:
+def shutdown_cancelled(timeline: Timeline, step: StepRun) -> ProofResult:
     """A shutdown that a later step cancelled is proven by the kubelet's announcement of it before that."""
     cancelled = any(
-        entry.type in _CANCELS and (entry.node, record.phase, entry.t) == (step.node, "begin", step.until)
+        entry.type in _CANCEL_ACTIONS and (entry.node, record.phase, entry.t) == (step.node, "begin", step.until)
         for entry, record in timeline.actions
     )
     for version in (timeline.nodes.get(step.node) or ()) if cancelled else ():
         ready = node_condition(version.object, "Ready")
         if step.begin <= version.t <= step.until and ready and "node is shutting down" in (ready.message or ""):
             because = f"{step.node} was shutting down, {version.t - step.begin:.1f}s after it, until that was cancelled"
-            return Finding(Shown.PROVEN, because, (version.seq,))
-    return not_shown(f"{step.node} was not seen to shut down before that was cancelled")
+            return ProofResult(ProofStatus.PROVEN, because, (version.seq,))
+    return no_proof(f"{step.node} was not seen to shut down before that was cancelled")
 
 
-WENT_OFF = Proof("went-off", went_off)
+POWER_LOST = Proof("went-off", power_lost)
 MACHINE_OFF = Proof("machine-off", machine_off)
 BOOT_IDENTITY = Proof("boot-identity", boot_changed)
-CANCELLED = Proof("announced-then-cancelled", announced_then_cancelled)
-ANSWERED = Proof("exit-code", answered_zero, weak=True)
+SHUTDOWN_CANCELLED = Proof("announced-then-cancelled", shutdown_cancelled)
+EXIT_CODE_ZERO = Proof("exit-code", exit_code_zero, weak=True)

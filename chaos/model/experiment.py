@@ -34,7 +34,7 @@ def _duration_text(value: str) -> str:
     return value
 
 
-def _with_unit(value: Any) -> Any:
+def _require_unit(value: Any) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
         raise ValueError(f"{value} has no unit; write {value}s for seconds")  # noqa: TRY004 - pydantic wants it
     return value
@@ -43,9 +43,9 @@ def _with_unit(value: Any) -> Any:
 NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 Name = Annotated[str, Field(pattern=NAME)]
 BoundText = Annotated[
-    str, BeforeValidator(_with_unit), AfterValidator(_bound_text), Field(examples=["kubelet.shutdownGracePeriod + 10s"])
+    str, BeforeValidator(_require_unit), AfterValidator(_bound_text), Field(examples=["kubelet.shutdownGracePeriod + 10s"])
 ]
-DurationText = Annotated[str, BeforeValidator(_with_unit), AfterValidator(_duration_text), Field(examples=["90s"])]
+DurationText = Annotated[str, BeforeValidator(_require_unit), AfterValidator(_duration_text), Field(examples=["90s"])]
 
 
 class Model(BaseModel):
@@ -126,14 +126,14 @@ def _path(text: str) -> str:
     return text
 
 
-def _some_time(text: str) -> str:
-    if parse_duration(text) < _SHORTEST:
-        raise ValueError(f"{text} is too short; the least is {_SHORTEST:g}s")
+def _at_least_minimum(text: str) -> str:
+    if parse_duration(text) < _MIN_SECONDS:
+        raise ValueError(f"{text} is too short; the least is {_MIN_SECONDS:g}s")
     return text
 
 
-_SHORTEST = 0.1
-Seconds = Annotated[DurationText, AfterValidator(_some_time)]
+_MIN_SECONDS = 0.1
+Seconds = Annotated[DurationText, AfterValidator(_at_least_minimum)]
 
 
 class ServiceReference(Model):
@@ -146,7 +146,7 @@ class ServiceReference(Model):
     path: Annotated[str, AfterValidator(_path)] = "/"
 
     @property
-    def proxied(self) -> str:
+    def proxy_name(self) -> str:
         """Its name in URLs of services/proxy, and so in rights."""
         return f"{'https:' if self.scheme == 'https' else ''}{self.name}:{self.port}"
 
@@ -285,7 +285,7 @@ class Moment(Model):
     """A parsed ``after``: begin or return of ``step`` (the anchor if empty) plus ``offset`` seconds."""
 
     step: str
-    returned: bool
+    is_end: bool
     offset: float
 
 
@@ -296,17 +296,17 @@ def parse_moment(text: str) -> Moment:
         offset = parse_duration(tail.strip())
     elif head[:1].isdigit() and not head.startswith("end("):
         try:
-            return Moment(step="", returned=True, offset=parse_duration(head.strip()))
+            return Moment(step="", is_end=True, offset=parse_duration(head.strip()))
         except ValueError:
             offset = 0.0  # a step whose name begins with a digit
     else:
         offset = 0.0
     head = head.strip()
     if head.startswith("end(") and head.endswith(")"):
-        return Moment(step=head[4:-1].strip(), returned=True, offset=offset)
+        return Moment(step=head[4:-1].strip(), is_end=True, offset=offset)
     if not head or any(c in head for c in " +()"):
         raise ValueError(f"{text!r} is not a moment; write it like STEP, end(STEP) or STEP + 90s")
-    return Moment(step=head, returned=False, offset=offset)
+    return Moment(step=head, is_end=False, offset=offset)
 
 
 def bound(text: str) -> Bound:

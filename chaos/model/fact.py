@@ -8,7 +8,7 @@ from typing import Any
 
 from chaos.model.command import HostCommand
 
-UNREAD = "unread-seconds"  # given to a fact that tells only what is new: how long ago it was read
+SECONDS_SINCE_READ = "unread-seconds"  # given to a fact that tells only what is new: how long ago it was read
 
 
 class HostFact(ABC):

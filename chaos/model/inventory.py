@@ -13,7 +13,7 @@ from chaos.model.experiment import DurationText, Metadata, Model
 from chaos.model.marks import LOCK_NAMESPACE
 
 
-def _fits(pattern: str, says: str) -> AfterValidator:
+def _pattern_validator(pattern: str, says: str) -> AfterValidator:
     """A text that is all ``pattern``; ``says`` is what is told of another one."""
 
     def check(text: str) -> str:
@@ -24,16 +24,16 @@ def _fits(pattern: str, says: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-NamespaceName = Annotated[str, _fits(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is no name of a namespace")]
+NamespaceName = Annotated[str, _pattern_validator(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is no name of a namespace")]
 SimulatedVersion = Annotated[
-    str, _fits(r"v1\.36\.\d+", "is not simulated; the lab behaves as v1.36: give v1.36.2 or another patch")
+    str, _pattern_validator(r"v1\.36\.\d+", "is not simulated; the lab behaves as v1.36: give v1.36.2 or another patch")
 ]
-Quantity = Annotated[str, _fits(r"(\d+(k|[KMGT]i|[MGT])?)?", "is no number of bytes; write 2Gi")]
+Quantity = Annotated[str, _pattern_validator(r"(\d+(k|[KMGT]i|[MGT])?)?", "is no number of bytes; write 2Gi")]
 MacAddress = Annotated[
-    str, _fits(r"[0-9A-Fa-f]{2}([:-]?[0-9A-Fa-f]{2}){5}", "is no MAC address; write 52:54:00:12:34:56")
+    str, _pattern_validator(r"[0-9A-Fa-f]{2}([:-]?[0-9A-Fa-f]{2}){5}", "is no MAC address; write 52:54:00:12:34:56")
 ]
-HostAddress = Annotated[str, _fits(r"[A-Za-z0-9:][A-Za-z0-9:.%_-]*", "is neither a name nor an address")]
-ContainerName = Annotated[str, _fits(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "is no container's name or ID")]
+HostAddress = Annotated[str, _pattern_validator(r"[A-Za-z0-9:][A-Za-z0-9:.%_-]*", "is neither a name nor an address")]
+ContainerName = Annotated[str, _pattern_validator(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "is no container's name or ID")]
 
 
 def _fact_name(name: str) -> str:
@@ -93,7 +93,7 @@ class ControllerManager(Model):
     """kube-controller-manager's own port, asked with the kubeconfig's credentials where an experiment wants it."""
 
     urls: list[
-        Annotated[str, _fits(r"https://[^/?#@\s]+", "is not like https://10.0.0.1:10257, without login and path")]
+        Annotated[str, _pattern_validator(r"https://[^/?#@\s]+", "is not like https://10.0.0.1:10257, without login and path")]
     ] = Field(min_length=1, description="of each replica: only the counters of the one that leads move")
     ca: str | None = Field(None, description="file; default: the cluster's CA")
 
@@ -168,7 +168,7 @@ class DockerPower(Model):
     engine: ContainerEngine | None = Field(None, description="default: docker where it is installed, else podman")
 
 
-class Says(Model):
+class ExitMatch(Model):
     """What a program says by its end: an exit code, what it prints, or both."""
 
     exit: list[StrictInt] | None = Field(None, min_length=1)
@@ -190,8 +190,8 @@ class CommandPower(Model):
     on: Argv
     off: Argv | None = None
     status: Argv
-    is_on: Says = Field(alias="isOn", description="when status means on")
-    is_off: Says = Field(alias="isOff", description="when status means off")
+    is_on: ExitMatch = Field(alias="isOn", description="when status means on")
+    is_off: ExitMatch = Field(alias="isOff", description="when status means off")
     environment: dict[str, Secret] = Field({}, description="secrets for the programs, by environment variable")
     timeout: DurationText = "30s"
 
@@ -201,7 +201,7 @@ class ManualPower(Model):
     deadline: DurationText = Field("5m", description="for the person who is asked")
 
 
-class WakePower(Model):
+class WakeOnLanPower(Model):
     kind: Literal["wake-on-lan"]
     mac: MacAddress
     broadcast: str = Field("255.255.255.255", description="address that the packet is sent to")
@@ -209,7 +209,7 @@ class WakePower(Model):
 
 
 Power = Annotated[
-    RedfishPower | IpmiPower | DockerPower | CommandPower | ManualPower | WakePower, Field(discriminator="kind")
+    RedfishPower | IpmiPower | DockerPower | CommandPower | ManualPower | WakeOnLanPower, Field(discriminator="kind")
 ]
 
 
@@ -242,7 +242,7 @@ class Host(Connection):
     power: Power | None = None
 
 
-class Protected(Model):
+class ProtectedNodes(Model):
     roles: list[Literal["control-plane", "worker"]] = ["control-plane"]
     nodes: list[str] = []
 
@@ -329,7 +329,7 @@ class Inventory(Model):
     prometheus: Prometheus | None = None
     defaults: Connection = Connection()
     hosts: dict[str, Host] = {}
-    protected: Protected = Protected()
+    protected: ProtectedNodes = ProtectedNodes()
     limits: Limits = Limits()
 
     @model_validator(mode="after")

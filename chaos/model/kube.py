@@ -124,25 +124,25 @@ class Container(Base):
     name: str = ""
 
 
-class Terminated(Base):
+class ContainerStateTerminated(Base):
     exit_code: int | None = None
     reason: str | None = None
     started_at: str | None = None
     finished_at: str | None = None
 
 
-class Running(Base):
+class ContainerStateRunning(Base):
     started_at: str | None = None
 
 
-class Waiting(Base):
+class ContainerStateWaiting(Base):
     reason: str | None = None
 
 
 class ContainerState(Base):
-    running: Running | None = None
-    terminated: Terminated | None = None
-    waiting: Waiting | None = None
+    running: ContainerStateRunning | None = None
+    terminated: ContainerStateTerminated | None = None
+    waiting: ContainerStateWaiting | None = None
 
 
 class ContainerStatus(Base):

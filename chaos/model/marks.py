@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-RUN = "nodefall.dev/run"  # label and annotation: the run's ID
-MANAGED_BY = {"app.kubernetes.io/managed-by": "nodefall"}  # label
-LOCK = "nodefall"  # the Lease by which one run at a time is at work
+RUN_LABEL = "nodefall.dev/run"  # label and annotation: the run's ID
+MANAGED_BY_LABEL = {"app.kubernetes.io/managed-by": "nodefall"}  # label
+LOCK_NAME = "nodefall"  # the Lease by which one run at a time is at work
 LOCK_NAMESPACE = "kube-system"  # it is there in every cluster
-NODE_LEASES = "kube-node-lease"  # namespace of the kubelets' Leases
-NODE_EVENTS = "default"  # namespace of Events about Nodes, which are in none
+NODE_LEASE_NAMESPACE = "kube-node-lease"  # namespace of the kubelets' Leases
+NODE_EVENT_NAMESPACE = "default"  # namespace of Events about Nodes, which are in none

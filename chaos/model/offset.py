@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-OFFSETS = "clockOffsets"  # key of meta: Offset by source
+CLOCK_OFFSETS = "clockOffsets"  # key of meta: Offset by source
 
 
-class Offset(Struct, frozen=True):
+class ClockOffset(Struct, frozen=True):
     """``seconds`` ahead of the run's clock, give or take ``within``."""
 
     seconds: float
     within: float
 
 
-class Bounds:
+class ClockOffsetBounds:
     """Readings of one clock, each with the least and the most that it can be ahead; together they tell more.
 
     A reading that does not agree with those before means that one of the clocks was set: only what follows counts.
@@ -28,8 +28,8 @@ class Bounds:
             self._low, self._high = low, high
         self._low, self._high = max(low, self._low), min(high, self._high)
 
-    def offset(self) -> Offset | None:
+    def offset(self) -> ClockOffset | None:
         """None before the first reading."""
         if self._low == float("-inf"):
             return None
-        return Offset(round((self._low + self._high) / 2, 3), round((self._high - self._low) / 2, 3))
+        return ClockOffset(round((self._low + self._high) / 2, 3), round((self._high - self._low) / 2, 3))

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from chaos.model.action import Check, Memory, SelfHeal, Undo
+from chaos.model.action import FactCheck, UndoState, FailsafeTimer, Undo
 from chaos.model.command import Command
 from chaos.model.text import on_node
 
@@ -22,12 +22,12 @@ class PlannedStep(Struct, frozen=True):
     action: str
     node: str
     params: dict[str, Any]
-    memory: Memory
+    undo_state: UndoState
     commands: tuple[Command, ...]
     undo: Undo
     proofs: tuple[str, ...]
-    before: tuple[Check, ...] = ()
-    self_heal: SelfHeal | None = None
+    preconditions: tuple[FactCheck, ...] = ()
+    failsafe_timer: FailsafeTimer | None = None
 
     @property
     def label(self) -> str:
@@ -41,7 +41,7 @@ class PlannedTarget(Struct, frozen=True):
     target: str
     node: str
     uid: str
-    boot: str  # boot ID and start of PID 1
+    boot_identity: str  # boot ID and start of PID 1
 
 
 class Plan(Struct, frozen=True):
@@ -58,7 +58,7 @@ class Plan(Struct, frozen=True):
     namespace: str = ""  # of the workload
     facts: dict[str, Any] = {}
     source: str = ""  # path of the experiment's file
-    overruled: tuple[str, ...] = ()  # refusals of preflight that somebody set aside with --anyway
+    overridden: tuple[str, ...] = ()  # refusals of preflight that somebody set aside with --anyway
     warnings: tuple[str, ...] = ()  # of preflight
 
     @property

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from chaos.model.command import HostCommand, Outcome
-from chaos.model.recording import Line
+from chaos.model.recording import RecordingEntry
 from chaos.model.verdict import Verdict
 
-Sink = Callable[[Line], None]
+Sink = Callable[[RecordingEntry], None]
 ON_OFF_STATE = frozenset({"on", "off", "state"})  # what a PowerControl can do
 ON_OFF = frozenset({"on", "off"})
 ON = frozenset({"on"})
@@ -34,16 +34,16 @@ class Clock(Protocol):
 class Armed(Protocol):
     """A command that waits on its host for one write."""
 
-    def tune(self, now: Callable[[], float]) -> bool:
+    def calibrate(self, now: Callable[[], float]) -> bool:
         """Learn the host's clock beside ours (``now``); whether it can begin at an instant that is agreed upon."""
 
-    def go(self, at: float | None = None) -> None:
+    def release(self, at: float | None = None) -> None:
         """Let it run, and wait for nothing: one write. What goes wrong is told by :meth:`fire`.
 
         ``at``: not before this instant, shortly ahead, of the clock that it was tuned to; if it was, else at once.
         """
 
-    def fire(self) -> Outcome:
+    def wait(self) -> Outcome:
         """Let it run, unless :meth:`go` has, and wait for its end. ``began`` is the host's own time of start."""
 
     def cancel(self) -> None:
@@ -67,7 +67,7 @@ class PowerControl(Protocol):
     """
 
     @property
-    def can(self) -> frozenset[str]: ...
+    def capabilities(self) -> frozenset[str]: ...
 
     def state(self) -> str:
         """``on`` or ``off``, never a guess."""
@@ -79,7 +79,7 @@ class PowerControl(Protocol):
 
 
 @runtime_checkable
-class Restarts(Protocol):
+class RestartPolicyControl(Protocol):
     """A power control of machines that may come on by themselves, as containers with a restart policy do."""
 
     def restart_policy(self) -> str:
@@ -115,7 +115,7 @@ class KubeApi(Protocol):
         """GET from a kubelet's own port, with the cluster's credentials."""
 
 
-class Guard(Protocol):
+class LockGuard(Protocol):
     """What stands between a run and each of its deeds: the cluster's lock. Both raise Aborted."""
 
     def renew(self) -> bool:
@@ -148,5 +148,5 @@ class Observer(Protocol):
 
     def stop(self) -> None: ...
 
-    def synced(self) -> bool:
+    def has_synced(self) -> bool:
         """True once everything that exists has been seen once."""

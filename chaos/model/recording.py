@@ -12,10 +12,10 @@ LIST, ADDED, MODIFIED, DELETED, BOOKMARK = "LIST", "ADDED", "MODIFIED", "DELETED
 MISSING_AT_RELIST = "missing at relist"
 
 
-OVERRULED, WARNINGS = "overruled", "warnings"  # in the meta line: what preflight said, and the run did not heed
-CUT_OFF = "recording"  # source of the blind window after a recording that was cut off
+OVERRIDDEN, WARNINGS = "overruled", "warnings"  # in the meta line: what preflight said, and the run did not heed
+TRUNCATED_RECORDING = "recording"  # source of the blind window after a recording that was cut off
 # Kinds of windows that are about one node, or one probe.
-_SCOPED = frozenset({"metrics", "host", "power", "containers", "host-time", "kubelet-journal", "probe"})
+_SCOPED_KINDS = frozenset({"metrics", "host", "power", "containers", "host-time", "kubelet-journal", "probe"})
 # Resources that recordings hold: a window about one of them says nothing about the others.
 _RESOURCES = frozenset(
     [
@@ -46,7 +46,7 @@ _RESOURCES = frozenset(
 )
 
 
-class Line(Struct, omit_defaults=True):
+class RecordingEntry(Struct, omit_defaults=True):
     """What was seen at ``t`` (seconds since the epoch, receipt time in the run's clock).
 
     ``kind`` is ``meta``, a plural resource name, ``metrics``, ``host``, ``action``, ``probe``, ``blind`` or
@@ -74,7 +74,7 @@ class ActionRecord(Struct, omit_defaults=True, frozen=True):
     evidence: dict[str, Any] = {}
 
 
-class ProbeAnswer(Struct, frozen=True):
+class ProbeResult(Struct, frozen=True):
     """Object of a ``probe`` line: what a client of the endpoint would have seen. ``status``: of HTTP, else null."""
 
     ok: bool
@@ -97,7 +97,7 @@ class QueryResult(Struct, frozen=True):
     series: list[Series]
 
 
-class Blind(Struct, frozen=True, rename={"start": "from", "end": "to"}):
+class BlindWindow(Struct, frozen=True, rename={"start": "from", "end": "to"}):
     """A time in which something could not be seen.
 
     ``source`` (the line's type) is a plural resource, ``prometheus``, ``probe@NAME``, or ``metrics``, ``host``,
@@ -111,9 +111,9 @@ class Blind(Struct, frozen=True, rename={"start": "from", "end": "to"}):
     reason: str = "no reason was recorded"
     source: str = ""
 
-    def hides(self, wanted: str) -> bool:
+    def covers(self, wanted: str) -> bool:
         """Whether ``wanted`` could not be seen. What another recorder calls by a name of its own hides everything."""
         kind, _, node = self.source.partition("@")
-        if kind in _SCOPED:
+        if kind in _SCOPED_KINDS:
             return self.source == wanted or (not node and wanted.startswith(f"{kind}@"))
-        return self.source == wanted or (kind not in _RESOURCES and kind != CUT_OFF)
+        return self.source == wanted or (kind not in _RESOURCES and kind != TRUNCATED_RECORDING)

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from chaos.model.action import Shown
+from chaos.model.action import ProofStatus
 from chaos.model.verdict import Status, Verdict
 
 RESULT_VERSION = 1
@@ -35,7 +35,7 @@ class StepResult(Struct, frozen=True):
     returned: float | None
     delivery: str
     command: str
-    shown: Shown
+    proof_status: ProofStatus
     because: str
     evidence: tuple[int, ...] = ()
     weak: bool = False
@@ -69,14 +69,14 @@ class RunResult(Struct, frozen=True):
     ended: float
     targets: dict[str, tuple[str, ...]]
     steps: tuple[StepResult, ...]
-    steady: tuple[Verdict, ...]
+    steady_state: tuple[Verdict, ...]
     hypothesis: tuple[Verdict, ...]
     abort: tuple[Verdict, ...] = ()
     recovery: tuple[Verdict, ...] = ()
     undo: tuple[UndoResult, ...] = ()
-    left_behind: tuple[str, ...] = ()
+    leftovers: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     facts: dict[str, Any] = {}
-    by: str = ""  # login@machine/process that ran it
-    nodefall: str = ""  # its version
+    started_by: str = ""  # login@machine/process that ran it
+    nodefall_version: str = ""  # its version
     plan_hash: str = ""

@@ -13,7 +13,7 @@ _PATH = re.compile(
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get"}
 
 
-class Right(Struct, frozen=True, order=True):
+class Permission(Struct, frozen=True, order=True):
     """``resource`` with its subresource, as pods/eviction; an empty namespace is everywhere, an empty name any.
 
     One that begins with a slash is the path of a URL that names no resource, as /metrics.
@@ -26,7 +26,7 @@ class Right(Struct, frozen=True, order=True):
     name: str = ""
 
     @property
-    def non_resource(self) -> bool:
+    def is_non_resource(self) -> bool:
         return self.resource.startswith("/")
 
     def __str__(self) -> str:
@@ -34,16 +34,16 @@ class Right(Struct, frozen=True, order=True):
         name = f" {self.name}" if self.name else ""
         return f"{self.verb} {resource}{name}" + (f" in namespace {self.namespace}" if self.namespace else "")
 
-    def covers(self, other: Right) -> bool:
+    def covers(self, other: Permission) -> bool:
         """Whether it allows what ``other`` names."""
         same = (self.group, self.resource, self.verb) == (other.group, other.resource, other.verb)
         return same and self.namespace in ("", other.namespace) and self.name in ("", other.name)
 
 
-PATCH_NODES = (Right("", "nodes", "patch"),)  # that they are read is a right of every run
+PATCH_NODES = (Permission("", "nodes", "patch"),)  # that they are read is a right of every run
 
 
-def right_of(method: str, path: str) -> Right:
+def permission_for_request(method: str, path: str) -> Permission:
     """The right to a request for an API path. Raises ValueError.
 
     k8s.io/apiserver pkg/endpoints/request/requestinfo.go.
@@ -55,9 +55,9 @@ def right_of(method: str, path: str) -> Right:
     verb = _VERBS.get(method, "delete")
     if not found["name"]:
         verb = {"get": "list", "delete": "deletecollection"}.get(verb, verb)
-    return Right(found["group"] or "", resource, verb, found["namespace"] or "", found["name"] or "")
+    return Permission(found["group"] or "", resource, verb, found["namespace"] or "", found["name"] or "")
 
 
-def rights_to(resource: str, *verbs: str, group: str = "", namespace: str = "") -> tuple[Right, ...]:
+def permissions_on(resource: str, *verbs: str, group: str = "", namespace: str = "") -> tuple[Permission, ...]:
     """One for each verb."""
-    return tuple(Right(group, resource, verb, namespace) for verb in verbs)
+    return tuple(Permission(group, resource, verb, namespace) for verb in verbs)

@@ -15,52 +15,52 @@ from urllib.parse import quote
 
 import msgspec
 
-HIDDEN = "***"
-SHORTEST = 6  # characters: shorter ones are parts of many words
-_known: set[str] = set()
+REDACTED = "***"
+MIN_LENGTH = 6  # characters: shorter ones are parts of many words
+_secrets: set[str] = set()
 _pattern: re.Pattern[str] | None = None
 
 
-def hide(secret: str) -> None:
+def register_secret(secret: str) -> None:
     """From now on ``secret`` is masked, also as JSON, HTML, URLs and base64 write it. Thread safe."""
     global _pattern  # noqa: PLW0603 - every outlet of the process must know
     text = secret.strip()
-    if len(text) < SHORTEST or text in _known:
+    if len(text) < MIN_LENGTH or text in _secrets:
         return
-    _known.update(_written(text))
-    longest_first = sorted(_known, key=len, reverse=True)
+    _secrets.update(_encodings(text))
+    longest_first = sorted(_secrets, key=len, reverse=True)
     _pattern = re.compile("|".join(re.escape(form) for form in longest_first))
 
 
-def masked(text: str) -> str:
+def redact(text: str) -> str:
     """``text`` without secrets."""
-    return _pattern.sub(HIDDEN, text) if _pattern else text
+    return _pattern.sub(REDACTED, text) if _pattern else text
 
 
-def masked_bytes(data: bytes) -> bytes:
+def redact_bytes(data: bytes) -> bytes:
     """The same for text in UTF-8; other bytes stay what they are."""
-    return masked(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape") if _pattern else data
+    return redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape") if _pattern else data
 
 
-def masked_json(data: bytes) -> bytes:
+def redact_json(data: bytes) -> bytes:
     """A JSON document without secrets in its strings; anything else is masked as text."""
     if _pattern is None or not _pattern.search(text := data.decode("utf-8", "replace")):
         return data
     try:
-        return msgspec.json.encode(_walk(json.loads(text))) + (b"\n" if data.endswith(b"\n") else b"")
+        return msgspec.json.encode(_redact_value(json.loads(text))) + (b"\n" if data.endswith(b"\n") else b"")
     except ValueError:
-        return masked(text).encode()
+        return redact(text).encode()
 
 
-def _walk(value: Any) -> Any:
+def _redact_value(value: Any) -> Any:
     if isinstance(value, str):
-        return masked(value)
+        return redact(value)
     if isinstance(value, dict):
-        return {masked(key): _walk(item) for key, item in value.items()}
-    return [_walk(item) for item in value] if isinstance(value, list) else value
+        return {redact(key): _redact_value(item) for key, item in value.items()}
+    return [_redact_value(item) for item in value] if isinstance(value, list) else value
 
 
-def _written(text: str) -> set[str]:
+def _encodings(text: str) -> set[str]:
     try:
         raw = text.encode("utf-8", "surrogateescape")  # bytes of the environment that are no text
     except UnicodeEncodeError:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from chaos.model.recording import Blind
+from chaos.model.recording import BlindWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Sample:
     t: float
     value: bool | None
     seq: int | None
-    seen: str
+    observation: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Span:
     sample: Sample
 
 
-UNSEEN = Sample(float("-inf"), None, None, "nothing was seen yet")
+NO_OBSERVATION = Sample(float("-inf"), None, None, "nothing was seen yet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Signal:
     def at(self, t: float) -> Sample:
         """The sample in force at ``t``."""
         index = bisect_right(self.samples, t, key=lambda s: s.t)
-        return self.samples[index - 1] if index else UNSEEN
+        return self.samples[index - 1] if index else NO_OBSERVATION
 
     def spans(self, start: float, end: float) -> Iterator[Span]:
         """The stretches that cover [start, end]; the last one includes ``end``. Empty if end < start."""
@@ -59,14 +59,14 @@ class Signal:
             current, since = sample, sample.t
         yield Span(since, end, current)
 
-    def masked(self, blinds: Iterable[Blind]) -> Signal:
+    def mask(self, blinds: Iterable[BlindWindow]) -> Signal:
         """The same signal, unknown inside every blind window."""
         signal = self
         for blind in blinds:
-            signal = signal._mask(blind)
+            signal = signal._mask_window(blind)
         return signal
 
-    def _mask(self, blind: Blind) -> Signal:
+    def _mask_window(self, blind: BlindWindow) -> Signal:
         lasted = "from then on" if blind.end is None else f"for {blind.end - blind.start:.1f}s"
         why = Sample(blind.start, None, None, f"nothing could be seen of {blind.source} {lasted}: {blind.reason}")
         before = [s for s in self.samples if s.t < blind.start]
@@ -74,7 +74,7 @@ class Signal:
             return Signal((*before, why))
         resumed = self.at(blind.end)
         after = [s for s in self.samples if s.t > blind.end]
-        return Signal((*before, why, Sample(blind.end, resumed.value, resumed.seq, resumed.seen), *after))
+        return Signal((*before, why, Sample(blind.end, resumed.value, resumed.seq, resumed.observation), *after))
 
 
 class Quantifier(StrEnum):
@@ -107,4 +107,4 @@ class SubjectSet:
     quantifier: Quantifier = Quantifier.EACH
     least: int = 0
     most: int | None = None
-    empty: str = "there is nothing to judge"
+    empty_reason: str = "there is nothing to judge"

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from chaos.model.kube import Event, Lease, Node, Pod, Workload
 from chaos.model.kube_more import EndpointSlice, Job, PersistentVolumeClaim, PodDisruptionBudget, VolumeAttachment
-from chaos.model.recording import ActionRecord, Blind, ProbeAnswer, QueryResult
+from chaos.model.recording import ActionRecord, BlindWindow, ProbeResult, QueryResult
 
 T = TypeVar("T")
 Key = tuple[str, str]  # namespace, name
@@ -42,8 +42,8 @@ class Version(Generic[T]):
     t: float
     seq: int
     object: T
-    gone: bool = False
-    unseen: bool = False
+    is_deleted: bool = False
+    final_state_unknown: bool = False
 
 
 class History(Generic[T]):
@@ -92,16 +92,16 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
+class ProbeSample:
     """One answer of an endpoint; it was asked ``answer.seconds`` before ``t``."""
 
     t: float
     seq: int
-    answer: ProbeAnswer
+    result: ProbeResult
 
 
 @dataclass(frozen=True, slots=True)
-class Queried:
+class QuerySample:
     """One answer of Prometheus."""
 
     t: float
@@ -127,10 +127,10 @@ class Timeline:
     events: list[tuple[Entry, Event]] = field(default_factory=list)
     metrics: dict[str, list[Scrape]] = field(default_factory=dict)  # by node, or URL of a controller-manager
     host: dict[tuple[str, str], list[Fact]] = field(default_factory=dict)  # (node, fact)
-    probes: dict[str, list[Probed]] = field(default_factory=dict)  # by name of the probe
-    prometheus: dict[str, list[Queried]] = field(default_factory=dict)  # by name of the query
+    probes: dict[str, list[ProbeSample]] = field(default_factory=dict)  # by name of the probe
+    prometheus: dict[str, list[QuerySample]] = field(default_factory=dict)  # by name of the query
     actions: list[tuple[Entry, ActionRecord]] = field(default_factory=list)
-    blinds: list[Blind] = field(default_factory=list)
+    blind_windows: list[BlindWindow] = field(default_factory=list)
     start: float = 0.0
     end: float = 0.0
 
@@ -151,17 +151,17 @@ class Timeline:
         """All readings of a host fact, oldest first."""
         return self.host.get((node, fact), [])
 
-    def blind(self, sources: Iterable[str], start: float, end: float) -> list[Blind]:
+    def blind_windows_in(self, sources: Iterable[str], start: float, end: float) -> list[BlindWindow]:
         """Blind windows of any of ``sources`` that touch [start, end]; an open one lasts for ever."""
         wanted = tuple(sources)
         return [
             b
-            for b in self.blinds
-            if any(b.hides(source) for source in wanted) and b.start <= end and (b.end is None or b.end > start)
+            for b in self.blind_windows
+            if any(b.covers(source) for source in wanted) and b.start <= end and (b.end is None or b.end > start)
         ]
 
 
-def _versioned(entry: Entry) -> Version[Any]:
+def _version_of(entry: Entry) -> Version[Any]:
     return Version(entry.t, entry.seq, entry.object, entry.type == "DELETED", bool(entry.note))
 
 
@@ -170,40 +170,40 @@ def _key(entry: Entry) -> Key:
 
 
 def _add_node(timeline: Timeline, entry: Entry) -> None:
-    timeline.nodes.setdefault(entry.object.metadata.name, History()).append(_versioned(entry))
+    timeline.nodes.setdefault(entry.object.metadata.name, History()).append(_version_of(entry))
 
 
 def _add_pod(timeline: Timeline, entry: Entry) -> None:
-    timeline.pods.setdefault(entry.object.metadata.uid, History()).append(_versioned(entry))
+    timeline.pods.setdefault(entry.object.metadata.uid, History()).append(_version_of(entry))
 
 
 def _add_lease(timeline: Timeline, entry: Entry) -> None:
-    timeline.leases.setdefault(entry.object.metadata.name, History()).append(_versioned(entry))
+    timeline.leases.setdefault(entry.object.metadata.name, History()).append(_version_of(entry))
 
 
 def _add_workload(timeline: Timeline, entry: Entry) -> None:
     metadata = entry.object.metadata
-    timeline.workloads.setdefault((entry.kind, metadata.namespace, metadata.name), History()).append(_versioned(entry))
+    timeline.workloads.setdefault((entry.kind, metadata.namespace, metadata.name), History()).append(_version_of(entry))
 
 
 def _add_job(timeline: Timeline, entry: Entry) -> None:
-    timeline.jobs.setdefault(_key(entry), History()).append(_versioned(entry))
+    timeline.jobs.setdefault(_key(entry), History()).append(_version_of(entry))
 
 
 def _add_budget(timeline: Timeline, entry: Entry) -> None:
-    timeline.poddisruptionbudgets.setdefault(_key(entry), History()).append(_versioned(entry))
+    timeline.poddisruptionbudgets.setdefault(_key(entry), History()).append(_version_of(entry))
 
 
 def _add_slice(timeline: Timeline, entry: Entry) -> None:
-    timeline.endpointslices.setdefault(_key(entry), History()).append(_versioned(entry))
+    timeline.endpointslices.setdefault(_key(entry), History()).append(_version_of(entry))
 
 
 def _add_claim(timeline: Timeline, entry: Entry) -> None:
-    timeline.persistentvolumeclaims.setdefault(_key(entry), History()).append(_versioned(entry))
+    timeline.persistentvolumeclaims.setdefault(_key(entry), History()).append(_version_of(entry))
 
 
 def _add_attachment(timeline: Timeline, entry: Entry) -> None:
-    timeline.volumeattachments.setdefault(entry.object.metadata.name, History()).append(_versioned(entry))
+    timeline.volumeattachments.setdefault(entry.object.metadata.name, History()).append(_version_of(entry))
 
 
 def _add_event(timeline: Timeline, entry: Entry) -> None:
@@ -220,11 +220,11 @@ def _add_host(timeline: Timeline, entry: Entry) -> None:
 
 
 def _add_probe(timeline: Timeline, entry: Entry) -> None:
-    timeline.probes.setdefault(entry.type, []).append(Probed(entry.t, entry.seq, entry.object))
+    timeline.probes.setdefault(entry.type, []).append(ProbeSample(entry.t, entry.seq, entry.object))
 
 
 def _add_query(timeline: Timeline, entry: Entry) -> None:
-    timeline.prometheus.setdefault(entry.type, []).append(Queried(entry.t, entry.seq, entry.object))
+    timeline.prometheus.setdefault(entry.type, []).append(QuerySample(entry.t, entry.seq, entry.object))
 
 
 def _add_action(timeline: Timeline, entry: Entry) -> None:
@@ -233,11 +233,11 @@ def _add_action(timeline: Timeline, entry: Entry) -> None:
 
 def _add_blind(timeline: Timeline, entry: Entry) -> None:
     """A window is written when it opens (to = null) and again when it closes: the second replaces the first."""
-    blind: Blind = entry.object
-    timeline.blinds = [
-        b for b in timeline.blinds if not (b.source == blind.source and b.start == blind.start and b.end is None)
+    blind: BlindWindow = entry.object
+    timeline.blind_windows = [
+        b for b in timeline.blind_windows if not (b.source == blind.source and b.start == blind.start and b.end is None)
     ]
-    timeline.blinds.append(blind)
+    timeline.blind_windows.append(blind)
 
 
 def _add_meta(timeline: Timeline, entry: Entry) -> None:

@@ -45,4 +45,4 @@ class Verdict:
     start: float | None = None
     deadline: float | None = None
     evidence: tuple[int, ...] = ()
-    assumed: tuple[str, ...] = field(default=())  # facts taken from a default, as "name=value"
+    assumed_facts: tuple[str, ...] = field(default=())  # facts taken from a default, as "name=value"

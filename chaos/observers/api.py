@@ -19,20 +19,20 @@ import msgspec
 from chaos.model.errors import NodefallError, bad_input
 from chaos.model.ports import KubeApi, Response
 from chaos.observers.kubeconfig import load_configuration
-from chaos.observers.unreachable import OTHER, TLS, KubeRejected, KubeUnreachable, explain
-from chaos.observers.wire import UNDECODABLE
+from chaos.observers.unreachable import OTHER, TLS, KubeRejected, KubeUnreachable, from_exception
+from chaos.observers.wire import DECODE_ERRORS
 
-__all__ = ["ClusterApi", "KubeRejected", "KubeUnreachable", "WatchApi", "WatchStream", "cluster_uid", "connect"]
+__all__ = ["ApiClient", "KubeRejected", "KubeUnreachable", "WatchApi", "WatchStream", "cluster_uid", "connect"]
 
 # Wall seconds.
-_CONNECT = 5.0
-_ANSWER = 30.0
-_HEADERS = 10.0  # an API server sends a watch's headers at once
-_SILENCE = 90.0  # of a watch; bookmarks come about once a minute
-_KUBELET = 2.0, 5.0  # to connect, to answer
-_RELOAD_PAUSE = 30.0
+_CONNECT_TIMEOUT = 5.0
+_REQUEST_TIMEOUT = 30.0
+_HEADERS_TIMEOUT = 10.0  # an API server sends a watch's headers at once
+_WATCH_IDLE_TIMEOUT = 90.0  # of a watch; bookmarks come about once a minute
+_KUBELET_TIMEOUTS = 2.0, 5.0  # to connect, to answer
+_RELOAD_PERIOD = 30.0
 _CHUNK = 65536
-_MOST = 512 << 20  # bytes of an answer; lists come in pages
+_MAX_BODY_BYTES = 512 << 20  # bytes of an answer; lists come in pages
 T = TypeVar("T")
 
 
@@ -81,7 +81,7 @@ class WatchStream:
             except (HTTPError, OSError, ValueError) as error:  # ValueError: reading from what abort has shut
                 if self._aborted.is_set():
                     break
-                raise explain(error, self._where) from error
+                raise from_exception(error, self._where) from error
             if self._aborted.is_set():  # what is read after a shutdown is not to be trusted
                 break
             if chunk is None:
@@ -102,27 +102,27 @@ class WatchApi(KubeApi, Protocol):
         """
 
 
-class ClusterApi:
+class ApiClient:
     """One API server. Thread-safe. Nothing is sent twice but a GET whose kept connection turned out to be dead."""
 
     def __init__(self, load: Callable[[], Any], kubelet_ca: str | None = None, component_ca: str | None = None) -> None:
         self._load = load
         self._kubelet_ca, self._component_ca = kubelet_ca, component_ca
         self._lock = threading.Lock()
-        self._loaded = 0.0
+        self._loaded_at = 0.0
         self._client: Any = None
-        self._kubelets: Any = None
-        self._components: Any = None
-        self._certificate: Callable[[str], str] | None = None
-        self._vouched: dict[str, Any] = {}  # pools, by the address of a kubelet whose host has vouched for it
-        self._renew(None)
+        self._kubelet_pool: Any = None
+        self._component_pool: Any = None
+        self._kubelet_certificate: Callable[[str], str] | None = None
+        self._pinned_pools: dict[str, Any] = {}  # pools, by the address of a kubelet whose host has vouched for it
+        self._reload(None)
 
     @property
     def server(self) -> str:
         return str(self._client.configuration.host)
 
     @property
-    def proxied(self) -> bool:
+    def uses_proxy(self) -> bool:
         return bool(self._client.configuration.proxy)
 
     def request(
@@ -132,15 +132,15 @@ class ClusterApi:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str = "application/json",
-        timeout: float = _ANSWER,
+        timeout: float = _REQUEST_TIMEOUT,
     ) -> Response:
         """One request and its answer, whatever the status; ``timeout`` in wall seconds. Raises KubeUnreachable."""
         client = self._client
         data = None if body is None else msgspec.json.encode(body)
         headers = {"Content-Type": content_type} if data is not None else {}
-        response = self._answer(client, method, path, query, data, headers, timeout)
-        if response.status == 401 and self._renew(client):
-            response = self._answer(self._client, method, path, query, data, headers, timeout)
+        response = self._send_with_retry(client, method, path, query, data, headers, timeout)
+        if response.status == 401 and self._reload(client):
+            response = self._send_with_retry(self._client, method, path, query, data, headers, timeout)
         return response
 
     def stream(self, path: str, query: Mapping[str, str]) -> WatchStream:
@@ -153,9 +153,9 @@ class ClusterApi:
             raise KubeRejected(response.status, f"{self.server}: /readyz answers {response.status}")
         return _date(response)
 
-    def trust_kubelets(self, certificate: Callable[[str], str]) -> None:
+    def set_kubelet_certificate_source(self, certificate: Callable[[str], str]) -> None:
         """``certificate``: what the kubelet at an address serves with, PEM, as its host says; raises NodefallError."""
-        self._certificate = certificate
+        self._kubelet_certificate = certificate
 
     def kubelet(self, address: str, port: int, path: str) -> Response:
         """GET from a kubelet's own port. Its certificate must be signed by ``kubeletCA`` or the cluster's CA.
@@ -169,23 +169,23 @@ class ClusterApi:
         url = f"https://{host}:{port}{path}"
         with self._lock:
             headers = self._headers(self._client, path)
-            pool = self._vouched.pop(address, self._kubelets)
+            pool = self._pinned_pools.pop(address, self._kubelet_pool)
         try:
-            answer = _exchange(pool, "GET", url, None, headers, _KUBELET)
+            answer = _exchange(pool, "GET", url, None, headers, _KUBELET_TIMEOUTS)
         except KubeUnreachable as error:
-            if error.kind != TLS or self._certificate is None:
+            if error.kind != TLS or self._kubelet_certificate is None:
                 raise
-            pool = self._vouch(address, error)
-            answer = _exchange(pool, "GET", url, None, headers, _KUBELET)
-        if pool is not self._kubelets:
-            self._vouched[address] = pool
+            pool = self._pinned_pool(address, error)
+            answer = _exchange(pool, "GET", url, None, headers, _KUBELET_TIMEOUTS)
+        if pool is not self._kubelet_pool:
+            self._pinned_pools[address] = pool
         return answer
 
-    def _vouch(self, address: str, error: KubeUnreachable) -> Any:
+    def _pinned_pool(self, address: str, error: KubeUnreachable) -> Any:
         """A pool that trusts what the host says. Raises ``error`` where it says nothing."""
-        assert self._certificate is not None  # noqa: S101 - asked for by the caller
+        assert self._kubelet_certificate is not None  # noqa: S101 - asked for by the caller
         try:
-            certificate = self._certificate(address)
+            certificate = self._kubelet_certificate(address)
         except NodefallError as unknown:
             why = f"{error.message}; its host does not vouch for it: {unknown.message}"
             raise KubeUnreachable(TLS, why, hint=error.hint) from unknown
@@ -198,22 +198,22 @@ class ClusterApi:
         Raises KubeUnreachable; without that proof of who it is, no credentials are sent.
         """
         with self._lock:
-            headers, pool = self._headers(self._client, urlsplit(url).path), self._components
-        return _exchange(pool, "GET", url, None, headers, _KUBELET)
+            headers, pool = self._headers(self._client, urlsplit(url).path), self._component_pool
+        return _exchange(pool, "GET", url, None, headers, _KUBELET_TIMEOUTS)
 
     def close(self) -> None:
         self._client.close()
-        self._kubelets.clear()
-        self._components.clear()
+        self._kubelet_pool.clear()
+        self._component_pool.clear()
 
-    def _renew(self, used: Any) -> bool:
+    def _reload(self, used: Any) -> bool:
         """Read the kubeconfig again after a 401: token files and certificates change. False if that was just done."""
         from kubernetes.client.api_client import ApiClient
 
         with self._lock:
             if self._client is not used:
                 return True
-            if used is not None and time.monotonic() - self._loaded < _RELOAD_PAUSE:
+            if used is not None and time.monotonic() - self._loaded_at < _RELOAD_PERIOD:
                 return False
             try:
                 configuration = self._load()
@@ -221,13 +221,13 @@ class ClusterApi:
                 if used is None:
                     raise
                 return False  # the 401 is the answer
-            self._loaded = time.monotonic()
+            self._loaded_at = time.monotonic()
             self._client = ApiClient(configuration)
-            self._kubelets, self._components = (
+            self._kubelet_pool, self._component_pool = (
                 _pool(configuration, ca_certs=ca or configuration.ssl_ca_cert)
                 for ca in (self._kubelet_ca, self._component_ca)
             )
-            self._vouched = {}
+            self._pinned_pools = {}
             return True
 
     @staticmethod
@@ -242,7 +242,7 @@ class ClusterApi:
         encoded = client.parameters_to_url_query(list((query or {}).items()), {})
         return client.configuration.host + path + (f"?{encoded}" if encoded else ""), headers
 
-    def _answer(
+    def _send_with_retry(
         self,
         client: Any,
         method: str,
@@ -254,7 +254,7 @@ class ClusterApi:
     ) -> Response:
         url, own = self._prepare(client, path, query)
         pool = client.rest_client.pool_manager
-        timeouts = (min(_CONNECT, timeout), timeout)
+        timeouts = (min(_CONNECT_TIMEOUT, timeout), timeout)
         try:
             return _exchange(pool, method, url, data, own | headers, timeouts)
         except KubeUnreachable as error:
@@ -266,15 +266,15 @@ class ClusterApi:
         """The response of a watch that was accepted."""
         client = self._client
         url, headers = self._prepare(client, path, query)
-        response = _send(client.rest_client.pool_manager, "GET", url, None, headers, (_CONNECT, _HEADERS))
+        response = _send(client.rest_client.pool_manager, "GET", url, None, headers, (_CONNECT_TIMEOUT, _HEADERS_TIMEOUT))
         if response.status != 200:
-            status, body = response.status, _read(response, url, _HEADERS)
+            status, body = response.status, _read(response, url, _HEADERS_TIMEOUT)
             if status == 401:
-                self._renew(client)  # for the next try
-            raise rejected(Response(status, body, {}), f"watch of {path}")
+                self._reload(client)  # for the next try
+            raise from_response(Response(status, body, {}), f"watch of {path}")
         sock = getattr(response.connection, "sock", None)
         if sock is not None:
-            sock.settimeout(_SILENCE)
+            sock.settimeout(_WATCH_IDLE_TIMEOUT)
         return response
 
 
@@ -324,7 +324,7 @@ def _send(
             preload_content=False,
         )
     except (HTTPError, OSError) as error:
-        raise explain(error, _where(url)) from error
+        raise from_exception(error, _origin(url)) from error
 
 
 def _read(response: Any, url: str, patience: float) -> bytes:
@@ -338,24 +338,24 @@ def _read(response: Any, url: str, patience: float) -> bytes:
             body += chunk
             if time.monotonic() > deadline:
                 raise TimeoutError
-            if len(body) > _MOST:
+            if len(body) > _MAX_BODY_BYTES:
                 response.close()
-                raise KubeRejected(response.status, f"{_where(url)}: the answer is longer than {_MOST >> 20} MiB")
+                raise KubeRejected(response.status, f"{_origin(url)}: the answer is longer than {_MAX_BODY_BYTES >> 20} MiB")
     except (HTTPError, OSError) as error:
         response.close()
-        raise explain(error, _where(url)) from error
+        raise from_exception(error, _origin(url)) from error
     response.release_conn()
     return bytes(body)
 
 
-def _where(url: str) -> str:
+def _origin(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
 def connect(
     kubeconfig: str, context: str | None = None, kubelet_ca: str | None = None, component_ca: str | None = None
-) -> ClusterApi:
+) -> ApiClient:
     """Access to the cluster of ``context`` (default: the current one). Nothing is sent yet.
 
     Raises BadInput for files, and NodefallError when there are no credentials.
@@ -363,17 +363,17 @@ def connect(
     for ca, name in ((kubelet_ca, "kubeletCA"), (component_ca, "controllerManager.ca")):
         if ca and not Path(ca).is_file():
             raise bad_input(ca, "there is no such file", f"{name} in the inventory names it")
-    return ClusterApi(lambda: load_configuration(kubeconfig, context), kubelet_ca, component_ca)
+    return ApiClient(lambda: load_configuration(kubeconfig, context), kubelet_ca, component_ca)
 
 
-def server_is_loopback(api: ClusterApi) -> bool:
+def server_is_loopback(api: ApiClient) -> bool:
     """True if every address of the API server is this machine's loopback, and no proxy stands between."""
     parts = urlsplit(api.server)
     try:
         found = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_STREAM)
     except OSError:
         return False
-    return not api.proxied and all(ipaddress.ip_address(str(address[4][0])).is_loopback for address in found)
+    return not api.uses_proxy and all(ipaddress.ip_address(str(address[4][0])).is_loopback for address in found)
 
 
 def _date(response: Response) -> float | None:
@@ -386,34 +386,34 @@ def _date(response: Response) -> float | None:
 
 def cluster_uid(api: KubeApi) -> str:
     """What tells clusters apart: the uid of namespace kube-system. Raises NodefallError."""
-    body = _good(api, "/api/v1/namespaces/kube-system")
+    body = _get(api, "/api/v1/namespaces/kube-system")
     return _decode(body, _Namespace, "namespace kube-system").metadata.uid
 
 
 def server_version(api: KubeApi) -> str:
     """Like ``v1.36.2``. Raises NodefallError."""
-    return _decode(_good(api, "/version"), _Version, "/version").git_version
+    return _decode(_get(api, "/version"), _Version, "/version").git_version
 
 
 def _decode(body: bytes, type_: type[T], what: str) -> T:
     try:
         return msgspec.json.decode(body, type=type_)
-    except UNDECODABLE as error:
+    except DECODE_ERRORS as error:
         raise NodefallError(f"{what}: the answer is not understood: {error}") from error
 
 
-def _good(api: KubeApi, path: str) -> bytes:
+def _get(api: KubeApi, path: str) -> bytes:
     response = api.request("GET", path)
     if response.status != 200:
-        raise rejected(response, path)
+        raise from_response(response, path)
     return response.body
 
 
-def rejected(response: Response, what: str) -> KubeRejected:
+def from_response(response: Response, what: str) -> KubeRejected:
     """The error for an answer that is no success, with what Kubernetes says about it."""
     try:
         message = str(msgspec.json.decode(response.body).get("message", ""))
-    except (*UNDECODABLE, AttributeError):
+    except (*DECODE_ERRORS, AttributeError):
         message = ""
     hint = {
         401: "the credentials are not accepted; an expired client certificate or token looks so (kubectl auth whoami)",

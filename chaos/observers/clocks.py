@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from chaos.model.offset import OFFSETS, Offset
+from chaos.model.offset import CLOCK_OFFSETS, ClockOffset
 from chaos.model.ports import Clock, Sink
-from chaos.model.recording import Line
+from chaos.model.recording import RecordingEntry
 
-Measured = Callable[[], Mapping[str, Offset]]  # by source
+OffsetSource = Callable[[], Mapping[str, ClockOffset]]  # by source
 
 
-class ClockOffsets:
+class ClockOffsetObserver:
     """Others measure; at its last look it tells what they have found."""
 
     name = "clock offsets"
 
-    def __init__(self, clock: Clock, measured: Sequence[Measured]) -> None:
-        self._clock, self._measured = clock, measured
+    def __init__(self, clock: Clock, measured: Sequence[OffsetSource]) -> None:
+        self._clock, self._sources = clock, measured
         self._sink: Sink | None = None
 
     def start(self, sink: Sink) -> None:
@@ -28,10 +28,10 @@ class ClockOffsets:
     def stop(self) -> None:
         self._sink = None
 
-    def synced(self) -> bool:
+    def has_synced(self) -> bool:
         return True
 
-    def last_look(self) -> None:
-        found = {source: offset for each in self._measured for source, offset in each().items()}
+    def final_sample(self) -> None:
+        found = {source: offset for each in self._sources for source, offset in each().items()}
         if self._sink and found:
-            self._sink(Line(self._clock.now(), "meta", "clocks", msgspec.Raw(msgspec.json.encode({OFFSETS: found}))))
+            self._sink(RecordingEntry(self._clock.now(), "meta", "clocks", msgspec.Raw(msgspec.json.encode({CLOCK_OFFSETS: found}))))

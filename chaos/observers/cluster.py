@@ -11,13 +11,13 @@ from chaos.observers.events import EventsObserver
 from chaos.observers.health import ApiHealth
 from chaos.observers.kubelet_metrics import KubeletMetrics
 from chaos.observers.leases import LeasesObserver
-from chaos.observers.listwatch import ListWatch
+from chaos.observers.listwatch import Reflector
 from chaos.observers.nodes import NodesObserver
 from chaos.observers.pods import PodsObserver
 from chaos.observers.workloads import WorkloadsObserver
 
 # All are watched in every run: they are few objects, and a recording answers questions that nobody asked before.
-_MORE = ("jobs", "poddisruptionbudgets", "endpointslices", "persistentvolumeclaims", "volumeattachments")
+_OPTIONAL_RESOURCES = ("jobs", "poddisruptionbudgets", "endpointslices", "persistentvolumeclaims", "volumeattachments")
 
 
 class ClusterObservers:
@@ -34,7 +34,7 @@ class ClusterObservers:
             LeasesObserver(api, clock, self.health),
             EventsObserver(api, clock, self.health),
             WorkloadsObserver(api, clock, self.health),
-            *(ListWatch(RESOURCES[plural], api, clock, self.health, optional=True) for plural in _MORE),
+            *(Reflector(RESOURCES[plural], api, clock, self.health, optional=True) for plural in _OPTIONAL_RESOURCES),
         )
 
     def kubelets(self, nodes: Sequence[str], allow_node_proxy: bool = False) -> KubeletMetrics:

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from chaos.model.controllermanager import KEPT, LEADS
+from chaos.model.controllermanager import METRIC_PREFIXES, LEADER_STATUS
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, Response
-from chaos.observers.scraper import Scraper, Scrapers, kept
+from chaos.observers.scraper import Scraper, MetricsObserver, filter_metrics
 
-Get = Callable[[str], Response]  # from a URL; raises KubeUnreachable
+GetFunc = Callable[[str], Response]  # from a URL; raises KubeUnreachable
 
 
-def controller_managers(urls: Sequence[str], get: Get, clock: Clock) -> Scrapers:
+def controller_managers(urls: Sequence[str], get: GetFunc, clock: Clock) -> MetricsObserver:
     """The eye on the replicas at ``urls``."""
-    return Scrapers([Scraper(url, clock, partial(_read, url, get)) for url in urls])
+    return MetricsObserver([Scraper(url, clock, partial(_read, url, get)) for url in urls])
 
 
-def ask_each(urls: Sequence[str], get: Get) -> None:
+def verify_reachable(urls: Sequence[str], get: GetFunc) -> None:
     """Raises NodefallError for a replica that cannot be read, and where none leads."""
     leads = False
     for url in urls:
         status, lines = _read(url, get)
-        leads = leads or f"{LEADS} 0" not in lines
+        leads = leads or f"{LEADER_STATUS} 0" not in lines
         if status != "200":
             raise NodefallError(
                 f"the controller-manager at {url} answers {status} to /metrics",
@@ -36,6 +36,6 @@ def ask_each(urls: Sequence[str], get: Get) -> None:
         )
 
 
-def _read(url: str, get: Get) -> tuple[str, list[str]]:
+def _read(url: str, get: GetFunc) -> tuple[str, list[str]]:
     response = get(f"{url}/metrics")
-    return str(response.status), kept(response.body, KEPT) if response.status == 200 else []
+    return str(response.status), filter_metrics(response.body, METRIC_PREFIXES) if response.status == 200 else []

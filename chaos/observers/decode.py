@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from chaos.model.kube import Metadata
-from chaos.model.recording import BOOKMARK, ActionRecord, Blind, Line, ProbeAnswer, QueryResult
+from chaos.model.recording import BOOKMARK, ActionRecord, BlindWindow, RecordingEntry, ProbeResult, QueryResult
 from chaos.model.resources import RESOURCES
 from chaos.model.timeline import Entry
 
@@ -26,14 +26,14 @@ class _Head(msgspec.Struct):
 _OBJECTS = {plural: msgspec.json.Decoder(resource.type) for plural, resource in RESOURCES.items()}
 _LINES = msgspec.json.Decoder(list[str])
 _ACTIONS = msgspec.json.Decoder(ActionRecord)
-_PROBES = msgspec.json.Decoder(ProbeAnswer)
+_PROBES = msgspec.json.Decoder(ProbeResult)
 _QUERIES = msgspec.json.Decoder(QueryResult)
-_BLINDS = msgspec.json.Decoder(Blind)
+_BLINDS = msgspec.json.Decoder(BlindWindow)
 _HEADS = msgspec.json.Decoder(_Head)
 _JSON = msgspec.json.Decoder()
 
 
-def decode(line: Line, seq: int) -> Entry | None:
+def decode(line: RecordingEntry, seq: int) -> Entry | None:
     """One line as an entry of a timeline; None for bookmarks, errors and kinds that nobody looks at.
 
     An object that is not understood is never fatal: if it can be told which one it is, its new state is an
@@ -50,7 +50,7 @@ def decode(line: Line, seq: int) -> Entry | None:
     return None if value is None else Entry(seq, line.t, line.kind, line.type, value, node, note)
 
 
-def _value(line: Line) -> Any:
+def _value(line: RecordingEntry) -> Any:
     decoder = _OBJECTS.get(line.kind)
     if decoder is not None:
         return decoder.decode(line.object)
@@ -58,11 +58,11 @@ def _value(line: Line) -> Any:
     return reader(line) if reader else None
 
 
-def _blind(line: Line) -> Blind:
+def _blind(line: RecordingEntry) -> BlindWindow:
     return msgspec.structs.replace(_BLINDS.decode(line.object), source=_blind_source(line))
 
 
-def _blind_source(line: Line) -> str:
+def _blind_source(line: RecordingEntry) -> str:
     """``metrics`` about a node is ``metrics@NODE``."""
     about = "" if line.node is msgspec.UNSET else line.node
     return f"{line.type}@{about}" if line.type in ("metrics", "host", "power") and about else line.type
@@ -80,7 +80,7 @@ def _metrics(lines: list[str]) -> dict[str, float]:
     return {name: float(value) for name, _, value in pairs}
 
 
-_READERS: dict[str, Callable[[Line], Any]] = {
+_READERS: dict[str, Callable[[RecordingEntry], Any]] = {
     _METRICS: lambda line: _metrics(_LINES.decode(line.object)),
     _ACTION: lambda line: _ACTIONS.decode(line.object),
     _BLIND: _blind,
@@ -91,7 +91,7 @@ _READERS: dict[str, Callable[[Line], Any]] = {
 }
 
 
-def _undecodable(line: Line, seq: int, node: str, error: Exception) -> Entry:
+def _undecodable(line: RecordingEntry, seq: int, node: str, error: Exception) -> Entry:
     note = f"undecodable: {error}"
     resource = RESOURCES.get(line.kind)
     if resource is not None:
@@ -102,7 +102,7 @@ def _undecodable(line: Line, seq: int, node: str, error: Exception) -> Entry:
         if head is not None:
             return Entry(seq, line.t, line.kind, line.type, resource.type(metadata=head.metadata), node, note)
     if line.kind == _BLIND:  # nobody knows how long it lasted
-        return Entry(seq, line.t, _BLIND, line.type, Blind(line.t, None, note, _blind_source(line)), node, note)
+        return Entry(seq, line.t, _BLIND, line.type, BlindWindow(line.t, None, note, _blind_source(line)), node, note)
     about = line.type if line.kind == _PROBE else node
     source = f"{line.kind}@{about}" if about and resource is None else line.kind
-    return Entry(seq, line.t, _BLIND, source, Blind(line.t, line.t, note, source), node, note)
+    return Entry(seq, line.t, _BLIND, source, BlindWindow(line.t, line.t, note, source), node, note)

@@ -5,23 +5,23 @@ from __future__ import annotations
 import threading
 from typing import Protocol
 
-from chaos.model.offset import Bounds, Offset
+from chaos.model.offset import ClockOffsetBounds, ClockOffset
 from chaos.model.ports import Clock, Sink
 from chaos.observers.api import KubeRejected, KubeUnreachable, WatchApi
-from chaos.observers.worker import Worker
+from chaos.observers.worker import ObserverThread
 
 PERIOD = 1.0  # seconds of cluster time
-PATIENCE = 2.0  # wall seconds for an answer
-SLOW = 1.0  # seconds of cluster time: events that come so late were not seen when they happened
+PROBE_TIMEOUT = 2.0  # wall seconds for an answer
+SLOW_THRESHOLD = 1.0  # seconds of cluster time: events that come so late were not seen when they happened
 
 
 class HealthListener(Protocol):
     """Told from the health check's thread."""
 
-    def api_lost(self, since: float, reason: str) -> None:
+    def on_api_unavailable(self, since: float, reason: str) -> None:
         """The server last answered what was asked at ``since``."""
 
-    def api_back(self) -> None: ...
+    def on_api_available(self) -> None: ...
 
 
 class ApiHealth:
@@ -36,9 +36,9 @@ class ApiHealth:
         self._last_good = float("-inf")
         self._due = float("inf")
         self._reason = ""
-        self._asked = False
-        self._bounds = Bounds()
-        self._worker = Worker(self.name, clock, self._run, self._tell)
+        self._has_probed = False
+        self._bounds = ClockOffsetBounds()
+        self._worker = ObserverThread(self.name, clock, self._run, self._report_failure)
 
     @property
     def last_good(self) -> float:
@@ -50,7 +50,7 @@ class ApiHealth:
         """Why the server cannot be seen now; "" if it can."""
         return self._reason
 
-    def offsets(self) -> dict[str, Offset]:
+    def offsets(self) -> dict[str, ClockOffset]:
         """How far the server's clock is ahead, once that is known."""
         offset = self._bounds.offset()
         return {"the API server": offset} if offset else {}
@@ -65,44 +65,44 @@ class ApiHealth:
     def stop(self) -> None:
         self._worker.stop()
 
-    def synced(self) -> bool:
-        return self._asked
+    def has_synced(self) -> bool:
+        return self._has_probed
 
     def _run(self) -> None:
-        while not self._worker.stopping:
-            self._look()
-            self._asked = True
+        while not self._worker.is_stopping:
+            self._probe()
+            self._has_probed = True
             self._due = self._clock.now() + PERIOD
             self._worker.pause(PERIOD)
 
-    def _look(self) -> None:
+    def _probe(self) -> None:
         began = self._clock.now()
-        if began - self._due > SLOW:
-            self._tell(f"nodefall itself stood still for {began - self._due:.1f}s")
+        if began - self._due > SLOW_THRESHOLD:
+            self._report_failure(f"nodefall itself stood still for {began - self._due:.1f}s")
         try:
-            date = self._api.probe(PATIENCE)
+            date = self._api.probe(PROBE_TIMEOUT)
         except (KubeUnreachable, KubeRejected) as error:
-            self._tell(error.message)
+            self._report_failure(error.message)
             return
         now = self._clock.now()
         if date is not None:  # its seconds are cut off
             self._bounds.add(date - now, date + 1 - began)
         took = now - began
-        if took > SLOW:
-            self._tell(f"the API server took {took:.1f}s to answer")
+        if took > SLOW_THRESHOLD:
+            self._report_failure(f"the API server took {took:.1f}s to answer")
             return
         self._last_good = began
         if self._reason:
             self._reason = ""
-            for listener in self._all():
-                listener.api_back()
+            for listener in self._listener_snapshot():
+                listener.on_api_available()
 
-    def _tell(self, reason: str) -> None:
+    def _report_failure(self, reason: str) -> None:
         if not self._reason:
             self._reason = reason
-            for listener in self._all():
-                listener.api_lost(self._last_good, reason)
+            for listener in self._listener_snapshot():
+                listener.on_api_unavailable(self._last_good, reason)
 
-    def _all(self) -> list[HealthListener]:
+    def _listener_snapshot(self) -> list[HealthListener]:
         with self._lock:
             return list(self._listeners)

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from chaos.model.errors import BadInput, NodefallError, bad_input
-from chaos.model.secrecy import hide
+from chaos.model.secrecy import register_secret
 
-_POOL = 32  # connections kept: watches, scrapes and writers together
+_POOL_SIZE = 32  # connections kept: watches, scrapes and writers together
 
 
 def load_configuration(kubeconfig: str, context: str | None) -> Any:
@@ -28,7 +28,7 @@ def load_configuration(kubeconfig: str, context: str | None) -> Any:
         raise bad_input(kubeconfig, "there is no such kubeconfig", "set cluster.kubeconfig in the inventory")
     client: Any = config  # untyped
     configuration: Any = Configuration()
-    configuration.connection_pool_maxsize = _POOL
+    configuration.connection_pool_maxsize = _POOL_SIZE
     configuration.keep_alive = True
     try:
         client.load_kube_config(kubeconfig, context, client_configuration=configuration)
@@ -38,7 +38,7 @@ def load_configuration(kubeconfig: str, context: str | None) -> Any:
         raise bad_input(kubeconfig, f"it cannot be read as a kubeconfig: {_first_line(error)}") from error
     _check(kubeconfig, configuration)
     for secret in (configuration.password, *configuration.api_key.values()):
-        hide((secret or "").removeprefix("Bearer "))
+        register_secret((secret or "").removeprefix("Bearer "))
     return configuration
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from chaos.model.marks import NODE_LEASES
+from chaos.model.marks import NODE_LEASE_NAMESPACE
 from chaos.model.ports import Clock
 from chaos.model.resources import RESOURCES
 from chaos.observers.api import WatchApi
 from chaos.observers.health import ApiHealth
-from chaos.observers.listwatch import ListWatch
+from chaos.observers.listwatch import Reflector
 
 
-class LeasesObserver(ListWatch):
+class LeasesObserver(Reflector):
     def __init__(self, api: WatchApi, clock: Clock, health: ApiHealth | None = None) -> None:
         resource = RESOURCES["leases"]
         super().__init__(
@@ -18,6 +18,6 @@ class LeasesObserver(ListWatch):
             api,
             clock,
             health,
-            path=f"{resource.prefix}/namespaces/{NODE_LEASES}/{resource.plural}",
+            path=f"{resource.prefix}/namespaces/{NODE_LEASE_NAMESPACE}/{resource.plural}",
             optional=True,
         )

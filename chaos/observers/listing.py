@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.model.ports import KubeApi
-from chaos.observers.api import KubeRejected, rejected
-from chaos.observers.wire import UNDECODABLE, Page, Wire
+from chaos.observers.api import KubeRejected, from_response
+from chaos.observers.wire import DECODE_ERRORS, ListPage, WatchCodec
 
-PAGE = 500
+PAGE_SIZE = 500
 _GONE = 410
 
 
-def pages(api: KubeApi, path: str, wire: Wire) -> Iterator[tuple[Page, bool]]:
+def iter_pages(api: KubeApi, path: str, wire: WatchCodec) -> Iterator[tuple[ListPage, bool]]:
     """Pages of a consistent list; True: forget the pages before, the list begins anew.
 
     That happens when the server no longer knows the list's continue token (410): the rest is read in one piece.
     Raises KubeUnreachable, KubeRejected.
     """
-    query = {"limit": str(PAGE)}
+    query = {"limit": str(PAGE_SIZE)}
     anew = False
     while True:
         response = api.request("GET", path, query)
@@ -26,13 +26,13 @@ def pages(api: KubeApi, path: str, wire: Wire) -> Iterator[tuple[Page, bool]]:
             query, anew = {}, True
             continue
         if response.status != 200:
-            raise rejected(response, f"list of {path}")
+            raise from_response(response, f"list of {path}")
         try:
-            page = wire.page(response.body)
-        except UNDECODABLE as error:
+            page = wire.decode_page(response.body)
+        except DECODE_ERRORS as error:
             raise KubeRejected(200, f"list of {path} is not understood: {error}") from error
         yield page, anew
         anew = False
         if not page.metadata.continue_:
             return
-        query = {"limit": str(PAGE), "continue": page.metadata.continue_}
+        query = {"limit": str(PAGE_SIZE), "continue": page.metadata.continue_}

@@ -7,10 +7,10 @@ from chaos.model.ports import Clock
 from chaos.model.resources import RESOURCES
 from chaos.observers.api import WatchApi
 from chaos.observers.health import ApiHealth
-from chaos.observers.listwatch import ListWatch
+from chaos.observers.listwatch import Reflector
 
 
-class NodesObserver(ListWatch):
+class NodesObserver(Reflector):
     """Also tells other observers where a node is."""
 
     def __init__(self, api: WatchApi, clock: Clock, health: ApiHealth | None = None) -> None:
@@ -18,5 +18,5 @@ class NodesObserver(ListWatch):
 
     def node(self, name: str) -> Node | None:
         """The last known state, None if it is not known or was deleted."""
-        found = self.last(name)
+        found = self.last_known(name)
         return found.object if found and isinstance(found.object, Node) else None

@@ -18,17 +18,17 @@ import msgspec
 from chaos.model.duration import parse_duration
 from chaos.model.experiment import Probe, ServiceReference
 from chaos.model.ports import Clock, Sink
-from chaos.model.recording import Line, ProbeAnswer
-from chaos.observers.api import ClusterApi, KubeUnreachable
+from chaos.model.recording import RecordingEntry, ProbeResult
+from chaos.observers.api import ApiClient, KubeUnreachable
 from chaos.observers.health import ApiHealth
-from chaos.observers.sight import Sight
-from chaos.observers.unreachable import causes, explain
-from chaos.observers.wire import UNDECODABLE
-from chaos.observers.worker import Worker
+from chaos.observers.sight import BlindWindowTracker
+from chaos.observers.unreachable import causes, from_exception
+from chaos.observers.wire import DECODE_ERRORS
+from chaos.observers.worker import ObserverThread
 
-_GOOD = range(200, 400)  # as the kubelet's own HTTP probes
-_NO_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
-_OURS = (
+_SUCCESS_STATUSES = range(200, 400)  # as the kubelet's own HTTP probes
+_NAME_NOT_FOUND = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
+_LOCAL_ERRNOS = (
     errno.ENETUNREACH,
     errno.ENETDOWN,
     errno.EADDRNOTAVAIL,
@@ -38,84 +38,84 @@ _OURS = (
     errno.ENOMEM,
 )
 _SEND = "send"
-Ask = Callable[[], int | None]  # the HTTP status, None where there is none
+ProbeFunc = Callable[[], int | None]  # the HTTP status, None where there is none
 
 
-class NotSent(Exception):
+class ProbeNotSent(Exception):
     """Nothing can be said of the endpoint."""
 
 
-class NoGood(Exception):
+class ProbeFailed(Exception):
     """A client would have got no answer."""
 
 
 class ProbeObserver:
     """Asks again every ``probe.every``, or as soon as the answer before is there."""
 
-    def __init__(self, probe: Probe, ask: Ask, clock: Clock) -> None:
+    def __init__(self, probe: Probe, ask: ProbeFunc, clock: Clock) -> None:
         self.name = f"probe {probe.name}"
-        self._probe, self._ask, self._clock = probe.name, ask, clock
-        self._every, self._timeout = parse_duration(probe.every), parse_duration(probe.timeout)
-        self._sight = Sight(f"probe@{probe.name}", clock, self._emit)
-        self._worker = Worker(self.name, clock, self._run, self._crashed)
+        self._probe_name, self._probe_func, self._clock = probe.name, ask, clock
+        self._period, self._timeout = parse_duration(probe.every), parse_duration(probe.timeout)
+        self._blind_windows = BlindWindowTracker(f"probe@{probe.name}", clock, self._emit)
+        self._thread = ObserverThread(self.name, clock, self._run, self._on_crash)
         self._sink: Sink | None = None
-        self._asked = False
+        self._has_probed = False
 
     def start(self, sink: Sink) -> None:
         self._sink = sink
-        self._worker.start()
+        self._thread.start()
 
     def stop(self) -> None:
-        self._worker.stop()
+        self._thread.stop()
 
-    def synced(self) -> bool:
-        return self._asked
+    def has_synced(self) -> bool:
+        return self._has_probed
 
-    def _emit(self, line: Line) -> None:
-        if self._sink and not self._worker.stopping:
+    def _emit(self, line: RecordingEntry) -> None:
+        if self._sink and not self._thread.is_stopping:
             self._sink(line)
 
-    def _crashed(self, reason: str) -> None:
-        self._sight.lost(_SEND, self._clock.now(), reason)
+    def _on_crash(self, reason: str) -> None:
+        self._blind_windows.open(_SEND, self._clock.now(), reason)
 
     def _run(self) -> None:
-        while not self._worker.stopping:
+        while not self._thread.is_stopping:
             began = self._clock.now()
-            self._look(began)
-            self._asked = True
-            self._worker.pause(max(0.0, began + self._every - self._clock.now()))
+            self._probe_once(began)
+            self._has_probed = True
+            self._thread.pause(max(0.0, began + self._period - self._clock.now()))
 
-    def _look(self, began: float) -> None:
+    def _probe_once(self, began: float) -> None:
         status, error = None, ""
         try:
-            status = self._ask()
-        except NotSent as reason:
-            self._sight.lost(_SEND, began, str(reason))
+            status = self._probe_func()
+        except ProbeNotSent as reason:
+            self._blind_windows.open(_SEND, began, str(reason))
             return
-        except NoGood as reason:
+        except ProbeFailed as reason:
             error = str(reason)
         took = self._clock.now() - began
-        if not error and status is not None and status not in _GOOD:
+        if not error and status is not None and status not in _SUCCESS_STATUSES:
             error = f"HTTP {status}"
         elif not error and took > self._timeout:
             error = f"it took {took:.1f}s"
-        answer = ProbeAnswer(not error, status, error, round(took, 3))
-        self._sight.regained(_SEND)
-        self._emit(Line(self._clock.now(), "probe", self._probe, msgspec.Raw(msgspec.json.encode(answer))))
+        answer = ProbeResult(not error, status, error, round(took, 3))
+        self._blind_windows.close(_SEND)
+        self._emit(RecordingEntry(self._clock.now(), "probe", self._probe_name, msgspec.Raw(msgspec.json.encode(answer))))
 
 
-def observer(probe: Probe, api: ClusterApi, health: ApiHealth, namespace: str, clock: Clock) -> ProbeObserver:
+def build_probe_observer(probe: Probe, api: ApiClient, health: ApiHealth, namespace: str, clock: Clock) -> ProbeObserver:
     """The observer of one probe; ``namespace`` is the workload's."""
     timeout = parse_duration(probe.timeout)
     if probe.http:
-        return ProbeObserver(probe, http(probe.http, timeout), clock)
+        return ProbeObserver(probe, http_probe(probe.http, timeout), clock)
     if probe.tcp:
-        return ProbeObserver(probe, tcp(probe.tcp, timeout), clock)
+        return ProbeObserver(probe, tcp_probe(probe.tcp, timeout), clock)
     assert probe.service  # noqa: S101 - the model has exactly one of three
-    return ProbeObserver(probe, service(probe.service, api, health, namespace, timeout), clock)
+    return ProbeObserver(probe, service_probe(probe.service, api, health, namespace, timeout), clock)
 
 
-def http(url: str, timeout: float) -> Ask:
+def http_probe(url: str, timeout: float) -> ProbeFunc:
     """GET over a connection of its own each time; redirects are answers. ``timeout`` in wall seconds."""
     from urllib3 import PoolManager, Timeout
     from urllib3.exceptions import HTTPError
@@ -129,14 +129,14 @@ def http(url: str, timeout: float) -> Ask:
                 "GET", url, timeout=Timeout(total=timeout), retries=False, redirect=False, preload_content=False
             )
         except (HTTPError, OSError) as error:
-            raise _told(error, where) from error
+            raise _classify(error, where) from error
         response.close()
         return int(response.status)
 
     return ask
 
 
-def tcp(endpoint: str, timeout: float) -> Ask:
+def tcp_probe(endpoint: str, timeout: float) -> ProbeFunc:
     """Connect and hang up. ``timeout`` in wall seconds."""
     host, _, port = endpoint.rpartition(":")
     address = host.removeprefix("[").removesuffix("]"), int(port)
@@ -145,52 +145,52 @@ def tcp(endpoint: str, timeout: float) -> Ask:
         try:
             socket.create_connection(address, timeout).close()
         except OSError as error:
-            raise _told(error, endpoint) from error
+            raise _classify(error, endpoint) from error
 
     return ask
 
 
-def service(wanted: ServiceReference, api: ClusterApi, health: ApiHealth, namespace: str, timeout: float) -> Ask:
+def service_probe(wanted: ServiceReference, api: ApiClient, health: ApiHealth, namespace: str, timeout: float) -> ProbeFunc:
     """Through the API server's proxy: what it says itself about its user or its load says nothing of the Service."""
     where = namespace if wanted.namespace == "workload" else wanted.namespace
-    path = f"/api/v1/namespaces/{where}/services/{wanted.proxied}/proxy{wanted.path}"
+    path = f"/api/v1/namespaces/{where}/services/{wanted.proxy_name}/proxy{wanted.path}"
 
     def ask() -> int:
         if health.reason:
-            raise NotSent(health.reason)
+            raise ProbeNotSent(health.reason)
         try:
             response = api.request("GET", path, timeout=timeout)
         except KubeUnreachable as error:
             if not error.sent or health.reason:
-                raise NotSent(error.message) from error
-            raise NoGood(error.message) from error  # the server is well: it waits for the Service
-        said = _status_of(response.body) if response.status >= 400 else ""
+                raise ProbeNotSent(error.message) from error
+            raise ProbeFailed(error.message) from error  # the server is well: it waits for the Service
+        said = _status_message(response.body) if response.status >= 400 else ""
         if said and response.status in (401, 403, 429):
-            raise NotSent(f"{path}: {response.status} {said}")
+            raise ProbeNotSent(f"{path}: {response.status} {said}")
         if said:
-            raise NoGood(said)
+            raise ProbeFailed(said)
         return response.status
 
     return ask
 
 
-def _status_of(body: bytes) -> str:
+def _status_message(body: bytes) -> str:
     """The message of a Kubernetes Status; "" for an answer of the Service's own."""
     try:
         found = msgspec.json.decode(body)
-    except UNDECODABLE:
+    except DECODE_ERRORS:
         return ""
     if not isinstance(found, dict) or found.get("kind") != "Status":
         return ""
     return str(found.get("message") or found.get("reason"))
 
 
-def _told(error: Exception, where: str) -> NotSent | NoGood:
+def _classify(error: Exception, where: str) -> ProbeNotSent | ProbeFailed:
     """Whose fault it is."""
-    message = explain(error, where).message
+    message = from_exception(error, where).message
     for cause in causes(error):
         if isinstance(cause, socket.gaierror):
-            return NoGood(message) if cause.errno in _NO_NAME else NotSent(f"{message}: {cause.strerror}")
-        if isinstance(cause, OSError) and cause.errno in _OURS:
-            return NotSent(message)
-    return NoGood(message)
+            return ProbeFailed(message) if cause.errno in _NAME_NOT_FOUND else ProbeNotSent(f"{message}: {cause.strerror}")
+        if isinstance(cause, OSError) and cause.errno in _LOCAL_ERRNOS:
+            return ProbeNotSent(message)
+    return ProbeFailed(message)

@@ -13,16 +13,16 @@ import msgspec
 
 from chaos.model.errors import NodefallError
 from chaos.model.recording import Series
-from chaos.observers.wire import UNDECODABLE
+from chaos.observers.wire import DECODE_ERRORS
 
-_PATIENCE = 5  # wall seconds
-_MOST = 500  # series of one answer
-_POINTS = 10000  # Prometheus gives at most 11000 of one series
+_TIMEOUT = 5  # wall seconds
+_MAX_SERIES = 500  # series of one answer
+_MAX_POINTS = 10000  # Prometheus gives at most 11000 of one series
 _BAD_QUERY = (400, 422)
-_FAILED = re.compile(r"HTTP Status Code (\d+) \((.*)\)", re.DOTALL)
+_FAILURE_PATTERN = re.compile(r"HTTP Status Code (\d+) \((.*)\)", re.DOTALL)
 
 
-class PrometheusLost(NodefallError):
+class PrometheusUnavailable(NodefallError):
     """No answer, or none that can be used."""
 
 
@@ -30,37 +30,37 @@ class QueryRefused(NodefallError):
     """The query is at fault."""
 
 
-class PromQL:
+class PrometheusClient:
     """One server. ``token`` is a bearer token, or ``user``'s password."""
 
     def __init__(self, url: str, token: str = "", user: str = "") -> None:
         self._url, self._token, self._user = url.rstrip("/"), token, user
         self._connection: Any = None
 
-    def instant(self, query: str) -> list[Series]:
+    def query(self, query: str) -> list[Series]:
         """The value now. Raises PrometheusLost, QueryRefused."""
-        return _series(self._ask("custom_query", query), query)
+        return _series(self._call("custom_query", query), query)
 
-    def over(self, query: str, start: float, end: float, step: float) -> list[Series]:
+    def query_range(self, query: str, start: float, end: float, step: float) -> list[Series]:
         """The values between two times of the server's clock. Raises PrometheusLost, QueryRefused."""
         begin, until = (datetime.fromtimestamp(t, UTC) for t in (start, end))
-        step = max(step, (end - start) / _POINTS)
-        return _series(self._ask("custom_query_range", query, begin, until, f"{step:g}"), query)
+        step = max(step, (end - start) / _MAX_POINTS)
+        return _series(self._call("custom_query_range", query, begin, until, f"{step:g}"), query)
 
-    def _ask(self, method: str, query: str, *arguments: object) -> Any:
+    def _call(self, method: str, query: str, *arguments: object) -> Any:
         from prometheus_api_client.exceptions import PrometheusApiClientException
 
         try:
             return getattr(self._connect(), method)(query, *arguments)
         except PrometheusApiClientException as error:
-            raise _refused(str(error), query) from error
+            raise _status_error(str(error), query) from error
         except (
             OSError,
             ValueError,
             KeyError,
             TypeError,
         ) as error:  # requests' are OSErrors; the others: no JSON of Prometheus
-            raise PrometheusLost(f"Prometheus at {self._url}: {_short(error)}") from error
+            raise PrometheusUnavailable(f"Prometheus at {self._url}: {_short(error)}") from error
 
     def _connect(self) -> Any:
         from prometheus_api_client import PrometheusConnect
@@ -70,26 +70,26 @@ class PromQL:
             bearer = {"Authorization": f"Bearer {self._token}"} if self._token and not self._user else None
             basic = (self._user, self._token) if self._user else None
             self._connection = PrometheusConnect(
-                self._url, headers=bearer, auth=basic, retry=Retry(0), timeout=_PATIENCE
+                self._url, headers=bearer, auth=basic, retry=Retry(0), timeout=_TIMEOUT
             )
         return self._connection
 
 
-def _refused(text: str, query: str) -> NodefallError:
+def _status_error(text: str, query: str) -> NodefallError:
     """The error for an answer with another status than 200, with what Prometheus says about it."""
-    found = _FAILED.fullmatch(text)
-    status, said = (int(found[1]), _said(found[2])) if found else (0, text)
+    found = _FAILURE_PATTERN.fullmatch(text)
+    status, said = (int(found[1]), _error_field(found[2])) if found else (0, text)
     if status in _BAD_QUERY and said:
         return QueryRefused(f"Prometheus refuses {query!r}: {said}", hint="try it in Prometheus' own page")
     hint = "see prometheus.credentials of the inventory" if status in (401, 403) else ""
-    return PrometheusLost(f"Prometheus answers {status} {said}".rstrip(), hint=hint)
+    return PrometheusUnavailable(f"Prometheus answers {status} {said}".rstrip(), hint=hint)
 
 
-def _said(body: str) -> str:
+def _error_field(body: str) -> str:
     """The ``error`` in the body, which the client shows as Python writes bytes; "" for anything else."""
     try:
         answer = msgspec.json.decode(ast.literal_eval(body))
-    except (*UNDECODABLE, ValueError, SyntaxError, TypeError):
+    except (*DECODE_ERRORS, ValueError, SyntaxError, TypeError):
         return ""
     return str(answer.get("error", "")) if isinstance(answer, dict) else ""
 
@@ -99,11 +99,11 @@ def _series(result: Any, query: str) -> list[Series]:
     try:
         if len(result) == 2 and not isinstance(result[0], dict):  # a scalar is a pair, which is nobody's
             return [Series({}, [_sample(result)])]
-        if len(result) > _MOST:
-            raise QueryRefused(f"{query!r} has {len(result)} series, at most {_MOST} are recorded", hint="aggregate it")
+        if len(result) > _MAX_SERIES:
+            raise QueryRefused(f"{query!r} has {len(result)} series, at most {_MAX_SERIES} are recorded", hint="aggregate it")
         return [Series(dict(item["metric"]), [_sample(pair) for pair in _pairs(item)]) for item in result]
     except (ValueError, LookupError, TypeError, ArithmeticError) as error:
-        raise PrometheusLost(f"the answer of Prometheus is not understood: {_short(error)}") from error
+        raise PrometheusUnavailable(f"the answer of Prometheus is not understood: {_short(error)}") from error
 
 
 def _pairs(item: dict[str, Any]) -> list[Any]:

@@ -7,65 +7,65 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from chaos.model.ports import Clock, Sink
-from chaos.model.recording import Line
+from chaos.model.recording import RecordingEntry
 from chaos.observers.api import KubeUnreachable
-from chaos.observers.sight import Sight
+from chaos.observers.sight import BlindWindowTracker
 from chaos.observers.unreachable import DNS, OTHER, TLS
-from chaos.observers.worker import Worker
+from chaos.observers.worker import ObserverThread
 
 PERIOD = 1.0  # seconds of cluster time
-_LONGEST = 1000  # characters of a line
-_OURS = (TLS, DNS, OTHER)  # causes that say nothing about who was asked
+_MAX_LINE_LENGTH = 1000  # characters of a line
+_LOCAL_CAUSES = (TLS, DNS, OTHER)  # causes that say nothing about who was asked
 _SCRAPE = "scrape"
-Read = Callable[[], tuple[str, list[str]]]  # HTTP status and lines; raises KubeUnreachable
+ReadFunc = Callable[[], tuple[str, list[str]]]  # HTTP status and lines; raises KubeUnreachable
 
 
 class Scraper:
     """One source, in a thread of its own: what is dead answers late. ``about``: a node's name, or a URL."""
 
-    def __init__(self, about: str, clock: Clock, read: Read) -> None:
-        self._about, self._clock, self._read = about, clock, read
-        self._sight = Sight(f"metrics@{about}", clock, self.emit)
+    def __init__(self, about: str, clock: Clock, read: ReadFunc) -> None:
+        self._target, self._clock, self._read = about, clock, read
+        self._blind_windows = BlindWindowTracker(f"metrics@{about}", clock, self.emit)
         self._sink: Sink | None = None
-        self._good = 0.0
-        self.synced = False
-        self.worker = Worker(f"metrics of {about}", clock, self._run, self._crashed)
+        self._last_good = 0.0
+        self.has_scraped = False
+        self.thread = ObserverThread(f"metrics of {about}", clock, self._run, self._on_crash)
 
     def start(self, sink: Sink) -> None:
         self._sink = sink
-        self._good = self._clock.now()
-        self.worker.start()
+        self._last_good = self._clock.now()
+        self.thread.start()
 
-    def emit(self, line: Line) -> None:
+    def emit(self, line: RecordingEntry) -> None:
         """Tell it, unless nobody listens any more."""
-        if self._sink and not self.worker.stopping:
+        if self._sink and not self.thread.is_stopping:
             self._sink(line)
 
-    def _crashed(self, reason: str) -> None:
-        self._sight.lost(_SCRAPE, self._good, reason)
+    def _on_crash(self, reason: str) -> None:
+        self._blind_windows.open(_SCRAPE, self._last_good, reason)
 
     def _run(self) -> None:
-        while not self.worker.stopping:
-            self._look()
-            self.synced = True
-            self.worker.pause(PERIOD)
+        while not self.thread.is_stopping:
+            self._scrape()
+            self.has_scraped = True
+            self.thread.pause(PERIOD)
 
-    def _look(self) -> None:
+    def _scrape(self) -> None:
         """One scrape; a failure of our own side is a blind window, not a fact about who was asked."""
         began = self._clock.now()
         try:
             status, lines = self._read()
         except KubeUnreachable as error:
-            if error.kind in _OURS:
-                self._sight.lost(_SCRAPE, self._good, error.message)
+            if error.kind in _LOCAL_CAUSES:
+                self._blind_windows.open(_SCRAPE, self._last_good, error.message)
                 return
             status, lines = "unreachable", []
-        self._good = began
-        self._sight.regained(_SCRAPE)
-        self.emit(Line(self._clock.now(), "metrics", status, msgspec.Raw(msgspec.json.encode(lines)), node=self._about))
+        self._last_good = began
+        self._blind_windows.close(_SCRAPE)
+        self.emit(RecordingEntry(self._clock.now(), "metrics", status, msgspec.Raw(msgspec.json.encode(lines)), node=self._target))
 
 
-class Scrapers:
+class MetricsObserver:
     """An observer made of some."""
 
     name = "metrics"
@@ -79,13 +79,13 @@ class Scrapers:
 
     def stop(self) -> None:
         for scraper in self._scrapers:
-            scraper.worker.stop()
+            scraper.thread.stop()
 
-    def synced(self) -> bool:
-        return all(scraper.synced for scraper in self._scrapers)
+    def has_synced(self) -> bool:
+        return all(scraper.has_scraped for scraper in self._scrapers)
 
 
-def kept(body: bytes, names: tuple[str, ...]) -> list[str]:
+def filter_metrics(body: bytes, names: tuple[str, ...]) -> list[str]:
     """The lines ``name value`` that begin with one of ``names``, sorted; longer ones are none of these."""
     lines = body.decode("utf-8", "replace").split("\n")
-    return sorted(line.strip() for line in lines if line.startswith(names) and len(line) <= _LONGEST)
+    return sorted(line.strip() for line in lines if line.startswith(names) and len(line) <= _MAX_LINE_LENGTH)

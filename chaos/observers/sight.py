@@ -7,10 +7,10 @@ import threading
 import msgspec
 
 from chaos.model.ports import Clock, Sink
-from chaos.model.recording import Line
+from chaos.model.recording import RecordingEntry
 
 
-class Sight:
+class BlindWindowTracker:
     """Emits a ``blind`` line when the first cause appears and again, with its end, when the last one goes."""
 
     def __init__(self, source: str, clock: Clock, sink: Sink) -> None:
@@ -20,12 +20,12 @@ class Sight:
         self._since = 0.0
         self._reason = ""
 
-    def blind(self, cause: str) -> bool:
+    def is_open(self, cause: str) -> bool:
         """True while this cause lasts."""
         with self._lock:
             return cause in self._causes
 
-    def lost(self, cause: str, since: float, reason: str) -> None:
+    def open(self, cause: str, since: float, reason: str) -> None:
         """Nothing was seen from ``since`` on; the first reason is kept."""
         with self._lock:
             fresh = not self._causes
@@ -34,7 +34,7 @@ class Sight:
                 self._since, self._reason = since, reason
                 self._emit(None)
 
-    def regained(self, cause: str) -> None:
+    def close(self, cause: str) -> None:
         """That cause is gone."""
         with self._lock:
             if cause in self._causes:
@@ -44,4 +44,4 @@ class Sight:
 
     def _emit(self, end: float | None) -> None:
         window = msgspec.json.encode({"from": self._since, "to": end, "reason": self._reason})
-        self._sink(Line(self._clock.now(), "blind", self._source, msgspec.Raw(window)))
+        self._sink(RecordingEntry(self._clock.now(), "blind", self._source, msgspec.Raw(window)))

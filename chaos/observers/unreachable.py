@@ -36,12 +36,12 @@ class KubeRejected(NodefallError):
         self.status = status
 
 
-def explain(error: BaseException, where: str) -> KubeUnreachable:
+def from_exception(error: BaseException, where: str) -> KubeUnreachable:
     """The error of urllib3, ssl or socket as one that a user can act on; ``where`` is the server."""
     from urllib3.exceptions import ProtocolError
 
     for cause in causes(error):
-        found = _by_tls(cause, where) if isinstance(cause, ssl.SSLError) else _by_socket(cause, where)
+        found = _from_tls_error(cause, where) if isinstance(cause, ssl.SSLError) else _from_socket_error(cause, where)
         if found:
             return found
     if isinstance(error, ProtocolError):  # it ended too early, for no reason of the socket's
@@ -63,7 +63,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         pending += [cause.__cause__, cause.__context__]
 
 
-def _by_tls(cause: ssl.SSLError, where: str) -> KubeUnreachable:
+def _from_tls_error(cause: ssl.SSLError, where: str) -> KubeUnreachable:
     if isinstance(cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
         return KubeUnreachable(RESET, f"{where}: the connection was cut", sent=True)
     if not isinstance(cause, ssl.SSLCertVerificationError):
@@ -81,7 +81,7 @@ def _by_tls(cause: ssl.SSLError, where: str) -> KubeUnreachable:
     return KubeUnreachable(TLS, f"{where}: its certificate is not accepted: {cause.verify_message}", hint=hint)
 
 
-def _by_socket(cause: BaseException, where: str) -> KubeUnreachable | None:  # noqa: PLR0911 - a table of causes
+def _from_socket_error(cause: BaseException, where: str) -> KubeUnreachable | None:  # noqa: PLR0911 - a table of causes
     from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError, ReadTimeoutError
 
     if isinstance(cause, (NameResolutionError, socket.gaierror)):

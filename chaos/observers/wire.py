@@ -10,17 +10,17 @@ import msgspec
 from chaos.model.kube import Metadata
 from chaos.model.resources import KubeObject, Resource
 
-UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError)  # what decoding raises
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError)  # what decoding raises
 
 
-LONGEST = 32 << 20  # bytes of a line: etcd takes objects of 1.5 MiB
+MAX_LINE_BYTES = 32 << 20  # bytes of a line: etcd takes objects of 1.5 MiB
 
 
-class CutLine(Exception):
+class TruncatedLineError(Exception):
     """The stream ended in the middle of a line, or a line does not end."""
 
 
-class Envelope(msgspec.Struct):
+class WatchEvent(msgspec.Struct):
     """One line of a watch."""
 
     type: str
@@ -32,7 +32,7 @@ class _ListMeta(msgspec.Struct, rename="camel"):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class Page(msgspec.Struct):
+class ListPage(msgspec.Struct):
     """One page of a list."""
 
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
@@ -46,18 +46,18 @@ class Status(msgspec.Struct):
     message: str = ""
 
 
-class Head(msgspec.Struct):
+class PartialObjectMetadata(msgspec.Struct):
     """The part of an object that says which one it is."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
 
 
-class Found(msgspec.Struct):
+class DecodedObject(msgspec.Struct):
     """An object as far as it was understood; ``bad`` says what was not."""
 
     metadata: Metadata
     object: KubeObject | None
-    bad: str = ""
+    error: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -69,36 +69,36 @@ class Found(msgspec.Struct):
         return msgspec.Raw(msgspec.json.encode(value))
 
 
-class Wire:
+class WatchCodec:
     """Decoders for one resource; all raise what UNDECODABLE names."""
 
     def __init__(self, resource: Resource) -> None:
         self._object = msgspec.json.Decoder(resource.type)
-        self._head = msgspec.json.Decoder(Head)
-        self.envelope = msgspec.json.Decoder(Envelope).decode
-        self.page = msgspec.json.Decoder(Page).decode
-        self.status = msgspec.json.Decoder(Status).decode
+        self._head = msgspec.json.Decoder(PartialObjectMetadata)
+        self.decode_event = msgspec.json.Decoder(WatchEvent).decode
+        self.decode_page = msgspec.json.Decoder(ListPage).decode
+        self.decode_status = msgspec.json.Decoder(Status).decode
 
-    def head(self, raw: msgspec.Raw) -> Metadata:
+    def decode_metadata(self, raw: msgspec.Raw) -> Metadata:
         return self._head.decode(raw).metadata
 
-    def found(self, raw: msgspec.Raw) -> Found:
+    def decode_object(self, raw: msgspec.Raw) -> DecodedObject:
         """The object; if it is not understood, at least which one it is. Raises DecodeError if not even that."""
         try:
             value = self._object.decode(raw)
-        except UNDECODABLE as error:
-            return Found(self.head(raw), None, f"undecodable: {error}")
-        return Found(value.metadata, value)
+        except DECODE_ERRORS as error:
+            return DecodedObject(self.decode_metadata(raw), None, f"undecodable: {error}")
+        return DecodedObject(value.metadata, value)
 
 
-def split_lines(chunks: Iterable[bytes], longest: int = LONGEST) -> Iterator[bytes]:
+def split_lines(chunks: Iterable[bytes], max_bytes: int = MAX_LINE_BYTES) -> Iterator[bytes]:
     """Whole lines, split at newlines only (never at U+0085 and its like). Raises CutLine."""
     rest: list[bytes] = []
     size = 0
     for chunk in chunks:
         size = len(chunk) - chunk.rfind(b"\n") - 1 if b"\n" in chunk else size + len(chunk)
-        if size > longest:
-            raise CutLine(f"a line of the watch is longer than {longest >> 20} MiB")
+        if size > max_bytes:
+            raise TruncatedLineError(f"a line of the watch is longer than {max_bytes >> 20} MiB")
         first, *others = chunk.split(b"\n")
         rest.append(first)
         for other in others:
@@ -107,4 +107,4 @@ def split_lines(chunks: Iterable[bytes], longest: int = LONGEST) -> Iterator[byt
             if line.strip():
                 yield line
     if b"".join(rest).strip():
-        raise CutLine("the watch ended in the middle of a line")
+        raise TruncatedLineError("the watch ended in the middle of a line")

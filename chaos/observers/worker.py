@@ -9,14 +9,14 @@ from contextlib import suppress
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock
 
-_AWAKE = 0.05  # wall seconds to wait where the clock was woken and would not sleep
+_MIN_PAUSE = 0.05  # wall seconds to wait where the clock was woken and would not sleep
 
 
-class Worker:
+class ObserverThread:
     """A daemon thread that runs ``body`` once; ``failed`` is told what ended it too early."""
 
     def __init__(self, name: str, clock: Clock, body: Callable[[], None], failed: Callable[[str], None]) -> None:
-        self._clock, self._body, self._failed = clock, body, failed
+        self._clock, self._body, self._on_crash = clock, body, failed
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -24,7 +24,7 @@ class Worker:
         self._thread.start()
 
     @property
-    def stopping(self) -> bool:
+    def is_stopping(self) -> bool:
         return self._stop.is_set()
 
     def stop(self) -> None:
@@ -33,13 +33,13 @@ class Worker:
 
     def pause(self, seconds: float) -> None:
         """Sleep ``seconds`` of cluster time, less if stopping; never returns at once again and again."""
-        if not self.stopping and not self._clock.sleep(seconds):
-            self._stop.wait(_AWAKE)
+        if not self.is_stopping and not self._clock.sleep(seconds):
+            self._stop.wait(_MIN_PAUSE)
 
     def _run(self) -> None:
         try:
             self._body()
         except Exception as error:  # noqa: BLE001 - whatever ends an eye must be told as blindness, not lost in a thread
-            if not self.stopping:
+            if not self.is_stopping:
                 with suppress(NodefallError):  # the clock itself is gone, which ends the run anyway
-                    self._failed(f"{self._thread.name} broke: {type(error).__name__}: {error}")
+                    self._on_crash(f"{self._thread.name} broke: {type(error).__name__}: {error}")

@@ -6,7 +6,7 @@ from chaos.model.ports import Clock, Sink
 from chaos.model.resources import RESOURCES
 from chaos.observers.api import WatchApi
 from chaos.observers.health import ApiHealth
-from chaos.observers.listwatch import ListWatch
+from chaos.observers.listwatch import Reflector
 
 PLURALS = ("deployments", "statefulsets", "daemonsets", "replicasets")
 
@@ -15,7 +15,7 @@ class WorkloadsObserver:
     name = "workloads"
 
     def __init__(self, api: WatchApi, clock: Clock, health: ApiHealth | None = None) -> None:
-        self._watches = [ListWatch(RESOURCES[plural], api, clock, health, optional=True) for plural in PLURALS]
+        self._watches = [Reflector(RESOURCES[plural], api, clock, health, optional=True) for plural in PLURALS]
 
     def start(self, sink: Sink) -> None:
         for watch in self._watches:
@@ -25,5 +25,5 @@ class WorkloadsObserver:
         for watch in self._watches:
             watch.stop()
 
-    def synced(self) -> bool:
-        return all(watch.synced() for watch in self._watches)
+    def has_synced(self) -> bool:
+        return all(watch.has_synced() for watch in self._watches)

@@ -21,11 +21,11 @@ class ClusterView:
     nodes: Mapping[str, Node]
     pods: tuple[Pod, ...] = field(default=())
 
-    def ready(self) -> list[str]:
+    def ready_nodes(self) -> list[str]:
         """Names of the nodes that are Ready, sorted."""
         return sorted(name for name, node in self.nodes.items() if is_ready(node))
 
-    def members(self) -> list[str]:
+    def etcd_members(self) -> list[str]:
         """Nodes with a say in the cluster's store: those that k3s and rke2 mark as etcd's, else the control planes."""
         marked = [name for name, node in self.nodes.items() if ETCD in (node.metadata.labels or {})]
         return sorted(marked or [name for name, node in self.nodes.items() if role(node) == "control-plane"])
@@ -54,10 +54,10 @@ def zone(node: Node) -> str:
 
 def node_addresses(node: Node) -> frozenset[str]:
     """Those that its Node object tells, without names and loopback."""
-    return plain_addresses(a.address for a in (node.status.addresses if node.status else None) or ())
+    return normalize_addresses(a.address for a in (node.status.addresses if node.status else None) or ())
 
 
-def plain_addresses(texts: Iterable[str]) -> frozenset[str]:
+def normalize_addresses(texts: Iterable[str]) -> frozenset[str]:
     """Those that are addresses, written in one way, without loopback."""
     found = set()
     for text in texts:

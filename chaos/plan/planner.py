@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chaos.model.action import Action, Target
-from chaos.model.catalogue import Catalogue
+from chaos.model.catalogue import PluginRegistry
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Refused, Unsupported
 from chaos.model.experiment import Experiment, Step
@@ -17,7 +17,7 @@ from chaos.plan.cluster import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PlanInputs:
     """What the planner is given besides the experiment; ``chosen`` are the nodes of each target."""
 
     run: str
@@ -25,14 +25,14 @@ class Draft:
     seed: int
     experiment_text: bytes
     view: ClusterView
-    chosen: Mapping[str, tuple[str, ...]]
+    nodes_by_target: Mapping[str, tuple[str, ...]]
     targets: Mapping[str, Target]  # by node
     namespace: str
     objects: Mapping[str, Any] = field(default_factory=dict)  # by API path, see reads_of
     source: str = ""
 
 
-def make_plan(experiment: Experiment, catalogue: Catalogue, draft: Draft) -> Plan:
+def make_plan(experiment: Experiment, catalogue: PluginRegistry, draft: PlanInputs) -> Plan:
     """Raises Refused (with the step and node) where an action cannot be done or taken back."""
     return Plan(
         run=draft.run,
@@ -42,52 +42,52 @@ def make_plan(experiment: Experiment, catalogue: Catalogue, draft: Draft) -> Pla
         created=draft.now,
         seed=draft.seed,
         targets=tuple(
-            PlannedTarget(name, node, draft.view.nodes[node].metadata.uid, boot_of(draft.targets[node].facts))
-            for name, nodes in draft.chosen.items()
+            PlannedTarget(name, node, draft.view.nodes[node].metadata.uid, boot_identity_of(draft.targets[node].facts))
+            for name, nodes in draft.nodes_by_target.items()
             for node in nodes
         ),
-        steps=_steps(experiment, catalogue, draft),
+        steps=_plan_steps(experiment, catalogue, draft),
         namespace=draft.namespace,
         facts={node: dict(target.facts) for node, target in draft.targets.items()},
         source=draft.source,
     )
 
 
-def boot_of(facts: Mapping[str, Any]) -> str:
+def boot_identity_of(facts: Mapping[str, Any]) -> str:
     """The identity of a boot: boot ID and start of PID 1 (containers share a boot ID)."""
     return f"{facts.get('boot-id')} {facts.get('pid1-start')}"
 
 
-def _steps(experiment: Experiment, catalogue: Catalogue, draft: Draft) -> tuple[PlannedStep, ...]:
+def _plan_steps(experiment: Experiment, catalogue: PluginRegistry, draft: PlanInputs) -> tuple[PlannedStep, ...]:
     steps = tuple(
         plan_step(experiment, step, catalogue.actions[step.action], node, draft)
-        for step, node in steps_on(experiment, draft.chosen)
+        for step, node in expand_steps(experiment, draft.nodes_by_target)
     )
     for step in steps:
-        if why := catalogue.actions[step.action].alone:
-            _alone(step, why, steps)
+        if why := catalogue.actions[step.action].exclusive_timer_reason:
+            _check_exclusive_timer(step, why, steps)
     return steps
 
 
-def _alone(step: PlannedStep, why: str, steps: tuple[PlannedStep, ...]) -> None:
+def _check_exclusive_timer(step: PlannedStep, why: str, steps: tuple[PlannedStep, ...]) -> None:
     """Raises Refused where another step plants a timer on the same node."""
     for other in steps:
-        if other is not step and other.node == step.node and other.self_heal:
+        if other is not step and other.node == step.node and other.failsafe_timer:
             raise Refused(
                 f"step {step.step} on {step.node}: {why}, and step {other.step} plants a timer there"
-                f" ({other.self_heal.unit})",
+                f" ({other.failsafe_timer.unit})",
                 hint="use two experiments, or another node",
             )
 
 
-def steps_on(experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Step, str]]:
+def expand_steps(experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Step, str]]:
     """Each step with each node of its target, in order; with "" where it is about the cluster."""
     for step in experiment.spec.method:
         for node in chosen[step.target] if step.target else ("",):
             yield step, node
 
 
-def plan_step(experiment: Experiment, step: Step, action: Action, node: str, draft: Draft) -> PlannedStep:
+def plan_step(experiment: Experiment, step: Step, action: Action, node: str, draft: PlanInputs) -> PlannedStep:
     """One step on one node. Raises Refused where it cannot be done or taken back."""
     params = action.params.model_validate(step.with_)
     target = replace(
@@ -106,10 +106,10 @@ def plan_step(experiment: Experiment, step: Step, action: Action, node: str, dra
         action=step.action,
         node=node,
         params=params.model_dump(by_alias=True, exclude_none=True),
-        memory=memory,
+        undo_state=memory,
         commands=action.inject(memory),
         undo=action.undo(memory),
         proofs=tuple(proof.name for proof in action.proofs),
-        before=action.before(memory),
-        self_heal=action.self_heal(memory),
+        preconditions=action.preconditions(memory),
+        failsafe_timer=action.failsafe_timer(memory),
     )

@@ -12,7 +12,7 @@ from chaos.model.kube import Node, is_ready
 from chaos.plan.cluster import ClusterView, os, role, zone
 
 
-def choose(
+def select_nodes(
     specs: Mapping[str, TargetSpec], view: ClusterView, inventory: Inventory, seed: int
 ) -> dict[str, tuple[str, ...]]:
     """Nodes for each target's name, no node under two names.
@@ -28,31 +28,31 @@ def choose(
         count = _count(spec, len(candidates))
         if len(candidates) < count:
             raise Refused(
-                f"target {name} wants {count} node(s), but only {len(candidates)} match: {_why_few(spec, view)}",
+                f"target {name} wants {count} node(s), but only {len(candidates)} match: {_describe_shortage(spec, view)}",
                 hint="see spec.targets of the experiment, and protected and limits of the inventory",
             )
         chosen[name] = tuple(sorted(rng.sample(candidates, count)))
-    _limits([node for nodes in chosen.values() for node in nodes], view, inventory)
+    _check_limits([node for nodes in chosen.values() for node in nodes], view, inventory)
     return chosen
 
 
 def candidates(spec: TargetSpec, view: ClusterView, inventory: Inventory) -> list[str]:
     """Nodes that might become targets, Ready or not, sorted."""
-    return sorted(name for name, node in view.nodes.items() if _matches(node, spec) and not _protected(node, inventory))
+    return sorted(name for name, node in view.nodes.items() if _matches(node, spec) and not _is_protected(node, inventory))
 
 
 def _candidates(name: str, spec: TargetSpec, view: ClusterView, inventory: Inventory, taken: set[str]) -> list[str]:
     for node in spec.nodes or ():
         if node not in view.nodes:
             raise Refused(f"target {name} names the node {node}, which the cluster does not have")
-        if _protected(view.nodes[node], inventory):
+        if _is_protected(view.nodes[node], inventory):
             raise Refused(f"target {name} names the node {node}, which the inventory protects")
     return sorted(
         node.metadata.name
         for node in view.nodes.values()
         if _matches(node, spec)
         and is_ready(node)
-        and not _protected(node, inventory)
+        and not _is_protected(node, inventory)
         and node.metadata.name not in taken
     )
 
@@ -68,7 +68,7 @@ def _matches(node: Node, spec: TargetSpec) -> bool:
     )
 
 
-def _protected(node: Node, inventory: Inventory) -> bool:
+def _is_protected(node: Node, inventory: Inventory) -> bool:
     protected = inventory.protected
     return role(node) in protected.roles or node.metadata.name in protected.nodes
 
@@ -80,20 +80,20 @@ def _count(spec: TargetSpec, candidates: int) -> int:
     return max(1, candidates * int(text[:-1]) // 100) if text.endswith("%") else int(text)
 
 
-def _why_few(spec: TargetSpec, view: ClusterView) -> str:
+def _describe_shortage(spec: TargetSpec, view: ClusterView) -> str:
     matching = [node for node in view.nodes.values() if _matches(node, spec)]
     not_ready = sum(not is_ready(node) for node in matching)
     return f"{len(matching)} of {len(view.nodes)} nodes fit the description, {not_ready} of them are not Ready"
 
 
-def _limits(nodes: list[str], view: ClusterView, inventory: Inventory) -> None:
+def _check_limits(nodes: list[str], view: ClusterView, inventory: Inventory) -> None:
     limits = inventory.limits
     if len(nodes) > limits.max_nodes:
         raise Refused(
             f"the experiment would touch {len(nodes)} nodes; limits.maxNodes is {limits.max_nodes}",
             hint="raise limits.maxNodes in the inventory if you mean it",
         )
-    left = len(set(view.ready()) - set(nodes))
+    left = len(set(view.ready_nodes()) - set(nodes))
     if left < max(1, limits.min_ready_nodes):
         raise Refused(
             f"only {left} node(s) would stay Ready; limits.minReadyNodes is {limits.min_ready_nodes}",

@@ -61,7 +61,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Experiment
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Where experiments run; a simulated cluster is named as such."""
-    return f"nodefall: {config.stash[RUNNER].where}" if RUNNER in config.stash else None
+    return f"nodefall: {config.stash[RUNNER].description}" if RUNNER in config.stash else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

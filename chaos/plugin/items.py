@@ -10,13 +10,13 @@ import pytest
 
 from chaos.api import load
 from chaos.model.errors import Exit, NodefallError, RequirementUnmet
-from chaos.model.secrecy import masked
+from chaos.model.secrecy import redact
 from chaos.plugin.hooks import RUNNER
 from chaos.report._summary import summary
-from chaos.session.loading import Loaded
+from chaos.session.loading import LoadedExperiment
 from chaos.session.running import Run
 
-_OURS = re.compile(r"""^["']?apiVersion["']?\s*:\s*["']?nodefall\.dev/""", re.MULTILINE)
+_API_VERSION = re.compile(r"""^["']?apiVersion["']?\s*:\s*["']?nodefall\.dev/""", re.MULTILINE)
 _INVENTORY = re.compile(r"""^["']?kind["']?\s*:\s*["']?Inventory\b""", re.MULTILINE)
 _MARK = re.compile(r"[\w./+\[\]\\-]+")  # what -m understands as one name
 
@@ -24,7 +24,7 @@ _MARK = re.compile(r"[\w./+\[\]\\-]+")  # what -m understands as one name
 def is_experiment(path: Path) -> bool:
     """A document of ours that is no inventory; what is wrong with it is told when it is collected."""
     text = path.read_text(encoding="utf-8", errors="replace")
-    return bool(_OURS.search(text)) and not _INVENTORY.search(text)
+    return bool(_API_VERSION.search(text)) and not _INVENTORY.search(text)
 
 
 class ExperimentFile(pytest.File):
@@ -35,7 +35,7 @@ class ExperimentFile(pytest.File):
         try:
             loaded = load(self.path)
         except NodefallError as error:
-            raise self.CollectError(_told(error)) from error
+            raise self.CollectError(_describe(error)) from error
         item: ExperimentItem = ExperimentItem.from_parent(self, name=loaded.experiment.metadata.name, loaded=loaded)
         yield item
 
@@ -43,7 +43,7 @@ class ExperimentFile(pytest.File):
 class ExperimentItem(pytest.Item):
     """Runs in its set-up, so that what is not decided is an error, and only what is violated a failure."""
 
-    def __init__(self, *, loaded: Loaded, **given: object) -> None:
+    def __init__(self, *, loaded: LoadedExperiment, **given: object) -> None:
         super().__init__(**given)  # type: ignore[arg-type]  # as pytest hands it on
         self._loaded = loaded
         self._run: Run | None = None
@@ -64,7 +64,7 @@ class ExperimentItem(pytest.Item):
         except RequirementUnmet as unmet:
             pytest.skip(unmet.message)
         except NodefallError as error:
-            pytest.fail(_told(error), pytrace=False)
+            pytest.fail(_describe(error), pytrace=False)
         self.user_properties += [
             ("nodefall.report", str(done.report)),
             ("nodefall.verdict", str(done.result.status)),
@@ -91,8 +91,8 @@ def _declare(config: pytest.Config, line: str) -> None:
 
 def _report(run: Run) -> str:
     """The headline first: it is what one line can show."""
-    return masked(summary(run.result, report=str(run.report)))
+    return redact(summary(run.result, report=str(run.report)))
 
 
-def _told(error: NodefallError) -> str:
-    return masked(f"{error.message}\nhint: {error.hint}" if error.hint else error.message)
+def _describe(error: NodefallError) -> str:
+    return redact(f"{error.message}\nhint: {error.hint}" if error.hint else error.message)

@@ -16,11 +16,11 @@ from chaos.model.errors import BadInput, Exit, UsageError
 from chaos.model.inventory import Inventory
 from chaos.model.text import on_node
 from chaos.model.verdict import Status, Verdict
-from chaos.store.lock import wait_for_turn
+from chaos.store.lock import blocking_lock
 
 if TYPE_CHECKING:
     from chaos.model.plan import Plan
-    from chaos.session.loading import Loaded
+    from chaos.session.loading import LoadedExperiment
     from chaos.session.running import Run
 
 _LOG = logging.getLogger("nodefall")
@@ -36,7 +36,7 @@ class Runner:
     agree: bool
 
     @property
-    def where(self) -> str:
+    def description(self) -> str:
         """The cluster that experiments run on; a simulated one is named as such."""
         if self.inventory is None:
             return "no inventory"
@@ -48,14 +48,14 @@ class Runner:
         cluster = self.inventory.cluster if self.inventory else None
         return self.inventory is not None and (cluster is None or cluster.simulated)
 
-    def __call__(self, experiment: Loaded | Plan | Path | str, inventory: Inventory | Path | str | None = None) -> Run:
+    def __call__(self, experiment: LoadedExperiment | Plan | Path | str, inventory: Inventory | Path | str | None = None) -> Run:
         """Run it. Raises NodefallError, and KeyboardInterrupt where a signal stopped it and all is undone."""
         asked = inventory or self.inventory
         if asked is None:
             raise UsageError("no inventory: say which cluster", hint="give one, or --nodefall-inventory FILE")
         where = asked if isinstance(asked, Inventory) else load_inventory(Path(asked))
         with _turn(where):
-            done = run(experiment, where, seed=self.seed, reports=self.reports, agree=self.agree, progress=Logged())
+            done = run(experiment, where, seed=self.seed, reports=self.reports, agree=self.agree, progress=LoggingProgress())
         if done.result.exit_code in {Exit.SIGINT, Exit.SIGTERM}:
             raise KeyboardInterrupt(done.result.headline)
         return done
@@ -64,7 +64,7 @@ class Runner:
 def _turn(inventory: Inventory) -> AbstractContextManager[None]:
     """Of the processes of ``pytest -n``; an inventory with a lab starts one for each run."""
     cluster = inventory.cluster
-    return wait_for_turn(f"{cluster.kubeconfig} {cluster.context or ''}") if cluster else nullcontext()
+    return blocking_lock(f"{cluster.kubeconfig} {cluster.context or ''}") if cluster else nullcontext()
 
 
 def make_runner(config: pytest.Config, path: Path | None) -> Runner:
@@ -77,7 +77,7 @@ def make_runner(config: pytest.Config, path: Path | None) -> Runner:
     return Runner(inventory, reports, config.getoption("nodefall_seed"), config.getoption("nodefall_yes"))
 
 
-class Logged:
+class LoggingProgress:
     """Implements ``chaos.model.ports.Progress``: ``--log-cli-level=INFO`` shows it live."""
 
     def phase(self, name: str) -> None:

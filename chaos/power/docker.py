@@ -13,7 +13,7 @@ class DockerControl:
     it was stands in the journal.
     """
 
-    can = ON_OFF_STATE
+    capabilities = ON_OFF_STATE
 
     def __init__(self, container: Container) -> None:
         self._container = container
@@ -24,15 +24,15 @@ class DockerControl:
 
     def on(self) -> None:
         """Started; done when its first process runs, not when it has booted."""
-        self._container.do("start")
+        self._container.run("start")
 
     def off(self) -> None:
         """SIGKILL to all of it."""
         if self.state() == "on":
-            self._container.do("kill")
+            self._container.run("kill")
 
     def restart_policy(self) -> str:
-        return self._container.look().restart_policy
+        return self._container.inspect().restart_policy
 
     def set_restart_policy(self, policy: str) -> None:
-        self._container.do("update", f"--restart={policy}")
+        self._container.run("update", f"--restart={policy}")

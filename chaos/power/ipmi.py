@@ -11,24 +11,24 @@ import re
 from chaos.model.errors import NodefallError, Unreachable
 from chaos.model.inventory import IpmiPower
 from chaos.model.ports import ON_OFF_STATE
-from chaos.power.programs import Done, run_program
-from chaos.power.secrets import Place, read_secret
+from chaos.power.programs import ProgramResult, run_program
+from chaos.power.secrets import SecretContext, read_secret
 
 TIMEOUT = 30.0  # seconds of wall time for one answer
-_WAIT, _RETRIES = "2", "3"  # ipmitool's own: seconds for a packet, and how often it is sent again
+_PACKET_TIMEOUT, _RETRIES = "2", "3"  # ipmitool's own: seconds for a packet, and how often it is sent again
 _STATE = re.compile(r"^Chassis Power is (on|off)\s*$", re.MULTILINE)
 _NO_SESSION = "Unable to establish"  # nothing was asked of the BMC
 
 
-def ipmi(power: IpmiPower, place: Place, timeout: float = TIMEOUT) -> Ipmi:
+def make_ipmi_control(power: IpmiPower, place: SecretContext, timeout: float = TIMEOUT) -> IpmiControl:
     """The power control of one machine. Raises Refused for a secret that cannot be read."""
-    return Ipmi(power, read_secret(power.password, place), timeout)
+    return IpmiControl(power, read_secret(power.password, place), timeout)
 
 
-class Ipmi:
+class IpmiControl:
     """Implements ``chaos.model.ports.PowerControl``. The password is only ever in ipmitool's environment."""
 
-    can = ON_OFF_STATE
+    capabilities = ON_OFF_STATE
 
     def __init__(self, power: IpmiPower, password: str, timeout: float) -> None:
         self._power, self._password, self._timeout = power, password, timeout
@@ -38,7 +38,7 @@ class Ipmi:
         done = self._chassis("status")
         found = _STATE.search(done.stdout)
         if not found:
-            raise NodefallError(f"{self._where} does not say on or off: {done.said}", hint="look at the machine's BMC")
+            raise NodefallError(f"{self._endpoint} does not say on or off: {done.output}", hint="look at the machine's BMC")
         return found[1]
 
     def on(self) -> None:
@@ -51,21 +51,21 @@ class Ipmi:
             self._chassis("off")
 
     @property
-    def _where(self) -> str:
+    def _endpoint(self) -> str:
         return f"IPMI at {self._power.address}:{self._power.port}"
 
-    def _chassis(self, verb: str) -> Done:
+    def _chassis(self, verb: str) -> ProgramResult:
         power = self._power
         cipher = () if power.cipher_suite is None else ("-C", str(power.cipher_suite))
         where = ("-H", power.address, "-p", str(power.port), "-U", power.user, "-E", *cipher)
-        argv = ("ipmitool", "-I", "lanplus", *where, "-N", _WAIT, "-R", _RETRIES, "chassis", "power", verb)
+        argv = ("ipmitool", "-I", "lanplus", *where, "-N", _PACKET_TIMEOUT, "-R", _RETRIES, "chassis", "power", verb)
         secrets = {"IPMI_PASSWORD": self._password, "IPMITOOL_PASSWORD": self._password}
         done = run_program(argv, self._timeout, secrets, hint="install ipmitool")
         if done.exit == 0:
             return done
         if _NO_SESSION in done.stderr:
             raise Unreachable(
-                f"{self._where} lets nobody in as {power.user}: {done.said}",
+                f"{self._endpoint} lets nobody in as {power.user}: {done.output}",
                 hint="see address, user, password and cipherSuite of power; IPMI over LAN must be enabled",
             )
-        raise NodefallError(f"{self._where} answered to {verb}: {done.said}", hint="look at the machine's BMC")
+        raise NodefallError(f"{self._endpoint} answered to {verb}: {done.output}", hint="look at the machine's BMC")

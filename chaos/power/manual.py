@@ -14,11 +14,11 @@ from chaos.model.inventory import ManualPower
 from chaos.model.ports import ON_OFF
 
 TERMINAL = "/dev/tty"
-_AGAIN = 30.0  # seconds after which the question is put again: other output may have pushed it away
-_ONE = Lock()  # one question at a time
+_REPEAT_INTERVAL = 30.0  # seconds after which the question is put again: other output may have pushed it away
+_PROMPT_LOCK = Lock()  # one question at a time
 
 
-def manual(power: ManualPower, host: str, terminal: str = TERMINAL) -> Manual:
+def make_manual_control(power: ManualPower, host: str, terminal: str = TERMINAL) -> ManualControl:
     """The power control of one machine. Raises Refused where there is no terminal to ask on."""
     try:
         os.close(os.open(terminal, os.O_RDWR | os.O_NOCTTY))
@@ -27,44 +27,44 @@ def manual(power: ManualPower, host: str, terminal: str = TERMINAL) -> Manual:
             f"power of {host} is manual, but there is no terminal on which somebody could be asked: {error.strerror}",
             hint="run it on a terminal, or give the host another power control",
         ) from error
-    return Manual(host, parse_duration(power.deadline), terminal)
+    return ManualControl(host, parse_duration(power.deadline), terminal)
 
 
-class Manual:
+class ManualControl:
     """Implements ``chaos.model.ports.PowerControl``.
 
     A machine that a person has switched off stays off until a person switches it on; one that was switched on may go
     down by itself. So of the state, only ``off`` is ever known, and nobody is asked again and again.
     """
 
-    can = ON_OFF
+    capabilities = ON_OFF
 
     def __init__(self, host: str, deadline: float, terminal: str) -> None:
         self._host, self._deadline, self._terminal = host, deadline, terminal
-        self._off = False
+        self._is_off = False
 
     def state(self) -> str:
-        if self._off:
+        if self._is_off:
             return "off"
         raise NodefallError(f"nobody has said whether {self._host} is on", hint="its power is manual: look at it")
 
     def on(self) -> None:
         """Done when the person says so."""
-        self._ask("on", f"Power {self._host} ON. Once it is on")
-        self._off = False
+        self._prompt("on", f"Power {self._host} ON. Once it is on")
+        self._is_off = False
 
     def off(self) -> None:
         """Done when the person says so."""
-        self._ask("off", f"Cut the power of {self._host} at once, without shutting it down. Once it is off")
-        self._off = True
+        self._prompt("off", f"Cut the power of {self._host} at once, without shutting it down. Once it is off")
+        self._is_off = True
 
-    def _ask(self, verb: str, request: str) -> None:
+    def _prompt(self, verb: str, request: str) -> None:
         """Until the person types ``verb``. Raises NodefallError when the deadline is over or they say no."""
         end = monotonic() + self._deadline
-        with _ONE, open(self._terminal, "r+b", buffering=0) as terminal:
+        with _PROMPT_LOCK, open(self._terminal, "r+b", buffering=0) as terminal:
             while (left := end - monotonic()) > 0:
                 terminal.write(f"\r\n\a{request}, type {verb}; to give up, type no: ".encode())
-                answer = _line(terminal, min(left, _AGAIN))
+                answer = _read_line(terminal, min(left, _REPEAT_INTERVAL))
                 if answer == verb:
                     return
                 if answer == "no":
@@ -75,7 +75,7 @@ class Manual:
         )
 
 
-def _line(terminal: BinaryIO, seconds: float) -> str:
+def _read_line(terminal: BinaryIO, seconds: float) -> str:
     """What is typed, "" if nothing is."""
     ready, _, _ = select.select([terminal], [], [], seconds)
     return terminal.readline(1000).decode("utf-8", "replace").strip().lower() if ready else ""

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from chaos.model.errors import NodefallError, Unreachable
 
-_SHOWN = 300  # characters of what a program said
+_MAX_OUTPUT = 300  # characters of what a program said
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ProgramResult:
     """How it ended; ``said`` is its last words, without secrets."""
 
     exit: int
@@ -22,14 +22,14 @@ class Done:
     secrets: tuple[str, ...] = ()
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         text = self.stderr.strip() or self.stdout.strip()
         for secret in self.secrets:
             text = text.replace(secret, "***")
-        return text[-_SHOWN:] or f"exit code {self.exit}"
+        return text[-_MAX_OUTPUT:] or f"exit code {self.exit}"
 
 
-def run_program(argv: Sequence[str], timeout: float, secrets: Mapping[str, str] | None = None, hint: str = "") -> Done:
+def run_program(argv: Sequence[str], timeout: float, secrets: Mapping[str, str] | None = None, hint: str = "") -> ProgramResult:
     """Run it and wait; ``secrets`` are environment variables. Raises Unreachable where it could not be started."""
     secrets = secrets or {}
     try:
@@ -51,4 +51,4 @@ def run_program(argv: Sequence[str], timeout: float, secrets: Mapping[str, str] 
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise Unreachable(f"{argv[0]} cannot be run: {why}", hint=hint or "see power of the inventory") from None
     stdout, stderr = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
-    return Done(done.returncode, stdout, stderr, tuple(filter(None, secrets.values())))
+    return ProgramResult(done.returncode, stdout, stderr, tuple(filter(None, secrets.values())))

@@ -13,16 +13,16 @@ import msgspec
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.inventory import RedfishPower
 from chaos.model.ports import ON_OFF_STATE
-from chaos.model.secrecy import hide
-from chaos.power.secrets import Place, read_secret
+from chaos.model.secrecy import register_secret
+from chaos.power.secrets import SecretContext, read_secret
 
 TIMEOUT = 15.0  # seconds of wall time for a connection, and for each answer
-_LIMIT = 1 << 20  # bytes of an answer that are looked at
+_MAX_BODY = 1 << 20  # bytes of an answer that are looked at
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 # A machine on its way counts as being where it came from: off is only what is proven off.
 _STATES = {"On": "on", "PoweringOff": "on", "Paused": "on", "Off": "off", "PoweringOn": "off"}
 _RESETS = {"on": "On", "off": "ForceOff"}
-_ALREADY = (400, 409)  # what services answer to a reset into the state they are in
+_ALREADY_IN_STATE = (400, 409)  # what services answer to a reset into the state they are in
 
 
 class _Reset(msgspec.Struct):
@@ -39,7 +39,7 @@ class _System(msgspec.Struct):
     actions: _Actions | None = msgspec.field(default=None, name="Actions")
 
 
-def redfish(power: RedfishPower, place: Place, timeout: float = TIMEOUT) -> Redfish:
+def make_redfish_control(power: RedfishPower, place: SecretContext, timeout: float = TIMEOUT) -> RedfishControl:
     """The power control of one machine. Raises Refused for a URL, a CA file or a secret that cannot be used."""
     try:
         url = urlsplit(power.url)
@@ -53,12 +53,12 @@ def redfish(power: RedfishPower, place: Place, timeout: float = TIMEOUT) -> Redf
     headers = {"Accept": "application/json", "OData-Version": "4.0"}
     if power.user is not None and power.password is not None:
         login = f"{power.user}:{read_secret(power.password, place)}"
-        hide(login)
+        register_secret(login)
         headers["Authorization"] = "Basic " + base64.b64encode(login.encode()).decode()
-    return Redfish(power.url, headers, _context(power, place) if url.scheme == "https" else None, timeout)
+    return RedfishControl(power.url, headers, _tls_context(power, place) if url.scheme == "https" else None, timeout)
 
 
-def _context(power: RedfishPower, place: Place) -> ssl.SSLContext:
+def _tls_context(power: RedfishPower, place: SecretContext) -> ssl.SSLContext:
     path = place.path(power.ca_file) if power.ca_file else None
     try:
         return ssl.create_default_context(cafile=path)
@@ -66,10 +66,10 @@ def _context(power: RedfishPower, place: Place) -> ssl.SSLContext:
         raise Refused(f"caFile {path} cannot be used: {error.strerror}", hint="it must be a PEM file") from error
 
 
-class Redfish:
+class RedfishControl:
     """Implements ``chaos.model.ports.PowerControl``. Every request is a connection of its own."""
 
-    can = ON_OFF_STATE
+    capabilities = ON_OFF_STATE
 
     def __init__(self, url: str, headers: dict[str, str], context: ssl.SSLContext | None, timeout: float) -> None:
         self._url, self._headers, self._context, self._timeout = urlsplit(url), headers, context, timeout
@@ -78,7 +78,7 @@ class Redfish:
         """``on`` or ``off``; a machine that is powering on is still off, one powering off still on."""
         found = self._system().power
         if found not in _STATES:
-            raise NodefallError(f"{self._where} says that PowerState is {found!r}", hint="look at the machine's BMC")
+            raise NodefallError(f"{self._endpoint} says that PowerState is {found!r}", hint="look at the machine's BMC")
         return _STATES[found]
 
     def on(self) -> None:
@@ -90,7 +90,7 @@ class Redfish:
         self._reset("off")
 
     @property
-    def _where(self) -> str:
+    def _endpoint(self) -> str:
         return f"Redfish at {self._url.hostname}:{self._url.port or 443}{self._url.path}"
 
     def _system(self) -> _System:
@@ -101,7 +101,7 @@ class Redfish:
             return msgspec.json.decode(body, type=_System)
         except msgspec.DecodeError as error:
             raise NodefallError(
-                f"{self._where} sent no ComputerSystem: {error}", hint="url must end like /redfish/v1/Systems/1"
+                f"{self._endpoint} sent no ComputerSystem: {error}", hint="url must end like /redfish/v1/Systems/1"
             ) from error
 
     def _reset(self, wanted: str) -> None:
@@ -109,18 +109,18 @@ class Redfish:
         reset = actions.reset if actions else None
         kind = _RESETS[wanted]
         if reset is None or not reset.target:
-            raise NodefallError(f"{self._where} has no Reset action", hint="url must be that of a ComputerSystem")
+            raise NodefallError(f"{self._endpoint} has no Reset action", hint="url must be that of a ComputerSystem")
         if reset.allowed is not None and kind not in reset.allowed:
             raise NodefallError(
-                f"{self._where} cannot {kind}; it can {', '.join(reset.allowed)}", hint="power it by hand"
+                f"{self._endpoint} cannot {kind}; it can {', '.join(reset.allowed)}", hint="power it by hand"
             )
         target = urlsplit(reset.target)
         if target.netloc and target.netloc != self._url.netloc:
             raise NodefallError(
-                f"{self._where} sends us to {target.netloc} for a reset", hint="credentials are not sent elsewhere"
+                f"{self._endpoint} sends us to {target.netloc} for a reset", hint="credentials are not sent elsewhere"
             )
         status, body = self._request("POST", target.path, {"ResetType": kind})
-        if status in (200, 202, 204) or (status in _ALREADY and self.state() == wanted):
+        if status in (200, 202, 204) or (status in _ALREADY_IN_STATE and self.state() == wanted):
             return
         raise self._error(f"{kind}", status, body)
 
@@ -130,10 +130,10 @@ class Redfish:
         try:
             connection.request(method, path, msgspec.json.encode(body) if body else None, headers)
             response = connection.getresponse()
-            return response.status, response.read(_LIMIT)
+            return response.status, response.read(_MAX_BODY)
         except (OSError, http.client.HTTPException) as error:
             raise NodefallError(
-                f"{self._where} gave no answer to {method}: {error or type(error).__name__}",
+                f"{self._endpoint} gave no answer to {method}: {error or type(error).__name__}",
                 hint="it may have been done all the same: ask for the state",
             ) from error
         finally:
@@ -152,19 +152,19 @@ class Redfish:
             connection.connect()
         except ssl.SSLCertVerificationError as error:
             raise Unreachable(
-                f"{self._where} has a certificate that cannot be trusted: {error.verify_message}",
+                f"{self._endpoint} has a certificate that cannot be trusted: {error.verify_message}",
                 hint="name the CA that signed it as caFile",
             ) from error
         except OSError as error:
             raise Unreachable(
-                f"{self._where} cannot be reached: {error.strerror or error}", hint="see power.url of the inventory"
+                f"{self._endpoint} cannot be reached: {error.strerror or error}", hint="see power.url of the inventory"
             ) from error
         return connection
 
     def _error(self, what: str, status: int, body: bytes) -> NodefallError:
         hints = {401: "see user and password of power", 403: "the user needs the right to control power"}
         return NodefallError(
-            f"{self._where} answered {status} to {what}{_message(body)}",
+            f"{self._endpoint} answered {status} to {what}{_message(body)}",
             hint=hints.get(status, "see power.url of the inventory, and the BMC's own log"),
         )
 

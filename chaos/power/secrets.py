@@ -9,14 +9,14 @@ from pathlib import Path
 
 from chaos.model.errors import Refused
 from chaos.model.inventory import Secret
-from chaos.model.secrecy import hide
+from chaos.model.secrecy import register_secret
 
 COMMAND_TIMEOUT = 30  # seconds of wall time
 _WRITABLE_BY_OTHERS = 0o022
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SecretContext:
     """Where references are looked up: the environment, the home of ``~``, the folder of the inventory file."""
 
     environ: Mapping[str, str]
@@ -28,7 +28,7 @@ class Place:
         return self.home / text[2:] if text.startswith("~/") else self.base / text
 
 
-def read_secret(secret: Secret, place: Place) -> str:
+def read_secret(secret: Secret, place: SecretContext) -> str:
     """The secret, without the line break at its end. Raises Refused, never saying the secret."""
     if secret.env is not None:
         value = place.environ.get(secret.env, "")
@@ -41,7 +41,7 @@ def read_secret(secret: Secret, place: Place) -> str:
         value, source = _from_command(argv), f"secret command {argv[0]!r}"
     if not value:
         raise Refused(f"{source} is not set or empty", hint="see the inventory's references to secrets")
-    hide(value)
+    register_secret(value)
     return value
 
 

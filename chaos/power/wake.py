@@ -5,28 +5,28 @@ from __future__ import annotations
 import socket
 
 from chaos.model.errors import NodefallError, Refused, Unreachable
-from chaos.model.inventory import WakePower
+from chaos.model.inventory import WakeOnLanPower
 from chaos.model.ports import ON
 
-TIMES = 3  # a datagram may be lost, and a second one does no harm
+REPEATS = 3  # a datagram may be lost, and a second one does no harm
 
 
-def wake(power: WakePower) -> WakeOnLan:
+def make_wake_on_lan_control(power: WakeOnLanPower) -> WakeOnLanControl:
     """The power control of one machine."""
-    return WakeOnLan(power)
+    return WakeOnLanControl(power)
 
 
-def magic(mac: str) -> bytes:
+def magic_packet(mac: str) -> bytes:
     """Six bytes of ones, then sixteen times the address."""
     return b"\xff" * 6 + bytes.fromhex(mac.replace(":", "").replace("-", "")) * 16
 
 
-class WakeOnLan:
+class WakeOnLanControl:
     """Implements ``chaos.model.ports.PowerControl``; nobody answers, so it never knows the state."""
 
-    can = ON
+    capabilities = ON
 
-    def __init__(self, power: WakePower) -> None:
+    def __init__(self, power: WakeOnLanPower) -> None:
         self._power = power
 
     def state(self) -> str:
@@ -36,13 +36,13 @@ class WakeOnLan:
 
     def on(self) -> None:
         """Done when the packets are on the wire; whether it wakes, only the host itself can tell."""
-        packet = magic(self._power.mac)
+        packet = magic_packet(self._power.mac)
         family = socket.AF_INET6 if ":" in self._power.broadcast else socket.AF_INET
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as sock:
                 if family == socket.AF_INET:
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-                for _ in range(TIMES):
+                for _ in range(REPEATS):
                     sock.sendto(packet, (self._power.broadcast, self._power.port))
         except OSError as error:
             raise Unreachable(

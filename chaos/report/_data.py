@@ -9,7 +9,7 @@ from chaos.model.text import on_node, printable
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import SYMBOLS
 from chaos.report._lanes import Lane, Span, lane_of
-from chaos.report._outline import cited, origin, sections, step_text
+from chaos.report._outline import cited_seqs, origin, sections, step_text
 
 
 def page_data(result: RunResult, timeline: Timeline, drawn: list[Lane]) -> dict[str, Any]:
@@ -17,8 +17,8 @@ def page_data(result: RunResult, timeline: Timeline, drawn: list[Lane]) -> dict[
     start = origin(result)
     begin, end = window(result, timeline)
     return {
-        "start": _rel(begin, start),
-        "end": _rel(end, start),
+        "start": _relative(begin, start),
+        "end": _relative(end, start),
         "lanes": [_lane(lane, start, result) for lane in drawn],
         "steps": _steps(result, start),
         "verdicts": _verdicts(result, start),
@@ -33,7 +33,7 @@ def window(result: RunResult, timeline: Timeline) -> tuple[float, float]:
     return begin, max(end, begin + 1)
 
 
-def _rel(t: float, start: float) -> float:
+def _relative(t: float, start: float) -> float:
     return round(t - start, 3)
 
 
@@ -44,15 +44,15 @@ def _lane(lane: Lane, start: float, result: RunResult) -> dict[str, Any]:
         "name": lane.name,
         "group": printable(lane.group),
         "target": lane.kind == "node" and lane.key in targets,
-        "changed": lane.changed,
+        "changed": lane.has_changes,
         "spans": [_span(span, start) for span in lane.spans],
         "taints": [_span(span, start) for span in lane.taints],
-        "marks": [[_rel(mark.t, start), mark.kind, mark.text] for mark in lane.marks],
+        "marks": [[_relative(mark.t, start), mark.kind, mark.text] for mark in lane.marks],
     }
 
 
 def _span(span: Span, start: float) -> list[Any]:
-    return [_rel(span.start, start), _rel(span.end, start), span.state, span.text]
+    return [_relative(span.start, start), _relative(span.end, start), span.state, span.text]
 
 
 def _steps(result: RunResult, start: float) -> list[dict[str, Any]]:
@@ -60,8 +60,8 @@ def _steps(result: RunResult, start: float) -> list[dict[str, Any]]:
         {
             "name": printable(s.step),
             "node": printable(s.node),
-            "begin": _rel(s.begin, start),
-            "end": _rel(s.begin if s.returned is None else s.returned, start),
+            "begin": _relative(s.begin, start),
+            "end": _relative(s.begin if s.returned is None else s.returned, start),
             "text": printable(f"{on_node(s.action, s.node)}: {step_text(s)}"),
         }
         for s in result.steps
@@ -77,9 +77,9 @@ def _verdicts(result: RunResult, start: float) -> list[dict[str, Any]]:
             "status": str(v.status),
             "symbol": SYMBOLS[v.status],
             "because": printable(v.because),
-            "start": None if v.start is None else _rel(v.start, start),
-            "deadline": None if v.deadline is None else _rel(v.deadline, start),
-            "at": None if v.at is None else _rel(v.at, start),
+            "start": None if v.start is None else _relative(v.start, start),
+            "deadline": None if v.deadline is None else _relative(v.deadline, start),
+            "at": None if v.at is None else _relative(v.at, start),
             "evidence": list(v.evidence),
         }
         for section in sections(result)
@@ -90,12 +90,12 @@ def _verdicts(result: RunResult, start: float) -> list[dict[str, Any]]:
 def _blinds(timeline: Timeline, start: float, end: float) -> list[dict[str, Any]]:
     """``kind`` nodes or pods hatches those lanes, recording all; with a ``node`` that node's lane alone."""
     found = []
-    for blind in timeline.blinds:
+    for blind in timeline.blind_windows:
         kind, _, node = blind.source.partition("@")
         upto = end if blind.end is None else blind.end
         why = printable(f"nothing could be seen of {blind.source}: {blind.reason}")
         found.append(
-            {"kind": kind, "node": node, "start": _rel(blind.start, start), "end": _rel(upto, start), "text": why}
+            {"kind": kind, "node": node, "start": _relative(blind.start, start), "end": _relative(upto, start), "text": why}
         )
     return found
 
@@ -103,7 +103,7 @@ def _blinds(timeline: Timeline, start: float, end: float) -> list[dict[str, Any]
 def _evidence(result: RunResult, timeline: Timeline, drawn: list[Lane], start: float) -> dict[str, list[Any]]:
     """By number: [time, index of the lane or -1]."""
     place = {lane.key: index for index, lane in enumerate(drawn)}
-    wanted = set(cited(result))
+    wanted = set(cited_seqs(result))
     return {
-        str(e.seq): [_rel(e.t, start), place.get(lane_of(e, timeline), -1)] for e in timeline.entries if e.seq in wanted
+        str(e.seq): [_relative(e.t, start), place.get(lane_of(e, timeline), -1)] for e in timeline.entries if e.seq in wanted
     }

@@ -21,20 +21,20 @@ from chaos.model.kube import (
     pod_condition,
 )
 from chaos.model.kube_more import AttachmentSpec, Job, PodDisruptionBudget, VolumeAttachment
-from chaos.model.recording import ActionRecord, Blind, ProbeAnswer
+from chaos.model.recording import ActionRecord, BlindWindow, ProbeResult
 from chaos.model.text import on_node, printable
 from chaos.model.timeline import Entry
 
-_LONGEST = 400
+_MAX_LENGTH = 400
 
 
 def describe(entry: Entry) -> str:
     """What ``entry`` says, on one line, fit to be shown."""
-    teller = _TELLERS.get(type(entry.object))
-    told = teller(entry) if teller else _plain(entry)
+    teller = _FORMATTERS.get(type(entry.object))
+    told = teller(entry) if teller else _describe_other(entry)
     gone = " was deleted" if entry.type == "DELETED" else ""
     note = f" ({entry.note})" if entry.note else ""
-    return printable(f"{told}{gone}{note}", _LONGEST)
+    return printable(f"{told}{gone}{note}", _MAX_LENGTH)
 
 
 def node_state(node: Node) -> str:
@@ -84,7 +84,7 @@ def pod_text(pod: Pod) -> str:
     disrupted = disruption(pod)
     if disrupted:
         parts.append(f"DisruptionTarget {disrupted}")
-    codes = [_exit(c) for c in (status.container_statuses if status else None) or ()]
+    codes = [_exit_text(c) for c in (status.container_statuses if status else None) or ()]
     shown = ", ".join(code for code in codes if code)
     return ", ".join(parts) + (f", {shown}" if shown else "")
 
@@ -95,37 +95,37 @@ def disruption(pod: Pod) -> str:
     return (found.reason or "without reason") if found and found.status == "True" else ""
 
 
-def _exit(container: ContainerStatus) -> str:
+def _exit_text(container: ContainerStatus) -> str:
     ended = container.state.terminated if container.state else None
     return f"{container.name} exit {ended.exit_code}" if ended else ""
 
 
-def _node(entry: Entry) -> str:
+def _describe_node(entry: Entry) -> str:
     node: Node = entry.object
     found = taints(node)
     cordoned = ", cordoned" if node.spec and node.spec.unschedulable else ""
     return f"{node.metadata.name}: {node_text(node)}{cordoned}" + (f", taints {', '.join(found)}" if found else "")
 
 
-def _pod(entry: Entry) -> str:
+def _describe_pod(entry: Entry) -> str:
     pod: Pod = entry.object
     where = pod.spec.node_name if pod.spec else None
     return f"{full_name(pod.metadata)}{f' on {where}' if where else ''}: {pod_text(pod)}"
 
 
-def _lease(entry: Entry) -> str:
+def _describe_lease(entry: Entry) -> str:
     lease: Lease = entry.object
     return f"lease {lease.metadata.name} renewed at {lease.spec.renew_time if lease.spec else None}"
 
 
-def _event(entry: Entry) -> str:
+def _describe_event(entry: Entry) -> str:
     event: Event = entry.object
     about = event.involved_object
     what = f"{about.kind} {about.namespace + '/' if about.namespace else ''}{about.name}" if about else "nothing"
     return f"{event.reason} of {what}: {event.message}"
 
 
-def _workload(entry: Entry) -> str:
+def _describe_workload(entry: Entry) -> str:
     workload: Workload = entry.object
     status = workload.status
     wanted = workload.spec.replicas if workload.spec else None
@@ -136,7 +136,7 @@ def _workload(entry: Entry) -> str:
     return f"{entry.kind} {full_name(workload.metadata)}: {ready} ready, {available} available of {wanted}"
 
 
-def _action(entry: Entry) -> str:
+def _describe_action(entry: Entry) -> str:
     record: ActionRecord = entry.object
     parts = [f"{on_node(entry.type, entry.node)}: {record.phase}"]
     if record.command:
@@ -148,34 +148,34 @@ def _action(entry: Entry) -> str:
     return ", ".join(parts) + (f" (step {record.step})" if record.step else "")
 
 
-def _blind(entry: Entry) -> str:
-    blind: Blind = entry.object
+def _describe_blind(entry: Entry) -> str:
+    blind: BlindWindow = entry.object
     lasted = f"for {blind.end - blind.start:.1f}s" if blind.end is not None else "from here on"
     return f"nothing could be seen of {blind.source or entry.type} {lasted}: {blind.reason}"
 
 
-def _plain(entry: Entry) -> str:
+def _describe_other(entry: Entry) -> str:
     if entry.kind == "metrics":
         return f"metrics of {entry.node}: {_json(entry.object) if entry.object else entry.type}"
     if entry.kind == "host" and entry.type == "containers":
-        return f"containers that run on {entry.node}: {_containers(entry.object)}"
+        return f"containers that run on {entry.node}: {_describe_containers(entry.object)}"
     if entry.kind == "host":
         return f"{entry.type} on {entry.node} = {_json(entry.object)}"
     return f"{entry.kind} {entry.type}{f' on {entry.node}' if entry.node else ''}: {_json(entry.object)}"
 
 
-def _containers(value: Any) -> str:
+def _describe_containers(value: Any) -> str:
     running = value.get("running", ()) if isinstance(value, dict) else ()
     return ", ".join(sorted(f"{c['namespace']}/{c['pod']}/{c['container']}" for c in running)) or "none"
 
 
-def _probe(entry: Entry) -> str:
-    answer: ProbeAnswer = entry.object
+def _describe_probe(entry: Entry) -> str:
+    answer: ProbeResult = entry.object
     status = f" (HTTP {answer.status})" if answer.status is not None else ""
     return f"probe {entry.type}: {'good' + status if answer.ok else answer.error}"
 
 
-def _budget(entry: Entry) -> str:
+def _describe_budget(entry: Entry) -> str:
     status = entry.object.status
     counts = (
         f"allows {status.disruptions_allowed}, {status.current_healthy} of {status.expected_pods} healthy,"
@@ -186,7 +186,7 @@ def _budget(entry: Entry) -> str:
     return f"poddisruptionbudget {full_name(entry.object.metadata)} {counts}"
 
 
-def _attachment(entry: Entry) -> str:
+def _describe_attachment(entry: Entry) -> str:
     found: VolumeAttachment = entry.object
     spec = found.spec or AttachmentSpec()
     volume = spec.source.persistent_volume_name if spec.source else None
@@ -195,7 +195,7 @@ def _attachment(entry: Entry) -> str:
     return f"volume {volume or '?'} and {spec.node_name}: {state}{leaving}"
 
 
-def _job(entry: Entry) -> str:
+def _describe_job(entry: Entry) -> str:
     status = entry.object.status
     counts = [(name, getattr(status, name)) for name in ("active", "succeeded", "failed")] if status else []
     shown = ", ".join(f"{count} {name}" for name, count in counts if count) or "no pods"
@@ -207,16 +207,16 @@ def _json(value: Any) -> str:
     return plain if isinstance(plain, str) else json.dumps(plain, sort_keys=True, default=str, ensure_ascii=False)
 
 
-_TELLERS: dict[type[Any], Callable[[Entry], str]] = {
-    Node: _node,
-    Pod: _pod,
-    Lease: _lease,
-    Event: _event,
-    Workload: _workload,
-    ActionRecord: _action,
-    Blind: _blind,
-    ProbeAnswer: _probe,
-    PodDisruptionBudget: _budget,
-    VolumeAttachment: _attachment,
-    Job: _job,
+_FORMATTERS: dict[type[Any], Callable[[Entry], str]] = {
+    Node: _describe_node,
+    Pod: _describe_pod,
+    Lease: _describe_lease,
+    Event: _describe_event,
+    Workload: _describe_workload,
+    ActionRecord: _describe_action,
+    BlindWindow: _describe_blind,
+    ProbeResult: _describe_probe,
+    PodDisruptionBudget: _describe_budget,
+    VolumeAttachment: _describe_attachment,
+    Job: _describe_job,
 }

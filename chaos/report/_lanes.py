@@ -11,7 +11,7 @@ from chaos.model.timeline import Entry, History, Timeline, Version
 from chaos.report._describe import disruption, node_state, node_text, pod_state, pod_text, taints
 
 UNSCHEDULED = "not scheduled"
-_LONGEST = 300
+_MAX_LENGTH = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Lane:
     key: str  # node name or pod uid
     name: str
     group: str
-    changed: bool
+    has_changes: bool
     spans: tuple[Span, ...]
     taints: tuple[Span, ...] = ()
     marks: tuple[Mark, ...] = ()
@@ -76,14 +76,14 @@ def _node_lane(name: str, history: History[Node], timeline: Timeline) -> Lane:
     states = _spans(((v, node_state(v.object), node_text(v.object)) for v in history), timeline.end)
     tainted = _spans(((v, "taint", ", ".join(taints(v.object))) for v in history), timeline.end)
     shown = tuple(span for span in tainted if span.text)
-    return Lane("node", name, printable(name), name, len(states) > 1 or bool(shown), states, shown, _gone(history))
+    return Lane("node", name, printable(name), name, len(states) > 1 or bool(shown), states, shown, _deletions(history))
 
 
 def _pod_lane(uid: str, history: History[Pod], timeline: Timeline) -> Lane:
     states = _spans(((v, pod_state(v.object), pod_text(v.object)) for v in history), timeline.end)
     last = history.last.object
     node = (last.spec.node_name if last.spec else None) or UNSCHEDULED
-    marks = (*_disruptions(history), *_gone(history))
+    marks = (*_disruptions(history), *_deletions(history))
     # Finished long ago and never touched again: in real clusters these lie about.
     idle = len(states) == 1 and (is_finished(history.versions[0].object) or not marks)
     changed = not idle or states[0].start > timeline.start + 1
@@ -95,13 +95,13 @@ def _spans(versions: Iterable[tuple[Version[Node] | Version[Pod], str, str]], un
     spans: list[Span] = []
     current: tuple[float, str, str] | None = None
     for version, state, text in versions:
-        if current and (version.gone or current[1:] != (state, text)):
-            spans.append(Span(current[0], version.t, current[1], printable(current[2], _LONGEST)))
+        if current and (version.is_deleted or current[1:] != (state, text)):
+            spans.append(Span(current[0], version.t, current[1], printable(current[2], _MAX_LENGTH)))
             current = None
-        if not version.gone and current is None:
+        if not version.is_deleted and current is None:
             current = (version.t, state, text)
     if current:
-        spans.append(Span(current[0], until, current[1], printable(current[2], _LONGEST)))
+        spans.append(Span(current[0], until, current[1], printable(current[2], _MAX_LENGTH)))
     return tuple(span for span in spans if span.end > span.start or span is spans[-1])
 
 
@@ -109,10 +109,10 @@ def _disruptions(history: History[Pod]) -> tuple[Mark, ...]:
     for version in history:
         reason = disruption(version.object)
         if reason:
-            return (Mark(version.t, "disruption", printable(f"DisruptionTarget: {reason}", _LONGEST)),)
+            return (Mark(version.t, "disruption", printable(f"DisruptionTarget: {reason}", _MAX_LENGTH)),)
     return ()
 
 
-def _gone(history: History[Node] | History[Pod]) -> tuple[Mark, ...]:
+def _deletions(history: History[Node] | History[Pod]) -> tuple[Mark, ...]:
     how = {False: "deleted", True: "deleted, unseen: missing at the next list"}
-    return tuple(Mark(v.t, "gone", how[v.unseen]) for v in history if v.gone)
+    return tuple(Mark(v.t, "gone", how[v.final_state_unknown]) for v in history if v.is_deleted)

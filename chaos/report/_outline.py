@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 
-from chaos.model.action import Shown
+from chaos.model.action import ProofStatus
 from chaos.model.duration import format_duration
 from chaos.model.result import RunResult, StepResult
 from chaos.model.text import on_node
@@ -16,7 +16,7 @@ from chaos.model.timeline import Entry, Timeline
 from chaos.model.verdict import Verdict
 from chaos.report._describe import describe
 
-STEP_SYMBOLS = {Shown.PROVEN: "✓", Shown.DISPROVEN: "✗", Shown.NOT_SHOWN: "?"}
+STEP_SYMBOLS = {ProofStatus.PROVEN: "✓", ProofStatus.DISPROVEN: "✗", ProofStatus.UNPROVEN: "?"}
 SIMULATED = "This was a simulated cluster: it shows what the lab models, not what your cluster does."
 
 
@@ -43,7 +43,7 @@ class Evidence:
 def sections(result: RunResult) -> tuple[Section, ...]:
     """The parts that have verdicts, in the order of a run."""
     every = (
-        Section("steady", "Steady state", result.steady),
+        Section("steady", "Steady state", result.steady_state),
         Section("hypothesis", "Hypothesis", result.hypothesis),
         Section("abort", "Abort conditions", result.abort),
         Section("recovery", "Recovery", result.recovery),
@@ -66,7 +66,7 @@ def origin(result: RunResult) -> float:
     return min((s.begin for s in result.steps if s.begin is not None), default=result.started)
 
 
-def offset(t: float | None, start: float) -> str:
+def format_offset(t: float | None, start: float) -> str:
     """``+12.3s`` after ``start``, "" for an unknown time."""
     if t is None:
         return ""
@@ -74,7 +74,7 @@ def offset(t: float | None, start: float) -> str:
     return f"-{format_duration(-shift)}" if shift < 0 else f"+{format_duration(shift)}"
 
 
-def utc(t: float) -> str:
+def format_utc(t: float) -> str:
     """``2026-11-21 03:35:37 UTC``; "unknown" outside the calendar."""
     try:
         return datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -82,28 +82,28 @@ def utc(t: float) -> str:
         return "unknown"
 
 
-def assumed(result: RunResult) -> tuple[str, ...]:
+def assumed_facts(result: RunResult) -> tuple[str, ...]:
     """Facts that were taken from a default, as ``name=value``, each once."""
-    return tuple(dict.fromkeys(fact for verdict in verdicts(result) for fact in verdict.assumed))
+    return tuple(dict.fromkeys(fact for verdict in verdicts(result) for fact in verdict.assumed_facts))
 
 
-def owed(result: RunResult) -> tuple[str, ...]:
+def pending_undo(result: RunResult) -> tuple[str, ...]:
     """Undos that are not proven, one sentence each."""
     return tuple(f"{u.step} ({on_node(u.action, u.node)}): {u.because}" for u in result.undo if not u.proven)
 
 
-def origin_facts(result: RunResult) -> list[tuple[str, str]]:
+def run_details(result: RunResult) -> list[tuple[str, str]]:
     """How it was run, as (name, value)."""
     targets = "; ".join(f"{name}: {', '.join(nodes)}" for name, nodes in sorted(result.targets.items()))
     return [
         ("Run", result.run or "judged from a recording"),
-        ("Run by", result.by or "unknown"),
-        ("With", f"nodefall {result.nodefall}" if result.nodefall else "unknown"),
+        ("Run by", result.started_by or "unknown"),
+        ("With", f"nodefall {result.nodefall_version}" if result.nodefall_version else "unknown"),
         ("Plan", f"sha256 {result.plan_hash}" if result.plan_hash else "unknown"),
         ("Cluster", ("simulated, " if result.simulated else "") + f"Kubernetes {result.kubernetes or 'unknown'}"),
         ("Cluster UID", result.cluster_uid or "unknown"),
         ("Targets", targets or "none"),
-        ("Started", utc(result.started)),
+        ("Started", format_utc(result.started)),
         ("Lasted", format_duration(max(0.0, round(result.ended - result.started, 1)))),
         ("Exit code", str(result.exit_code)),
     ]
@@ -111,7 +111,7 @@ def origin_facts(result: RunResult) -> list[tuple[str, str]]:
 
 def step_text(step: StepResult) -> str:
     """What is known of whether the step took effect."""
-    return f"{step.shown}{' (weakly)' if step.weak else ''}: {step.because}"
+    return f"{step.proof_status}{' (weakly)' if step.weak else ''}: {step.because}"
 
 
 PHASES = ("step", "node", "armed", "fired", "began on the host", "returned", "proven")
@@ -125,7 +125,7 @@ def phases(result: RunResult, start: float) -> list[tuple[str, ...]]:
             step.step,
             step.node,
             *(
-                _precisely(t, start)
+                _format_precise(t, start)
                 for t in (step.phases.armed, step.phases.fired, step.phases.began, step.returned, step.phases.proven)
             ),
         )
@@ -134,11 +134,11 @@ def phases(result: RunResult, start: float) -> list[tuple[str, ...]]:
     ]
 
 
-def _precisely(t: float | None, start: float) -> str:
+def _format_precise(t: float | None, start: float) -> str:
     return "" if t is None else f"{t - start:+.3f}s"
 
 
-def cited(result: RunResult) -> list[int]:
+def cited_seqs(result: RunResult) -> list[int]:
     """Numbers of all entries that verdicts and proofs point to, sorted."""
     pointing = chain((v.evidence for v in verdicts(result)), (s.evidence for s in result.steps))
     return sorted(set(chain.from_iterable(pointing)))
@@ -146,7 +146,7 @@ def cited(result: RunResult) -> list[int]:
 
 def evidence(result: RunResult, timeline: Timeline) -> dict[int, Evidence]:
     """Everything that is pointed to, by number."""
-    wanted = cited(result)
+    wanted = cited_seqs(result)
     chosen = set(wanted)
     entries = {entry.seq: entry for entry in timeline.entries if entry.seq in chosen}
     return {seq: _evidence(seq, entries.get(seq)) for seq in wanted}

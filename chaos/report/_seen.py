@@ -27,7 +27,7 @@ _KINDS = frozenset(
 )
 
 
-def seen(timeline: Timeline, wanted: set[int], limit: int) -> tuple[list[tuple[Entry, str]], int]:
+def observations(timeline: Timeline, wanted: set[int], limit: int) -> tuple[list[tuple[Entry, str]], int]:
     """Entries that say something new, with their words, and how many of those were left out for ``limit``.
 
     Entries numbered in ``wanted`` and actions are always there. What lies before the run (listed events) is not new.

@@ -9,14 +9,14 @@ from chaos.model.timeline import Timeline
 from chaos.report._data import window
 from chaos.report._lanes import Lane
 from chaos.report._markup import Html, join, tag
-from chaos.report._outline import offset, origin
+from chaos.report._outline import format_offset, origin
 
-_WIDTH, _LABEL, _ROW, _TOP, _MOST = 1160, 260, 18, 24, 120
+_WIDTH, _LABEL, _ROW, _TOP, _MAX_LANES = 1160, 260, 18, 24, 120
 
 
-def picture(result: RunResult, timeline: Timeline, drawn: list[Lane]) -> Html:
+def render_svg(result: RunResult, timeline: Timeline, drawn: list[Lane]) -> Html:
     """Nodes and the pods that changed, at most 120 lanes, the steps as lines."""
-    shown = [lane for lane in drawn if lane.kind == "node" or lane.changed][:_MOST]
+    shown = [lane for lane in drawn if lane.kind == "node" or lane.has_changes][:_MAX_LANES]
     begin, end = window(result, timeline)
     height = _TOP + _ROW * len(shown) + 4
 
@@ -26,10 +26,10 @@ def picture(result: RunResult, timeline: Timeline, drawn: list[Lane]) -> Html:
     rows = [_row(lane, index, x) for index, lane in enumerate(shown)]
     lines = [
         tag("g", tag("line", x1=x(s.begin), x2=x(s.begin), y1="12", y2=str(height), class_="step"),
-            tag("text", f"{s.step} {offset(s.begin, origin(result))}", x=x(s.begin), y="11"))
+            tag("text", f"{s.step} {format_offset(s.begin, origin(result))}", x=x(s.begin), y="11"))
         for s in result.steps if s.begin is not None
     ]  # fmt: skip
-    label = f"{len(shown)} of {len(drawn)} lanes from {offset(begin, origin(result))} to {offset(end, origin(result))}"
+    label = f"{len(shown)} of {len(drawn)} lanes from {format_offset(begin, origin(result))} to {format_offset(end, origin(result))}"
     view = f"0 0 {_WIDTH} {height}"
     return tag("svg", tag("title", label), join(rows), join(lines), viewBox=view, role="img", class_="still")
 

@@ -19,25 +19,25 @@ from chaos.report._outline import (
     SIMULATED,
     STEP_SYMBOLS,
     Section,
-    assumed,
-    cited,
+    assumed_facts,
+    cited_seqs,
     name_of,
-    offset,
+    format_offset,
     origin,
-    origin_facts,
-    owed,
+    run_details,
+    pending_undo,
     phases,
     sections,
-    utc,
+    format_utc,
 )
 from chaos.report._renderer import Renderer
-from chaos.report._seen import seen
-from chaos.report._svg import picture
+from chaos.report._seen import observations
+from chaos.report._svg import render_svg
 
 _STYLES = ("report.css",)
 _SCRIPTS = ("layout.js", "draw.js", "page.js")
-_MOST_ROWS = 3000
-_KEYS = "Drag to move, Ctrl + wheel to zoom; with the keyboard: arrows, + and -, 0 for all."
+_MAX_ROWS = 3000
+_KEYS_HINT = "Drag to move, Ctrl + wheel to zoom; with the keyboard: arrows, + and -, 0 for all."
 
 
 def render(result: RunResult, timeline: Timeline) -> str:
@@ -58,10 +58,10 @@ def render(result: RunResult, timeline: Timeline) -> str:
         "main",
         _left_behind(result),
         _verdicts(result),
-        _chart(picture(result, timeline, drawn)),
+        _chart(render_svg(result, timeline, drawn)),
         _steps(result),
-        _seen(result, timeline),
-        _about(result),
+        _observations(result, timeline),
+        _run_details(result),
     )
     end = tag("footer", tag("p", SIMULATED if result.simulated else f"nodefall, run {printable(result.run)}"))
     scripts = join((tag("script", data, type="application/json", id="data"), tag("script", script)), "\n")
@@ -89,7 +89,7 @@ def _header(result: RunResult) -> Html:
     lab = tag("span", "simulated cluster", class_="badge lab") if result.simulated else Html()
     return tag(
         "header",
-        tag("p", word, SPACE, lab, SPACE, tag("span", f"{name_of(result)} · {utc(result.started)}", class_="quiet")),
+        tag("p", word, SPACE, lab, SPACE, tag("span", f"{name_of(result)} · {format_utc(result.started)}", class_="quiet")),
         tag("h1", result.headline.removeprefix(f"{result.status}: ")),  # the badge above says it
         tag("p", result.title, class_="quiet"),
         class_=str(result.status),
@@ -97,8 +97,8 @@ def _header(result: RunResult) -> Html:
 
 
 def _left_behind(result: RunResult) -> Html:
-    lines = [tag("li", tag("strong", "Undo still owed:"), SPACE, line) for line in owed(result)]
-    lines += [tag("li", line) for line in result.left_behind]
+    lines = [tag("li", tag("strong", "Undo still owed:"), SPACE, line) for line in pending_undo(result)]
+    lines += [tag("li", line) for line in result.leftovers]
     if not lines:
         words = "Nothing was left behind." if result.run else "Judged from a recording: nothing was touched for it."
         return tag("p", words, class_="quiet clean")
@@ -122,10 +122,10 @@ def _verdict_rows(section: Section, start: float) -> Html:
     return join(
         tag(
             "tr",
-            tag("td", tag("span", f"{SYMBOLS[v.status]} {v.status}", class_=f"badge {v.status}"), _when(v, start)),
+            tag("td", tag("span", f"{SYMBOLS[v.status]} {v.status}", class_=f"badge {v.status}"), _decision_time(v, start)),
             tag("td", tag("strong", v.name), tag("span", v.assertion, class_="sub")),
-            tag("td", v.because, _beside(v)),
-            tag("td", _links(v.evidence), class_="links"),
+            tag("td", v.because, _expected_and_observed(v)),
+            tag("td", _evidence_links(v.evidence), class_="links"),
             id=f"{section.key}-{index}",
             data_verdict=f"{section.key}-{index}",
         )
@@ -133,21 +133,21 @@ def _verdict_rows(section: Section, start: float) -> Html:
     )
 
 
-def _when(verdict: Verdict, start: float) -> Html:
+def _decision_time(verdict: Verdict, start: float) -> Html:
     """When it was decided, and the deadline."""
-    decided = f"at {offset(verdict.at, start)}" if verdict.at is not None else ""
-    due = f"due {offset(verdict.deadline, start)}" if verdict.deadline is not None else ""
+    decided = f"at {format_offset(verdict.at, start)}" if verdict.at is not None else ""
+    due = f"due {format_offset(verdict.deadline, start)}" if verdict.deadline is not None else ""
     return tag("span", ", ".join(part for part in (decided, due) if part), class_="sub")
 
 
-def _beside(verdict: Verdict) -> Html:
+def _expected_and_observed(verdict: Verdict) -> Html:
     """Expected beside observed, where the verdict gives them."""
     pairs = (("expected", verdict.expected), ("observed", verdict.observed))
     told = [join((tag("dt", name), tag("dd", value))) for name, value in pairs if value]
     return tag("dl", join(told)) if told else Html()
 
 
-def _links(evidence: tuple[int, ...]) -> Html:
+def _evidence_links(evidence: tuple[int, ...]) -> Html:
     most = 12
     links = [tag("a", f"#{seq}", href=f"#e{seq}") for seq in evidence[:most]]
     more = [f"and {len(evidence) - most} more"] if len(evidence) > most else []
@@ -165,7 +165,7 @@ def _chart(still: Html) -> Html:
         for label, name, title in (("+", "in", "zoom in"), ("-", "out", "zoom out"), ("all", "reset", "show all"))
     ]
     every = tag("label", Html('<input type="checkbox" id="every"/> '), "also pods that did not change")
-    bar = tag("div", join(buttons), every, tag("span", _KEYS, class_="quiet"), class_="bar")
+    bar = tag("div", join(buttons), every, tag("span", _KEYS_HINT, class_="quiet"), class_="bar")
     where = "What happened, a lane per node and pod; the same is in the table of what was seen"
     canvas = tag("canvas", tabindex="0", role="img", aria_label=where, id="lanes")
     board = tag("div", tag("div", canvas, id="sizer"), id="board")
@@ -188,25 +188,25 @@ def _steps(result: RunResult) -> Html:
 def _step_row(step: StepResult, start: float) -> Html:
     took = f", took {format_duration(step.returned - step.begin)}" if step.begin and step.returned else ""
     sent = tag("code", step.command) if step.command else Html()
-    effect = f"{STEP_SYMBOLS[step.shown]} {step.shown}{' (weakly)' if step.weak else ''}"
-    badge = tag("span", effect, class_=f"badge {step.shown.replace(' ', '-')}")
+    effect = f"{STEP_SYMBOLS[step.proof_status]} {step.proof_status}{' (weakly)' if step.weak else ''}"
+    badge = tag("span", effect, class_=f"badge {step.proof_status.replace(' ', '-')}")
     return tag(
         "tr",
-        tag("td", tag("strong", step.step), tag("span", f"{step.action} at {offset(step.begin, start)}", class_="sub")),
+        tag("td", tag("strong", step.step), tag("span", f"{step.action} at {format_offset(step.begin, start)}", class_="sub")),
         tag("td", step.node),
         tag("td", sent, tag("span", f"{step.delivery}{took}", class_="sub")),
         tag("td", badge, SPACE, step.because),
-        tag("td", _links(step.evidence), class_="links"),
+        tag("td", _evidence_links(step.evidence), class_="links"),
     )
 
 
-def _seen(result: RunResult, timeline: Timeline) -> Html:
-    start, proving = origin(result), set(cited(result))
-    found, left_out = seen(timeline, proving, _MOST_ROWS)
+def _observations(result: RunResult, timeline: Timeline) -> Html:
+    start, proving = origin(result), set(cited_seqs(result))
+    found, left_out = observations(timeline, proving, _MAX_ROWS)
     rows = (
         tag(
             "tr",
-            tag("td", offset(entry.t, start), class_="time"),
+            tag("td", format_offset(entry.t, start), class_="time"),
             tag("td", f"#{entry.seq}"),
             tag("td", entry.kind),
             tag("td", told),
@@ -222,8 +222,8 @@ def _seen(result: RunResult, timeline: Timeline) -> Html:
     return tag("details", summary, tag("div", body, class_="wide seen"), rest, id="seen")
 
 
-def _about(result: RunResult) -> Html:
-    guesses = assumed(result)
+def _run_details(result: RunResult) -> Html:
+    guesses = assumed_facts(result)
     lists = [
         ("Assumed", guesses or ("Nothing: every bound was read from the cluster.",)),
         ("Notes", result.notes),
@@ -233,7 +233,7 @@ def _about(result: RunResult) -> Html:
         for title, lines in lists
         if lines
     ]
-    facts = join(join((tag("dt", name), tag("dd", value))) for name, value in origin_facts(result))
+    facts = join(join((tag("dt", name), tag("dd", value))) for name, value in run_details(result))
     return tag("section", tag("div", tag("h2", "How it was run"), tag("dl", facts)), join(parts), class_="about")
 
 

@@ -22,10 +22,10 @@ def render(result: RunResult, timeline: Timeline) -> str:
     document = to_builtins(result, str_keys=True)
     document["resolved"] = {str(seq): to_builtins(found) for seq, found in evidence(result, timeline).items()}
     plain = json.dumps(document, ensure_ascii=False, allow_nan=False)
-    return json.dumps(json.loads(_whole(plain)), sort_keys=True, indent=2) + "\n"
+    return json.dumps(json.loads(_replace_surrogates(plain)), sort_keys=True, indent=2) + "\n"
 
 
-def _whole(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Lone surrogates (bytes that were no UTF-8) become U+FFFD: strict JSON readers refuse them."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 

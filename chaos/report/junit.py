@@ -10,23 +10,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from chaos.model.action import Shown
+from chaos.model.action import ProofStatus
 from chaos.model.result import RunResult
 from chaos.model.text import on_node, printable
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
 from chaos.report._outline import (
     SIMULATED,
-    assumed,
+    assumed_facts,
     evidence,
     name_of,
-    offset,
+    format_offset,
     origin,
-    origin_facts,
-    owed,
+    run_details,
+    pending_undo,
     sections,
     step_text,
-    utc,
+    format_utc,
 )
 from chaos.report._renderer import Renderer
 
@@ -59,11 +59,11 @@ def render(result: RunResult, timeline: Timeline) -> str:
     about = {"package": "nodefall", "id": "0", "name": printable(name_of(result)), "hostname": "localhost"}
     suite = ET.SubElement(root, "testsuite", {**about, "timestamp": _timestamp(result.started), **totals})
     properties = ET.SubElement(suite, "properties")
-    for name, value in origin_facts(result):
+    for name, value in run_details(result):
         ET.SubElement(properties, "property", {"name": name, "value": printable(value)})
     for case in cases:
-        _add(suite, case, result.experiment)
-    ET.SubElement(suite, "system-out").text = "\n".join(printable(line) for line in _out(result))
+        _add_case(suite, case, result.experiment)
+    ET.SubElement(suite, "system-out").text = "\n".join(printable(line) for line in _system_out(result))
     ET.SubElement(suite, "system-err")
     ET.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
@@ -72,7 +72,7 @@ def render(result: RunResult, timeline: Timeline) -> str:
 def _step_cases(result: RunResult) -> Iterator[_Case]:
     for step in result.steps:
         took = (step.returned - step.begin) if step.begin is not None and step.returned is not None else 0.0
-        outcome = "" if step.shown is Shown.PROVEN else "error"
+        outcome = "" if step.proof_status is ProofStatus.PROVEN else "error"
         name = f"{on_node(step.step, step.node)} is proven"
         yield _Case("steps", name, took, outcome, "unproven", step_text(step), (f"sent: {step.command}",))
 
@@ -83,15 +83,15 @@ def _verdict_cases(result: RunResult, timeline: Timeline) -> Iterator[_Case]:
         for verdict in section.verdicts:
             took = verdict.at - verdict.start if verdict.at is not None and verdict.start is not None else 0.0
             facts = [
-                f"evidence {e.seq} {offset(e.t, start)}: {e.what}" for e in map(seen.__getitem__, verdict.evidence)
+                f"evidence {e.seq} {format_offset(e.t, start)}: {e.what}" for e in map(seen.__getitem__, verdict.evidence)
             ]
             details = (f"expected: {verdict.expected}", f"observed: {verdict.observed}", *facts)
             outcome = _OUTCOMES.get(verdict.status, "")
-            kind = _kind(verdict)
+            kind = _error_type(verdict)
             yield _Case(section.key, verdict.name, took, outcome, kind, verdict.because, details)
 
 
-def _kind(verdict: Verdict) -> str:
+def _error_type(verdict: Verdict) -> str:
     return "inconclusive" if verdict.status is Status.PENDING else str(verdict.status)
 
 
@@ -101,7 +101,7 @@ def _undo_cases(result: RunResult) -> Iterator[_Case]:
         yield _Case("undo", name, 0.0, "" if undo.proven else "error", "undo owed", undo.because)
 
 
-def _add(suite: ET.Element, case: _Case, experiment: str) -> None:
+def _add_case(suite: ET.Element, case: _Case, experiment: str) -> None:
     where = f"nodefall.{printable(experiment)}.{case.group}"
     attributes = {"name": printable(case.name), "classname": where, "time": _seconds(case.seconds)}
     element = ET.SubElement(suite, "testcase", attributes)
@@ -111,11 +111,11 @@ def _add(suite: ET.Element, case: _Case, experiment: str) -> None:
         ET.SubElement(element, case.outcome, told).text = "\n".join(printable(line) for line in lines)
 
 
-def _out(result: RunResult) -> Iterator[str]:
+def _system_out(result: RunResult) -> Iterator[str]:
     yield result.headline
-    yield from (f"undo still owed: {line}" for line in owed(result))
-    yield from (f"left behind: {line}" for line in result.left_behind)
-    yield from (f"assumed: {line}" for line in assumed(result))
+    yield from (f"undo still owed: {line}" for line in pending_undo(result))
+    yield from (f"left behind: {line}" for line in result.leftovers)
+    yield from (f"assumed: {line}" for line in assumed_facts(result))
     yield from (f"note: {line}" for line in result.notes)
     if result.simulated:
         yield SIMULATED
@@ -127,7 +127,7 @@ def _seconds(value: float) -> str:
 
 def _timestamp(t: float) -> str:
     """xs:dateTime without a zone, as the schema's pattern wants it; in UTC."""
-    day, _, clock = utc(t).removesuffix(" UTC").partition(" ")
+    day, _, clock = format_utc(t).removesuffix(" UTC").partition(" ")
     return f"{day}T{clock}" if clock else "1970-01-01T00:00:00"
 
 

@@ -13,13 +13,13 @@ from chaos.report._outline import (
     PHASES,
     SIMULATED,
     STEP_SYMBOLS,
-    assumed,
+    assumed_facts,
     evidence,
     name_of,
-    offset,
+    format_offset,
     origin,
-    origin_facts,
-    owed,
+    run_details,
+    pending_undo,
     phases,
     sections,
     step_text,
@@ -54,21 +54,21 @@ def render(result: RunResult, timeline: Timeline) -> str:
             "",
             escape_line(result.title),
         ],
-        ["## Left behind", "", *_bullets((*owed(result), *result.left_behind), _nothing(result))],
+        ["## Left behind", "", *_bullets((*pending_undo(result), *result.leftovers), _nothing_left_behind(result))],
         ["## Steps", "", *_steps(result, start)],
     ]
     blocks += [[f"## {s.title}", "", *_verdicts(s.verdicts, start)] for s in sections(result)]
     blocks.append(["## Evidence", "", *_evidence(result, timeline, start)])
-    blocks.append(["## Assumed", "", *_bullets(assumed(result), "nothing: every bound was read from the cluster")])
+    blocks.append(["## Assumed", "", *_bullets(assumed_facts(result), "nothing: every bound was read from the cluster")])
     if result.notes:
         blocks.append(["## Notes", "", *_bullets(result.notes, "")])
-    blocks.append(["## How it was run", "", *_table(("what", "value"), origin_facts(result))])
+    blocks.append(["## How it was run", "", *_table(("what", "value"), run_details(result))])
     if result.simulated:
         blocks.append([SIMULATED])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
-def _nothing(result: RunResult) -> str:
+def _nothing_left_behind(result: RunResult) -> str:
     return "nothing" if result.run else "judged from a recording: nothing was touched for it"
 
 
@@ -83,7 +83,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def _steps(result: RunResult, start: float) -> list[str]:
     rows = [
-        (f"{STEP_SYMBOLS[s.shown]} {s.step}", s.action, s.node, offset(s.begin, start), s.command, step_text(s))
+        (f"{STEP_SYMBOLS[s.proof_status]} {s.step}", s.action, s.node, format_offset(s.begin, start), s.command, step_text(s))
         for s in result.steps
     ]
     told = _table(("step", "action", "node", "began", "sent", "effect"), rows) if rows else ["- none"]
@@ -102,8 +102,8 @@ def _verdicts(found: tuple[Verdict, ...], start: float) -> list[str]:
                 v.because,
                 v.expected,
                 v.observed,
-                offset(v.at, start),
-                offset(v.deadline, start),
+                format_offset(v.at, start),
+                format_offset(v.deadline, start),
                 ", ".join(map(str, v.evidence)),
             )
             for v in found
@@ -112,7 +112,7 @@ def _verdicts(found: tuple[Verdict, ...], start: float) -> list[str]:
 
 
 def _evidence(result: RunResult, timeline: Timeline, start: float) -> list[str]:
-    rows = [(str(e.seq), offset(e.t, start), e.kind, e.what) for e in evidence(result, timeline).values()]
+    rows = [(str(e.seq), format_offset(e.t, start), e.kind, e.what) for e in evidence(result, timeline).values()]
     return _table(("number", "when", "kind", "what was seen"), rows) if rows else ["- none"]
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chaos.model.catalogue import Catalogue
+from chaos.model.catalogue import PluginRegistry
 from chaos.model.errors import Refused
 from chaos.model.plan import Plan
-from chaos.session.opening import Opened
+from chaos.session.opening import ClusterConnection
 
-Agree = Callable[[Plan, Opened, list[str]], None]
+Confirm = Callable[[Plan, ClusterConnection, list[str]], None]
 """Is shown the plan, the cluster and :func:`going_down` of them. Raises Refused where it is not to be done."""
 
 
-def going_down(plan: Plan, opened: Opened, catalogue: Catalogue) -> list[str]:
+def nodes_taken_down(plan: Plan, opened: ClusterConnection, catalogue: PluginRegistry) -> list[str]:
     """The machines that the plan takes down; none of a simulated cluster."""
     cluster = opened.inventory.cluster
     if cluster is None or cluster.simulated:
@@ -21,11 +21,11 @@ def going_down(plan: Plan, opened: Opened, catalogue: Catalogue) -> list[str]:
     return sorted({step.node for step in plan.steps if catalogue.actions[step.action].takes_down})
 
 
-def agreed_before(plan: Plan, opened: Opened, down: list[str]) -> None:
+def always_confirm(plan: Plan, opened: ClusterConnection, down: list[str]) -> None:
     """It was said when it was asked for."""
 
 
-def nobody_agrees(plan: Plan, opened: Opened, down: list[str]) -> None:  # noqa: ARG001 - as Agree
+def refuse_unconfirmed(plan: Plan, opened: ClusterConnection, down: list[str]) -> None:  # noqa: ARG001 - as Agree
     """Raises Refused where a machine goes down: there is nobody to ask."""
     if down:
         who = ", ".join(down)

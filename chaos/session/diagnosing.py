@@ -7,35 +7,35 @@ from dataclasses import dataclass, field, replace
 
 import chaos.doctor.checks
 from chaos.doctor.check import Check
-from chaos.doctor.signs import LISTS, HostSigns, Signs, Use
-from chaos.doctor.uses import needs
-from chaos.engine.examine import examine, listed
-from chaos.engine.gather import objects
+from chaos.doctor.signs import LISTS, HostObservations, ClusterObservations, ExperimentNeeds
+from chaos.doctor.uses import experiment_needs
+from chaos.engine.examine import inspect_hosts, list_objects
+from chaos.engine.gather import get_objects
 from chaos.engine.workload import namespace_for
-from chaos.model.catalogue import Catalogue, discover
+from chaos.model.catalogue import PluginRegistry, discover
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Refused
-from chaos.model.right import Right
+from chaos.model.right import Permission
 from chaos.plan.cluster import ClusterView, node_addresses
-from chaos.plan.planner import Draft, plan_step
-from chaos.session.loading import Loaded, host_facts, reads
-from chaos.session.opening import Opened
-from chaos.session.own import jump_hosts, own, server_addresses
+from chaos.plan.planner import PlanInputs, plan_step
+from chaos.session.loading import LoadedExperiment, host_facts, api_reads
+from chaos.session.opening import ClusterConnection
+from chaos.session.own import jump_hosts, local_identity, server_addresses
 
 CHECKS: Mapping[str, Check] = discover(chaos.doctor.checks, "CHECK")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PreflightCase:
     """An experiment, and by target the nodes that were chosen, or that might be. ``lacking`` are missing rights."""
 
-    loaded: Loaded
+    loaded: LoadedExperiment
     nodes: Mapping[str, tuple[str, ...]]
     run: str = "doctor"
     seed: int = 0
-    lacking: tuple[Right, ...] = ()
-    unfit: tuple[str, str] | None = None
-    unanswered: Mapping[str, tuple[str, str] | tuple[()]] = field(default_factory=dict)
+    missing_permissions: tuple[Permission, ...] = ()
+    mismatch: tuple[str, str] | None = None
+    source_errors: Mapping[str, tuple[str, str] | tuple[()]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -43,45 +43,45 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class PreflightData:
     """``drafts`` are what plans are made of, by experiment."""
 
-    signs: Signs
-    drafts: Mapping[str, Draft] = field(default_factory=dict)
+    observations: ClusterObservations
+    drafts: Mapping[str, PlanInputs] = field(default_factory=dict)
 
 
-def look(
-    cases: Sequence[Case],
-    opened: Opened,
-    catalogue: Catalogue,
+def collect(
+    cases: Sequence[PreflightCase],
+    opened: ClusterConnection,
+    catalogue: PluginRegistry,
     view: ClusterView,
     *,
-    chosen: bool = False,
-    done: Callable[[str], object] = lambda _: None,
-) -> Looked:
+    same_run: bool = False,
+    on_host_inspected: Callable[[str], object] = lambda _: None,
+) -> PreflightData:
     """Ask the cluster and all hosts at once. Touches nothing. ``done`` is told of each host."""
-    wanted = _wanted(cases, catalogue)
+    wanted = _required_facts(cases, catalogue)
     proxy = bool(opened.inventory.cluster and opened.inventory.cluster.allow_node_proxy)
-    hosts = examine(wanted, view, opened.hosts, opened.kube, opened.clock, done, proxy)
-    lists, unlisted = listed(opened.kube, LISTS)
-    drafts = {case.name: _draft(case, opened, catalogue, view, hosts) for case in cases if not case.lacking}
+    hosts = inspect_hosts(wanted, view, opened.hosts, opened.kube, opened.clock, on_host_inspected, proxy)
+    lists, unlisted = list_objects(opened.kube, LISTS)
+    drafts = {case.name: _draft(case, opened, catalogue, view, hosts) for case in cases if not case.missing_permissions}
     server = server_addresses(opened.kube.server)
-    signs = Signs(
+    signs = ClusterObservations(
         view=view,
         inventory=opened.inventory,
-        uses=tuple(_use(case, catalogue, drafts.get(case.name)) for case in cases),
+        experiments=tuple(_experiment_needs(case, catalogue, drafts.get(case.name)) for case in cases),
         hosts=hosts,
         lists=lists,
-        unlisted=unlisted,
-        own=own(server | {address for node in wanted for address in node_addresses(view.nodes[node])}),
-        server=server,
-        jumps=jump_hosts(opened.inventory, wanted),
-        chosen=chosen,
+        list_errors=unlisted,
+        local_identity=local_identity(server | {address for node in wanted for address in node_addresses(view.nodes[node])}),
+        api_server_addresses=server,
+        jump_addresses=jump_hosts(opened.inventory, wanted),
+        hosts_are_targets=same_run,
     )
-    return Looked(signs, drafts)
+    return PreflightData(signs, drafts)
 
 
-def _wanted(cases: Sequence[Case], catalogue: Catalogue) -> dict[str, frozenset[str] | None]:
+def _required_facts(cases: Sequence[PreflightCase], catalogue: PluginRegistry) -> dict[str, frozenset[str] | None]:
     """The facts of each node's host; None where no experiment asks it anything."""
     checked = frozenset(fact for check in CHECKS.values() for fact in check.facts)
     wanted: dict[str, frozenset[str] | None] = {}
@@ -93,40 +93,40 @@ def _wanted(cases: Sequence[Case], catalogue: Catalogue) -> dict[str, frozenset[
 
 
 def _draft(
-    case: Case, opened: Opened, catalogue: Catalogue, view: ClusterView, hosts: Mapping[str, HostSigns]
-) -> Draft:
+    case: PreflightCase, opened: ClusterConnection, catalogue: PluginRegistry, view: ClusterView, hosts: Mapping[str, HostObservations]
+) -> PlanInputs:
     experiment = case.loaded.experiment
     namespace = namespace_for(case.run) if case.loaded.manifests else ""
-    return Draft(
+    return PlanInputs(
         run=case.run,
         now=opened.clock.now(),
         seed=case.seed,
         experiment_text=case.loaded.path.read_bytes(),
         view=view,
-        chosen=case.nodes,
+        nodes_by_target=case.nodes,
         targets={node: hosts[node].target for nodes in case.nodes.values() for node in nodes},
         namespace=namespace,
-        objects=objects(reads(experiment, catalogue, case.nodes, namespace), opened.kube),
+        objects=get_objects(api_reads(experiment, catalogue, case.nodes, namespace), opened.kube),
         source=str(case.loaded.path.absolute()),
     )
 
 
-def _use(case: Case, catalogue: Catalogue, draft: Draft | None) -> Use:
+def _experiment_needs(case: PreflightCase, catalogue: PluginRegistry, draft: PlanInputs | None) -> ExperimentNeeds:
     spec = case.loaded.experiment.spec
-    use = Use(
+    use = ExperimentNeeds(
         name=case.name,
-        needs=needs(case.loaded.experiment, catalogue),
+        needs=experiment_needs(case.loaded.experiment, catalogue),
         nodes=tuple(sorted({node for nodes in case.nodes.values() for node in nodes})),
         requires=spec.requires,
         max_duration=parse_duration(spec.max_duration),
-        lacking=case.lacking,
-        unfit=case.unfit,
-        unanswered=case.unanswered,
+        missing_permissions=case.missing_permissions,
+        target_error=case.mismatch,
+        source_errors=case.source_errors,
     )
-    return replace(use, prepare=_preparer(case, catalogue, draft)) if draft else use
+    return replace(use, step_error=_preparer(case, catalogue, draft)) if draft else use
 
 
-def _preparer(case: Case, catalogue: Catalogue, draft: Draft) -> Callable[[str], tuple[str, str] | None]:
+def _preparer(case: PreflightCase, catalogue: PluginRegistry, draft: PlanInputs) -> Callable[[str], tuple[str, str] | None]:
     experiment = case.loaded.experiment
 
     def prepare(node: str) -> tuple[str, str] | None:

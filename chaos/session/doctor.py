@@ -10,26 +10,26 @@ import msgspec
 from msgspec import Struct
 
 from chaos.doctor.check import Severity
-from chaos.doctor.findings import CLUSTER, Finding, examine, possible
-from chaos.doctor.signs import Signs, Use
+from chaos.doctor.findings import CLUSTER, Finding, run_checks, overall_exit
+from chaos.doctor.signs import ClusterObservations, ExperimentNeeds
 from chaos.engine.clock import SystemClock
 from chaos.engine.gather import cluster_view
-from chaos.engine.ledger import debts
+from chaos.engine.ledger import pending_runs
 from chaos.engine.lock import read_lock
-from chaos.engine.permissions import missing
-from chaos.model.catalogue import Catalogue
+from chaos.engine.permissions import missing_permissions
+from chaos.model.catalogue import PluginRegistry
 from chaos.model.errors import NodefallError, Refused, UsageError
-from chaos.model.right import Right
+from chaos.model.right import Permission
 from chaos.plan.cluster import ClusterView
-from chaos.plan.targets import candidates, choose
-from chaos.session.diagnosing import CHECKS, Case, look
-from chaos.session.eyes import askings
-from chaos.session.loading import Loaded, rights_of
-from chaos.session.locking import namespace, told
-from chaos.session.opening import Opened
+from chaos.plan.targets import candidates, select_nodes
+from chaos.session.diagnosing import CHECKS, PreflightCase, collect
+from chaos.session.eyes import source_checks
+from chaos.session.loading import LoadedExperiment, required_permissions
+from chaos.session.locking import lock_namespace, describe_pending
+from chaos.session.opening import ClusterConnection
 
 VERSION = 1
-_NOBODY = ClusterView("", {})
+_EMPTY_VIEW = ClusterView("", {})
 
 
 class Report(Struct, frozen=True, rename="camel"):
@@ -52,31 +52,31 @@ class Report(Struct, frozen=True, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class Patient:
+class DoctorRequest:
     """``shipped``: the experiments are nobody's own choice; ``done`` is told of each host that was looked at."""
 
-    opened: Opened
-    catalogue: Catalogue
-    shipped: bool = False
-    done: Callable[[str], object] = lambda _: None
+    connection: ClusterConnection
+    registry: PluginRegistry
+    bundled: bool = False
+    on_host_inspected: Callable[[str], object] = lambda _: None
 
 
-def check_names(loaded: Sequence[Loaded]) -> None:
+def check_names(loaded: Sequence[LoadedExperiment]) -> None:
     """Raises UsageError where two have the same name: what is said of one could not be told from the other's."""
     names = [each.experiment.metadata.name for each in loaded]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"two of the experiments have the name {twice[0]}", hint="give each of them once")
 
 
-def diagnose(loaded: Sequence[Loaded], patient: Patient) -> Report:
+def diagnose(loaded: Sequence[LoadedExperiment], patient: DoctorRequest) -> Report:
     """Look at everything. Raises NodefallError where the cluster does not answer; see :func:`check_names` too."""
-    opened = patient.opened
-    lacking = _lacking(loaded, patient)
+    opened = patient.connection
+    lacking = _missing_permissions(loaded, patient)
     view = _view(opened, any(lacking))
     cases = [_case(each, rights, view, patient) for each, rights in zip(loaded, lacking, strict=True)]
-    signs = _with_debts(look(cases, opened, patient.catalogue, view, done=patient.done).signs, opened)
-    found = examine(CHECKS, signs, shipped=patient.shipped)
-    where = {use.name: _where(use, found) for use in signs.uses}
+    signs = _with_pending_undo(collect(cases, opened, patient.registry, view, on_host_inspected=patient.on_host_inspected).observations, opened)
+    found = run_checks(CHECKS, signs, bundled=patient.bundled)
+    where = {use.name: _runnable_nodes(use, found) for use in signs.experiments}
     cluster = opened.inventory.cluster
     return Report(
         version=VERSION,
@@ -88,42 +88,42 @@ def diagnose(loaded: Sequence[Loaded], patient: Patient) -> Report:
         possible={name: nodes for name, nodes in where.items() if nodes is not None},
         impossible=tuple(name for name, nodes in where.items() if nodes is None),
         findings=tuple(found),
-        exit_code=int(possible(found, signs.uses)),
+        exit_code=int(overall_exit(found, signs.experiments)),
     )
 
 
-def _lacking(loaded: Sequence[Loaded], patient: Patient) -> list[tuple[Right, ...]]:
+def _missing_permissions(loaded: Sequence[LoadedExperiment], patient: DoctorRequest) -> list[tuple[Permission, ...]]:
     """By experiment; each right is asked for once."""
-    needed = [rights_of(each, patient.catalogue, patient.opened.inventory.cluster) for each in loaded]
-    gone = set(missing(patient.opened.kube, sorted({right for rights in needed for right in rights})))
+    needed = [required_permissions(each, patient.registry, patient.connection.inventory.cluster) for each in loaded]
+    gone = set(missing_permissions(patient.connection.kube, sorted({right for rights in needed for right in rights})))
     return [tuple(right for right in rights if right in gone) for rights in needed]
 
 
-def _view(opened: Opened, lacking: bool) -> ClusterView:
+def _view(opened: ClusterConnection, lacking: bool) -> ClusterView:
     try:
         return cluster_view(opened.kube, opened.uid)
     except Refused:
         if not lacking:
             raise
-        return replace(_NOBODY, uid=opened.uid)  # the missing right is told
+        return replace(_EMPTY_VIEW, uid=opened.uid)  # the missing right is told
 
 
-def _case(loaded: Loaded, lacking: tuple[Right, ...], view: ClusterView, patient: Patient) -> Case:
-    opened = patient.opened
+def _case(loaded: LoadedExperiment, lacking: tuple[Permission, ...], view: ClusterView, patient: DoctorRequest) -> PreflightCase:
+    opened = patient.connection
     targets = loaded.experiment.spec.targets
     nodes = {name: tuple(candidates(spec, view, opened.inventory)) for name, spec in targets.items()}
-    case = Case(loaded, nodes, lacking=lacking, unanswered=_unanswered(loaded, patient))
+    case = PreflightCase(loaded, nodes, missing_permissions=lacking, source_errors=_source_errors(loaded, patient))
     try:
-        choose(targets, view, opened.inventory, seed=0)
+        select_nodes(targets, view, opened.inventory, seed=0)
     except Refused as refused:
-        return replace(case, unfit=(refused.message, refused.hint))
+        return replace(case, mismatch=(refused.message, refused.hint))
     return case
 
 
-def _unanswered(loaded: Loaded, patient: Patient) -> dict[str, tuple[str, str] | tuple[()]]:
+def _source_errors(loaded: LoadedExperiment, patient: DoctorRequest) -> dict[str, tuple[str, str] | tuple[()]]:
     """Why those who are asked do not answer, () if they do."""
     why: dict[str, tuple[str, str] | tuple[()]] = {}
-    for name, ask in askings(loaded.experiment, patient.catalogue, patient.opened).items():
+    for name, ask in source_checks(loaded.experiment, patient.registry, patient.connection).items():
         try:
             ask()
         except NodefallError as error:
@@ -133,26 +133,26 @@ def _unanswered(loaded: Loaded, patient: Patient) -> dict[str, tuple[str, str] |
     return why
 
 
-def _with_debts(signs: Signs, opened: Opened) -> Signs:
+def _with_pending_undo(signs: ClusterObservations, opened: ClusterConnection) -> ClusterObservations:
     """With who is at work, and what is owed; that we may not look is told by the check of rights."""
-    place, unlisted = namespace(opened), dict(signs.unlisted)
+    place, unlisted = lock_namespace(opened), dict(signs.list_errors)
     holder, owed = "", {}
     with closing(SystemClock()) as clock:
         try:
             record = read_lock(opened.kube, place)
-            holder = record.holder if record and record.holder and record.seems_alive(clock.now()) else ""
+            holder = record.holder if record and record.holder and record.is_recent(clock.now()) else ""
         except NodefallError as error:
             unlisted["leases"] = error.message
     try:
-        owed = {debt.debtor.run: told(debt) for debt in debts(opened.kube, place) if debt.open}
+        owed = {debt.identity.run: describe_pending(debt) for debt in pending_runs(opened.kube, place) if debt.has_pending}
     except NodefallError as error:
         unlisted["configmaps"] = error.message
-    return replace(signs, holder=holder, debts=owed, unlisted=unlisted)
+    return replace(signs, lock_holder=holder, pending_undo=owed, list_errors=unlisted)
 
 
-def _where(use: Use, found: Sequence[Finding]) -> tuple[str, ...] | None:
+def _runnable_nodes(use: ExperimentNeeds, found: Sequence[Finding]) -> tuple[str, ...] | None:
     """The nodes on which nothing stands against it; None where it cannot be done."""
-    mine = [f for f in found if use.name in f.experiments and (f.severity is Severity.REFUSAL or f.unfit)]
+    mine = [f for f in found if use.name in f.experiments and (f.severity is Severity.REFUSAL or f.is_incompatible)]
     against = {finding.subject for finding in mine}
     left = tuple(node for node in use.nodes if f"host {node}" not in against)
     return None if CLUSTER in against or (use.nodes and not left) else left

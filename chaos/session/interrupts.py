@@ -10,7 +10,7 @@ from types import FrameType
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
+def defer_signals() -> Iterator[None]:
     """SIGINT and SIGTERM that come meanwhile act at the end of the block; only the main thread gets them at all."""
     if threading.current_thread() is not threading.main_thread():
         yield

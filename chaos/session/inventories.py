@@ -13,7 +13,7 @@ from chaos.model.errors import UsageError
 from chaos.model.inventory import Inventory, Lab
 
 
-def inventory_of(given: Inventory | Path | str) -> Inventory:
+def as_inventory(given: Inventory | Path | str) -> Inventory:
     """Raises BadInput."""
     return given if isinstance(given, Inventory) else load_inventory(Path(given))
 
@@ -24,13 +24,13 @@ def lab_inventory(given: Inventory | Path | str | None, settings: Mapping[str, A
         head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "lab"}}
         inventory = Inventory.model_validate(head | {"lab": {}})
     else:
-        inventory = inventory_of(given)
+        inventory = as_inventory(given)
     if inventory.lab is None:
         raise UsageError(f"{inventory.metadata.name} describes a cluster, not a lab", hint="see hosts/lab.yaml")
-    return inventory.model_copy(update={"lab": changed(inventory.lab, settings)})
+    return inventory.model_copy(update={"lab": with_settings(inventory.lab, settings)})
 
 
-def changed(lab: Lab, settings: Mapping[str, Any]) -> Lab:
+def with_settings(lab: Lab, settings: Mapping[str, Any]) -> Lab:
     """With other ``settings``, by the names that an inventory has. Raises UsageError."""
     try:
         return Lab.model_validate({**lab.model_dump(by_alias=True), **settings})

@@ -12,19 +12,19 @@ import chaos.report
 from chaos.judge.context import WORKLOAD, Options
 from chaos.judge.judge import judge
 from chaos.model.bound import known_fact
-from chaos.model.catalogue import Catalogue, discover
+from chaos.model.catalogue import PluginRegistry, discover
 from chaos.model.duration import parse_duration
 from chaos.model.errors import UsageError, bad_input
 from chaos.model.result import RunResult
-from chaos.model.secrecy import masked
+from chaos.model.secrecy import redact
 from chaos.model.timeline import Timeline
-from chaos.session.loading import Loaded
+from chaos.session.loading import LoadedExperiment
 from chaos.store import rundir
 from chaos.store.recording import build_timeline, read_recording
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedRun:
     """What was decided, and what was seen."""
 
     result: RunResult
@@ -34,12 +34,12 @@ class Judged:
         """All reports, and the result. Raises OSError."""
         rundir.save(directory, rundir.RESULT, self.result)
         for renderer in discover(chaos.report, "RENDERER").values():
-            text = masked(renderer.render(self.result, self.timeline))
+            text = redact(renderer.render(self.result, self.timeline))
             (directory / renderer.file).write_text(text, encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class JudgeOverrides:
     """What a recording does not say by itself, by name."""
 
     bind: Mapping[str, Sequence[str]]
@@ -47,12 +47,12 @@ class Told:
     facts: Mapping[str, str]
 
 
-def judge_recording(recording: Path, loaded: Loaded, told: Told, catalogue: Catalogue) -> Judged:
+def judge_recording(recording: Path, loaded: LoadedExperiment, told: JudgeOverrides, catalogue: PluginRegistry) -> JudgedRun:
     """``recording``: a file, or a run's directory. Raises BadInput, and UsageError for what nobody knows."""
     options = _options(loaded, told)
     timeline = build_timeline(read_recording(_file(recording)))
     _check_nodes(options, timeline)
-    return Judged(judge(loaded.experiment, timeline, catalogue, options), timeline)
+    return JudgedRun(judge(loaded.experiment, timeline, catalogue, options), timeline)
 
 
 def _file(path: Path) -> Path:
@@ -64,7 +64,7 @@ def _file(path: Path) -> Path:
     return path / rundir.RECORDING
 
 
-def _options(loaded: Loaded, told: Told) -> Options:
+def _options(loaded: LoadedExperiment, told: JudgeOverrides) -> Options:
     """Raises UsageError for names that the experiment does not know."""
     kinds = [(str(m.get("kind")), str((m.get("metadata") or {}).get("name"))) for m in loaded.manifests]
     spec = loaded.experiment.spec

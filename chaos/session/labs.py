@@ -19,7 +19,7 @@ import chaos
 from chaos.engine.clock import SystemClock
 from chaos.model.errors import Exit, NodefallError, Refused, UsageError
 from chaos.model.inventory import Inventory, Lab, Rule
-from chaos.session.interrupts import held_back
+from chaos.session.interrupts import defer_signals
 
 _READY_TIMEOUT = 30.0  # wall seconds
 _READY_PER_NODE = 0.1
@@ -31,7 +31,7 @@ MARK = "NODEFALL_LAB"
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class LabServeOptions:
     """How a lab is served, beside what the inventory says of it.
 
     ``speed``: free-running, so many simulated seconds a second; None: in lockstep. ``directory``: by default a
@@ -43,9 +43,9 @@ class Serving:
     speed: float | None = None
     port: int = 0
     directory: Path | None = None
-    lock: int | None = None
+    lock_fd: int | None = None
     mark: str = ""
-    started: Callable[[int], None] = lambda _: None
+    on_start: Callable[[int], None] = lambda _: None
 
     def arguments(self, lab: Lab) -> list[str]:
         """Of the lab's command line."""
@@ -65,56 +65,56 @@ class RunningLab:
         self.detached = False
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """What it wrote on stderr; worth showing if it ended by itself."""
-        return _text(self._errors)
+        return _read_stderr(self._errors)
 
     @property
-    def ended(self) -> int | None:
+    def returncode(self) -> int | None:
         """The exit code, once the process is gone."""
         return self._process.poll()
 
-    def ends_within(self, seconds: float) -> bool:
+    def wait(self, seconds: float) -> bool:
         """Whether it has ended by then; a process closes its connections before it is gone."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
-        return self.ended is not None
+        return self.returncode is not None
 
     def detach(self) -> None:
         """Let it run on when this process ends. Raises NodefallError if it has ended."""
         try:
-            _say(self._process, b"detach\n")
+            _write_stdin(self._process, b"detach\n")
         except BrokenPipeError as error:
-            raise NodefallError(f"the lab has ended by itself: {self.said or 'it said nothing'}") from error
+            raise NodefallError(f"the lab has ended by itself: {self.output or 'it said nothing'}") from error
         self.detached = True
 
     def stop(self) -> None:
         """End the lab; twice is harmless."""
-        _end(self._process)
+        _terminate(self._process)
 
 
 @contextmanager
-def start_lab(lab: Lab, seed: int | None = None, serving: Serving | None = None) -> Iterator[RunningLab]:
+def start_lab(lab: Lab, seed: int | None = None, serving: LabServeOptions | None = None) -> Iterator[RunningLab]:
     """Start ``lab`` and wait until it answers; it is stopped afterwards, unless it was detached.
 
     Raises NodefallError with what it said if it does not answer.
     """
-    serving = serving or Serving()
+    serving = serving or LabServeOptions()
     with closing(SystemClock()) as clock, _log(serving.directory) as errors:
         process, running = None, None
         try:
-            with held_back():  # interrupted within Popen, nobody would know of the process
+            with defer_signals():  # interrupted within Popen, nobody would know of the process
                 process = _start(lab, serving, errors)
-            serving.started(process.pid)
-            facts = _ready(process, _spec(lab, seed, clock.now()), errors)
+            serving.on_start(process.pid)
+            facts = _wait_until_ready(process, _spec(lab, seed, clock.now()), errors)
             running = RunningLab(process, facts, errors, serving.name)
             yield running
         finally:
             if process and not (running and running.detached):
-                _end(process)
+                _terminate(process)
 
 
-def _start(lab: Lab, serving: Serving, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(lab: Lab, serving: LabServeOptions, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "chaos.lab", *serving.arguments(lab)],
         stdin=subprocess.PIPE,
@@ -123,7 +123,7 @@ def _start(lab: Lab, serving: Serving, errors: IO[bytes]) -> subprocess.Popen[by
         start_new_session=True,  # Ctrl-C is for nodefall, which still needs the lab to roll back
         cwd=Path(chaos.__file__).parents[1],  # -m looks for modules there first, and not in the user's directory
         env={**os.environ, MARK: serving.mark},
-        pass_fds=() if serving.lock is None else (serving.lock,),
+        pass_fds=() if serving.lock_fd is None else (serving.lock_fd,),
     )
 
 
@@ -202,11 +202,11 @@ def _user(rights: Sequence[Rule]) -> dict[str, Any]:
     return {"name": "nodefall", "rules": [rule.model_dump(by_alias=True) for rule in rights]}
 
 
-def _ready(process: subprocess.Popen[bytes], spec: dict[str, Any], errors: IO[bytes]) -> dict[str, Any]:
+def _wait_until_ready(process: subprocess.Popen[bytes], spec: dict[str, Any], errors: IO[bytes]) -> dict[str, Any]:
     """Hand over the spec; the ready line. Raises NodefallError."""
     assert process.stdout is not None  # noqa: S101 - a pipe
     with contextlib.suppress(BrokenPipeError):  # it died already: its output says why
-        _say(process, json.dumps(spec).encode() + b"\n")
+        _write_stdin(process, json.dumps(spec).encode() + b"\n")
     patience = _READY_TIMEOUT + _READY_PER_NODE * len(spec["nodes"])
     line = _read_line(process.stdout.fileno(), patience)
     if line.endswith(b"\n"):
@@ -215,7 +215,7 @@ def _ready(process: subprocess.Popen[bytes], spec: dict[str, Any], errors: IO[by
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(1.0)  # having closed its output it is about to end
     code = process.returncode
-    said = _text(errors) or "it said nothing"
+    said = _read_stderr(errors) or "it said nothing"
     if code == _UNAVAILABLE:
         raise Refused(f"the lab cannot listen: {said}", hint="choose another with --port, or none: a free one is taken")
     if code == Exit.USAGE:
@@ -224,14 +224,14 @@ def _ready(process: subprocess.Popen[bytes], spec: dict[str, Any], errors: IO[by
     raise NodefallError(f"the lab {why}: {said}")
 
 
-def _say(process: subprocess.Popen[bytes], line: bytes) -> None:
+def _write_stdin(process: subprocess.Popen[bytes], line: bytes) -> None:
     """Raises BrokenPipeError if nobody listens."""
     assert process.stdin is not None  # noqa: S101 - a pipe
     process.stdin.write(line)
     process.stdin.flush()
 
 
-def _text(errors: IO[bytes]) -> str:
+def _read_stderr(errors: IO[bytes]) -> str:
     said = os.pread(errors.fileno(), 1 << 16, 0)  # the file's position belongs to the lab
     return said.decode(errors="replace").strip()
 
@@ -250,11 +250,11 @@ def _read_line(fd: int, patience: float) -> bytes:
     return data
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _terminate(process: subprocess.Popen[bytes]) -> None:
     """Say stop, wait, and insist."""
     if process.poll() is None and process.stdin and not process.stdin.closed:
         with contextlib.suppress(BrokenPipeError):
-            _say(process, b"stop\n")
+            _write_stdin(process, b"stop\n")
     for insist in (process.terminate, process.kill):
         try:
             process.wait(_STOP_TIMEOUT)

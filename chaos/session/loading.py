@@ -7,29 +7,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from chaos.engine.workload import commands, removal
+from chaos.engine.workload import create_commands, removal
 from chaos.load.experiment import load_experiment
 from chaos.load.manifests import load_manifests
 from chaos.model.action import Undo
-from chaos.model.assertion import AsksHosts
-from chaos.model.catalogue import Catalogue
+from chaos.model.assertion import HostFactAssertion
+from chaos.model.catalogue import PluginRegistry
 from chaos.model.experiment import Experiment
 from chaos.model.inventory import Cluster
 from chaos.model.marks import LOCK_NAMESPACE
-from chaos.model.right import Right
-from chaos.plan.planner import steps_on
-from chaos.plan.rights import Setting, needed
+from chaos.model.right import Permission
+from chaos.plan.planner import expand_steps
+from chaos.plan.rights import PermissionInputs, compute_permissions
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedExperiment:
     """An experiment file with its workload's objects."""
 
     path: Path
     experiment: Experiment
     manifests: list[dict[str, Any]]
 
-    def limited(self, max_duration: str | None) -> Loaded:
+    def with_max_duration(self, max_duration: str | None) -> LoadedExperiment:
         """With another maxDuration: timers on hosts are planned by it too."""
         if not max_duration:
             return self
@@ -37,44 +37,44 @@ class Loaded:
         return replace(self, experiment=self.experiment.model_copy(update={"spec": spec}))
 
 
-def load(path: Path, catalogue: Catalogue) -> Loaded:
+def load(path: Path, catalogue: PluginRegistry) -> LoadedExperiment:
     """Raises BadInput."""
     experiment = load_experiment(path, catalogue)
     workload = experiment.spec.workload
     manifests = load_manifests([path.parent / name for name in workload.manifests]) if workload else []
-    return Loaded(path, experiment, manifests)
+    return LoadedExperiment(path, experiment, manifests)
 
 
-def rights_of(loaded: Loaded, catalogue: Catalogue, cluster: Cluster | None) -> list[Right]:
+def required_permissions(loaded: LoadedExperiment, catalogue: PluginRegistry, cluster: Cluster | None) -> list[Permission]:
     """What an experiment needs on a cluster; that of the inventory says where the lock is kept."""
-    workload = commands(loaded.manifests, "nodefall", "nodefall") if loaded.manifests else []
+    workload = create_commands(loaded.manifests, "nodefall", "nodefall") if loaded.manifests else []
     gone = removal(workload, "nodefall", "nodefall") if workload else Undo()
     keeps = cluster.namespace if cluster else LOCK_NAMESPACE
     proxy, events = (cluster.allow_node_proxy, cluster.events) if cluster else (False, True)
-    setting = Setting(keeps, workload, gone, proxy, events)
-    return needed(loaded.experiment, catalogue, setting)
+    setting = PermissionInputs(keeps, workload, gone, proxy, events)
+    return compute_permissions(loaded.experiment, catalogue, setting)
 
 
 def host_facts(
-    experiment: Experiment, catalogue: Catalogue, chosen: Mapping[str, tuple[str, ...]]
+    experiment: Experiment, catalogue: PluginRegistry, chosen: Mapping[str, tuple[str, ...]]
 ) -> dict[str, frozenset[str] | None]:
     """The facts that the steps want of each node's host; None where nobody asks it anything."""
     spec = experiment.spec
     asked = [e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_]
-    by_host = any(isinstance(catalogue.assertions[name], AsksHosts) for name in asked)
+    by_host = any(isinstance(catalogue.assertions[name], HostFactAssertion) for name in asked)
     nothing: frozenset[str] | None = frozenset() if by_host else None
     wanted = {node: nothing for nodes in chosen.values() for node in nodes}
-    for step, node in steps_on(experiment, chosen):
+    for step, node in expand_steps(experiment, chosen):
         action = catalogue.actions[step.action]
         if node and (action.on_host or action.facts):
             wanted[node] = (wanted[node] or frozenset()) | frozenset(action.facts)
     return wanted
 
 
-def reads(
-    experiment: Experiment, catalogue: Catalogue, chosen: Mapping[str, tuple[str, ...]], namespace: str
+def api_reads(
+    experiment: Experiment, catalogue: PluginRegistry, chosen: Mapping[str, tuple[str, ...]], namespace: str
 ) -> Iterator[str]:
     """Paths of the API objects that the steps' actions look at."""
-    for step, node in steps_on(experiment, chosen):
+    for step, node in expand_steps(experiment, chosen):
         action = catalogue.actions[step.action]
-        yield from action.reads(node, action.params.model_validate(step.with_), namespace)
+        yield from action.api_reads(node, action.params.model_validate(step.with_), namespace)

@@ -29,7 +29,7 @@ def node_address(kube: KubeApi, node: str) -> str:
     return address
 
 
-def certificate_at(address: str, kube: KubeApi, hosts: Hosts) -> str:
+def kubelet_certificate(address: str, kube: KubeApi, hosts: Hosts) -> str:
     """The one that the kubelet at ``address`` made, read over a session that is verified. Raises NodefallError."""
     response = kube.request("GET", "/api/v1/nodes")
     nodes = msgspec.json.decode(response.body, type=_Nodes).items if response.status == 200 else []

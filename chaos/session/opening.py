@@ -19,19 +19,19 @@ from chaos.model.ports import Clock, PowerControl, Session
 if TYPE_CHECKING:
     from chaos.engine.clock import RemoteClock, SystemClock
     from chaos.engine.hosts import Hosts
-    from chaos.observers.api import ClusterApi
+    from chaos.observers.api import ApiClient
 
 ENV_INVENTORY = "NODEFALL_INVENTORY"
 MACHINE_ID = Path("/etc/machine-id")
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class ClusterConnection:
     """An open cluster. ``lab_pid`` is set where a lab was started for it."""
 
     inventory: Inventory
     clock: SystemClock | RemoteClock
-    kube: ClusterApi
+    kube: ApiClient
     hosts: Hosts
     uid: str
     version: str
@@ -39,7 +39,7 @@ class Opened:
 
 
 @contextmanager
-def nothing_touched() -> Iterator[None]:
+def refuse_before_side_effects() -> Iterator[None]:
     """What fails before anything was touched is refused, whatever it was."""
     try:
         yield
@@ -50,7 +50,7 @@ def nothing_touched() -> Iterator[None]:
 
 
 @contextmanager
-def open_inventory(inventory: Inventory, *, seed: int | None = None) -> Iterator[Opened]:
+def connect_cluster(inventory: Inventory, *, seed: int | None = None) -> Iterator[ClusterConnection]:
     """Open a cluster, and close it after use; a lab is started for it and stopped again."""
     with ExitStack() as stack:
         pid = None
@@ -58,21 +58,21 @@ def open_inventory(inventory: Inventory, *, seed: int | None = None) -> Iterator
             from chaos.session.labs import start_lab
 
             lab = stack.enter_context(start_lab(inventory.lab, seed))
-            inventory, pid = reached(inventory, lab.inventory), lab.facts["pid"]
-        yield stack.enter_context(_open_cluster(inventory, pid))
+            inventory, pid = with_lab_cluster(inventory, lab.inventory), lab.facts["pid"]
+        yield stack.enter_context(_connect(inventory, pid))
 
 
-def reached(asked: Inventory, made: Inventory) -> Inventory:
+def with_lab_cluster(asked: Inventory, made: Inventory) -> Inventory:
     """The lab's cluster and hosts, with the limits and the Prometheus that were asked for."""
     kept = {"protected": asked.protected, "limits": asked.limits, "prometheus": asked.prometheus}
     return made.model_copy(update=kept)
 
 
 @contextmanager
-def _open_cluster(inventory: Inventory, lab_pid: int | None) -> Iterator[Opened]:
+def _connect(inventory: Inventory, lab_pid: int | None) -> Iterator[ClusterConnection]:
     from chaos.engine.clock import RemoteClock, SystemClock
     from chaos.observers.api import cluster_uid, connect, server_is_loopback, server_version
-    from chaos.session.nodes import certificate_at
+    from chaos.session.nodes import kubelet_certificate
 
     cluster = inventory.cluster
     if cluster is None:
@@ -101,24 +101,24 @@ def _open_cluster(inventory: Inventory, lab_pid: int | None) -> Iterator[Opened]
             )
         hosts = _hosts(inventory, kube, clock)
         stack.callback(hosts.close)
-        kube.trust_kubelets(partial(certificate_at, kube=kube, hosts=hosts))
-        yield Opened(inventory, clock, kube, hosts, uid, server_version(kube), lab_pid)
+        kube.set_kubelet_certificate_source(partial(kubelet_certificate, kube=kube, hosts=hosts))
+        yield ClusterConnection(inventory, clock, kube, hosts, uid, server_version(kube), lab_pid)
 
 
-def _hosts(inventory: Inventory, kube: ClusterApi, clock: Clock) -> Hosts:
+def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock) -> Hosts:
     import chaos.facts
     from chaos.engine.hosts import Hosts
     from chaos.model.catalogue import discover
-    from chaos.power.choose import power_control
-    from chaos.power.secrets import Place
+    from chaos.power.choose import make_power_control
+    from chaos.power.secrets import SecretContext
     from chaos.session.nodes import node_address
     from chaos.transports.containers import Container, find_engine
     from chaos.transports.docker import DockerSession
     from chaos.transports.retry import RetryingSession
-    from chaos.transports.settings import Local, host_settings
+    from chaos.transports.settings import LocalUser, host_settings
     from chaos.transports.ssh import open_session
 
-    local = Local(login(), Path.home())
+    local = LocalUser(login(), Path.home())
 
     @cache
     def container(name: str, engine: str | None) -> Container:
@@ -138,8 +138,8 @@ def _hosts(inventory: Inventory, kube: ClusterApi, clock: Clock) -> Hosts:
         if host.power is None:
             return None
         default = host.container or node
-        return power_control(
-            host.power, key, Place(os.environ, Path.home()), lambda name, engine: container(name or default, engine)
+        return make_power_control(
+            host.power, key, SecretContext(os.environ, Path.home()), lambda name, engine: container(name or default, engine)
         )
 
     return Hosts(session, power, kube, discover(chaos.facts, "FACT"), clock)
@@ -164,7 +164,7 @@ def inventory_path(option: str | None) -> Path:
     return Path(name)
 
 
-def own_machine_id() -> str:
+def local_machine_id() -> str:
     """The ID of the machine that nodefall runs on, "" where there is none."""
     try:
         return MACHINE_ID.read_text(encoding="ascii").strip()

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chaos.model.errors import NodefallError, UndoOwed
+from chaos.model.errors import NodefallError, UndoPending
 from chaos.model.text import on_node
-from chaos.store.journal import read_owed
+from chaos.store.journal import read_pending
 
 
 @contextmanager
-def owing(directory: Path) -> Iterator[None]:
+def guard_pending_undo(directory: Path) -> Iterator[None]:
     """Turn any error, and an interruption, into UndoOwed where the journal in ``directory`` owes something."""
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
-        owed = _owed(directory)
+        owed = _describe_pending(directory)
         if not owed:
             raise
         hint = f"nodefall undo {directory}"
@@ -25,13 +25,13 @@ def owing(directory: Path) -> Iterator[None]:
             why, hint = error.message, f"{error.hint + '; then' if error.hint else 'run'}: {hint}"
         else:
             why = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
-        raise UndoOwed(f"{why}; still to be undone: {owed}", hint=hint) from error
+        raise UndoPending(f"{why}; still to be undone: {owed}", hint=hint) from error
 
 
-def _owed(directory: Path) -> str:
+def _describe_pending(directory: Path) -> str:
     """In words; what only stands in the journal, with nothing to take back, does not count."""
     try:
-        found = [on_node(o.step, o.node) for o in read_owed(directory) if o.undo.proof]
+        found = [on_node(o.step, o.node) for o in read_pending(directory) if o.undo.proof]
     except NodefallError:
         return "nobody knows what, as the journal cannot be read"
     return ", ".join(dict.fromkeys(found))

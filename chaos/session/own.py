@@ -8,21 +8,21 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from chaos.doctor.signs import Own
+from chaos.doctor.signs import LocalIdentity
 from chaos.model.inventory import Inventory
-from chaos.session.opening import login, own_machine_id
-from chaos.transports.settings import HostSettings, Local, host_settings
+from chaos.session.opening import login, local_machine_id
+from chaos.transports.settings import HostSettings, LocalUser, host_settings
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
-def own(others: Iterable[str]) -> Own:
+def local_identity(others: Iterable[str]) -> LocalIdentity:
     """``others`` are addresses of nodes and of the API server: each way there begins at an address of ours."""
-    addresses = {_towards(address) for address in others} - {""}
+    addresses = {_source_address(address) for address in others} - {""}
     namespace = _read(_NAMESPACE)
     pod = f"{namespace}/{socket.gethostname()}" if namespace else ""
-    return Own(own_machine_id(), frozenset(addresses), _read(_BOOT_ID), pod)
+    return LocalIdentity(local_machine_id(), frozenset(addresses), _read(_BOOT_ID), pod)
 
 
 def server_addresses(url: str) -> frozenset[str]:
@@ -32,7 +32,7 @@ def server_addresses(url: str) -> frozenset[str]:
 
 def jump_hosts(inventory: Inventory, nodes: Iterable[str]) -> dict[str, frozenset[str]]:
     """The addresses of all jump hosts on the way to these nodes: by node, where it is a host of the inventory."""
-    local = Local(login(), Path.home())
+    local = LocalUser(login(), Path.home())
     found: dict[str, frozenset[str]] = {}
     for node in nodes:
         key, host = inventory.host_of(node)
@@ -56,7 +56,7 @@ def _node_of(inventory: Inventory, jump: HostSettings) -> str:
     return (host.node if host else None) or jump.name
 
 
-def _towards(address: str) -> str:
+def _source_address(address: str) -> str:
     """Our own address on the way there, which to ourselves is that very one; "" where there is no way.
 
     Connecting a datagram socket sends nothing.

@@ -6,39 +6,39 @@ import secrets
 
 from msgspec.structs import replace
 
-from chaos.doctor.findings import examine, refuse, told, warnings
+from chaos.doctor.findings import run_checks, refuse, describe, warnings
 from chaos.engine.gather import cluster_view
 from chaos.engine.permissions import refuse_missing
-from chaos.model.catalogue import Catalogue
+from chaos.model.catalogue import PluginRegistry
 from chaos.model.plan import Plan
 from chaos.plan.cluster import ClusterView
 from chaos.plan.planner import make_plan
-from chaos.plan.targets import choose
-from chaos.session.diagnosing import CHECKS, Case, look
-from chaos.session.eyes import askings
-from chaos.session.loading import Loaded, rights_of
-from chaos.session.opening import Opened
+from chaos.plan.targets import select_nodes
+from chaos.session.diagnosing import CHECKS, PreflightCase, collect
+from chaos.session.eyes import source_checks
+from chaos.session.loading import LoadedExperiment, required_permissions
+from chaos.session.opening import ClusterConnection
 
 
-def new_run(loaded: Loaded) -> str:
+def new_run_id(loaded: LoadedExperiment) -> str:
     """An ID that no other run has."""
     return f"{loaded.experiment.metadata.name}-{secrets.token_hex(3)}"
 
 
 def plan(
-    loaded: Loaded, opened: Opened, catalogue: Catalogue, seed: int | None, run: str, *, anyway: bool = False
+    loaded: LoadedExperiment, opened: ClusterConnection, catalogue: PluginRegistry, seed: int | None, run: str, *, anyway: bool = False
 ) -> tuple[Plan, ClusterView]:
     """Choose targets, gather facts, refuse what must not be; ``anyway``: only what is final. Touches nothing."""
-    refuse_missing(opened.kube, rights_of(loaded, catalogue, opened.inventory.cluster))
+    refuse_missing(opened.kube, required_permissions(loaded, catalogue, opened.inventory.cluster))
     seed = secrets.randbits(32) if seed is None else seed
     spec = loaded.experiment.spec
-    for ask in askings(loaded.experiment, catalogue, opened).values():
+    for ask in source_checks(loaded.experiment, catalogue, opened).values():
         ask()
     view = cluster_view(opened.kube, opened.uid)
-    chosen = choose(spec.targets, view, opened.inventory, seed)
-    case = Case(loaded, chosen, run=run, seed=seed)
-    looked = look([case], opened, catalogue, view, chosen=True)
-    found = examine(CHECKS, looked.signs)
+    chosen = select_nodes(spec.targets, view, opened.inventory, seed)
+    case = PreflightCase(loaded, chosen, run=run, seed=seed)
+    looked = collect([case], opened, catalogue, view, same_run=True)
+    found = run_checks(CHECKS, looked.observations)
     overruled = refuse(found, anyway=anyway)
     made = make_plan(loaded.experiment, catalogue, looked.drafts[case.name])
-    return replace(made, overruled=overruled, warnings=tuple(told(finding) for finding in warnings(found))), view
+    return replace(made, overruled=overruled, warnings=tuple(describe(finding) for finding in warnings(found))), view

@@ -17,48 +17,48 @@ from msgspec import structs
 
 from chaos import __version__
 from chaos.engine.audit import NodeEvents
-from chaos.engine.context import Context, Stop
-from chaos.engine.ledger import Debtor, Ledger
+from chaos.engine.context import RunContext, StopRequest
+from chaos.engine.ledger import RunIdentity, JournalMirror
 from chaos.engine.lock import ClusterLock
 from chaos.engine.recorder import Recorder
-from chaos.engine.run import WORKLOAD, Prepared, execute
-from chaos.engine.workload import commands
-from chaos.judge.context import PLURALS, Options, look
+from chaos.engine.run import WORKLOAD, RunInputs, execute
+from chaos.engine.workload import create_commands
+from chaos.judge.context import PLURALS, Options, bind
 from chaos.judge.judge import judge, steady_state
-from chaos.model.catalogue import Catalogue
+from chaos.model.catalogue import PluginRegistry
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, Refused
 from chaos.model.plan import Plan
 from chaos.model.ports import Progress
-from chaos.model.recording import OVERRULED, WARNINGS
+from chaos.model.recording import OVERRIDDEN, WARNINGS
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
 from chaos.observers.decode import decode
 from chaos.plan.cluster import ClusterView
-from chaos.plan.stale import check_age, check_same
-from chaos.session.agreement import Agree, going_down
-from chaos.session.eyes import eyes_for
-from chaos.session.judging import Judged
-from chaos.session.loading import Loaded
-from chaos.session.locking import holding, refuse_debts, settle_debts
-from chaos.session.opening import Opened, nothing_touched
-from chaos.session.owing import owing
-from chaos.session.planning import new_run, plan
+from chaos.plan.stale import check_age, check_unchanged
+from chaos.session.agreement import Confirm, nodes_taken_down
+from chaos.session.eyes import build_observers
+from chaos.session.judging import JudgedRun
+from chaos.session.loading import LoadedExperiment
+from chaos.session.locking import hold_lock, refuse_pending_undo, remove_finished_runs
+from chaos.session.opening import ClusterConnection, refuse_before_side_effects
+from chaos.session.owing import guard_pending_undo
+from chaos.session.planning import new_run_id, plan
 from chaos.store import rundir
 from chaos.store.journal import Journal
-from chaos.store.lock import one_at_a_time
+from chaos.store.lock import exclusive_lock
 from chaos.store.recording import RecordingWriter
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunRequest:
     """What was asked for."""
 
-    loaded: Loaded
-    catalogue: Catalogue
+    loaded: LoadedExperiment
+    registry: PluginRegistry
     reports: Path
-    agree: Agree
+    confirm: Confirm
     seed: int | None = None
     record: Path | None = None
     plan: Plan | None = None  # one that was read and is to be done as it is
@@ -66,7 +66,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Run(Judged):
+class Run(JudgedRun):
     """A run that is over, and its directory."""
 
     directory: Path
@@ -77,59 +77,59 @@ class Run(Judged):
         return self.directory / "report.html"
 
 
-def run(request: Request, opened: Opened, progress: Progress) -> Run:
+def run(request: RunRequest, opened: ClusterConnection, progress: Progress) -> Run:
     """Run it.
 
     Raises NodefallError before anything was touched, and UndoOwed where not even the undoing could be finished.
     """
     with ExitStack() as stack:
-        stack.enter_context(one_at_a_time(f"{opened.uid} {opened.kube.server}"))
+        stack.enter_context(exclusive_lock(f"{opened.uid} {opened.kube.server}"))
         stack.enter_context(opened.clock.participant())
         kept = request.plan
-        name = kept.run if kept else new_run(request.loaded)
-        with nothing_touched():
-            lock = stack.enter_context(holding(opened, name, partial(_must_wait, opened, progress)))
-            settle_debts(opened)
+        name = kept.run if kept else new_run_id(request.loaded)
+        with refuse_before_side_effects():
+            lock = stack.enter_context(hold_lock(opened, name, partial(_before_lock_wait, opened, progress)))
+            remove_finished_runs(opened)
             progress.phase("plan")
-            anyway = request.anyway or bool(kept and kept.overruled)
-            planned, view = plan(request.loaded, opened, request.catalogue, request.seed, name, anyway=anyway)
+            anyway = request.anyway or bool(kept and kept.overridden)
+            planned, view = plan(request.loaded, opened, request.registry, request.seed, name, anyway=anyway)
             if kept:
-                check_same(kept, planned)
+                check_unchanged(kept, planned)
                 check_age(kept, opened.clock.now())
-            request.agree(planned, opened, going_down(planned, opened, request.catalogue))
+            request.confirm(planned, opened, nodes_taken_down(planned, opened, request.registry))
             check_age(planned, opened.clock.now())
         directory = rundir.create(request.reports, planned.experiment, opened.clock.now())
         try:
-            _keep(directory, request, opened, planned, lock.identity.holder)
+            _save_inputs(directory, request, opened, planned, lock.identity.holder)
             writer = RecordingWriter(directory / rundir.RECORDING)
         except OSError as error:
             raise Refused(f"{error.filename or directory} cannot be written: {error.strerror}") from error
-        stack.callback(_closed, writer)
+        stack.callback(_close, writer)
         journal = stack.enter_context(Journal(directory))
         recorder = Recorder(decode, opened.clock, writer.write)
         context = _context(request, opened, planned, journal, recorder, progress, lock)
-        lock.told = context.stop.ask
-        eyes = eyes_for(request.loaded.experiment, request.catalogue, opened, planned)
-        prepared = Prepared(
+        lock.on_abort = context.stop.request
+        eyes = build_observers(request.loaded.experiment, request.registry, opened, planned)
+        prepared = RunInputs(
             observers=eyes.stages,
-            workload=commands(request.loaded.manifests, planned.namespace, planned.run) if planned.namespace else (),
+            workload=create_commands(request.loaded.manifests, planned.namespace, planned.run) if planned.namespace else (),
             meta=_meta(opened, planned, view) | {"by": lock.identity.holder, "nodefall": __version__},
-            last_looks=eyes.last_looks,
+            final_samples=eyes.final_samples,
         )
-        with _signals(context.stop, opened), owing(directory):
+        with _handle_signals(context.stop, opened), guard_pending_undo(directory):
             result = execute(context, prepared)
             timeline = recorder.snapshot()
-        closing = _closed(writer)
-    return _kept(Run(result, timeline, directory), request.record, recorder.failure or closing)
+        closing = _close(writer)
+    return _write_reports(Run(result, timeline, directory), request.record, recorder.failure or closing)
 
 
-def _must_wait(opened: Opened, progress: Progress, why: str) -> None:
+def _before_lock_wait(opened: ClusterConnection, progress: Progress, why: str) -> None:
     """For a lock whose holder seems to have died: in vain if it died owing something. Raises Refused."""
-    refuse_debts(opened)
+    refuse_pending_undo(opened)
     progress.note(why)
 
 
-def _closed(writer: RecordingWriter) -> OSError | None:
+def _close(writer: RecordingWriter) -> OSError | None:
     try:
         writer.close()
     except OSError as error:
@@ -137,23 +137,23 @@ def _closed(writer: RecordingWriter) -> OSError | None:
     return None
 
 
-def _kept(run: Run, record: Path | None, failure: OSError | None) -> Run:
+def _write_reports(run: Run, record: Path | None, failure: OSError | None) -> Run:
     """Write the report. What could not be written is noted, and then nothing counts as held: its evidence is lost."""
     if failure:
-        run = _noted(run, f"the recording is not whole: {failure}")
+        run = _with_note(run, f"the recording is not whole: {failure}")
     try:
         run.write(run.directory)
     except OSError as error:
-        run = _noted(run, f"the report could not be written: {error}")
+        run = _with_note(run, f"the report could not be written: {error}")
     if record:
         try:
             shutil.copyfile(run.directory / rundir.RECORDING, record)
         except OSError as error:
-            run = _noted(run, f"--record: the recording could not be copied: {error}")
+            run = _with_note(run, f"--record: the recording could not be copied: {error}")
     return run
 
 
-def _noted(run: Run, lost: str) -> Run:
+def _with_note(run: Run, lost: str) -> Run:
     result = structs.replace(run.result, notes=(*run.result.notes, lost))
     if result.exit_code == Exit.HELD:
         code, headline = int(Exit.INCONCLUSIVE), f"all expectations held, but {lost}"
@@ -161,7 +161,7 @@ def _noted(run: Run, lost: str) -> Run:
     return replace(run, result=result)
 
 
-def _keep(directory: Path, request: Request, opened: Opened, planned: Plan, holder: str) -> None:
+def _save_inputs(directory: Path, request: RunRequest, opened: ClusterConnection, planned: Plan, holder: str) -> None:
     """Who did it, what undo needs to find the cluster again, the plan and the experiment as it was."""
     inventory = opened.inventory.model_dump(mode="json", by_alias=True, exclude_none=True)
     info = rundir.RunInfo(
@@ -172,7 +172,7 @@ def _keep(directory: Path, request: Request, opened: Opened, planned: Plan, hold
     shutil.copyfile(request.loaded.path, directory / rundir.EXPERIMENT)
 
 
-def _unseen(manifests: list[dict[str, Any]], namespace: str, timeline: Timeline) -> Iterator[Verdict]:
+def _unobserved_objects(manifests: list[dict[str, Any]], namespace: str, timeline: Timeline) -> Iterator[Verdict]:
     """Objects of the workload that were not seen yet: each kind is watched by itself, and one may be late."""
     for manifest in manifests:
         kind, name = manifest["kind"], manifest["metadata"]["name"]
@@ -181,29 +181,29 @@ def _unseen(manifests: list[dict[str, Any]], namespace: str, timeline: Timeline)
 
 
 def _context(
-    request: Request,
-    opened: Opened,
+    request: RunRequest,
+    opened: ClusterConnection,
     planned: Plan,
     journal: Journal,
     recorder: Recorder,
     progress: Progress,
     lock: ClusterLock,
-) -> Context:
+) -> RunContext:
     experiment = request.loaded.experiment
-    debtor = Debtor(planned.run, planned.experiment, planned.created, lock.identity.holder)
-    ledger = Ledger(opened.kube, lock.namespace, debtor, journal)
-    options = options_for(opened, planned)
+    debtor = RunIdentity(planned.run, planned.experiment, planned.created, lock.identity.holder)
+    ledger = JournalMirror(opened.kube, lock.namespace, debtor, journal)
+    options = judge_options(opened, planned)
 
     def judged(live: bool) -> RunResult:
-        with recorder.reading() as timeline:
-            return judge(experiment, timeline, request.catalogue, options, live=live)
+        with recorder.lock_timeline() as timeline:
+            return judge(experiment, timeline, request.registry, options, live=live)
 
     def steady() -> tuple[Verdict, ...]:
-        with recorder.reading() as timeline:
-            seen = steady_state(look(experiment, timeline, request.catalogue, options, live=True), timeline.end)
-            return (*seen, *_unseen(request.loaded.manifests, planned.namespace, timeline))
+        with recorder.lock_timeline() as timeline:
+            seen = steady_state(bind(experiment, timeline, request.registry, options, live=True), timeline.end)
+            return (*seen, *_unobserved_objects(request.loaded.manifests, planned.namespace, timeline))
 
-    return Context(
+    return RunContext(
         experiment=experiment,
         plan=planned,
         clock=opened.clock,
@@ -213,22 +213,22 @@ def _context(
         progress=progress,
         emit=recorder.emit,
         judge=judged,
-        steady=steady,
+        judge_steady_state=steady,
         deadline=opened.clock.now() + parse_duration(experiment.spec.max_duration),
         guard=lock,
         publish=ledger.publish,
-        settle=ledger.settle,
-        events=_events(opened, planned, lock.identity.holder),
+        reconcile=ledger.reconcile,
+        events=_node_events(opened, planned, lock.identity.holder),
     )
 
 
-def _events(opened: Opened, planned: Plan, holder: str) -> NodeEvents | None:
+def _node_events(opened: ClusterConnection, planned: Plan, holder: str) -> NodeEvents | None:
     if opened.inventory.cluster is None or not opened.inventory.cluster.events:
         return None
     return NodeEvents(opened.kube, planned.run, holder, {t.node: t.uid for t in planned.targets})
 
 
-def options_for(opened: Opened, planned: Plan) -> Options:
+def judge_options(opened: ClusterConnection, planned: Plan) -> Options:
     """What the judge need not find out from the timeline."""
     bind: dict[str, tuple[str, ...]] = {}
     for target in planned.targets:
@@ -237,7 +237,7 @@ def options_for(opened: Opened, planned: Plan) -> Options:
     return Options(bind=bind, namespace=planned.namespace, inventory=facts)
 
 
-def _meta(opened: Opened, planned: Plan, view: ClusterView) -> dict[str, object]:
+def _meta(opened: ClusterConnection, planned: Plan, view: ClusterView) -> dict[str, object]:
     cluster = opened.inventory.cluster
     return {
         "run": planned.run,
@@ -251,13 +251,13 @@ def _meta(opened: Opened, planned: Plan, view: ClusterView) -> dict[str, object]
         "targets": {t.node: t.target for t in planned.targets},
         "workload": planned.namespace,
         "nodes": len(view.nodes),
-        **({OVERRULED: planned.overruled} if planned.overruled else {}),
+        **({OVERRIDDEN: planned.overridden} if planned.overridden else {}),
         **({WARNINGS: planned.warnings} if planned.warnings else {}),
     }
 
 
 @contextmanager
-def _signals(stop: Stop, opened: Opened) -> Iterator[None]:
+def _handle_signals(stop: StopRequest, opened: ClusterConnection) -> Iterator[None]:
     """The first Ctrl-C or SIGTERM stops the run and undoes it; later ones do not stop the undoing.
 
     A terminal that goes away (SIGHUP) counts as SIGTERM, unless nohup told us not to mind. Signals are the main

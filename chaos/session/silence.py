@@ -5,7 +5,7 @@ from __future__ import annotations
 from chaos.model.verdict import Verdict
 
 
-class Silence:
+class NullProgress:
     """Implements ``chaos.model.ports.Progress``; says nothing."""
 
     def phase(self, name: str) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from chaos.model.catalogue import Catalogue, discover
+from chaos.model.catalogue import PluginRegistry, discover
 
 
 @cache
-def catalogue() -> Catalogue:
+def load_registry() -> PluginRegistry:
     """All actions and assertions of this installation."""
     import chaos.actions  # noqa: PLC0415 - slow
     import chaos.assertions  # noqa: PLC0415
 
-    return Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+    return PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))

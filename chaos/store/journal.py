@@ -19,12 +19,12 @@ from msgspec import Struct
 
 from chaos.model.action import Undo
 from chaos.model.errors import NodefallError, Refused, bad_input
-from chaos.model.secrecy import masked_json
+from chaos.model.secrecy import redact_json
 
 NAME = "journal.jsonl"
 
 
-class Owed(Struct, frozen=True):
+class PendingUndo(Struct, frozen=True):
     """One deed and its undo."""
 
     id: int
@@ -38,10 +38,10 @@ class Owed(Struct, frozen=True):
 class _Record(Struct, frozen=True, omit_defaults=True):
     """One line: a deed about to be done, the proof that one was undone, or whether the cluster has a copy."""
 
-    intent: Owed | None = None
-    struck: int | None = None
+    intent: PendingUndo | None = None
+    undone: int | None = None
     because: str = ""
-    mirrored: bool | None = None
+    replica: bool | None = None
 
 
 class Journal:
@@ -64,29 +64,29 @@ class Journal:
                 f"the journal {self.path} cannot be written: {error.strerror}", hint="nothing is done without a journal"
             ) from error
 
-    def intend(self, step: str, action: str, node: str, undo: Undo, t: float) -> Owed:
+    def record_intent(self, step: str, action: str, node: str, undo: Undo, t: float) -> PendingUndo:
         """Write down a deed before it is done; on disk when this returns."""
-        owed = Owed(self._content.last + 1, step, action, node, undo, t)
+        owed = PendingUndo(self._content.last_id + 1, step, action, node, undo, t)
         self._add(_Record(intent=owed))
         return owed
 
-    def strike(self, owed: Owed, because: str) -> None:
+    def mark_undone(self, owed: PendingUndo, because: str) -> None:
         """The undo of ``owed`` is proven."""
-        self._add(_Record(struck=owed.id, because=because))
+        self._add(_Record(undone=owed.id, because=because))
 
-    def owed(self) -> list[Owed]:
+    def pending(self) -> list[PendingUndo]:
         """What has not been undone, the last deed first."""
-        return self._content.last_first()
+        return self._content.newest_first()
 
     @property
-    def mirrored(self) -> bool:
+    def has_replica(self) -> bool:
         """Whether the cluster may have a copy."""
-        return self._content.mirrored
+        return self._content.has_replica
 
-    def mirror(self, there: bool) -> None:
+    def record_replica(self, there: bool) -> None:
         """Write down that the cluster gets a copy, before it does; or that it has none any more."""
-        if there != self.mirrored:
-            self._add(_Record(mirrored=there))
+        if there != self.has_replica:
+            self._add(_Record(replica=there))
 
     def close(self) -> None:
         self._file.close()
@@ -112,7 +112,7 @@ class Journal:
 
     def _write(self, record: _Record) -> None:
         """Append, whole or not at all: half a line would damage what comes after it."""
-        data = masked_json(msgspec.json.encode(record)) + b"\n"
+        data = redact_json(msgspec.json.encode(record)) + b"\n"
         size = os.fstat(self._file.fileno()).st_size
         try:
             written = self._file.write(data)
@@ -124,35 +124,35 @@ class Journal:
             raise NodefallError(f"the journal {self.path} cannot be written: {error.strerror}") from error
 
 
-def read_owed(directory: Path) -> list[Owed]:
+def read_pending(directory: Path) -> list[PendingUndo]:
     """What a run owes, the last deed first. Changes nothing, so a run that goes on may be asked. Raises BadInput."""
     path = directory / NAME
     try:
         content = _parse(path, path.read_bytes().rpartition(b"\n")[0])
     except OSError as error:
         raise bad_input(str(path), f"cannot be read: {error.strerror}") from error
-    return content.last_first()
+    return content.newest_first()
 
 
 @dataclass
 class _Content:
     """Owed entries by id, the last id, and whether the cluster may have a copy."""
 
-    owed: dict[int, Owed] = field(default_factory=dict)
-    last: int = 0
-    mirrored: bool = False
+    pending: dict[int, PendingUndo] = field(default_factory=dict)
+    last_id: int = 0
+    has_replica: bool = False
 
     def add(self, record: _Record) -> None:
         if record.intent:
-            self.owed[record.intent.id] = record.intent
-            self.last = max(self.last, record.intent.id)
-        if record.struck is not None:
-            self.owed.pop(record.struck, None)
-        if record.mirrored is not None:
-            self.mirrored = record.mirrored
+            self.pending[record.intent.id] = record.intent
+            self.last_id = max(self.last_id, record.intent.id)
+        if record.undone is not None:
+            self.pending.pop(record.undone, None)
+        if record.replica is not None:
+            self.has_replica = record.replica
 
-    def last_first(self) -> list[Owed]:
-        return sorted(self.owed.values(), key=lambda o: -o.id)
+    def newest_first(self) -> list[PendingUndo]:
+        return sorted(self.pending.values(), key=lambda o: -o.id)
 
 
 def _read(path: Path) -> _Content:

@@ -15,22 +15,22 @@ from typing import Any
 
 from msgspec import Struct
 
-from chaos.model.marks import LOCK
+from chaos.model.marks import LOCK_NAME
 
-DURATION = 30.0  # seconds without renewal after which somebody else may take it
-ACTS = 20.0  # seconds after the begin of a renewal in which its holder may act
-RENEW = 8.0  # seconds between two renewals
+LEASE_DURATION = 30.0  # seconds without renewal after which somebody else may take it
+RENEW_DEADLINE = 20.0  # seconds after the begin of a renewal in which its holder may act
+RETRY_PERIOD = 8.0  # seconds between two renewals
 ABORT = "nodefall.dev/abort"  # annotation: why the holder should stop
 MACHINE = "nodefall.dev/machine"
 
 
-class Record(Struct, frozen=True):
+class LeaseRecord(Struct, frozen=True):
     """The Lease as it was read; ``holder`` is "" where nobody has it."""
 
     version: str  # resourceVersion
     holder: str = ""
     fence: int = 0
-    duration: float = DURATION
+    duration: float = LEASE_DURATION
     renewed: str = ""  # by the holder's clock: for people only
     annotations: dict[str, str] = {}
 
@@ -46,79 +46,79 @@ class Record(Struct, frozen=True):
         except ValueError:
             return wall
 
-    def seems_alive(self, wall: float) -> bool:
+    def is_recent(self, wall: float) -> bool:
         """By two clocks: for people, and to know whether it is worth waiting."""
         return self.age(wall) < self.duration
 
 
-class Answer(Enum):
+class Decision(Enum):
     """What somebody who wants the lock should do."""
 
-    TAKE = "take"
-    WATCH = "watch"
+    ACQUIRE = "take"
+    WAIT = "watch"
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class ObservedLease:
     """A record, and when the watcher first saw it on its own monotonic clock."""
 
     version: str
-    since: float
+    observed_at: float
 
 
-def watch(record: Record, before: Watched | None, now: float) -> Watched:
+def observe(record: LeaseRecord, before: ObservedLease | None, now: float) -> ObservedLease:
     """Go on watching, or begin anew where the record has changed."""
-    return before if before and before.version == record.version else Watched(record.version, now)
+    return before if before and before.version == record.version else ObservedLease(record.version, now)
 
 
-def decide(record: Record | None, watched: Watched | None, now: float, *, dead: bool = False) -> Answer:
+def decide(record: LeaseRecord | None, observed: ObservedLease | None, now: float, *, holder_dead: bool = False) -> Decision:
     """``dead``: the holder is known to have ended, as it was on this machine and its file lock is free."""
-    if record is None or not record.holder or dead:
-        return Answer.TAKE
-    if watched and watched.version == record.version and now - watched.since > record.duration:
-        return Answer.TAKE
-    return Answer.WATCH
+    if record is None or not record.holder or holder_dead:
+        return Decision.ACQUIRE
+    if observed and observed.version == record.version and now - observed.observed_at > record.duration:
+        return Decision.ACQUIRE
+    return Decision.WAIT
 
 
 @dataclass(frozen=True, slots=True)
-class Tenure:
+class Leadership:
     """Holding the lock: ``since`` is when the last renewal that worked was begun, on the holder's monotonic clock."""
 
     holder: str
     fence: int
-    since: float
+    renewed_at: float
 
-    def may_act(self, now: float) -> bool:
-        return now - self.since < ACTS
+    def is_valid(self, now: float) -> bool:
+        return now - self.renewed_at < RENEW_DEADLINE
 
-    def still_mine(self, record: Record | None) -> bool:
+    def is_held(self, record: LeaseRecord | None) -> bool:
         return record is not None and (record.holder, record.fence) == (self.holder, self.fence)
 
 
-def parse(lease: dict[str, Any]) -> Record:
+def parse(lease: dict[str, Any]) -> LeaseRecord:
     """From the API's JSON. What is missing counts as not given."""
     metadata, spec = lease.get("metadata") or {}, lease.get("spec") or {}
-    return Record(
+    return LeaseRecord(
         version=str(metadata.get("resourceVersion", "")),
         holder=spec.get("holderIdentity") or "",
         fence=int(spec.get("leaseTransitions") or 0),
-        duration=float(spec.get("leaseDurationSeconds") or DURATION),
+        duration=float(spec.get("leaseDurationSeconds") or LEASE_DURATION),
         renewed=spec.get("renewTime") or "",
         annotations=metadata.get("annotations") or {},
     )
 
 
-def body(
+def lease_body(
     namespace: str, holder: str, fence: int, wall: float, about: dict[str, str], version: str = ""
 ) -> dict[str, Any]:
     """The Lease to write; with ``version`` only over exactly that one. ``wall`` is the time since the epoch."""
-    metadata: dict[str, Any] = {"name": LOCK, "namespace": namespace, "annotations": about}
+    metadata: dict[str, Any] = {"name": LOCK_NAME, "namespace": namespace, "annotations": about}
     if version:
         metadata["resourceVersion"] = version
     stamp = datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     spec = {
         "holderIdentity": holder,
-        "leaseDurationSeconds": int(DURATION),
+        "leaseDurationSeconds": int(LEASE_DURATION),
         "leaseTransitions": fence,
         "renewTime": stamp,
     }

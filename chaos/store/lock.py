@@ -15,28 +15,28 @@ from chaos.model.errors import Refused
 
 
 @contextmanager
-def one_at_a_time(cluster: str, directory: Path | None = None) -> Iterator[None]:
+def exclusive_lock(cluster: str, directory: Path | None = None) -> Iterator[None]:
     """Hold the cluster's lock on this machine; it ends with the process. Raises Refused if somebody has it.
 
     ``cluster``: its uid and address; labs of one seed share a uid.
     Enough while runs are refused on clusters of other machines. ``directory``: default is that of temporary files.
     """
-    with _opened(cluster, directory) as descriptor:
-        _take(descriptor)
+    with _lock_file(cluster, directory) as descriptor:
+        _acquire(descriptor)
         yield
 
 
 @contextmanager
-def wait_for_turn(queue: str, directory: Path | None = None) -> Iterator[None]:
+def blocking_lock(queue: str, directory: Path | None = None) -> Iterator[None]:
     """Wait until no other process of this user has the turn in ``queue``; it ends with the process. Raises Refused."""
     digest = hashlib.sha256(queue.encode()).hexdigest()[:16]
-    with _opened(f"turn-{digest}", directory) as descriptor:
+    with _lock_file(f"turn-{digest}", directory) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
 
 
 @contextmanager
-def _opened(name: str, directory: Path | None) -> Iterator[int]:
+def _lock_file(name: str, directory: Path | None) -> Iterator[int]:
     file = f"nodefall-{os.getuid()}-{re.sub(r'[^0-9A-Za-z-]', '_', name)}.lock"
     path = (directory or Path(tempfile.gettempdir())) / file
     try:
@@ -49,7 +49,7 @@ def _opened(name: str, directory: Path | None) -> Iterator[int]:
         os.close(descriptor)  # the file stays: whoever removes it could take a lock from its holder
 
 
-def _take(descriptor: int) -> None:
+def _acquire(descriptor: int) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -12,18 +12,18 @@ from typing import BinaryIO
 import msgspec
 
 from chaos.model.errors import BadInput, Problem, bad_input
-from chaos.model.recording import CUT_OFF, FORMAT, Line
+from chaos.model.recording import TRUNCATED_RECORDING, FORMAT, RecordingEntry
 from chaos.model.timeline import Timeline
 from chaos.observers.decode import decode
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_GZIP = 31  # zlib's window bits for a gzip header and trailer
+_GZIP_WBITS = 31  # zlib's window bits for a gzip header and trailer
 _CHUNK = 1 << 18
-_LONGEST = 32 << 20  # bytes of a line; a file may be any size
-_LINE = msgspec.json.Decoder(Line)
+_MAX_LINE_BYTES = 32 << 20  # bytes of a line; a file may be any size
+_ENTRY_DECODER = msgspec.json.Decoder(RecordingEntry)
 
 
-def read_recording(path: Path) -> Iterator[Line]:
+def read_recording(path: Path) -> Iterator[RecordingEntry]:
     """The lines of a recording, gzipped or plain.
 
     A tail that was cut off (a killed recorder) is left out and told by a last line of kind ``blind``, type
@@ -31,7 +31,7 @@ def read_recording(path: Path) -> Iterator[Line]:
     """
     try:
         with path.open("rb") as file:
-            yield from _Reader(str(path)).lines(file)
+            yield from _Reader(str(path)).entries(file)
     except OSError as error:
         raise bad_input(str(path), f"cannot be read: {error.strerror}") from error
 
@@ -40,53 +40,53 @@ class _Reader:
     def __init__(self, name: str) -> None:
         self.name = name
         self.number = 0
-        self.last = float("-inf")
+        self.last_time = float("-inf")
 
-    def lines(self, file: BinaryIO) -> Iterator[Line]:
+    def entries(self, file: BinaryIO) -> Iterator[RecordingEntry]:
         tail = bytearray()
         source = _Bytes(self.name, file)
         for chunk in source:
             first, *others = chunk.split(b"\n")
             tail += first
-            if len(tail) > _LONGEST:
-                self._fail(self.number + 1, f"is longer than {_LONGEST >> 20} MiB")
+            if len(tail) > _MAX_LINE_BYTES:
+                self._fail(self.number + 1, f"is longer than {_MAX_LINE_BYTES >> 20} MiB")
             for other in others:
-                yield from self._line(bytes(tail))
+                yield from self._entry(bytes(tail))
                 tail = bytearray(other)
         if tail.strip():
             yield from self._tail(bytes(tail), source)
-        if self.last == float("-inf"):
+        if self.last_time == float("-inf"):
             raise bad_input(self.name, "is empty", "give a recording (*.jsonl.gz) or a run directory")
-        if source.cut:
-            yield _cut_off(self.last, source.cut)
+        if source.truncation:
+            yield _truncation_entry(self.last_time, source.truncation)
 
-    def _tail(self, tail: bytes, source: _Bytes) -> Iterator[Line]:
+    def _tail(self, tail: bytes, source: _Bytes) -> Iterator[RecordingEntry]:
         """The last line without a newline: whole, or half written."""
         try:
-            _LINE.decode(tail)
+            _ENTRY_DECODER.decode(tail)
         except msgspec.DecodeError:
             if not self.number:
                 self._fail(1, "is not a recording: not a JSON line")
-            source.cut = source.cut or "its last line is not complete"
+            source.truncation = source.truncation or "its last line is not complete"
         else:
-            yield from self._line(tail)
+            yield from self._entry(tail)
 
-    def _line(self, text: bytes) -> Iterator[Line]:
+    def _entry(self, text: bytes) -> Iterator[RecordingEntry]:
         self.number += 1
         if not text.strip():
             return
         try:
-            line = _LINE.decode(text)
+            line = _ENTRY_DECODER.decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             self._fail(self.number, f"is not a line of a recording: {error}")
-        if self.last == float("-inf"):
-            self._first(line)
-        elif line.t < self.last:
-            self._fail(self.number, f"is out of order: {self.last - line.t:.3f}s earlier than the line before")
-        self.last = line.t
+        if self.last_time == float("-inf"):
+            self._check_meta(line)
+        elif line.t < self.last_time:
+            self._fail(self.number, f"is out of order: {self.last_time - line.t:.3f}s earlier than the line before")
+        self.last_time = line.t
         yield line
 
-    def _first(self, line: Line) -> None:
+    def _check_meta(self, line: RecordingEntry) -> None:
         if line.kind != "meta":
             self._fail(self.number, f"is not a recording: the first line must be of kind meta, not {line.kind}")
         try:
@@ -106,7 +106,7 @@ class _Bytes:
     def __init__(self, name: str, file: BinaryIO) -> None:
         self.name = name
         self.file = file
-        self.cut = ""
+        self.truncation = ""
 
     def __iter__(self) -> Iterator[bytes]:
         first = self.file.read(_CHUNK)
@@ -118,7 +118,7 @@ class _Bytes:
         yield from chunks
 
     def _unzip(self, data: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        unzip = zlib.decompressobj(_GZIP)
+        unzip = zlib.decompressobj(_GZIP_WBITS)
         while data:
             try:
                 yield unzip.decompress(data, _CHUNK)  # a few zeroed bytes may stand for a thousand times as many
@@ -126,19 +126,19 @@ class _Bytes:
                 raise bad_input(self.name, f"is damaged: {error}") from error
             data = unzip.unconsumed_tail or unzip.unused_data
             if unzip.eof:
-                unzip = zlib.decompressobj(_GZIP)  # files may hold several gzip members
+                unzip = zlib.decompressobj(_GZIP_WBITS)  # files may hold several gzip members
                 data = data or next(chunks, b"")
                 if not data:
                     return
             else:
                 data = data or next(chunks, b"")
         yield unzip.flush()
-        self.cut = "the file ends before its end mark"
+        self.truncation = "the file ends before its end mark"
 
 
-def _cut_off(t: float, reason: str) -> Line:
+def _truncation_entry(t: float, reason: str) -> RecordingEntry:
     window = msgspec.json.encode({"from": t, "to": None, "reason": reason})
-    return Line(t, "blind", CUT_OFF, msgspec.Raw(window))
+    return RecordingEntry(t, "blind", TRUNCATED_RECORDING, msgspec.Raw(window))
 
 
 class RecordingWriter:
@@ -149,16 +149,16 @@ class RecordingWriter:
 
     def __init__(self, path: Path) -> None:
         self._file: io.BufferedWriter = path.open("xb")
-        self._zip = zlib.compressobj(6, zlib.DEFLATED, _GZIP)
+        self._zip = zlib.compressobj(6, zlib.DEFLATED, _GZIP_WBITS)
         self._lock = threading.Lock()
-        self._last = 0.0
+        self._last_time = 0.0
 
-    def write(self, line: Line) -> None:
+    def write(self, line: RecordingEntry) -> None:
         """Append one line and flush it to the operating system."""
         with self._lock:
-            if line.t < self._last:
-                line = msgspec.structs.replace(line, t=self._last)
-            self._last = line.t
+            if line.t < self._last_time:
+                line = msgspec.structs.replace(line, t=self._last_time)
+            self._last_time = line.t
             self._file.write(self._zip.compress(msgspec.json.encode(line) + b"\n"))
             self._file.write(self._zip.flush(zlib.Z_SYNC_FLUSH))
             self._file.flush()
@@ -177,7 +177,7 @@ class RecordingWriter:
         self.close()
 
 
-def build_timeline(lines: Iterable[Line]) -> Timeline:
+def build_timeline(lines: Iterable[RecordingEntry]) -> Timeline:
     """All lines decoded into a timeline. Raises what ``lines`` raises."""
     timeline = Timeline()
     for line in lines:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from chaos.model.errors import Refused, UsageError
-from chaos.model.secrecy import masked_json
+from chaos.model.secrecy import redact_json
 
 T = TypeVar("T")
 RUN, PLAN, RESULT, EXPERIMENT = "run.json", "plan.json", "result.json", "experiment.yaml"
@@ -42,14 +42,14 @@ def create(root: Path, experiment: str, now: float) -> Path:
         except FileExistsError as error:
             if directory.parent.is_dir():
                 continue
-            raise _no_directory(directory.parent, error) from error
+            raise _cannot_create(directory.parent, error) from error
         except OSError as error:
-            raise _no_directory(directory, error) from error
+            raise _cannot_create(directory, error) from error
         return directory
     raise UsageError(f"{root / experiment} holds too many runs of {stamp}")
 
 
-def _no_directory(directory: Path, error: OSError) -> Refused:
+def _cannot_create(directory: Path, error: OSError) -> Refused:
     return Refused(
         f"the run's directory {directory} cannot be made: {error.strerror}", hint="say where with --reports DIRECTORY"
     )
@@ -84,7 +84,7 @@ def _has_id(path: Path, run: str) -> bool:
 
 def save(directory: Path, name: str, artefact: Any) -> None:
     """Write an artefact as indented JSON, on disk when this returns. Raises OSError."""
-    data = msgspec.json.format(masked_json(msgspec.json.encode(artefact)), indent=2)
+    data = msgspec.json.format(redact_json(msgspec.json.encode(artefact)), indent=2)
     with (directory / name).open("wb") as file:
         file.write(data + b"\n")
         file.flush()

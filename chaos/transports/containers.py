@@ -23,7 +23,7 @@ _STATES = {"running": "on", "paused": "on", "stopping": "on"}
 _STATES |= dict.fromkeys(("created", "configured", "initialized", "exited", "stopped", "dead", "restarting"), "off")
 
 
-class Seen(Struct, frozen=True):
+class ContainerState(Struct, frozen=True):
     """A container as its engine sees it now."""
 
     id: str
@@ -61,11 +61,11 @@ class Container:
         self._id = ""
         self._lock = Lock()
 
-    def look(self) -> Seen:
+    def inspect(self) -> ContainerState:
         """As it is now. Raises Unreachable, or Refused if there is none, or not the same."""
-        done = self._ask("inspect", "--type", "container", "--format", _FORMAT, "--", self.name)
+        done = self._run_engine("inspect", "--type", "container", "--format", _FORMAT, "--", self.name)
         try:
-            seen = msgspec.json.decode(done, type=Seen)
+            seen = msgspec.json.decode(done, type=ContainerState)
         except msgspec.DecodeError as error:
             raise NodefallError(f"{self.engine} inspect {self.name} is not understood: {error}") from error
         with self._lock:
@@ -79,18 +79,18 @@ class Container:
 
     def state(self) -> str:
         """``on`` or ``off``. Raises NodefallError where the engine says neither."""
-        seen = self.look()
+        seen = self.inspect()
         if not seen.power:
             raise NodefallError(
                 f"{self.engine} says that {self.name} is {seen.status!r}", hint=f"see {self.engine} ps -a"
             )
         return seen.power
 
-    def do(self, *arguments: str) -> None:
+    def run(self, *arguments: str) -> None:
         """``docker ARGUMENTS ID``. Raises Unreachable where nothing was sent, NodefallError where it failed."""
-        self._ask(*arguments, self.look().id)
+        self._run_engine(*arguments, self.inspect().id)
 
-    def _ask(self, *arguments: str) -> bytes:
+    def _run_engine(self, *arguments: str) -> bytes:
         what = f"{self.engine} {arguments[0]} {self.name}"
         try:
             done = subprocess.run(

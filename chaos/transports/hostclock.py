@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-from chaos.transports.script import ASK, GO, began_at
+from chaos.transports.script import CLOCK_REQUEST, GO, parse_start_time
 
-_ASKED = 12  # times at most
-TUNING = 2.0  # seconds for all that
-_ENOUGH, _TOO_MUCH = 0.002, 0.1  # seconds between the bounds: good enough, and not good enough
-_ROUGH = -0.0001  # times are rounded, and clocks are slewed
+_MAX_SAMPLES = 12  # times at most
+CALIBRATION_TIMEOUT = 2.0  # seconds for all that
+_GOOD_WIDTH, _MAX_WIDTH = 0.002, 0.1  # seconds between the bounds: good enough, and not good enough
+_ROUNDING = -0.0001  # times are rounded, and clocks are slewed
 
 
 class HostClock:
@@ -19,39 +19,39 @@ class HostClock:
     ``tells``: its shell can tell the time and wait. A clock that was put meanwhile leaves no room between the bounds.
     """
 
-    def __init__(self, tells: bool) -> None:
-        self._tells = tells
-        self._least, self._most = -inf, inf
-        self._owed = 0  # answers that did not come in time
+    def __init__(self, can_report: bool) -> None:
+        self._can_report = can_report
+        self._lower, self._upper = -inf, inf
+        self._late_replies = 0  # answers that did not come in time
 
     @property
-    def known(self) -> bool:
-        return _ROUGH <= self._most - self._least <= _TOO_MUCH
+    def is_known(self) -> bool:
+        return _ROUNDING <= self._upper - self._lower <= _MAX_WIDTH
 
     def measure(self, now: Callable[[], float], ask: Callable[[str], None], line: Callable[[], str | None]) -> bool:
         """Ask until it is known well; whether it is known."""
-        for _ in range(_ASKED if self._tells else 0):
+        for _ in range(_MAX_SAMPLES if self._can_report else 0):
             asked = now()
-            ask(ASK)
-            self._owed += 1
+            ask(CLOCK_REQUEST)
+            self._late_replies += 1
             if (said := line()) is None:
                 return False
-            self._owed -= 1
-            if (told := began_at(said)) is None:
+            self._late_replies -= 1
+            if (told := parse_start_time(said)) is None:
                 return False
-            self._least, self._most = max(self._least, told - now()), min(self._most, told - asked)
-            if self._most - self._least < _ENOUGH:
+            self._lower, self._upper = max(self._lower, told - now()), min(self._upper, told - asked)
+            if self._upper - self._lower < _GOOD_WIDTH:
                 break
-        return self.known
+        return self.is_known
 
-    def word(self, at: float | None) -> str:
+    def clock_argument(self, at: float | None) -> str:
         """What fires it: at once, or when it is ``at`` there, of our time."""
-        if at is None or not self.known:
+        if at is None or not self.is_known:
             return f"{GO}\n"
-        return f"{GO} {round((at + (self._least + self._most) / 2) * 1e6)}\n"
+        return f"{GO} {round((at + (self._lower + self._upper) / 2) * 1e6)}\n"
 
-    def began(self, line: Callable[[], str | None]) -> float | None:
+    def read_start_time(self, line: Callable[[], str | None]) -> float | None:
         """When the host says that it began, behind the answers that came too late."""
-        for _ in range(self._owed):
+        for _ in range(self._late_replies):
             line()
-        return began_at(line() or "")
+        return parse_start_time(line() or "")

@@ -40,8 +40,8 @@ class Entry:
 
     def covers(self, name: str) -> bool:
         """True if one of the names fits and none of the negated ones does."""
-        fits = [n for n in self.names if not n.startswith("!") and _fits(n, name)]
-        return bool(fits) and not any(_fits(n[1:], name) for n in self.names if n.startswith("!"))
+        fits = [n for n in self.names if not n.startswith("!") and _matches(n, name)]
+        return bool(fits) and not any(_matches(n[1:], name) for n in self.names if n.startswith("!"))
 
 
 def parse_known_hosts(text: str) -> tuple[Entry, ...]:
@@ -72,13 +72,13 @@ def load_known_hosts(settings: HostSettings) -> tuple[Entry, ...]:
         ) from error
 
 
-def known_as(settings: HostSettings) -> str:
+def known_hosts_name(settings: HostSettings) -> str:
     """The host's name in known_hosts."""
     address = settings.address.lower()
     return address if settings.port == 22 else f"[{address}]:{settings.port}"
 
 
-def known_types(entries: Iterable[Entry], name: str) -> tuple[str, ...]:
+def known_key_types(entries: Iterable[Entry], name: str) -> tuple[str, ...]:
     """Types of the keys known for a host; the server should be asked for one of these."""
     return tuple(dict.fromkeys(e.type for e in entries if not e.marker and e.covers(name)))
 
@@ -90,16 +90,16 @@ def fingerprint(key: bytes) -> str:
 
 def verify(entries: Iterable[Entry], settings: HostSettings, key: Key, via: tuple[HostSettings, ...] = ()) -> None:
     """Raise Refused unless the host's key is known and not revoked."""
-    entries, name, seen = tuple(entries), known_as(settings), key.asbytes()
+    entries, name, seen = tuple(entries), known_hosts_name(settings), key.asbytes()
     mine = [e for e in entries if e.covers(name)]
     revoked = next((e for e in mine if e.marker == "@revoked" and e.key == seen), None)
     if revoked:
-        raise _revoked(settings, key, revoked)
+        raise _revoked_key_error(settings, key, revoked)
     known = [e for e in mine if not e.marker]
     if any(e.key == seen for e in known):
         return
     changed = next((e for e in known if e.type == key.get_name()), None)
-    raise _changed(settings, key, changed, via) if changed else _unknown(settings, key, known, via)
+    raise _changed_key_error(settings, key, changed, via) if changed else _unknown_key_error(settings, key, known, via)
 
 
 def scan_command(settings: HostSettings, via: tuple[HostSettings, ...] = ()) -> str:
@@ -111,25 +111,25 @@ def scan_command(settings: HostSettings, via: tuple[HostSettings, ...] = ()) -> 
     return f"{scan} >> {shlex.quote(str(settings.known_hosts))}"
 
 
-def _unknown(settings: HostSettings, key: Key, known: list[Entry], via: tuple[HostSettings, ...]) -> NodefallError:
+def _unknown_key_error(settings: HostSettings, key: Key, known: list[Entry], via: tuple[HostSettings, ...]) -> NodefallError:
     others = f"; only {', '.join(e.type for e in known)} is known of it" if known else ""
     return Refused(
         f"the host key of {settings.label} is not in {settings.known_hosts}: "
         f"{key.get_name()} {fingerprint(key.asbytes())}{others}",
-        hint=f"{_compare(key)}; if they are the same, run: {scan_command(settings, via)}",
+        hint=f"{_comparison_hint(key)}; if they are the same, run: {scan_command(settings, via)}",
     )
 
 
-def _changed(settings: HostSettings, key: Key, entry: Entry, via: tuple[HostSettings, ...]) -> NodefallError:
-    forget = f"ssh-keygen -R {shlex.quote(known_as(settings))} -f {shlex.quote(str(settings.known_hosts))}"
+def _changed_key_error(settings: HostSettings, key: Key, entry: Entry, via: tuple[HostSettings, ...]) -> NodefallError:
+    forget = f"ssh-keygen -R {shlex.quote(known_hosts_name(settings))} -f {shlex.quote(str(settings.known_hosts))}"
     return Refused(
         f"the host key of {settings.label} has changed: {key.get_name()} {fingerprint(key.asbytes())}, but "
         f"{settings.known_hosts}:{entry.line} has {fingerprint(entry.key)}; somebody may be listening in",
-        hint=f"{_compare(key)}; if the host was really set up anew, run: {forget} && {scan_command(settings, via)}",
+        hint=f"{_comparison_hint(key)}; if the host was really set up anew, run: {forget} && {scan_command(settings, via)}",
     )
 
 
-def _revoked(settings: HostSettings, key: Key, entry: Entry) -> NodefallError:
+def _revoked_key_error(settings: HostSettings, key: Key, entry: Entry) -> NodefallError:
     return Refused(
         f"the host key of {settings.label} is revoked: {key.get_name()} {fingerprint(key.asbytes())} "
         f"({settings.known_hosts}:{entry.line})",
@@ -137,7 +137,7 @@ def _revoked(settings: HostSettings, key: Key, entry: Entry) -> NodefallError:
     )
 
 
-def _compare(key: Key) -> str:
+def _comparison_hint(key: Key) -> str:
     kind = key.get_name().removeprefix("ssh-").split("-")[0]
     return f"compare it with `ssh-keygen -lf /etc/ssh/ssh_host_{kind}_key.pub` on the host's console"
 
@@ -147,14 +147,14 @@ def _uri(hop: HostSettings) -> str:
     return shlex.quote(f"ssh://{hop.user}@{address}:{hop.port}")
 
 
-def _fits(pattern: str, name: str) -> bool:
+def _matches(pattern: str, name: str) -> bool:
     if pattern.startswith("|1|"):
-        return _hash_fits(pattern, name)
+        return _matches_hash(pattern, name)
     # Only * and ? are special for OpenSSH; [ stands in [host]:port
     return bool(compile_pattern(translate(pattern.lower().replace("[", "[[]"))).match(name))
 
 
-def _hash_fits(pattern: str, name: str) -> bool:
+def _matches_hash(pattern: str, name: str) -> bool:
     """``|1|salt|HMAC-SHA1(salt, name)``, both base64 (HashKnownHosts of ssh_config)."""
     try:
         salt, digest = (base64.b64decode(part, validate=True) for part in pattern[3:].split("|"))

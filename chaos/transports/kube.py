@@ -17,11 +17,11 @@ from chaos.model.command import (
 )
 from chaos.model.ports import Clock, KubeApi, Response
 from chaos.observers.unreachable import KubeUnreachable
-from chaos.transports.kube_answer import decoded, words
+from chaos.transports.kube_answer import decode_body, status_message
 from chaos.transports.kube_pods import PodsTask
 
 _CONFLICT = 409
-_TRIES = 5  # of a change that others' changes came in between
+_MAX_ATTEMPTS = 5  # of a change that others' changes came in between
 
 
 class KubeTransport:
@@ -35,7 +35,7 @@ class KubeTransport:
         if isinstance(command, PodsCommand):
             return PodsTask(self._kube, self._clock, command).run()
         try:
-            return self._request(command) if isinstance(command, KubeCommand) else self._taints(command)
+            return self._request(command) if isinstance(command, KubeCommand) else self._update_taints(command)
         except KubeUnreachable as error:
             if not error.sent:
                 raise
@@ -45,17 +45,17 @@ class KubeTransport:
         response = self._kube.request(
             command.method, command.path, body=command.body, content_type=command.content_type
         )
-        body = decoded(response) if command.shows else None
-        return _outcome(response, {pointer: field(body, pointer) for pointer in command.shows})
+        body = decode_body(response) if command.evidence_pointers else None
+        return _outcome(response, {pointer: field(body, pointer) for pointer in command.evidence_pointers})
 
-    def _taints(self, command: TaintsCommand) -> Outcome:
+    def _update_taints(self, command: TaintsCommand) -> Outcome:
         """The whole list is written, against the version that was read. kubectl taint does the same."""
-        for _ in range(_TRIES):
+        for _ in range(_MAX_ATTEMPTS):
             read = self._kube.request("GET", node_path(command.node))
             if read.status != 200:
                 return _outcome(read)
-            node = decoded(read)
-            taints = changed(field(node, "/spec/taints") or [], command)
+            node = decode_body(read)
+            taints = merge_taints(field(node, "/spec/taints") or [], command)
             patch = {
                 "metadata": {"resourceVersion": field(node, "/metadata/resourceVersion")},
                 "spec": {"taints": taints or None},
@@ -66,7 +66,7 @@ class KubeTransport:
         return _outcome(written, {"taints": taints})
 
 
-def changed(taints: list[dict[str, Any]], command: TaintsCommand) -> list[dict[str, Any]]:
+def merge_taints(taints: list[dict[str, Any]], command: TaintsCommand) -> list[dict[str, Any]]:
     """The list without what is removed and with what is added; one taint for each key and effect."""
     gone = {*command.remove, *(f"{taint['key']}:{taint['effect']}" for taint in command.add)}
     kept = [t for t in taints if t.get("key") not in gone and f"{t.get('key')}:{t.get('effect')}" not in gone]
@@ -79,6 +79,6 @@ def _outcome(response: Response, evidence: dict[str, Any] | None = None) -> Outc
         ANSWERED,
         response.status,
         stdout=response.body.decode("utf-8", "replace") if good else "",
-        stderr="" if good else f"the API server answered {response.status}: {words(response)}",
+        stderr="" if good else f"the API server answered {response.status}: {status_message(response)}",
         evidence=(evidence or {}) if good else {},
     )

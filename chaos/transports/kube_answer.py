@@ -8,22 +8,22 @@ import msgspec
 
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Response
-from chaos.observers.wire import UNDECODABLE
+from chaos.observers.wire import DECODE_ERRORS
 
 
-def decoded(response: Response) -> Any:
+def decode_body(response: Response) -> Any:
     """Its JSON. Raises NodefallError."""
     try:
         return msgspec.json.decode(response.body)
-    except UNDECODABLE as error:
+    except DECODE_ERRORS as error:
         raise NodefallError(f"the API server's answer is not understood: {error}") from error
 
 
-def words(response: Response) -> str:
+def status_message(response: Response) -> str:
     """The message of a Status, with its causes; the begin of anything else."""
     try:
         status = msgspec.json.decode(response.body, type=_Status)
-    except UNDECODABLE:
+    except DECODE_ERRORS:
         return response.body[:200].decode("utf-8", "replace")
     return " ".join([status.message, *(cause.message for cause in status.details.causes)]).strip()
 

@@ -11,31 +11,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chaos.model.command import ANSWERED, LOST, MERGE_PATCH, STRATEGIC_PATCH, Outcome, PodsCommand
-from chaos.model.draining import RawPod, pod_name, sort_pods
+from chaos.model.draining import RawPod, pod_name, select_pods
 from chaos.model.duration import timestamp
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, KubeApi, Response
 from chaos.observers.unreachable import KubeUnreachable
-from chaos.transports.kube_answer import decoded, retry_after, words
+from chaos.transports.kube_answer import decode_body, retry_after, status_message
 
-RETRY = 5.0  # seconds after a refusal; longer where the server says so
-POLL = 1.0
-DONE, REFUSED, FAILED = 0, 1, 2  # exits
+RETRY_PERIOD = 5.0  # seconds after a refusal; longer where the server says so
+POLL_PERIOD = 1.0
+EXIT_OK, EXIT_REFUSED, EXIT_FAILED = 0, 1, 2  # exits
 _GOOD, _GONE = range(200, 300), (404, 409)  # 409: another pod has its name, as the uid is a precondition
-_OK, _MISSING, _MANY = 200, 404, 429
+_OK, _NOT_FOUND, _TOO_MANY_REQUESTS = 200, 404, 429
 
 
 @dataclass
-class _One:
+class _PodTask:
     """One pod: ``status`` of the last answer, 0 for none; ``due`` when it is next looked at."""
 
     pod: RawPod
     due: float = 0.0
     status: int = 0
     attempts: int = 0
-    accepted: bool = False
-    gone: bool = False
-    failed: str = ""
+    is_accepted: bool = False
+    is_gone: bool = False
+    error: str = ""
     refusals: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -47,14 +47,14 @@ class _One:
     def uid(self) -> str:
         return str(self.pod["metadata"]["uid"])
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         told: dict[str, Any] = {
             "pod": pod_name(self.pod),
             "uid": self.uid,
             "status": self.status,
             "attempts": self.attempts,
         }
-        return {**told, "gone": self.gone, "refusals": self.refusals}
+        return {**told, "gone": self.is_gone, "refusals": self.refusals}
 
 
 class PodsTask:
@@ -65,19 +65,19 @@ class PodsTask:
         self._deadline = clock.now() + command.wait
 
     def run(self) -> Outcome:
-        pods, left = self._chosen(), []
+        pods, left = self._list_pods(), []
         if self._command.rules:
-            found = sort_pods(pods, self._command.rules, self._daemonset_exists)
-            if found.refused:
-                return Outcome(ANSWERED, FAILED, stderr=f"nothing was evicted: {found.why}")
-            pods, left = found.evicted, [pod_name(pod) for pod in found.left]
+            found = select_pods(pods, self._command.rules, self._daemonset_exists)
+            if found.refusals:
+                return Outcome(ANSWERED, EXIT_FAILED, stderr=f"nothing was evicted: {found.refusal_message}")
+            pods, left = found.to_evict, [pod_name(pod) for pod in found.to_skip]
         elif not pods:
-            return Outcome(ANSWERED, FAILED, stderr=f"there are no {self._command.pods}")
-        ones = [_One(pod) for pod in pods]
-        self._work(ones)
+            return Outcome(ANSWERED, EXIT_FAILED, stderr=f"there are no {self._command.pods}")
+        ones = [_PodTask(pod) for pod in pods]
+        self._run_tasks(ones)
         return self._outcome(ones, left)
 
-    def _chosen(self) -> list[RawPod]:
+    def _list_pods(self) -> list[RawPod]:
         choice = self._command.pods
         fields = (("spec.nodeName", choice.node), ("metadata.name", choice.name))
         selector = ",".join(f"{name}={value}" for name, value in fields if value)
@@ -85,19 +85,19 @@ class PodsTask:
         path = f"/api/v1/namespaces/{choice.namespace}/pods" if choice.namespace else "/api/v1/pods"
         response = self._kube.request("GET", path, query={name: value for name, value in query.items() if value})
         if response.status != _OK:
-            raise NodefallError(f"{path}: the API server answered {response.status}: {words(response)}")
-        return list(decoded(response)["items"])
+            raise NodefallError(f"{path}: the API server answered {response.status}: {status_message(response)}")
+        return list(decode_body(response)["items"])
 
     def _daemonset_exists(self, namespace: str, name: str) -> bool:
-        return self._kube.request("GET", f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}").status != _MISSING
+        return self._kube.request("GET", f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}").status != _NOT_FOUND
 
-    def _work(self, ones: list[_One]) -> None:
+    def _run_tasks(self, ones: list[_PodTask]) -> None:
         """Until nothing is left to do or the time is over."""
         while True:
             for one in ones:
-                if not _ended(one) and one.due <= self._clock.now():
-                    self._look(one) if one.accepted else self._ask(one)
-            open_ = [one.due for one in ones if not _ended(one)]
+                if not _is_finished(one) and one.due <= self._clock.now():
+                    self._check_deleted(one) if one.is_accepted else self._attempt(one)
+            open_ = [one.due for one in ones if not _is_finished(one)]
             if not open_ or not self._command.wait:
                 return
             now = self._clock.now()
@@ -105,29 +105,29 @@ class PodsTask:
             if now >= self._deadline or not self._clock.sleep(max(until - now, 0.0)):
                 return
 
-    def _ask(self, one: _One) -> None:
+    def _attempt(self, one: _PodTask) -> None:
         one.attempts += 1
         try:
             response = self._send(one)
         except KubeUnreachable as error:  # asked again it does no harm: the uid is a precondition
-            self._refused(one, 0, error.message, RETRY)
+            self._record_refusal(one, 0, error.message, RETRY_PERIOD)
             return
         one.status = response.status
         if response.status in _GOOD:
-            one.accepted, one.due = True, self._clock.now() + (POLL if self._command.wait else 0.0)
+            one.is_accepted, one.due = True, self._clock.now() + (POLL_PERIOD if self._command.wait else 0.0)
         elif response.status in _GONE:
-            one.accepted = one.gone = True
-        elif response.status == _MANY or retry_after(response) is not None or _namespace_ends(response):
-            self._refused(one, response.status, words(response), max(RETRY, retry_after(response) or 0.0))
+            one.is_accepted = one.is_gone = True
+        elif response.status == _TOO_MANY_REQUESTS or retry_after(response) is not None or _is_namespace_terminating(response):
+            self._record_refusal(one, response.status, status_message(response), max(RETRY_PERIOD, retry_after(response) or 0.0))
         else:
-            one.failed = words(response) or f"the API server answered {response.status}"
+            one.error = status_message(response) or f"the API server answered {response.status}"
 
-    def _refused(self, one: _One, status: int, message: str, again: float) -> None:
+    def _record_refusal(self, one: _PodTask, status: int, message: str, again: float) -> None:
         now = self._clock.now()
         one.status, one.due = status, now + again
         one.refusals.append({"t": now, "status": status, "message": message})
 
-    def _send(self, one: _One) -> Response:
+    def _send(self, one: _PodTask) -> Response:
         metadata, grace = one.pod["metadata"], self._command.grace
         precondition = {"uid": one.uid}
         options: dict[str, Any] = {
@@ -142,45 +142,45 @@ class PodsTask:
             body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
             return self._kube.request("DELETE", one.path, body=body)
         if self._command.verb == "mark-disruption":
-            body = {"metadata": precondition, "status": {"conditions": [self._disrupted()]}}
+            body = {"metadata": precondition, "status": {"conditions": [self._disruption_condition()]}}
             return self._kube.request("PATCH", f"{one.path}/status", body=body, content_type=STRATEGIC_PATCH)
         patch = {"metadata": {**precondition, "finalizers": None}}
         return self._kube.request("PATCH", one.path, body=patch, content_type=MERGE_PATCH)
 
-    def _disrupted(self) -> dict[str, str]:
+    def _disruption_condition(self) -> dict[str, str]:
         """As the eviction subresource sets it: pkg/registry/core/pod/storage/eviction.go."""
         now = timestamp(self._clock.now())
         reason, message = "EvictionByEvictionAPI", "Eviction API: evicting"
         condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
         return {**condition, "lastTransitionTime": now}
 
-    def _look(self, one: _One) -> None:
+    def _check_deleted(self, one: _PodTask) -> None:
         """Whether it is gone; an API server that does not answer is asked again."""
-        one.due = self._clock.now() + POLL
+        one.due = self._clock.now() + POLL_PERIOD
         try:
             response = self._kube.request("GET", one.path)
         except KubeUnreachable:
             return
-        one.gone = response.status == _MISSING or (
-            response.status == _OK and decoded(response)["metadata"]["uid"] != one.uid
+        one.is_gone = response.status == _NOT_FOUND or (
+            response.status == _OK and decode_body(response)["metadata"]["uid"] != one.uid
         )
 
-    def _outcome(self, ones: list[_One], left: list[str]) -> Outcome:
-        evidence = {"pods": [one.told() for one in ones], **({"left": left} if left else {})}
-        failed = [f"{pod_name(one.pod)}: {one.failed}" for one in ones if one.failed]
+    def _outcome(self, ones: list[_PodTask], left: list[str]) -> Outcome:
+        evidence = {"pods": [one.to_dict() for one in ones], **({"left": left} if left else {})}
+        failed = [f"{pod_name(one.pod)}: {one.error}" for one in ones if one.error]
         if failed:
-            return Outcome(ANSWERED, FAILED, stderr="; ".join(failed), evidence=evidence)
+            return Outcome(ANSWERED, EXIT_FAILED, stderr="; ".join(failed), evidence=evidence)
         if lost := [one for one in ones if not one.status]:
             return Outcome(LOST, error=f"no answer about {pod_name(lost[0].pod)}", evidence=evidence)
-        undone = [one for one in ones if not one.accepted or (self._command.wait and not one.gone)]
-        why = [f"{pod_name(one.pod)} {'is not gone' if one.accepted else 'was refused'}" for one in undone]
-        return Outcome(ANSWERED, REFUSED if undone else DONE, stderr="; ".join(why), evidence=evidence)
+        undone = [one for one in ones if not one.is_accepted or (self._command.wait and not one.is_gone)]
+        why = [f"{pod_name(one.pod)} {'is not gone' if one.is_accepted else 'was refused'}" for one in undone]
+        return Outcome(ANSWERED, EXIT_REFUSED if undone else EXIT_OK, stderr="; ".join(why), evidence=evidence)
 
 
-def _ended(one: _One) -> bool:
-    return one.gone or bool(one.failed)
+def _is_finished(one: _PodTask) -> bool:
+    return one.is_gone or bool(one.error)
 
 
-def _namespace_ends(response: Response) -> bool:
+def _is_namespace_terminating(response: Response) -> bool:
     """A namespace that is being deleted lets nobody create an eviction; its pods go by themselves."""
     return response.status == 403 and b'"NamespaceTerminating"' in response.body

@@ -10,40 +10,40 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chaos.model.errors import Refused, Unreachable
-from chaos.transports.doors import Doors
-from chaos.transports.hostkeys import known_as, known_types, load_known_hosts, verify
+from chaos.transports.doors import JumpHostLimiter
+from chaos.transports.hostkeys import known_hosts_name, known_key_types, load_known_hosts, verify
 from chaos.transports.settings import HostSettings
 
 if TYPE_CHECKING:
     import paramiko
 
-KEEPALIVE = 15  # seconds between two packets on an idle line
-SILENCE = 30  # seconds without an acknowledgement after which the kernel gives a connection up
-_DOORS = Doors()
+KEEPALIVE_INTERVAL = 15  # seconds between two packets on an idle line
+ACK_TIMEOUT = 30  # seconds without an acknowledgement after which the kernel gives a connection up
+_JUMP_LIMITER = JumpHostLimiter()
 
 
 @dataclass(slots=True)
-class Line:
+class SshConnection:
     """The transport to the host and, in ``stack``, everything to close, hops included."""
 
     transport: paramiko.Transport
     stack: ExitStack
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return self.transport.is_active()
 
     def close(self) -> None:
         self.stack.close()
 
 
-def part(close: Callable[[], None]) -> None:
+def close_quietly(close: Callable[[], None]) -> None:
     """Close a channel or a transport; paramiko says goodbye, and on a line that just died nobody can be told."""
     with suppress(EOFError, OSError):
         close()
 
 
-def open_line(settings: HostSettings) -> Line:
+def connect(settings: HostSettings) -> SshConnection:
     """Connect, hop by hop. Raises Unreachable, or Refused for keys that are not as they should be."""
     # Its thread logs tracebacks of lost lines; we report those ourselves.
     logging.getLogger("paramiko").setLevel(logging.CRITICAL)
@@ -51,28 +51,28 @@ def open_line(settings: HostSettings) -> Line:
     with ExitStack() as stack:
         for index, hop in enumerate((*settings.jumps, settings)):
             via = settings.jumps[:index]
-            with _DOORS.through(hop) if hop is not settings else nullcontext():
+            with _JUMP_LIMITER.slot(hop) if hop is not settings else nullcontext():
                 try:
-                    transport = _hop(transport, hop, via, stack)
+                    transport = _connect_hop(transport, hop, via, stack)
                 except BaseException:
                     stack.close()  # before another comes through the door
                     raise
         assert transport is not None  # noqa: S101 - there is at least the host itself
-        return Line(transport, stack.pop_all())
+        return SshConnection(transport, stack.pop_all())
 
 
-def _hop(
+def _connect_hop(
     before: paramiko.Transport | None, hop: HostSettings, via: tuple[HostSettings, ...], stack: ExitStack
 ) -> paramiko.Transport:
-    sock = _forwarded(before, hop) if before else _connected(hop)
-    stack.callback(part, sock.close)
+    sock = _open_forwarded_channel(before, hop) if before else _open_socket(hop)
+    stack.callback(close_quietly, sock.close)
     transport = _handshake(sock, hop, via, stack)
     _log_in(transport, hop)
-    transport.set_keepalive(KEEPALIVE)
+    transport.set_keepalive(KEEPALIVE_INTERVAL)
     return transport
 
 
-def _connected(settings: HostSettings) -> socket.socket:
+def _open_socket(settings: HostSettings) -> socket.socket:
     try:
         sock = socket.create_connection((settings.address, settings.port), settings.connect_timeout)
     except OSError as error:
@@ -83,11 +83,11 @@ def _connected(settings: HostSettings) -> socket.socket:
     # Without it each new channel waits 40 ms for a delayed acknowledgement (paramiko never sets it).
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE * 1000)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, ACK_TIMEOUT * 1000)
     return sock
 
 
-def _forwarded(transport: paramiko.Transport, settings: HostSettings) -> paramiko.Channel:
+def _open_forwarded_channel(transport: paramiko.Transport, settings: HostSettings) -> paramiko.Channel:
     import paramiko  # noqa: PLC0415 - slow
 
     destination = (settings.address, settings.port)
@@ -109,10 +109,10 @@ def _handshake(
     entries = load_known_hosts(settings)
     try:
         transport = paramiko.Transport(sock)
-        stack.callback(part, transport.close)
+        stack.callback(close_quietly, transport.close)
         timeout = settings.connect_timeout
         transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = timeout
-        _prefer(transport, known_types(entries, known_as(settings)))
+        _prefer_key_types(transport, known_key_types(entries, known_hosts_name(settings)))
         transport.start_client(timeout=timeout)
         key = transport.get_remote_server_key()
     except (paramiko.SSHException, EOFError, OSError) as error:
@@ -124,7 +124,7 @@ def _handshake(
     return transport
 
 
-def _prefer(transport: paramiko.Transport, types: tuple[str, ...]) -> None:
+def _prefer_key_types(transport: paramiko.Transport, types: tuple[str, ...]) -> None:
     """Ask for a host key of a type that we know."""
     names = [n for t in types for n in (("rsa-sha2-512", "rsa-sha2-256") if t == "ssh-rsa" else (t,))]
     options = transport.get_security_options()
@@ -140,7 +140,7 @@ def _log_in(transport: paramiko.Transport, settings: HostSettings) -> None:
     tried = []
     with ExitStack() as stack:
         try:
-            for key, source in _keys(settings, stack):
+            for key, source in _load_keys(settings, stack):
                 tried.append(source)
                 with suppress(paramiko.AuthenticationException):  # the next key may do
                     if not transport.auth_publickey(settings.user, key):
@@ -156,12 +156,12 @@ def _log_in(transport: paramiko.Transport, settings: HostSettings) -> None:
     )
 
 
-def _keys(settings: HostSettings, stack: ExitStack) -> list[tuple[paramiko.PKey, str]]:
+def _load_keys(settings: HostSettings, stack: ExitStack) -> list[tuple[paramiko.PKey, str]]:
     import paramiko  # noqa: PLC0415 - slow
 
     keys: list[tuple[paramiko.PKey, str]] = []
     if settings.identity_file:
-        keys.append((_identity(settings), str(settings.identity_file)))
+        keys.append((_load_identity(settings), str(settings.identity_file)))
     if settings.agent:
         agent = paramiko.Agent()
         stack.callback(agent.close)
@@ -169,7 +169,7 @@ def _keys(settings: HostSettings, stack: ExitStack) -> list[tuple[paramiko.PKey,
     return keys
 
 
-def _identity(settings: HostSettings) -> paramiko.PKey:
+def _load_identity(settings: HostSettings) -> paramiko.PKey:
     """The key in the identity file. Raises Refused, also for an encrypted one: nobody is there to type."""
     import paramiko  # noqa: PLC0415 - slow
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from threading import Thread
 from time import monotonic
 
-from chaos.transports.exchange import LIMIT, Ended
+from chaos.transports.exchange import LIMIT, ExitReason
 
 _CHUNK = 1 << 16
 _TAIL = 128  # bytes in which the mark and the code are looked for
@@ -22,20 +22,20 @@ class _Stream:
     """One output: what is kept of it, and its end, in which the mark is looked for."""
 
     name: str
-    kept: bytearray = field(default_factory=bytearray)
+    data: bytearray = field(default_factory=bytearray)
     tail: bytes = b""
-    cut: bool = False
-    ended: bool = False
+    is_truncated: bool = False
+    is_closed: bool = False
 
-    def keep(self, data: bytes) -> None:
-        room = LIMIT - len(self.kept)
-        self.kept += data[:room]
-        self.cut |= len(data) > room
+    def append(self, data: bytes) -> None:
+        room = LIMIT - len(self.data)
+        self.data += data[:room]
+        self.is_truncated |= len(data) > room
         self.tail += data
-        self.ended |= not data
+        self.is_closed |= not data
 
 
-class Piped:
+class LocalProcess:
     """For one thread, but :meth:`stop` for all. A line that begins with ``mark`` ends each output and tells the code.
 
     Without it nobody knows how the program within ended, whatever the outer one says.
@@ -48,7 +48,7 @@ class Piped:
         )
         self._stdin, *pipes = [p for p in (process.stdin, process.stdout, process.stderr) if p]
         self._deadline = deadline
-        self._told = re.compile(rf"{mark} (\d+)\n".encode())
+        self._end_marker = re.compile(rf"{mark} (\d+)\n".encode())
         self._streams = {pipe.fileno(): _Stream(name) for pipe, name in zip(pipes, ("stdout", "stderr"), strict=True)}
         self._stdout, self._stderr = self._streams.values()
         self._pipes = pipes
@@ -64,16 +64,16 @@ class Piped:
         return self._text(self._stderr)
 
     def _text(self, stream: _Stream) -> str:
-        return self._told.split(bytes(stream.kept))[0].decode("utf-8", "replace")
+        return self._end_marker.split(bytes(stream.data))[0].decode("utf-8", "replace")
 
     @property
     def note(self) -> str:
         """Says what was cut, "" if nothing was."""
-        cut = [stream.name for stream in self._streams.values() if stream.cut]
+        cut = [stream.name for stream in self._streams.values() if stream.is_truncated]
         return f"{' and '.join(cut)} cut at 1 MiB" if cut else ""
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         return not self.closed and self._process.poll() is None
 
     def extend(self, deadline: float) -> None:
@@ -84,28 +84,28 @@ class Piped:
         """One write. Raises OSError when the program is gone."""
         os.write(self._stdin.fileno(), line.encode())
 
-    def feed(self, text: str) -> None:
+    def write_stdin(self, text: str) -> None:
         """Send ``text`` and the end of file, from a thread, as the program may answer before it has read all."""
-        Thread(target=self._feed, args=(text.encode(),), daemon=True).start()
+        Thread(target=self._write_stdin, args=(text.encode(),), daemon=True).start()
 
-    def line(self) -> str | None:
+    def read_line(self) -> str | None:
         """Take the first line of stdout as soon as it is there; None if the program ends, or time is up, before."""
-        while b"\n" not in self._stdout.kept:
+        while b"\n" not in self._stdout.data:
             if self._step() is not None:
                 break
-        line, newline, rest = bytes(self._stdout.kept).partition(b"\n")
+        line, newline, rest = bytes(self._stdout.data).partition(b"\n")
         if not newline:
             return None
-        self._stdout.kept[:] = rest
+        self._stdout.data[:] = rest
         return line.decode("utf-8", "replace")
 
-    def finish(self) -> Ended:
+    def wait(self) -> ExitReason:
         """Read until the program within has ended, or the line to it is lost."""
         while (ended := self._step()) is None:
             pass
         return ended
 
-    def stop(self) -> None:
+    def kill(self) -> None:
         """End the outer program. What it started may go on."""
         self._process.kill()
         self._process.wait()
@@ -115,29 +115,29 @@ class Piped:
         if not self.closed:
             self.closed = True
             self._close_input()
-            self.stop()
+            self.kill()
             for pipe in self._pipes:
                 pipe.close()
 
-    def _step(self) -> Ended | None:
+    def _step(self) -> ExitReason | None:
         """Wait for output and read it; how it ended, or None. What was left behind may hold outputs open for ever."""
-        waited = [fd for fd, stream in self._streams.items() if not stream.ended]
+        waited = [fd for fd, stream in self._streams.items() if not stream.is_closed]
         if not waited:
-            return Ended.LOST if self.exit is None else Ended.EXITED
+            return ExitReason.LOST if self.exit is None else ExitReason.EXITED
         left = self._deadline - monotonic()
         if left <= 0:
-            return Ended.LATE
+            return ExitReason.TIMED_OUT
         for fd in select.select(waited, [], [], left)[0]:
-            self._keep(self._streams[fd], os.read(fd, _CHUNK))
+            self._append(self._streams[fd], os.read(fd, _CHUNK))
         return None
 
-    def _keep(self, stream: _Stream, data: bytes) -> None:
-        stream.keep(data)
-        if told := self._told.search(stream.tail):
-            self.exit, stream.ended = int(told[1]), True
+    def _append(self, stream: _Stream, data: bytes) -> None:
+        stream.append(data)
+        if told := self._end_marker.search(stream.tail):
+            self.exit, stream.is_closed = int(told[1]), True
         stream.tail = stream.tail[-_TAIL:]
 
-    def _feed(self, data: bytes) -> None:
+    def _write_stdin(self, data: bytes) -> None:
         try:
             if data:
                 self._stdin.write(data)

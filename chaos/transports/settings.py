@@ -39,13 +39,13 @@ class HostSettings:
         return f"{self.name} ({self.user}@{address}:{self.port})"
 
     @property
-    def prefix(self) -> tuple[str, ...]:
+    def sudo_prefix(self) -> tuple[str, ...]:
         """What makes a command run as root: sudo that never asks, or nothing where it is not needed or not wanted."""
         return ("sudo", "-n", "--") if self.sudo and self.user != "root" else ()
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class LocalUser:
     """What this machine adds: the login user, the home that ``~`` stands for, the inventory file's folder."""
 
     user: str
@@ -59,21 +59,21 @@ class Local:
         return self.base / text
 
 
-def host_settings(inventory: Inventory, key: str, local: Local, address: str = "") -> HostSettings:
+def host_settings(inventory: Inventory, key: str, local: LocalUser, address: str = "") -> HostSettings:
     """Settings of the host ``key``; ``address`` (of the Node object) is used where the inventory has none.
 
     Hops are reached through the hops before them; their own ``proxyJump`` does not count. A host that is a
     hop itself is reached through the hops before it. Raises UsageError for a bad hop.
     """
     host = inventory.hosts.get(key, Host())
-    names = _first(host.proxy_jump, inventory.defaults.proxy_jump, [])
+    names = _first_set(host.proxy_jump, inventory.defaults.proxy_jump, [])
     if key in names:
         names = names[: names.index(key)]
     jumps = tuple(_hop(inventory, name, local) for name in names)
     return _merge(key, host.address or address or key, host, inventory.defaults, local, jumps)
 
 
-def _hop(inventory: Inventory, text: str, local: Local) -> HostSettings:
+def _hop(inventory: Inventory, text: str, local: LocalUser) -> HostSettings:
     if text in inventory.hosts:
         host = inventory.hosts[text]
         return _merge(text, host.address or text, host, inventory.defaults, local)
@@ -90,25 +90,25 @@ def _hop(inventory: Inventory, text: str, local: Local) -> HostSettings:
 
 
 def _merge(
-    name: str, address: str, own: Connection, defaults: Connection, local: Local, jumps: tuple[HostSettings, ...] = ()
+    name: str, address: str, own: Connection, defaults: Connection, local: LocalUser, jumps: tuple[HostSettings, ...] = ()
 ) -> HostSettings:
-    identity = _first(own.identity_file, defaults.identity_file, None)
-    timeout = _first(own.connect_timeout, defaults.connect_timeout, CONNECT_TIMEOUT)
+    identity = _first_set(own.identity_file, defaults.identity_file, None)
+    timeout = _first_set(own.connect_timeout, defaults.connect_timeout, CONNECT_TIMEOUT)
     return HostSettings(
         name=name,
         address=address,
-        user=_first(own.user, defaults.user, local.user),
-        known_hosts=local.path(_first(own.known_hosts, defaults.known_hosts, "~/.ssh/known_hosts")),
-        port=_first(own.port, defaults.port, 22),
-        sudo=_first(own.sudo, defaults.sudo, True),
+        user=_first_set(own.user, defaults.user, local.user),
+        known_hosts=local.path(_first_set(own.known_hosts, defaults.known_hosts, "~/.ssh/known_hosts")),
+        port=_first_set(own.port, defaults.port, 22),
+        sudo=_first_set(own.sudo, defaults.sudo, True),
         identity_file=local.path(identity) if identity else None,
-        agent=_first(own.agent, defaults.agent, True),
+        agent=_first_set(own.agent, defaults.agent, True),
         jumps=jumps,
         connect_timeout=parse_duration(timeout),
     )
 
 
-def _first(own: Any, default: Any, ours: Any) -> Any:
+def _first_set(own: Any, default: Any, ours: Any) -> Any:
     if own is not None:
         return own
     return ours if default is None else default

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import chaos.actions
-from chaos.model.action import Action, Memory, Target, UndoStep
+from chaos.model.action import Action, UndoState, Target, UndoStep
 from chaos.model.catalogue import discover
 
 ACTIONS: dict[str, Action] = discover(chaos.actions, "ACTION")
@@ -18,7 +18,7 @@ STATIC = Target("n1", power="redfish", static_pods=("etcd-n1",), tag="run-step")
 UP = ["preparing-for-shutdown is b false", "node-ready is True"]
 
 
-def memory(name: str, given: dict[str, Any], target: Target) -> Memory:
+def memory(name: str, given: dict[str, Any], target: Target) -> UndoState:
     action = ACTIONS[name]
     return action.prepare(target, action.params.model_validate(given))
 
@@ -41,10 +41,10 @@ class Told:
 
 def told(name: str, given: dict[str, Any], target: Target) -> Told:
     action, remembered = ACTIONS[name], memory(name, given, target)
-    heal, undo = action.self_heal(remembered), action.undo(remembered)
+    heal, undo = action.failsafe_timer(remembered), action.undo(remembered)
     return Told(
         send=[str(command) for command in action.inject(remembered)],
-        before=[str(check) for check in action.before(remembered)],
+        before=[str(check) for check in action.preconditions(remembered)],
         heal=f"{heal.unit} after {heal.seconds:g}s: {shlex.join(heal.argv)}" if heal else "",
         undo=[f"{step.command} unless {step.unless}{_when(step)}" for step in undo.steps],
         proof=[str(check) for check in undo.proof],

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from chaos.actions._packetfilter import Cut, merged, ruleset
+from chaos.actions._packetfilter import BlockRule, merge_networks, ruleset
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
 
@@ -194,10 +194,10 @@ def test_bad_parameters(with_: dict[str, Any]) -> None:
 def test_sets_never_overlap_and_lose_nothing(addresses: list[str]) -> None:
     import ipaddress  # noqa: PLC0415
 
-    kept = [ipaddress.ip_network(text) for text in merged(addresses)]
+    kept = [ipaddress.ip_network(text) for text in merge_networks(addresses)]
     for index, one in enumerate(kept):
         assert not any(one.version == other.version and one.overlaps(other) for other in kept[index + 1 :])
     for text in addresses:
         network = ipaddress.ip_network(text, strict=False)
         assert any(network.version == k.version and network.subnet_of(k) for k in kept)  # type: ignore[arg-type]
-    assert ruleset(Cut(peers=merged(addresses))).count("{") == ruleset(Cut(peers=merged(addresses))).count("}")
+    assert ruleset(BlockRule(peers=merge_networks(addresses))).count("{") == ruleset(BlockRule(peers=merge_networks(addresses))).count("}")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from actionkit import ACTIONS, Told, memory, told
 
-from chaos.facts.login1 import NOTHING_SCHEDULED
+from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import Target
 from chaos.model.command import HostCommand
 from chaos.model.errors import Unsupported
@@ -30,7 +30,7 @@ FACTS: dict[str, Any] = {
     "cgroup-version": 2,
     "pids": {"max": 32768, "running": 5000},
     "planted-timers": [],
-    "scheduled-shutdown": NOTHING_SCHEDULED,
+    "scheduled-shutdown": NO_SHUTDOWN_SCHEDULED,
     "clock-skew": 0,
     "time-sync-unit": "chrony.service",
     "time-sync-state": "active",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from actionkit import Told, told
 
-from chaos.facts.login1 import NOTHING_SCHEDULED
+from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
 from chaos.model.ports import ON, ON_OFF
@@ -19,13 +19,13 @@ DOCKER = replace(BARE, power="power", restart_policy="on-failure:1")
 STEADY = replace(BARE, power="power", restart_policy="no")
 # A stock node of kind: no logind. What cannot be said before the fault is not asked for after it.
 MUTE = replace(DOCKER, facts=FACTS | {"kubelet-state": "active"}, unknown={"preparing-for-shutdown": "no D-Bus"})
-WAKE = replace(BARE, power="power", power_can=ON)
-PERSON = replace(BARE, power="power", power_can=ON_OFF)
+WAKE = replace(BARE, power="power", power_capabilities=ON)
+PERSON = replace(BARE, power="power", power_capabilities=ON_OFF)
 UP = ["preparing-for-shutdown is b false", "node-ready is True"]
 HOLD, PUT_BACK = "power restart-policy no", "power restart-policy on-failure:1 unless restart-policy is on-failure:1"
 POLICY = "restart-policy is on-failure:1"
 ON_UNLESS, BLIND = "power on unless machine is on", f"power on unless {UP[0]}"
-IDLE = f"scheduled-shutdown is {NOTHING_SCHEDULED}"
+IDLE = f"scheduled-shutdown is {NO_SHUTDOWN_SCHEDULED}"
 CANCEL = f"shutdown -c unless {IDLE}"
 OFF, SOON = "systemctl poweroff", "shutdown -P +1"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from story import HELD, INCONCLUSIVE, Story, blinded, catalogue, lines_of, of_recording
 
-from chaos.model.recording import Line
+from chaos.model.recording import RecordingEntry
 from chaos.model.verdict import Verdict
 
 LOCK = [{"who": "kubelet", "what": "shutdown", "mode": "delay"}]
@@ -26,27 +26,27 @@ class Row:
     """``evidence``: which lines the question is about, each of them needed so that ``asked`` holds."""
 
     asked: str
-    lines: Iterable[Line]
-    evidence: tuple[Callable[[Line], bool], ...]
+    lines: Iterable[RecordingEntry]
+    evidence: tuple[Callable[[RecordingEntry], bool], ...]
     action: str = "poweroff"
 
-    def is_evidence(self, line: Line) -> bool:
+    def is_evidence(self, line: RecordingEntry) -> bool:
         return any(is_one(line) for is_one in self.evidence)
 
 
-def kinds(*wanted: str) -> tuple[Callable[[Line], bool]]:
+def kinds(*wanted: str) -> tuple[Callable[[RecordingEntry], bool]]:
     return (lambda line: line.kind in wanted,)
 
 
-def host(fact: str) -> tuple[Callable[[Line], bool]]:
+def host(fact: str) -> tuple[Callable[[RecordingEntry], bool]]:
     return (lambda line: (line.kind, line.type) == ("host", fact),)
 
 
-def saying(kind: str, text: str) -> tuple[Callable[[Line], bool]]:
+def saying(kind: str, text: str) -> tuple[Callable[[RecordingEntry], bool]]:
     return (lambda line: line.kind == kind and f'"{text}"'.encode() in bytes(line.object),)
 
 
-def told(story: Story) -> list[Line]:
+def told(story: Story) -> list[RecordingEntry]:
     """The story with much that nobody asks about, and its end."""
     story.node(0, "n1").node(0, "n9").pod(0, "other", node="n9").lease(0, "n9").event(0, "Started", "n9")
     story.event(11, "Started", "n9").metrics(12, 0, node="n9").host(12, "swap", "off", node="n9").node(
@@ -212,7 +212,7 @@ ROWS = {
 ALWAYS = frozenset({"meta", "action", "nodes"})  # who is who, and what was done
 
 
-def ask(name: str, keep: Callable[[Line], bool]) -> Verdict:
+def ask(name: str, keep: Callable[[RecordingEntry], bool]) -> Verdict:
     row = ROWS[name]
     return of_recording([line for line in row.lines if keep(line)], row.action, row.asked, namespace="demo")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from story import catalogue
 
-from chaos.assertions._pods import Some, SomeOf
+from chaos.assertions._pods import QuantifiedFilter, Quantity
 from chaos.judge.podseries import Order, Rate
 from chaos.judge.replaced import Replacement
 
@@ -28,6 +28,6 @@ def test_a_row_for_every_assertion(name: str) -> None:
 
 def test_every_key_of_a_question_about_pods_is_told() -> None:
     text = DOCS.read_text()
-    for model in (Some, SomeOf, Rate, Order, Replacement):
+    for model in (QuantifiedFilter, Quantity, Rate, Order, Replacement):
         for field, info in model.model_fields.items():
             assert f"`{info.alias or field}`" in text, f"{model.__name__}.{field}"

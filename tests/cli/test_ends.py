@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from chaos.cli.progress import Guarded, PlainProgress
-from chaos.model.action import Check, Undo, UndoStep
+from chaos.cli.progress import BestEffortProgress, PlainProgress
+from chaos.model.action import FactCheck, Undo, UndoStep
 from chaos.model.command import PowerCommand
-from chaos.model.errors import NodefallError, UndoOwed
-from chaos.session.owing import owing
+from chaos.model.errors import NodefallError, UndoPending
+from chaos.session.owing import guard_pending_undo
 from chaos.store import rundir
-from chaos.store.journal import NAME, Journal, read_owed
+from chaos.store.journal import NAME, Journal, read_pending
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENT = ROOT / "experiments" / "graceful-poweroff.yaml"
-UNDO = Undo((UndoStep(PowerCommand("on")),), (Check("machine", "on"),))
+UNDO = Undo((UndoStep(PowerCommand("on")),), (FactCheck("machine", "on"),))
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("NODEFALL")} | {"PYTHONPATH": str(ROOT)}
 NOBODY = "apiVersion: nodefall.dev/v1alpha1\nkind: Inventory\nmetadata: {name: x}\ncluster: {kubeconfig: k.yaml}\n"
 KUBECONFIG = """apiVersion: v1
@@ -53,7 +53,7 @@ def owed_run(reports: Path, inventory: dict[str, object], uid: str = "") -> Path
     directory = rundir.create(reports, "x", 0.0)
     rundir.save(directory, rundir.RUN, rundir.RunInfo("x-1", "x", 0.0, inventory, cluster_uid=uid))
     with Journal(directory) as journal:
-        journal.intend("off", "poweroff", "n1", UNDO, 0.0)
+        journal.record_intent("off", "poweroff", "n1", UNDO, 0.0)
     return directory
 
 
@@ -100,7 +100,7 @@ def test_undo_that_reaches_nobody_is_still_owed(nobody: Path) -> None:
     damaged = nodefall("undo", directory, cwd=nobody.parent)  # run.json holds no inventory
     assert damaged.returncode == 3
     assert "run.json" in damaged.stderr
-    assert [o.step for o in read_owed(directory)] == ["off"]
+    assert [o.step for o in read_pending(directory)] == ["off"]
 
 
 def test_the_list_survives_a_damaged_journal_and_leaves_a_live_one_alone(tmp_path: Path) -> None:
@@ -119,18 +119,18 @@ def test_the_list_survives_a_damaged_journal_and_leaves_a_live_one_alone(tmp_pat
 def test_what_is_owed_beats_every_error(tmp_path: Path) -> None:
     directory = owed_run(tmp_path, {})
     for error in (NodefallError("x"), ValueError("y"), KeyboardInterrupt()):
-        with pytest.raises(UndoOwed, match="still to be undone: off on n1"), owing(directory):
+        with pytest.raises(UndoPending, match="still to be undone: off on n1"), guard_pending_undo(directory):
             raise error
     with Journal(directory) as journal:
-        journal.strike(journal.owed()[0], "n1 is on")
-        journal.intend("on", "power-on", "n1", Undo(), 1.0)  # nothing to take back
-    with pytest.raises(ValueError, match="y"), owing(directory):
+        journal.mark_undone(journal.pending()[0], "n1 is on")
+        journal.record_intent("on", "power-on", "n1", Undo(), 1.0)  # nothing to take back
+    with pytest.raises(ValueError, match="y"), guard_pending_undo(directory):
         raise ValueError("y")
 
 
 def test_a_stream_that_is_lost_stops_no_run() -> None:
     stream = StringIO()
-    progress = Guarded(PlainProgress(stream))
+    progress = BestEffortProgress(PlainProgress(stream))
     progress.note("first")
     assert "first" in stream.getvalue()
     stream.close()

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.cli import app, presence
-from chaos.cli.output import say
+from chaos.cli.output import echo
 from chaos.cli.progress import PlainProgress
-from chaos.engine.ledger import Debt, Debtor
-from chaos.model.action import Check, Undo
+from chaos.engine.ledger import PendingRun, RunIdentity
+from chaos.model.action import FactCheck, Undo
 from chaos.model.errors import BadInput, NodefallError, Problem
 from chaos.model.verdict import Status, Verdict
 from chaos.session import locking
-from chaos.store.journal import Owed
-from chaos.store.lease import Record
+from chaos.store.journal import PendingUndo
+from chaos.store.lease import LeaseRecord
 
 NASTY = st.text(max_size=60) | st.sampled_from(
     [
@@ -47,7 +47,7 @@ def told(text: str) -> list[str]:
 def said(words: str, *, err: bool = False) -> str:
     out = io.StringIO()
     with contextlib.redirect_stderr(out) if err else contextlib.redirect_stdout(out):
-        say(words, err=err)
+        echo(words, err=err)
     return out.getvalue()
 
 
@@ -58,11 +58,11 @@ def test_one_line_is_one_line(text: str) -> None:
 
 @given(NASTY)
 def test_an_error_says_what_it_says_and_no_more(text: str) -> None:
-    found = app._told(NodefallError(f"GET /x: the API server answered {text}", hint="do this"))
+    found = app._describe_error(NodefallError(f"GET /x: the API server answered {text}", hint="do this"))
     lines = [line for words in found.lines for line in told(said(words, err=True))]
     assert len(lines) == 2
     assert lines[1] == "hint: do this"
-    several = app._told(BadInput([Problem("a.yaml", 1, 1, text), Problem("b.yaml", 2, 1, "b")]))
+    several = app._describe_error(BadInput([Problem("a.yaml", 1, 1, text), Problem("b.yaml", 2, 1, "b")]))
     assert len([line for words in several.lines for line in told(said(words))]) == 2
 
 
@@ -80,11 +80,11 @@ def test_progress_keeps_to_its_lines(text: str) -> None:
 @given(NASTY)
 def test_who_is_at_work(text: str) -> None:
     """The Lease and the config maps can be written by others."""
-    record = Record("1", text, 1, 30.0, "", {"nodefall.dev/run": text, "nodefall.dev/abort": text})
-    owed = Owed(1, text, text, text, Undo(proof=(Check("x", True),)), 1.0)
-    debt = Debt("c", Debtor(text, text, 1.0, text), (owed,), text)
-    assert len(told(said(presence._holder(record, True, 1.0)))) == 1
-    assert len(told(said(f"run {debt.debtor.run} owes {locking.told(debt)}"))) == 1
+    record = LeaseRecord("1", text, 1, 30.0, "", {"nodefall.dev/run": text, "nodefall.dev/abort": text})
+    owed = PendingUndo(1, text, text, text, Undo(proof=(FactCheck("x", True),)), 1.0)
+    debt = PendingRun("c", RunIdentity(text, text, 1.0, text), (owed,), text)
+    assert len(told(said(presence._describe_holder(record, True, 1.0)))) == 1
+    assert len(told(said(f"run {debt.identity.run} owes {locking.describe_pending(debt)}"))) == 1
 
 
 @pytest.mark.parametrize("text", ["plain", "✓ ünïcode 日本"])

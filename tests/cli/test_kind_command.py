@@ -16,7 +16,7 @@ from standins import StandIns
 
 from chaos.api import Lab
 from chaos.cli.kind_tools import PROVIDER, Tools, find_tools
-from chaos.cli.kind_up import Wish, down, up
+from chaos.cli.kind_up import UpOptions, down, up
 from chaos.load.inventory import load_inventory
 from chaos.model.duration import parse_duration
 from chaos.model.errors import NodefallError, Refused, UsageError
@@ -51,11 +51,11 @@ def standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
 
 
 @pytest.fixture
-def wish(tmp_path: Path) -> Wish:
-    return Wish("x", tmp_path / "x.yaml")
+def wish(tmp_path: Path) -> UpOptions:
+    return UpOptions("x", tmp_path / "x.yaml")
 
 
-def files(wish: Wish) -> list[bool]:
+def files(wish: UpOptions) -> list[bool]:
     return [wish.out.exists(), wish.kubeconfig.exists()]
 
 
@@ -82,7 +82,7 @@ def test_which_programs(installed: list[str], provider: str | None, engine: str)
 
 
 @pytest.mark.lab
-def test_up_and_down(standins: StandIns, wish: Wish) -> None:
+def test_up_and_down(standins: StandIns, wish: UpOptions) -> None:
     told: list[str] = []
     with Lab(workers=2, speed=20) as lab:
         kubeconfig = wish.out.with_name("lab.kubeconfig")
@@ -126,7 +126,7 @@ def renamed(kubeconfig: str, context: str) -> str:
     return str(yaml.safe_dump(document))
 
 
-def test_down_without_a_cluster_takes_only_our_files_away(standins: StandIns, wish: Wish) -> None:
+def test_down_without_a_cluster_takes_only_our_files_away(standins: StandIns, wish: UpOptions) -> None:
     wish.out.write_text("# mine\n")
     assert not down(wish, Tools("docker"))
     assert wish.out.exists()
@@ -153,7 +153,7 @@ def test_down_without_a_cluster_takes_only_our_files_away(standins: StandIns, wi
     ],
 )
 def test_what_does_not_come_up_leaves_nothing(
-    standins: StandIns, wish: Wish, answers: dict[str, dict[str, object]], message: str, deleted: int
+    standins: StandIns, wish: UpOptions, answers: dict[str, dict[str, object]], message: str, deleted: int
 ) -> None:
     standins.answers |= answers
     standins.save()
@@ -203,12 +203,12 @@ def test_a_cluster_that_is_there_is_described(standins: StandIns, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["", "X", "-x", "x_y", "x" * 41])
-def test_names_that_kind_would_not_take(wish: Wish, name: str) -> None:
+def test_names_that_kind_would_not_take(wish: UpOptions, name: str) -> None:
     with pytest.raises(UsageError, match="is no name of a cluster"):
-        up(Wish(name, wish.out), Tools("docker"), lambda _: None)
+        up(UpOptions(name, wish.out), Tools("docker"), lambda _: None)
 
 
-def test_an_interrupted_creation_leaves_nothing(standins: StandIns, wish: Wish) -> None:
+def test_an_interrupted_creation_leaves_nothing(standins: StandIns, wish: UpOptions) -> None:
     standins.answers["kind create cluster"] = {"stderr": CREATING, "stays": True}
     standins.save()
     command = [sys.executable, "-m", "chaos", "kind", "up", "--name", "x", "--out", str(wish.out)]

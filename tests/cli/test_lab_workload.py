@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chaos.cli.lab_workload import begun
+from chaos.cli.lab_workload import job_readiness
 
 COMPLETE, FAILED = ([{"type": type_, "status": "True"}] for type_ in ("Complete", "Failed"))
 
@@ -26,4 +26,4 @@ COMPLETE, FAILED = ([{"type": type_, "status": "True"}] for type_ in ("Complete"
     ],
 )
 def test_a_job_has_begun(spec: dict[str, Any], status: dict[str, Any], answer: tuple[bool, str]) -> None:
-    assert begun({"spec": spec, "status": status}) == answer
+    assert job_readiness({"spec": spec, "status": status}) == answer

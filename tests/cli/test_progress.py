@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from chaos.cli.launch import wants_color
 from chaos.cli.live import LiveProgress
-from chaos.cli.progress import Board, Display, PlainProgress, make_progress
-from chaos.model.action import Shown
+from chaos.cli.progress import ProgressState, Display, PlainProgress, make_progress
+from chaos.model.action import ProofStatus
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult, UndoResult
-from chaos.model.text import encodable, printable
+from chaos.model.text import escape_for_encoding, printable
 from chaos.model.verdict import Status, Verdict
 from chaos.report._summary import summary
 
@@ -64,11 +64,11 @@ def test_plain_lines_one_per_change_with_offsets_from_the_first_step() -> None:
     ],
 )
 def test_the_countdown_ends_at_the_deadline(now: float | None, verdict: Verdict, left: str) -> None:
-    assert Board(now=now).left(verdict) == left
+    assert ProgressState(now=now).remaining(verdict) == left
 
 
 def test_verdicts_of_one_name_are_told_apart_by_status_only() -> None:
-    board = Board()
+    board = ProgressState()
     assert board.verdict(HELD)
     assert board.verdict(HELD) == ""
     assert "violated" in board.verdict(Verdict("pods end", "pods", Status.VIOLATED, "one did not"))
@@ -134,7 +134,7 @@ def test_rich_is_imported_only_for_the_live_view() -> None:
 
 def result_of(text: str, status: Status = Status.VIOLATED, simulated: bool = True) -> RunResult:
     verdict = Verdict(text, text, status, text, text, text, 12.0, 10.0, 12.0, (1,), (text,))
-    step = StepResult(text, text, text, 10.0, 11.0, text, text, Shown.PROVEN, text)
+    step = StepResult(text, text, text, 10.0, 11.0, text, text, ProofStatus.PROVEN, text)
     return RunResult(
         RESULT_VERSION, text, text, text, status, 1, text, simulated, text, text, 9.0, 20.0, {text: (text,)}, (step,),
         (verdict,), (verdict,), (verdict,), (verdict,), (UndoResult(text, text, text, False, text),), (text,), (text,),
@@ -228,4 +228,4 @@ def test_printable(text: str, shown: str) -> None:
     ],
 )
 def test_a_terminal_that_lacks_our_signs_gets_plain_ones(text: str, encoding: str, shown: str) -> None:
-    assert encodable(text, encoding) == shown
+    assert escape_for_encoding(text, encoding) == shown

@@ -8,7 +8,7 @@ import msgspec
 
 import chaos.doctor.checks
 from chaos.doctor.check import Check
-from chaos.doctor.signs import LISTS, HostSigns, Need, Own, Signs, Use
+from chaos.doctor.signs import LISTS, HostObservations, Need, LocalIdentity, ClusterObservations, ExperimentNeeds
 from chaos.model.action import Target
 from chaos.model.catalogue import discover
 from chaos.model.inventory import Inventory
@@ -16,7 +16,7 @@ from chaos.model.kube import Node, Pod
 from chaos.plan.cluster import ClusterView
 
 CHECKS: dict[str, Check] = discover(chaos.doctor.checks, "CHECK")
-OWN = Own("0123456789abcdef0123456789abcdef", frozenset({"10.0.0.99"}), "our-boot")
+OWN = LocalIdentity("0123456789abcdef0123456789abcdef", frozenset({"10.0.0.99"}), "our-boot")
 FACTS: dict[str, Any] = {
     "machine-id": "fedcba9876543210fedcba9876543210",
     "boot-id": "its-boot",
@@ -35,7 +35,7 @@ FACTS: dict[str, Any] = {
     "configz": {"shutdownGracePeriod": "30s", "shutdownGracePeriodCriticalPods": "10s"},
 }
 EVERYTHING = frozenset(Need)
-USE = Use("x", EVERYTHING, ("n1", "n2"))
+USE = ExperimentNeeds("x", EVERYTHING, ("n1", "n2"))
 READY = [{"type": "Ready", "status": "True"}]
 
 
@@ -62,15 +62,15 @@ def pod(name: str, on: str, *, owner: str = "", grace: int = 30, namespace: str 
 
 def host(
     name: str = "n1", without: str = "", static: tuple[str, ...] = (), power: str = "power", **facts: Any
-) -> HostSigns:
+) -> HostObservations:
     """A host of which all is known, ``facts`` (with ``_`` for ``-``) as given, and ``without`` one of them."""
     known = FACTS | {key.replace("_", "-"): value for key, value in facts.items()}
     known.pop(without, None)
     unknown = {without: "nobody answered"} if without else {}
-    return HostSigns(name, Target(name, facts=known, unknown=unknown, static_pods=static, power=power))
+    return HostObservations(name, Target(name, facts=known, unknown=unknown, static_pods=static, power=power))
 
 
-def signs(*hosts: HostSigns, pods: tuple[Pod, ...] = (), nodes: tuple[Node, ...] = (), **more: Any) -> Signs:
+def signs(*hosts: HostObservations, pods: tuple[Pod, ...] = (), nodes: tuple[Node, ...] = (), **more: Any) -> ClusterObservations:
     made = {each.node: each for each in hosts or (host(),)}
     view = {each.metadata.name: each for each in nodes} or {name: node(name, "10.0.0.1") for name in made}
     given: dict[str, Any] = {
@@ -79,9 +79,9 @@ def signs(*hosts: HostSigns, pods: tuple[Pod, ...] = (), nodes: tuple[Node, ...]
         "own": OWN,
         "inventory": inventory(),
     } | more
-    return Signs(view=ClusterView("uid", view, pods), hosts=made, **given)
+    return ClusterObservations(view=ClusterView("uid", view, pods), hosts=made, **given)
 
 
-def said(check: str, looked_at: Signs) -> list[tuple[str, str, str]]:
+def said(check: str, looked_at: ClusterObservations) -> list[tuple[str, str, str]]:
     """Severity, host and words of each thing that it says."""
-    return [(str(d.severity), d.host, d.says) for d in CHECKS[check].look(looked_at)]
+    return [(str(d.severity), d.host, d.message) for d in CHECKS[check].run(looked_at)]

@@ -19,12 +19,12 @@ from chaos.doctor.signs import (
     NODE_HEALTH_CHECKS,
     SLICES,
     VALIDATING,
-    HostSigns,
-    Signs,
+    HostObservations,
+    ClusterObservations,
     machines_of,
 )
 from chaos.model.kube import Node, Pod
-from chaos.model.right import Right
+from chaos.model.right import Permission
 
 
 def str_only(value: object) -> str:
@@ -34,7 +34,7 @@ def str_only(value: object) -> str:
 def test_a_cluster_that_is_in_order() -> None:
     healthy = signs(host("n1"), host("n2"))
     for name, check in CHECKS.items():
-        for diagnosis in check.look(healthy):
+        for diagnosis in check.run(healthy):
             assert diagnosis.severity is Severity.OK, (name, diagnosis)
 
 
@@ -92,7 +92,7 @@ PATHS = {
 }
 
 
-def having(*hosts: HostSigns, unread: Sequence[str] = (), **given: Any) -> Signs:
+def having(*hosts: HostObservations, unread: Sequence[str] = (), **given: Any) -> ClusterObservations:
     """A cluster with these objects, by names of PATHS; those in ``unread`` nobody may list."""
     lists = {path: given.get(key, []) for key, path in PATHS.items() if key not in unread}
     return signs(*hosts, lists=lists, **{key: value for key, value in given.items() if key not in PATHS})
@@ -112,8 +112,8 @@ IGNORING = inventory(limits={"budgets": "ignore"})
 BOTH = (host("n1"), host("n2"))
 WORKER = (node("n1", "10.0.0.1", labels={f"{ROLE}/worker": ""}),)
 KARPENTER = (node("n1", "10.0.0.1", labels={"karpenter.sh/nodepool": "default"}),)
-RULES: list[tuple[str, Signs, str, str]] = [
-    ("permissions", signs(uses=(replace(USE, lacking=(Right("", "pods", "list"),)),)), "refusal", "may not list pods"),
+RULES: list[tuple[str, ClusterObservations, str, str]] = [
+    ("permissions", signs(uses=(replace(USE, missing_permissions=(Permission("", "pods", "list"),)),)), "refusal", "may not list pods"),
     ("lock", signs(holder="ann@a/1"), "refusal", "ann@a/1 is at work"),
     ("lock", signs(unlisted={"leases": "403: no"}), "note", "leases could not be looked at: 403: no"),
     ("debts", signs(debts={"r-1": "the undo of stop on n1"}), "refusal", "run r-1 still owes the undo of stop on n1"),
@@ -154,8 +154,8 @@ RULES: list[tuple[str, Signs, str, str]] = [
     ("systemd-version", signs(host(systemd_version=249)), "warning", "bypass logind before 251"),
     ("systemd-version", signs(host(systemd_version=257)), "note", "does not tell the kubelet"),
     ("shared-kernel", signs(host(shared_kernel=True)), "note", "n1 is a container"),
-    ("clock", signs(replace(host(), ahead=-7.0, within=0.1)), "warning", "its clock is 7.0s behind ours"),
-    ("clock", signs(replace(host(), ahead=1.4, within=0.1)), "warning", "1.4s ahead of ours"),
+    ("clock", signs(replace(host(), clock_offset=-7.0, clock_uncertainty=0.1)), "warning", "its clock is 7.0s behind ours"),
+    ("clock", signs(replace(host(), clock_offset=1.4, clock_uncertainty=0.1)), "warning", "1.4s ahead of ours"),
     ("way-back", signs(host(power="")), "warning", "n1 has no power control"),
     ("way-back", signs(replace(host(power=""), power_error="the power control of n1: 401")), "refusal", "of n1: 401"),
     ("static-pods", signs(host(static=("etcd-n1",))), "note", "n1 runs static pods (etcd-n1)"),
@@ -193,22 +193,22 @@ RULES: list[tuple[str, Signs, str, str]] = [
     ("quorum", signs(host("a"), nodes=planes("a", "b", ill="b")), "refusal", "without a only 0 of 2"),
     ("quorum", signs(host("a"), nodes=planes("a", "b", "c", ill="b")), "refusal", "without a only 1 of 3"),
     ("quorum", signs(host("a"), host("b"), nodes=planes("a", "b", "c"), chosen=True), "refusal", "without a, b only 1"),
-    ("targets", signs(uses=(replace(USE, unfit=("target v wants 4", "")),)), "refusal", "x: target v wants 4"),
-    ("prometheus", signs(uses=(replace(USE, unanswered={"prometheus": ("no route", "")}),)), "refusal", "x: no route"),
+    ("targets", signs(uses=(replace(USE, target_error=("target v wants 4", "")),)), "refusal", "x: target v wants 4"),
+    ("prometheus", signs(uses=(replace(USE, source_errors={"prometheus": ("no route", "")}),)), "refusal", "x: no route"),
     (
         "controller-manager",
-        signs(uses=(replace(USE, unanswered={"controller-manager": ("403", ""), "prometheus": ()}),)),
+        signs(uses=(replace(USE, source_errors={"controller-manager": ("403", ""), "prometheus": ()}),)),
         "refusal",
         "x: 403",
     ),
-    ("steps", signs(uses=(replace(USE, prepare={"n1": ("step s: no", "")}.get),)), "refusal", "step s: no"),
+    ("steps", signs(uses=(replace(USE, step_error={"n1": ("step s: no", "")}.get),)), "refusal", "step s: no"),
 ]
 
 
 @pytest.mark.parametrize(
     ("check", "looked_at", "severity", "words"), RULES, ids=lambda v: v if isinstance(v, str) else ""
 )
-def test_what_is_not_in_order(check: str, looked_at: Signs, severity: str, words: str) -> None:
+def test_what_is_not_in_order(check: str, looked_at: ClusterObservations, severity: str, words: str) -> None:
     bad = [(found, says) for found, _, says in said(check, looked_at) if found != "ok"]
     assert [found for found, _ in bad] == [severity]
     assert words in bad[0][1]
@@ -242,13 +242,13 @@ NOTHING = [
     ("kubelet-inhibitor", signs(host(kubelet_inhibitor=False, configz={"shutdownGracePeriod": "0s"}))),
     ("inhibit-delay", signs(host(without="inhibit-delay-max"))),
     ("inhibit-delay", signs(host(inhibit_delay_max="t 5000000", configz={}))),
-    ("clock", signs(replace(host(), ahead=1.4, within=0.5))),
+    ("clock", signs(replace(host(), clock_offset=1.4, clock_uncertainty=0.5))),
     ("stateful-grace", signs(pods=(pod("job-0", "n1", owner="Job", grace=0),))),
 ]
 
 
 @pytest.mark.parametrize(("check", "looked_at"), NOTHING, ids=str_only)
-def test_nothing_to_say(check: str, looked_at: Signs) -> None:
+def test_nothing_to_say(check: str, looked_at: ClusterObservations) -> None:
     assert [found for found in said(check, looked_at) if found[0] != "ok"] == []
 
 

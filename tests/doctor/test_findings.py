@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 from doctorkit import CHECKS, USE, host, signs
 
-from chaos.doctor.check import Check, Diagnosis, refusal, refused, warning
-from chaos.doctor.findings import Finding, examine, possible, refuse, warnings
-from chaos.doctor.signs import Need, Signs, Use
+from chaos.doctor.check import Check, Diagnosis, refusal, experiment_refusal, warning
+from chaos.doctor.findings import Finding, run_checks, overall_exit, refuse, warnings
+from chaos.doctor.signs import Need, ClusterObservations, ExperimentNeeds
 from chaos.model.errors import Exit, Refused, RequirementUnmet
 
-A = Use("a", frozenset({Need.HOST}), ("n1", "n2"))
-B = Use("b", frozenset({Need.GRACEFUL}), ("n2",))
-C = Use("c", frozenset())  # about the cluster
+A = ExperimentNeeds("a", frozenset({Need.HOST}), ("n1", "n2"))
+B = ExperimentNeeds("b", frozenset({Need.GRACEFUL}), ("n2",))
+C = ExperimentNeeds("c", frozenset())  # about the cluster
 
 
 class Says(Check):
@@ -25,15 +25,15 @@ class Says(Check):
     summary = "nothing"
 
     def __init__(self, *diagnoses: Diagnosis, final: bool = False, fit: bool = False) -> None:
-        self._diagnoses, self.final, self.fit = diagnoses, final, fit
+        self._diagnoses, self.is_final, self.is_compatibility_check = diagnoses, final, fit
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
         yield from self._diagnoses
 
 
-def found(*checks: Check, shipped: bool = False, uses: tuple[Use, ...] = (A, B, C)) -> list[Finding]:
+def found(*checks: Check, shipped: bool = False, uses: tuple[ExperimentNeeds, ...] = (A, B, C)) -> list[Finding]:
     numbered = {str(number): check for number, check in enumerate(checks)}
-    return examine(numbered, signs(uses=uses), shipped=shipped)
+    return run_checks(numbered, signs(uses=uses), bundled=shipped)
 
 
 TOUCHED = [
@@ -43,8 +43,8 @@ TOUCHED = [
     (refusal("x", host="n1"), ("a",)),
     (refusal("x", host="n2"), ("a", "b")),
     (refusal("x", host="n1", needs=frozenset({Need.GRACEFUL})), ()),
-    (refused(B, "x"), ("b",)),
-    (refused(B, "x", host="n1"), ()),
+    (experiment_refusal(B, "x"), ("b",)),
+    (experiment_refusal(B, "x", host="n1"), ()),
 ]
 
 
@@ -57,24 +57,24 @@ ENDS = [
     ([], Exit.HELD),
     ([warning("x")], Exit.HELD),
     ([refusal("x")], Exit.REFUSED),
-    ([refused(A, "x")], Exit.INCONCLUSIVE),
-    ([refused(A, "x", host="n1")], Exit.INCONCLUSIVE),
-    ([refused(A, "x"), refused(B, "y", host="n2"), refused(C, "z")], Exit.REFUSED),
-    ([refused(A, "x", host="n1"), refused(A, "x", host="n2"), refused(B, "y"), refused(C, "z")], Exit.REFUSED),
-    ([refused(A, "x", host="n1"), refused(B, "y"), refused(C, "z")], Exit.INCONCLUSIVE),
+    ([experiment_refusal(A, "x")], Exit.INCONCLUSIVE),
+    ([experiment_refusal(A, "x", host="n1")], Exit.INCONCLUSIVE),
+    ([experiment_refusal(A, "x"), experiment_refusal(B, "y", host="n2"), experiment_refusal(C, "z")], Exit.REFUSED),
+    ([experiment_refusal(A, "x", host="n1"), experiment_refusal(A, "x", host="n2"), experiment_refusal(B, "y"), experiment_refusal(C, "z")], Exit.REFUSED),
+    ([experiment_refusal(A, "x", host="n1"), experiment_refusal(B, "y"), experiment_refusal(C, "z")], Exit.INCONCLUSIVE),
     ([refusal("x", host="n1", needs=frozenset({Need.GRACEFUL}))], Exit.HELD),  # it stops nobody
 ]
 
 
 @pytest.mark.parametrize(("diagnoses", "code"), ENDS)
 def test_the_exit_code(diagnoses: list[Diagnosis], code: Exit) -> None:
-    assert possible(found(Says(*diagnoses)), (A, B, C)) is code
+    assert overall_exit(found(Says(*diagnoses)), (A, B, C)) is code
 
 
 def test_shipped_experiments_that_do_not_fit_are_only_noted() -> None:
-    fit, own = Says(refused(A, "x"), fit=True), Says(refusal("y", needs=frozenset({Need.GRACEFUL})))
+    fit, own = Says(experiment_refusal(A, "x"), fit=True), Says(refusal("y", needs=frozenset({Need.GRACEFUL})))
     assert [f.severity for f in found(fit, own)] == ["refusal", "refusal"]
-    assert [(f.severity, f.says, f.unfit) for f in found(fit, own, shipped=True)] == [
+    assert [(f.severity, f.message, f.is_incompatible) for f in found(fit, own, shipped=True)] == [
         ("refusal", "y", False),
         ("note", "x", True),
     ]
@@ -86,7 +86,7 @@ def test_a_refusal_stops_unless_it_is_set_aside() -> None:
         refuse(one, anyway=False)
     assert stopped.value.hint == "restart it; --anyway runs it all the same, as inconclusive at best"
     assert refuse(one, anyway=True) == ("says: no lock",)
-    assert [finding.says for finding in warnings(one)] == ["hm"]
+    assert [finding.message for finding in warnings(one)] == ["hm"]
 
 
 def test_what_is_final_is_never_set_aside() -> None:
@@ -99,13 +99,13 @@ def test_what_is_final_is_never_set_aside() -> None:
 
 
 def test_guards_are_final() -> None:
-    final = {name for name, check in CHECKS.items() if check.final}
+    final = {name for name, check in CHECKS.items() if check.is_final}
     assert {"ourselves", "permissions", "lock", "debts", "timers", "targets", "steps", "reachable", "sudo"} <= final
     assert not final & {"kubelet-inhibitor", "inhibit-delay", "budgets", "webhooks", "requires", "remediators"}
 
 
 def test_a_refusal_that_touches_no_experiment_stops_none() -> None:
-    gone = examine(CHECKS, signs(host(kubelet_inhibitor=False), uses=(replace(USE, needs=frozenset({Need.DOWN})),)))
+    gone = run_checks(CHECKS, signs(host(kubelet_inhibitor=False), uses=(replace(USE, needs=frozenset({Need.DOWN})),)))
     assert refuse(gone, anyway=False) == ()
 
 
@@ -114,6 +114,6 @@ def test_a_requirement_that_is_not_met_is_told_from_other_refusals(value: str | 
     use = replace(USE, requires={"kubelet": {"shutdownGracePeriod": ">0"}}, nodes=("n1",))
     config = {} if value is None else {"shutdownGracePeriod": value}
     with pytest.raises(Refused) as stopped:
-        refuse(examine(CHECKS, signs(host(configz=config), uses=(use,))), anyway=False)
+        refuse(run_checks(CHECKS, signs(host(configz=config), uses=(use,))), anyway=False)
     assert type(stopped.value) is error
     assert "requires kubelet.shutdownGracePeriod >0" in stopped.value.message

@@ -7,18 +7,18 @@ from dataclasses import replace
 import pytest
 from doctorkit import OWN, USE, host, node, pod, said, signs
 
-from chaos.doctor.signs import HostSigns, Own, Signs
+from chaos.doctor.signs import HostObservations, LocalIdentity, ClusterObservations
 
 ID, OTHER = OWN.machine_id, "fedcba9876543210fedcba9876543210"
 
 
-def with_id(own: str, its: str) -> Signs:
-    return signs(host(machine_id=its), own=Own(own))
+def with_id(own: str, its: str) -> ClusterObservations:
+    return signs(host(machine_id=its), own=LocalIdentity(own))
 
 
-def by_node(machine_id: str) -> Signs:
+def by_node(machine_id: str) -> ClusterObservations:
     """One that nobody asks anything: its Node object alone tells."""
-    silent = HostSigns("n1", replace(host().target, facts={}), silent=True)
+    silent = HostObservations("n1", replace(host().target, facts={}), is_skipped=True)
     return signs(silent, nodes=(node("n1", "10.0.0.1", machine_id=machine_id),))
 
 
@@ -33,7 +33,7 @@ OURSELVES = [
     (signs(nodes=(node("n1", "10.0.0.99"),), own=replace(OWN, boot_id="its-boot")), "runs on (address 10.0.0.99)"),
     (signs(nodes=(node("n1", "10.0.0.99"),), own=replace(OWN, boot_id="")), "runs on (address 10.0.0.99)"),
     (signs(host(host_addresses=["10.0.0.99"]), own=replace(OWN, boot_id="its-boot")), "(address 10.0.0.99)"),
-    (signs(pods=(pod("chaos-1", "n1", namespace="c"),), own=Own(pod="c/chaos-1")), "as the pod c/chaos-1"),
+    (signs(pods=(pod("chaos-1", "n1", namespace="c"),), own=LocalIdentity(pod="c/chaos-1")), "as the pod c/chaos-1"),
     (signs(jumps={"n1": frozenset()}), "is the jump host n1"),
     (signs(jumps={"bastion": frozenset({"10.0.0.1"})}), "is the jump host bastion"),
     (signs(host(ssh_peer={"address": "10.0.0.1", "port": 22})), "the line to n1 comes from n1 (10.0.0.1)"),
@@ -45,7 +45,7 @@ OURSELVES = [
 
 
 @pytest.mark.parametrize(("looked_at", "words"), OURSELVES)
-def test_ourselves(looked_at: Signs, words: str) -> None:
+def test_ourselves(looked_at: ClusterObservations, words: str) -> None:
     ((severity, where, says),) = said("ourselves", looked_at)
     assert (severity, where) == ("refusal", "n1")
     assert words in says
@@ -72,14 +72,14 @@ SOMEBODY_ELSE = [
     # kind: nodes share our kernel, and have addresses of their own.
     signs(own=replace(OWN, boot_id="its-boot")),
     signs(host(ssh_peer={}), jumps={"bastion": frozenset({"10.0.0.7"})}, server=frozenset({"10.0.0.8"})),
-    signs(pods=(pod("chaos-1", "n2", namespace="c"),), own=Own(pod="c/chaos-1")),
+    signs(pods=(pod("chaos-1", "n2", namespace="c"),), own=LocalIdentity(pod="c/chaos-1")),
     signs(nodes=(node("n1", "127.0.0.1"),), own=replace(OWN, addresses=frozenset(), boot_id="its-boot")),
     by_node(OTHER),
 ]
 
 
 @pytest.mark.parametrize("looked_at", SOMEBODY_ELSE)
-def test_another_machine(looked_at: Signs) -> None:
+def test_another_machine(looked_at: ClusterObservations) -> None:
     assert said("ourselves", looked_at) == [("ok", "n1", "it is another machine")]
 
 

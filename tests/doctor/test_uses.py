@@ -9,11 +9,11 @@ import pytest
 import chaos.actions
 import chaos.assertions
 from chaos.doctor.signs import Need
-from chaos.doctor.uses import needs
-from chaos.model.catalogue import Catalogue, discover
+from chaos.doctor.uses import experiment_needs
+from chaos.model.catalogue import PluginRegistry, discover
 from chaos.model.experiment import Experiment
 
-CATALOGUE = Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+CATALOGUE = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
 READY = {"assert": "nodes-ready", "with": {"nodes": "all"}, "within": "5s"}
 GRACE = {"requires": {"kubelet": {"shutdownGracePeriod": ">0"}}}
 NO_GRACE = {"requires": {"kubelet": {"shutdownGracePeriod": "0"}}}
@@ -50,4 +50,4 @@ def experiment(action: str, given: dict[str, Any], more: dict[str, Any]) -> Expe
     ],
 )
 def test_needs(action: str, given: dict[str, Any], more: dict[str, Any], expected: set[Need]) -> None:
-    assert needs(experiment(action, given, more), CATALOGUE) == expected
+    assert experiment_needs(experiment(action, given, more), CATALOGUE) == expected

@@ -41,7 +41,7 @@ def test_shipped_experiment_holds_and_its_recording_says_the_same(tmp_path: Path
     (victim,) = timeline.meta["targets"]
     assert timeline.readings(victim, "containers"), "what really runs was seen on the node"
     assert set(timeline.meta["clockOffsets"]) == {"the API server", f"host {victim}"}
-    assert {blind.source for blind in timeline.blinds} <= {f"host@{victim}"}
+    assert {blind.source for blind in timeline.blind_windows} <= {f"host@{victim}"}
 
 
 def changed(tmp_path: Path, old: str, new: str) -> Path:

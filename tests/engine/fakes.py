@@ -58,7 +58,7 @@ class FakeSession:
 
 
 class FakePower:
-    can = ON_OFF_STATE
+    capabilities = ON_OFF_STATE
 
     def __init__(self, state: str = "on", broken: bool = False) -> None:
         self.value, self.broken = state, broken

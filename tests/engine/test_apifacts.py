@@ -19,7 +19,7 @@ NODE = {
 
 
 def read(fact: str, status: int = 200, body: bytes = json.dumps(NODE).encode()) -> Any:
-    assert ApiFacts.knows(fact)
+    assert ApiFacts.supports(fact)
     return ApiFacts(FakeKube({"/api/v1/nodes/n1": Response(status, body, {})})).read("n1", fact)
 
 
@@ -56,5 +56,5 @@ def test_not_knowing_is_not_absence() -> None:
 
 
 def test_a_hosts_facts_are_not_its() -> None:
-    assert not ApiFacts.knows("machine")
-    assert not ApiFacts.knows("kubelet-state")
+    assert not ApiFacts.supports("machine")
+    assert not ApiFacts.supports("kubelet-state")

@@ -11,10 +11,10 @@ from fakes import FakeKube
 
 from chaos.engine.lock import ClusterLock, Identity
 from chaos.model.errors import Aborted, Refused
-from chaos.model.marks import RUN
+from chaos.model.marks import RUN_LABEL
 from chaos.model.ports import Response
 from chaos.observers.unreachable import KubeUnreachable
-from chaos.store.lease import ABORT, DURATION, MACHINE
+from chaos.store.lease import ABORT, LEASE_DURATION, MACHINE
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
@@ -64,7 +64,7 @@ class Leases(FakeKube):
 
 
 def lock(kube: Leases, name: str, machine: str = "", wall: float | None = None) -> ClusterLock:
-    about = {RUN: f"run of {name}"} | ({MACHINE: machine} if machine else {})
+    about = {RUN_LABEL: f"run of {name}"} | ({MACHINE: machine} if machine else {})
     return ClusterLock(kube, "kube-system", Identity(name, about), lambda: 1000.0 if wall is None else wall)
 
 
@@ -88,7 +88,7 @@ def test_the_second_is_refused_and_told_who_has_it() -> None:
 def test_one_that_died_on_this_machine_is_not_waited_for() -> None:
     kube = Leases()
     dead = lock(kube, "ann", "here")
-    assert dead._take(None)
+    assert dead._try_acquire(None)
     heir = lock(kube, "bob", "here")
     heir.acquire(silent)
     assert (heir.fence, kube.spec()["leaseTransitions"]) == (2, 2)
@@ -103,10 +103,10 @@ def test_one_that_died_on_this_machine_is_not_waited_for() -> None:
 
 def test_one_that_seems_dead_is_watched_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the watcher's own clock, as the holder's may be wrong; it is alive if it renews meanwhile."""
-    monkeypatch.setattr("chaos.engine.lock.LOOK", 0.01)
+    monkeypatch.setattr("chaos.engine.lock.POLL_PERIOD", 0.01)
     kube = Leases()
     silent_one = lock(kube, "ann", wall=1000.0)
-    assert silent_one._take(None)
+    assert silent_one._try_acquire(None)
     told: list[str] = []
 
     def note(text: str) -> None:
@@ -114,17 +114,17 @@ def test_one_that_seems_dead_is_watched_first(monkeypatch: pytest.MonkeyPatch) -
         silent_one.renew()
 
     with pytest.raises(Refused, match="ann is at work"):
-        lock(kube, "bob", wall=1000.0 + DURATION + 1).acquire(note)
+        lock(kube, "bob", wall=1000.0 + LEASE_DURATION + 1).acquire(note)
     assert told == ["waiting up to 30s for the lock of ann, unless it renews it"]
 
 
 def test_one_that_does_not_renew_for_its_whole_time_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chaos.engine.lock.LOOK", 0.001)
+    monkeypatch.setattr("chaos.engine.lock.POLL_PERIOD", 0.001)
     moments = iter(range(0, 10_000, 7))
     monkeypatch.setattr("chaos.engine.lock.time.monotonic", lambda: float(next(moments)))
     kube, told = Leases(), list[str]()
-    assert lock(kube, "ann")._take(None)
-    heir = lock(kube, "bob", wall=1000.0 + DURATION + 1)
+    assert lock(kube, "ann")._try_acquire(None)
+    heir = lock(kube, "bob", wall=1000.0 + LEASE_DURATION + 1)
     heir.acquire(told.append)
     assert kube.spec()["holderIdentity"] == "bob"
     assert len(told) == 1
@@ -134,7 +134,7 @@ def test_one_that_does_not_renew_for_its_whole_time_is_dead(monkeypatch: pytest.
 def test_a_holder_that_was_stopped_too_long_asks_before_it_acts(monkeypatch: pytest.MonkeyPatch) -> None:
     kube = Leases()
     holder = lock(kube, "ann")
-    assert holder._take(None)
+    assert holder._try_acquire(None)
     holder.check()
     asked = kube.version
     now = time.monotonic()
@@ -157,10 +157,10 @@ def test_without_the_right_nobody_begins() -> None:
 
 
 def test_somebody_asks_it_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chaos.engine.lock.LOOK", 0.01)
+    monkeypatch.setattr("chaos.engine.lock.POLL_PERIOD", 0.01)
     kube, asked = Leases(), list[str]()
     holder = lock(kube, "ann")
-    holder.told = asked.append
+    holder.on_abort = asked.append
     holder.acquire(silent)
     kube.annotate(**{ABORT: "wrong cluster"})
     deadline = time.monotonic() + 10
@@ -176,7 +176,7 @@ def test_somebody_asks_it_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_lock_that_somebody_removed_is_lost() -> None:
     kube = Leases()
     holder = lock(kube, "ann")
-    assert holder._take(None)
+    assert holder._try_acquire(None)
     kube.lease = None
     with pytest.raises(Aborted, match="somebody removed the cluster's lock"):
         holder.renew()

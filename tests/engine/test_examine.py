@@ -10,7 +10,7 @@ import pytest
 from fakes import FakeClock, FakeKube, FakePower, FakeSession, answered
 
 import chaos.facts
-from chaos.engine.examine import examine, listed
+from chaos.engine.examine import inspect_hosts, list_objects
 from chaos.engine.hosts import Hosts
 from chaos.model.catalogue import discover
 from chaos.model.command import Outcome
@@ -52,7 +52,7 @@ def test_hosts_are_looked_at_together() -> None:
         raise Unreachable("no route")
 
     done: list[str] = []
-    found = examine(
+    found = inspect_hosts(
         dict.fromkeys("abc", WANTED), view(*"abc"), hosts_of(session), FakeKube({}), FakeClock(), done.append
     )
     assert sorted(done) == ["a", "b", "c"]
@@ -65,13 +65,13 @@ def test_one_that_does_not_answer_is_told_and_the_others_are_read() -> None:
             raise Unreachable("no route", hint="mend it")
         return FakeSession(answers())
 
-    found = examine({"a": WANTED, "b": WANTED}, view("a", "b"), hosts_of(session), FakeKube({}), FakeClock(), str)
-    assert (found["a"].error, found["a"].hint, found["a"].reached) == ("no route", "mend it", False)
-    assert found["b"].reached, found["b"].error
+    found = inspect_hosts({"a": WANTED, "b": WANTED}, view("a", "b"), hosts_of(session), FakeKube({}), FakeClock(), str)
+    assert (found["a"].error, found["a"].hint, found["a"].is_reachable) == ("no route", "mend it", False)
+    assert found["b"].is_reachable, found["b"].error
     assert found["b"].fact("machine-id") == "m"
-    assert (found["b"].ahead, found["b"].within) == (12.5, 0.0)
+    assert (found["b"].clock_offset, found["b"].clock_uncertainty) == (12.5, 0.0)
     assert found["b"].fact("root") is None
-    assert "the line was lost" in found["b"].why("root")
+    assert "the line was lost" in found["b"].unknown_reason("root")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_one_that_does_not_answer_is_told_and_the_others_are_read() -> None:
 )
 def test_its_power_control(power: FakePower, error: str) -> None:
     hosts = hosts_of(lambda _: FakeSession(answers()), lambda _: power)
-    signs = examine({"a": WANTED}, view("a"), hosts, FakeKube({}), FakeClock(), str)["a"]
+    signs = inspect_hosts({"a": WANTED}, view("a"), hosts, FakeKube({}), FakeClock(), str)["a"]
     assert error in signs.power_error
     assert bool(signs.power_error) == bool(error)
     assert signs.target.power == ("" if error else "power")
@@ -94,7 +94,7 @@ def test_a_power_control_that_cannot_be_opened_is_told() -> None:
     def power(_: str) -> PowerControl | None:
         raise NodefallError("no secret", hint="set it")
 
-    signs = examine(
+    signs = inspect_hosts(
         {"a": WANTED}, view("a"), hosts_of(lambda _: FakeSession(answers()), power), FakeKube({}), FakeClock(), str
     )["a"]
     assert (signs.power_error, signs.power_hint) == ("the power control of a: no secret", "set it")
@@ -109,7 +109,7 @@ def test_what_cannot_be_listed_is_told() -> None:
             "/no": Response(403, b'{"message": "you may not"}', {}),
         }
     )
-    found, why = listed(kube, ["/good", "/null", "/torn", "/no", "/absent"])
+    found, why = list_objects(kube, ["/good", "/null", "/torn", "/no", "/absent"])
     assert found == {"/good": [{"a": 1}], "/null": [], "/absent": []}
     assert why["/no"] == "403: you may not"
     assert sorted(why) == ["/no", "/torn"]

@@ -12,11 +12,11 @@ from fakes import FakeClock, FakeKube, FakePower, FakeSession, answered
 
 import chaos.facts
 from chaos.engine.hosts import Hosts
-from chaos.engine.hostwatch import PERIOD, HostWatch
+from chaos.engine.hostwatch import PERIOD, HostObserver
 from chaos.model.catalogue import discover
 from chaos.model.command import Outcome
-from chaos.model.offset import Offset
-from chaos.model.recording import Line
+from chaos.model.offset import ClockOffset
+from chaos.model.recording import RecordingEntry
 
 FACTS = discover(chaos.facts, "FACT")
 BOOT = str(FACTS["boot-id"].command)
@@ -33,7 +33,7 @@ class Script:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.lines: list[Line] = []
+        self.lines: list[RecordingEntry] = []
         self.done = threading.Event()
 
     def run(
@@ -42,22 +42,22 @@ class Script:
         answers: dict[str, Outcome],
         rounds: list[dict[str, object]],
         extras: Sequence[str] = (),
-    ) -> list[Line]:
+    ) -> list[RecordingEntry]:
         session = FakeSession(dict(answers))
         hosts = Hosts(lambda _: session, lambda _: power, FakeKube({}), FACTS, self.clock)
-        watch = self.watch = HostWatch(hosts, self.clock, ["n1"], ["machine", "boot-id"], extras)
+        watch = self.watch = HostObserver(hosts, self.clock, ["n1"], ["machine", "boot-id"], extras)
         for number, change in enumerate(rounds, 1):
             self.clock.agenda.append((1000.0 + number * PERIOD, partial(self._turn, change, power, session)))
         self.clock.agenda.append((1000.0 + (len(rounds) + 1) * PERIOD, partial(self._end, watch)))
         watch.start(self.lines.append)
         assert self.done.wait(10)
-        assert watch.synced()
+        assert watch.has_synced()
         return self.lines
 
-    def offsets(self) -> dict[str, Offset]:
+    def offsets(self) -> dict[str, ClockOffset]:
         return self.watch.offsets()
 
-    def _end(self, watch: HostWatch) -> None:
+    def _end(self, watch: HostObserver) -> None:
         watch.stop()
         self.done.set()
 
@@ -70,7 +70,7 @@ class Script:
                 session.answers[key] = answer if isinstance(answer, Outcome) else answered(str(answer))
 
 
-def told(lines: list[Line]) -> list[tuple[str, str, object]]:
+def told(lines: list[RecordingEntry]) -> list[tuple[str, str, object]]:
     return [(line.kind, line.type, msgspec.json.decode(line.object)) for line in lines]
 
 
@@ -145,4 +145,4 @@ def test_a_hosts_clock_is_compared_now_and_then() -> None:
     rounds: list[dict[str, object]] = [{} for _ in range(20)]
     seen = told(script.run(None, answers, rounds, ["host-time"]))
     assert seen.count(("host", "host-time", 1003.5)) == 2, "every thirty seconds"
-    assert script.offsets() == {"host n1": Offset(-26.5, 0.0)}, "it was set back meanwhile: what was seen last counts"
+    assert script.offsets() == {"host n1": ClockOffset(-26.5, 0.0)}, "it was set back meanwhile: what was seen last counts"

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from fakes import FakeKube
 
-from chaos.engine.examine import configz
+from chaos.engine.examine import read_configz
 from chaos.model.errors import Unreachable
 from chaos.model.kube import Node
 from chaos.model.ports import Response
@@ -60,5 +60,5 @@ def test_its_own_port_first(
 ) -> None:
     node = msgspec.convert({"metadata": {"name": "n1", "uid": "u"}, "spec": {}, "status": status}, Node)
     kube = Kube(direct, {PROXY: proxied})
-    assert configz(node, kube, proxy) == config
+    assert read_configz(node, kube, proxy) == config
     assert kube.sent == asked

@@ -15,23 +15,23 @@ from msgspec.structs import replace
 
 import chaos.facts
 from chaos.engine.clock import SystemClock
-from chaos.engine.context import Context, Interrupted
+from chaos.engine.context import RunContext, Interrupted
 from chaos.engine.hosts import Hosts
-from chaos.engine.method import LEAD, inject
-from chaos.engine.selfheal import plant_command
-from chaos.model.action import SelfHeal, Undo
+from chaos.engine.method import START_LEAD, inject
+from chaos.engine.selfheal import failsafe_command
+from chaos.model.action import FailsafeTimer, Undo
 from chaos.model.catalogue import discover
-from chaos.model.command import ANSWERED, LOST, DrainRules, HostCommand, Outcome, PodChoice, PodsCommand
+from chaos.model.command import ANSWERED, LOST, DrainRules, HostCommand, Outcome, PodSelector, PodsCommand
 from chaos.model.errors import Aborted
 from chaos.model.experiment import Experiment
 from chaos.model.plan import Plan, PlannedStep
 from chaos.model.ports import Armed, Clock, Response
-from chaos.model.recording import ActionRecord, Line
+from chaos.model.recording import ActionRecord, RecordingEntry
 from chaos.model.result import RunResult
 from chaos.model.verdict import Status, Verdict
-from chaos.store.journal import Journal, read_owed
+from chaos.store.journal import Journal, read_pending
 
-HEAL = SelfHeal("nodefall-x", 60.0, ("true",))
+HEAL = FailsafeTimer("nodefall-x", 60.0, ("true",))
 FAULT = HostCommand(("false",))
 EMPTY = RunResult(1, "r", "x", "t", Status.PENDING, 2, "", False, "", "", 0.0, 0.0, {}, (), (), ())
 SHOW = "systemctl show --property=NextElapseUSecMonotonic nodefall-x.timer"
@@ -44,13 +44,13 @@ class Armable(FakeSession):
         self.sent.append(f"arm {command}")
         return self
 
-    def tune(self, now: Callable[[], float]) -> bool:
+    def calibrate(self, now: Callable[[], float]) -> bool:
         raise AssertionError("alone")
 
-    def go(self, at: float | None = None) -> None:
+    def release(self, at: float | None = None) -> None:
         raise AssertionError("fired")
 
-    def fire(self) -> Outcome:
+    def wait(self) -> Outcome:
         raise AssertionError("fired")
 
     def cancel(self) -> None:
@@ -72,8 +72,8 @@ def document() -> Experiment:
     return Experiment.model_validate(head | {"spec": spec | method})
 
 
-def context_of(folder: Path, step: PlannedStep, clock: Clock, session: FakeSession, kube: FakeKube) -> Context:
-    return Context(
+def context_of(folder: Path, step: PlannedStep, clock: Clock, session: FakeSession, kube: FakeKube) -> RunContext:
+    return RunContext(
         experiment=document(),
         plan=Plan("r", "x", "", "", 0.0, 0, (), (step,)),
         clock=clock,
@@ -83,11 +83,11 @@ def context_of(folder: Path, step: PlannedStep, clock: Clock, session: FakeSessi
         progress=FakeProgress(),
         emit=lambda line: None,
         judge=lambda live: EMPTY,
-        steady=tuple,
+        judge_steady_state=tuple,
         deadline=clock.now() + 600,
         guard=FakeGuard(),
         publish=lambda: None,
-        settle=str,
+        reconcile=str,
     )
 
 
@@ -100,11 +100,11 @@ def test_a_stop_that_comes_while_the_timer_is_planted_prevents_the_fault(tmp_pat
         context.stop.signum = 2
         return answered()
 
-    session.answers[str(plant_command(HEAL, 60.0))] = planted
+    session.answers[str(failsafe_command(HEAL, 60.0))] = planted
     with pytest.raises(Interrupted):
         inject(context)
     assert session.sent[-2:] == ["arm false", "cancel"]
-    assert [owed.step for owed in read_owed(tmp_path)] == ["do"]
+    assert [owed.step for owed in read_pending(tmp_path)] == ["do"]
 
 
 class Tuned(FakeSession):
@@ -117,14 +117,14 @@ class Tuned(FakeSession):
     def arm(self, command: HostCommand) -> Armed:
         return self
 
-    def tune(self, now: Callable[[], float]) -> bool:
+    def calibrate(self, now: Callable[[], float]) -> bool:
         assert now() == 1000.0
         return self.known.pop()
 
-    def go(self, at: float | None = None) -> None:
+    def release(self, at: float | None = None) -> None:
         self.fired.append(at)
 
-    def fire(self) -> Outcome:
+    def wait(self) -> Outcome:
         return answered()
 
     def cancel(self) -> None: ...
@@ -132,7 +132,7 @@ class Tuned(FakeSession):
 
 @pytest.mark.parametrize(
     ("known", "fired"),
-    [([True] * 3, [1000.0 + LEAD] * 3), ([True, False, True], [None] * 3), ([], [None])],
+    [([True] * 3, [1000.0 + START_LEAD] * 3), ([True, False, True], [None] * 3), ([], [None])],
     ids=["all at one instant", "one is not known", "alone"],
 )
 def test_hosts_begin_at_one_instant_if_all_of_them_can(
@@ -159,12 +159,12 @@ class Slow(FakeSession):
     def arm(self, command: HostCommand) -> Armed:
         return self
 
-    def tune(self, now: Callable[[], float]) -> bool:
+    def calibrate(self, now: Callable[[], float]) -> bool:
         return True
 
-    def go(self, at: float | None = None) -> None: ...
+    def release(self, at: float | None = None) -> None: ...
 
-    def fire(self) -> Outcome:
+    def wait(self) -> Outcome:
         return answered() if self.slow else self._wait()
 
     def cancel(self) -> None: ...
@@ -194,19 +194,19 @@ def test_an_abort_does_not_wait_for_a_host_that_does_not_answer(tmp_path: Path, 
     with closing(clock), pytest.raises(Aborted, match="abort condition apart"):
         inject(context)
     assert session.gone
-    assert context.given_up == {("do", "n1")}
+    assert context.abandoned_steps == {("do", "n1")}
 
 
 def test_one_that_answers_soon_is_not_hung_up_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session, clock = Slow(), SystemClock()
     step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(), ())
     context = context_of(tmp_path, step, clock, session, FakeKube({}))
-    lines: list[Line] = []
+    lines: list[RecordingEntry] = []
     context.emit = lines.append
 
     def judged(_live: bool) -> RunResult:
         if session.begun.is_set():
-            monkeypatch.setattr("chaos.engine.method._SOON", 60.0)
+            monkeypatch.setattr("chaos.engine.method._GRACE", 60.0)
             session.answer.set()
         return aborting(session)
 
@@ -214,7 +214,7 @@ def test_one_that_answers_soon_is_not_hung_up_on(tmp_path: Path, monkeypatch: py
     with closing(clock), pytest.raises(Aborted, match="abort condition apart"):
         inject(context)
     assert [msgspec.json.decode(line.object, type=ActionRecord).delivery for line in lines][-1] == ANSWERED
-    assert (session.gone, context.given_up) == (False, set())
+    assert (session.gone, context.abandoned_steps) == (False, set())
 
 
 class Refusing(FakeKube):
@@ -230,11 +230,11 @@ class Refusing(FakeKube):
 
 def test_a_drain_that_is_refused_does_not_keep_the_run_from_ending(tmp_path: Path) -> None:
     """It waits in a thread of its own for an hour; what ends the run ends the wait, and what it saw is recorded."""
-    drain = PodsCommand("evict", PodChoice(node="n1"), wait=3600.0, rules=DrainRules())
+    drain = PodsCommand("evict", PodSelector(node="n1"), wait=3600.0, rules=DrainRules())
     step = PlannedStep("do", "drain", "n1", {}, {}, (drain,), Undo(), ())
     clock, kube = SystemClock(), Refusing({})
     context = context_of(tmp_path, step, clock, FakeSession({}), kube)
-    lines: list[Line] = []
+    lines: list[RecordingEntry] = []
     context.emit = lines.append
 
     def judged(_live: bool) -> RunResult:

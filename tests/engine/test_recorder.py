@@ -10,7 +10,7 @@ import pytest
 from fakes import FakeClock
 
 from chaos.engine.recorder import Recorder
-from chaos.model.recording import Line
+from chaos.model.recording import RecordingEntry
 from chaos.observers.decode import decode
 from chaos.store.recording import RecordingWriter, build_timeline, read_recording
 
@@ -21,25 +21,25 @@ def clock_at(t: float) -> FakeClock:
     return clock
 
 
-def fact(t: float, value: int, name: str = "f") -> Line:
-    return Line(t, "host", name, msgspec.Raw(str(value).encode()), node="n1")
+def fact(t: float, value: int, name: str = "f") -> RecordingEntry:
+    return RecordingEntry(t, "host", name, msgspec.Raw(str(value).encode()), node="n1")
 
 
 def test_no_line_gets_a_time_before_the_last_ones() -> None:
     recorder = Recorder(decode, clock_at(5))
     for t in (10.0, 9.0, 11.0, 10.5):
         recorder.emit(fact(t, 1))
-    with recorder.reading() as timeline:
+    with recorder.lock_timeline() as timeline:
         assert [(e.seq, e.t) for e in timeline.entries] == [(0, 10), (1, 10), (2, 11), (3, 11)]
 
 
 def test_what_is_seen_after_a_phase_of_a_step_is_later_than_that_phase() -> None:
     """The pods that a step finds are those of before it, also where time stands still meanwhile."""
     recorder = Recorder(decode, clock_at(5))
-    begin = Line(10.0, "action", "poweroff", msgspec.Raw(b'{"step":"off","phase":"begin"}'), node="n1")
+    begin = RecordingEntry(10.0, "action", "poweroff", msgspec.Raw(b'{"step":"off","phase":"begin"}'), node="n1")
     for line in (fact(10, 1), begin, begin, fact(10, 2), fact(10, 3), begin):
         recorder.emit(line)
-    with recorder.reading() as timeline:
+    with recorder.lock_timeline() as timeline:
         times = [e.t for e in timeline.entries]
     assert times[:3] == [10, 10, 10]
     assert 10 < times[3] == times[4] == times[5] < 10.00001
@@ -49,9 +49,9 @@ def test_what_is_kept_judges_like_what_was_live(tmp_path: Path) -> None:
     path = tmp_path / "recording.jsonl.gz"
     with RecordingWriter(path) as writer:
         recorder = Recorder(decode, clock_at(5), writer.write)
-        recorder.emit(Line(1.0, "meta", "recording", msgspec.Raw(b'{"format":1}')))
+        recorder.emit(RecordingEntry(1.0, "meta", "recording", msgspec.Raw(b'{"format":1}')))
         recorder.emit(fact(10, 1))
-        recorder.emit(Line(11.0, "pods", "BOOKMARK", msgspec.Raw(b'{"metadata":{"resourceVersion":"7"}}')))
+        recorder.emit(RecordingEntry(11.0, "pods", "BOOKMARK", msgspec.Raw(b'{"metadata":{"resourceVersion":"7"}}')))
         recorder.emit(fact(12, 2))
         live = recorder.snapshot()
     assert build_timeline(read_recording(path)).entries == live.entries
@@ -62,7 +62,7 @@ def test_reading_goes_up_to_now_and_nothing_comes_before_it() -> None:
     clock = clock_at(100)
     recorder = Recorder(decode, clock)
     recorder.emit(fact(90, 1))
-    with recorder.reading() as timeline:
+    with recorder.lock_timeline() as timeline:
         assert timeline.end == 100
     recorder.emit(fact(99, 2))
     assert [f.t for f in recorder.snapshot().readings("n1", "f")] == [90, 100]
@@ -88,16 +88,16 @@ def test_many_threads() -> None:
         thread.start()
     for thread in threads:
         thread.join(timeout=20)
-    with recorder.reading() as timeline:
+    with recorder.lock_timeline() as timeline:
         assert [e.seq for e in timeline.entries] == list(range(800))
         times = [e.t for e in timeline.entries]
         assert times == sorted(times)
 
 
 def test_a_full_disk_does_not_stop_the_eyes() -> None:
-    written: list[Line] = []
+    written: list[RecordingEntry] = []
 
-    def write(line: Line) -> None:
+    def write(line: RecordingEntry) -> None:
         if written:
             raise OSError(28, "No space left on device")
         written.append(line)

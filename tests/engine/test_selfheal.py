@@ -8,12 +8,12 @@ import pytest
 from fakes import FakeClock, FakeKube, FakePower, FakeSession
 
 from chaos.engine.hosts import Hosts
-from chaos.engine.selfheal import disarm, plant, plant_command
-from chaos.model.action import SelfHeal
+from chaos.engine.selfheal import disarm, arm, failsafe_command
+from chaos.model.action import FailsafeTimer
 from chaos.model.command import ANSWERED, Outcome
 from chaos.model.errors import Aborted
 
-HEAL = SelfHeal("nodefall-run-cut", 100.0, ("nft", "delete", "table", "inet", "nodefall"))
+HEAL = FailsafeTimer("nodefall-run-cut", 100.0, ("nft", "delete", "table", "inet", "nodefall"))
 SHOW = "systemctl show --property=NextElapseUSecMonotonic nodefall-run-cut.timer"
 STOP = "systemctl stop nodefall-run-cut.timer"
 Answer = Outcome | Callable[[], Outcome]
@@ -29,14 +29,14 @@ def elapses(text: str) -> Outcome:
 
 def hosts(answers: dict[str, Answer], seconds: float = 100.0) -> tuple[Hosts, FakeSession]:
     session = FakeSession(
-        {"cat /proc/uptime": said("50.00 90.00\n"), str(plant_command(HEAL, seconds)): said(), **answers}
+        {"cat /proc/uptime": said("50.00 90.00\n"), str(failsafe_command(HEAL, seconds)): said(), **answers}
     )
     return Hosts(lambda _: session, lambda _: FakePower(), FakeKube({}), {}, FakeClock()), session
 
 
 def test_it_is_planted_and_read_back() -> None:
     there, session = hosts({SHOW: elapses("2min 30.05s")})
-    assert plant(there, "n1", HEAL, 800.0) == 100.0
+    assert arm(there, "n1", HEAL, 800.0) == 100.0
     assert session.sent[1] == (
         "systemd-run --on-active=100.000s --timer-property=AccuracySec=100ms --collect --unit=nodefall-run-cut -- "
         "nft delete table inet nodefall"
@@ -49,21 +49,21 @@ def test_a_slow_host_is_no_late_timer(elapse: str, fine: bool) -> None:
     uptimes = iter(["50.00", "57.00"])
     there, _ = hosts({SHOW: elapses(elapse), "cat /proc/uptime": lambda: said(f"{next(uptimes)} 9.0\n")})
     if fine:
-        assert plant(there, "n1", HEAL, 800.0) == 100.0
+        assert arm(there, "n1", HEAL, 800.0) == 100.0
         return
     with pytest.raises(Aborted, match=r"elapses in 102\.0s, not in 100\.0s"):
-        plant(there, "n1", HEAL, 800.0)
+        arm(there, "n1", HEAL, 800.0)
 
 
 def test_it_never_outlives_max_duration() -> None:
     there, _ = hosts({SHOW: elapses("1min 10s")}, 20.0)
-    assert plant(there, "n1", HEAL, 20.0) == 20.0
+    assert arm(there, "n1", HEAL, 20.0) == 20.0
     with pytest.raises(Aborted, match="no time is left of maxDuration"):
-        plant(there, "n1", HEAL, 0.0)
+        arm(there, "n1", HEAL, 0.0)
 
 
 BAD: list[tuple[dict[str, Answer], str]] = [
-    ({str(plant_command(HEAL, 100.0)): Outcome(ANSWERED, 1, stderr="no such bus")}, "no such bus"),
+    ({str(failsafe_command(HEAL, 100.0)): Outcome(ANSWERED, 1, stderr="no such bus")}, "no such bus"),
     ({SHOW: elapses("3min 7.2s")}, r"elapses in 137.2s, not in 100.0s"),
     ({SHOW: elapses("infinity")}, "does not tell when"),
     ({SHOW: said("", 1)}, "exit code 1"),
@@ -75,7 +75,7 @@ BAD: list[tuple[dict[str, Answer], str]] = [
 @pytest.mark.parametrize(("answers", "why"), BAD)
 def test_no_fault_without_a_timer_that_is_known_to_run(answers: dict[str, Answer], why: str) -> None:
     with pytest.raises(Aborted, match=why):
-        plant(hosts(answers)[0], "n1", HEAL, 800.0)
+        arm(hosts(answers)[0], "n1", HEAL, 800.0)
 
 
 @pytest.mark.parametrize("stopped", [said(), said("", 5)])

@@ -7,7 +7,7 @@ import threading
 import pytest
 from fakes import FakeClock
 
-from chaos.engine.together import MANY, side_by_side, together
+from chaos.engine.together import MAX_THREADS, run_concurrently, run_simultaneously
 
 
 def test_nobody_begins_before_all_are_there() -> None:
@@ -19,7 +19,7 @@ def test_nobody_begins_before_all_are_there() -> None:
         started.append(item)
         return item * 2
 
-    assert together(range(20), do) == [item * 2 for item in range(20)]
+    assert run_simultaneously(range(20), do) == [item * 2 for item in range(20)]
     assert sorted(started) == list(range(20))
 
 
@@ -32,9 +32,9 @@ def test_the_first_failure_is_told_after_all_have_ended() -> None:
             raise OSError(f"no {item}")
 
     with pytest.raises(OSError, match="no 1"):
-        together(range(5), do)
+        run_simultaneously(range(5), do)
     with pytest.raises(OSError, match="no 1"):
-        side_by_side(range(5), do, FakeClock())
+        run_concurrently(range(5), do, FakeClock())
     assert sorted(ended) == sorted([*range(5), *range(5)])
 
 
@@ -42,9 +42,9 @@ def test_cluster_time_goes_on_while_one_takes_long() -> None:
     clock = FakeClock()
     gone_on = threading.Event()
     clock.agenda.append((clock.t + 0.01, gone_on.set))
-    assert side_by_side([20.0, 20.0], gone_on.wait, clock) == [True, True]
+    assert run_concurrently([20.0, 20.0], gone_on.wait, clock) == [True, True]
 
 
 def test_more_than_the_threads_at_once_all_have_their_turn() -> None:
-    items = list(range(MANY * 2))
-    assert side_by_side(items, lambda item: item, FakeClock()) == items
+    items = list(range(MAX_THREADS * 2))
+    assert run_concurrently(items, lambda item: item, FakeClock()) == items

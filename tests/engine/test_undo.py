@@ -17,7 +17,7 @@ from chaos.model.action import Target, Undo
 from chaos.model.catalogue import discover
 from chaos.model.command import Outcome
 from chaos.model.ports import Response
-from chaos.store.journal import Journal, read_owed
+from chaos.store.journal import Journal, read_pending
 
 ACTIONS = discover(chaos.actions, "ACTION")
 FACTS = discover(chaos.facts, "FACT")
@@ -44,7 +44,7 @@ class World:
         self.journal = Journal(directory)
 
     def intend(self, action: str, undo: Undo, node: str = "n1") -> None:
-        self.journal.intend("step", action, node, undo, self.clock.now())
+        self.journal.record_intent("step", action, node, undo, self.clock.now())
 
     def roll_back(self) -> list[bool]:
         return [r.proven for r in roll_back(self.journal, self.hosts, self.clock, self.progress)]
@@ -64,7 +64,7 @@ def test_a_machine_that_is_off_is_powered_on_once(tmp_path: Path) -> None:
     assert world.roll_back() == [True]
     assert power.value == "on"
     assert world.roll_back() == []
-    assert read_owed(tmp_path) == []
+    assert read_pending(tmp_path) == []
 
 
 def test_a_machine_that_is_on_is_left_alone(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_what_is_not_proven_stays_owed(tmp_path: Path, power: FakePower | None, 
     assert not result.proven
     assert why in result.because
     assert world.clock.slept >= PROOF_SECONDS
-    assert [o.action for o in read_owed(tmp_path)] == ["poweroff"]
+    assert [o.action for o in read_pending(tmp_path)] == ["poweroff"]
 
 
 def test_a_deed_whose_answer_nobody_waited_for_may_only_be_done_now(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_deed_whose_answer_nobody_waited_for_may_only_be_done_now(tmp_path: Pa
     world.intend("poweroff", undo_of("poweroff"))
     world.clock.sleep(60)
     world.clock.agenda.append((world.clock.now() + 3, lambda: setattr(power, "value", "off")))
-    (result,) = roll_back(world.journal, world.hosts, world.clock, world.progress, unsure=lambda _: True)
+    (result,) = roll_back(world.journal, world.hosts, world.clock, world.progress, is_uncertain=lambda _: True)
     assert (result.proven, power.value) == (True, "on")
     assert any("undo: power on" in line for line in world.progress.told)
 
@@ -183,7 +183,7 @@ def test_last_in_first_out_and_on_after_a_failure(tmp_path: Path) -> None:
     world.intend("poweroff", undo_of("poweroff"), node="n2")  # the API server does not know n2
     results = roll_back(world.journal, world.hosts, world.clock, world.progress)
     assert [(r.node, r.proven) for r in results] == [("n2", False), ("n1", True)]
-    assert [o.node for o in world.journal.owed()] == ["n2"]
+    assert [o.node for o in world.journal.pending()] == ["n2"]
 
 
 def test_no_proof_counts_right_after_the_deed(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_undo_goes_on_after_whatever_failed(tmp_path: Path) -> None:
     world.intend("poweroff", undo_of("poweroff"))
     assert world.roll_back() == [False, True]
     assert any("a bug of nodefall: ZeroDivisionError: planted" in line for line in world.progress.told)
-    assert [owed.action for owed in read_owed(tmp_path)] == ["poweroff"]
+    assert [owed.action for owed in read_pending(tmp_path)] == ["poweroff"]
 
 
 def state(value: str) -> Outcome:

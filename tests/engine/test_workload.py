@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fakes import FakeKube
 
-from chaos.engine.workload import PRIORITY_CLASSES, apply, collection, commands, namespace_for, removal
+from chaos.engine.workload import PRIORITY_CLASSES, apply, collection_path, create_commands, namespace_for, removal
 from chaos.model.errors import Aborted
 from chaos.model.ports import Response
 
@@ -23,12 +23,12 @@ COLLECTIONS = [
 
 @pytest.mark.parametrize(("version", "kind", "path"), COLLECTIONS)
 def test_collection(version: str, kind: str, path: str) -> None:
-    assert collection({"apiVersion": version, "kind": kind}, "ns") == path
+    assert collection_path({"apiVersion": version, "kind": kind}, "ns") == path
 
 
 def test_everything_is_labelled_and_in_the_namespace() -> None:
     manifest = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "labels": {"app": "web"}}}
-    namespace, service = commands([manifest], "nodefall-r1", "r1")
+    namespace, service = create_commands([manifest], "nodefall-r1", "r1")
     assert namespace.body is not None
     assert service.body is not None
     assert namespace.body["metadata"]["name"] == "nodefall-r1"
@@ -41,7 +41,7 @@ def test_everything_is_labelled_and_in_the_namespace() -> None:
 def test_a_refusal_is_told_in_the_servers_words() -> None:
     kube = FakeKube({"/api/v1/namespaces": Response(403, b'{"message": "namespaces is forbidden"}', {})})
     with pytest.raises(Aborted, match="403: namespaces is forbidden"):
-        apply(kube, commands([], "nodefall-r1", "r1"))
+        apply(kube, create_commands([], "nodefall-r1", "r1"))
 
 
 def test_names_fit_and_removal_is_proven() -> None:
@@ -53,7 +53,7 @@ def test_names_fit_and_removal_is_proven() -> None:
 
 def test_a_priority_class_is_the_runs_own_and_goes_by_its_label() -> None:
     manifest = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "a"}, "value": 7}
-    workload = commands([manifest], "nodefall-r1", "r1")
+    workload = create_commands([manifest], "nodefall-r1", "r1")
     assert workload[1].path == PRIORITY_CLASSES
     assert workload[1].body is not None
     assert workload[1].body["metadata"]["labels"]["nodefall.dev/run"] == "r1"
@@ -71,7 +71,7 @@ def test_finalizers_of_the_manifests_do_not_outlive_them() -> None:
     """A run that dies before its own step takes them away would leave a namespace that never ends."""
     manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
     plain = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "free"}}
-    undo = removal(commands([manifest, plain], "ns", "r1"), "ns", "r1")
+    undo = removal(create_commands([manifest, plain], "ns", "r1"), "ns", "r1")
     path = "/api/v1/namespaces/ns/pods/held"
     assert [str(step.command) for step in undo.steps] == [
         "DELETE /api/v1/namespaces/ns",

@@ -11,7 +11,7 @@ from shelf import SHELF, TOOL
 from chaos.lab.breakages import BREAKAGES, Breakage
 from chaos.load.inventory import load_inventory
 from chaos.session.loading import load
-from chaos.session.wiring import catalogue
+from chaos.session.wiring import load_registry
 
 ROOT = Path(__file__).parents[2]
 _ROOTS = ("pkg/", "plugin/", "staging/src/k8s.io/", "test/")  # of kubernetes/kubernetes
@@ -20,7 +20,7 @@ _ROOTS = ("pkg/", "plugin/", "staging/src/k8s.io/", "test/")  # of kubernetes/ku
 @pytest.mark.parametrize("name", SHELF)
 def test_it_says_what_it_tests(name: str) -> None:
     item = SHELF[name]
-    loaded = load(item.path, catalogue())
+    loaded = load(item.path, load_registry())
     assert loaded.experiment.metadata.name == name
     assert item.family in TOOL["FAMILIES"]
     assert set(TOOL["NEEDED"]) <= set(item.notes) <= {*TOOL["NEEDED"], *TOOL["OPTIONAL"]}
@@ -49,7 +49,7 @@ def test_a_page_has_one_title() -> None:
 @pytest.mark.parametrize("breakage", BREAKAGES.values(), ids=lambda item: item.id)
 def test_a_breakage_is_noticed_or_cannot_be(breakage: Breakage) -> None:
     noticed = [name for name, item in SHELF.items() if breakage.id in item.breakages]
-    assert bool(noticed) != bool(breakage.unseen), noticed
+    assert bool(noticed) != bool(breakage.unobservable_reason), noticed
 
 
 def test_the_page_is_current() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import chaos.facts
-from chaos.facts.login1 import NOTHING_SCHEDULED
+from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.model.catalogue import discover
 from chaos.model.fact import HostFact
 
@@ -30,7 +30,7 @@ GOOD = [
     ("pid1-start", f"{PID1.replace('systemd', 'a) (b c')}\nbtime 1795231571\n", 1795231586),
     ("systemd-version", "systemd 252 (252.38-1~deb12u1)\n+PAM\n", 252),
     ("systemd-version", "systemd 257~rc1 (257~rc1)\n", 257),
-    ("scheduled-shutdown", '(st) "" 18446744073709551615\n', NOTHING_SCHEDULED),
+    ("scheduled-shutdown", '(st) "" 18446744073709551615\n', NO_SHUTDOWN_SCHEDULED),
     ("scheduled-shutdown", '(st) "poweroff" 1795231571000000\n', '(st) "poweroff" 1795231571000000'),
     ("preparing-for-shutdown", "b false\n", "b false"),
     ("inhibit-delay-max", "t 5000000\n", "t 5000000"),

@@ -13,11 +13,11 @@ import yaml
 
 import chaos.actions
 import chaos.assertions
-from chaos.judge.context import Context, Options, look
+from chaos.judge.context import JudgeContext, Options, bind
 from chaos.judge.evaluate import evaluate
-from chaos.model.catalogue import Catalogue, discover
+from chaos.model.catalogue import PluginRegistry, discover
 from chaos.model.experiment import Expectation, Experiment
-from chaos.model.recording import Line
+from chaos.model.recording import RecordingEntry
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
 from chaos.store.recording import build_timeline, read_recording
@@ -31,8 +31,8 @@ KUBELET_SAYS = {"True": ("KubeletReady", "kubelet is posting ready status"), "Fa
 
 
 @cache
-def catalogue() -> Catalogue:
-    return Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+def catalogue() -> PluginRegistry:
+    return PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
 
 
 def stamp(t: float) -> str:
@@ -44,11 +44,11 @@ class Story:
     """A recording in the making; lines may be told in any order."""
 
     def __init__(self, **meta: Any) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[RecordingEntry] = []
         self.tell(0, "meta", "recording", {"format": 1, "kubernetes": "v1.36.2"} | meta)
 
     def tell(self, t: float, kind: str, type_: str, obj: Any, node: str = "", note: str = "") -> Self:
-        line = Line(T0 + t, kind, type_, msgspec.Raw(msgspec.json.encode(obj)))
+        line = RecordingEntry(T0 + t, kind, type_, msgspec.Raw(msgspec.json.encode(obj)))
         if node:
             line.node = node
         if note:
@@ -312,9 +312,9 @@ def recording(name: str) -> Timeline:
     return build_timeline(read_recording(next(RECORDINGS.glob(f"{name}*.gz"))))
 
 
-def context_of(story: Story, made: Experiment, end: float, live: bool = False, **options: Any) -> Context:
+def context_of(story: Story, made: Experiment, end: float, live: bool = False, **options: Any) -> JudgeContext:
     given = {"bind": {"victim": ("n1",)}} | options
-    return look(made, story.timeline(end), catalogue(), Options(**given), live)
+    return bind(made, story.timeline(end), catalogue(), Options(**given), live)
 
 
 def ask(
@@ -332,7 +332,7 @@ def ask(
     return evaluate(asked, context, context.timeline.end)
 
 
-def of_recording(lines: Iterable[Line], action: str, expectation: str, params: str = "{}", **options: Any) -> Verdict:
+def of_recording(lines: Iterable[RecordingEntry], action: str, expectation: str, params: str = "{}", **options: Any) -> Verdict:
     """The verdict on one expectation about a recorded action, which is the step ``stop`` on ``victim``."""
     method = f"[{{name: stop, action: {action}, target: victim, with: {params}}}]"
     asked = Expectation.model_validate(yaml.safe_load(expectation))
@@ -340,21 +340,21 @@ def of_recording(lines: Iterable[Line], action: str, expectation: str, params: s
     nodes = {entry.node for entry, record in timeline.actions if (entry.type, record.phase) == (action, "begin")}
     made = experiment(method=method, targets={"victim": {"role": "worker", "count": max(len(nodes), 1)}})
     given = {"manifests": manifests(shipped("graceful-poweroff"))} | options
-    return evaluate(asked, look(made, timeline, catalogue(), Options(**given)), timeline.end)
+    return evaluate(asked, bind(made, timeline, catalogue(), Options(**given)), timeline.end)
 
 
 @cache
-def lines_of(number: str) -> tuple[Line, ...]:
+def lines_of(number: str) -> tuple[RecordingEntry, ...]:
     return tuple(read_recording(next(RECORDINGS.glob(f"{number}-*.gz"))))
 
 
-def blinded(lines: Sequence[Line], sources: Sequence[str], start: float, length: float) -> Iterator[Line]:
+def blinded(lines: Sequence[RecordingEntry], sources: Sequence[str], start: float, length: float) -> Iterator[RecordingEntry]:
     """As if a proxy had cut the API: nothing of ``sources`` arrives in the window, and the last state after it."""
     begin, end = lines[0].t + start, lines[0].t + start + length
-    held: dict[tuple[str, str], Line] = {}
+    held: dict[tuple[str, str], RecordingEntry] = {}
     for source in sources:
         window = {"from": begin, "to": end, "reason": "connection refused"}
-        yield Line(end, "blind", source, msgspec.Raw(msgspec.json.encode(window)))
+        yield RecordingEntry(end, "blind", source, msgspec.Raw(msgspec.json.encode(window)))
     for line in lines:
         if line.kind not in sources or not begin <= line.t < end or line.type == "BOOKMARK":
             yield line

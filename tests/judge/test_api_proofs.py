@@ -9,11 +9,11 @@ from story import Story, catalogue, experiment, recording
 
 from chaos.judge.match import match_steps
 from chaos.judge.proof import prove
-from chaos.model.action import Shown
+from chaos.model.action import ProofStatus
 from chaos.model.result import StepResult
 from chaos.model.timeline import Timeline
 
-PROVEN, SILENT = Shown.PROVEN, Shown.NOT_SHOWN
+PROVEN, SILENT = ProofStatus.PROVEN, ProofStatus.UNPROVEN
 REFUSAL = {"t": 10.1, "status": 429, "message": "Cannot evict pod"}
 POD = {"namespace": "demo", "selector": "app=web"}
 WEB = {"kind": "deployment", "namespace": "workload", "name": "web"}
@@ -44,7 +44,7 @@ def spec(told: Story, t: float, name: str = "n1", type_: str = "MODIFIED", **fie
 
 
 TAINT = {"key": "k", "effect": "NoSchedule"}
-CASES: list[tuple[str, str, Story, Shown, str]] = [
+CASES: list[tuple[str, str, Story, ProofStatus, str]] = [
     ("cordoned", "cordon", spec(story("cordon", {}), 10.1, unschedulable=True), PROVEN, "n1 is cordoned"),
     ("not cordoned", "cordon", story("cordon", {}), SILENT, "not seen"),
     ("another node", "cordon", spec(story("cordon", {}), 10.1, "n2", unschedulable=True), SILENT, ""),
@@ -137,9 +137,9 @@ CASES: list[tuple[str, str, Story, Shown, str]] = [
 
 
 @pytest.mark.parametrize(("action", "told", "shown", "because"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_on_nodes(action: str, told: Story, shown: Shown, because: str) -> None:
+def test_on_nodes(action: str, told: Story, shown: ProofStatus, because: str) -> None:
     found = result(told.timeline(60), action)
-    assert (found.shown, found.weak) == (shown, False), found.because
+    assert (found.proof_status, found.weak) == (shown, False), found.because
     assert because in found.because
     assert bool(found.evidence) == (shown is PROVEN)
 
@@ -148,16 +148,16 @@ def test_scale_by_the_workload_or_by_the_answer() -> None:
     seen = story("scale", WEB | {"replicas": 2}, "").workload(0, "web", 3).workload(10.1, "web", 3, wanted=2)
     assert "wants 2 replicas" in result(seen.timeline(60), "scale", "").because
     told = story("scale", WEB | {"replicas": 2}, "", **{"/spec/replicas": 2})
-    assert result(told.timeline(60), "scale", "").shown is PROVEN
+    assert result(told.timeline(60), "scale", "").proof_status is PROVEN
     other = story("scale", WEB | {"replicas": 2}, "", **{"/spec/replicas": 3})
-    assert result(other.timeline(60), "scale", "").shown is SILENT
+    assert result(other.timeline(60), "scale", "").proof_status is SILENT
 
 
 def test_a_restart_by_the_generation() -> None:
     seen = story("rollout-restart", WEB, "").workload(0, "web", 3).workload(10, "web", 3, generation=2)
     assert "generation went from 1 to 2" in result(seen.timeline(60), "rollout-restart", "").because
     same = story("rollout-restart", WEB, "").workload(0, "web", 3).workload(11, "web", 2)
-    assert result(same.timeline(60), "rollout-restart", "").shown is SILENT
+    assert result(same.timeline(60), "rollout-restart", "").proof_status is SILENT
 
 
 def test_another_step_of_the_same_action_proves_nothing_of_this_one() -> None:
@@ -165,18 +165,18 @@ def test_another_step_of_the_same_action_proves_nothing_of_this_one() -> None:
     told.act(20, "evict-pod", "begin", step="again", params=POD)
     evidence = {"pods": asked("uid-b", refusals=(REFUSAL,))}
     told.act(20.2, "evict-pod", "returned", step="again", params=POD, delivery="answered", exit=1, evidence=evidence)
-    assert result(told.timeline(60), "evict-pod").shown is SILENT
+    assert result(told.timeline(60), "evict-pod").proof_status is SILENT
 
 
 @pytest.mark.parametrize(("stored", "shown"), [(0, PROVEN), (1, SILENT)])
-def test_a_budget_by_the_answer(stored: int, shown: Shown) -> None:
+def test_a_budget_by_the_answer(stored: int, shown: ProofStatus) -> None:
     params = {"namespace": "demo", "name": "web", "max-unavailable": 0}
     told = story("patch-budget", params, "", **{"/spec/maxUnavailable": stored, "/spec/minAvailable": None})
-    assert result(told.timeline(60), "patch-budget", "").shown is shown
+    assert result(told.timeline(60), "patch-budget", "").proof_status is shown
 
 
 @pytest.mark.parametrize("step", ["drain-blocked", "drain"])
 def test_kubectls_own_drains_are_proven(step: str) -> None:
     found = result(recording("08-drain"), "drain", "rb-worker", step)
-    assert found.shown is PROVEN
+    assert found.proof_status is PROVEN
     assert "rb-worker is cordoned" in found.because

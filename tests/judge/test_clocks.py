@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from story import RECORDINGS, Story
 
 from chaos.judge.clocks import clock_notes, lease_offset
-from chaos.model.offset import Bounds, Offset
+from chaos.model.offset import ClockOffsetBounds, ClockOffset
 from chaos.store.recording import build_timeline, read_recording
 
 
@@ -75,7 +75,7 @@ def test_real_nodes_of_one_kernel_have_one_clock() -> None:
 @given(st.floats(-100, 100), st.lists(st.tuples(st.floats(0, 50), st.floats(0, 0.5)), min_size=1, max_size=30))
 def test_whole_seconds_narrow_down_a_clock(ahead: float, asked: list[tuple[float, float]]) -> None:
     """Each reading is the second that the other clock shows somewhere between question and answer."""
-    bounds = Bounds()
+    bounds = ClockOffsetBounds()
     for at, took in asked:
         shown = float(int(1000 + at + took / 2 + ahead))
         bounds.add(shown - (1000 + at + took), shown + 1 - (1000 + at))
@@ -86,8 +86,8 @@ def test_whole_seconds_narrow_down_a_clock(ahead: float, asked: list[tuple[float
 
 
 def test_a_clock_that_was_set_is_measured_anew() -> None:
-    bounds = Bounds()
+    bounds = ClockOffsetBounds()
     assert bounds.offset() is None
     bounds.add(-0.1, 0.1)
     bounds.add(59.9, 60.1)
-    assert bounds.offset() == Offset(60.0, 0.1)
+    assert bounds.offset() == ClockOffset(60.0, 0.1)

@@ -230,7 +230,7 @@ def test_facts(
     else:
         assert verdict.start is not None
         assert verdict.deadline == verdict.start + deadline
-        assert verdict.assumed == assumed
+        assert verdict.assumed_facts == assumed
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, catalogue, experiment
 
 from chaos.judge.context import Options
 from chaos.judge.judge import judge
-from chaos.model.action import Finding, Proof, Shown, StepRun
-from chaos.model.recording import CUT_OFF, Blind
+from chaos.model.action import ProofResult, Proof, ProofStatus, StepRun
+from chaos.model.recording import TRUNCATED_RECORDING, BlindWindow
 from chaos.model.requirement import satisfies
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
@@ -40,7 +40,7 @@ def test_held() -> None:
     assert (result.status, result.exit_code) == (HELD, 0), result.headline
     assert result.headline == "held: all 1 expectations held on n1"
     assert result.targets == {"victim": ("n1",)}
-    assert [s.shown for s in result.steps] == [Shown.PROVEN, Shown.PROVEN]
+    assert [s.proof_status for s in result.steps] == [ProofStatus.PROVEN, ProofStatus.PROVEN]
 
 
 def test_violated() -> None:
@@ -61,7 +61,7 @@ def test_the_steady_state_is_judged_just_before_the_first_step() -> None:
     story = stopped().node(5, "n2", "False").node(10, "n2")
     result = run(story)
     assert result.exit_code == 2
-    assert [v.status for v in result.steady] == [VIOLATED]
+    assert [v.status for v in result.steady_state] == [VIOLATED]
     assert "the steady state did not hold before the first step: nodes-ready: n2: Ready is False" in result.headline
 
 
@@ -116,60 +116,60 @@ def test_an_abort_condition_that_was_met_makes_the_rest_worthless() -> None:
 @pytest.mark.parametrize(
     ("what", "story", "shown", "because"),
     [
-        ("off", Story().done(10, "poweroff").host(15, "machine", "off"), Shown.PROVEN, "was off +5.0s"),
-        ("still on", Story().done(10, "poweroff").host(99, "machine", "on"), Shown.DISPROVEN, "still on +89.0s"),
-        ("silence", Story().done(10, "poweroff"), Shown.NOT_SHOWN, "no power control"),
-        ("off before", Story().host(9, "machine", "off").done(10, "poweroff"), Shown.NOT_SHOWN, "no power control"),
+        ("off", Story().done(10, "poweroff").host(15, "machine", "off"), ProofStatus.PROVEN, "was off +5.0s"),
+        ("still on", Story().done(10, "poweroff").host(99, "machine", "on"), ProofStatus.DISPROVEN, "still on +89.0s"),
+        ("silence", Story().done(10, "poweroff"), ProofStatus.UNPROVEN, "no power control"),
+        ("off before", Story().host(9, "machine", "off").done(10, "poweroff"), ProofStatus.UNPROVEN, "no power control"),
         (
             "proved line",
             Story().done(10, "poweroff").act(12, "poweroff", "proved", evidence={"machine": "off"}),
-            Shown.PROVEN,
+            ProofStatus.PROVEN,
             "was off +2.0s",
         ),
         (
             "a new boot",
             Story().host(5, "pid1-start", 100).done(10, "poweroff").host(60, "pid1-start", 999),
-            Shown.PROVEN,
+            ProofStatus.PROVEN,
             "PID 1 of n1 was started anew",
         ),
         (
             "nobody knows what this is",
             Story().host(5, "pid1-start", "soon").done(10, "poweroff").host(60, "pid1-start", [1]),
-            Shown.NOT_SHOWN,
+            ProofStatus.UNPROVEN,
             "no new boot identity",
         ),
         (
             "another machine is off",
             Story().done(10, "poweroff").host(15, "machine", "off", node="n2"),
-            Shown.NOT_SHOWN,
+            ProofStatus.UNPROVEN,
             "no power control",
         ),
         (
             "off only after a kubelet restart",
             Story().done(10, "poweroff").done(12, "kubelet-restart").host(15, "machine", "off"),
-            Shown.PROVEN,
+            ProofStatus.PROVEN,
             "was off +5.0s",
         ),
         (
             "cancelled on purpose",
             Story().done(10, "poweroff").node(11, "n1", "False", "node is shutting down").done(14, "cancel-shutdown"),
-            Shown.PROVEN,
+            ProofStatus.PROVEN,
             "until that was cancelled",
         ),
         (
             "announced only",
             Story().done(10, "poweroff").node(11, "n1", "False", "node is shutting down"),
-            Shown.NOT_SHOWN,
+            ProofStatus.UNPROVEN,
             "no power control",
         ),
     ],
 )
-def test_proofs_of_a_power_off(what: str, story: Story, shown: Shown, because: str) -> None:
+def test_proofs_of_a_power_off(what: str, story: Story, shown: ProofStatus, because: str) -> None:
     story.node(0, "n1")
     result = run(story, method="[{name: stop, action: poweroff, target: victim}]")
     step = result.steps[0]
-    assert (step.shown, because in step.because) == (shown, True), f"{what}: {step.because}"
-    if shown is not Shown.PROVEN:
+    assert (step.proof_status, because in step.because) == (shown, True), f"{what}: {step.because}"
+    if shown is not ProofStatus.PROVEN:
         assert result.exit_code == 2
         assert {v.status for v in result.hypothesis} == {INCONCLUSIVE}
 
@@ -179,20 +179,20 @@ def test_a_weak_proof_counts_and_is_called_weak() -> None:
     for t, active in ((10, True), (20, False)):
         story.done(t, "prepare-for-shutdown", params={"active": active})
     result = run(story.node(11, "n1", "False"), method=SIGNALS)
-    assert [(s.shown, s.weak) for s in result.steps] == [(Shown.PROVEN, True), (Shown.PROVEN, True)]
+    assert [(s.proof_status, s.weak) for s in result.steps] == [(ProofStatus.PROVEN, True), (ProofStatus.PROVEN, True)]
     assert result.exit_code == 0, result.headline
 
 
 @pytest.mark.parametrize(
     ("evidence", "shown"),
-    [({"machine": "off"}, Shown.PROVEN), ({"vm": "deleted"}, Shown.PROVEN), ({"machine": "on"}, Shown.DISPROVEN)],
+    [({"machine": "off"}, ProofStatus.PROVEN), ({"vm": "deleted"}, ProofStatus.PROVEN), ({"machine": "on"}, ProofStatus.DISPROVEN)],
 )
-def test_an_action_that_nodefall_does_not_know(evidence: dict[str, str], shown: Shown) -> None:
+def test_an_action_that_nodefall_does_not_know(evidence: dict[str, str], shown: ProofStatus) -> None:
     story = Story().node(0, "n1").done(10, "kill-vm").act(12, "kill-vm", "proved", evidence=evidence)
     result = run(
         story, method="[{name: stop, action: poweroff, target: victim}]", options=Options(steps={"stop": "kill-vm"})
     )
-    assert [s.shown for s in result.steps] == [shown]
+    assert [s.proof_status for s in result.steps] == [shown]
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_a_simulated_cluster_is_named() -> None:
 
 
 def test_a_proof_that_fails_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_timeline: Timeline, _step: StepRun) -> Finding:
+    def broken(_timeline: Timeline, _step: StepRun) -> ProofResult:
         raise KeyError("x")
 
     monkeypatch.setattr(type(catalogue().actions["poweroff"]), "proofs", (Proof("machine-off", broken),))
@@ -295,24 +295,24 @@ CUT = "[{name: cut, action: partition, target: victim, with: {from: control-plan
 @pytest.mark.parametrize(
     ("what", "before", "after", "shown"),
     [
-        ("closed", {"ipv4": True, "ipv6": True}, {"ipv4": False, "ipv6": False}, Shown.PROVEN),
-        ("one is open", {"ipv4": True, "ipv6": True}, {"ipv4": False, "ipv6": True}, Shown.DISPROVEN),
-        ("one was not tried", {"ipv4": True, "ipv6": True}, {"ipv4": False}, Shown.NOT_SHOWN),
-        ("one never worked", {"ipv4": True, "ipv6": False}, {"ipv4": False}, Shown.PROVEN),
-        ("single stack", None, {"ipv4": False}, Shown.PROVEN),
-        ("not tried at all", None, {}, Shown.NOT_SHOWN),
-        ("not known", None, {"ipv4": None}, Shown.NOT_SHOWN),
-        ("not understood", "yes", "no", Shown.NOT_SHOWN),
+        ("closed", {"ipv4": True, "ipv6": True}, {"ipv4": False, "ipv6": False}, ProofStatus.PROVEN),
+        ("one is open", {"ipv4": True, "ipv6": True}, {"ipv4": False, "ipv6": True}, ProofStatus.DISPROVEN),
+        ("one was not tried", {"ipv4": True, "ipv6": True}, {"ipv4": False}, ProofStatus.UNPROVEN),
+        ("one never worked", {"ipv4": True, "ipv6": False}, {"ipv4": False}, ProofStatus.PROVEN),
+        ("single stack", None, {"ipv4": False}, ProofStatus.PROVEN),
+        ("not tried at all", None, {}, ProofStatus.UNPROVEN),
+        ("not known", None, {"ipv4": None}, ProofStatus.UNPROVEN),
+        ("not understood", "yes", "no", ProofStatus.UNPROVEN),
     ],
 )
-def test_proofs_of_a_partition(what: str, before: Any, after: Any, shown: Shown) -> None:
+def test_proofs_of_a_partition(what: str, before: Any, after: Any, shown: ProofStatus) -> None:
     """On every address family that led to the API before."""
     story = Story().node(0, "n1").done(10, "partition", params={"from": "control-plane"})
     story.host(14, "api-reachable", after)
     if before is not None:
         story.host(5, "api-reachable", before)
     result = run(story, method=CUT % "")
-    assert result.steps[0].shown is shown, f"{what}: {result.steps[0].because}"
+    assert result.steps[0].proof_status is shown, f"{what}: {result.steps[0].because}"
 
 
 BOTH_FAMILIES = {"ipv4": True, "ipv6": True}
@@ -328,7 +328,7 @@ def cut_off(params: dict[str, Any] | None = None) -> Story:
 def test_a_reading_that_was_begun_before_the_cut_disproves_nothing() -> None:
     story = cut_off().host(10.5, "api-reachable", BOTH_FAMILIES).host(10.6, "nodefall-rules", False)
     story.host(16, "api-reachable", NO_FAMILY).host(16, "nodefall-rules", {"packets": 4})
-    assert run(story, method=CUT % "").steps[0].shown is Shown.PROVEN
+    assert run(story, method=CUT % "").steps[0].proof_status is ProofStatus.PROVEN
 
 
 @pytest.mark.parametrize("params", [{}, {"from": "cidr", "cidrs": ["10.0.0.0/8"]}])
@@ -336,19 +336,19 @@ def test_rules_that_are_gone_early_disprove_a_partition(params: dict[str, Any]) 
     """``nft flush ruleset`` is what many a firewall does when it is reloaded."""
     story = cut_off(params).host(14, "nodefall-rules", {"packets": 4}).host(14, "api-reachable", NO_FAMILY)
     method = CUT % "" if not params else "[{name: cut, action: partition, target: victim}]"
-    assert run(story, method=method).steps[0].shown is Shown.PROVEN
+    assert run(story, method=method).steps[0].proof_status is ProofStatus.PROVEN
     result = run(story.host(50, "nodefall-rules", False).host(51, "api-reachable", NO_FAMILY), method=method)
-    assert (result.steps[0].shown, result.exit_code) == (Shown.DISPROVEN, 2)
+    assert (result.steps[0].proof_status, result.exit_code) == (ProofStatus.DISPROVEN, 2)
     assert "no rules of nodefall" in result.steps[0].because
 
 
-@pytest.mark.parametrize(("renewals", "shown"), [([], Shown.PROVEN), ([14], Shown.PROVEN), ([20, 30], Shown.DISPROVEN)])
-def test_a_kubelet_that_goes_on_renewing_its_lease_was_not_cut_off(renewals: list[float], shown: Shown) -> None:
+@pytest.mark.parametrize(("renewals", "shown"), [([], ProofStatus.PROVEN), ([14], ProofStatus.PROVEN), ([20, 30], ProofStatus.DISPROVEN)])
+def test_a_kubelet_that_goes_on_renewing_its_lease_was_not_cut_off(renewals: list[float], shown: ProofStatus) -> None:
     """It may be connected to a control plane that nobody knew of when the cut was made."""
     story = cut_off().host(16, "api-reachable", NO_FAMILY).host(16, "nodefall-rules", {"packets": 4})
     for t in (1, 9, *renewals, 115, 125):  # the last two when it is over
         story.tell(t, "leases", "MODIFIED", {"metadata": {"name": "n1"}, "spec": {"renewTime": stamp(t)}})
-    assert run(story, method=CUT % "").steps[0].shown is shown
+    assert run(story, method=CUT % "").steps[0].proof_status is shown
 
 
 @pytest.mark.parametrize(
@@ -402,6 +402,6 @@ def test_blind_windows_of_any_recorder(
 
 
 def test_metrics_of_every_node_are_hidden_without_a_name() -> None:
-    assert Blind(0, 1, "", "metrics").hides("metrics@n1")
-    assert not Blind(0, 1, "", "metrics@n2").hides("metrics@n1")
-    assert not Blind(0, 1, "", CUT_OFF).hides("pods")
+    assert BlindWindow(0, 1, "", "metrics").covers("metrics@n1")
+    assert not BlindWindow(0, 1, "", "metrics@n2").covers("metrics@n1")
+    assert not BlindWindow(0, 1, "", TRUNCATED_RECORDING).covers("pods")

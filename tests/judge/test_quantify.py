@@ -58,4 +58,4 @@ def test_it_says_which_subject() -> None:
     good, bad = Signal((Sample(0, True, 1, "fine"),)), Signal((Sample(0, False, 2, "broken"),))
     subjects = SubjectSet("x", (Subject("a", good), Subject("b", bad), Subject("c", bad)))
     sample = combine(subjects).at(0)
-    assert (sample.seen, sample.seq) == ("b: broken (2 of 3 like it)", 2)
+    assert (sample.observation, sample.seq) == ("b: broken (2 of 3 like it)", 2)

@@ -15,9 +15,9 @@ from story import HERE, RECORDINGS, blinded, catalogue, manifests, shipped
 
 from chaos.judge.context import Options
 from chaos.judge.judge import judge
-from chaos.model.action import Shown
+from chaos.model.action import ProofStatus
 from chaos.model.experiment import Experiment
-from chaos.model.recording import Line
+from chaos.model.recording import RecordingEntry
 from chaos.model.result import RunResult
 from chaos.model.verdict import Status
 from chaos.store.recording import build_timeline, read_recording
@@ -27,7 +27,7 @@ IN_DEMO: dict[str, Any] = {"manifests": (), "namespace": "demo"}
 POWER_CUT = {"steps": {"power-off": "power-cut"}}
 
 
-def lines_of(number: str) -> list[Line]:
+def lines_of(number: str) -> list[RecordingEntry]:
     return list(read_recording(next(RECORDINGS.glob(f"{number}-*.gz"))))
 
 
@@ -36,7 +36,7 @@ def named(name: str) -> Experiment:
     return Experiment.model_validate(yaml.safe_load(own.read_text())) if own.exists() else shipped(name)
 
 
-def judged(lines: Iterable[Line], name: str, **options: Any) -> RunResult:
+def judged(lines: Iterable[RecordingEntry], name: str, **options: Any) -> RunResult:
     experiment = named(name)
     given = Options(**({"manifests": manifests(experiment)} | options))
     return judge(experiment, build_timeline(lines), catalogue(), given)
@@ -57,7 +57,7 @@ def test_what_preflight_refused_and_somebody_set_aside_caps_every_judgement(numb
         "preflight refused, and --anyway set it aside: kubelet-inhibitor: it is lost",
         "preflight warned: clock: 7s off",
     )
-    assert (result.by, result.nodefall, result.plan_hash) == ("ann@a/7", "1.2", "abc")
+    assert (result.started_by, result.nodefall_version, result.plan_hash) == ("ann@a/7", "1.2", "abc")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_power_cut_is_not_graceful() -> None:
     result = judged(lines_of("05"), "graceful-poweroff", **POWER_CUT)
     assert result.headline.startswith("violated: the kubelet announces the shutdown: rb-worker: Ready is True")
     assert "5.0s after power-off" in result.headline
-    assert [step.shown for step in result.steps] == [Shown.PROVEN, Shown.PROVEN]
+    assert [step.proof_status for step in result.steps] == [ProofStatus.PROVEN, ProofStatus.PROVEN]
     assert any("judged on the recorded action power-cut" in note for note in result.notes)
 
 
@@ -156,7 +156,7 @@ def test_half_a_partition_blames_nobody() -> None:
     """Recording 12: the cut took only IPv4, the kubelet lives on over IPv6, and Ready never changes."""
     result = judged(lines_of("12"), "partition")
     assert {v.status for v in (*result.hypothesis, *result.recovery)} == {INCONCLUSIVE}
-    assert [step.shown for step in result.steps] == [Shown.DISPROVEN]
+    assert [step.proof_status for step in result.steps] == [ProofStatus.DISPROVEN]
     assert all("did not take effect" in v.because for v in result.hypothesis)
 
 
@@ -169,13 +169,13 @@ def test_systemd_257_never_tells_the_kubelet() -> None:
     assert any("kubelet-restart" in note for note in result.notes)
 
 
-def replaced(line: Line, change: Callable[[Any], Any]) -> Line:
+def replaced(line: RecordingEntry, change: Callable[[Any], Any]) -> RecordingEntry:
     return msgspec.structs.replace(
         line, object=msgspec.Raw(msgspec.json.encode(change(msgspec.json.decode(line.object))))
     )
 
 
-def lost_lock() -> Iterator[Line]:
+def lost_lock() -> Iterator[RecordingEntry]:
     """Recording 01 as it is without the lock: announced, then the machine is gone at once; pods restart in place.
 
     The pods of the victim stay as they were, and run again with a new container after power-on.
@@ -201,7 +201,7 @@ def lost_lock() -> Iterator[Line]:
         status["restartCount"], status["containerID"] = 1, f"containerd://new{count}"
         status["state"] = {"running": {"startedAt": "2026-11-21T03:37:30Z"}}
         raw = msgspec.Raw(msgspec.json.encode(pod))
-        yield Line(back + 4 + count / 100, "pods", "MODIFIED", raw)
+        yield RecordingEntry(back + 4 + count / 100, "pods", "MODIFIED", raw)
 
 
 def test_a_power_off_without_the_lock_is_not_graceful() -> None:
@@ -214,7 +214,7 @@ def test_a_power_off_without_the_lock_is_not_graceful() -> None:
     assert "40.0s after power-off" in result.headline
 
 
-def without(lines: Iterable[Line], drop: Callable[[Line], bool]) -> list[Line]:
+def without(lines: Iterable[RecordingEntry], drop: Callable[[RecordingEntry], bool]) -> list[RecordingEntry]:
     return [line for line in lines if not drop(line)]
 
 
@@ -279,7 +279,7 @@ def test_two_nodes_of_a_zone() -> None:
     }
     result = judge(Experiment.model_validate(document), build_timeline(lines_of("25")), catalogue())
     assert result.targets == {"victims": ("rz-worker", "rz-worker2")}
-    assert [(s.node, s.shown) for s in result.steps] == [("rz-worker", Shown.PROVEN), ("rz-worker2", Shown.PROVEN)]
+    assert [(s.node, s.proof_status) for s in result.steps] == [("rz-worker", ProofStatus.PROVEN), ("rz-worker2", ProofStatus.PROVEN)]
     assert result.exit_code == 0, result.headline
     assert math.isclose(result.hypothesis[0].deadline or 0, (result.steps[0].begin or 0) + 65)
 
@@ -322,7 +322,7 @@ def test_live_nothing_counts_without_proof_either() -> None:
 )
 def test_inconclusive_says_what_would_have_made_it_conclusive(number: str, name: str, options: dict[str, Any]) -> None:
     result = judged(lines_of(number), name, **options)
-    unclear = [v for v in (*result.steady, *result.hypothesis, *result.recovery) if v.status is INCONCLUSIVE]
+    unclear = [v for v in (*result.steady_state, *result.hypothesis, *result.recovery) if v.status is INCONCLUSIVE]
     assert unclear
     assert all("; to decide it: " in v.because for v in unclear), [v.because for v in unclear]
 

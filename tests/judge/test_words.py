@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.judge.words import Answer, always, first_truth, never, settled, within
-from chaos.model.recording import Blind
+from chaos.judge.words import Answer, always, first_truth, never, settles, within
+from chaos.model.recording import BlindWindow
 from chaos.model.signal import Sample, Signal
 from chaos.model.verdict import Status
 
@@ -64,8 +64,8 @@ def test_within_and_stays_for_5(what: str, text: str, status: Status) -> None:
 
 def test_too_late_is_told() -> None:
     answer = within(signal("F T32.3"), 10, 20, 0, FAR)
-    assert answer.late is not None
-    assert answer.late.start == 32.3
+    assert answer.late_span is not None
+    assert answer.late_span.start == 32.3
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_never(what: str, text: str, status: Status) -> None:
     ],
 )
 def test_settled(what: str, text: str, horizon: float, status: Status, at: float) -> None:
-    answer = settled(signal(text), 10, 20, horizon)
+    answer = settles(signal(text), 10, 20, horizon)
     assert (answer.status, answer.at) == (status, at), what
 
 
@@ -157,7 +157,7 @@ SIGNALS = st.lists(st.tuples(TIMES, st.sampled_from([True, False, None])), max_s
     )
 )
 BLINDS = st.tuples(TIMES, st.one_of(st.none(), TIMES)).map(
-    lambda pair: Blind(pair[0], None if pair[1] is None else max(pair[0], pair[1]), "cut", "nodes")
+    lambda pair: BlindWindow(pair[0], None if pair[1] is None else max(pair[0], pair[1]), "cut", "nodes")
 )
 WORDS = st.sampled_from(["within", "within-for", "always", "never", "settled"])
 
@@ -167,15 +167,15 @@ def apply(word: str, made: Signal, start: float, end: float, horizon: float) -> 
         return within(made, start, end, 0, horizon)
     if word == "within-for":
         return within(made, start, end, 3, horizon)
-    return {"always": always, "never": never, "settled": settled}[word](made, start, end, horizon)
+    return {"always": always, "never": never, "settled": settles}[word](made, start, end, horizon)
 
 
 @given(WORDS, SIGNALS, BLINDS, TIMES, TIMES)
 def test_a_blind_window_never_turns_an_answer_round(
-    word: str, made: Signal, blind: Blind, start: float, length: float
+    word: str, made: Signal, blind: BlindWindow, start: float, length: float
 ) -> None:
     clear = apply(word, made, start, start + length, FAR).status
-    masked = apply(word, made.masked([blind]), start, start + length, FAR).status
+    masked = apply(word, made.mask([blind]), start, start + length, FAR).status
     assert masked in (clear, INCONCLUSIVE)
 
 

@@ -17,14 +17,14 @@ from chaos.load import load_experiment, load_inventory, load_manifests
 from chaos.load.compose import compose
 from chaos.load.scalars import resolve
 from chaos.load.schema import json_schema
-from chaos.load.tree import plain
+from chaos.load.tree import to_builtins
 from chaos.model.action import Scope, UndoKind
-from chaos.model.catalogue import Catalogue, discover
+from chaos.model.catalogue import PluginRegistry, discover
 from chaos.model.errors import BadInput
 from chaos.model.inventory import RedfishPower
 
 DATA = Path(__file__).parent / "data"
-CATALOGUE = Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+CATALOGUE = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
 
 
 def test_the_experiment_of_the_design_loads() -> None:
@@ -154,7 +154,7 @@ def test_a_parameter_may_make_it_irreversible(tmp_path: Path, name: str) -> None
 
 
 def test_what_cannot_be_undone_needs_leave(tmp_path: Path) -> None:
-    catalogue = Catalogue({**CATALOGUE.actions, "burn": Burn()}, CATALOGUE.assertions)  # type: ignore[dict-item]
+    catalogue = PluginRegistry({**CATALOGUE.actions, "burn": Burn()}, CATALOGUE.assertions)  # type: ignore[dict-item]
     text = (DATA / "experiment.yaml").read_text().replace("action: poweroff", "action: burn")
     text = text.replace("workload: {manifests: [workloads/web-db-tiers.yaml]}", "")
     file = tmp_path / "a.yaml"
@@ -187,7 +187,7 @@ def test_a_node_does_not_come_back_out_of_service(tmp_path: Path, untaint: str, 
 def test_a_step_has_a_target_where_its_action_is_about_nodes(tmp_path: Path) -> None:
     everywhere = Burn()
     everywhere.scope, everywhere.undo_kind = Scope.CLUSTER, UndoKind.RESTORES
-    catalogue = Catalogue({**CATALOGUE.actions, "burn": everywhere}, CATALOGUE.assertions)  # type: ignore[dict-item]
+    catalogue = PluginRegistry({**CATALOGUE.actions, "burn": everywhere}, CATALOGUE.assertions)  # type: ignore[dict-item]
     text = (DATA / "experiment.yaml").read_text()
     text = text.replace("workload: {manifests: [workloads/web-db-tiers.yaml]}", "")
     file = tmp_path / "a.yaml"
@@ -308,7 +308,7 @@ def test_any_tree_in_an_experiment(tree: Any, part: str) -> None:
 )
 def test_quoted_text_comes_back(tree: Any) -> None:
     documents = compose("x", yaml.safe_dump([tree], default_style='"'))
-    assert [plain(document) for document in documents] == [[tree]]
+    assert [to_builtins(document) for document in documents] == [[tree]]
 
 
 def test_a_jump_host_need_not_be_listed(tmp_path: Path) -> None:

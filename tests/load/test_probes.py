@@ -9,12 +9,12 @@ import pytest
 import chaos.actions
 import chaos.assertions
 from chaos.load import load_experiment
-from chaos.model.catalogue import Catalogue, discover
+from chaos.model.catalogue import PluginRegistry, discover
 from chaos.model.errors import BadInput
 from chaos.model.experiment import Experiment
 
 DATA = Path(__file__).parent / "data"
-CATALOGUE = Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+CATALOGUE = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
 
 
 def loaded(tmp_path: Path, *probes: str) -> Experiment:

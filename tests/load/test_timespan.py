@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.servers.programs.systemctl import timespan
+from chaos.lab.servers.programs.systemctl import format_timespan
 from chaos.model.span import parse_timespan
 
 
@@ -30,4 +30,4 @@ def test_vectors(text: str, seconds: float | None) -> None:
 
 @given(st.floats(0.001, 1e6))
 def test_what_the_lab_prints_is_read_back(seconds: float) -> None:
-    assert parse_timespan(timespan(seconds)) == pytest.approx(seconds, abs=1e-6)
+    assert parse_timespan(format_timespan(seconds)) == pytest.approx(seconds, abs=1e-6)

@@ -18,8 +18,8 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from chaos.model.ports import Observer
-from chaos.model.recording import Line
-from chaos.observers.api import ClusterApi, connect
+from chaos.model.recording import RecordingEntry
+from chaos.observers.api import ApiClient, connect
 
 PATIENCE = 20.0  # wall seconds until a test gives up
 JSON = dict[str, Any]
@@ -70,9 +70,9 @@ class Lines:
     """A sink that remembers."""
 
     def __init__(self) -> None:
-        self.all: list[Line] = []
+        self.all: list[RecordingEntry] = []
 
-    def __call__(self, line: Line) -> None:
+    def __call__(self, line: RecordingEntry) -> None:
         self.all.append(line)
 
     def told(self) -> list[tuple[str, str, str]]:
@@ -96,7 +96,7 @@ class Lines:
             for window in [msgspec.json.decode(line.object)]
         ]
 
-    def of(self, kind: str) -> list[Line]:
+    def of(self, kind: str) -> list[RecordingEntry]:
         return [line for line in self.all if line.kind == kind]
 
 
@@ -340,7 +340,7 @@ def kubeconfig(folder: Path, server: str, user: JSON | None = None, **cluster: A
     return path
 
 
-def plain_api(folder: Path, port: int) -> ClusterApi:
+def plain_api(folder: Path, port: int) -> ApiClient:
     return connect(str(kubeconfig(folder, f"http://127.0.0.1:{port}")))
 
 
@@ -348,7 +348,7 @@ def first_scrapes(observer: Observer, clock: ManualClock) -> Lines:
     """The lines of three seconds."""
     lines = Lines()
     observer.start(lines)
-    clock.until(observer.synced)
+    clock.until(observer.has_synced)
     clock.until(lambda: clock.now() >= 1003, step=0.05)
     observer.stop()
     clock.wake()

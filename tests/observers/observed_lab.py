@@ -17,10 +17,10 @@ import msgspec
 from chaos.engine.clock import RemoteClock
 from chaos.lab.objects import Object
 from chaos.lab.servers.lab import Lab
-from chaos.lab.servers.options import Options
+from chaos.lab.servers.options import ServeOptions
 from chaos.lab.spec import ApiMisbehaviour, LabSpec, NodeSpec
 from chaos.lab.store import Change
-from chaos.model.recording import Line
+from chaos.model.recording import RecordingEntry
 from chaos.observers.api import connect
 from chaos.observers.cluster import ClusterObservers
 
@@ -44,7 +44,7 @@ class ObservedLab:
         self.lab, self.facts, self._loop = lab, facts, loop
         self.clock = RemoteClock(facts["timeSource"]["address"], facts["timeSource"]["port"])
         self.api = connect(facts["kubeconfig"])
-        self.lines: list[Line] = []
+        self.lines: list[RecordingEntry] = []
         self.happened: list[tuple[float, Change]] = []
         self.begun = self.ended = 0  # resourceVersions
         self._observers = ClusterObservers(self.api, self.clock).watches
@@ -54,7 +54,7 @@ class ObservedLab:
         for observer in self._observers:
             observer.start(self.lines.append)
         with self.clock.participant():
-            while not all(observer.synced() for observer in self._observers):
+            while not all(observer.has_synced() for observer in self._observers):
                 assert self.clock.sleep(0.2)
             self._loop.call_soon_threadsafe(self._load, switches, seconds)
             assert self.clock.sleep(seconds + 1)
@@ -130,8 +130,8 @@ class ObservedLab:
         sim, store = self.lab.cluster.sim, self.lab.cluster.store
         self.begun = store.version
         store.subscribe(lambda change: self.happened.append((sim.now, change)))
-        sim.after(seconds * 0.1, self.lab.misbehaviours.update, switches)
-        sim.after(seconds * 0.8, self.lab.misbehaviours.clear)
+        sim.after(seconds * 0.1, self.lab.api_misbehaviours.update, switches)
+        sim.after(seconds * 0.8, self.lab.api_misbehaviours.clear)
         for burst in range(int(seconds * 2)):
             sim.after(burst / 2, self._burst, burst)
 
@@ -170,7 +170,7 @@ def observed_lab(directory: Path, pace: float) -> Iterator[ObservedLab]:
 
     async def begin() -> tuple[Lab, dict[str, Any]]:
         spec = LabSpec(nodes=[NodeSpec(name="cp", role="control-plane"), NodeSpec(name="w1")])
-        lab = Lab(spec, Options(speed=pace), directory)
+        lab = Lab(spec, ServeOptions(speed=pace), directory)
         return lab, await lab.start()
 
     lab, facts = asyncio.run_coroutine_threadsafe(begin(), loop).result(30)

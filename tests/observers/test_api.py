@@ -135,7 +135,7 @@ def test_a_kubelet_that_nobody_signed_for_is_vouched_for_by_its_host(tmp_path: P
     file = str(kubeconfig(tmp_path, "https://127.0.0.1:1", user, **{"certificate-authority": str(authority.file)}))
     with serving(state, own.server(address="192.0.2.7")) as port:
         api = connect(file)
-        api.trust_kubelets(certificate)
+        api.set_kubelet_certificate_source(certificate)
         for why in ("does not vouch for it: no session", "certificate is not accepted"):
             with pytest.raises(KubeUnreachable, match=why) as caught:
                 api.kubelet("127.0.0.1", port, "/configz")
@@ -183,7 +183,7 @@ def test_a_401_makes_it_read_the_token_file_again(tmp_path: Path) -> None:
         api = connect(str(kubeconfig(tmp_path, f"http://127.0.0.1:{port}", {"tokenFile": str(token)})))
         state.answers["/x"] = (401, b"{}")
         token.write_text("new")
-        api._loaded = float("-inf")  # as if it had been read long ago
+        api._loaded_at = float("-inf")  # as if it had been read long ago
         assert api.request("GET", "/x").status == 401
         api.request("GET", "/x")
     assert [h["authorization"] for h in state.headers] == ["Bearer old", "Bearer new", "Bearer new"]
@@ -258,7 +258,7 @@ def test_an_answer_that_cannot_be_used(tmp_path: Path) -> None:
 
 
 def test_an_answer_without_an_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chaos.observers.api._MOST", 1 << 20)
+    monkeypatch.setattr("chaos.observers.api._MAX_BODY_BYTES", 1 << 20)
     state = KubeServer()
     state.answers["/version"] = (200, b" " * (3 << 20))
     with serving(state) as port, pytest.raises(KubeRejected, match="longer than 1 MiB"):

@@ -10,15 +10,15 @@ import pytest
 from misbehaving import Lines, ManualClock, first_scrapes
 from pydantic import ValidationError
 
-from chaos.engine.permissions import missing
-from chaos.model.controllermanager import KEPT, LEADS, from_zero
+from chaos.engine.permissions import missing_permissions
+from chaos.model.controllermanager import METRIC_PREFIXES, LEADER_STATUS, starts_at_zero
 from chaos.model.errors import NodefallError
 from chaos.model.inventory import Inventory, Lab, Rule
 from chaos.model.ports import Response
-from chaos.model.right import Right
+from chaos.model.right import Permission
 from chaos.model.timeline import Timeline
 from chaos.observers.api import connect
-from chaos.observers.controller_manager import ask_each, controller_managers
+from chaos.observers.controller_manager import verify_reachable, controller_managers
 from chaos.observers.decode import decode
 from chaos.observers.unreachable import KubeUnreachable
 from chaos.session.labs import start_lab
@@ -28,7 +28,7 @@ TEXT = (
     f"# HELP {FORCED} [ALPHA] Number of times the A/D Controller performed a forced detach\n"
     f"# TYPE {FORCED} counter\n"
     f'{FORCED}{{reason="timeout"}} 2\n'
-    f"{LEADS} 1\n"
+    f"{LEADER_STATUS} 1\n"
     'leader_election_master_status{name="cloud-provider-extraction-migration"} 0\n'
     'node_collector_evictions_number{zone=""} 3\n'
     'node_collector_evictions_total{zone="r:\x00:a"} 3\n'
@@ -71,7 +71,7 @@ def test_what_is_kept() -> None:
         timeline.add(entry)
     assert timeline.metrics[ONE][0].values == {
         f'{FORCED}{{reason="timeout"}}': 2,
-        LEADS: 1,
+        LEADER_STATUS: 1,
         'node_collector_evictions_total{zone="r:\x00:a"}': 3,
         'node_collector_zone_health{zone="r:\x00:a"}': 66.66666666666667,
         'pod_gc_collector_force_delete_pods_total{namespace="a",reason="orphaned"}': 4,
@@ -97,17 +97,17 @@ def test_one_that_fails_is_told_and_the_other_read(answer: Answer, types: set[st
 
 @pytest.mark.parametrize(("answer", "says"), [(answers(403), "answers 403"), (fails("refused"), "it is refused")])
 def test_each_must_be_readable_before_anything_is_touched(answer: Answer, says: str) -> None:
-    ask_each([ONE, TWO], answers())
+    verify_reachable([ONE, TWO], answers())
     with pytest.raises(NodefallError, match=says):
-        ask_each([ONE, TWO], lambda url: (answer if url.startswith(TWO) else answers())(url))
+        verify_reachable([ONE, TWO], lambda url: (answer if url.startswith(TWO) else answers())(url))
 
 
 def test_one_must_lead_before_anything_is_touched() -> None:
-    backup = answers(text=TEXT.replace(f"{LEADS} 1", f"{LEADS} 0"))
-    ask_each([ONE, TWO], lambda url: (backup if url.startswith(ONE) else answers())(url))
-    ask_each([ONE], answers(text=TEXT.replace(f"{LEADS} 1\n", "")))  # without leader election
+    backup = answers(text=TEXT.replace(f"{LEADER_STATUS} 1", f"{LEADER_STATUS} 0"))
+    verify_reachable([ONE, TWO], lambda url: (backup if url.startswith(ONE) else answers())(url))
+    verify_reachable([ONE], answers(text=TEXT.replace(f"{LEADER_STATUS} 1\n", "")))  # without leader election
     with pytest.raises(NodefallError, match="no controller-manager leads"):
-        ask_each([ONE, TWO], backup)
+        verify_reachable([ONE, TWO], backup)
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ def test_one_must_lead_before_anything_is_touched() -> None:
     ],
 )
 def test_what_is_zero_before_it_is_there(name: str, zero: bool) -> None:
-    assert from_zero(name) is zero
-    assert not zero or name.startswith(KEPT)
+    assert starts_at_zero(name) is zero
+    assert not zero or name.startswith(METRIC_PREFIXES)
 
 
 def rule(**given: Any) -> Rule:
@@ -141,17 +141,17 @@ def test_a_right_is_to_something(given: dict[str, Any]) -> None:
 @pytest.mark.lab
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_lab_tells_those_who_may_ask(tmp_path: Path, allowed: bool) -> None:
-    metrics, nodes = Right("", "/metrics", "get"), Right("", "nodes", "get")
+    metrics, nodes = Permission("", "/metrics", "get"), Permission("", "nodes", "get")
     rules = [rule(resources=["nodes"]), *([rule(nonResourceURLs=["/metrics"])] if allowed else [])]
     with start_lab(Lab(workers=1, rights=rules)) as lab:
         inventory: Inventory = lab.inventory
         assert inventory.cluster is not None
         assert inventory.cluster.controller_manager is not None
         kube = connect(inventory.cluster.kubeconfig)
-        assert missing(kube, [metrics, nodes]) == ([] if allowed else [metrics])
+        assert missing_permissions(kube, [metrics, nodes]) == ([] if allowed else [metrics])
         urls = inventory.cluster.controller_manager.urls
         if allowed:
-            ask_each(urls, kube.component)
+            verify_reachable(urls, kube.component)
         else:
             with pytest.raises(NodefallError, match="answers 403 to /metrics"):
-                ask_each(urls, kube.component)
+                verify_reachable(urls, kube.component)

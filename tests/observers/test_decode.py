@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.model.kube import Node, Pod
-from chaos.model.recording import ActionRecord, Blind, Line, ProbeAnswer, QueryResult, Series
+from chaos.model.recording import ActionRecord, BlindWindow, RecordingEntry, ProbeResult, QueryResult, Series
 from chaos.model.resources import RESOURCES
 from chaos.model.timeline import Entry, Timeline
 from chaos.observers.decode import decode
@@ -18,7 +18,7 @@ from chaos.observers.decode import decode
 
 def made(kind: str, obj: Any, type_: str = "ADDED", node: str = "", note: str = "") -> Entry | None:
     raw = msgspec.Raw(obj if isinstance(obj, bytes) else msgspec.json.encode(obj))
-    return decode(Line(5.0, kind, type_, raw, node or msgspec.UNSET, note or msgspec.UNSET), 7)
+    return decode(RecordingEntry(5.0, kind, type_, raw, node or msgspec.UNSET, note or msgspec.UNSET), 7)
 
 
 def entry(kind: str, obj: Any, type_: str = "ADDED", node: str = "", note: str = "") -> Entry:
@@ -52,7 +52,7 @@ def test_the_other_kinds() -> None:
     }
     assert entry("host", [1, {"a": None}], "configz", "n").object == [1, {"a": None}]
     answer = {"ok": False, "status": None, "error": "connection refused", "seconds": 0.1}
-    assert entry("probe", answer, "shop").object == ProbeAnswer(False, None, "connection refused", 0.1)
+    assert entry("probe", answer, "shop").object == ProbeResult(False, None, "connection refused", 0.1)
     result = entry(
         "prometheus", {"query": "up", "series": [{"labels": {"a": "b"}, "values": [[1, 2.5], [2, None]]}]}, "q"
     )
@@ -60,7 +60,7 @@ def test_the_other_kinds() -> None:
     action = entry("action", {"step": "s", "phase": "begin", "params": {"x": 1}}, "poweroff", "n").object
     assert action == ActionRecord("s", "begin", {"x": 1})
     blind = entry("blind", {"from": 1, "to": None, "reason": "cut"}, "pods").object
-    assert blind == Blind(1, None, "cut", "pods")
+    assert blind == BlindWindow(1, None, "cut", "pods")
     assert entry("meta", {"format": 1}, "recording").object == {"format": 1}
 
 
@@ -87,7 +87,7 @@ def test_what_is_not_understood_is_told(kind: str, obj: Any, what: str) -> None:
     timeline = Timeline()
     timeline.add(found)
     if what == "blind":
-        assert timeline.blinds[0].source == {"metrics": "metrics@n1", "probe": "probe@x", "blind": "x"}.get(kind, kind)
+        assert timeline.blind_windows[0].source == {"metrics": "metrics@n1", "probe": "probe@x", "blind": "x"}.get(kind, kind)
     else:
         histories: dict[str, Any] = {"pods": timeline.pods, "nodes": timeline.nodes}
         assert next(iter(histories[kind].values())).last.unseen

@@ -13,9 +13,9 @@ from misbehaving import plain_api
 
 from chaos.model.errors import NodefallError
 from chaos.observers.decode import _metrics
-from chaos.observers.kubelet_metrics import KEPT, configz
+from chaos.observers.kubelet_metrics import METRIC_PREFIXES, parse_configz
 from chaos.observers.promql import _series
-from chaos.observers.scraper import kept
+from chaos.observers.scraper import filter_metrics
 from chaos.observers.unreachable import KubeUnreachable
 
 JSON = st.recursive(
@@ -46,13 +46,13 @@ def test_series(answer: Any) -> None:
 
 @given(JSON)
 def test_configuration(answer: Any) -> None:
-    assert isinstance(configz(json.dumps(answer).encode()), dict)
+    assert isinstance(parse_configz(json.dumps(answer).encode()), dict)
 
 
 @given(LINES, st.binary(max_size=20))
 def test_metrics(lines: list[str], junk: bytes) -> None:
     """What is kept is one line each; what is no number is a reading that is not understood."""
-    found = kept("\n".join(lines).encode("utf-8", "surrogatepass") + junk, KEPT)
+    found = filter_metrics("\n".join(lines).encode("utf-8", "surrogatepass") + junk, METRIC_PREFIXES)
     assert all("\n" not in line for line in found)
     try:
         assert all(isinstance(value, float) for value in _metrics(found).values())
@@ -62,7 +62,7 @@ def test_metrics(lines: list[str], junk: bytes) -> None:
 
 def test_a_line_as_long_as_it_likes_is_not_recorded() -> None:
     name = "kubelet_graceful_shutdown_start_time_seconds"
-    assert kept(f"{name} {'1' * 5000}\n{name} 1.5\n".encode(), KEPT) == [f"{name} 1.5"]
+    assert filter_metrics(f"{name} {'1' * 5000}\n{name} 1.5\n".encode(), METRIC_PREFIXES) == [f"{name} 1.5"]
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from misbehaving import PATIENCE, KubeServer, Lines, ManualClock, plain_api, pod
 
 from chaos.model.resources import RESOURCES
 from chaos.observers import listing
-from chaos.observers.api import ClusterApi
+from chaos.observers.api import ApiClient
 from chaos.observers.health import PERIOD, ApiHealth
-from chaos.observers.listwatch import ListWatch
+from chaos.observers.listwatch import Reflector
 from chaos.observers.pods import PodsObserver
 
 
@@ -25,7 +25,7 @@ from chaos.observers.pods import PodsObserver
 class Bench:
     server: KubeServer
     port: int
-    api: ClusterApi
+    api: ApiClient
     clock: ManualClock
     lines: Lines
     health: ApiHealth
@@ -35,11 +35,11 @@ class Bench:
         """Until the first watch is open."""
         if health:
             self.health.start(self.lines)
-            self.clock.until(self.health.synced)
+            self.clock.until(self.health.has_synced)
         else:
             self.pods = PodsObserver(self.api, self.clock)
         self.pods.start(self.lines)
-        self.clock.until(lambda: self.pods.synced() and self.server.watches == 1)
+        self.clock.until(lambda: self.pods.has_synced() and self.server.watches == 1)
 
     def healthy(self, seconds: int) -> float:
         """Let time pass in step with the health check; when it last saw the server well."""
@@ -120,14 +120,14 @@ def test_only_the_allowed_fields_are_recorded(bench: Bench) -> None:
 
 
 def test_pages_are_put_together(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "PAGE", 2)
+    monkeypatch.setattr(listing, "PAGE_SIZE", 2)
     bench.start()
     assert bench.lines.names() == ["a", "b", "c"]
     assert [query.get("continue") for _, query in bench.server.requests[:2]] == [None, "2"]
 
 
 def test_an_expired_continue_token_makes_one_full_list(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "PAGE", 2)
+    monkeypatch.setattr(listing, "PAGE_SIZE", 2)
     bench.server.expire_continue = True
     bench.start()
     assert bench.lines.names() == ["a", "b", "c"]
@@ -280,7 +280,7 @@ def test_never_seen_is_blind_from_the_start(tmp_path: Path) -> None:
         pods.start(lines)
         clock.until(lambda: bool(lines.windows()))
         start, end, reason = lines.windows()[0]
-        assert (start, end, pods.synced()) == (1000.0, None, False)
+        assert (start, end, pods.has_synced()) == (1000.0, None, False)
         assert "403 pods is forbidden" in reason
         pods.stop()
         clock.wake()
@@ -292,10 +292,10 @@ def test_nobody_waits_for_what_the_user_may_not_see(tmp_path: Path, status: int,
     resource = RESOURCES["poddisruptionbudgets"]
     server.answers[resource.path] = (status, b'{"message":"cannot list poddisruptionbudgets.policy"}')
     with serving(server) as port:
-        watch = ListWatch(resource, plain_api(tmp_path, port), clock, optional=True)
+        watch = Reflector(resource, plain_api(tmp_path, port), clock, optional=True)
         watch.start(lines)
         clock.until(lambda: len(server.requests) > 2, step=1.0)
-        assert watch.synced() is not waited_for
+        assert watch.has_synced() is not waited_for
         assert lines.windows() == [(1000.0, None, lines.windows()[0][2])]
         assert "cannot list poddisruptionbudgets.policy" in lines.windows()[0][2]
         watch.stop()

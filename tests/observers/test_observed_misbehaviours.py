@@ -38,7 +38,7 @@ CASES: list[list[ApiMisbehaviour]] = [
 def test_nothing_is_lost_or_doubled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, switches: list[ApiMisbehaviour]
 ) -> None:
-    monkeypatch.setattr(api, "_SILENCE", 1.5)  # wall seconds, for connections that are half open
+    monkeypatch.setattr(api, "_WATCH_IDLE_TIMEOUT", 1.5)  # wall seconds, for connections that are half open
     monkeypatch.setattr(lab, "_KEEP_ALIVE", 0.3)
     monkeypatch.setattr(listwatch, "_WATCH_TIMEOUT", "7")  # simulated seconds, for many watches
     with observed_lab(tmp_path, pace=PACE) as observed:

@@ -13,9 +13,9 @@ from misbehaving import KubeServer, Lines, ManualClock, plain_api, serving
 from tls_authority import Authority
 
 from chaos.model.experiment import Probe, ServiceReference
-from chaos.model.recording import ProbeAnswer
+from chaos.model.recording import ProbeResult
 from chaos.observers.health import ApiHealth
-from chaos.observers.probe import Ask, NoGood, NotSent, ProbeObserver, http, service, tcp
+from chaos.observers.probe import ProbeFunc, ProbeFailed, ProbeNotSent, ProbeObserver, http_probe, service_probe, tcp_probe
 
 PROXY = "/api/v1/namespaces/demo/services/web:80/proxy/"
 
@@ -31,32 +31,32 @@ def test_the_status_of_an_http_endpoint(status: int) -> None:
     server = KubeServer()
     server.answers["/x"] = (status, b"")
     with serving(server) as port:
-        ask = http(f"http://127.0.0.1:{port}/x?y=1", 5.0)
+        ask = http_probe(f"http://127.0.0.1:{port}/x?y=1", 5.0)
         assert (ask(), ask()) == (status, status)
     assert server.requests == [("/x", {"y": "1"})] * 2
 
 
 def test_a_closed_port_counts_against_the_endpoint() -> None:
     port = free_port()
-    for ask in (http(f"http://127.0.0.1:{port}/", 5.0), tcp(f"127.0.0.1:{port}", 5.0)):
-        with pytest.raises(NoGood, match="connection refused"):
+    for ask in (http_probe(f"http://127.0.0.1:{port}/", 5.0), tcp_probe(f"127.0.0.1:{port}", 5.0)):
+        with pytest.raises(ProbeFailed, match="connection refused"):
             ask()
 
 
 def test_silence_counts_against_the_endpoint() -> None:
     server = KubeServer()
     server.flowing.clear()
-    with serving(server) as port, pytest.raises(NoGood, match="no answer in time"):
-        http(f"http://127.0.0.1:{port}/", 0.2)()
+    with serving(server) as port, pytest.raises(ProbeFailed, match="no answer in time"):
+        http_probe(f"http://127.0.0.1:{port}/", 0.2)()
 
 
 def test_a_connection_that_is_cut() -> None:
     server = KubeServer()
     server.closing = True
     with serving(server) as port:
-        with pytest.raises(NoGood, match="cut"):
-            http(f"http://127.0.0.1:{port}/", 5.0)()
-        assert tcp(f"127.0.0.1:{port}", 5.0)() is None, "connecting is all that is asked"
+        with pytest.raises(ProbeFailed, match="cut"):
+            http_probe(f"http://127.0.0.1:{port}/", 5.0)()
+        assert tcp_probe(f"127.0.0.1:{port}", 5.0)() is None, "connecting is all that is asked"
 
 
 def test_a_certificate_that_nobody_vouches_for_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,10 +64,10 @@ def test_a_certificate_that_nobody_vouches_for_counts(tmp_path: Path, monkeypatc
     server.answers["/"] = (200, b"")
     with serving(server, authority.server()) as port:
         url = f"https://127.0.0.1:{port}/?token=secret"
-        with pytest.raises(NoGood, match="certificate") as caught:
-            http(url, 5.0)()
+        with pytest.raises(ProbeFailed, match="certificate") as caught:
+            http_probe(url, 5.0)()
         monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
-        assert http(url, 5.0)() == 200
+        assert http_probe(url, 5.0)() == 200
     assert "secret" not in str(caught.value)
 
 
@@ -83,15 +83,15 @@ def test_a_certificate_that_nobody_vouches_for_counts(tmp_path: Path, monkeypatc
         (TimeoutError(errno.ETIMEDOUT, "timed out"), False),
     ],
 )
-@pytest.mark.parametrize("make", [lambda: http("http://shop.example/", 1.0), lambda: tcp("shop.example:80", 1.0)])
+@pytest.mark.parametrize("make", [lambda: http_probe("http://shop.example/", 1.0), lambda: tcp_probe("shop.example:80", 1.0)])
 def test_whose_fault_it_is(
-    monkeypatch: pytest.MonkeyPatch, make: Callable[[], Ask], error: OSError, ours: bool
+    monkeypatch: pytest.MonkeyPatch, make: Callable[[], ProbeFunc], error: OSError, ours: bool
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(socket, "getaddrinfo", fail)
-    with pytest.raises(NotSent if ours else NoGood):
+    with pytest.raises(ProbeNotSent if ours else ProbeFailed):
         make()()
 
 
@@ -101,10 +101,10 @@ def test_whose_fault_it_is(
         (200, b"ok", 200),
         (404, b"no page", 404),
         (403, b"<html>the app's own</html>", 403),
-        (503, b'{"kind":"Status","message":"no endpoints available for service \\"web\\""}', NoGood),
-        (404, b'{"kind":"Status","message":"services \\"web\\" not found"}', NoGood),
-        (403, b'{"kind":"Status","message":"cannot get resource \\"services/proxy\\""}', NotSent),
-        (429, b'{"kind":"Status","message":"too many requests"}', NotSent),
+        (503, b'{"kind":"Status","message":"no endpoints available for service \\"web\\""}', ProbeFailed),
+        (404, b'{"kind":"Status","message":"services \\"web\\" not found"}', ProbeFailed),
+        (403, b'{"kind":"Status","message":"cannot get resource \\"services/proxy\\""}', ProbeNotSent),
+        (429, b'{"kind":"Status","message":"too many requests"}', ProbeNotSent),
     ],
 )
 def test_a_service_through_the_api_server(
@@ -114,7 +114,7 @@ def test_a_service_through_the_api_server(
     server.answers[PROXY] = (status, body)
     with serving(server) as port:
         api = plain_api(tmp_path, port)
-        ask = service(ServiceReference(name="web"), api, ApiHealth(api, ManualClock()), "demo", 5.0)
+        ask = service_probe(ServiceReference(name="web"), api, ApiHealth(api, ManualClock()), "demo", 5.0)
         if isinstance(outcome, int):
             assert ask() == outcome
         else:
@@ -124,14 +124,14 @@ def test_a_service_through_the_api_server(
 
 def test_without_an_api_server_nothing_is_said_of_the_service(tmp_path: Path) -> None:
     api = plain_api(tmp_path, free_port())
-    with pytest.raises(NotSent, match="connection refused"):
-        service(ServiceReference(name="web"), api, ApiHealth(api, ManualClock()), "demo", 5.0)()
+    with pytest.raises(ProbeNotSent, match="connection refused"):
+        service_probe(ServiceReference(name="web"), api, ApiHealth(api, ManualClock()), "demo", 5.0)()
 
 
 def test_what_is_recorded() -> None:
     """A failure, a blind time, a slow answer and a good one, each a second after the other."""
     clock, lines = ManualClock(), Lines()
-    script: list[Exception | int] = [NoGood("refused"), NotSent("no DNS"), NotSent("no DNS"), 200, 200, 503]
+    script: list[Exception | int] = [ProbeFailed("refused"), ProbeNotSent("no DNS"), ProbeNotSent("no DNS"), 200, 200, 503]
     turns: list[float] = []
 
     def ask() -> int:
@@ -148,7 +148,7 @@ def test_what_is_recorded() -> None:
     clock.until(lambda: len(turns) > 6, step=0.25)
     probe.stop()
     clock.wake()
-    answers = [msgspec.json.decode(line.object, type=ProbeAnswer) for line in lines.of("probe")[:4]]
+    answers = [msgspec.json.decode(line.object, type=ProbeResult) for line in lines.of("probe")[:4]]
     assert [(a.ok, a.status) for a in answers] == [(False, None), (False, 200), (True, 200), (False, 503)]
     assert [a.error for a in answers] == ["refused", "it took 3.0s", "", "HTTP 503"]
     assert {line.type for line in lines.of("probe")} == {"shop"}

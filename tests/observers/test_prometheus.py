@@ -14,7 +14,7 @@ from chaos.model.errors import NodefallError
 from chaos.model.experiment import Query
 from chaos.model.recording import QueryResult, Series
 from chaos.observers.prometheus import PrometheusObserver
-from chaos.observers.promql import PrometheusLost, PromQL, QueryRefused
+from chaos.observers.promql import PrometheusUnavailable, PrometheusClient, QueryRefused
 
 VECTOR = [{"metric": {"node": "a"}, "value": [5.5, "1"]}, {"metric": {}, "value": [5.5, "NaN"]}]
 MATRIX = [{"metric": {"node": "a"}, "values": [[5, "1"], [6, "+Inf"], [7, "2.5"]]}]
@@ -41,9 +41,9 @@ def test_answers(result: Any, series: list[Series]) -> None:
     server = KubeServer()
     server.answers |= {"/p/api/v1/query": (200, success(result)), "/p/api/v1/query_range": (200, success(result))}
     with serving(server) as port:
-        prometheus = PromQL(f"http://127.0.0.1:{port}/p/", "t0ken")
-        assert prometheus.instant('up{a="b"}') == series
-        assert prometheus.over("up", 5.0, 65.0, 5.0) == series
+        prometheus = PrometheusClient(f"http://127.0.0.1:{port}/p/", "t0ken")
+        assert prometheus.query('up{a="b"}') == series
+        assert prometheus.query_range("up", 5.0, 65.0, 5.0) == series
     (_, first), (_, second) = server.requests
     assert first == {"query": 'up{a="b"}'}
     assert second == {"query": "up", "start": "5", "end": "65", "step": "5"}
@@ -54,7 +54,7 @@ def test_a_long_run_is_asked_in_longer_steps() -> None:
     server = KubeServer()
     server.answers["/api/v1/query_range"] = (200, success([]))
     with serving(server) as port:
-        PromQL(f"http://127.0.0.1:{port}", "pw", "me").over("up", 0.0, 100000.0, 1.0)
+        PrometheusClient(f"http://127.0.0.1:{port}", "pw", "me").query_range("up", 0.0, 100000.0, 1.0)
     assert server.requests[0][1]["step"] == "10"
     assert server.headers[0]["authorization"].startswith("Basic ")
 
@@ -64,13 +64,13 @@ def test_a_long_run_is_asked_in_longer_steps() -> None:
     [
         (400, failure('parse error: unexpected "{"'), QueryRefused, 'parse error: unexpected "{"'),
         (422, failure("many-to-many matching"), QueryRefused, "many-to-many matching"),
-        (400, b"<html>a proxy</html>", PrometheusLost, "Prometheus answers 400"),
-        (401, b"", PrometheusLost, "Prometheus answers 401"),
-        (503, failure("query timed out"), PrometheusLost, "503 query timed out"),
-        (200, b"<html>login</html>", PrometheusLost, "JSON"),
-        (200, b'{"data": []}', PrometheusLost, "Prometheus at"),
-        (200, success([{"value": [1, "1"]}]), PrometheusLost, "not understood"),
-        (200, success([{"metric": {}, "value": ["x"]}]), PrometheusLost, "not understood"),
+        (400, b"<html>a proxy</html>", PrometheusUnavailable, "Prometheus answers 400"),
+        (401, b"", PrometheusUnavailable, "Prometheus answers 401"),
+        (503, failure("query timed out"), PrometheusUnavailable, "503 query timed out"),
+        (200, b"<html>login</html>", PrometheusUnavailable, "JSON"),
+        (200, b'{"data": []}', PrometheusUnavailable, "Prometheus at"),
+        (200, success([{"value": [1, "1"]}]), PrometheusUnavailable, "not understood"),
+        (200, success([{"metric": {}, "value": ["x"]}]), PrometheusUnavailable, "not understood"),
         (200, success([{"metric": {"n": str(n)}, "value": [1, "1"]} for n in range(501)]), QueryRefused, "aggregate"),
     ],
 )
@@ -78,18 +78,18 @@ def test_what_is_no_answer(status: int, body: bytes, kind: type[NodefallError], 
     server = KubeServer()
     server.answers["/api/v1/query"] = (status, body)
     with serving(server) as port, pytest.raises(kind) as caught:
-        PromQL(f"http://127.0.0.1:{port}").instant("up{")
+        PrometheusClient(f"http://127.0.0.1:{port}").query("up{")
     assert says in f"{caught.value.message} {caught.value.hint}"
 
 
 def test_nobody_there() -> None:
     with serving(KubeServer()) as port:
         pass
-    with pytest.raises(PrometheusLost, match=f"Prometheus at http://127.0.0.1:{port}: ConnectionError"):
-        PromQL(f"http://127.0.0.1:{port}").instant("up")
+    with pytest.raises(PrometheusUnavailable, match=f"Prometheus at http://127.0.0.1:{port}: ConnectionError"):
+        PrometheusClient(f"http://127.0.0.1:{port}").query("up")
 
 
-class Server(PromQL):
+class Server(PrometheusClient):
     """A Prometheus whose clock is ``ahead`` of ours, and that scraped ``age`` seconds ago."""
 
     def __init__(self, clock: ManualClock) -> None:
@@ -100,15 +100,15 @@ class Server(PromQL):
 
     def _now(self) -> float:
         if self.lost:
-            raise PrometheusLost("connection refused")
+            raise PrometheusUnavailable("connection refused")
         return self.clock.now() + self.ahead
 
-    def instant(self, query: str) -> list[Series]:
+    def query(self, query: str) -> list[Series]:
         now = self._now()
         self.asked.append(query)
         return [Series({}, [(now, now - self.age if "timestamp" in query else 7.0)])] if self.age >= 0 else []
 
-    def over(self, query: str, start: float, end: float, step: float) -> list[Series]:
+    def query_range(self, query: str, start: float, end: float, step: float) -> list[Series]:
         self._now()
         return [Series({"q": query}, [(start, 1.0), (end, step)])]
 
@@ -141,9 +141,9 @@ def test_queries_are_polled_in_the_runs_clock() -> None:
     watched = Watched()
     watched.start()
     watched.until(lambda: len(watched.results("quick")) >= 6)
-    watched.observer.last_look()
+    watched.observer.final_sample()
     watched.stop()
-    assert watched.observer.synced()
+    assert watched.observer.has_synced()
     assert 2 <= len(watched.results("slow")) <= 3, "each at its own pace, and once over all"
     for t, result in watched.results("quick")[:6]:
         assert result.query == "a"
@@ -188,8 +188,8 @@ def test_a_prometheus_that_never_answers_is_never_synced() -> None:
     watched.server.lost = True
     watched.start()
     watched.until(lambda: bool(watched.lines.windows()))
-    watched.observer.last_look()
+    watched.observer.final_sample()
     watched.stop()
-    assert not watched.observer.synced()
+    assert not watched.observer.has_synced()
     assert watched.lines.windows() == [(1000.0, None, "connection refused")]
     assert watched.lines.of("prometheus") == []

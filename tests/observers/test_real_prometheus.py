@@ -20,7 +20,7 @@ from chaos.model.recording import QueryResult
 from chaos.model.timeline import Timeline
 from chaos.observers.decode import decode
 from chaos.observers.prometheus import PrometheusObserver
-from chaos.observers.promql import PromQL, QueryRefused
+from chaos.observers.promql import PrometheusClient, QueryRefused
 
 PROGRAM = shutil.which("prometheus")
 pytestmark = [
@@ -85,7 +85,7 @@ def timeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timeline]:
     folder = tmp_path_factory.mktemp("prometheus")
     with observed_lab(folder, pace=1.0) as observed:
         server = Prometheus(folder, kubelets(observed.lab), observed.facts["token"], observed.facts["caFile"])
-        promql = PromQL(f"http://{server.address}")
+        promql = PrometheusClient(f"http://{server.address}")
         watch = PrometheusObserver(promql, QUERIES, 5.0, observed.clock)
         server.start()
         try:
@@ -93,14 +93,14 @@ def timeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timeline]:
                 watch.start(observed.lines.append)
                 wait(observed, lambda: values(observed).count(2.0) >= 3)
                 with pytest.raises(QueryRefused, match="parse error"):
-                    promql.instant("count(up")
+                    promql.query("count(up")
                 server.kill()
                 wait(observed, lambda: bool(observed.open_windows()))
                 assert observed.clock.sleep(2)
                 server.start()
                 wait(observed, lambda: not observed.open_windows())
                 wait(observed, lambda: any(r.series for r in answers(observed, "kubelets")[-1:]))
-                watch.last_look()
+                watch.final_sample()
         finally:
             watch.stop()
             server.kill()
@@ -143,7 +143,7 @@ def test_all_kubelets_of_the_lab_are_scraped(timeline: Timeline) -> None:
 
 
 def test_its_death_is_a_blind_window(timeline: Timeline) -> None:
-    (window,) = [blind for blind in timeline.blinds if blind.end is not None and "Connection" in blind.reason][-1:]
+    (window,) = [blind for blind in timeline.blind_windows if blind.end is not None and "Connection" in blind.reason][-1:]
     assert window.source == "prometheus"
     assert window.end is not None
     assert window.end - window.start >= 2.0
@@ -177,10 +177,10 @@ class Look:
 def test_the_metric_assertion_reads_it_and_knows_when_it_was_blind(timeline: Timeline) -> None:
     asked = ASSERTION.params.model_validate({"query": "kubelets", "at-least": 2})
     (subject,) = ASSERTION.subjects(asked, Look(timeline)).subjects
-    (window,) = [blind for blind in timeline.blinds if "Connection" in blind.reason][-1:]
+    (window,) = [blind for blind in timeline.blind_windows if "Connection" in blind.reason][-1:]
     assert window.end is not None
     before, inside = subject.signal.at(window.start), subject.signal.at((window.start + window.end) / 2)
     assert (before.value, inside.value) == (None, None), "it was last seen when the window begins"
     values = [span.sample.value for span in subject.signal.spans(timeline.start, window.start - 0.01)]
     assert True in values
-    assert "nothing could be seen of prometheus" in inside.seen
+    assert "nothing could be seen of prometheus" in inside.observation

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.model.recording import Line
+from chaos.model.recording import RecordingEntry
 from chaos.model.resources import RESOURCES
-from chaos.observers.pace import Pace
-from chaos.observers.wire import CutLine, Wire, split_lines
+from chaos.observers.pace import Backoff
+from chaos.observers.wire import TruncatedLineError, WatchCodec, split_lines
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 LINE = st.binary(min_size=1, max_size=40).filter(lambda b: b"\n" not in b and b.strip() != b"")
@@ -35,37 +35,37 @@ def test_lines_do_not_depend_on_how_they_were_cut_up(lines: list[bytes], data: s
 def test_a_cut_line_is_told_after_the_whole_ones(lines: list[bytes], half: bytes) -> None:
     whole = split_lines([b"".join(line + b"\n" for line in lines) + half])
     assert [next(whole) for _ in lines] == lines
-    with pytest.raises(CutLine):
+    with pytest.raises(TruncatedLineError):
         next(whole)
 
 
 def test_a_line_that_does_not_end_is_given_up_before_memory_is() -> None:
     """However it is cut up; whole lines before it are told, and many short ones are no long one."""
     endless = chain([b"{}\n"], repeat(b"x" * 1000))
-    lines = split_lines(endless, longest=5000)
+    lines = split_lines(endless, max_bytes=5000)
     assert next(lines) == b"{}"
-    with pytest.raises(CutLine, match="longer than"):
+    with pytest.raises(TruncatedLineError, match="longer than"):
         next(lines)
-    assert len(list(split_lines([b"1234\n" * 2000], longest=5000))) == 2000
+    assert len(list(split_lines([b"1234\n" * 2000], max_bytes=5000))) == 2000
 
 
-def recorded() -> Iterator[Line]:
+def recorded() -> Iterator[RecordingEntry]:
     for path in sorted(RECORDINGS.glob("*.jsonl.gz"))[:3]:
         with gzip.open(path) as file:
             for text in file:
-                line = msgspec.json.decode(text, type=Line)
+                line = msgspec.json.decode(text, type=RecordingEntry)
                 if line.kind in RESOURCES and line.type != "BOOKMARK":
                     yield line
 
 
 def test_objects_of_a_real_cluster_are_understood_and_cut_down() -> None:
-    wires = {plural: Wire(resource) for plural, resource in RESOURCES.items()}
+    wires = {plural: WatchCodec(resource) for plural, resource in RESOURCES.items()}
     count = 0
     for line in recorded():
         wire = wires[line.kind]
-        found = wire.found(line.object)
-        assert found.bad == ""
-        again = wire.found(found.encode())
+        found = wire.decode_object(line.object)
+        assert found.error == ""
+        again = wire.decode_object(found.encode())
         assert again == found, "what is recorded says the same"
         assert not {"env", "args", "managedFields", "image"} & keys(json.loads(bytes(found.encode())))
         count += 1
@@ -81,10 +81,10 @@ def keys(value: object) -> set[str]:
 
 
 def test_pace() -> None:
-    pace = Pace()
-    delays = [pace.failed(0.0) for _ in range(12)]
+    pace = Backoff()
+    delays = [pace.record_failure(0.0) for _ in range(12)]
     assert delays[0] == 0.0, "the first try is made at once"
     for delay, most in zip(delays[1:], [0.25, 0.5, 1, 2, 4, 5, 5, 5, 5, 5, 5], strict=True):
         assert most / 2 <= delay <= most
-    assert pace.failed(60.0) == 0.0, "a good time makes failures forgotten"
-    assert [pace.ended(t) for t in (300.0, 0.1, 300.0, 0.1, 0.1, 0.1)] == [True, True, True, True, False, False]
+    assert pace.record_failure(60.0) == 0.0, "a good time makes failures forgotten"
+    assert [pace.record_end(t) for t in (300.0, 0.1, 300.0, 0.1, 0.1, 0.1)] == [True, True, True, True, False, False]

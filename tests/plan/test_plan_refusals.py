@@ -12,19 +12,19 @@ from fakes import FakeClock, FakeKube
 
 import chaos.actions
 import chaos.assertions
-from chaos.engine.examine import examine
+from chaos.engine.examine import inspect_hosts
 from chaos.engine.hosts import Hosts
-from chaos.facts.login1 import NOTHING_SCHEDULED
+from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.load.experiment import load_experiment
 from chaos.model.action import Target
-from chaos.model.catalogue import Catalogue, discover
+from chaos.model.catalogue import PluginRegistry, discover
 from chaos.model.errors import Refused
 from chaos.model.kube import Node
 from chaos.model.ports import PowerControl, Session
 from chaos.plan.cluster import ClusterView
-from chaos.plan.planner import Draft, make_plan
+from chaos.plan.planner import PlanInputs, make_plan
 
-CATALOGUE = Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+CATALOGUE = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
 
 
 def view(image: str = "Debian GNU/Linux 12 (bookworm)") -> ClusterView:
@@ -45,11 +45,11 @@ def test_a_host_without_a_shell_is_refused_before_anybody_knocks(image: str) -> 
     hosts = Hosts(nobody, no_power, FakeKube({}), {}, FakeClock())
     told: list[str] = []
     wanted = {"n1": frozenset({"nft"})}
-    found = examine(wanted, view(image), hosts, FakeKube({}), FakeClock(), told.append)["n1"]
+    found = inspect_hosts(wanted, view(image), hosts, FakeKube({}), FakeClock(), told.append)["n1"]
     assert f"n1 runs {image}, which has no shell" in found.error
     assert told == ["n1"]
-    silent = examine({"n1": None}, view(image), hosts, FakeKube({}), FakeClock(), told.append)["n1"]
-    assert (silent.error, silent.silent) == ("", True)  # the API needs no shell
+    silent = inspect_hosts({"n1": None}, view(image), hosts, FakeKube({}), FakeClock(), told.append)["n1"]
+    assert (silent.error, silent.is_skipped) == ("", True)  # the API needs no shell
 
 
 def plan(folder: Path, *actions: str) -> None:
@@ -68,19 +68,19 @@ def plan(folder: Path, *actions: str) -> None:
     facts = {
         "shared-kernel": False,
         "planted-timers": [],
-        "scheduled-shutdown": NOTHING_SCHEDULED,
+        "scheduled-shutdown": NO_SHUTDOWN_SCHEDULED,
         "clock-skew": 0,
         "time-sync-unit": "chrony.service",
         "time-sync-state": "active",
         "kubelet-unit": "kubelet.service",
     }
-    draft = Draft(
+    draft = PlanInputs(
         run="r",
         now=0.0,
         seed=1,
         experiment_text=file.read_bytes(),
         view=view(),
-        chosen={"victim": ("n1",)},
+        nodes_by_target={"victim": ("n1",)},
         targets={"n1": Target("n1", facts=facts)},
         namespace="",
     )

@@ -10,15 +10,15 @@ import pytest
 from actionkit import ACTIONS
 
 import chaos.assertions
-from chaos.engine.workload import commands, removal
-from chaos.model.action import Check, Target
-from chaos.model.catalogue import Catalogue, discover
+from chaos.engine.workload import create_commands, removal
+from chaos.model.action import FactCheck, Target
+from chaos.model.catalogue import PluginRegistry, discover
 from chaos.model.command import Command, KubeCommand, PodsCommand, TaintsCommand
 from chaos.model.experiment import Experiment, Probe, ServiceReference
-from chaos.model.right import Right, right_of
-from chaos.plan.rights import Setting, besides, dangerous, needed, roles, rules
+from chaos.model.right import Permission, permission_for_request
+from chaos.plan.rights import PermissionInputs, permissions_to_list, describe_risk, compute_permissions, role_manifests, policy_rules
 
-CATALOGUE = Catalogue(ACTIONS, discover(chaos.assertions, "ASSERTION"))
+CATALOGUE = PluginRegistry(ACTIONS, discover(chaos.assertions, "ASSERTION"))
 DEMO = "/apis/apps/v1/namespaces/demo"
 
 
@@ -42,21 +42,21 @@ DEMO = "/apis/apps/v1/namespaces/demo"
     ],
 )
 def test_the_right_to_a_request(method: str, path: str, said: str) -> None:
-    assert str(right_of(method, path)) == said
+    assert str(permission_for_request(method, path)) == said
 
 
 @pytest.mark.parametrize("path", ["/version", "/api/v1", "", "/apis/apps"])
 def test_what_is_no_resource(path: str) -> None:
     with pytest.raises(ValueError, match="no path of an API resource"):
-        right_of("GET", path)
+        permission_for_request("GET", path)
 
 
 def test_what_covers_what() -> None:
-    everywhere, here = Right("", "pods", "get"), Right("", "pods", "get", "demo", "p")
+    everywhere, here = Permission("", "pods", "get"), Permission("", "pods", "get", "demo", "p")
     assert everywhere.covers(here)
     assert not here.covers(everywhere)
-    assert not everywhere.covers(Right("", "pods", "list"))
-    assert not everywhere.covers(Right("", "pods/log", "get"))
+    assert not everywhere.covers(Permission("", "pods", "list"))
+    assert not everywhere.covers(Permission("", "pods/log", "get"))
 
 
 def experiment(action: str, given: dict[str, Any]) -> Experiment:
@@ -126,7 +126,7 @@ def requests(command: Command) -> Iterator[tuple[str, str]]:
             yield "GET", f"{DEMO}/daemonsets/agent"
 
 
-def looks(check: Check | None) -> Iterator[tuple[str, str]]:
+def looks(check: FactCheck | None) -> Iterator[tuple[str, str]]:
     if check and check.fact.startswith("object/"):
         yield "GET", check.fact.removeprefix("object").partition("#")[0]
 
@@ -136,17 +136,17 @@ def test_all_that_an_action_asks_of_the_cluster_is_covered(name: str, given: dic
     action = ACTIONS[name]
     params = action.params.model_validate(given)
     power = frozenset({"on", "off", "state"})
-    there = Target("n1", power="redfish", power_can=power, tag="run-do", namespace="demo")
+    there = Target("n1", power="redfish", power_capabilities=power, tag="run-do", namespace="demo")
     target = replace(there, facts={"kubelet-unit": "kubelet.service"}, objects=OBJECTS)
     memory = action.prepare(target, params)
     undo = action.undo(memory)
     asked = [request for command in action.inject(memory) for request in requests(command)]
     asked += [request for step in undo.steps for request in (*requests(step.command), *looks(step.unless))]
     asked += [request for check in undo.proof for request in looks(check)]
-    asked += [("GET", path) for path in action.reads("n1", params, "demo")]
-    rights = needed(experiment(name, given), CATALOGUE, Setting("kube-system"))
+    asked += [("GET", path) for path in action.api_reads("n1", params, "demo")]
+    rights = compute_permissions(experiment(name, given), CATALOGUE, PermissionInputs("kube-system"))
     for method, path in asked:
-        wanted = right_of(method, path)
+        wanted = permission_for_request(method, path)
         assert any(right.covers(wanted) for right in rights), f"{wanted} is not asked for"
 
 
@@ -159,9 +159,9 @@ def test_a_workload_is_created_and_removed() -> None:
         {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}},
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1},
     ]
-    workload = commands(manifests, "ns", "run")
-    setting = Setting("kube-system", workload, removal(workload, "ns", "run"))
-    rights = {str(right) for right in needed(experiment("cordon", {}), CATALOGUE, setting)}
+    workload = create_commands(manifests, "ns", "run")
+    setting = PermissionInputs("kube-system", workload, removal(workload, "ns", "run"))
+    rights = {str(right) for right in compute_permissions(experiment("cordon", {}), CATALOGUE, setting)}
     assert {"create namespaces", "get namespaces", "delete namespaces", "create deployments.apps"} <= rights
     classes = "priorityclasses.scheduling.k8s.io"
     assert {f"{verb} {classes}" for verb in ("create", "list", "deletecollection")} <= rights
@@ -176,17 +176,17 @@ def test_a_probe_of_a_service_names_it_as_its_request_does() -> None:
         Probe(name="c", tcp="x:1"),
     ]
     made = made.model_copy(update={"spec": made.spec.model_copy(update={"probes": probes})})
-    rights = {str(right) for right in needed(made, CATALOGUE, Setting("kube-system")) if "proxy" in right.resource}
+    rights = {str(right) for right in compute_permissions(made, CATALOGUE, PermissionInputs("kube-system")) if "proxy" in right.resource}
     assert rights == {"get services/proxy web:80", "get services/proxy https:shop:web in namespace demo"}
 
 
 def test_the_node_proxy_only_where_it_is_allowed_and_then_it_is_dangerous() -> None:
-    without = needed(experiment("cordon", {}), CATALOGUE, Setting("kube-system"))
-    allowed = needed(experiment("cordon", {}), CATALOGUE, Setting("kube-system", proxy=True))
+    without = compute_permissions(experiment("cordon", {}), CATALOGUE, PermissionInputs("kube-system"))
+    allowed = compute_permissions(experiment("cordon", {}), CATALOGUE, PermissionInputs("kube-system", allow_node_proxy=True))
     (proxy,) = set(allowed) - set(without)
     assert str(proxy) == "get nodes/proxy"
-    assert "every pod" in dangerous(proxy)
-    assert not any(dangerous(right) for right in without)
+    assert "every pod" in describe_risk(proxy)
+    assert not any(describe_risk(right) for right in without)
 
 
 @pytest.mark.parametrize("asked", ["steadyState", "hypothesis", "abort"])
@@ -199,11 +199,11 @@ def test_who_asks_for_the_metrics_of_the_controller_manager_must_be_allowed_to(a
     for each in (question, of_kubelet):
         document = plain.model_dump(by_alias=True, exclude_unset=True)
         document["spec"][asked] = [*document["spec"].get(asked, []), each]
-        told[each is question] = needed(Experiment.model_validate(document), CATALOGUE, Setting("kube-system"))
+        told[each is question] = compute_permissions(Experiment.model_validate(document), CATALOGUE, PermissionInputs("kube-system"))
     (right,) = set(told[True]) - set(told[False])
-    assert (str(right), right.non_resource) == ("get /metrics", True)
-    assert told[False] == needed(plain, CATALOGUE, Setting("kube-system"))
-    documents = roles(told[True], "nodefall", {"kind": "User", "name": "u"})
+    assert (str(right), right.is_non_resource) == ("get /metrics", True)
+    assert told[False] == compute_permissions(plain, CATALOGUE, PermissionInputs("kube-system"))
+    documents = role_manifests(told[True], "nodefall", {"kind": "User", "name": "u"})
     assert documents[0]["kind"] == "ClusterRole"
     assert documents[0]["rules"][-1] == {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
     assert not any("nonResourceURLs" in rule for other in documents[1:] for rule in other.get("rules", []))
@@ -211,16 +211,16 @@ def test_who_asks_for_the_metrics_of_the_controller_manager_must_be_allowed_to(a
 
 def test_roles_as_kubectl_applies_them() -> None:
     rights = [
-        Right("", "nodes", "get"),
-        Right("", "pods", "get"),
-        Right("", "nodes/metrics", "list"),
-        Right("coordination.k8s.io", "leases", "get", "kube-system", "nodefall"),
+        Permission("", "nodes", "get"),
+        Permission("", "pods", "get"),
+        Permission("", "nodes/metrics", "list"),
+        Permission("coordination.k8s.io", "leases", "get", "kube-system", "nodefall"),
     ]
-    assert rules(rights[:3]) == [
+    assert policy_rules(rights[:3]) == [
         {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get"]},
         {"apiGroups": [""], "resources": ["nodes/metrics"], "verbs": ["list"]},
     ]
-    documents = roles(rights, "nodefall", {"kind": "ServiceAccount", "namespace": "chaos", "name": "nodefall"})
+    documents = role_manifests(rights, "nodefall", {"kind": "ServiceAccount", "namespace": "chaos", "name": "nodefall"})
     assert [d["kind"] for d in documents] == ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
     assert documents[2]["metadata"] == {"name": "nodefall", "namespace": "kube-system"}
     assert documents[2]["rules"][0]["resourceNames"] == ["nodefall"]
@@ -228,7 +228,7 @@ def test_roles_as_kubectl_applies_them() -> None:
 
 
 def test_rights_to_look_at_more_are_those_that_are_not_granted_anyway() -> None:
-    granted = [Right("", "pods", "list"), Right("apps", "deployments", "list", "shop"), Right("", "nodes", "get")]
+    granted = [Permission("", "pods", "list"), Permission("apps", "deployments", "list", "shop"), Permission("", "nodes", "get")]
     lists = [
         "/apis/apps/v1/deployments",
         "/api/v1/pods",
@@ -236,9 +236,9 @@ def test_rights_to_look_at_more_are_those_that_are_not_granted_anyway() -> None:
         "/apis/x.io/v2/things",
         "/apis/x.io/v1/things",
     ]
-    assert [str(right) for right in besides(granted, lists)] == [
+    assert [str(right) for right in permissions_to_list(granted, lists)] == [
         "list nodes",
         "list deployments.apps",
         "list things.x.io",
     ]
-    assert besides([], []) == []
+    assert permissions_to_list([], []) == []

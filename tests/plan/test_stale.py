@@ -11,7 +11,7 @@ from chaos.model.action import Undo
 from chaos.model.command import HostCommand
 from chaos.model.errors import Refused
 from chaos.model.plan import Plan, PlannedStep, PlannedTarget
-from chaos.plan.stale import check_age, check_same
+from chaos.plan.stale import check_age, check_unchanged
 
 TARGET = PlannedTarget("victim", "n1", "uid-1", "boot 1")
 STEP = PlannedStep("stop", "kubelet-stop", "n1", {}, {"unit": "kubelet"}, (HostCommand(("systemctl",)),), Undo(), ())
@@ -32,7 +32,7 @@ def test_too_old(age: float, said: str) -> None:
 
 
 def test_what_only_looks_different_is_the_same() -> None:
-    check_same(PLAN, replace(PLAN, created=1300.0, facts={"n1": {"disk": 7}}, steps=(replace(STEP, memory={"x": 1}),)))
+    check_unchanged(PLAN, replace(PLAN, created=1300.0, facts={"n1": {"disk": 7}}, steps=(replace(STEP, memory={"x": 1}),)))
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_what_only_looks_different_is_the_same() -> None:
 )
 def test_what_has_changed_is_said(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(Refused, match=f"the plan is stale: .*{said}"):
-        check_same(PLAN, replace(PLAN, **changed))
+        check_unchanged(PLAN, replace(PLAN, **changed))
 
 
 def test_what_was_set_aside_and_read_may_be_told_in_other_words() -> None:
     kept = replace(PLAN, overruled=("clock: 7.0s ahead", "logind: no"))
-    check_same(kept, replace(PLAN, overruled=("clock: 7.1s ahead",)))
+    check_unchanged(kept, replace(PLAN, overruled=("clock: 7.1s ahead",)))

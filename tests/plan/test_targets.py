@@ -13,7 +13,7 @@ from chaos.model.experiment import TargetSpec
 from chaos.model.inventory import Inventory
 from chaos.model.kube import Condition, Metadata, Node, NodeStatus, is_ready
 from chaos.plan.cluster import ClusterView
-from chaos.plan.targets import choose
+from chaos.plan.targets import select_nodes
 
 CONTROL = {"node-role.kubernetes.io/control-plane": ""}
 
@@ -71,7 +71,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], ClusterView, str]] = [
 
 @pytest.mark.parametrize(("spec", "extra", "allowed"), CHOSEN)
 def test_chosen(spec: dict[str, Any], extra: dict[str, Any], allowed: set[str]) -> None:
-    (nodes,) = choose({"victim": target(**spec)}, cluster(), inventory(**extra), seed=7).values()
+    (nodes,) = select_nodes({"victim": target(**spec)}, cluster(), inventory(**extra), seed=7).values()
     assert len(nodes) == 1
     assert set(nodes) <= allowed
 
@@ -79,14 +79,14 @@ def test_chosen(spec: dict[str, Any], extra: dict[str, Any], allowed: set[str]) 
 @pytest.mark.parametrize(("spec", "extra", "view", "why"), REFUSED)
 def test_refused(spec: dict[str, Any], extra: dict[str, Any], view: ClusterView, why: str) -> None:
     with pytest.raises(Refused) as refused:
-        choose({"victim": target(**spec)}, view, inventory(**extra), seed=7)
+        select_nodes({"victim": target(**spec)}, view, inventory(**extra), seed=7)
     assert why in refused.value.message
 
 
 def test_the_last_ready_node_is_never_touched() -> None:
     view = ClusterView("uid", {"w0": node("w0"), "w1": node("w1", "False")})
     with pytest.raises(Refused, match="only 0 node"):
-        choose({"victim": target(nodes=["w0"])}, view, inventory(), seed=1)
+        select_nodes({"victim": target(nodes=["w0"])}, view, inventory(), seed=1)
 
 
 @given(
@@ -100,12 +100,12 @@ def test_every_choice_is_safe_and_repeatable(seed: int, workers: int, counts: li
     specs = {f"t{i}": target(role="worker", count=count) for i, count in enumerate(counts)}
     allowed = inventory(limits={"maxNodes": 4, "minReadyNodes": 2})
     try:
-        chosen = choose(specs, view, allowed, seed)
+        chosen = select_nodes(specs, view, allowed, seed)
     except Refused:
         return
     nodes = [name for names in chosen.values() for name in names]
     assert len(nodes) == len(set(nodes)) <= 4
     assert "cp" not in nodes
     assert all(is_ready(view.nodes[name]) for name in nodes)
-    assert len(set(view.ready()) - set(nodes)) >= 2
-    assert choose(specs, view, allowed, seed) == chosen
+    assert len(set(view.ready_nodes()) - set(nodes)) >= 2
+    assert select_nodes(specs, view, allowed, seed) == chosen

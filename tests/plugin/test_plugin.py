@@ -15,7 +15,7 @@ from processes import plugin_options
 
 import chaos.plugin.items  # else each session inside imports all of it again
 import chaos.plugin.running
-from chaos.model.errors import BadInput, NodefallError, Problem, Refused, RequirementUnmet, UndoOwed
+from chaos.model.errors import BadInput, NodefallError, Problem, Refused, RequirementUnmet, UndoPending
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status
@@ -152,7 +152,7 @@ PROBLEM = Problem("w.yaml", 3, 1, "unknown key")
         (OWED, {"errors": 1}, "error", "violated: a pod did start"),
         (RequirementUnmet("it requires a grace period", hint="set one"), {"skipped": 1}, "skipped", "a grace period"),
         (Refused("another nodefall is at work"), {"errors": 1}, "error", "another nodefall is at work"),
-        (UndoOwed("the node is off", hint="nodefall undo r"), {"errors": 1}, "error", "nodefall undo r"),
+        (UndoPending("the node is off", hint="nodefall undo r"), {"errors": 1}, "error", "nodefall undo r"),
         (BadInput([PROBLEM]), {"errors": 1}, "error", "w.yaml:3:1: unknown key"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, NodefallError) else None,

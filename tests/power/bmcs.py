@@ -15,13 +15,13 @@ import bcrypt
 from chaos.model.errors import NodefallError
 from chaos.model.inventory import IpmiPower, RedfishPower
 from chaos.model.ports import PowerControl
-from chaos.power.ipmi import ipmi
-from chaos.power.redfish import redfish
-from chaos.power.secrets import Place
+from chaos.power.ipmi import make_ipmi_control
+from chaos.power.redfish import make_redfish_control
+from chaos.power.secrets import SecretContext
 
 SYSTEM = "27946b59-9e44-4fa7-8e91-f3527a1ef094"  # of the fake driver
 PASSWORD = "password"  # pyghmi's own
-PLACE = Place({"BMC": PASSWORD}, Path("/nowhere"))
+PLACE = SecretContext({"BMC": PASSWORD}, Path("/nowhere"))
 
 
 def free_port(kind: socket.SocketKind) -> int:
@@ -64,7 +64,7 @@ def sushy(folder: Path) -> Iterator[PowerControl]:
         f"SUSHY_EMULATOR_AUTH_FILE = {str(folder / 'users')!r}\n"
     )
     argv = [sys.executable, "-m", "sushy_tools.emulator.main", "--config", str(folder / "sushy.conf")]
-    with _process(argv, redfish(sushy_power(port), PLACE), folder / "sushy.log") as control:
+    with _process(argv, make_redfish_control(sushy_power(port), PLACE), folder / "sushy.log") as control:
         yield control
 
 
@@ -78,7 +78,7 @@ def fake_bmc(folder: Path) -> Iterator[PowerControl]:
     """IPMI 2.0 over UDP."""
     port = free_port(socket.SOCK_DGRAM)
     argv = [sys.executable, "-m", "pyghmi.cmd.fakebmc", "--port", str(port)]
-    with _process(argv, ipmi(ipmi_power(port), PLACE), folder / "bmc.log") as control:
+    with _process(argv, make_ipmi_control(ipmi_power(port), PLACE), folder / "bmc.log") as control:
         yield control
 
 

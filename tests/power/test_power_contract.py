@@ -13,8 +13,8 @@ from bmcs import PLACE, fake_bmc, sushy, within
 from machines import docker_daemon, image, missing
 
 from chaos.model.inventory import CommandPower
-from chaos.model.ports import ON_OFF_STATE, PowerControl, Restarts
-from chaos.power.command import command
+from chaos.model.ports import ON_OFF_STATE, PowerControl, RestartPolicyControl
+from chaos.power.command import make_command_control
 from chaos.power.docker import DockerControl
 from chaos.transports.containers import Container
 
@@ -28,7 +28,7 @@ def programs(folder: Path) -> Iterator[PowerControl]:
     def set_to(word: str) -> list[str]:
         return ["sh", "-c", 'echo "$1" > "$2"', "pdu", word, str(state)]
 
-    yield command(
+    yield make_command_control(
         CommandPower.model_validate(
             {"kind": "command", "on": set_to("on"), "off": set_to("off"), "status": ["cat", str(state)],
              "isOn": {"exit": [0], "output": "^on$"}, "isOff": {"exit": [0], "output": "^off$"}}
@@ -67,7 +67,7 @@ def test_on_and_off_are_told_as_they_are(
     opened: Callable[[Path], AbstractContextManager[PowerControl]], tmp_path: Path
 ) -> None:
     with opened(tmp_path) as control:
-        assert control.can == ON_OFF_STATE
+        assert control.capabilities == ON_OFF_STATE
         assert control.state() == "off"
         for verb in (control.off, control.on, control.on, control.off, control.off):  # each twice: no harm
             verb()
@@ -79,7 +79,7 @@ def test_on_and_off_are_told_as_they_are(
 def test_a_restart_policy_is_held_off_and_put_back_by_another_process(tmp_path: Path) -> None:
     """What it was is told before, and given back by whoever knows it: nothing is kept in memory."""
     with container(tmp_path) as control:
-        assert isinstance(control, Restarts)
+        assert isinstance(control, RestartPolicyControl)
         control.on()
         before = control.restart_policy()
         assert before == "always"

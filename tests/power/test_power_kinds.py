@@ -14,22 +14,22 @@ import pytest
 from bmcs import PASSWORD, PLACE, fake_bmc, free_port, ipmi_power, sushy, sushy_power
 
 from chaos.model.errors import NodefallError, Refused, Unreachable
-from chaos.model.inventory import CommandPower, ManualPower, WakePower
+from chaos.model.inventory import CommandPower, ManualPower, WakeOnLanPower
 from chaos.model.ports import ON, ON_OFF, ON_OFF_STATE
-from chaos.power.command import CommandControl, command
-from chaos.power.ipmi import Ipmi, ipmi
-from chaos.power.manual import Manual, manual
-from chaos.power.redfish import redfish
-from chaos.power.secrets import Place
-from chaos.power.wake import magic, wake
+from chaos.power.command import CommandControl, make_command_control
+from chaos.power.ipmi import IpmiControl, make_ipmi_control
+from chaos.power.manual import ManualControl, make_manual_control
+from chaos.power.redfish import make_redfish_control
+from chaos.power.secrets import SecretContext
+from chaos.power.wake import magic_packet, make_wake_on_lan_control
 
 IPMITOOL = pytest.mark.skipif(not shutil.which("ipmitool"), reason="ipmitool is not installed")
-WRONG = Place({"BMC": "hunter2-secret"}, Path("/nowhere"))
+WRONG = SecretContext({"BMC": "hunter2-secret"}, Path("/nowhere"))
 
 
 def programs(**changes: Any) -> CommandControl:
     fields = {"kind": "command", "on": ["true"], "status": ["true"], "isOn": {"exit": [0]}, "isOff": {"exit": [1]}}
-    return command(CommandPower.model_validate(fields | changes), PLACE)
+    return make_command_control(CommandPower.model_validate(fields | changes), PLACE)
 
 
 def shell(script: str) -> list[str]:
@@ -39,10 +39,10 @@ def shell(script: str) -> list[str]:
 @IPMITOOL
 def test_ipmi_says_who_is_not_let_in_without_the_password(tmp_path: Path) -> None:
     with fake_bmc(tmp_path) as good:
-        assert isinstance(good, Ipmi)
+        assert isinstance(good, IpmiControl)
         for place, user in ((WRONG, "admin"), (PLACE, "nobody")):
             with pytest.raises(Unreachable, match=f"lets nobody in as {user}") as caught:
-                ipmi(ipmi_power(good._power.port, user), place, timeout=60).on()
+                make_ipmi_control(ipmi_power(good._power.port, user), place, timeout=60).on()
             assert "hunter2" not in str(caught.value) + caught.value.hint
         assert good.state() == "off"
 
@@ -50,16 +50,16 @@ def test_ipmi_says_who_is_not_let_in_without_the_password(tmp_path: Path) -> Non
 @IPMITOOL
 def test_ipmi_where_nobody_listens() -> None:
     with pytest.raises(NodefallError, match=r"IPMI at 127\.0\.0\.1:\d+|ipmitool did not end"):
-        ipmi(ipmi_power(free_port(socket.SOCK_DGRAM)), PLACE, timeout=15).state()
+        make_ipmi_control(ipmi_power(free_port(socket.SOCK_DGRAM)), PLACE, timeout=15).state()
 
 
-def ipmitool(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Ipmi:
+def ipmitool(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> IpmiControl:
     """A program of that name, which keeps what it was given."""
     program = folder / "ipmitool"
     program.write_text(f'#!/bin/sh\necho "$@" >> {folder}/argv; echo "$IPMI_PASSWORD" > {folder}/env\n{script}\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    return ipmi(ipmi_power(623), PLACE, timeout=2 if "sleep" in script else 20)
+    return make_ipmi_control(ipmi_power(623), PLACE, timeout=2 if "sleep" in script else 20)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_the_password_is_on_no_command_line(tmp_path: Path, monkeypatch: pytest.
 def test_ipmitool_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unreachable, match="ipmitool cannot be run: No such file") as caught:
-        ipmi(ipmi_power(623), PLACE).on()
+        make_ipmi_control(ipmi_power(623), PLACE).on()
     assert caught.value.hint == "install ipmitool"
 
 
@@ -101,7 +101,7 @@ def test_redfish_says_who_is_not_let_in(tmp_path: Path) -> None:
     with sushy(tmp_path) as good:
         port = good._url.port  # type: ignore[attr-defined]
         with pytest.raises(NodefallError, match="answered 401") as caught:
-            redfish(sushy_power(port), WRONG).on()
+            make_redfish_control(sushy_power(port), WRONG).on()
         assert "hunter2" not in str(caught.value) + caught.value.hint
         assert good.state() == "off"
 
@@ -138,7 +138,7 @@ def test_programs_get_secrets_and_never_show_them() -> None:
 
 
 def test_programs_that_cannot_power_off() -> None:
-    assert programs().can == ON_OFF_STATE - {"off"}
+    assert programs().capabilities == ON_OFF_STATE - {"off"}
     with pytest.raises(NodefallError, match="no command for off"):
         programs().off()
 
@@ -154,14 +154,14 @@ def test_a_magic_packet_is_sent(mac: str) -> None:
         card.bind(("127.0.0.1", 0))
         card.settimeout(10)
         fields = {"kind": "wake-on-lan", "mac": mac, "broadcast": "127.0.0.1", "port": card.getsockname()[1]}
-        control = wake(WakePower.model_validate(fields))
+        control = make_wake_on_lan_control(WakeOnLanPower.model_validate(fields))
         control.on()
-        assert card.recv(1000) == b"\xff" * 6 + bytes.fromhex("525400123456") * 16 == magic(mac)
-    assert control.can == ON
+        assert card.recv(1000) == b"\xff" * 6 + bytes.fromhex("525400123456") * 16 == magic_packet(mac)
+    assert control.capabilities == ON
 
 
 def test_wake_on_lan_knows_nothing_and_cuts_nothing() -> None:
-    control = wake(WakePower(kind="wake-on-lan", mac="52:54:00:12:34:56", broadcast="no address"))
+    control = make_wake_on_lan_control(WakeOnLanPower(kind="wake-on-lan", mac="52:54:00:12:34:56", broadcast="no address"))
     with pytest.raises(NodefallError, match="cannot tell"):
         control.state()
     with pytest.raises(Refused, match="can only wake"):
@@ -188,14 +188,14 @@ class Person:
             self.asked += seen
             os.write(self._end, f"{answer}\n".encode())
 
-    def control(self, deadline: str = "20s") -> Manual:
-        return manual(ManualPower(kind="manual", deadline=deadline), "worker-1", self.path)
+    def control(self, deadline: str = "20s") -> ManualControl:
+        return make_manual_control(ManualPower(kind="manual", deadline=deadline), "worker-1", self.path)
 
 
 def test_a_person_is_asked_and_believed_about_off_only() -> None:
     person = Person("what?", "off", " ON ")
     control = person.control()
-    assert control.can == ON_OFF
+    assert control.capabilities == ON_OFF
     with pytest.raises(NodefallError, match="nobody has said"):
         control.state()
     control.off()
@@ -219,5 +219,5 @@ def test_nobody_answers() -> None:
 
 def test_there_is_no_terminal(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="no terminal") as caught:
-        manual(ManualPower(kind="manual"), "worker-1", str(tmp_path / "tty"))
+        make_manual_control(ManualPower(kind="manual"), "worker-1", str(tmp_path / "tty"))
     assert caught.value.hint

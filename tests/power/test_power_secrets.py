@@ -8,13 +8,13 @@ import pytest
 
 from chaos.model.errors import Refused
 from chaos.model.inventory import Secret
-from chaos.power.secrets import Place, read_secret
+from chaos.power.secrets import SecretContext, read_secret
 
 HIDDEN = "hunter2-secret"
 
 
 def read(folder: Path, **fields: Any) -> str:
-    return read_secret(Secret(**fields), Place({"PW": HIDDEN, "EMPTY": ""}, folder, folder))
+    return read_secret(Secret(**fields), SecretContext({"PW": HIDDEN, "EMPTY": ""}, folder, folder))
 
 
 def test_env(tmp_path: Path) -> None:

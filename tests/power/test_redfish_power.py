@@ -23,8 +23,8 @@ from cryptography.x509.oid import NameOID
 
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.inventory import RedfishPower
-from chaos.power.redfish import Redfish, redfish
-from chaos.power.secrets import Place
+from chaos.power.redfish import RedfishControl, make_redfish_control
+from chaos.power.secrets import SecretContext
 
 PASSWORD = "hunter2-secret"
 SYSTEM = "/redfish/v1/Systems/1"
@@ -82,10 +82,10 @@ class Bmc:
             reset["ResetType@Redfish.AllowableValues"] = self.allowed
         return json.dumps({"PowerState": self.power, "Actions": {"#ComputerSystem.Reset": reset}}).encode()
 
-    def control(self, **changes: Any) -> Redfish:
+    def control(self, **changes: Any) -> RedfishControl:
         fields = {"kind": "redfish", "url": self.url, "user": "ops", "password": {"env": "PW"}, "caFile": str(self.ca)}
         spec = RedfishPower.model_validate(fields | changes)
-        return redfish(spec, Place({"PW": PASSWORD}, Path("/nowhere")), timeout=5)
+        return make_redfish_control(spec, SecretContext({"PW": PASSWORD}, Path("/nowhere")), timeout=5)
 
 
 def handler(bmc: Bmc) -> type[BaseHTTPRequestHandler]:

@@ -31,8 +31,8 @@ def test_actions_by_docker_alone(kind: RealHost, tmp_path: Path, action: str) ->
 
     result = drive(kind, action, {}, tmp_path, during=during, then="6s", transport="docker")
     (step,) = result.steps
-    assert (step.shown, step.weak) == ("proven", False), step.because
-    assert [undo.proven for undo in result.undo] == [True], result.left_behind
+    assert (step.proof_status, step.weak) == ("proven", False), step.because
+    assert [undo.proven for undo in result.undo] == [True], result.leftovers
     assert seen == ["always:0" if action == "kubelet-freeze" else "no:0"]
     assert kind.docker("inspect", "--format", POLICY, kind.name) == "always:0"
     kind.await_boot()

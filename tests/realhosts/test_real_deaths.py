@@ -18,7 +18,7 @@ from fakes import FakeProgress
 from machines import RealHost
 
 from chaos.engine.clock import SystemClock
-from chaos.engine.context import Stop
+from chaos.engine.context import StopRequest
 from chaos.engine.undo import roll_back
 from chaos.model.result import UndoResult
 from chaos.store.journal import Journal
@@ -42,7 +42,7 @@ find /etc /root /usr/local /run/systemd/system /run/systemd/transient /var/lib/k
 
 def run_until_hit(node: RealHost, action: str, folder: Path, number: int) -> None:
     """In a process of its own. A signal that can be caught is, as by ``nodefall run``."""
-    stop = Stop()
+    stop = StopRequest()
 
     def handler(signum: int, _: FrameType | None) -> None:
         stop.signum = signum

@@ -88,11 +88,11 @@ def test_nothing_passes_and_afterwards_everything(pair: tuple[RealHost, RealHost
 
     result = drive(node, "partition", {"duration": "100s"}, tmp_path, during=look)
     (step,) = result.steps
-    assert (step.shown, step.weak) == ("proven", False), step.because
+    assert (step.proof_status, step.weak) == ("proven", False), step.because
     assert "over no address family" in step.because
     assert lost(during) == during.keys()
     assert len(during) == 9
-    assert [undo.proven for undo in result.undo] == [True], result.left_behind
+    assert [undo.proven for undo in result.undo] == [True], result.leftovers
     assert lost(passing(node, plane)) == set()
     assert "nodefall" not in node.run("systemctl list-units --all --no-legend 'nodefall-*'; nft list tables")
 
@@ -112,8 +112,8 @@ def test_only_what_was_asked_for(
     result = drive(node, "partition", given, tmp_path, during=lambda _: during.update(passing(node, plane)))
     assert lost(during) == {name for name in during if any(name.startswith(start) for start in cut)}
     (step,) = result.steps
-    assert step.shown == "proven", step.because
-    assert [undo.proven for undo in result.undo] == [True], result.left_behind
+    assert step.proof_status == "proven", step.because
+    assert [undo.proven for undo in result.undo] == [True], result.leftovers
 
 
 def test_a_node_in_the_network_that_is_cut_still_reaches_itself(
@@ -130,8 +130,8 @@ def test_a_node_in_the_network_that_is_cut_still_reaches_itself(
 
     result = drive(node, "partition", {"from": "cidr", "cidrs": networks}, tmp_path, during=look)
     assert during == dict.fromkeys(node.addresses, True) | {"others": False}
-    assert result.steps[0].shown == "proven", result.steps[0].because
-    assert [undo.proven for undo in result.undo] == [True], result.left_behind
+    assert result.steps[0].proof_status == "proven", result.steps[0].because
+    assert [undo.proven for undo in result.undo] == [True], result.leftovers
 
 
 def _run_until_killed(node: RealHost, folder: Path) -> None:

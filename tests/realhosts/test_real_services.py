@@ -26,7 +26,7 @@ def test_it_is_proven_undone_and_leaves_nothing(three: list[RealHost], tmp_path:
     host = three[0]
     result = drive(host, action, {}, tmp_path)
     (step,) = result.steps
-    assert (step.shown, step.weak) == ("proven", False), step.because
-    assert [undo.proven for undo in result.undo] == [True], result.left_behind
+    assert (step.proof_status, step.weak) == ("proven", False), step.because
+    assert [undo.proven for undo in result.undo] == [True], result.leftovers
     assert host.run(STATE).split() == ["active", "active", "1"]
     assert not host.run("systemctl list-units --all --no-legend 'nodefall-*'")

@@ -15,9 +15,9 @@ def test_a_power_off_waits_for_the_delay_lock_and_is_taken_back(three: list[Real
     host = three[0]
     result = drive(host, "poweroff", {}, tmp_path)
     (step,) = result.steps
-    assert (step.shown, step.weak) == ("proven", False), step.because
+    assert (step.proof_status, step.weak) == ("proven", False), step.because
     assert [(undo.proven, undo.because) for undo in result.undo if undo.step == "do"] != []
-    assert all(undo.proven for undo in result.undo), result.left_behind
+    assert all(undo.proven for undo in result.undo), result.leftovers
     assert host.running
 
 
@@ -28,11 +28,11 @@ def test_a_shutdown_that_is_cancelled_leaves_the_host_up(three: list[RealHost], 
     started = host.run("ps -o lstart= -p 1")
     cancel = {"name": "cancel", "action": "cancel-shutdown", "target": "victim", "after": "do + 4s"}
     result = drive(host, "schedule-shutdown", {"in": "60s"}, tmp_path, then=then, more=[cancel])
-    assert [(step.action, step.shown) for step in result.steps] == [
+    assert [(step.action, step.proof_status) for step in result.steps] == [
         ("schedule-shutdown", "proven"),
         ("cancel-shutdown", "proven"),
     ], [step.because for step in result.steps]
-    assert all(undo.proven for undo in result.undo), result.left_behind
+    assert all(undo.proven for undo in result.undo), result.leftovers
     assert host.running
     assert host.run("ps -o lstart= -p 1") == started
     assert "kubelet" in host.run("systemd-inhibit --list --no-legend")

@@ -16,7 +16,7 @@ import pytest
 from kindcluster import KindCluster, described
 
 from chaos.cli.kind_tools import PROVIDER, find_tools
-from chaos.cli.kind_up import Wish, down, up
+from chaos.cli.kind_up import UpOptions, down, up
 from chaos.load.inventory import load_inventory
 from chaos.model.errors import NodefallError
 from chaos.transports.containers import find_engine
@@ -33,10 +33,10 @@ def kind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KindCluster]:
         return
     try:
         tools = find_tools(os.environ)
-        tools.answers()
+        tools.check_engine()
     except NodefallError as missing:
         pytest.skip(f"no kind cluster: {missing.message} (or name one: NODEFALL_KIND_INVENTORY, NODEFALL_KIND_CLUSTER)")
-    wish = Wish(f"nodefall-test-{os.getpid()}", folder / "kind.yaml")
+    wish = UpOptions(f"nodefall-test-{os.getpid()}", folder / "kind.yaml")
     up(wish, tools, print)
     try:
         yield KindCluster(load_inventory(wish.out), folder)

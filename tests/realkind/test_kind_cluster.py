@@ -28,7 +28,7 @@ def decided(experiment: str, kind: KindCluster, inventory: Inventory | None = No
     result = run(path, inventory or kind.inventory, agree=True, reports=kind.folder / "reports").result
     told = [result.headline, *(step.because for step in result.steps), *(undo.because for undo in result.undo)]
     assert all(undo.proven for undo in result.undo), told
-    assert result.left_behind == (), told
+    assert result.leftovers == (), told
     return result
 
 

@@ -18,19 +18,19 @@ from vms import VirtualMachine
 import chaos.actions
 import chaos.assertions
 import chaos.facts
-from chaos.doctor.signs import HostSigns
+from chaos.doctor.signs import HostObservations
 from chaos.engine.clock import SystemClock
-from chaos.engine.context import Context, Stop
-from chaos.engine.examine import examine
+from chaos.engine.context import RunContext, StopRequest
+from chaos.engine.examine import inspect_hosts
 from chaos.engine.hosts import Hosts
-from chaos.engine.hostwatch import HostWatch
+from chaos.engine.hostwatch import HostObserver
 from chaos.engine.recorder import Recorder
-from chaos.engine.run import Prepared, execute
-from chaos.judge.context import Options, look
+from chaos.engine.run import RunInputs, execute
+from chaos.judge.context import Options, bind
 from chaos.judge.judge import judge, steady_state
 from chaos.load.experiment import load_experiment
 from chaos.model.action import Target
-from chaos.model.catalogue import Catalogue, discover
+from chaos.model.catalogue import PluginRegistry, discover
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Refused, Unreachable
 from chaos.model.kube import Node
@@ -39,7 +39,7 @@ from chaos.model.result import RunResult
 from chaos.model.verdict import Verdict
 from chaos.observers.decode import decode
 from chaos.plan.cluster import ClusterView
-from chaos.plan.planner import Draft, make_plan
+from chaos.plan.planner import PlanInputs, make_plan
 from chaos.store.journal import Journal
 from chaos.transports.containers import Container
 from chaos.transports.docker import DockerSession
@@ -47,7 +47,7 @@ from chaos.transports.retry import RetryingSession
 from chaos.transports.settings import HostSettings
 from chaos.transports.ssh import open_session
 
-CATALOGUE = Catalogue(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+CATALOGUE = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
 Machine = RealHost | VirtualMachine
 ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitors")
 
@@ -101,7 +101,7 @@ def drive(
     max_duration: str = "3m",
     transport: str = "ssh",
     standin: Callable[[Clock], StandIn] | None = None,
-    stop: Stop | None = None,
+    stop: StopRequest | None = None,
 ) -> RunResult:
     """The result of a run whose method is one step ``do`` (and the steps ``more``).
 
@@ -119,14 +119,14 @@ def drive(
         experiment = load_experiment(file, CATALOGUE)
         view = ClusterView("uid", {n: msgspec.convert(kube.node if kube else _node(n), Node) for n in hosts}, ())
         wanted = frozenset(f for step in experiment.spec.method for f in CATALOGUE.actions[step.action].facts)
-        draft = Draft(
+        draft = PlanInputs(
             run="real",
             now=clock.now(),
             seed=1,
             experiment_text=file.read_bytes(),
             view=view,
-            chosen={"victim": tuple(hosts)},
-            targets=_targets(examine(dict.fromkeys(hosts, wanted), view, there, kube or FakeKube({}), clock, str)),
+            nodes_by_target={"victim": tuple(hosts)},
+            targets=_targets(inspect_hosts(dict.fromkeys(hosts, wanted), view, there, kube or FakeKube({}), clock, str)),
             namespace="",
         )
         plan = make_plan(experiment, CATALOGUE, draft)
@@ -135,7 +135,7 @@ def drive(
         called: list[bool] = []
 
         def judged(live: bool) -> RunResult:
-            with recorder.reading() as timeline:
+            with recorder.lock_timeline() as timeline:
                 result = judge(experiment, timeline, CATALOGUE, options, live=live)
             if live and during and not called and result.steps and result.steps[0].returned is not None:
                 called.append(True)
@@ -143,12 +143,12 @@ def drive(
             return result
 
         def steady() -> tuple[Verdict, ...]:
-            with recorder.reading() as timeline:
-                return steady_state(look(experiment, timeline, CATALOGUE, options, live=True), timeline.end)
+            with recorder.lock_timeline() as timeline:
+                return steady_state(bind(experiment, timeline, CATALOGUE, options, live=True), timeline.end)
 
         progress = FakeProgress()
         stack.callback(lambda: sys.stdout.write("\n".join(progress.told)))  # for a test that fails
-        context = Context(
+        context = RunContext(
             experiment=experiment,
             plan=plan,
             clock=clock,
@@ -158,19 +158,19 @@ def drive(
             progress=progress,
             emit=recorder.emit,
             judge=judged,
-            steady=steady,
+            judge_steady_state=steady,
             deadline=clock.now() + parse_duration(max_duration),
             guard=FakeGuard(),
             publish=lambda: None,
-            settle=str,
-            stop=stop or Stop(),
+            reconcile=str,
+            stop=stop or StopRequest(),
         )
-        facts = sorted({*ALWAYS, *(f for step in plan.steps for f in CATALOGUE.actions[step.action].probes)})
-        watch = HostWatch(there, clock, list(hosts), facts)
-        return execute(context, Prepared([[watch, *([kube] if kube else [])]], (), {}))
+        facts = sorted({*ALWAYS, *(f for step in plan.steps for f in CATALOGUE.actions[step.action].proof_facts)})
+        watch = HostObserver(there, clock, list(hosts), facts)
+        return execute(context, RunInputs([[watch, *([kube] if kube else [])]], (), {}))
 
 
-def _targets(found: Mapping[str, HostSigns]) -> dict[str, Target]:
+def _targets(found: Mapping[str, HostObservations]) -> dict[str, Target]:
     """Raises Refused as preflight does for hosts that do not answer, or whose power control does not."""
     for signs in found.values():
         if why := signs.error or signs.power_error:

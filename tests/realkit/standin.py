@@ -12,7 +12,7 @@ from fakes import FakeKube
 from vms import VirtualMachine
 
 from chaos.model.ports import Clock, Response, Sink
-from chaos.model.recording import Line
+from chaos.model.recording import RecordingEntry
 
 # What the kubelet compares with its thresholds, each in its unit of bytes or IDs, and the boot.
 _LOOK = """cat /proc/sys/kernel/random/boot_id
@@ -69,7 +69,7 @@ class StandIn(FakeKube):
         self._left.set()
         self._thread.join(90)
 
-    def synced(self) -> bool:
+    def has_synced(self) -> bool:
         return True
 
     def _watch(self, sink: Sink) -> None:
@@ -79,7 +79,7 @@ class StandIn(FakeKube):
 
     def _emit(self, kind: str, sink: Sink) -> None:
         raw = msgspec.Raw(json.dumps(self._node).encode())
-        sink(Line(self._clock.now(), "nodes", kind, raw, self._machine.name))
+        sink(RecordingEntry(self._clock.now(), "nodes", kind, raw, self._machine.name))
 
 
 def node(name: str, boot_id: str, short: set[str]) -> dict[str, Any]:

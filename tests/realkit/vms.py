@@ -182,7 +182,7 @@ class _Button:
     """Implements ``chaos.model.ports.PowerControl``."""
 
     machine: VirtualMachine
-    can = ON_OFF_STATE
+    capabilities = ON_OFF_STATE
 
     def state(self) -> str:
         return "on" if self.machine.running else "off"

@@ -26,8 +26,8 @@ def done(machine: VirtualMachine, action: str, given: dict[str, Any], folder: Pa
 
     result = drive(machine, action, given, folder, max_duration="10m", standin=standin)
     (step,) = result.steps
-    assert (step.shown, step.weak) == ("proven", False), step.because
-    assert all(undo.proven for undo in result.undo), result.left_behind
+    assert (step.proof_status, step.weak) == ("proven", False), step.because
+    assert all(undo.proven for undo in result.undo), result.leftovers
     assert result.undo
     assert machine.run("systemctl list-units --all --no-legend --plain 'nodefall*'") == ""
     return result

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from chaos.model.action import Shown
+from chaos.model.action import ProofStatus
 from chaos.model.kube import (
     Condition,
     Event,
@@ -23,7 +23,7 @@ from chaos.model.kube import (
     PodStatus,
     Taint,
 )
-from chaos.model.recording import ActionRecord, Blind
+from chaos.model.recording import ActionRecord, BlindWindow
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult, UndoResult
 from chaos.model.timeline import Entry, Timeline
 from chaos.model.verdict import Status, Verdict
@@ -65,10 +65,10 @@ def recorded() -> Made:
         "nothing starts on the dying node", "pods-started", Status.INCONCLUSIVE,
         "pods could not be seen from +20s to +26s", "no start", "blind", on.t, off.t, on.t, (), ("a=40s",),
     )  # fmt: skip
-    timeline.blinds.append(Blind(off.t + 20, off.t + 26, "connection reset", "pods"))
+    timeline.blind_windows.append(BlindWindow(off.t + 20, off.t + 26, "connection reset", "pods"))
     steps = tuple(
         StepResult(name, entry.type, "ra-worker", entry.t, entry.t + 0.3, "answered", f"systemctl {name}",
-                   Shown.PROVEN, "ra-worker was off +8.1s after it", machine)
+                   ProofStatus.PROVEN, "ra-worker was off +8.1s after it", machine)
         for name, entry in (("power-off", off), ("power-on", on))
     )  # fmt: skip
     result = RunResult(
@@ -76,10 +76,10 @@ def recorded() -> Made:
         title="A planned power-off finishes every pod in time and moves its work", status=Status.VIOLATED, exit_code=1,
         headline="violated: every pod ends with the reason that the kubelet gives: demo/web was still Running, +40s",
         simulated=True, kubernetes="v1.36.2", cluster_uid="8fda81c0", started=timeline.start, ended=timeline.end,
-        targets={"victim": ("ra-worker",)}, steps=steps, steady=(steady,), hypothesis=(held, violated, unknown),
+        targets={"victim": ("ra-worker",)}, steps=steps, steady_state=(steady,), hypothesis=(held, violated, unknown),
         recovery=(Verdict("all nodes are ready", "nodes-ready", Status.HELD, "4 of 4 nodes were ready", at=on.t + 12),),
         undo=(UndoResult("power-off", "poweroff", "ra-worker", True, "ra-worker is on"),), notes=("a note",),
-        by="ann@laptop/4242-ab12cd34", nodefall="9.8.7", plan_hash="c0ffee",
+        started_by="ann@laptop/4242-ab12cd34", nodefall_version="9.8.7", plan_hash="c0ffee",
     )  # fmt: skip
     return result, timeline
 
@@ -95,7 +95,7 @@ def _hostile_timeline(text: str) -> Timeline:
     objects: list[tuple[str, str, Any]] = [
         ("nodes", "LIST", node), ("pods", "ADDED", pod), ("events", "ADDED", event), ("host", text, text),
         ("action", text, ActionRecord(text, "begin", {text: text}, text, text, 1, {text: text})),
-        ("blind", "pods", Blind(13.0, None, text, f"host@{text}")), (f"x{text}", text, {text: [text]}),
+        ("blind", "pods", BlindWindow(13.0, None, text, f"host@{text}")), (f"x{text}", text, {text: [text]}),
         ("pods", "DELETED", pod),
     ]  # fmt: skip
     for seq, (kind, type_, thing) in enumerate(objects):
@@ -109,7 +109,7 @@ def _hostile(text: str) -> Made:
     verdicts = tuple(
         Verdict(text, text, status, text, text, text, 13.0, 11.0, 14.0, every, (text,)) for status in Status
     )
-    step = StepResult(text, text, text, 11.0, 12.0, text, text, Shown.NOT_SHOWN, text, every)
+    step = StepResult(text, text, text, 11.0, 12.0, text, text, ProofStatus.UNPROVEN, text, every)
     result = RunResult(
         RESULT_VERSION, text, text, text, Status.VIOLATED, 1, text, True, text, text, 10.0, 20.0, {text: (text,)},
         (step,), verdicts, verdicts, verdicts, verdicts, (UndoResult(text, text, text, False, text),), (text,), (text,),

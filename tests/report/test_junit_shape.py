@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-from chaos.model.action import Shown
+from chaos.model.action import ProofStatus
 from chaos.model.result import RunResult, UndoResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
@@ -84,9 +84,9 @@ def test_verdicts(status: Status, expected: str, recorded: Made) -> None:
 
 @pytest.mark.parametrize(
     ("shown", "expected"),
-    [(Shown.PROVEN, ""), (Shown.DISPROVEN, "error:unproven"), (Shown.NOT_SHOWN, "error:unproven")],
+    [(ProofStatus.PROVEN, ""), (ProofStatus.DISPROVEN, "error:unproven"), (ProofStatus.UNPROVEN, "error:unproven")],
 )
-def test_steps_must_be_proven(shown: Shown, expected: str, recorded: Made) -> None:
+def test_steps_must_be_proven(shown: ProofStatus, expected: str, recorded: Made) -> None:
     result, timeline = recorded
     step = msgspec.structs.replace(result.steps[0], shown=shown)
     changed = msgspec.structs.replace(result, steps=(step,), undo=(), steady=(), hypothesis=(), recovery=())

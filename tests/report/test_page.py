@@ -22,7 +22,7 @@ from chaos.model.kube import (
     PodSpec,
     PodStatus,
     Taint,
-    Terminated,
+    ContainerStateTerminated,
     Workload,
     WorkloadSpec,
     WorkloadStatus,
@@ -37,14 +37,14 @@ from chaos.model.kube_more import (
     PodDisruptionBudget,
     VolumeAttachment,
 )
-from chaos.model.recording import ActionRecord, Blind, ProbeAnswer
+from chaos.model.recording import ActionRecord, BlindWindow, ProbeResult
 from chaos.model.result import RunResult
 from chaos.model.timeline import Entry, Timeline
 from chaos.report import html
 from chaos.report._data import page_data
 from chaos.report._describe import describe, node_state, pod_state
 from chaos.report._lanes import UNSCHEDULED, lanes
-from chaos.report._seen import seen
+from chaos.report._seen import observations
 
 Made = tuple[RunResult, Timeline]
 
@@ -120,7 +120,7 @@ def test_lanes_join_what_stays_the_same_and_end_where_the_object_does() -> None:
     assert [(s.start, s.end, s.text) for s in first.taints] == [(14, 20, "not-ready:NoExecute")]
     assert [(s.start, s.end, s.state) for s in second.spans] == [(10, 15, "ready"), (15, 18, "terminating")]
     assert [(m.t, m.kind) for m in second.marks] == [(15, "disruption"), (18, "gone")]
-    assert (first.changed, second.changed) == (True, True)
+    assert (first.has_changes, second.has_changes) == (True, True)
 
 
 def test_a_deletion_that_was_not_seen_says_so() -> None:
@@ -145,7 +145,7 @@ def test_targets_stand_first_and_pods_without_a_node_last() -> None:
 def test_a_pod_that_never_changed_is_known_as_such() -> None:
     same = pod("Running", ready=True)
     timeline = timeline_of((10, "pods", "LIST", same), (12, "pods", "MODIFIED", same), (30, "pods", "MODIFIED", same))
-    assert not lanes(timeline)[0].changed
+    assert not lanes(timeline)[0].has_changes
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_pod_that_never_changed_is_known_as_such() -> None:
                 PodStatus(
                     "Failed",
                     "Terminated",
-                    container_statuses=[ContainerStatus("c", state=ContainerState(terminated=Terminated(3)))],
+                    container_statuses=[ContainerStatus("c", state=ContainerState(terminated=ContainerStateTerminated(3)))],
                 ),
             ),
             "p: Failed (Terminated), c exit 3",
@@ -185,8 +185,8 @@ def test_a_pod_that_never_changed_is_known_as_such() -> None:
             ActionRecord("off", "returned", command="systemctl poweroff", delivery="answered", exit=0),
             "poweroff: returned, systemctl poweroff, answered with 0 (step off)",
         ),
-        ("blind", "pods", Blind(1, 3.5, "reset", "pods"), "nothing could be seen of pods for 2.5s: reset"),
-        ("blind", "pods", Blind(1, None, "reset", "pods"), "nothing could be seen of pods from here on: reset"),
+        ("blind", "pods", BlindWindow(1, 3.5, "reset", "pods"), "nothing could be seen of pods for 2.5s: reset"),
+        ("blind", "pods", BlindWindow(1, None, "reset", "pods"), "nothing could be seen of pods from here on: reset"),
         ("host", "machine", "off", "machine on  = off"),
         ("host", "containers", {"running": []}, "containers that run on : none"),
         (
@@ -195,8 +195,8 @@ def test_a_pod_that_never_changed_is_known_as_such() -> None:
             {"running": [{"namespace": "d", "pod": "p", "container": "c", "id": "1"}]},
             "containers that run on : d/p/c",
         ),
-        ("probe", "shop", ProbeAnswer(True, 200, "", 0.1), "probe shop: good (HTTP 200)"),
-        ("probe", "shop", ProbeAnswer(False, None, "connection refused"), "probe shop: connection refused"),
+        ("probe", "shop", ProbeResult(True, 200, "", 0.1), "probe shop: good (HTTP 200)"),
+        ("probe", "shop", ProbeResult(False, None, "connection refused"), "probe shop: connection refused"),
         (
             "poddisruptionbudgets",
             "ADDED",
@@ -233,9 +233,9 @@ def test_what_was_seen_has_changes_and_evidence_and_says_what_it_leaves_out() ->
         (5, "action", "poweroff", ActionRecord("off", "begin")),
         (6, "replicasets", "ADDED", Workload()),
     )
-    assert [entry.seq for entry, _ in seen(timeline, set(), 9)[0]] == [0, 2, 3, 4]
-    assert [entry.seq for entry, _ in seen(timeline, {1, 5}, 9)[0]] == [0, 1, 2, 3, 4, 5]
-    rows, left_out = seen(timeline, {3}, 1)
+    assert [entry.seq for entry, _ in observations(timeline, set(), 9)[0]] == [0, 2, 3, 4]
+    assert [entry.seq for entry, _ in observations(timeline, {1, 5}, 9)[0]] == [0, 1, 2, 3, 4, 5]
+    rows, left_out = observations(timeline, {3}, 1)
     assert [entry.seq for entry, _ in rows] == [0, 3, 4]
     assert left_out == 1
 
@@ -244,7 +244,7 @@ def test_blind_windows_hatch_their_lanes_to_the_end_if_still_open(recorded: Made
     result, _ = recorded
     start = result.steps[0].begin or 0.0
     timeline = timeline_of((start, "nodes", "LIST", node("True")), (start + 30, "nodes", "MODIFIED", node("True")))
-    timeline.blinds += [Blind(start + 5, start + 9, "r", "pods"), Blind(start + 20, None, "r", "host@n1")]
+    timeline.blind_windows += [BlindWindow(start + 5, start + 9, "r", "pods"), BlindWindow(start + 20, None, "r", "host@n1")]
     found = page_data(result, timeline, lanes(timeline))["blinds"]
     assert [(b["kind"], b["node"], b["start"], b["end"]) for b in found] == [("pods", "", 5, 9), ("host", "n1", 20, 30)]
 

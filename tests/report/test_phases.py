@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from chaos.model.action import Shown
+from chaos.model.action import ProofStatus
 from chaos.model.result import Phases, RunResult, StepResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status
@@ -15,7 +15,7 @@ from chaos.report import html, json_, markdown
 def result(*nodes: str) -> RunResult:
     steps = tuple(
         StepResult(
-            "off", "poweroff", node, 100.0, 100.25, "answered", "systemctl poweroff", Shown.PROVEN, "off",
+            "off", "poweroff", node, 100.0, 100.25, "answered", "systemctl poweroff", ProofStatus.PROVEN, "off",
             phases=Phases(99.5, 100.001, 100.012, 102.0),
         )
         for node in nodes

@@ -19,12 +19,12 @@ from chaos.model.action import Target
 from chaos.model.errors import Refused
 from chaos.model.inventory import Inventory
 from chaos.model.plan import Plan
-from chaos.session.doctor import Patient, Report, diagnose
+from chaos.session.doctor import DoctorRequest, Report, diagnose
 from chaos.session.labs import make_inventory
-from chaos.session.loading import Loaded
-from chaos.session.opening import Opened, open_inventory
+from chaos.session.loading import LoadedExperiment
+from chaos.session.opening import ClusterConnection, connect_cluster
 from chaos.session.planning import plan
-from chaos.session.wiring import catalogue
+from chaos.session.wiring import load_registry
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]
@@ -66,7 +66,7 @@ def ill(inventory: Inventory) -> Inventory:
     return Inventory.model_validate(document)
 
 
-def lose_lock(opened: Opened, node: str) -> None:
+def lose_lock(opened: ClusterConnection, node: str) -> None:
     """As v1.36.2 does after a cancelled shutdown; the lab always."""
     for active in (True, False):
         memory = ANNOUNCE.prepare(Target(node), Params(active=active))
@@ -85,29 +85,29 @@ def found(report: Report) -> dict[str, set[tuple[str, str]]]:
     return by_host
 
 
-def ask(experiment: Loaded, opened: Opened) -> Report:
+def ask(experiment: LoadedExperiment, opened: ClusterConnection) -> Report:
     done: list[str] = []
-    report = diagnose([experiment], Patient(opened, catalogue(), done=done.append))
+    report = diagnose([experiment], DoctorRequest(opened, load_registry(), on_host_inspected=done.append))
     assert sorted(done) == list(report.hosts)
     return report
 
 
-def one_on(experiment: Loaded, node: str) -> Loaded:
+def one_on(experiment: LoadedExperiment, node: str) -> LoadedExperiment:
     """The experiment, with no other choice."""
     target = experiment.experiment.spec.targets["victim"].model_copy(update={"role": None, "nodes": [node]})
     spec = experiment.experiment.spec.model_copy(update={"targets": {"victim": target}})
-    return Loaded(experiment.path, experiment.experiment.model_copy(update={"spec": spec}), experiment.manifests)
+    return LoadedExperiment(experiment.path, experiment.experiment.model_copy(update={"spec": spec}), experiment.manifests)
 
 
-def planned(experiment: Loaded, opened: Opened, *, anyway: bool) -> Plan:
-    return plan(experiment, opened, catalogue(), 1, "r-1", anyway=anyway)[0]
+def planned(experiment: LoadedExperiment, opened: ClusterConnection, *, anyway: bool) -> Plan:
+    return plan(experiment, opened, load_registry(), 1, "r-1", anyway=anyway)[0]
 
 
 def test_each_host_is_told_what_it_lacks() -> None:
     poweroff = load(ROOT / "experiments" / "graceful-poweroff.yaml")
     with (
         served(inhibitorLostAfterCancel="always") as inventory,
-        open_inventory(ill(inventory)) as opened,
+        connect_cluster(ill(inventory)) as opened,
         opened.clock.participant(),
     ):
         lose_lock(opened, "old-lock")
@@ -128,10 +128,10 @@ def test_each_host_is_told_what_it_lacks() -> None:
         with pytest.raises(Refused, match="old-lock: the kubelet does not hold its lock") as stopped:
             planned(lost, opened, anyway=False)
         assert "--anyway runs it all the same" in stopped.value.hint
-        (overruled,) = planned(lost, opened, anyway=True).overruled
+        (overruled,) = planned(lost, opened, anyway=True).overridden
         assert overruled.startswith("kubelet-inhibitor: old-lock")
         with pytest.raises(Refused, match=r"silent \("):
             planned(one_on(poweroff, "silent"), opened, anyway=True)
         with pytest.raises(Refused, match="no-power could not be powered on again"):
             planned(one_on(poweroff, "no-power"), opened, anyway=True)
-        assert planned(one_on(poweroff, "well"), opened, anyway=False).overruled == ()
+        assert planned(one_on(poweroff, "well"), opened, anyway=False).overridden == ()

@@ -12,10 +12,10 @@ from chaos.model.errors import NodefallError, Refused
 from chaos.model.experiment import Experiment, Query
 from chaos.model.inventory import ControllerManager, Inventory
 from chaos.model.ports import Response
-from chaos.session.eyes import ask_once, askings
+from chaos.session.eyes import check_prometheus, source_checks
 from chaos.session.loading import host_facts
-from chaos.session.opening import Opened
-from chaos.session.wiring import catalogue
+from chaos.session.opening import ClusterConnection
+from chaos.session.wiring import load_registry
 
 QUERIES = [Query(name="up", query="up")]
 
@@ -27,8 +27,8 @@ def inventory(**prometheus: Any) -> Inventory:
 
 
 def test_no_query_needs_no_prometheus_and_no_secret() -> None:
-    ask_once([], inventory())
-    ask_once([], inventory(url="http://127.0.0.1:1", credentials={"env": "NODEFALL_NO_SUCH_VARIABLE"}))
+    check_prometheus([], inventory())
+    check_prometheus([], inventory(url="http://127.0.0.1:1", credentials={"env": "NODEFALL_NO_SUCH_VARIABLE"}))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_what_cannot_be_asked_is_told_before_anything_is_touched(
     prometheus: dict[str, Any], kind: type[NodefallError], says: str
 ) -> None:
     with pytest.raises(kind) as caught:
-        ask_once(QUERIES, inventory(**prometheus))
+        check_prometheus(QUERIES, inventory(**prometheus))
     assert says in caught.value.message
 
 
@@ -70,15 +70,15 @@ def experiment(action: str, assertion: str, **params: Any) -> Experiment:
     ],
 )
 def test_whose_hosts_are_asked(action: str, assertion: str, asked: bool) -> None:
-    wanted = host_facts(experiment(action, assertion), catalogue(), {"victim": ("n1", "n2")})
+    wanted = host_facts(experiment(action, assertion), load_registry(), {"victim": ("n1", "n2")})
     assert {node: facts is not None for node, facts in wanted.items()} == {"n1": asked, "n2": asked}
 
 
-def opened(**cluster: Any) -> Opened:
+def opened(**cluster: Any) -> ClusterConnection:
     head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "x"}}
     made = Inventory.model_validate({**head, "cluster": {"kubeconfig": "k", **cluster}})
     nobody: Any = SimpleNamespace(component=lambda url: Response(403, b"", {}))
-    return Opened(made, nobody, nobody, nobody, "", "")
+    return ClusterConnection(made, nobody, nobody, nobody, "", "")
 
 
 OF_CONTROLLERS: dict[str, Any] = {"name": "taint_eviction_controller_pod_deletions_total", "at-least": 1}
@@ -93,9 +93,9 @@ OF_CONTROLLERS: dict[str, Any] = {"name": "taint_eviction_controller_pod_deletio
 )
 def test_the_controller_manager_is_asked_where_the_experiment_does(cluster: dict[str, Any], says: str) -> None:
     of_kubelet = experiment("cordon", "metric", node="victim", **OF_CONTROLLERS)
-    assert askings(of_kubelet, catalogue(), opened(**cluster)) == {}
+    assert source_checks(of_kubelet, load_registry(), opened(**cluster)) == {}
     asking = experiment("cordon", "metric", **{"controller-manager": True}, **OF_CONTROLLERS)
-    (ask,) = askings(asking, catalogue(), opened(**cluster)).values()
+    (ask,) = source_checks(asking, load_registry(), opened(**cluster)).values()
     with pytest.raises(NodefallError) as caught:
         ask()
     assert says in caught.value.message

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from chaos.cli.app import Terminated
+from chaos.cli.app import TerminationSignal
 from chaos.model.inventory import Lab
 from chaos.session import labs
-from chaos.session.interrupts import held_back
+from chaos.session.interrupts import defer_signals
 
 
 def _terminate(*_: object) -> None:
-    raise Terminated
+    raise TerminationSignal
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def _terminated() -> Iterator[None]:
     signal.signal(signal.SIGTERM, before)
 
 
-NUMBERS = [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
+NUMBERS = [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, TerminationSignal)]
 
 
 @pytest.mark.usefixtures("_terminated")
@@ -36,7 +36,7 @@ def test_it_acts_at_the_end(number: signal.Signals, raised: type[BaseException])
     done = []
 
     def block() -> None:
-        with held_back():
+        with defer_signals():
             signal.raise_signal(number)
             done.append("the rest of the block")
 
@@ -49,7 +49,7 @@ def test_it_acts_at_the_end(number: signal.Signals, raised: type[BaseException])
 
 def test_nothing_came() -> None:
     before = [signal.getsignal(number) for number, _ in NUMBERS]
-    with held_back():
+    with defer_signals():
         pass
     assert [signal.getsignal(number) for number, _ in NUMBERS] == before
 

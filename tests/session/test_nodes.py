@@ -14,7 +14,7 @@ from chaos.model.catalogue import discover
 from chaos.model.command import ANSWERED, HostCommand, Outcome
 from chaos.model.errors import NodefallError, Refused
 from chaos.model.ports import Response
-from chaos.session.nodes import certificate_at, node_address
+from chaos.session.nodes import kubelet_certificate, node_address
 
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 V4, V6 = {"type": "InternalIP", "address": "172.18.0.3"}, {"type": "InternalIP", "address": "fc00:f853::3"}
@@ -72,7 +72,7 @@ def test_the_certificate_is_that_of_the_node_with_the_address() -> None:
     """Of either family; nobody vouches for an address that no node has."""
     known = kube(node("a", V4), node("b", {"type": "InternalIP", "address": "172.18.0.4"}, V6))
     hosts = Hosts(Shell, lambda _: None, known, discover(chaos.facts, "FACT"), FakeClock())
-    told = {address: certificate_at(address, known, hosts) for address in ("172.18.0.3", "fc00:f853::3")}
+    told = {address: kubelet_certificate(address, known, hosts) for address in ("172.18.0.3", "fc00:f853::3")}
     assert told == {"172.18.0.3": PEM.replace("AAAA", "a"), "fc00:f853::3": PEM.replace("AAAA", "b")}
     with pytest.raises(NodefallError, match=r"no node has the address 172\.18\.0\.9"):
-        certificate_at("172.18.0.9", known, hosts)
+        kubelet_certificate("172.18.0.9", known, hosts)

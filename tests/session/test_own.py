@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chaos.model.inventory import Inventory
-from chaos.session.opening import own_machine_id
-from chaos.session.own import jump_hosts, own, server_addresses
+from chaos.session.opening import local_machine_id
+from chaos.session.own import jump_hosts, local_identity, server_addresses
 
 BASTION = {"address": "192.0.2.7"}
 
@@ -45,8 +45,8 @@ def test_jump_hosts_are_told_by_node_and_address() -> None:
 
 
 def test_the_way_to_ourselves_begins_at_that_very_address() -> None:
-    away = own(["203.0.113.77"]).addresses  # none where there is no network
-    assert own(away).addresses == away
+    away = local_identity(["203.0.113.77"]).addresses  # none where there is no network
+    assert local_identity(away).addresses == away
     assert "203.0.113.77" not in away
-    assert own(["not an address"]).addresses == frozenset()
-    assert own([]).machine_id == own_machine_id()
+    assert local_identity(["not an address"]).addresses == frozenset()
+    assert local_identity([]).machine_id == local_machine_id()

@@ -9,13 +9,13 @@ import pytest
 
 import chaos.observers.api
 from chaos.api import Lab, plan
-from chaos.cli.consent import brief
+from chaos.cli.consent import summary
 from chaos.model.action import Undo
 from chaos.model.command import HostCommand
 from chaos.model.errors import Refused
 from chaos.model.inventory import Inventory
 from chaos.model.plan import Plan, PlannedStep, PlannedTarget
-from chaos.session.opening import open_inventory
+from chaos.session.opening import connect_cluster
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 EXPERIMENT = Path(__file__).parents[2] / "experiments" / "cordon.yaml"
@@ -34,7 +34,7 @@ def changed(inventory: Inventory, **cluster: object) -> Inventory:
 
 
 def test_elsewhere_the_uid_must_be_expected(lab: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_inventory(lab) as opened:
+    with connect_cluster(lab) as opened:
         uid = opened.uid
     monkeypatch.setattr(chaos.observers.api, "server_is_loopback", lambda _: False)
     with pytest.raises(Refused, match="does not say which cluster it is") as refused:
@@ -56,10 +56,10 @@ def test_on_loopback_an_uid_that_is_given_is_checked_too(lab: Inventory) -> None
 def test_what_is_about_to_be_done_fits_on_a_screen(many: int) -> None:
     nodes = [f"n{number}" for number in range(many)]
     steps = [PlannedStep("s", "reboot", n, {}, {}, (HostCommand(("reboot",)),), Undo(), ()) for n in nodes]
-    told = brief(
+    told = summary(
         Plan(
             "r", "x", "h", "uid-1", 0.0, 7, tuple(PlannedTarget("t", n, "u", "b") for n in nodes), tuple(steps), "w",
-            overruled=tuple(f"check-{n}: no" for n in nodes), warnings=tuple(f"warned-{n}: hm" for n in nodes),
+            overridden=tuple(f"check-{n}: no" for n in nodes), warnings=tuple(f"warned-{n}: hm" for n in nodes),
         ),
         "https://k", "staging",
     )  # fmt: skip

@@ -19,25 +19,25 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from chaos.cli import app
-from chaos.cli.output import say
+from chaos.cli.output import echo
 from chaos.cli.progress import PlainProgress
 from chaos.engine.audit import NodeEvents
-from chaos.engine.ledger import Debtor, Ledger
+from chaos.engine.ledger import RunIdentity, JournalMirror
 from chaos.engine.recorder import Recorder
 from chaos.model import secrecy
-from chaos.model.action import Check, Shown, Undo, UndoStep
+from chaos.model.action import FactCheck, ProofStatus, Undo, UndoStep
 from chaos.model.command import HostCommand, KubeCommand
 from chaos.model.inventory import Secret
 from chaos.model.plan import PlannedStep
 from chaos.model.ports import Response
-from chaos.model.recording import Line
+from chaos.model.recording import RecordingEntry
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult, UndoResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
 from chaos.observers.decode import decode
 from chaos.observers.kubeconfig import load_configuration
-from chaos.power.secrets import Place, read_secret
-from chaos.session.judging import Judged
+from chaos.power.secrets import SecretContext, read_secret
+from chaos.session.judging import JudgedRun
 from chaos.store import rundir
 from chaos.store.journal import Journal
 from chaos.store.recording import RecordingWriter
@@ -53,19 +53,19 @@ Entrance = Callable[[Path, str], None]
 
 
 def by_environment(folder: Path, secret: str) -> None:
-    assert read_secret(Secret(env="PW"), Place({"PW": secret}, folder, folder)) == secret
+    assert read_secret(Secret(env="PW"), SecretContext({"PW": secret}, folder, folder)) == secret
 
 
 def by_file(folder: Path, secret: str) -> None:
     (folder / "pw").write_text(secret, encoding="utf-8", newline="")
     (folder / "pw").chmod(0o600)
-    assert read_secret(Secret(file="pw"), Place({}, folder, folder)) == secret
+    assert read_secret(Secret(file="pw"), SecretContext({}, folder, folder)) == secret
 
 
 def by_command(folder: Path, secret: str) -> None:
     (folder / "pw").write_text(secret, encoding="utf-8", newline="")
     argv = [sys.executable, "-c", "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read())"]
-    assert read_secret(Secret(command=[*argv, str(folder / "pw")]), Place({}, folder, folder)) == secret
+    assert read_secret(Secret(command=[*argv, str(folder / "pw")]), SecretContext({}, folder, folder)) == secret
 
 
 def by_kubeconfig(folder: Path, secret: str) -> None:
@@ -83,7 +83,7 @@ def by_kubeconfig(folder: Path, secret: str) -> None:
 
 @pytest.fixture(autouse=True)
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrecy, "_known", set())
+    monkeypatch.setattr(secrecy, "_secrets", set())
     monkeypatch.setattr(secrecy, "_pattern", None)
 
 
@@ -94,14 +94,14 @@ def everything(folder: Path, said: str) -> Iterator[bytes]:
     yield from _recording(folder, said)
     kube = FakeKube({})
     step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (HostCommand(("x", said)),), Undo(), ())
-    NodeEvents(kube, "r-1", "ann", {}).undone(step, 1.0, said)
+    NodeEvents(kube, "r-1", "ann", {}).emit_undone(step, 1.0, said)
     yield repr(kube.sent).encode()
     yield from _words(folder, said)
 
 
 def _journal(folder: Path, said: str) -> Iterator[bytes]:
     """On disk and in the cluster."""
-    undo = Undo((UndoStep(KubeCommand("PATCH", "/x", {"a": said})),), (Check("node-ready", said),))
+    undo = Undo((UndoStep(KubeCommand("PATCH", "/x", {"a": said})),), (FactCheck("node-ready", said),))
     maps: list[Any] = []
 
     class Maps(FakeKube):
@@ -110,9 +110,9 @@ def _journal(folder: Path, said: str) -> Iterator[bytes]:
             return Response(200, b"{}", {})
 
     with Journal(folder) as journal:
-        owed = journal.intend("do", "patch-budget", "n1", undo, 1.0)
-        Ledger(Maps({}), "kube-system", Debtor("r-1", "e", 1.0), journal).publish()
-        journal.strike(owed, said)
+        owed = journal.record_intent("do", "patch-budget", "n1", undo, 1.0)
+        JournalMirror(Maps({}), "kube-system", RunIdentity("r-1", "e", 1.0), journal).publish()
+        journal.mark_undone(owed, said)
     yield (folder / "journal.jsonl").read_bytes()
     yield repr(maps).encode()
 
@@ -121,10 +121,10 @@ def _reports(folder: Path, said: str) -> Iterator[bytes]:
     verdict = Verdict("v", "a", Status.VIOLATED, said, said, said)
     result = RunResult(
         RESULT_VERSION, "r-1", "e", said, Status.VIOLATED, 1, said, True, "v1", "uid", 10.0, 20.0, {"t": ("n1",)},
-        (StepResult("do", "a", "n1", 11.0, 12.0, "answered", said, Shown.NOT_SHOWN, said),), (verdict,), (verdict,), (),
+        (StepResult("do", "a", "n1", 11.0, 12.0, "answered", said, ProofStatus.UNPROVEN, said),), (verdict,), (verdict,), (),
         (), (UndoResult("do", "a", "n1", False, said),), (said,), (said,),
     )  # fmt: skip
-    Judged(result, Timeline()).write(folder)
+    JudgedRun(result, Timeline()).write(folder)
     for path in folder.glob("re*.*"):
         yield path.read_bytes()
     yield (folder / "junit.xml").read_bytes()
@@ -142,7 +142,7 @@ def _recording(folder: Path, said: str) -> Iterator[bytes]:
     with RecordingWriter(folder / "r.gz") as writer:
         recorder = Recorder(decode, _Clock(), writer.write)  # type: ignore[arg-type]  # it is only asked for the time
         for kind in ("host", "events", "blind"):
-            recorder.emit(Line(1.0, kind, "x", msgspec.Raw(json.dumps({"message": said}).encode()), "n1"))
+            recorder.emit(RecordingEntry(1.0, kind, "x", msgspec.Raw(json.dumps({"message": said}).encode()), "n1"))
     yield gzip.decompress((folder / "r.gz").read_bytes())
     yield repr(recorder.snapshot().entries).encode()
 
@@ -150,7 +150,7 @@ def _recording(folder: Path, said: str) -> Iterator[bytes]:
 def _words(folder: Path, said: str) -> Iterator[bytes]:
     """Standard output and error, and the file of a bug."""
     raw = io.BytesIO()
-    stream = app._Masking(io.TextIOWrapper(raw, encoding="utf-8", errors="replace", write_through=True))
+    stream = app._RedactingStream(io.TextIOWrapper(raw, encoding="utf-8", errors="replace", write_through=True))
     progress = PlainProgress(stream)  # type: ignore[arg-type]  # as it is used
     progress.step("do", "n1", said)
     progress.note(said * 300)  # cut somewhere
@@ -158,9 +158,9 @@ def _words(folder: Path, said: str) -> Iterator[bytes]:
     stream.write(json.dumps({"error": said}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", stream)
-        say(said)
+        echo(said)
         patch.setattr(tempfile, "tempdir", str(folder))
-        told = app._told(RuntimeError(said))
+        told = app._describe_error(RuntimeError(said))
         stream.write("\n".join(told.lines))
     yield raw.getvalue()
     for path in folder.glob("nodefall-bug-*"):

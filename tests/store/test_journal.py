@@ -9,66 +9,66 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chaos.model.action import Check, Undo, UndoStep
+from chaos.model.action import FactCheck, Undo, UndoStep
 from chaos.model.command import (
     DrainRules,
     HostCommand,
     KubeCommand,
-    PodChoice,
+    PodSelector,
     PodsCommand,
     PowerCommand,
     TaintsCommand,
 )
 from chaos.model.errors import BadInput, NodefallError, Refused
-from chaos.store.journal import NAME, Journal, read_owed
+from chaos.store.journal import NAME, Journal, read_pending
 
 UNDO = Undo(
     (
-        UndoStep(PowerCommand("on"), unless=Check("machine", "on")),
-        UndoStep(HostCommand(("systemctl", "restart", "kubelet")), patience=3.5),
+        UndoStep(PowerCommand("on"), unless=FactCheck("machine", "on")),
+        UndoStep(HostCommand(("systemctl", "restart", "kubelet")), grace_seconds=3.5),
         UndoStep(KubeCommand("DELETE", "/api/v1/namespaces/x", accept=(200, 404))),
         UndoStep(TaintsCommand("n1", ("a:NoExecute",), ({"key": "k", "effect": "NoSchedule"},))),
-        UndoStep(PodsCommand("evict", PodChoice(node="n1"), grace=0, wait=60.0, rules=DrainRules(force=True))),
+        UndoStep(PodsCommand("evict", PodSelector(node="n1"), grace=0, wait=60.0, rules=DrainRules(force=True))),
     ),
-    (Check("node-ready", True),),
+    (FactCheck("node-ready", True),),
 )
 
 
 def steps(journal: Journal) -> list[str]:
-    return [owed.step for owed in journal.owed()]
+    return [owed.step for owed in journal.pending()]
 
 
 def test_last_in_first_out_and_across_a_crash(tmp_path: Path) -> None:
     first = Journal(tmp_path)
-    first.intend("a", "poweroff", "n1", UNDO, 1.0)
-    b = first.intend("b", "poweroff", "n2", UNDO, 2.0)
+    first.record_intent("a", "poweroff", "n1", UNDO, 1.0)
+    b = first.record_intent("b", "poweroff", "n2", UNDO, 2.0)
     assert steps(first) == ["b", "a"]
     first._file.close()  # the process was killed: the lock ends with it
     second = Journal(tmp_path)
     assert steps(second) == ["b", "a"]
-    assert second.owed()[0].undo == UNDO
-    second.strike(b, "n2 is on")
-    second.intend("c", "reboot", "n3", Undo(), 3.0)
-    assert [owed.step for owed in read_owed(tmp_path)] == ["c", "a"]
+    assert second.pending()[0].undo == UNDO
+    second.mark_undone(b, "n2 is on")
+    second.record_intent("c", "reboot", "n3", Undo(), 3.0)
+    assert [owed.step for owed in read_pending(tmp_path)] == ["c", "a"]
 
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))
 def test_a_torn_last_line_was_never_acted_upon(tmp_path: Path, cut: int) -> None:
     with Journal(tmp_path) as journal:
-        journal.intend("a", "poweroff", "n1", UNDO, 1.0)
-        journal.intend("b", "poweroff", "n2", UNDO, 2.0)
+        journal.record_intent("a", "poweroff", "n1", UNDO, 1.0)
+        journal.record_intent("b", "poweroff", "n2", UNDO, 2.0)
     path = tmp_path / NAME
     path.write_bytes(path.read_bytes()[:-cut])
     with Journal(tmp_path) as journal:
         assert steps(journal) == ["a"]
-        journal.intend("c", "poweroff", "n3", UNDO, 3.0)
+        journal.record_intent("c", "poweroff", "n3", UNDO, 3.0)
     with Journal(tmp_path) as journal:
         assert steps(journal) == ["c", "a"]
 
 
 def test_damage_in_the_middle_is_not_overlooked(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
-        journal.intend("a", "poweroff", "n1", UNDO, 1.0)
+        journal.record_intent("a", "poweroff", "n1", UNDO, 1.0)
     (tmp_path / NAME).write_bytes(b"\x00\x00\n" + (tmp_path / NAME).read_bytes())
     with pytest.raises(BadInput, match="damaged"):
         Journal(tmp_path)
@@ -76,12 +76,12 @@ def test_damage_in_the_middle_is_not_overlooked(tmp_path: Path) -> None:
 
 def test_a_journal_in_use_is_left_alone_and_can_be_read(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
-        journal.intend("a", "poweroff", "n1", UNDO, 1.0)
+        journal.record_intent("a", "poweroff", "n1", UNDO, 1.0)
         with (tmp_path / NAME).open("ab") as file:
             file.write(b'{"half')  # as if read while the run writes
         with pytest.raises(Refused, match="still going on"):
             Journal(tmp_path)
-        assert [owed.step for owed in read_owed(tmp_path)] == ["a"]
+        assert [owed.step for owed in read_pending(tmp_path)] == ["a"]
         assert (tmp_path / NAME).read_bytes().endswith(b'{"half')
     with Journal(tmp_path) as journal:
         assert steps(journal) == ["a"]
@@ -89,19 +89,19 @@ def test_a_journal_in_use_is_left_alone_and_can_be_read(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_told_and_leaves_no_half_line(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
-        a = journal.intend("a", "poweroff", "n1", UNDO, 1.0)
+        a = journal.record_intent("a", "poweroff", "n1", UNDO, 1.0)
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / NAME).stat().st_size + 10, before[1]))
         try:
             with pytest.raises(NodefallError, match="cannot be written: "):
-                journal.intend("b", "poweroff", "n2", UNDO, 2.0)
+                journal.record_intent("b", "poweroff", "n2", UNDO, 2.0)
             with pytest.raises(NodefallError, match="cannot be written"):
-                journal.strike(a, "n1 is on")
+                journal.mark_undone(a, "n1 is on")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert steps(journal) == ["a"]
-        journal.intend("c", "poweroff", "n3", UNDO, 3.0)
-    assert [owed.step for owed in read_owed(tmp_path)] == ["c", "a"]
+        journal.record_intent("c", "poweroff", "n3", UNDO, 3.0)
+    assert [owed.step for owed in read_pending(tmp_path)] == ["c", "a"]
 
 
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
@@ -119,9 +119,9 @@ def test_owed_is_what_was_intended_and_not_struck(
     for move in moves:
         with Journal(directory) as journal:
             if move == "intend":
-                model.append(journal.intend("s", "reboot", "n", Undo(), 0.0).id)
+                model.append(journal.record_intent("s", "reboot", "n", Undo(), 0.0).id)
             elif isinstance(move, int) and move < len(model):
-                journal.strike(next(o for o in journal.owed() if o.id == model[move]), "proof")
+                journal.mark_undone(next(o for o in journal.pending() if o.id == model[move]), "proof")
                 del model[move]
     with Journal(directory) as journal:
-        assert [o.id for o in journal.owed()] == sorted(model, reverse=True)
+        assert [o.id for o in journal.pending()] == sorted(model, reverse=True)

@@ -12,25 +12,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chaos.store.lease import ACTS, DURATION, RENEW, Answer, Record, Tenure, Watched, body, decide, parse, watch
+from chaos.store.lease import RENEW_DEADLINE, LEASE_DURATION, RETRY_PERIOD, Decision, LeaseRecord, Leadership, ObservedLease, lease_body, decide, parse, observe
 
 EXAMPLES = int(os.environ.get("NODEFALL_INTERLEAVINGS", "1500"))  # .ci/nightly: 10,000
 STEPS = 150
-WAITS = (0.1, 0.1, 0.1, 0.1, 1.0, 1.0, 1.0, 1.0, RENEW, ACTS - 0.1, ACTS, DURATION - 0.1, DURATION + 0.1, 100.0)
+WAITS = (0.1, 0.1, 0.1, 0.1, 1.0, 1.0, 1.0, 1.0, RETRY_PERIOD, RENEW_DEADLINE - 0.1, RENEW_DEADLINE, LEASE_DURATION - 0.1, LEASE_DURATION + 0.1, 100.0)
 
 
 @dataclass
 class Server:
     """An API server that stores one Lease, and writes only over the version that the writer has read."""
 
-    record: Record | None = None
+    record: LeaseRecord | None = None
     version: int = 0
 
-    def write(self, over: Record | None, holder: str, fence: int) -> bool:
+    def write(self, over: LeaseRecord | None, holder: str, fence: int) -> bool:
         if (over.version if over else "") != (self.record.version if self.record else ""):
             return False
         self.version += 1
-        self.record = Record(str(self.version), holder, fence)
+        self.record = LeaseRecord(str(self.version), holder, fence)
         return True
 
 
@@ -39,12 +39,12 @@ class Process:
     """Its requests may take any time: they are begun, done by the server, and answered, in separate steps."""
 
     name: str
-    seen: Record | None = None
+    seen: LeaseRecord | None = None
     looked: bool = False
-    watched: Watched | None = None
-    tenure: Tenure | None = None
+    watched: ObservedLease | None = None
+    tenure: Leadership | None = None
     begun: float | None = None
-    over: Record | None = None  # what its request was made for
+    over: LeaseRecord | None = None  # what its request was made for
     answer: tuple[bool, int] | None = None
 
 
@@ -56,7 +56,7 @@ class Play:
     """
 
     random: Random
-    acts: float = ACTS
+    acts: float = RENEW_DEADLINE
     counts_from_answer: bool = False
     now: float = 0.0
     server: Server = field(default_factory=Server)
@@ -78,17 +78,17 @@ class Play:
     def look(self, process: Process) -> None:
         process.seen, process.looked = self.server.record, True
         if process.seen and process.seen.holder:
-            process.watched = watch(process.seen, process.watched, self.now)
+            process.watched = observe(process.seen, process.watched, self.now)
 
     def want(self, process: Process) -> None:
         """Asks with what it saw, maybe long ago."""
         if process.tenure or process.begun is not None or not process.looked:
             return
-        if decide(process.seen, process.watched, self.now) is Answer.TAKE:
+        if decide(process.seen, process.watched, self.now) is Decision.ACQUIRE:
             process.begun, process.over = self.now, process.seen
 
     def renew(self, process: Process) -> None:
-        if process.tenure and process.begun is None and process.tenure.still_mine(self.server.record):
+        if process.tenure and process.begun is None and process.tenure.is_held(self.server.record):
             process.over, process.begun = self.server.record, self.now
 
     def arrive(self, process: Process) -> None:
@@ -109,18 +109,18 @@ class Play:
         (done, fence), begun = process.answer, process.begun
         process.answer = process.begun = None
         if done:
-            process.tenure = Tenure(process.name, fence, self.now if self.counts_from_answer else begun)
+            process.tenure = Leadership(process.name, fence, self.now if self.counts_from_answer else begun)
 
     def act(self, process: Process) -> None:
         """The check that stands right before the deed uses the holder's clock alone."""
-        if process.tenure and self.now - process.tenure.since < self.acts:
-            assert process.tenure.may_act(self.now) or self.acts != ACTS
+        if process.tenure and self.now - process.tenure.renewed_at < self.acts:
+            assert process.tenure.is_valid(self.now) or self.acts != RENEW_DEADLINE
             self.did["acted"] += 1
-            if not process.tenure.still_mine(self.server.record):
+            if not process.tenure.is_held(self.server.record):
                 self.did["two at once"] += 1
 
     def end(self, process: Process) -> None:
-        if process.tenure and process.begun is None and process.tenure.still_mine(self.server.record):
+        if process.tenure and process.begun is None and process.tenure.is_held(self.server.record):
             self.server.record = None
             self._anew(process)
 
@@ -132,7 +132,7 @@ class Play:
         self.processes[self.processes.index(process)] = Process(f"{process.name}'")
 
 
-def played(seed: int, acts: float = ACTS, counts_from_answer: bool = False) -> Counter[str]:
+def played(seed: int, acts: float = RENEW_DEADLINE, counts_from_answer: bool = False) -> Counter[str]:
     play = Play(Random(seed), acts, counts_from_answer)  # noqa: S311 - reproducible
     for _ in range(STEPS):
         play.step()
@@ -151,7 +151,7 @@ def test_the_interleavings_reach_what_they_are_about() -> None:
     assert did["taken over"] > 100
 
 
-@pytest.mark.parametrize("broken", [{"acts": DURATION + 1}, {"counts_from_answer": True}])
+@pytest.mark.parametrize("broken", [{"acts": LEASE_DURATION + 1}, {"counts_from_answer": True}])
 def test_a_holder_that_acts_too_long_is_noticed(broken: dict[str, Any]) -> None:
     assert any(played(seed, **broken)["two at once"] for seed in range(2000))
 
@@ -159,34 +159,34 @@ def test_a_holder_that_acts_too_long_is_noticed(broken: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("record", "watched", "now", "dead", "answer"),
     [
-        (None, None, 0.0, False, Answer.TAKE),
-        (Record("1"), None, 0.0, False, Answer.TAKE),
-        (Record("1", "a"), None, 0.0, False, Answer.WATCH),
-        (Record("1", "a"), Watched("1", 0.0), DURATION, False, Answer.WATCH),
-        (Record("1", "a"), Watched("1", 0.0), DURATION + 0.1, False, Answer.TAKE),
-        (Record("2", "a"), Watched("1", 0.0), 1000.0, False, Answer.WATCH),
-        (Record("1", "a", duration=90.0), Watched("1", 0.0), 60.0, False, Answer.WATCH),
-        (Record("1", "a"), None, 0.0, True, Answer.TAKE),
+        (None, None, 0.0, False, Decision.ACQUIRE),
+        (LeaseRecord("1"), None, 0.0, False, Decision.ACQUIRE),
+        (LeaseRecord("1", "a"), None, 0.0, False, Decision.WAIT),
+        (LeaseRecord("1", "a"), ObservedLease("1", 0.0), LEASE_DURATION, False, Decision.WAIT),
+        (LeaseRecord("1", "a"), ObservedLease("1", 0.0), LEASE_DURATION + 0.1, False, Decision.ACQUIRE),
+        (LeaseRecord("2", "a"), ObservedLease("1", 0.0), 1000.0, False, Decision.WAIT),
+        (LeaseRecord("1", "a", duration=90.0), ObservedLease("1", 0.0), 60.0, False, Decision.WAIT),
+        (LeaseRecord("1", "a"), None, 0.0, True, Decision.ACQUIRE),
     ],
 )
 def test_who_may_take_it(
-    record: Record | None, watched: Watched | None, now: float, dead: bool, answer: Answer
+    record: LeaseRecord | None, watched: ObservedLease | None, now: float, dead: bool, answer: Decision
 ) -> None:
-    assert decide(record, watched, now, dead=dead) is answer
+    assert decide(record, watched, now, holder_dead=dead) is answer
 
 
 def test_a_holder_stops_acting_before_anybody_may_take_it() -> None:
-    assert RENEW < ACTS < DURATION
+    assert RETRY_PERIOD < RENEW_DEADLINE < LEASE_DURATION
 
 
 def test_a_lease_is_what_was_written() -> None:
-    lease = body("kube-system", "me", 7, 1_700_000_000.25, {"nodefall.dev/abort": "enough"}, "42")
+    lease = lease_body("kube-system", "me", 7, 1_700_000_000.25, {"nodefall.dev/abort": "enough"}, "42")
     assert lease["spec"]["renewTime"] == "2023-11-14T22:13:20.250000Z"
     record = parse(lease)
-    assert (record.version, record.holder, record.fence, record.duration) == ("42", "me", 7, DURATION)
+    assert (record.version, record.holder, record.fence, record.duration) == ("42", "me", 7, LEASE_DURATION)
     assert record.abort == "enough"
 
 
 def test_what_others_left_out_counts_as_not_given() -> None:
-    assert parse({"metadata": {"resourceVersion": "3"}, "spec": None}) == Record("3")
-    assert parse({}) == Record("")
+    assert parse({"metadata": {"resourceVersion": "3"}, "spec": None}) == LeaseRecord("3")
+    assert parse({}) == LeaseRecord("")

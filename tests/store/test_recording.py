@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.model.errors import BadInput
-from chaos.model.recording import Line
+from chaos.model.recording import RecordingEntry
 from chaos.store.recording import RecordingWriter, build_timeline, read_recording
 
 META = {"t": 1.0, "kind": "meta", "type": "recording", "object": {"format": 1}}
@@ -31,8 +31,8 @@ def put(folder: Path, data: bytes) -> Path:
     return path
 
 
-def line(t: float, value: Any = None) -> Line:
-    return Line(t, "host", "fact", msgspec.Raw(msgspec.json.encode(value)), "n1")
+def line(t: float, value: Any = None) -> RecordingEntry:
+    return RecordingEntry(t, "host", "fact", msgspec.Raw(msgspec.json.encode(value)), "n1")
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -124,7 +124,7 @@ def test_a_line_that_does_not_end_is_given_up_before_memory_is(tmp_path: Path) -
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl.gz"
     with RecordingWriter(path) as writer:
-        writer.write(Line(1.0, "meta", "recording", msgspec.Raw(b'{"format":1}')))
+        writer.write(RecordingEntry(1.0, "meta", "recording", msgspec.Raw(b'{"format":1}')))
         writer.write(line(2.0, [1, "two"]))
         writer.write(line(1.9, "late"))
     writer.close()  # harmless twice
@@ -137,7 +137,7 @@ def test_it_can_be_read_while_it_is_written(tmp_path: Path) -> None:
     """As after a SIGKILL: nothing was closed."""
     path = tmp_path / "r.jsonl.gz"
     writer = RecordingWriter(path)
-    writer.write(Line(1.0, "meta", "recording", msgspec.Raw(b'{"format":1}')))
+    writer.write(RecordingEntry(1.0, "meta", "recording", msgspec.Raw(b'{"format":1}')))
     for number in range(50):
         writer.write(line(2.0 + number, number))
     lines = list(read_recording(path))

@@ -17,7 +17,7 @@ from proxy import Proxy
 from chaos.engine.clock import RemoteClock
 from chaos.lab.metrics import STATE_FILE
 from chaos.lab.servers.lab import Lab
-from chaos.lab.servers.options import Options
+from chaos.lab.servers.options import ServeOptions
 from chaos.lab.servers.process import HostSystem
 from chaos.lab.servers.programs.units import is_active
 from chaos.lab.spec import LabSpec
@@ -143,14 +143,14 @@ def _host(host: HostSystem) -> Snapshot:
     return {
         "power": machine.state,
         "units": {unit: is_active(host, unit) for unit in UNITS},
-        "frozen": process.frozen if process else None,
+        "frozen": process.is_frozen if process else None,
         "nft": sorted(host.tables),
-        "dropped": sorted(machine.network.dropped()),
+        "dropped": sorted(machine.network.drops()),
         "timers": sorted(host.timers),
         "transient": sorted(host.services),
         "files": {path: text for path, text in machine.files.items() if path != STATE_FILE},
         "pressure": sorted(machine.pressure),
-        "scheduled": logind.scheduled(),
+        "scheduled": logind.scheduled_shutdown(),
         "preparing": logind.preparing_for_shutdown,
         "inhibitors": sorted((str(i["who"]), str(i["what"]), str(i["mode"])) for i in logind.inhibitors()),
     }
@@ -211,7 +211,7 @@ def sweep_lab(directory: Path, workload: Path, speed: float) -> Iterator[SweepLa
         nodes = [{**common, "name": "control-plane", "role": "control-plane"}]
         nodes += [{**common, "name": f"worker-{number}", "role": "worker"} for number in (1, 2, 3)]
         spec = LabSpec.from_json(json.dumps({"nodes": nodes, "seed": 1, "start": 1_790_000_000.0}).encode())
-        lab = Lab(spec, Options(speed=speed), directory / "lab")
+        lab = Lab(spec, ServeOptions(speed=speed), directory / "lab")
         return lab, await lab.start()
 
     lab, facts = asyncio.run_coroutine_threadsafe(begin(), loop).result(60)

@@ -31,7 +31,7 @@ from chaos.cli import app
 from chaos.engine import undo
 from chaos.engine.recorder import Recorder
 from chaos.model.catalogue import discover
-from chaos.model.recording import Line
+from chaos.model.recording import RecordingEntry
 from chaos.store.journal import Journal
 
 SLOW = (
@@ -117,19 +117,19 @@ def _install(wire: _Tripwire) -> None:
     """Around what is written and sent; what it does is not changed."""
     _around(Journal, "_add", _record, wire)
     _after(Recorder, "emit", _phase, wire)
-    _after(chaos.engine.method, "plant", lambda *_: "planted", wire)
+    _after(chaos.engine.method, "arm", lambda *_: "planted", wire)
     _after(undo._Attempt, "_send", lambda *_: "undo-sent", wire)
 
 
 def _record(record: Any) -> str:
     if record.intent:
         return "intend"
-    if record.struck is not None:
+    if record.undone is not None:
         return "strike"
-    return "mirror" if record.mirrored else "unmirror"
+    return "mirror" if record.replica else "unmirror"
 
 
-def _phase(line: Line) -> str:
+def _phase(line: RecordingEntry) -> str:
     return str(msgspec.json.decode(line.object)["phase"]) if line.kind == "action" else ""
 
 

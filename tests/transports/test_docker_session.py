@@ -10,7 +10,7 @@ from machines import Docker
 
 from chaos.model.command import NOT_SENT, HostCommand
 from chaos.model.errors import NodefallError, Refused, Unreachable
-from chaos.transports.containers import Container, Seen, engine_error, find_engine
+from chaos.transports.containers import Container, ContainerState, engine_error, find_engine
 from chaos.transports.docker import DockerSession
 
 MARK = HostCommand(("touch", "/var/tmp/mark"))
@@ -45,7 +45,7 @@ def test_one_that_is_off_gets_nothing_and_is_the_same_after_a_restart(docker: Do
     docker("exec", box, "rm", "-f", "/var/tmp/mark")
     docker("kill", box)
     threading.Event().wait(0.5)
-    assert armed.fire().delivery == NOT_SENT
+    assert armed.wait().delivery == NOT_SENT
     outcome = session.run(MARK)
     assert (outcome.delivery, "does not run: it is exited" in outcome.error) == (NOT_SENT, True)
     docker("start", box)
@@ -68,7 +68,7 @@ def test_what_waits_ends_when_the_session_is_closed(docker: Docker, box: str) ->
     session = DockerSession(Container(box, "docker"))
     armed = session.arm(MARK)
     session.close()
-    assert armed.fire().delivery == NOT_SENT
+    assert armed.wait().delivery == NOT_SENT
     for _ in range(50):
         if "nodefall-" not in docker("exec", box, "ps", "-e", "-o", "args"):
             return
@@ -109,7 +109,7 @@ def test_an_engine_that_says_nothing_useful(tmp_path: Path, script: str, said: s
      ("restarting", "off"), ("removing", ""), ("", "")],
 )  # fmt: skip
 def test_states(status: str, power: str) -> None:
-    assert Seen("id", status, "no", 0).power == power
+    assert ContainerState("id", status, "no", 0).power == power
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_states(status: str, power: str) -> None:
      ("on-failure", 0, "on-failure"), ("on-failure", 3, "on-failure:3")],
 )  # fmt: skip
 def test_restart_policies(policy: str, retries: int, text: str) -> None:
-    assert Seen("id", "running", policy, retries).restart_policy == text
+    assert ContainerState("id", "running", policy, retries).restart_policy == text
 
 
 @pytest.mark.parametrize(

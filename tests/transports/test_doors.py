@@ -13,8 +13,8 @@ from threading import Condition, Thread
 import pytest
 
 from chaos.model.errors import Unreachable
-from chaos.transports.doors import AT_ONCE, Doors
-from chaos.transports.line import open_line
+from chaos.transports.doors import MAX_LOGINS, JumpHostLimiter
+from chaos.transports.line import connect
 from chaos.transports.settings import HostSettings
 
 LINES = 20
@@ -71,16 +71,16 @@ def settings(port: int) -> HostSettings:
 
 def knock(target: HostSettings) -> str:
     with pytest.raises(Unreachable) as refused:
-        open_line(target)
+        connect(target)
     return refused.value.message
 
 
 def test_lines_through_a_jump_host_are_opened_a_few_at_a_time(tmp_path: Path) -> None:
-    with crowd(AT_ONCE, pause=0.2) as server, ThreadPoolExecutor(LINES) as pool:
+    with crowd(MAX_LOGINS, pause=0.2) as server, ThreadPoolExecutor(LINES) as pool:
         jump = replace(settings(server.port), name="jump", known_hosts=tmp_path / "none")
         told = list(pool.map(knock, [replace(settings(1), jumps=(jump,))] * LINES))
     assert all(message.startswith("jump ") for message in told)
-    assert server.peak == AT_ONCE
+    assert server.peak == MAX_LOGINS
 
 
 def test_hosts_without_one_are_reached_all_at_once(tmp_path: Path) -> None:
@@ -91,14 +91,14 @@ def test_hosts_without_one_are_reached_all_at_once(tmp_path: Path) -> None:
 
 
 def test_nobody_waits_for_ever_and_each_jump_host_has_a_door_of_its_own() -> None:
-    doors, jump, other = Doors(), replace(settings(22), connect_timeout=0.01), settings(2222)
+    doors, jump, other = JumpHostLimiter(), replace(settings(22), connect_timeout=0.01), settings(2222)
     with ExitStack() as inside:
-        for _ in range(AT_ONCE):
-            inside.enter_context(doors.through(jump))
+        for _ in range(MAX_LOGINS):
+            inside.enter_context(doors.slot(jump))
         with (
-            doors.through(other),
+            doors.slot(other),
             pytest.raises(Unreachable, match=r"host \(ops@127.0.0.1:22\) let nobody in for 0.04 s"),
         ):
-            inside.enter_context(doors.through(jump))
-    with doors.through(jump):
+            inside.enter_context(doors.slot(jump))
+    with doors.slot(jump):
         pass

@@ -28,7 +28,7 @@ class Host:
         return f"{told:.6f}"
 
     def measured(self) -> HostClock:
-        clock = HostClock(tells=True)
+        clock = HostClock(can_report=True)
         clock.measure(lambda: self.now, self.ask, self.line)
         return clock
 
@@ -39,7 +39,7 @@ delays = st.floats(0.0, 0.045)
 @given(ways=st.lists(st.tuples(delays, delays), min_size=1), ahead=st.floats(-900.0, 1e5))
 def test_an_instant_is_told_as_well_as_the_best_ways_allow(ways: list[tuple[float, float]], ahead: float) -> None:
     clock = Host(ways, [ahead]).measured()
-    word, told = clock.word(AT).split()
+    word, told = clock.clock_argument(AT).split()
     assert word == "go"
     known = min(way[0] for way in ways[:12]) + min(way[1] for way in ways[:12])
     assert abs(int(told) / 1e6 - (AT + ahead)) <= max(known, 0.002) / 2 + 1e-5
@@ -56,7 +56,7 @@ def test_an_instant_is_told_as_well_as_the_best_ways_allow(ways: list[tuple[floa
 )
 def test_asked_until_it_is_good(ways: list[tuple[float, float]], ahead: list[float], asked: int) -> None:
     host = Host(ways, ahead)
-    assert host.measured().word(AT) != "go\n"
+    assert host.measured().clock_argument(AT) != "go\n"
     assert host.asked == asked
 
 
@@ -66,27 +66,27 @@ def test_asked_until_it_is_good(ways: list[tuple[float, float]], ahead: list[flo
     ids=["too far away", "put ahead meanwhile", "put back meanwhile"],
 )
 def test_a_clock_that_is_not_known_begins_at_once(ways: list[tuple[float, float]], ahead: list[float]) -> None:
-    assert Host(ways, ahead).measured().word(AT) == "go\n"
+    assert Host(ways, ahead).measured().clock_argument(AT) == "go\n"
 
 
 def test_not_asked_is_not_known() -> None:
-    clock, host = HostClock(tells=False), Host([(0.0, 0.0)], [0.0])
+    clock, host = HostClock(can_report=False), Host([(0.0, 0.0)], [0.0])
     assert not clock.measure(lambda: host.now, host.ask, host.line)
-    assert (host.asked, clock.word(AT)) == (0, "go\n")
+    assert (host.asked, clock.clock_argument(AT)) == (0, "go\n")
 
 
 def test_without_an_instant_at_once() -> None:
-    assert Host([(0.0, 0.0)], [0.0]).measured().word(None) == "go\n"
+    assert Host([(0.0, 0.0)], [0.0]).measured().clock_argument(None) == "go\n"
 
 
 @pytest.mark.parametrize("said", ["", "no time"])
 def test_an_answer_that_is_no_time(said: str) -> None:
-    clock = HostClock(tells=True)
+    clock = HostClock(can_report=True)
     assert not clock.measure(lambda: AT, lambda _: None, lambda: said)
-    assert clock.began(lambda: "12.5") == 12.5
+    assert clock.read_start_time(lambda: "12.5") == 12.5
 
 
 def test_an_answer_that_comes_too_late_is_not_the_begin() -> None:
-    clock, lines = HostClock(tells=True), iter(["11.5", "12.5"])
+    clock, lines = HostClock(can_report=True), iter(["11.5", "12.5"])
     assert not clock.measure(lambda: AT, lambda _: None, lambda: None)
-    assert clock.began(lambda: next(lines)) == 12.5
+    assert clock.read_start_time(lambda: next(lines)) == 12.5

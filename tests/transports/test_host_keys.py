@@ -12,7 +12,7 @@ from sshd import Server, keygen, public
 
 from chaos.model.command import HostCommand
 from chaos.model.errors import Refused
-from chaos.transports.hostkeys import fingerprint, known_as, known_types, parse_known_hosts, scan_command, verify
+from chaos.transports.hostkeys import fingerprint, known_hosts_name, known_key_types, parse_known_hosts, scan_command, verify
 from chaos.transports.settings import HostSettings
 from chaos.transports.ssh import open_session
 
@@ -87,7 +87,7 @@ def test_any_text_is_read(text: str) -> None:
 
 def test_types_to_ask_for() -> None:
     entries = parse_known_hosts(f"h ssh-rsa {A}\nh ssh-ed25519 {B}\nh ssh-rsa {B}\n@revoked h ecdsa-sha2-nistp256 {A}")
-    assert known_types(entries, "h") == ("ssh-rsa", "ssh-ed25519")
+    assert known_key_types(entries, "h") == ("ssh-rsa", "ssh-ed25519")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_changed_is_mended_by_the_hint(server: Server, tmp_path: Path) -> None:
     server.know(f"{server.name} {public(keygen(tmp_path / 'old'))}")
     refused = mend(server)
     assert "has changed" in refused.message
-    assert f"ssh-keygen -R '{known_as(server.settings())}'" in refused.hint
+    assert f"ssh-keygen -R '{known_hosts_name(server.settings())}'" in refused.hint
 
 
 def test_hashed_by_openssh(server: Server, tmp_path: Path) -> None:

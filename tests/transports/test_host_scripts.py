@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.transports.script import ASK, GO, armed_line, began_at, command_line, sudo_refusal, tells, waits
+from chaos.transports.script import CLOCK_REQUEST, GO, armed_command_line, parse_start_time, command_line, sudo_refusal, has_host_clock, is_ready
 
 SUDO = ("sudo", "-n", "--")
 
@@ -26,7 +26,7 @@ def test_command_line(argv: tuple[str, ...], prefix: tuple[str, ...], expected: 
 
 
 def test_armed_line() -> None:
-    words = shlex.split(armed_line(("systemctl", "poweroff"), SUDO))
+    words = shlex.split(armed_command_line(("systemctl", "poweroff"), SUDO))
     assert words[:5] == [*SUDO, "sh", "-c"]
     assert words[7:] == ["nodefall", "systemctl", "poweroff"]
 
@@ -48,17 +48,17 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 )
 def test_armed_line_in_a_real_shell(path: str, given: str, said: list[str] | None) -> None:
     """Only a whole line fires it, and the program gets what follows; a line that is cut off runs nothing."""
-    script = armed_line(("sh", "-c", "echo ran; cat"))
+    script = armed_command_line(("sh", "-c", "echo ran; cat"))
     before = time.time()
     done = subprocess.run(
         ["sh", "-c", script], input=given, capture_output=True, text=True, check=False, env={"PATH": path}
     )
     first, *out = done.stdout.splitlines()
-    assert (waits(first), done.stderr, done.returncode) == (True, "", 0 if said else 1)
+    assert (is_ready(first), done.stderr, done.returncode) == (True, "", 0 if said else 1)
     if said is None:
         assert out == []
         return
-    began = began_at(out[0])
+    began = parse_start_time(out[0])
     assert began
     assert before - 1 < began < time.time() + 1
     assert out[1:] == said
@@ -70,17 +70,17 @@ NEAR, FAR = 0.15, 1000.0  # seconds; a host does not wait for what is far
 @pytest.mark.parametrize("ahead", [None, -FAR, 0.0, NEAR, FAR])
 @pytest.mark.parametrize("asked", [1, 3])
 def test_bash_tells_its_time_and_begins_at_an_instant(ahead: float | None, asked: int) -> None:
-    script = armed_line(("sh", "-c", "cat; ls /proc/self/fd"))
+    script = armed_command_line(("sh", "-c", "cat; ls /proc/self/fd"))
     with subprocess.Popen(
         ["sh", "-c", script], text=True, bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as shell:
         assert shell.stdin
         assert shell.stdout
-        assert tells(shell.stdout.readline())
+        assert has_host_clock(shell.stdout.readline())
         for _ in range(asked):
             before = time.time()
-            shell.stdin.write(ASK)
-            told = began_at(shell.stdout.readline())
+            shell.stdin.write(CLOCK_REQUEST)
+            told = parse_start_time(shell.stdout.readline())
             assert told
             assert before - 0.001 <= told <= time.time() + 0.001
         now = time.time()
@@ -88,7 +88,7 @@ def test_bash_tells_its_time_and_begins_at_an_instant(ahead: float | None, asked
         shell.stdin.write("more\n")
         shell.stdin.close()
         first, *out = shell.stdout.read().splitlines()
-    began = began_at(first)
+    began = parse_start_time(first)
     assert began
     assert began >= now + (NEAR if ahead == NEAR else 0.0) - 0.001
     assert began < now + FAR or ahead != FAR
@@ -96,10 +96,10 @@ def test_bash_tells_its_time_and_begins_at_an_instant(ahead: float | None, asked
     assert shell.returncode == 0
 
 
-@pytest.mark.parametrize("asked", ["", ASK, ASK * 2 + GO])
+@pytest.mark.parametrize("asked", ["", CLOCK_REQUEST, CLOCK_REQUEST * 2 + GO])
 def test_without_the_word_nothing_runs(path: str, asked: str) -> None:
     """Neither in bash, which is asked, nor in a shell that is asked by mistake."""
-    script = armed_line(("sh", "-c", "echo ran"))
+    script = armed_command_line(("sh", "-c", "echo ran"))
     done = subprocess.run(
         ["sh", "-c", script], input=asked, capture_output=True, text=True, check=False, env={"PATH": path}
     )
@@ -108,7 +108,7 @@ def test_without_the_word_nothing_runs(path: str, asked: str) -> None:
 
 
 def test_without_bash_nobody_is_asked() -> None:
-    assert [(waits(line), tells(line)) for line in (None, "", "x", "ready", "ready 5.2.15(1)-release")] == [
+    assert [(is_ready(line), has_host_clock(line)) for line in (None, "", "x", "ready", "ready 5.2.15(1)-release")] == [
         (False, False), (False, False), (False, False), (True, False), (True, True),
     ]  # fmt: skip
 
@@ -143,4 +143,4 @@ def test_sudo_refusal(stderr: str, said: str) -> None:
      ("", None), ("sh: date: not found", None)],
 )  # fmt: skip
 def test_began_at(line: str, expected: float | None) -> None:
-    assert began_at(line) == expected
+    assert parse_start_time(line) == expected

@@ -15,15 +15,15 @@ from chaos.model.command import (
     DrainRules,
     KubeCommand,
     Outcome,
-    PodChoice,
+    PodSelector,
     PodsCommand,
     TaintsCommand,
-    succeeded,
+    is_success,
 )
-from chaos.model.draining import sort_pods
+from chaos.model.draining import select_pods
 from chaos.model.ports import Response
 from chaos.observers.unreachable import KubeUnreachable
-from chaos.transports.kube import KubeTransport, changed
+from chaos.transports.kube import KubeTransport, merge_taints
 
 ALL = DrainRules(force=True, ignore_daemonsets=True, delete_emptydir_data=True)
 NONE = DrainRules()
@@ -94,7 +94,7 @@ def one_pod(command: PodsCommand, **answers: list[Response | KubeUnreachable]) -
 
 
 def drain(wait: float = 60.0) -> PodsCommand:
-    return PodsCommand("evict", PodChoice(node="n1"), wait=wait, rules=NONE)
+    return PodsCommand("evict", PodSelector(node="n1"), wait=wait, rules=NONE)
 
 
 EVICT, GET = "POST /api/v1/namespaces/demo/pods/web/eviction", "GET /api/v1/namespaces/demo/pods/web"
@@ -123,7 +123,7 @@ def test_the_time_is_over() -> None:
     outcome, kube = one_pod(drain(wait=12), evict=[refusal()])
     assert kube.times(EVICT) == [0, 5, 10]
     assert (outcome.exit, outcome.stderr) == (1, "demo/web was refused")
-    assert succeeded(drain(), outcome)
+    assert is_success(drain(), outcome)
     assert kube.clock.now() == 1012.0
 
 
@@ -153,7 +153,7 @@ def test_a_namespace_that_ends_is_waited_for() -> None:
 def test_any_other_answer_is_a_failure(status: int) -> None:
     outcome, _ = one_pod(drain(), evict=[response(status, {"message": "more than one budget"})])
     assert (outcome.exit, outcome.stderr) == (2, "demo/web: more than one budget")
-    assert not succeeded(drain(), outcome)
+    assert not is_success(drain(), outcome)
 
 
 def test_a_lost_answer_is_asked_again_while_there_is_time() -> None:
@@ -174,7 +174,7 @@ def test_a_run_that_stops_ends_the_wait() -> None:
 
 
 def test_each_is_asked_once_where_nothing_is_awaited() -> None:
-    outcome, kube = one_pod(PodsCommand("evict", PodChoice(node="n1"), grace=7), evict=[refusal()])
+    outcome, kube = one_pod(PodsCommand("evict", PodSelector(node="n1"), grace=7), evict=[refusal()])
     assert (outcome.exit, len(kube.times(EVICT)), kube.clock.slept) == (1, 1, 0.0)
     assert kube.log[-1][2] == {
         "apiVersion": "policy/v1",
@@ -185,15 +185,15 @@ def test_each_is_asked_once_where_nothing_is_awaited() -> None:
 
 
 def test_delete_and_remove_finalizers() -> None:
-    outcome, kube = one_pod(PodsCommand("delete", PodChoice(node="n1"), grace=0), delete=[response(200)])
+    outcome, kube = one_pod(PodsCommand("delete", PodSelector(node="n1"), grace=0), delete=[response(200)])
     sent = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "uid-web"}, "gracePeriodSeconds": 0}
     assert (outcome.exit, kube.log[-1][2]) == (0, sent)
-    outcome, kube = one_pod(PodsCommand("remove-finalizers", PodChoice(node="n1")), patch=[response(200)])
+    outcome, kube = one_pod(PodsCommand("remove-finalizers", PodSelector(node="n1")), patch=[response(200)])
     assert (outcome.exit, kube.log[-1][2]) == (0, {"metadata": {"uid": "uid-web", "finalizers": None}})
 
 
 def test_mark_disruption_sets_what_an_eviction_sets() -> None:
-    outcome, kube = one_pod(PodsCommand("mark-disruption", PodChoice(node="n1")), status=[response(200)])
+    outcome, kube = one_pod(PodsCommand("mark-disruption", PodSelector(node="n1")), status=[response(200)])
     at = "1970-01-01T00:16:40Z"
     said = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting", "lastTransitionTime": at}
     condition = {"type": "DisruptionTarget", "status": "True", **said}
@@ -204,12 +204,12 @@ def test_mark_disruption_sets_what_an_eviction_sets() -> None:
 def test_how_pods_are_chosen() -> None:
     clock = FakeClock()
     kube = Kube(clock, {"GET /api/v1/namespaces/demo/pods": [response(200, {"items": []})]})
-    choice = PodChoice(node="n1", namespace="demo", name="web", selector="app=web")
+    choice = PodSelector(node="n1", namespace="demo", name="web", selector="app=web")
     outcome = KubeTransport(kube, clock).send(PodsCommand("delete", choice))
     assert kube.queries == [{"fieldSelector": "spec.nodeName=n1,metadata.name=web", "labelSelector": "app=web"}]
     said = "there are no pods on n1 (namespace demo, name web, labels app=web)"
     assert (outcome.exit, outcome.stderr) == (2, said)
-    empty = KubeTransport(kube, clock).send(PodsCommand("evict", PodChoice(node="n1", namespace="demo"), rules=NONE))
+    empty = KubeTransport(kube, clock).send(PodsCommand("evict", PodSelector(node="n1", namespace="demo"), rules=NONE))
     assert empty.exit == 0  # as kubectl: a node without pods is drained
 
 
@@ -239,15 +239,15 @@ RULES = [
 
 @pytest.mark.parametrize(("given", "rules", "exists", "expected"), RULES)
 def test_what_drain_skips_and_refuses(given: dict[str, Any], rules: DrainRules, exists: bool, expected: str) -> None:
-    found = sort_pods([given], rules, lambda _namespace, _name: exists)
+    found = select_pods([given], rules, lambda _namespace, _name: exists)
     if expected == "evicted":
-        assert (found.evicted, found.left, found.refused) == ([given], [], {})
+        assert (found.to_evict, found.to_skip, found.refusals) == ([given], [], {})
     elif expected == "left":
-        assert (found.evicted, found.left, found.refused) == ([], [given], {})
+        assert (found.to_evict, found.to_skip, found.refusals) == ([], [given], {})
     else:
-        assert (found.evicted, found.left) == ([], [])
-        assert expected in found.why
-        assert found.why.startswith("demo/a: ")
+        assert (found.to_evict, found.to_skip) == ([], [])
+        assert expected in found.refusal_message
+        assert found.refusal_message.startswith("demo/a: ")
 
 
 def test_one_pod_that_may_not_be_evicted_saves_all() -> None:
@@ -275,7 +275,7 @@ MINE_TOO = {"key": "k", "effect": "NoExecute"}
     ],
 )
 def test_taints_of_others_stay(before: list[Any], command: TaintsCommand, after: list[Any]) -> None:
-    assert changed(before, command) == after
+    assert merge_taints(before, command) == after
 
 
 def test_a_change_that_came_in_between_is_not_overwritten() -> None:
@@ -298,13 +298,13 @@ def test_conflicts_end_some_day() -> None:
     command = TaintsCommand("n1", add=(MINE,))
     outcome = KubeTransport(kube, clock).send(command)
     assert outcome.exit == 409
-    assert not succeeded(command, outcome)
+    assert not is_success(command, outcome)
 
 
 def test_what_is_kept_of_an_answer() -> None:
     clock = FakeClock()
     kube = Kube(clock, {"PATCH /x": [response(200, {"spec": {"replicas": 2}}), response(422, {"message": "no"})]})
-    transport, command = KubeTransport(kube, clock), KubeCommand("PATCH", "/x", {}, shows=("/spec/replicas", "/none"))
+    transport, command = KubeTransport(kube, clock), KubeCommand("PATCH", "/x", {}, evidence_pointers=("/spec/replicas", "/none"))
     assert transport.send(command).evidence == {"/spec/replicas": 2, "/none": None}
     refused = transport.send(command)
     assert (refused.exit, refused.stderr, refused.evidence) == (422, "the API server answered 422: no", {})

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from linekit import Line
 
-from chaos.model.command import ANSWERED, LOST, NOT_SENT, HostCommand, succeeded
+from chaos.model.command import ANSWERED, LOST, NOT_SENT, HostCommand, is_success
 from chaos.transports.exchange import LIMIT
 
 
@@ -46,7 +46,7 @@ def test_a_program_ended_by_a_signal_is_an_answer_that_is_no_success(line: Line)
     outcome = line.session.run(command("sh", "-c", "kill -TERM $$"))
     assert outcome.delivery == ANSWERED
     assert outcome.exit is None or outcome.exit == 143
-    assert not succeeded(command("x"), outcome)
+    assert not is_success(command("x"), outcome)
 
 
 text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
@@ -112,31 +112,31 @@ def test_a_lost_line_is_lost_and_is_opened_again(line: Line) -> None:
 
 def test_armed_fires_once_and_says_when(line: Line) -> None:
     armed = line.session.arm(command("sh", "-c", 'cat; echo "$0 end"; exit 4', "a b", stdin="input\n"))
-    outcome = armed.fire()
+    outcome = armed.wait()
     assert (outcome.delivery, outcome.exit, outcome.stdout) == (ANSWERED, 4, "input\na b end\n")
     own = line.session.run(command("date", "+%s")).stdout
     assert outcome.began is not None
     assert abs(outcome.began - float(own)) < 60
-    assert armed.fire().delivery == NOT_SENT
+    assert armed.wait().delivery == NOT_SENT
 
 
 def test_armed_begins_at_an_instant(line: Line) -> None:
     """On a machine that is too busy to tell its clock well it begins at once."""
     armed = line.session.arm(command("cat", stdin="input\n"))
-    tuned, at = armed.tune(time.time), time.time() + 0.15
-    armed.go(at)
-    outcome = armed.fire()
+    tuned, at = armed.calibrate(time.time), time.time() + 0.15
+    armed.release(at)
+    outcome = armed.wait()
     assert (outcome.delivery, outcome.exit, outcome.stdout) == (ANSWERED, 0, "input\n")
     assert outcome.began is not None
     assert at - (0.06 if tuned else 60) < outcome.began < at + 60
-    assert armed.fire().delivery == NOT_SENT
+    assert armed.wait().delivery == NOT_SENT
 
 
 def test_tuned_and_cancelled_runs_nothing(line: Line) -> None:
     armed = line.session.arm(command("touch", f"{line.folder}/mark"))
-    armed.tune(time.time)
+    armed.calibrate(time.time)
     armed.cancel()
-    assert armed.fire().delivery == NOT_SENT
+    assert armed.wait().delivery == NOT_SENT
     assert line.session.run(command("ls", line.folder)).stdout == ""
 
 
@@ -144,9 +144,9 @@ def test_cancelled_runs_nothing(line: Line) -> None:
     armed = line.session.arm(command("touch", f"{line.folder}/mark"))
     armed.cancel()
     armed.cancel()
-    assert armed.fire().delivery == NOT_SENT
+    assert armed.wait().delivery == NOT_SENT
     control = line.session.arm(command("touch", f"{line.folder}/control"))
-    assert control.fire().exit == 0
+    assert control.wait().exit == 0
     assert line.session.run(command("ls", line.folder)).stdout == "control\n"
 
 
@@ -154,7 +154,7 @@ def test_fired_and_the_line_is_lost(line: Line) -> None:
     flag = f"{line.folder}/flag"
     armed = line.session.arm(command("sh", "-c", f": > {flag}; exec sleep 9"))
     with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(armed.fire)
+        future = pool.submit(armed.wait)
         _await(line, flag)
         line.cut()
         outcome = future.result(20)
@@ -166,7 +166,7 @@ def test_hanging_up_ends_the_wait_and_not_the_program(line: Line) -> None:
     begun, ended = f"{line.folder}/begun", f"{line.folder}/ended"
     armed = line.session.arm(command("sh", "-c", f": > {begun}; sleep 2; : > {ended}", timeout=300))
     with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(armed.fire)
+        future = pool.submit(armed.wait)
         _await(line, begun)
         line.session.close()
         assert future.result(60).delivery == LOST
@@ -174,7 +174,7 @@ def test_hanging_up_ends_the_wait_and_not_the_program(line: Line) -> None:
 
 
 def test_armed_time_out(line: Line) -> None:
-    outcome = line.session.arm(command("sleep", "9", timeout=2.5)).fire()
+    outcome = line.session.arm(command("sleep", "9", timeout=2.5)).wait()
     assert outcome.delivery == LOST
 
 

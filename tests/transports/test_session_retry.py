@@ -42,12 +42,12 @@ class Scripted:
 
 
 class Ready:
-    def tune(self, now: Callable[[], float]) -> bool:
+    def calibrate(self, now: Callable[[], float]) -> bool:
         return False
 
-    def go(self, at: float | None = None) -> None: ...
+    def release(self, at: float | None = None) -> None: ...
 
-    def fire(self) -> Outcome:
+    def wait(self) -> Outcome:
         return Outcome(ANSWERED, 0)
 
     def cancel(self) -> None: ...
@@ -72,7 +72,7 @@ def test_only_what_was_not_sent_is_sent_again(deliveries: tuple[str, ...], awake
 
 def test_arming_is_tried_again() -> None:
     fake = Scripted(NOT_SENT, NOT_SENT, ANSWERED)
-    assert RetryingSession(fake, fake).arm(TRUE).fire().delivery == ANSWERED
+    assert RetryingSession(fake, fake).arm(TRUE).wait().delivery == ANSWERED
     never = Scripted(NOT_SENT, NOT_SENT, NOT_SENT)
     with pytest.raises(Unreachable):
         RetryingSession(never, never).arm(TRUE)

@@ -14,11 +14,11 @@ import pytest
 from doctorkit import host, said, signs
 from sshd import USER, Server, agent, keygen, public, serving
 
-from chaos.doctor.signs import Own
+from chaos.doctor.signs import LocalIdentity
 from chaos.model.command import ANSWERED, NOT_SENT, HostCommand
 from chaos.model.errors import Refused, Unreachable
-from chaos.transports.line import part
-from chaos.transports.ssh import Job, SshSession, open_session
+from chaos.transports.line import close_quietly
+from chaos.transports.ssh import RemoteCommand, SshSession, open_session
 
 
 def command(*argv: str, stdin: str = "", timeout: float = 30.0) -> HostCommand:
@@ -37,7 +37,7 @@ def test_one_connection_serves_many_commands_at_once(server: Server, session: Ss
 def test_channels_that_the_host_refuses_cost_nobody_the_line(
     server: Server, monkeypatch: pytest.MonkeyPatch, seconds: float, known: set[str]
 ) -> None:
-    monkeypatch.setattr("chaos.transports.ssh.CHANNELS", 20)  # twice what sshd opens
+    monkeypatch.setattr("chaos.transports.ssh.MAX_CHANNELS", 20)  # twice what sshd opens
     session = open_session(server.settings())
     before = session.connect()
     with ThreadPoolExecutor(20) as pool:
@@ -170,12 +170,12 @@ class Dead:
 def test_a_line_that_dies_while_it_is_closed() -> None:
     inner, outer, released = Dead(), Dead(), []
     with ExitStack() as stack:
-        stack.callback(part, inner.close)
-        stack.callback(part, outer.close)
+        stack.callback(close_quietly, inner.close)
+        stack.callback(close_quietly, outer.close)
     assert (inner.closed, outer.closed) == (1, 1)
     channel: Any = Dead()
     unused: Any = None
-    job = Job(channel, unused, lambda: released.append(True))
+    job = RemoteCommand(channel, unused, lambda: released.append(True))
     job.close()
     job.close()
     assert (channel.closed, released) == (1, [True])
@@ -194,7 +194,7 @@ def test_armed_but_the_line_is_gone_is_not_sent(server: Server, session: SshSess
     transport = session.connect().transport
     server.cut()
     transport.join(10)
-    assert armed.fire().delivery == NOT_SENT
+    assert armed.wait().delivery == NOT_SENT
     assert list(tmp_path.iterdir()) == []
 
 
@@ -218,7 +218,7 @@ def test_a_host_that_is_this_machine_is_told_from_others(session: SshSession) ->
     if not own.exists():
         pytest.skip("this machine has no ID")
     read = session.run(command("cat", "/etc/machine-id")).stdout.strip()
-    looked_at = signs(host(machine_id=read), own=Own(own.read_text()))
+    looked_at = signs(host(machine_id=read), own=LocalIdentity(own.read_text()))
     ((severity, _, says),) = said("ourselves", looked_at)
     assert severity == "refusal"
     assert "the machine that nodefall runs on" in says

@@ -7,9 +7,9 @@ import pytest
 
 from chaos.model.errors import UsageError
 from chaos.model.inventory import Inventory
-from chaos.transports.settings import HostSettings, Local, host_settings
+from chaos.transports.settings import HostSettings, LocalUser, host_settings
 
-LOCAL = Local("me", Path("/home/me"), Path("/inv"))
+LOCAL = LocalUser("me", Path("/home/me"), Path("/inv"))
 
 
 def inventory(hosts: dict[str, Any], **defaults: Any) -> Inventory:
@@ -88,7 +88,7 @@ def test_bad_hops(hop: str) -> None:
     [("chaos", True, ("sudo", "-n", "--")), ("chaos", False, ()), ("root", True, ()), ("root", False, ())],
 )
 def test_sudo_prefix(user: str, sudo: bool, expected: tuple[str, ...]) -> None:
-    assert HostSettings("w", "10.0.0.1", user, Path("k"), sudo=sudo).prefix == expected
+    assert HostSettings("w", "10.0.0.1", user, Path("k"), sudo=sudo).sudo_prefix == expected
 
 
 @pytest.mark.parametrize(("address", "label"), [("10.0.0.1", "w (u@10.0.0.1:22)"), ("fd00::7", "w (u@[fd00::7]:22)")])

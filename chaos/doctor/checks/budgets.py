@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from chaos.doctor.check import Check, Diagnosis, note, ok, refusal, unlisted
-from chaos.doctor.signs import BUDGETS, Need, Signs, together
+from chaos.doctor.check import Check, Diagnosis, note, ok, refusal, list_error_notes
+from chaos.doctor.signs import BUDGETS, Need, ClusterObservations, fault_groups
 from chaos.judge.budgets import is_healthy, selects
 from chaos.model.kube import full_name
 from chaos.model.kube_more import PodDisruptionBudget
@@ -19,11 +19,11 @@ class Budgets(Check):
     name = "budgets"
     summary = "no PodDisruptionBudget allows fewer disruptions than it has healthy pods on the node"
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
         ends = frozenset({Need.ENDS_PODS})
         budgets = [msgspec.convert(item, PodDisruptionBudget) for item in signs.lists.get(BUDGETS, ())]
-        for host, group in together(signs):
-            over = [text for budget in budgets if (text := _overdrawn(signs, budget, group))]
+        for host, group in fault_groups(signs):
+            over = [text for budget in budgets if (text := _budget_violation(signs, budget, group))]
             if not over:
                 yield ok("none would be overdrawn", host)
                 continue
@@ -33,10 +33,10 @@ class Budgets(Check):
             else:
                 mend = "choose another target, or set limits.budgets: ignore in the inventory if that is to be tested"
                 yield refusal(told, mend, host, ends)
-        yield from unlisted(signs, BUDGETS)
+        yield from list_error_notes(signs, BUDGETS)
 
 
-def _overdrawn(signs: Signs, budget: PodDisruptionBudget, nodes: Sequence[str]) -> str:
+def _budget_violation(signs: ClusterObservations, budget: PodDisruptionBudget, nodes: Sequence[str]) -> str:
     allowed = budget.status.disruptions_allowed if budget.status else None
     lost = sum(
         selects(budget.spec.selector if budget.spec else None, pod) and is_healthy(pod)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.doctor.check import Check, Diagnosis, ok, warning
-from chaos.doctor.signs import Need, Signs
+from chaos.doctor.signs import Need, ClusterObservations
 
 _BOUND = 1.0  # seconds, as in the judge
 
@@ -17,14 +17,14 @@ class Clock(Check):
     summary = "the host's clock is not more than 1 s off ours"
     facts = ("host-time",)
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
-        for host in signs.reached():
-            if host.ahead is None:
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+        for host in signs.reachable_hosts():
+            if host.clock_offset is None:
                 continue
-            off = abs(host.ahead)
-            if off - host.within > _BOUND:
-                way = "ahead of" if host.ahead > 0 else "behind"
-                told = f"{host.node}: its clock is {off:.1f}s {way} ours (give or take {host.within:.1f}s)"
+            off = abs(host.clock_offset)
+            if off - host.clock_uncertainty > _BOUND:
+                way = "ahead of" if host.clock_offset > 0 else "behind"
+                told = f"{host.node}: its clock is {off:.1f}s {way} ours (give or take {host.clock_uncertainty:.1f}s)"
                 yield warning(told, "synchronise both (chrony, systemd-timesyncd)", host.node, frozenset({Need.HOST}))
             else:
                 yield ok("it agrees with ours", host.node)

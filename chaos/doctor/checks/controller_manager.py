@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from chaos.doctor.check import Answers
+from chaos.doctor.check import SourceCheck
 
 
-class ControllerManager(Answers):
+class ControllerManager(SourceCheck):
     """Each replica is read once."""
 
     name = "controller-manager"
     summary = "each controller-manager of the inventory tells its metrics, where the experiment asks for them"
-    fit = True
+    is_compatibility_check = True
 
 
 CHECK = ControllerManager()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.doctor.check import Check, Diagnosis, ok, warning
-from chaos.doctor.signs import Need, Signs, together
+from chaos.doctor.signs import Need, ClusterObservations, fault_groups
 from chaos.judge.budgets import is_healthy
 
 
@@ -15,14 +15,14 @@ class CoreDns(Check):
     name = "coredns"
     summary = "cluster DNS has pods on other nodes too"
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
         nodes = [
             pod.spec.node_name
             for pod in signs.view.pods
             if pod.spec and pod.metadata.namespace == "kube-system" and is_healthy(pod)
             if (pod.metadata.labels or {}).get("k8s-app") == "kube-dns"
         ]
-        alone = [(host, group) for host, group in together(signs) if nodes and set(nodes) <= set(group)]
+        alone = [(host, group) for host, group in fault_groups(signs) if nodes and set(nodes) <= set(group)]
         for host, group in alone:
             told = f"all {len(nodes)} CoreDNS pod(s) run on {', '.join(group)}: without, names are not resolved"
             mend = "spread them over nodes, or choose another target"

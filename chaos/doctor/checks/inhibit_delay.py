@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.doctor.check import Check, Diagnosis, ok, refusal
-from chaos.doctor.signs import HostSigns, Need, Signs
+from chaos.doctor.signs import HostObservations, Need, ClusterObservations
 from chaos.model.duration import format_duration
 
 
@@ -16,9 +16,9 @@ class InhibitDelay(Check):
     summary = "logind's InhibitDelayMaxSec is not shorter than the kubelet's shutdown grace period"
     facts = ("inhibit-delay-max", "configz")
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
-        for host in signs.reached():
-            longest, grace = _seconds(host), host.grace
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+        for host in signs.reachable_hosts():
+            longest, grace = _seconds(host), host.shutdown_grace
             if longest is None or not grace:
                 continue
             if longest < grace:
@@ -32,7 +32,7 @@ class InhibitDelay(Check):
                 yield ok(f"logind waits up to {format_duration(longest)}", host.node)
 
 
-def _seconds(host: HostSigns) -> float | None:
+def _seconds(host: HostObservations) -> float | None:
     """``t 30000000``, as busctl prints it."""
     number = str(host.fact("inhibit-delay-max") or "").rpartition(" ")[2]
     return int(number) / 1e6 if number.isascii() and number.isdigit() else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.doctor.check import Check, Diagnosis, ok, refusal, warning
-from chaos.doctor.signs import Need, Signs
+from chaos.doctor.signs import Need, ClusterObservations
 from chaos.judge.facts import kubelet_fact
 from chaos.model.duration import format_duration
 
@@ -17,7 +17,7 @@ class KubeletConfig(Check):
     summary = "the kubelet's effective configuration can be read, and keeps time for a graceful shutdown"
     facts = ("configz",)
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
         graceful = frozenset({Need.GRACEFUL})
         for name, host in sorted(signs.hosts.items()):
             config = host.fact("configz")
@@ -28,7 +28,7 @@ class KubeletConfig(Check):
                 mend = "let this machine reach the kubelet's port, see cluster.kubeletCA; bounds by it are unknown"
                 yield warning(told, mend, name, frozenset({Need.KUBELET_CONFIG, Need.GRACEFUL}))
                 continue
-            grace = host.grace or 0.0
+            grace = host.shutdown_grace or 0.0
             critical = kubelet_fact(config, "kubelet.shutdownGracePeriodCriticalPods") or 0.0
             if grace == 0:
                 told = f"{name}: shutdownGracePeriod is 0, so no shutdown is graceful"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.doctor.check import Check, Diagnosis, ok, refusal
-from chaos.doctor.signs import Need, Signs
+from chaos.doctor.signs import Need, ClusterObservations
 
 
 class KubeletInhibitor(Check):
@@ -15,12 +15,12 @@ class KubeletInhibitor(Check):
     summary = "the kubelet holds its delay lock on shutdown, where it has a grace period"
     facts = ("kubelet-inhibitor", "configz")
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
-        for host in signs.reached():
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+        for host in signs.reachable_hosts():
             held = host.fact("kubelet-inhibitor")
             if held:
                 yield ok("it is held", host.node)
-            elif held is False and host.grace != 0:
+            elif held is False and host.shutdown_grace != 0:
                 told = f"{host.node}: the kubelet does not hold its lock, so a power-off is not graceful"
                 unit = host.fact("kubelet-unit") or "kubelet"
                 mend = f"systemctl restart {unit} there, then systemd-inhibit --list"

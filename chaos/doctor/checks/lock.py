@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chaos.doctor.check import Check, Diagnosis, ok, refusal, unlisted
-from chaos.doctor.signs import Signs
+from chaos.doctor.check import Check, Diagnosis, ok, refusal, list_error_notes
+from chaos.doctor.signs import ClusterObservations
 
 
 class Lock(Check):
@@ -13,14 +13,14 @@ class Lock(Check):
 
     name = "lock"
     summary = "nobody else is at work on the cluster"
-    final = True
+    is_final = True
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
-        yield from unlisted(signs, "leases")
-        if signs.holder:
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+        yield from list_error_notes(signs, "leases")
+        if signs.lock_holder:
             mend = "let it end; nodefall status shows it, nodefall abort stops it"
-            yield refusal(f"{signs.holder} is at work on this cluster", mend)
-        elif "leases" not in signs.unlisted:
+            yield refusal(f"{signs.lock_holder} is at work on this cluster", mend)
+        elif "leases" not in signs.list_errors:
             yield ok("nobody is at work")
 
 

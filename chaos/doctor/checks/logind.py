@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.doctor.check import Check, Diagnosis, ok, refusal
-from chaos.doctor.signs import Need, Signs
+from chaos.doctor.signs import Need, ClusterObservations
 
 # images/base/Dockerfile of kind installs no dbus, and takes logind out of multi-user.target.
 _CONTAINER = (
@@ -21,12 +21,12 @@ class Logind(Check):
     summary = "logind answers on D-Bus"
     facts = ("inhibitors", "shared-kernel")
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
-        for host in signs.reached():
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+        for host in signs.reachable_hosts():
             if "inhibitors" in host.target.facts:
                 yield ok("it answers", host.node)
                 continue
-            told = f"{host.node}: logind does not answer, so no shutdown is graceful: {host.why('inhibitors')}"
+            told = f"{host.node}: logind does not answer, so no shutdown is graceful: {host.unknown_reason('inhibitors')}"
             mend = "install dbus and systemd-logind, start them, then restart the kubelet"
             if host.fact("shared-kernel"):
                 told += _CONTAINER

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chaos.doctor.check import Check, Diagnosis, ok, refused
-from chaos.doctor.signs import Signs
+from chaos.doctor.check import Check, Diagnosis, ok, experiment_refusal
+from chaos.doctor.signs import ClusterObservations
 
 
 class Permissions(Check):
@@ -13,15 +13,15 @@ class Permissions(Check):
 
     name = "permissions"
     summary = "the credentials of the kubeconfig may do all that the experiments need"
-    final = True
+    is_final = True
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
-        lacking = [use for use in signs.uses if use.lacking]
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+        lacking = [use for use in signs.experiments if use.missing_permissions]
         for use in lacking:
-            rights = "; ".join(str(right) for right in use.lacking)
+            rights = "; ".join(str(right) for right in use.missing_permissions)
             mend = "nodefall rbac EXPERIMENT prints the roles that are needed, for kubectl apply"
-            yield refused(use, f"the credentials of the kubeconfig may not {rights}", mend)
-        if signs.uses and not lacking:
+            yield experiment_refusal(use, f"the credentials of the kubeconfig may not {rights}", mend)
+        if signs.experiments and not lacking:
             yield ok("they may do all that is needed")
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from chaos.doctor.check import Answers
+from chaos.doctor.check import SourceCheck
 
 
-class Prometheus(Answers):
+class Prometheus(SourceCheck):
     """Each query is asked once."""
 
     name = "prometheus"

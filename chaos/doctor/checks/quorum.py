@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.doctor.check import Check, Diagnosis, ok, refusal
-from chaos.doctor.signs import Need, Signs, together
+from chaos.doctor.signs import Need, ClusterObservations, fault_groups
 from chaos.model.kube import is_ready
 
 
@@ -14,11 +14,11 @@ class Quorum(Check):
 
     name = "quorum"
     summary = "more than half of the control planes stay Ready"
-    final = True
+    is_final = True
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
-        members = signs.view.members()
-        for host, group in together(signs):
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+        members = signs.view.etcd_members()
+        for host, group in fault_groups(signs):
             lost = sorted(set(members) & set(group))
             left = sum(name not in group and is_ready(signs.view.nodes[name]) for name in members)
             if lost and left <= len(members) // 2:

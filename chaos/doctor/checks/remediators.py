@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from chaos.doctor.check import Check, Diagnosis, note, ok, refusal, unlisted, warning
-from chaos.doctor.signs import DAEMONSETS, DEPLOYMENTS, HEALTH_CHECKS, NODE_HEALTH_CHECKS, Need, Signs, machines_of
+from chaos.doctor.check import Check, Diagnosis, note, ok, refusal, list_error_notes, warning
+from chaos.doctor.signs import DAEMONSETS, DEPLOYMENTS, HEALTH_CHECKS, NODE_HEALTH_CHECKS, Need, ClusterObservations, machines_of
 from chaos.judge.budgets import matches
 from chaos.model.apifact import field
 from chaos.model.kube_more import LabelSelector
@@ -23,7 +23,7 @@ _PROGRAMS = {
     "self-node-remediation": ("self-node-remediation", "reboots nodes that are cut off"),
     "descheduler": ("descheduler", "evicts pods to move them"),
 }
-_HARMLESS = frozenset({"node-problem-detector", "descheduler"})  # no node goes
+_KEEP_NODES = frozenset({"node-problem-detector", "descheduler"})  # no node goes
 _OPT_OUT = {"karpenter.sh/nodepool": "karpenter.sh/do-not-disrupt"}
 _PAUSED = "cluster.x-k8s.io/paused"  # an annotation; OpenShift's machines have the same
 _EVERYTHING = LabelSelector()
@@ -35,21 +35,21 @@ class Remediators(Check):
     name = "remediators"
     summary = "no autoscaler, Karpenter, MachineHealthCheck, kured or the like interferes"
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
-        found = list(self._found(signs))
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+        found = list(self._diagnoses(signs))
         yield from found
-        yield from unlisted(signs, DEPLOYMENTS, DAEMONSETS, NODE_HEALTH_CHECKS, *HEALTH_CHECKS)
+        yield from list_error_notes(signs, DEPLOYMENTS, DAEMONSETS, NODE_HEALTH_CHECKS, *HEALTH_CHECKS)
         if not found:
             yield ok("none was found that acts on these hosts")
 
     @staticmethod
-    def _found(signs: Signs) -> Iterator[Diagnosis]:
+    def _diagnoses(signs: ClusterObservations) -> Iterator[Diagnosis]:
         ends = frozenset({Need.ENDS_PODS})
         for key, where in _programs(signs).items():
             who, does = _PROGRAMS[key]
             told = f"{who} ({where}) {does}"
             mend = f"stop {who} for the time of the run, or have it leave the target alone"
-            yield note(told, mend, needs=ends) if key in _HARMLESS else warning(told, mend, needs=ends)
+            yield note(told, mend, needs=ends) if key in _KEEP_NODES else warning(told, mend, needs=ends)
         for name in sorted(signs.hosts):
             labels = signs.view.nodes[name].metadata.labels or {}
             for label, opt_out in _OPT_OUT.items():
@@ -65,7 +65,7 @@ class Remediators(Check):
             yield refusal(f"NodeHealthCheck {check} remediates {host} if it stays not Ready", mend, host, ends)
 
 
-def _machine_checks(signs: Signs) -> Iterator[tuple[str, str]]:
+def _machine_checks(signs: ClusterObservations) -> Iterator[tuple[str, str]]:
     """The names of those that are not paused, each with a host that it watches; "" where nobody knows which it does.
 
     They select Machines of their namespace, and a Machine's status names its Node (Cluster API and OpenShift alike).
@@ -84,7 +84,7 @@ def _machine_checks(signs: Signs) -> Iterator[tuple[str, str]]:
                     yield full_name(item), node
 
 
-def _node_checks(signs: Signs) -> Iterator[tuple[str, str]]:
+def _node_checks(signs: ClusterObservations) -> Iterator[tuple[str, str]]:
     """Those of medik8s: they select Nodes, and have no namespace."""
     for item in signs.lists.get(NODE_HEALTH_CHECKS, ()):
         for name in sorted(signs.hosts):
@@ -104,7 +104,7 @@ def full_name(item: Mapping[str, Any]) -> str:
     return f"{metadata.get('namespace')}/{metadata.get('name')}"
 
 
-def _programs(signs: Signs) -> dict[str, str]:
+def _programs(signs: ClusterObservations) -> dict[str, str]:
     """Those that are there, and where."""
     found: dict[str, str] = {}
     for path in (DEPLOYMENTS, DAEMONSETS):

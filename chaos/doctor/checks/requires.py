@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chaos.doctor.check import Check, Diagnosis, ok, refused
-from chaos.doctor.signs import HostSigns, Signs, Use
+from chaos.doctor.check import Check, Diagnosis, ok, experiment_refusal
+from chaos.doctor.signs import HostObservations, ClusterObservations, ExperimentNeeds
 from chaos.judge.facts import kubelet_fact
 from chaos.model.duration import format_duration
 from chaos.model.requirement import satisfies
 
 
-class Requires(Check):
+class KubeletRequirements(Check):
     """``requires: {kubelet: {shutdownGracePeriod: ">0"}}`` against the configuration that is in force."""
 
     name = "requires"
     summary = "the kubelets have what the experiment requires"
     facts = ("configz",)
-    fit = True
+    is_compatibility_check = True
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
         found = [
-            refused(use, *why, host=name, unmet=known)
-            for use in signs.uses
+            experiment_refusal(use, *why, host=name, unmet=known)
+            for use in signs.experiments
             for name in use.nodes
             if name in signs.hosts and not signs.hosts[name].error
-            for why, known in unmet(use, signs.hosts[name])
+            for why, known in unmet_requirements(use, signs.hosts[name])
         ]
         yield from found
-        if not found and any(use.requires for use in signs.uses):
+        if not found and any(use.requires for use in signs.experiments):
             yield ok("what is required is there")
 
 
-def unmet(use: Use, host: HostSigns) -> Iterator[tuple[tuple[str, str], bool]]:
+def unmet_requirements(use: ExperimentNeeds, host: HostObservations) -> Iterator[tuple[tuple[str, str], bool]]:
     """What is required and how to mend it, and whether it is known what there is instead."""
     config = host.fact("configz") or {}
     for source, wanted in use.requires.items():
@@ -46,4 +46,4 @@ def unmet(use: Use, host: HostSigns) -> Iterator[tuple[tuple[str, str], bool]]:
                 yield (told, f"change {name} in the {source}'s configuration, or choose another node"), True
 
 
-CHECK = Requires()
+CHECK = KubeletRequirements()

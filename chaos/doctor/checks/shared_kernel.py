@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.doctor.check import Check, Diagnosis, note, ok
-from chaos.doctor.signs import Need, Signs
+from chaos.doctor.signs import Need, ClusterObservations
 
 
 class SharedKernel(Check):
@@ -15,8 +15,8 @@ class SharedKernel(Check):
     summary = "the host has a kernel of its own"
     facts = ("shared-kernel",)
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
-        for host in signs.reached():
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+        for host in signs.reachable_hosts():
             if host.fact("shared-kernel"):
                 told = f"{host.node} is a container: its kernel and clock are others' too"
                 mend = "steps that touch them are refused; use a machine of its own for those"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.doctor.check import Check, Diagnosis, ok, warning
-from chaos.doctor.signs import Need, Signs
+from chaos.doctor.signs import Need, ClusterObservations
 from chaos.model.kube import controller_of, full_name
 
 
@@ -17,7 +17,7 @@ class StatefulGrace(Check):
     name = "stateful-grace"
     summary = "no StatefulSet's pod on the node has terminationGracePeriodSeconds 0"
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
         for name in sorted(signs.hosts):
             found = [
                 full_name(pod.metadata)

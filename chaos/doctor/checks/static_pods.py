@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.doctor.check import Check, Diagnosis, note, ok
-from chaos.doctor.signs import Need, Signs
+from chaos.doctor.signs import Need, ClusterObservations
 
 
 class StaticPods(Check):
@@ -14,7 +14,7 @@ class StaticPods(Check):
     name = "static-pods"
     summary = "no static pods run on the node"
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
         needs = frozenset({Need.DOWN, Need.LOGIND})
         for name, host in sorted(signs.hosts.items()):
             if pods := host.target.static_pods:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chaos.doctor.check import Check, Diagnosis, ok, refused
-from chaos.doctor.signs import Signs
+from chaos.doctor.check import Check, Diagnosis, ok, experiment_refusal
+from chaos.doctor.signs import ClusterObservations
 
 
 class Steps(Check):
@@ -13,19 +13,19 @@ class Steps(Check):
 
     name = "steps"
     summary = "each step of the experiment can be done on the node, and taken back"
-    final = True
-    fit = True
+    is_final = True
+    is_compatibility_check = True
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
         found = [
-            refused(use, *why, host=node)
-            for use in signs.uses
+            experiment_refusal(use, *why, host=node)
+            for use in signs.experiments
             for node in ("", *use.nodes)
             if not node or (node in signs.hosts and not signs.hosts[node].error)
-            if (why := use.prepare(node))
+            if (why := use.step_error(node))
         ]
         yield from found
-        if not found and signs.uses:
+        if not found and signs.experiments:
             yield ok("they can be done, and taken back")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.doctor.check import Check, Diagnosis, ok, refusal
-from chaos.doctor.signs import Need, Signs
+from chaos.doctor.signs import Need, ClusterObservations
 
 
 class Sudo(Check):
@@ -14,14 +14,14 @@ class Sudo(Check):
     name = "sudo"
     summary = "commands run as root, through sudo without a password where the login user is another"
     facts = ("root",)
-    final = True
+    is_final = True
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
-        for host in signs.reached():
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+        for host in signs.reachable_hosts():
             if host.fact("root"):
                 yield ok("commands run as root", host.node)
                 continue
-            why = "" if "root" in host.target.facts else f": {host.why('root')}"
+            why = "" if "root" in host.target.facts else f": {host.unknown_reason('root')}"
             mend = "let the login user run sudo without a password, or set sudo: true in the inventory"
             yield refusal(f"{host.node}: commands do not run as root{why}", mend, host.node, frozenset({Need.ROOT}))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chaos.doctor.check import Check, Diagnosis, ok, refused
-from chaos.doctor.signs import Signs
+from chaos.doctor.check import Check, Diagnosis, ok, experiment_refusal
+from chaos.doctor.signs import ClusterObservations
 
 
 class Targets(Check):
@@ -13,15 +13,15 @@ class Targets(Check):
 
     name = "targets"
     summary = "the experiment's targets can be chosen within the limits of the inventory"
-    final = True
-    fit = True
+    is_final = True
+    is_compatibility_check = True
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
-        unfit = [use for use in signs.uses if use.unfit]
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+        unfit = [use for use in signs.experiments if use.target_error]
         for use in unfit:
-            says, mend = use.unfit or ("", "")
-            yield refused(use, f"{use.name}: {says}", mend)
-        if signs.uses and not unfit:
+            says, mend = use.target_error or ("", "")
+            yield experiment_refusal(use, f"{use.name}: {says}", mend)
+        if signs.experiments and not unfit:
             yield ok("they can be chosen")
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.doctor.check import Check, Diagnosis, ok, refusal
-from chaos.doctor.signs import Need, Signs
+from chaos.doctor.signs import Need, ClusterObservations
 
 
-class Timers(Check):
+class FailsafeTimers(Check):
     """They would heal what this run breaks."""
 
     name = "timers"
     summary = "no timer of an earlier run is left on the host"
     facts = ("planted-timers",)
-    final = True
+    is_final = True
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
-        for host in signs.reached():
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+        for host in signs.reachable_hosts():
             if planted := host.fact("planted-timers"):
                 timers = ", ".join(planted)
                 told = f"{host.node} still has {timers} of an earlier run, which would end what this one does"
@@ -27,4 +27,4 @@ class Timers(Check):
                 yield ok("none is left", host.node)
 
 
-CHECK = Timers()
+CHECK = FailsafeTimers()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from chaos.doctor.check import Check, Diagnosis, Severity, ok, unlisted, warning
-from chaos.doctor.signs import MUTATING, SLICES, VALIDATING, Need, Signs, together
+from chaos.doctor.check import Check, Diagnosis, Severity, ok, list_error_notes, warning
+from chaos.doctor.signs import MUTATING, SLICES, VALIDATING, Need, ClusterObservations, fault_groups
 from chaos.model.apifact import field
 
 _SERVICE = "kubernetes.io/service-name"
@@ -18,15 +18,15 @@ class Webhooks(Check):
     name = "webhooks"
     summary = "no admission webhook loses all its endpoints with the node"
 
-    def look(self, signs: Signs) -> Iterator[Diagnosis]:
-        found = list(self._found(signs))
+    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+        found = list(self._diagnoses(signs))
         yield from found
-        yield from unlisted(signs, VALIDATING, MUTATING, SLICES)
+        yield from list_error_notes(signs, VALIDATING, MUTATING, SLICES)
         if not found:
             yield ok("none depends on one node")
 
     @staticmethod
-    def _found(signs: Signs) -> Iterator[Diagnosis]:
+    def _diagnoses(signs: ClusterObservations) -> Iterator[Diagnosis]:
         for name, service, fails in _webhooks(signs):
             nodes = _nodes(signs, service)
             does = "the API server refuses what it asks about" if fails else "nobody asks it (failurePolicy Ignore)"
@@ -34,7 +34,7 @@ class Webhooks(Check):
                 if fails:
                     yield warning(f"webhook {name} has no ready endpoint (service {service}): {does}", "mend it first")
                 continue
-            for host, group in together(signs):
+            for host, group in fault_groups(signs):
                 if nodes and set(nodes) <= set(group):
                     told = f"webhook {name} has all its {len(nodes)} endpoint(s) on {', '.join(group)}: without, {does}"
                     severity = Severity.REFUSAL if fails else Severity.NOTE
@@ -42,7 +42,7 @@ class Webhooks(Check):
                     yield Diagnosis(severity, told, mend, host, frozenset({Need.ENDS_PODS}))
 
 
-def _webhooks(signs: Signs) -> Iterator[tuple[str, str, bool]]:
+def _webhooks(signs: ClusterObservations) -> Iterator[tuple[str, str, bool]]:
     """Name, service and whether it fails, of those in the cluster; failurePolicy is Fail by default."""
     for path in (VALIDATING, MUTATING):
         for item in signs.lists.get(path, ()):
@@ -52,7 +52,7 @@ def _webhooks(signs: Signs) -> Iterator[tuple[str, str, bool]]:
                     yield str(hook.get("name")), where, hook.get("failurePolicy", "Fail") == "Fail"
 
 
-def _nodes(signs: Signs, service: str) -> list[str | None] | None:
+def _nodes(signs: ClusterObservations, service: str) -> list[str | None] | None:
     """Of its ready endpoints; None where they are not known."""
     if SLICES not in signs.lists:
         return None

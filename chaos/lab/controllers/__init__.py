@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.lab.controllers.attach_detach import AttachDetach
-from chaos.lab.controllers.claims import Claims
+from chaos.lab.controllers.claims import PersistentVolumeController
 from chaos.lab.controllers.daemonset import DaemonSets
 from chaos.lab.controllers.deployment import Deployments
 from chaos.lab.controllers.disruption import Disruption
@@ -19,14 +19,14 @@ from chaos.lab.controllers.stale_disruption import StaleDisruption
 from chaos.lab.controllers.statefulset import StatefulSets
 from chaos.lab.controllers.taint_eviction import TaintEviction
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.spec import LabSpec
 
 
 class Controllers:
     """All of them, started together."""
 
-    def __init__(self, sim: Sim, registry: Registry, spec: LabSpec) -> None:
+    def __init__(self, sim: SimClock, registry: Registry, spec: LabSpec) -> None:
         self.node_lifecycle = NodeLifecycle(sim, registry, spec.controllers)
         self.taint_eviction = TaintEviction(sim, registry)
         self.pod_gc = PodGarbageCollector(sim, registry, spec.controllers)
@@ -46,7 +46,7 @@ class Controllers:
             Namespaces(sim, registry),
             GarbageCollector(sim, registry),
             self.pod_gc,
-            Claims(sim, registry),
+            PersistentVolumeController(sim, registry),
             self.attach_detach,
             EndpointSlices(sim, registry),
         )

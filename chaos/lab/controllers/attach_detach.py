@@ -18,68 +18,68 @@ from chaos.lab.objects import (
     taints_of,
 )
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.spec import ControllerSpec
 from chaos.lab.store import Change
-from chaos.lab.volumes import DRIVER, is_wanted_by, unique_name, volumes_of
+from chaos.lab.volumes import DRIVER, needs_volumes, unique_name, volumes_of
 
 _PERIOD = 0.1
 _MAX_WAIT = 360.0  # maxWaitForUnmountDuration, not configurable
 _CSI = (0.3, 1.2)  # seconds that the driver takes
 _FINALIZER = "external-attacher/csi-lab-nodefall-dev"
-Place = tuple[str, str]  # volume, node
+AttachmentKey = tuple[str, str]  # volume, node
 
 
 class AttachDetach:
     """``forced`` counts forced detaches by reason: timeout, also where the node is out of service; out-of-service."""
 
-    def __init__(self, sim: Sim, registry: Registry, settings: ControllerSpec) -> None:
+    def __init__(self, sim: SimClock, registry: Registry, settings: ControllerSpec) -> None:
         self._sim, self._registry, self._store, self._settings = sim, registry, registry.store, settings
         self._recorder = Recorder(sim, registry.store, "attachdetach-controller")
-        self._unwanted: dict[Place, float] = {}
+        self._unneeded_since: dict[AttachmentKey, float] = {}
         self._in_use: dict[str, set[str]] = {}
-        self._due = False
-        self._reported: set[Place] = set()
-        self.forced: Counter[str] = Counter()
+        self._is_due = False
+        self._multi_attach_errors: set[AttachmentKey] = set()
+        self.forced_detaches: Counter[str] = Counter()
 
     def start(self) -> None:
-        self._store.subscribe(self._changed, "nodes", "pods", "persistentvolumeclaims", "volumeattachments")
+        self._store.subscribe(self._on_change, "nodes", "pods", "persistentvolumeclaims", "volumeattachments")
         self._sim.after(_PERIOD, self._loop)
 
     def restart(self) -> None:
         """A new process: the six minutes begin anew. What a deleted node had is mounted until proven otherwise."""
-        self._unwanted.clear()
-        self._reported.clear()
-        self.forced.clear()
-        self._due = True
-        self._in_use = {name_of(node): _reported(node) for node in self._store.list("nodes")}
+        self._unneeded_since.clear()
+        self._multi_attach_errors.clear()
+        self.forced_detaches.clear()
+        self._is_due = True
+        self._in_use = {name_of(node): _volumes_in_use(node) for node in self._store.list("nodes")}
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         """A deleted node's volumes stay in use as last reported."""
         if change.plural != "nodes":
-            self._due = self._due or change.plural != "pods" or bool(claims_of(change.object))
+            self._is_due = self._is_due or change.plural != "pods" or bool(claims_of(change.object))
         elif change.type != "DELETED":
-            self._due = self._due or change.type == "ADDED"
-            self._in_use[name_of(change.object)] = _reported(change.object)
+            self._is_due = self._is_due or change.type == "ADDED"
+            self._in_use[name_of(change.object)] = _volumes_in_use(change.object)
 
     def _loop(self) -> None:
         """While a detach is waited for, nodes and time matter too."""
-        if self._due or self._unwanted:
-            self._due = False
+        if self._is_due or self._unneeded_since:
+            self._is_due = False
             self._reconcile()
         self._sim.after(_PERIOD, self._loop)
 
     def _reconcile(self) -> None:
         """Detaches before attaches."""
-        wanted: dict[Place, list[Object]] = {}
-        for pod in self._users():
-            unwanted = is_deleting(pod) and self._registry.spec.broken("detach-clock-from-deletion")
-            if node_of(pod) and is_wanted_by(pod) and not unwanted:
+        wanted: dict[AttachmentKey, list[Object]] = {}
+        for pod in self._pods_with_claims():
+            unwanted = is_deleting(pod) and self._registry.spec.has_breakage("detach-clock-from-deletion")
+            if node_of(pod) and needs_volumes(pod) and not unwanted:
                 for volume in volumes_of(self._store, pod):
                     wanted.setdefault((volume, node_of(pod)), []).append(pod)
-        attached = {_place(item): item for item in self._store.list("volumeattachments")}
-        for place in [place for place in self._unwanted if place in wanted or place not in attached]:
-            del self._unwanted[place]
+        attached = {_attachment_key(item): item for item in self._store.list("volumeattachments")}
+        for place in [place for place in self._unneeded_since if place in wanted or place not in attached]:
+            del self._unneeded_since[place]
         for place, attachment in attached.items():
             if place not in wanted and not is_deleting(attachment):
                 self._detach(place, attachment)
@@ -87,48 +87,48 @@ class AttachDetach:
             if place not in attached:
                 self._attach(place, pods, wanted, [other for other in attached if other[0] == place[0]])
 
-    def _users(self) -> list[Object]:
+    def _pods_with_claims(self) -> list[Object]:
         """The pods with claims, in order."""
         claims = self._store.list("persistentvolumeclaims")
         found = [self._store.pods_using(namespace_of(claim), name_of(claim)) for claim in claims]
         users = {(namespace_of(pod), name_of(pod)): pod for pods in found for pod in pods}
         return [users[key] for key in sorted(users)]
 
-    def _detach(self, place: Place, attachment: Object) -> None:
+    def _detach(self, place: AttachmentKey, attachment: Object) -> None:
         """Not while mounted, unless six minutes are over on a node that is not Ready, or it is out of service."""
         (volume, name), spec = place, self._registry.spec
-        elapsed = self._sim.now - self._unwanted.setdefault(place, self._sim.now)
+        elapsed = self._sim.now - self._unneeded_since.setdefault(place, self._sim.now)
         node = self._store.get("nodes", "", name)
         healthy = node is not None and condition_status(node, "Ready") == "True"
         limit = _MAX_WAIT + spec.shift("forced-detach")
         expired = elapsed > limit and not self._settings.disable_force_detach_on_timeout
         out = node is not None and any(taint["key"] == OUT_OF_SERVICE for taint in taints_of(node))
-        out = out and not spec.broken("out-of-service-ignored")
+        out = out and not spec.has_breakage("out-of-service-ignored")
         mounted = name not in self._in_use or unique_name(volume) in self._in_use[name]
-        mounted = mounted and not spec.broken("volume-detached-while-mounted")
+        mounted = mounted and not spec.has_breakage("volume-detached-while-mounted")
         if mounted and not out and not (expired and not healthy):
             return
         if expired or out:
-            self.forced["timeout" if expired else "out-of-service"] += 1
+            self.forced_detaches["timeout" if expired else "out-of-service"] += 1
         self._set_attached(name, volume, False)
         self._registry.delete("volumeattachments", "", name_of(attachment))
-        self._sim.after(self._sim.rng.uniform(*_CSI), self._detached, name_of(attachment))
+        self._sim.after(self._sim.rng.uniform(*_CSI), self._finish_detach, name_of(attachment))
 
-    def _detached(self, name: str) -> None:
+    def _finish_detach(self, name: str) -> None:
         attachment = self._store.get("volumeattachments", "", name)
         if attachment is not None:
             metadata = {key: value for key, value in attachment["metadata"].items() if key != "finalizers"}
             self._registry.update("volumeattachments", {**attachment, "metadata": metadata})
 
-    def _attach(self, place: Place, pods: list[Object], wanted: dict[Place, list[Object]], others: list[Place]) -> None:
+    def _attach(self, place: AttachmentKey, pods: list[Object], wanted: dict[AttachmentKey, list[Object]], others: list[AttachmentKey]) -> None:
         volume, node = place
         if others:
-            if place not in self._reported:
-                self._reported.add(place)
+            if place not in self._multi_attach_errors:
+                self._multi_attach_errors.add(place)
                 users = [pod for other in others for pod in wanted.get(other, [])]
-                self._refuse(volume, pods, users)
+                self._report_multi_attach(volume, pods, users)
             return
-        self._reported.discard(place)
+        self._multi_attach_errors.discard(place)
         if self._store.get("nodes", "", node) is None:
             return
         digest = hashlib.sha256(f"{volume}{DRIVER}{node}".encode()).hexdigest()
@@ -141,9 +141,9 @@ class AttachDetach:
                 "status": {"attached": False},
             },
         )
-        self._sim.after(self._sim.rng.uniform(*_CSI), self._attached, f"csi-{digest}", place)
+        self._sim.after(self._sim.rng.uniform(*_CSI), self._finish_attach, f"csi-{digest}", place)
 
-    def _attached(self, name: str, place: Place) -> None:
+    def _finish_attach(self, name: str, place: AttachmentKey) -> None:
         attachment = self._store.get("volumeattachments", "", name)
         if attachment is None or is_deleting(attachment):
             return
@@ -154,7 +154,7 @@ class AttachDetach:
                 text = f'AttachVolume.Attach succeeded for volume "{place[0]}" '
                 self._recorder.emit("Pod", pod, "SuccessfulAttachVolume", text)
 
-    def _refuse(self, volume: str, pods: list[Object], users: list[Object]) -> None:
+    def _report_multi_attach(self, volume: str, pods: list[Object], users: list[Object]) -> None:
         """Once per volume and node. ADR reportMultiAttachError."""
         for pod in pods:
             near = [name_of(user) for user in users if namespace_of(user) == namespace_of(pod)]
@@ -178,9 +178,9 @@ class AttachDetach:
         self._store.patch("nodes", "", node, change)
 
 
-def _place(attachment: Object) -> Place:
+def _attachment_key(attachment: Object) -> AttachmentKey:
     return attachment["spec"]["source"]["persistentVolumeName"], attachment["spec"]["nodeName"]
 
 
-def _reported(node: Object) -> set[str]:
+def _volumes_in_use(node: Object) -> set[str]:
     return set(node.get("status", {}).get("volumesInUse") or [])

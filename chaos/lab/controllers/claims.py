@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from chaos.lab.controllers.queue import Queue
+from chaos.lab.controllers.queue import WorkQueue
 from chaos.lab.objects import Object, claims_of, is_deleting, is_terminal, name_of, namespace_of, uid_of
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.store import Change, clone
 from chaos.lab.volumes import DRIVER
 
 _PROVISION = (0.2, 0.8)
 
 
-class Claims:
+class PersistentVolumeController:
     """Stands for the persistentvolume controller, the CSI provisioner and the claim protection controller."""
 
-    def __init__(self, sim: Sim, registry: Registry) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._registry, self._store = registry, registry.store
-        self._queue: Queue[tuple[str, str]] = Queue(sim, self._sync, *_PROVISION)
+        self._queue: WorkQueue[tuple[str, str]] = WorkQueue(sim, self._sync, *_PROVISION)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed, "persistentvolumeclaims", "pods", "volumeattachments")
+        self._store.subscribe(self._on_change, "persistentvolumeclaims", "pods", "volumeattachments")
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         obj = change.object
         if change.plural == "persistentvolumeclaims":
             self._queue.add((namespace_of(obj), name_of(obj)))

@@ -8,33 +8,33 @@ from chaos.lab.controllers.scheduling import matches_node
 from chaos.lab.objects import Object, name_of, taints_of, untolerated
 
 
-class Fit(NamedTuple):
+class Eligibility(NamedTuple):
     """``runs``: the node is to have a pod; ``stays``: one that it has is left there. daemon_controller.go
     NodeShouldRunDaemonPod."""
 
-    runs: bool
-    stays: bool
+    should_run: bool
+    should_continue_running: bool
 
 
-class Fits:
+class EligibilityCache:
     """Of one prototype; kept until a node's labels or spec are written anew."""
 
     def __init__(self, prototype: Object) -> None:
         self.prototype = prototype
-        self._nodes: dict[str, tuple[Object, Object | None, Fit]] = {}
+        self._nodes: dict[str, tuple[Object, Object | None, Eligibility]] = {}
 
-    def of(self, node: Object) -> Fit:
+    def of(self, node: Object) -> Eligibility:
         spec, labels = node["spec"], node["metadata"].get("labels")
         known = self._nodes.get(name_of(node))
         if known is None or known[0] is not spec or known[1] is not labels:
-            known = self._nodes[name_of(node)] = (spec, labels, self._judge(node))
+            known = self._nodes[name_of(node)] = (spec, labels, self._evaluate(node))
         return known[2]
 
-    def _judge(self, node: Object) -> Fit:
+    def _evaluate(self, node: Object) -> Eligibility:
         if not matches_node(self.prototype, node):
-            return Fit(runs=False, stays=False)
+            return Eligibility(should_run=False, should_continue_running=False)
         taints = taints_of(node)
-        return Fit(
-            runs=not untolerated(self.prototype, taints, ("NoSchedule", "NoExecute")),
-            stays=not untolerated(self.prototype, taints, ("NoExecute",)),
+        return Eligibility(
+            should_run=not untolerated(self.prototype, taints, ("NoSchedule", "NoExecute")),
+            should_continue_running=not untolerated(self.prototype, taints, ("NoExecute",)),
         )

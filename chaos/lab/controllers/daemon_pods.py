@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from chaos.lab.controllers.daemon_fit import Fits
+from chaos.lab.controllers.daemon_fit import EligibilityCache
 from chaos.lab.controllers.revisions import revision_of
 from chaos.lab.controllers.scheduling import named_nodes
 from chaos.lab.objects import Object, name_of, namespace_of, node_of
@@ -14,7 +14,7 @@ from chaos.lab.store import Change
 from chaos.lab.table import Key
 
 
-class Look(NamedTuple):
+class NodeCounts(NamedTuple):
     """What a node adds to the status."""
 
     desired: int = 0
@@ -29,43 +29,43 @@ class DaemonPods:
     """``stale``: names of the nodes to look at; ``total`` of all looks; ``revisions``: how many pods are of each."""
 
     def __init__(self, pods: Iterable[Object]) -> None:
-        self.fits = Fits({})
+        self.eligibility = EligibilityCache({})
         self.generation = 0
         self.stale: set[str] = set()
-        self.total = Look()
+        self.total = NodeCounts()
         self.revisions: Counter[str] = Counter()
         self._pods: dict[str, dict[Key, Object]] = {}
-        self._looks: dict[str, Look] = {}
+        self._node_counts: dict[str, NodeCounts] = {}
         for pod in pods:
             self._put(pod)
 
-    def changed(self, change: Change) -> None:
+    def on_change(self, change: Change) -> None:
         """To be told every change of a pod of this DaemonSet."""
         if change.before is not None:
             self._drop(change.before)
         if change.type != "DELETED":
             self._put(change.object)
 
-    def take(self) -> list[str]:
+    def pop_stale(self) -> list[str]:
         """The stale nodes, in order; they are not stale any more."""
         names = sorted(self.stale)
         self.stale.clear()
         return names
 
-    def on(self, node: str) -> list[Object]:
+    def pods_on(self, node: str) -> list[Object]:
         """In order of name."""
         pods = self._pods.get(node, {})
         return [pods[key] for key in sorted(pods)]
 
     def by_node(self) -> list[list[Object]]:
         """Of the nodes that have some, in order."""
-        return [self.on(node) for node in sorted(self._pods)]
+        return [self.pods_on(node) for node in sorted(self._pods)]
 
-    def count(self, node: str, look: Look) -> None:
+    def set_counts(self, node: str, look: NodeCounts) -> None:
         """What a node adds from now on."""
-        before = self._looks.get(node, Look())
-        self._looks[node] = look
-        self.total = Look(*(total - old + new for total, old, new in zip(self.total, before, look, strict=True)))
+        before = self._node_counts.get(node, NodeCounts())
+        self._node_counts[node] = look
+        self.total = NodeCounts(*(total - old + new for total, old, new in zip(self.total, before, look, strict=True)))
 
     def _put(self, pod: Object) -> None:
         target = _target(pod)

@@ -9,13 +9,13 @@ from chaos.lab.controllers.revisions import revision_of
 from chaos.lab.objects import Object, is_deleting
 
 
-def limit(owner: Object, desired: int) -> int:
+def max_unavailable(owner: Object, desired: int) -> int:
     """maxUnavailable of ``desired`` pods; percents round up."""
     value: int | str = owner["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"]
     return value if isinstance(value, int) else ceil(int(value.removesuffix("%")) * desired / 100)
 
 
-def next_to_go(
+def pods_to_replace(
     nodes: Iterable[list[Object]], revision: str, most: int, is_available: Callable[[Object], bool]
 ) -> list[Object]:
     """Of the pods of each node: old ones that are not available, and others up to ``most`` unavailable nodes."""

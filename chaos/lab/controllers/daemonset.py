@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from chaos.lab.controllers.daemon_fit import Fits
-from chaos.lab.controllers.daemon_pods import DaemonPods, Look
-from chaos.lab.controllers.daemon_rollout import limit, next_to_go
+from chaos.lab.controllers.daemon_fit import EligibilityCache
+from chaos.lab.controllers.daemon_pods import DaemonPods, NodeCounts
+from chaos.lab.controllers.daemon_rollout import max_unavailable, pods_to_replace
 from chaos.lab.controllers.revisions import LABEL, Revisions, revision_of
 from chaos.lab.controllers.scheduling import matches_node
 from chaos.lab.controllers.workload import WorkloadController
@@ -24,7 +24,7 @@ from chaos.lab.objects import (
     uid_of,
 )
 from chaos.lab.registry import ForbiddenError, Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.store import Change, clone
 
 _BACKOFF, _BACKOFF_MAX = 1.0, 900.0
@@ -42,7 +42,7 @@ _NETWORK = "node.kubernetes.io/network-unavailable"
 class DaemonSets(WorkloadController):
     plural, kind, owned, component = "daemonsets", "DaemonSet", "pods", "daemonset-controller"
 
-    def __init__(self, sim: Sim, registry: Registry) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         super().__init__(sim, registry)
         self._failures: dict[tuple[str, str], tuple[float, float]] = {}
         self._revisions = Revisions(registry, self.kind)
@@ -50,24 +50,24 @@ class DaemonSets(WorkloadController):
 
     def start(self) -> None:
         super().start()
-        self._store.subscribe(self._node_changed, "nodes")
+        self._store.subscribe(self._on_node_change, "nodes")
 
-    def _changed(self, change: Change) -> None:
-        super()._changed(change)
+    def _on_change(self, change: Change) -> None:
+        super()._on_change(change)
         if change.type == "DELETED":
             self._sets.pop(uid_of(change.object), None)
 
-    def _owned_changed(self, change: Change) -> None:
-        super()._owned_changed(change)
+    def _on_owned_change(self, change: Change) -> None:
+        super()._on_owned_change(change)
         owner = controller_of(change.object)
         if owner is not None and (mine := self._sets.get(owner["uid"])) is not None:
-            mine.changed(change)
+            mine.on_change(change)
 
     def restart(self) -> None:
         """A new process: no back-off is remembered."""
         self._failures.clear()
 
-    def remember(self, owner: str, node: str, times: list[float]) -> None:
+    def record_failures(self, owner: str, node: str, times: list[float]) -> None:
         """That failed pods of this owner (uid) were deleted on this node at these times: the back-off goes on."""
         delay = 0.0
         for before, at in zip([float("-inf"), *times], times, strict=False):
@@ -76,9 +76,9 @@ class DaemonSets(WorkloadController):
         if times:
             self._failures[owner, node] = (times[-1], delay)
 
-    def _node_changed(self, change: Change) -> None:
+    def _on_node_change(self, change: Change) -> None:
         before = change.before
-        same = before is not None and change.type == "MODIFIED" and _shape(before) == _shape(change.object)
+        same = before is not None and change.type == "MODIFIED" and _scheduling_fields(before) == _scheduling_fields(change.object)
         if not same:
             for mine in self._sets.values():
                 mine.stale.add(name_of(change.object))
@@ -90,45 +90,45 @@ class DaemonSets(WorkloadController):
             revision = self._revisions.newest(owner)
         except ForbiddenError:
             return  # the namespace is being terminated
-        mine = self._mine(owner, self._prototype(owner, revision))
-        looked_at = mine.take()
+        mine = self._owned_pods(owner, self._prototype(owner, revision))
+        looked_at = mine.pop_stale()
         for name in looked_at:
             if (node := self._store.get("nodes", "", name)) is not None and self._sync_node(owner, mine, node):
                 mine.stale.add(name)
-        self._count(owner, mine, {*looked_at, *mine.stale})
+        self._count_nodes(owner, mine, {*looked_at, *mine.stale})
         if owner["spec"]["updateStrategy"]["type"] == "RollingUpdate":
-            self._roll(owner, mine, revision_of(mine.fits.prototype))
+            self._roll_out(owner, mine, revision_of(mine.eligibility.prototype))
         self._revisions.trim(owner, {name_of(revision), *mine.revisions})
         self._status(owner, mine.total)
 
-    def _mine(self, owner: Object, prototype: Object) -> DaemonPods:
+    def _owned_pods(self, owner: Object, prototype: Object) -> DaemonPods:
         """What is known of the owner's pods; after a change of the owner every node is stale."""
         if uid_of(owner) not in self._sets:
-            self._sets[uid_of(owner)] = DaemonPods(self._owned(owner))
+            self._sets[uid_of(owner)] = DaemonPods(self._list_owned(owner))
         mine, generation = self._sets[uid_of(owner)], owner["metadata"]["generation"]
-        if mine.generation != generation or mine.fits.prototype != prototype:
-            mine.fits, mine.generation = Fits(prototype), generation
+        if mine.generation != generation or mine.eligibility.prototype != prototype:
+            mine.eligibility, mine.generation = EligibilityCache(prototype), generation
             mine.stale.update(map(name_of, self._store.list("nodes")))
         return mine
 
-    def _roll(self, owner: Object, mine: DaemonPods, newest: str) -> None:
+    def _roll_out(self, owner: Object, mine: DaemonPods, newest: str) -> None:
         if not mine.revisions.keys() - {newest}:
             return
-        most = limit(owner, mine.total.desired)
-        for pod in next_to_go(mine.by_node(), newest, most, lambda pod: self._is_available(owner, pod)):
+        most = max_unavailable(owner, mine.total.desired)
+        for pod in pods_to_replace(mine.by_node(), newest, most, lambda pod: self._is_available(owner, pod)):
             self._delete_pod(owner, pod)
-        self._count(owner, mine, set(mine.stale))
+        self._count_nodes(owner, mine, set(mine.stale))
 
     def _sync_node(self, owner: Object, mine: DaemonPods, node: Object) -> bool:
         """Whether there is something to do, now or after a back-off. DS podsShouldBeOnNode."""
-        fit, prototype, pods = mine.fits.of(node), mine.fits.prototype, mine.on(name_of(node))
+        fit, prototype, pods = mine.eligibility.of(node), mine.eligibility.prototype, mine.pods_on(name_of(node))
         if not pods:
-            careless = self._registry.spec.broken("daemonset-ignores-taints") and matches_node(prototype, node)
-            if fit.runs or careless:
+            careless = self._registry.spec.has_breakage("daemonset-ignores-taints") and matches_node(prototype, node)
+            if fit.should_run or careless:
                 self._create_pod(owner, _node_pod(prototype, node))
-            return fit.runs or careless
+            return fit.should_run or careless
         living = [pod for pod in pods if not is_deleting(pod)]
-        if not fit.stays:
+        if not fit.should_continue_running:
             for pod in living:
                 self._delete_pod(owner, pod)
             return bool(living)
@@ -174,22 +174,22 @@ class DaemonSets(WorkloadController):
             tolerations.append({"key": _NETWORK, "operator": "Exists", "effect": "NoSchedule"})
         return pod
 
-    def _count(self, owner: Object, mine: DaemonPods, names: set[str]) -> None:
+    def _count_nodes(self, owner: Object, mine: DaemonPods, names: set[str]) -> None:
         """Look at these nodes; one where a pod is ready but not available yet has to be looked at again."""
         for name in names:
             node = self._store.get("nodes", "", name)
-            look = self._look(owner, mine, node) if node is not None else Look()
-            mine.count(name, look)
+            look = self._count_node(owner, mine, node) if node is not None else NodeCounts()
+            mine.set_counts(name, look)
             if look.ready != look.available:
                 mine.stale.add(name)
 
-    def _look(self, owner: Object, mine: DaemonPods, node: Object) -> Look:
+    def _count_node(self, owner: Object, mine: DaemonPods, node: Object) -> NodeCounts:
         """The oldest pod of a node stands for it."""
-        living = [pod for pod in mine.on(name_of(node)) if not is_deleting(pod)]
-        fit, newest = mine.fits.of(node), revision_of(mine.fits.prototype)
-        if not fit.runs:
-            return Look(misplaced=bool(living) and not fit.stays)
-        return Look(
+        living = [pod for pod in mine.pods_on(name_of(node)) if not is_deleting(pod)]
+        fit, newest = mine.eligibility.of(node), revision_of(mine.eligibility.prototype)
+        if not fit.should_run:
+            return NodeCounts(misplaced=bool(living) and not fit.should_continue_running)
+        return NodeCounts(
             desired=1,
             current=bool(living),
             ready=any(map(is_ready, living)),
@@ -197,7 +197,7 @@ class DaemonSets(WorkloadController):
             updated=any(revision_of(pod) == newest for pod in living),
         )
 
-    def _status(self, owner: Object, total: Look) -> None:
+    def _status(self, owner: Object, total: NodeCounts) -> None:
         """DS updateDaemonSetStatus."""
         status = {
             "currentNumberScheduled": total.current,
@@ -218,5 +218,5 @@ def _node_pod(prototype: Object, node: Object) -> Object:
     return pod
 
 
-def _shape(node: Object) -> tuple[object, ...]:
+def _scheduling_fields(node: Object) -> tuple[object, ...]:
     return taints_of(node), node["metadata"].get("labels"), node["spec"].get("unschedulable")

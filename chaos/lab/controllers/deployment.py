@@ -33,20 +33,20 @@ class Deployments(WorkloadController):
     plural, kind, owned, component = "deployments", "Deployment", "replicasets", "deployment-controller"
 
     def sync(self, owner: Object) -> None:
-        sets = sorted(self._owned(owner), key=_revision)
+        sets = sorted(self._list_owned(owner), key=_revision)
         new = next((item for item in sets if _template(item) == owner["spec"]["template"]), None)
         old = [item for item in sets if item is not new]
         if owner["spec"].get("paused"):
             self._scale_paused(owner, sets)
-        elif owner["spec"]["strategy"]["type"] == "Recreate" and not self._emptied(owner, old):
+        elif owner["spec"]["strategy"]["type"] == "Recreate" and not self._scale_down_old(owner, old):
             new = None
         else:
             try:
-                new = self._roll(owner, new, old)
+                new = self._roll_out(owner, new, old)
             except ForbiddenError:
                 return  # the namespace is being terminated: the real controller gives up as well
-        self._forget(owner, new, old)
-        self._status(owner, new, self._owned(owner))
+        self._clean_up_history(owner, new, old)
+        self._status(owner, new, self._list_owned(owner))
 
     def _scale_paused(self, owner: Object, sets: list[Object]) -> None:
         """No roll-out, but spec.replicas holds for the set that has pods, or the last one. FindActiveOrLatest."""
@@ -54,20 +54,20 @@ class Deployments(WorkloadController):
         if len(active) == 1:
             self._scale(owner, active[0], owner["spec"]["replicas"])
 
-    def _emptied(self, owner: Object, old: list[Object]) -> bool:
+    def _scale_down_old(self, owner: Object, old: list[Object]) -> bool:
         """Recreate: old sets go to 0 first, and their last pods end. Whether they have."""
         for item in old:
             self._scale(owner, item, 0)
         return not any(item["status"].get(key, 0) for item in old for key in ("replicas", "terminatingReplicas"))
 
-    def _roll(self, owner: Object, new: Object | None, old: list[Object]) -> Object:
+    def _roll_out(self, owner: Object, new: Object | None, old: list[Object]) -> Object:
         """One step; the sets' new statuses bring the next."""
         limits = limits_of(owner)
         total = sum(item["spec"]["replicas"] for item in old)
         if new is None:
             return self._create_set(owner, new_replicas(limits, 0, total), old)
         if _revision(new) < max((_revision(item) for item in old), default=0):
-            new = self._renew(new, old)
+            new = self._reuse_set(new, old)
         if new["spec"].get("minReadySeconds") != owner["spec"].get("minReadySeconds"):
             changed: Object = clone(new)
             changed["spec"].pop("minReadySeconds", None)
@@ -104,7 +104,7 @@ class Deployments(WorkloadController):
         self._recorder.emit(self.kind, owner, "ScalingReplicaSet", text)
         return created
 
-    def _renew(self, item: Object, old: list[Object]) -> Object:
+    def _reuse_set(self, item: Object, old: list[Object]) -> Object:
         """A template that was used before: its set becomes the newest again."""
         changed: Object = clone(item)
         changed["metadata"].setdefault("annotations", {})[_REVISION] = str(max(map(_revision, old)) + 1)
@@ -123,7 +123,7 @@ class Deployments(WorkloadController):
         self._recorder.emit(self.kind, owner, "ScalingReplicaSet", text)
         return True
 
-    def _forget(self, owner: Object, new: Object | None, old: list[Object]) -> None:
+    def _clean_up_history(self, owner: Object, new: Object | None, old: list[Object]) -> None:
         """Old sets without pods beyond revisionHistoryLimit."""
         surplus = len(old) - owner["spec"]["revisionHistoryLimit"]
         empty = [item for item in old if not item["spec"]["replicas"] and not item["status"].get("replicas")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from chaos.lab.controllers.queue import Queue
+from chaos.lab.controllers.queue import WorkQueue
 from chaos.lab.events import Recorder
 from chaos.lab.objects import (
     Object,
@@ -19,7 +19,7 @@ from chaos.lab.objects import (
     uid_of,
 )
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim, seconds_of
+from chaos.lab.sim import SimClock, seconds_of
 from chaos.lab.store import Change
 
 _PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
@@ -38,15 +38,15 @@ class SyncFailedError(ValueError):
 class Disruption:
     """Recomputed whenever a budget or one of its pods changes."""
 
-    def __init__(self, sim: Sim, registry: Registry) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._store, self._spec = sim, registry.store, registry.spec
         self._recorder = Recorder(sim, registry.store, "controllermanager")
-        self._queue: Queue[tuple[str, str]] = Queue(sim, self._sync)
+        self._queue: WorkQueue[tuple[str, str]] = WorkQueue(sim, self._sync)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed, "poddisruptionbudgets", "pods")
+        self._store.subscribe(self._on_change, "poddisruptionbudgets", "pods")
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         obj, late = change.object, self._spec.shift("pdb-recompute")
         if change.plural == "poddisruptionbudgets" and change.type != "DELETED":
             self._queue.add((namespace_of(obj), name_of(obj)), late)
@@ -60,15 +60,15 @@ class Disruption:
         if budget is None:
             return
         selector = budget["spec"].get("selector")
-        pods = self._store.pods_selected(key[0], selector)
+        pods = self._store.pods_matching(key[0], selector)
         if not pods:
             self._recorder.emit("PodDisruptionBudget", budget, "NoPods", "No matching pods found")
         try:
-            expected, desired = needed(budget["spec"], len(pods), self._scales(budget, pods))
+            expected, desired = expected_pod_counts(budget["spec"], len(pods), self._expected_scale(budget, pods))
         except SyncFailedError as error:
             self._fail(budget, str(error))
             return
-        disrupted = self._disrupted(budget, pods)
+        disrupted = self._disrupted_pods(budget, pods)
         healthy = sum(self._is_healthy(pod) and name_of(pod) not in disrupted for pod in pods)
         status: Object = {
             "observedGeneration": budget["metadata"]["generation"],
@@ -83,8 +83,8 @@ class Disruption:
         self._write(budget, status, reason, "")
 
     def _is_healthy(self, pod: Object) -> bool:
-        ready = is_ready(pod) or self._spec.broken("pdb-counts-unready")
-        return ready and (not is_deleting(pod) or self._spec.broken("pdb-counts-terminating"))
+        ready = is_ready(pod) or self._spec.has_breakage("pdb-counts-unready")
+        return ready and (not is_deleting(pod) or self._spec.has_breakage("pdb-counts-terminating"))
 
     def _fail(self, budget: Object, why: str) -> None:
         """Fail safe: no disruption, the rest of the status stays."""
@@ -105,7 +105,7 @@ class Disruption:
 
         self._store.patch("poddisruptionbudgets", namespace_of(budget), name_of(budget), change)
 
-    def _disrupted(self, budget: Object, pods: list[Object]) -> dict[str, str]:
+    def _disrupted_pods(self, budget: Object, pods: list[Object]) -> dict[str, str]:
         """Evictions that the API server promised and that are not under way yet. DIS buildDisruptedPodMap."""
         promised = budget["status"].get("disruptedPods") or {}
         key, found = (namespace_of(budget), name_of(budget)), {}
@@ -121,9 +121,9 @@ class Disruption:
             self._queue.add_after(key, left + 0.001)
         return found
 
-    def _scales(self, budget: Object, pods: list[Object]) -> int:
+    def _expected_scale(self, budget: Object, pods: list[Object]) -> int:
         """The sum of the replicas that the pods' controllers want. Raises SyncFailedError. DIS getExpectedScale."""
-        if not _needs_scales(budget["spec"]):
+        if not _needs_scale(budget["spec"]):
             return 0
         owners: dict[str, int] = {}
         for pod in pods:
@@ -132,12 +132,12 @@ class Disruption:
                 text = _UNMANAGED.format(budget["spec"].get("selector"))
                 self._recorder.emit("PodDisruptionBudget", budget, "UnmanagedPods", text, type_="Warning")
                 continue
-            owner = self._scaled(namespace_of(pod), reference)
+            owner = self._scale_target(namespace_of(pod), reference)
             if owner is not None:
                 owners[uid_of(owner)] = owner["spec"]["replicas"]
         return sum(owners.values())
 
-    def _scaled(self, namespace: str, reference: Object) -> Object | None:
+    def _scale_target(self, namespace: str, reference: Object) -> Object | None:
         """Who has the scale of a pod with this controller: of a Deployment's ReplicaSet, the Deployment."""
         plural = _PLURALS.get(reference["kind"])
         if plural is None:
@@ -149,11 +149,11 @@ class Disruption:
         return self._store.get("deployments", namespace, above["name"]) if above is not None else owner
 
 
-def _needs_scales(spec: Object) -> bool:
+def _needs_scale(spec: Object) -> bool:
     return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
 
 
-def needed(spec: Object, pods: int, scales: int) -> tuple[int, int]:
+def expected_pod_counts(spec: Object, pods: int, scales: int) -> tuple[int, int]:
     """Expected pods and desired healthy ones; percents round up."""
     if spec.get("maxUnavailable") is not None:
         return scales, max(0, scales - _number(spec["maxUnavailable"], scales))

@@ -5,7 +5,7 @@ A pod that a graceful node shutdown stops has no deletionTimestamp: it stays rea
 
 from __future__ import annotations
 
-from chaos.lab.controllers.queue import Queue
+from chaos.lab.controllers.queue import WorkQueue
 from chaos.lab.objects import (
     Object,
     is_deleting,
@@ -19,7 +19,7 @@ from chaos.lab.objects import (
     uid_of,
 )
 from chaos.lab.registry import ForbiddenError, Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.store import Change
 
 _ZONE = "topology.kubernetes.io/zone"
@@ -29,18 +29,18 @@ _SERVICE = "kubernetes.io/service-name"
 class EndpointSlices:
     """For Services with a selector."""
 
-    def __init__(self, sim: Sim, registry: Registry) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._registry, self._store = registry, registry.store
-        self._queue: Queue[tuple[str, str]] = Queue(sim, self._sync)
+        self._queue: WorkQueue[tuple[str, str]] = WorkQueue(sim, self._sync)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed, "services", "pods")
+        self._store.subscribe(self._on_change, "services", "pods")
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         obj = change.object
         if change.plural == "services" and change.type != "DELETED":
             self._queue.add((namespace_of(obj), name_of(obj)))
-        elif change.plural == "pods" and (change.type != "MODIFIED" or _is_other(change.before, obj)):
+        elif change.plural == "pods" and (change.type != "MODIFIED" or _differs(change.before, obj)):
             names = {name_of(service) for service in self._store.services_selecting(obj)}
             if change.before is not None and labels_of(change.before) != labels_of(obj):
                 names.update(name_of(service) for service in self._store.services_selecting(change.before))
@@ -51,13 +51,13 @@ class EndpointSlices:
         service = self._store.get("services", *key)
         if service is None or is_deleting(service) or not service["spec"].get("selector"):
             return
-        pods = self._store.pods_selected(key[0], {"matchLabels": service["spec"]["selector"]})
+        pods = self._store.pods_matching(key[0], {"matchLabels": service["spec"]["selector"]})
         publish = bool(service["spec"].get("publishNotReadyAddresses"))
         endpoints = [
             self._endpoint(pod, publish) for pod in pods if not is_terminal(pod) and pod["status"].get("podIP")
         ]
         body = {"addressType": "IPv4", "endpoints": endpoints, "ports": _ports(service)}
-        current = next(iter(self._store.owned("endpointslices", uid_of(service))), None)
+        current = next(iter(self._store.list_owned("endpointslices", uid_of(service))), None)
         if current is not None:
             self._store.update("endpointslices", {**current, "metadata": {**current["metadata"]}, **body})
             return
@@ -84,7 +84,7 @@ class EndpointSlices:
         }
 
 
-def _is_other(before: Object | None, after: Object) -> bool:
+def _differs(before: Object | None, after: Object) -> bool:
     """Whether a pod has become another endpoint. k8s.io/endpointslice util podEndpointsChanged."""
     if before is None or before["status"].get("podIPs") != after["status"].get("podIPs"):
         return True

@@ -6,63 +6,63 @@ dependents go in the background.
 
 from __future__ import annotations
 
-from chaos.lab.controllers.queue import Queue
+from chaos.lab.controllers.queue import WorkQueue
 from chaos.lab.objects import Object, is_deleting, name_of, namespace_of, uid_of
 from chaos.lab.registry import FINALIZERS, Registry, WriteOptions
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.store import Change, clone
 
-_OWNED = ("replicasets", "controllerrevisions", "pods", "leases", "endpointslices")
+_OWNED_PLURALS = ("replicasets", "controllerrevisions", "pods", "leases", "endpointslices")
 
 
 class GarbageCollector:
     """Only controlling and node owners exist here, so one owner gone is enough."""
 
-    def __init__(self, sim: Sim, registry: Registry) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._registry, self._store = registry, registry.store
-        self._queue: Queue[str] = Queue(sim, self._collect, 0.03, 0.15)
-        self._waiting: dict[str, tuple[str, Object]] = {}  # owners that have to wait for what they own, by uid
+        self._queue: WorkQueue[str] = WorkQueue(sim, self._collect, 0.03, 0.15)
+        self._pending_owners: dict[str, tuple[str, Object]] = {}  # owners that have to wait for what they own, by uid
 
     def start(self) -> None:
-        self._store.subscribe(self._changed)
+        self._store.subscribe(self._on_change)
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         obj = change.object
         if change.type == "DELETED":
-            self._waiting.pop(uid_of(obj), None)
+            self._pending_owners.pop(uid_of(obj), None)
             self._queue.add(uid_of(obj))
             for reference in obj["metadata"].get("ownerReferences") or ():
-                if reference["uid"] in self._waiting:
+                if reference["uid"] in self._pending_owners:
                     self._queue.add(reference["uid"])
         elif is_deleting(obj) and _policy(obj):
-            if uid_of(obj) not in self._waiting:
+            if uid_of(obj) not in self._pending_owners:
                 self._queue.add(uid_of(obj))
-            self._waiting[uid_of(obj)] = (change.plural, obj)
+            self._pending_owners[uid_of(obj)] = (change.plural, obj)
         else:
-            self._waiting.pop(uid_of(obj), None)
+            self._pending_owners.pop(uid_of(obj), None)
 
     def _collect(self, owner: str) -> None:
-        plural, obj = self._waiting.get(owner, ("", {}))
+        plural, obj = self._pending_owners.get(owner, ("", {}))
         policy = _policy(obj) if plural else ""
-        for owned in _OWNED:
-            for item in self._store.owned(owned, owner):
+        for owned in _OWNED_PLURALS:
+            for item in self._store.list_owned(owned, owner):
                 if policy == "Orphan":
                     self._orphan(owned, item, owner)
                 elif not is_deleting(item):
-                    options = WriteOptions(propagation="Foreground" if policy and self._owns(item) else "Background")
+                    options = WriteOptions(propagation="Foreground" if policy and self._has_dependents(item) else "Background")
                     self._registry.delete(owned, namespace_of(item), name_of(item), options=options)
-        if plural and not self._blocked(owner):
-            self._release(plural, obj)
+        if plural and not self._has_blocking_dependents(owner):
+            self._remove_finalizers(plural, obj)
 
-    def _owns(self, obj: Object) -> bool:
-        return any(self._store.owned(plural, uid_of(obj)) for plural in _OWNED)
+    def _has_dependents(self, obj: Object) -> bool:
+        return any(self._store.list_owned(plural, uid_of(obj)) for plural in _OWNED_PLURALS)
 
-    def _blocked(self, owner: str) -> bool:
+    def _has_blocking_dependents(self, owner: str) -> bool:
         """Whether something with blockOwnerDeletion is left."""
         return any(
             reference["uid"] == owner and reference.get("blockOwnerDeletion")
-            for plural in _OWNED
-            for item in self._store.owned(plural, owner)
+            for plural in _OWNED_PLURALS
+            for item in self._store.list_owned(plural, owner)
             for reference in item["metadata"]["ownerReferences"]
         )
 
@@ -73,9 +73,9 @@ class GarbageCollector:
 
         self._store.patch(plural, namespace_of(item), name_of(item), change)
 
-    def _release(self, plural: str, obj: Object) -> None:
+    def _remove_finalizers(self, plural: str, obj: Object) -> None:
         """Take the finalizer away, with which the object goes if it was the last."""
-        del self._waiting[uid_of(obj)]
+        del self._pending_owners[uid_of(obj)]
         new: Object = clone(obj)
         new["metadata"]["finalizers"] = [it for it in obj["metadata"]["finalizers"] if it not in FINALIZERS.values()]
         self._registry.update(plural, new)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from chaos.lab.controllers.job_failures import (
     BackoffRecord,
-    finished_at,
+    finish_time,
     is_failed,
-    judge,
+    match_pod_failure_policy,
     past_limit_on_failure,
     replaces_only_failed,
 )
-from chaos.lab.controllers.queue import Queue
+from chaos.lab.controllers.queue import WorkQueue
 from chaos.lab.controllers.replicaset import deletion_rank
 from chaos.lab.controllers.workload import Key, WorkloadController
 from chaos.lab.objects import (
@@ -33,17 +33,17 @@ from chaos.lab.objects import (
     uid_of,
 )
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim, seconds_of
+from chaos.lab.sim import SimClock, seconds_of
 from chaos.lab.store import Change, clone
 
 _FINALIZER = "batch.kubernetes.io/job-tracking"
 _BATCH = 1.0  # syncJobBatchPeriod
-_ENDS = ("Complete", "Failed")
+_FINISHED_TYPES = ("Complete", "Failed")
 _NO_FAILURE = BackoffRecord()
 
 
 @dataclass(slots=True)
-class _Round:
+class _SyncContext:
     """One sync. ``status`` is written at its end; ``ending``: the condition that says how the Job ends, if it does."""
 
     job: Object
@@ -52,8 +52,8 @@ class _Round:
     status: Object
     succeeded: int = 0
     failed: int = 0
-    record: BackoffRecord = _NO_FAILURE
-    ending: Object | None = None
+    backoff: BackoffRecord = _NO_FAILURE
+    finished_condition: Object | None = None
 
 
 class Jobs(WorkloadController):
@@ -62,10 +62,10 @@ class Jobs(WorkloadController):
     plural, kind, owned, component = "jobs", "Job", "pods", "job-controller"
     api_version = "batch/v1"
 
-    def __init__(self, sim: Sim, registry: Registry) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         super().__init__(sim, registry)
         self._records: dict[str, BackoffRecord] = {}
-        self._orphans: Queue[Key] = Queue(sim, self._release)
+        self._orphans: WorkQueue[Key] = WorkQueue(sim, self._release_orphan)
 
     def restart(self) -> None:
         """A new process looks at every Job, and remembers no back-off."""
@@ -73,7 +73,7 @@ class Jobs(WorkloadController):
         for job in self._store.list(self.plural):
             self._queue.add((namespace_of(job), name_of(job)))
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         """A new spec is acted on at once; pods and statuses are looked at together, a second later."""
         obj, before = change.object, change.before
         same = before is not None and before["metadata"]["generation"] == obj["metadata"]["generation"]
@@ -82,94 +82,94 @@ class Jobs(WorkloadController):
         else:
             self._queue.add(change.key)
 
-    def _owned_changed(self, change: Change) -> None:
+    def _on_owned_change(self, change: Change) -> None:
         pod = change.object
         if (owner := controller_of(pod)) is None or owner["kind"] != self.kind:
             return
         self._queue.add_after((change.key[0], owner["name"]), _BATCH)
         job = self._store.get(self.plural, change.key[0], owner["name"])
-        if _tracked(pod) and (job is None or uid_of(job) != owner["uid"]):
+        if _has_tracking_finalizer(pod) and (job is None or uid_of(job) != owner["uid"]):
             self._orphans.add(change.key)
 
-    def _release(self, key: Key) -> None:
+    def _release_orphan(self, key: Key) -> None:
         """A pod of a Job that is gone."""
         pod = self._store.get("pods", *key)
         if pod is not None:
             self._untrack(pod)
 
     def sync(self, owner: Object) -> None:
-        if any(condition_status(owner, type_) == "True" for type_ in _ENDS):
+        if any(condition_status(owner, type_) == "True" for type_ in _FINISHED_TYPES):
             self._records.pop(uid_of(owner), None)
             self._expire(owner)
             return
-        round_ = self._look(owner)
+        round_ = self._new_sync_context(owner)
         self._decide(round_)
         status = round_.status
         status["ready"] = sum(map(is_ready, round_.active))
         status["terminating"] = sum(map(is_terminating, round_.pods))
-        if round_.ending is not None:
+        if round_.finished_condition is not None:
             self._delete(round_, round_.active, counted=True)
             status["active"] = 0
         else:
             status["active"] = self._manage(round_)
-            self._tell_suspension(round_)
+            self._emit_suspension(round_)
             completions = owner["spec"].get("completions")
             enough = round_.succeeded > 0 if completions is None else round_.succeeded >= completions
             if enough and not status["active"]:
-                round_.ending = self._condition("SuccessCriteriaMet", "", "")
+                round_.finished_condition = self._condition("SuccessCriteriaMet", "", "")
         self._track(round_)
 
-    def _look(self, job: Object) -> _Round:
+    def _new_sync_context(self, job: Object) -> _SyncContext:
         """What there is, and what has newly ended."""
         status: Object = clone(job["status"])
-        pods = self._owned(job)
-        succeeded = [pod for pod in pods if _tracked(pod) and pod["status"]["phase"] == "Succeeded"]
-        failed = [pod for pod in pods if _tracked(pod) and is_failed(pod, job)]
-        round_ = _Round(job, pods, [pod for pod in pods if is_active(pod)], status)
+        pods = self._list_owned(job)
+        succeeded = [pod for pod in pods if _has_tracking_finalizer(pod) and pod["status"]["phase"] == "Succeeded"]
+        failed = [pod for pod in pods if _has_tracking_finalizer(pod) and is_failed(pod, job)]
+        round_ = _SyncContext(job, pods, [pod for pod in pods if is_active(pod)], status)
         round_.succeeded = status.get("succeeded", 0) + len(succeeded)
-        round_.failed = status.get("failed", 0) + sum(judge(pod, job).counts for pod in failed)
+        round_.failed = status.get("failed", 0) + sum(match_pod_failure_policy(pod, job).is_counted for pod in failed)
         if not job["spec"]["suspend"]:
             status.setdefault("startTime", self._sim.timestamp())
-        times = [finished_at(pod) for pod in succeeded], [finished_at(pod) for pod in failed]
-        round_.record = self._records.get(uid_of(job), _NO_FAILURE).after(*times)
-        self._records[uid_of(job)] = round_.record
+        times = [finish_time(pod) for pod in succeeded], [finish_time(pod) for pod in failed]
+        round_.backoff = self._records.get(uid_of(job), _NO_FAILURE).next_record(*times)
+        self._records[uid_of(job)] = round_.backoff
         return round_
 
-    def _decide(self, round_: _Round) -> None:
+    def _decide(self, round_: _SyncContext) -> None:
         """Whether the Job has come to its end: what was decided before, podFailurePolicy, backoffLimit, deadline."""
         job, now = round_.job, self._sim.now
         before = condition(job, "SuccessCriteriaMet") or condition(job, "FailureTarget")
-        messages = (judge(pod, job).message for pod in round_.pods if is_failed(pod, job))
+        messages = (match_pod_failure_policy(pod, job).message for pod in round_.pods if is_failed(pod, job))
         deadline = None if job["spec"]["suspend"] else job["spec"].get("activeDeadlineSeconds")
         if before is not None:
-            round_.ending = before
+            round_.finished_condition = before
         elif message := next(filter(None, messages), ""):
-            round_.ending = self._condition("FailureTarget", "PodFailurePolicy", message)
+            round_.finished_condition = self._condition("FailureTarget", "PodFailurePolicy", message)
         elif round_.failed > job["spec"]["backoffLimit"] or past_limit_on_failure(job, round_.pods):
             text = "Job has reached the specified backoff limit"
-            round_.ending = self._condition("FailureTarget", "BackoffLimitExceeded", text)
+            round_.finished_condition = self._condition("FailureTarget", "BackoffLimitExceeded", text)
         elif deadline is not None:
             left = seconds_of(round_.status["startTime"]) + deadline - now
             if left <= 0:
                 text = "Job was active longer than specified deadline"
-                round_.ending = self._condition("FailureTarget", "DeadlineExceeded", text)
+                round_.finished_condition = self._condition("FailureTarget", "DeadlineExceeded", text)
             else:
                 self._queue.add_after((namespace_of(job), name_of(job)), left)
 
-    def _manage(self, round_: _Round) -> int:
+    def _manage(self, round_: _SyncContext) -> int:
         """Make or delete pods; how many are active then. manageJob."""
         job, active = round_.job, len(round_.active)
         if job["spec"]["suspend"]:
             self._delete(round_, round_.active, counted=False)
             return 0
-        wanted = self._wanted(round_)
+        wanted = self._desired_pods(round_)
         surplus = sorted(round_.active, key=deletion_rank)[: max(0, active - wanted)]
         if surplus:
             self._delete(round_, surplus, counted=False)
             return active - len(surplus)
         terminating = round_.status["terminating"] if replaces_only_failed(job) else 0
         missing = max(0, wanted - terminating - active)
-        left = round_.record.left(self._sim.now) if missing else 0.0
+        left = round_.backoff.remaining_delay(self._sim.now) if missing else 0.0
         if left > 0:
             self._queue.add_after((namespace_of(job), name_of(job)), left)
             return 0  # as manageJob does, whatever still runs
@@ -179,13 +179,13 @@ class Jobs(WorkloadController):
             self._create_pod(job, pod)
         return active + missing
 
-    def _wanted(self, round_: _Round) -> int:
+    def _desired_pods(self, round_: _SyncContext) -> int:
         spec = round_.job["spec"]
         if spec.get("completions") is not None:
             return int(max(0, min(spec["parallelism"], spec["completions"] - round_.succeeded)))
         return len(round_.active) if round_.succeeded else int(spec["parallelism"])
 
-    def _delete(self, round_: _Round, pods: list[Object], *, counted: bool) -> None:
+    def _delete(self, round_: _SyncContext, pods: list[Object], *, counted: bool) -> None:
         """Pods that are not needed any more lose their finalizer first, and count as nothing."""
         for pod in pods:
             if not counted:
@@ -194,34 +194,34 @@ class Jobs(WorkloadController):
             round_.status["terminating"] += 1
             round_.status["ready"] -= is_ready(pod)
 
-    def _tell_suspension(self, round_: _Round) -> None:
-        job, before = round_.job, condition(_holder(round_.status), "Suspended")
+    def _emit_suspension(self, round_: _SyncContext) -> None:
+        job, before = round_.job, condition(_wrap_status(round_.status), "Suspended")
         suspended = job["spec"]["suspend"]
         if (before is not None and before["status"] == "True") == suspended:
             return
         word = "Suspended" if suspended else "Resumed"
         new = self._condition("Suspended", f"Job{word}", f"Job {word.lower()}") | {"status": str(suspended)}
-        set_condition(_holder(round_.status), new, self._sim.timestamp())
+        set_condition(_wrap_status(round_.status), new, self._sim.timestamp())
         self._recorder.emit(self.kind, job, word, f"Job {word.lower()}")
         if not suspended:
             round_.status["startTime"] = self._sim.timestamp()
 
-    def _track(self, round_: _Round) -> None:
+    def _track(self, round_: _SyncContext) -> None:
         """Uncounted pods to the status, finalizers off, counters up, and the end. trackJobStatusAndRemoveFinalizers."""
         uncounted: dict[str, list[str]] = {}
         done = []
-        for pod in filter(_tracked, round_.pods):
+        for pod in filter(_has_tracking_finalizer, round_.pods):
             succeeded, failed = pod["status"]["phase"] == "Succeeded", is_failed(pod, round_.job)
-            ending = round_.ending["type"] if round_.ending is not None else ""
+            ending = round_.finished_condition["type"] if round_.finished_condition is not None else ""
             if not (succeeded or failed or ending):
                 continue
             done.append(pod)
             if succeeded:
                 uncounted.setdefault("succeeded", []).append(uid_of(pod))
-            elif (failed or ending == "FailureTarget") and judge(pod, round_.job).counts:
+            elif (failed or ending == "FailureTarget") and match_pod_failure_policy(pod, round_.job).is_counted:
                 uncounted.setdefault("failed", []).append(uid_of(pod))
-        if round_.ending is not None:
-            set_condition(_holder(round_.status), round_.ending, self._sim.timestamp())
+        if round_.finished_condition is not None:
+            set_condition(_wrap_status(round_.status), round_.finished_condition, self._sim.timestamp())
         round_.status["uncountedTerminatedPods"] = uncounted
         self._flush(round_)
         for pod in done:
@@ -229,22 +229,22 @@ class Jobs(WorkloadController):
         round_.status["uncountedTerminatedPods"] = {}
         for key, uids in uncounted.items():
             round_.status[key] = round_.status.get(key, 0) + len(uids)
-        if round_.ending is not None and not round_.status["terminating"]:
-            self._finish(round_, round_.ending)
+        if round_.finished_condition is not None and not round_.status["terminating"]:
+            self._finish(round_, round_.finished_condition)
         self._flush(round_)
 
-    def _finish(self, round_: _Round, ending: Object) -> None:
+    def _finish(self, round_: _SyncContext, ending: Object) -> None:
         """enactJobFinished: not before the last pod has ended."""
         complete = ending["type"] == "SuccessCriteriaMet"
         end = self._condition("Complete" if complete else "Failed", ending["reason"], ending["message"])
-        set_condition(_holder(round_.status), end, self._sim.timestamp())
+        set_condition(_wrap_status(round_.status), end, self._sim.timestamp())
         if complete:
             round_.status["completionTime"] = self._sim.timestamp()
             self._recorder.emit(self.kind, round_.job, "Completed", "Job completed")
         else:
             self._recorder.emit(self.kind, round_.job, ending["reason"], ending["message"], type_="Warning")
 
-    def _flush(self, round_: _Round) -> None:
+    def _flush(self, round_: _SyncContext) -> None:
         optional = ("active", "succeeded", "failed")
         status = {key: value for key, value in round_.status.items() if value or key not in optional}
         key = namespace_of(round_.job), name_of(round_.job)
@@ -253,7 +253,7 @@ class Jobs(WorkloadController):
     def _untrack(self, pod: Object) -> None:
         """Remove the finalizer; a pod that only waited for that is gone then."""
         found = self._store.get("pods", namespace_of(pod), name_of(pod))
-        if found is None or uid_of(found) != uid_of(pod) or not _tracked(found):
+        if found is None or uid_of(found) != uid_of(pod) or not _has_tracking_finalizer(found):
             return
         new: Object = clone(found)
         new["metadata"]["finalizers"].remove(_FINALIZER)
@@ -264,7 +264,7 @@ class Jobs(WorkloadController):
         ttl = job["spec"].get("ttlSecondsAfterFinished")
         if ttl is None:
             return
-        ends = [condition(job, type_) for type_ in _ENDS]
+        ends = [condition(job, type_) for type_ in _FINISHED_TYPES]
         left = max(seconds_of(item["lastTransitionTime"]) for item in ends if item) + ttl - self._sim.now
         if left > 0:
             self._queue.add_after((namespace_of(job), name_of(job)), left)
@@ -277,10 +277,10 @@ class Jobs(WorkloadController):
         return {**new, "reason": reason, "message": message}
 
 
-def _tracked(pod: Object) -> bool:
+def _has_tracking_finalizer(pod: Object) -> bool:
     return _FINALIZER in (pod["metadata"].get("finalizers") or [])
 
 
-def _holder(status: Object) -> Object:
+def _wrap_status(status: Object) -> Object:
     """The status as part of an object, as the helpers of conditions want it."""
     return {"status": status}

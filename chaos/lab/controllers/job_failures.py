@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from chaos.lab.objects import Object, condition, is_deleting, name_of, namespace_of
 from chaos.lab.sim import seconds_of
 
-_FIRST, _LONGEST = 10.0, 600.0  # DefaultJobPodFailureBackOff, MaxJobPodFailureBackOff
+_INITIAL_DELAY, _MAX_DELAY = 10.0, 600.0  # DefaultJobPodFailureBackOff, MaxJobPodFailureBackOff
 
 
 def replaces_only_failed(job: Object) -> bool:
@@ -27,30 +27,30 @@ def is_failed(pod: Object, job: Object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PodFailureMatch:
     """``action`` of the first rule that matches, empty if none does; ``message`` only with FailJob."""
 
     action: str = ""
     message: str = ""
 
     @property
-    def counts(self) -> bool:
+    def is_counted(self) -> bool:
         """Whether the failure counts towards backoffLimit."""
         return self.action != "Ignore"
 
 
-def judge(pod: Object, job: Object) -> Verdict:
+def match_pod_failure_policy(pod: Object, job: Object) -> PodFailureMatch:
     """What the Job's podFailurePolicy says of a failed pod."""
     for index, rule in enumerate((job["spec"].get("podFailurePolicy") or {}).get("rules") or []):
-        cause = _match(pod, rule)
+        cause = _match_rule(pod, rule)
         if cause:
             action = rule["action"]
             where = f"matching {action} rule at index {index}"
-            return Verdict(action, f"{cause} {where}" if action == "FailJob" else "")
-    return Verdict()
+            return PodFailureMatch(action, f"{cause} {where}" if action == "FailJob" else "")
+    return PodFailureMatch()
 
 
-def _match(pod: Object, rule: Object) -> str:
+def _match_rule(pod: Object, rule: Object) -> str:
     where = f"{namespace_of(pod)}/{name_of(pod)}"
     if rule.get("onExitCodes"):
         for status in pod["status"].get("containerStatuses") or []:
@@ -85,7 +85,7 @@ def past_limit_on_failure(job: Object, pods: list[Object]) -> bool:
     return bool(restarts >= limit) if limit else restarts > 0
 
 
-def finished_at(pod: Object) -> float:
+def finish_time(pod: Object) -> float:
     """When the last container ended; else since when it is not Ready; else when it was deleted or made."""
     statuses = pod["status"].get("containerStatuses") or []
     ends = [status["state"].get("terminated", {}).get("finishedAt") for status in statuses]
@@ -104,17 +104,17 @@ class BackoffRecord:
     """Failures since the last success, and when the last of them was; memory of the controller."""
 
     failures: int = 0
-    last: float = 0.0
+    last_failure_time: float = 0.0
 
-    def after(self, succeeded: list[float], failed: list[float]) -> BackoffRecord:
+    def next_record(self, succeeded: list[float], failed: list[float]) -> BackoffRecord:
         """With the times at which pods have newly ended."""
         if succeeded:
             failed = [when for when in failed if when > max(succeeded)]
             return BackoffRecord(len(failed), max(failed, default=0.0))
         return BackoffRecord(self.failures + len(failed), max(failed)) if failed else self
 
-    def left(self, now: float) -> float:
+    def remaining_delay(self, now: float) -> float:
         """Seconds until another pod may be made."""
         if not self.failures:
             return 0.0
-        return max(0.0, self.last + min(_FIRST * 2.0 ** min(self.failures - 1, 10), _LONGEST) - now)
+        return max(0.0, self.last_failure_time + min(_INITIAL_DELAY * 2.0 ** min(self.failures - 1, 10), _MAX_DELAY) - now)

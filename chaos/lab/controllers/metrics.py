@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from chaos.lab.controllers import Controllers
 
 
-def text(controllers: Controllers) -> str:
+def format_metrics(controllers: Controllers) -> str:
     """Of the only one, which leads."""
     lifecycle, pod_gc = controllers.node_lifecycle, controllers.pod_gc
     evictions, zones = lifecycle.evictions.items(), lifecycle.zones.items()
-    forced = {f'{{reason="{reason}"}}': n for reason, n in sorted(controllers.attach_detach.forced.items())}
+    forced = {f'{{reason="{reason}"}}': n for reason, n in sorted(controllers.attach_detach.forced_detaches.items())}
     health = {_zone(zone): 100 * ready / (ready + bad) if ready + bad else 100 for zone, (ready, bad) in zones}
     lines = [
         *family("attach_detach_controller_attachdetach_controller_forced_detaches", "counter", forced),

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from chaos.lab.controllers.queue import Queue
+from chaos.lab.controllers.queue import WorkQueue
 from chaos.lab.objects import is_deleting, name_of, namespace_of
 from chaos.lab.registry import CLUSTER_WIDE, Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.store import Change
 
 
 class Namespaces:
     """Pods go with their grace; the namespace stays Terminating until nothing is left."""
 
-    def __init__(self, sim: Sim, registry: Registry) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._registry, self._store = registry, registry.store
-        self._queue: Queue[str] = Queue(sim, self._sync, 0.02, 0.1)
+        self._queue: WorkQueue[str] = WorkQueue(sim, self._sync, 0.02, 0.1)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed)
+        self._store.subscribe(self._on_change)
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         if change.plural == "namespaces" and is_deleting(change.object) and change.type != "DELETED":
             self._queue.add(name_of(change.object))
         elif change.type == "DELETED" and change.plural not in CLUSTER_WIDE:

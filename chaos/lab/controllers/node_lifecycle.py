@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from chaos.lab.controllers.node_taints import NodeTaints, wanted_no_schedule
-from chaos.lab.controllers.queue import Queue
-from chaos.lab.controllers.zones import Limiter, by_zone, counts, zone_of, zone_rate, zone_state
+from chaos.lab.controllers.queue import WorkQueue
+from chaos.lab.controllers.zones import Limiter, by_zone, ready_counts, zone_of, zone_rate, zone_state
 from chaos.lab.events import Recorder
 from chaos.lab.objects import (
     NOT_READY,
@@ -24,14 +24,14 @@ from chaos.lab.objects import (
     set_condition,
 )
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.spec import ControllerSpec
 from chaos.lab.store import Change
 
 _POLL = 0.1
-_PASS = (0.005, 0.03)  # how long a pass takes; the period begins at its end
-_STOPPED = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
-_NEVER = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
+_PASS_DURATION = (0.005, 0.03)  # how long a pass takes; the period begins at its end
+_STATUS_UNKNOWN = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
+_NEVER_UPDATED = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
 _CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 _STARTUP_GRACE = 60.0
 _TAINT_OF = {"False": NOT_READY, "Unknown": UNREACHABLE}
@@ -41,7 +41,7 @@ _TAINT_OF = {"False": NOT_READY, "Unknown": UNREACHABLE}
 class _Health:
     """``probe``: when something newer was last observed, on the controller's clock."""
 
-    probe: float
+    probe_time: float
     renew_time: str = ""
     heartbeat: str = ""
 
@@ -51,18 +51,18 @@ class _Zone:
     """``waiting`` in order; ``known`` also holds those that were handled (RLQ)."""
 
     limiter: Limiter
-    waiting: list[str] = field(default_factory=list)
+    queue: list[str] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
 
     def add(self, name: str) -> None:
         if name not in self.known:
             self.known.add(name)
-            self.waiting.append(name)
+            self.queue.append(name)
 
     def remove(self, name: str) -> None:
         self.known.discard(name)
-        if name in self.waiting:
-            self.waiting.remove(name)
+        if name in self.queue:
+            self.queue.remove(name)
 
 
 class NodeLifecycle:
@@ -72,22 +72,22 @@ class NodeLifecycle:
     ``evictions``: nodes of each zone that were tainted NoExecute; ``zones``: Ready and not Ready ones at the last pass.
     """
 
-    def __init__(self, sim: Sim, registry: Registry, settings: ControllerSpec) -> None:
+    def __init__(self, sim: SimClock, registry: Registry, settings: ControllerSpec) -> None:
         self._sim, self._store, self._settings, self._spec = sim, registry.store, settings, registry.spec
         self._recorder = Recorder(sim, registry.store, "node-controller")
         self._taints = NodeTaints(sim, registry)
         self._health: dict[str, _Health] = {}
         self._zones: dict[str, _Zone] = {}
-        self._all_full = False
-        self._once_ready: set[str] = set()
+        self._is_full_disruption = False
+        self._nodes_seen_ready: set[str] = set()
         self.evictions: Counter[str] = Counter()
         self.zones: dict[str, tuple[int, int]] = {}
-        self.next_of: Callable[[list[str]], str] = sim.rng.choice
-        self._no_schedule: Queue[str] = Queue(sim, self._taints.sync_no_schedule, 0.005, 0.15)
+        self.select_next: Callable[[list[str]], str] = sim.rng.choice
+        self._no_schedule: WorkQueue[str] = WorkQueue(sim, self._taints.sync_no_schedule, 0.005, 0.15)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed, "nodes")
-        self._sim.after(self._sim.rng.uniform(0.0, self._settings.node_monitor_period), self._pass)
+        self._store.subscribe(self._on_change, "nodes")
+        self._sim.after(self._sim.rng.uniform(0.0, self._settings.node_monitor_period), self._monitor)
         self._sim.after(_POLL, self._drain)
 
     def restart(self) -> None:
@@ -96,32 +96,32 @@ class NodeLifecycle:
         self._zones.clear()
         self.evictions.clear()
         self.zones.clear()
-        self._all_full = False
+        self._is_full_disruption = False
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         if change.type == "DELETED":
             return
         name, late = name_of(change.object), self._spec.shift("no-schedule-taint")
-        if late and name in self._once_ready:
+        if late and name in self._nodes_seen_ready:
             self._sim.after(late, self._taints.sync_no_schedule, name, wanted_no_schedule(change.object))
             return
         self._no_schedule.add(name)
         if late and condition_status(change.object, "Ready") == "True":
-            self._once_ready.add(name)  # from now on: else a new lab's first pods would all go to one node
+            self._nodes_seen_ready.add(name)  # from now on: else a new lab's first pods would all go to one node
 
-    def _pass(self) -> None:
+    def _monitor(self) -> None:
         """One monitor pass; the next begins a period after its end."""
         nodes = self._store.list("nodes")
         self._forget({name_of(node) for node in nodes})
-        reordered = self._spec.broken("limiter-reordered")
+        reordered = self._spec.has_breakage("limiter-reordered")
         if reordered:
             self._handle_disruption(nodes)
         for node in nodes:
-            self._check(node)
+            self._check_node(node)
         if not reordered:
             self._handle_disruption(self._store.list("nodes"))
-        took = self._sim.rng.uniform(*_PASS)
-        self._sim.after(self._settings.node_monitor_period + took, self._pass)
+        took = self._sim.rng.uniform(*_PASS_DURATION)
+        self._sim.after(self._settings.node_monitor_period + took, self._monitor)
 
     def _forget(self, names: set[str]) -> None:
         for name in [name for name in self._health if name not in names]:
@@ -133,25 +133,25 @@ class NodeLifecycle:
                 f"Node {name} event: Removing Node {name} from Controller",
             )  # fmt: skip
 
-    def _check(self, node: Object) -> None:
+    def _check_node(self, node: Object) -> None:
         name = name_of(node)
         if name not in self._health:
-            self._health[name] = _Health(self._sim.now if condition(node, "Ready") else _created(node))
+            self._health[name] = _Health(self._sim.now if condition(node, "Ready") else _creation_time(node))
             message = f"Node {name} event: Registered Node {name} in Controller"
             self._recorder.emit("Node", node, "RegisteredNode", message)
         self._zones.setdefault(zone_of(node), _Zone(Limiter(self._settings.node_eviction_rate, self._sim.now)))
         self.evictions[zone_of(node)] += 0  # the counter is there from now on: NLC addPodEvictorForNewZone
         observed = condition_status(node, "Ready")
         self._probe(node)
-        if self._expired(node, observed):
+        if self._is_expired(node, observed):
             node = self._mark_unknown(node)
         current = condition_status(node, "Ready")
         self._evict(node, current)
         if observed == "True" and current != "True":
             self._recorder.emit("Node", node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
-            if not self._spec.broken("pods-stay-ready"):
+            if not self._spec.has_breakage("pods-stay-ready"):
                 self._mark_pods(name)
-        elif current == "False" and self._spec.broken("pods-unready-on-not-ready"):
+        elif current == "False" and self._spec.has_breakage("pods-unready-on-not-ready"):
             self._mark_pods(name)
 
     def _probe(self, node: Object) -> None:
@@ -165,16 +165,16 @@ class NodeLifecycle:
         ready = condition(node, "Ready")
         heartbeat = ready.get("lastHeartbeatTime", "") if ready else ""  # gone: another Node object of that name
         renewed, reported = renew_time > health.renew_time, heartbeat != health.heartbeat
-        if (renewed or reported) and not self._spec.broken("heartbeats-ignored"):
-            health.probe = self._sim.now
+        if (renewed or reported) and not self._spec.has_breakage("heartbeats-ignored"):
+            health.probe_time = self._sim.now
         if renewed or reported:
             health.renew_time = renew_time if renewed else ""
         health.heartbeat = heartbeat
 
-    def _expired(self, node: Object, observed: str) -> bool:
+    def _is_expired(self, node: Object, observed: str) -> bool:
         grace = self._settings.node_monitor_grace_period if observed else _STARTUP_GRACE
-        end = self._health[name_of(node)].probe + grace + self._spec.shift("unknown")
-        return self._sim.now > end and not self._spec.broken("unknown-missing")
+        end = self._health[name_of(node)].probe_time + grace + self._spec.shift("unknown")
+        return self._sim.now > end and not self._spec.has_breakage("unknown-missing")
 
     def _mark_unknown(self, node: Object) -> Object:
         def change(obj: Object) -> None:
@@ -182,7 +182,7 @@ class NodeLifecycle:
                 old = condition(obj, type_)
                 if old is not None and old["status"] == "Unknown":
                     continue
-                reason, message = _NEVER if old is None else _STOPPED
+                reason, message = _NEVER_UPDATED if old is None else _STATUS_UNKNOWN
                 first = {"type": type_, "lastHeartbeatTime": node["metadata"]["creationTimestamp"]}
                 new = {**(old or first), "status": "Unknown", "reason": reason, "message": message}
                 set_condition(obj, new, self._sim.timestamp())
@@ -195,7 +195,7 @@ class NodeLifecycle:
         if ready == "True":
             zone.remove(name)
             self._taints.remove_no_execute(name)
-        elif ready in _TAINT_OF and not self._all_full:
+        elif ready in _TAINT_OF and not self._is_full_disruption:
             wanted = _TAINT_OF[ready]
             other = NOT_READY if wanted == UNREACHABLE else UNREACHABLE
             if has_taint(node, other, "NoExecute"):
@@ -208,12 +208,12 @@ class NodeLifecycle:
     def _drain(self) -> None:
         """Every 100 ms: a token is taken before the node is looked at."""
         for zone in self._zones.values():
-            while zone.waiting and (zone.limiter.take(self._sim.now) or self._spec.broken("limiter-missing")):
-                name = self.next_of(zone.waiting) if len(zone.waiting) > 1 else zone.waiting[0]
-                zone.waiting.remove(name)
+            while zone.queue and (zone.limiter.take(self._sim.now) or self._spec.has_breakage("limiter-missing")):
+                name = self.select_next(zone.queue) if len(zone.queue) > 1 else zone.queue[0]
+                zone.queue.remove(name)
                 if late := self._spec.shift("no-execute-taint"):
                     self._sim.after(late, self._taint, name)
-                elif not self._spec.broken("no-execute-taint-missing"):
+                elif not self._spec.has_breakage("no-execute-taint-missing"):
                     self._taint(name)
         self._sim.after(_POLL, self._drain)
 
@@ -228,29 +228,29 @@ class NodeLifecycle:
 
     def _handle_disruption(self, nodes: list[Object]) -> None:
         """Zone states at the end of the pass, and what follows from them. NLC handleDisruption."""
-        numbers = {zone: counts(members) for zone, members in by_zone(nodes).items() if zone in self._zones}
+        numbers = {zone: ready_counts(members) for zone, members in by_zone(nodes).items() if zone in self._zones}
         self.zones = dict.fromkeys(self.zones, (0, 0)) | {zone: both for zone, both in numbers.items() if any(both)}
         threshold = self._settings.unhealthy_zone_threshold
         states = {zone: zone_state(*number, threshold) for zone, number in numbers.items()}
-        if self._spec.broken("partial-disruption-ignored"):
+        if self._spec.has_breakage("partial-disruption-ignored"):
             states = {zone: "Normal" if state == "PartialDisruption" else state for zone, state in states.items()}
         all_full = bool(states) and all(state == "FullDisruption" for state in states.values())
-        all_full = all_full and not self._spec.broken("full-disruption-ignored")
+        all_full = all_full and not self._spec.has_breakage("full-disruption-ignored")
         now = self._sim.now
-        if all_full and not self._all_full:
+        if all_full and not self._is_full_disruption:
             for node in nodes:
                 self._taints.remove_no_execute(name_of(node))
             for zone in self._zones.values():
-                zone.waiting.clear()
+                zone.queue.clear()
                 zone.known.clear()
                 zone.limiter.set_rate(0.0, now)
         elif not all_full:
-            if self._all_full:
+            if self._is_full_disruption:
                 for health in self._health.values():
-                    health.probe = now
+                    health.probe_time = now
             for key, state in states.items():
                 self._zones[key].limiter.set_rate(zone_rate(state, sum(numbers[key]), self._settings), now)
-        self._all_full = all_full
+        self._is_full_disruption = all_full
 
     def _mark_pods(self, node: str) -> None:
         """Ready=False on the node's pods, one after the other; reason and message stay (facts 5.3)."""
@@ -270,5 +270,5 @@ class NodeLifecycle:
             self._recorder.emit("Pod", pod, "NodeNotReady", "Node is not ready", type_="Warning")
 
 
-def _created(node: Object) -> float:
+def _creation_time(node: Object) -> float:
     return datetime.fromisoformat(node["metadata"]["creationTimestamp"]).timestamp()

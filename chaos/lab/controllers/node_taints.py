@@ -12,7 +12,7 @@ from chaos.lab.objects import (
     taints_of,
 )
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 
 _PRESSURE = {
     "MemoryPressure": "node.kubernetes.io/memory-pressure",
@@ -20,7 +20,7 @@ _PRESSURE = {
     "PIDPressure": "node.kubernetes.io/pid-pressure",
     "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
 }
-_OWNED = {NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURE.values()}
+_OWNED_KEYS = {NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURE.values()}
 _READY = {"False": NOT_READY, "Unknown": UNREACHABLE}
 
 
@@ -37,9 +37,9 @@ def wanted_no_schedule(node: Object) -> set[str]:
 class NodeTaints:
     """Additions and removals are two writes, as SwapNodeControllerTaint does it."""
 
-    def __init__(self, sim: Sim, registry: Registry) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._store = sim, registry.store
-        self._adds = not registry.spec.broken("no-schedule-taint-missing")
+        self._adds_no_schedule = not registry.spec.has_breakage("no-schedule-taint-missing")
 
     def sync_no_schedule(self, name: str, wanted: set[str] | None = None) -> None:
         """Make the NoSchedule taints what the conditions say; ``wanted``: what they said some time ago."""
@@ -47,8 +47,8 @@ class NodeTaints:
         if node is None:
             return
         wanted = wanted_no_schedule(node) if wanted is None else wanted
-        current = {taint["key"] for taint in taints_of(node) if taint["effect"] == "NoSchedule"} & _OWNED
-        if self._adds:
+        current = {taint["key"] for taint in taints_of(node) if taint["effect"] == "NoSchedule"} & _OWNED_KEYS
+        if self._adds_no_schedule:
             self._add(name, "NoSchedule", sorted(wanted - current))
         self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, "NoSchedule", current - wanted)
 

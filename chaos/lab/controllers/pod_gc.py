@@ -21,7 +21,7 @@ from chaos.lab.objects import (
     uid_of,
 )
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim, Timer
+from chaos.lab.sim import SimClock, Timer
 from chaos.lab.spec import ControllerSpec
 from chaos.lab.store import ConflictError, NotFoundError
 
@@ -32,38 +32,38 @@ _QUARANTINE = 40.0
 class PodGarbageCollector:
     """``deletions`` are tries by namespace and reason, ``errors`` those of them that failed: as PGC counts them."""
 
-    def __init__(self, sim: Sim, registry: Registry, settings: ControllerSpec) -> None:
+    def __init__(self, sim: SimClock, registry: Registry, settings: ControllerSpec) -> None:
         self._sim, self._registry, self._store, self._settings = sim, registry, registry.store, settings
-        self._quarantined: dict[str, float] = {}
-        self._next = Timer(0.0, self._loop, ())
+        self._quarantine_ends: dict[str, float] = {}
+        self._timer = Timer(0.0, self._loop, ())
         self.deletions: Counter[tuple[str, str]] = Counter()
         self.errors: Counter[tuple[str, str]] = Counter()
 
     def start(self) -> None:
-        self._next = self._sim.after(self._sim.rng.uniform(0.0, _PERIOD), self._loop)
+        self._timer = self._sim.after(self._sim.rng.uniform(0.0, _PERIOD), self._loop)
 
-    def begin_at(self, when: float) -> None:
+    def run_next_at(self, when: float) -> None:
         """Make the next loop then."""
-        self._next.cancel()
-        self._next = self._sim.at(when, self._loop)
+        self._timer.cancel()
+        self._timer = self._sim.at(when, self._loop)
 
     def restart(self) -> None:
         """A new process: quarantines begin anew."""
-        self._quarantined.clear()
+        self._quarantine_ends.clear()
         self.deletions.clear()
         self.errors.clear()
 
     def _loop(self) -> None:
         pods = self._store.list("pods")
-        self._terminated(pods)
-        self._out_of_service(pods)
-        self._orphaned(pods)
+        self._collect_terminated(pods)
+        self._collect_out_of_service(pods)
+        self._collect_orphans(pods)
         for pod in pods:
             if is_deleting(pod) and not node_of(pod):
                 self._remove(pod, "unscheduled")
-        self._next = self._sim.after(_PERIOD + self._sim.rng.uniform(0.001, 0.01), self._loop)
+        self._timer = self._sim.after(_PERIOD + self._sim.rng.uniform(0.001, 0.01), self._loop)
 
-    def _terminated(self, pods: list[Object]) -> None:
+    def _collect_terminated(self, pods: list[Object]) -> None:
         """Evicted ones first, then the oldest, until the threshold is kept; 0 keeps all."""
         threshold = self._settings.terminated_pod_gc_threshold
         finished = [pod for pod in pods if is_terminal(pod)]
@@ -73,7 +73,7 @@ class PodGarbageCollector:
         for pod in finished[: len(finished) - threshold]:
             self._remove(pod, "terminated")
 
-    def _out_of_service(self, pods: list[Object]) -> None:
+    def _collect_out_of_service(self, pods: list[Object]) -> None:
         for pod in pods:
             node = self._store.get("nodes", "", node_of(pod)) if is_deleting(pod) and node_of(pod) else None
             if node is None or condition_status(node, "Ready") == "True":
@@ -81,7 +81,7 @@ class PodGarbageCollector:
             if any(taint["key"] == OUT_OF_SERVICE for taint in taints_of(node)):
                 self._remove(pod, "out-of-service")
 
-    def _orphaned(self, pods: list[Object]) -> None:
+    def _collect_orphans(self, pods: list[Object]) -> None:
         """A node is looked at again 40 s after the loop that missed it; that it was there meanwhile does not count.
 
         PGC gcOrphaned, discoverDeletedNodes.
@@ -90,10 +90,10 @@ class PodGarbageCollector:
         absent = {node_of(pod) for pod in pods if node_of(pod)}
         absent = {name for name in absent if self._store.get("nodes", "", name) is None}
         for name in absent:
-            self._quarantined.setdefault(name, now + quarantine)
-        over = {name for name, end in self._quarantined.items() if end <= now}
+            self._quarantine_ends.setdefault(name, now + quarantine)
+        over = {name for name, end in self._quarantine_ends.items() if end <= now}
         for name in over:
-            del self._quarantined[name]
+            del self._quarantine_ends[name]
         for pod in pods:
             if node_of(pod) in over & absent:
                 self._remove(pod, "orphaned")
@@ -118,7 +118,7 @@ class PodGarbageCollector:
         current = self._store.get("pods", *key)
         if current is None or uid_of(current) != uid_of(pod):
             return False  # an earlier duty of this loop had it
-        if not is_terminal(current) and not self._registry.spec.broken("pod-gc-without-failed"):
+        if not is_terminal(current) and not self._registry.spec.has_breakage("pod-gc-without-failed"):
             self._store.patch_status("pods", *key, fail)
         try:
             self._registry.delete("pods", *key, 0, {"uid": uid_of(pod)})

@@ -17,15 +17,15 @@ from chaos.lab.objects import (
 Rank = tuple[int, int, int, int, str]
 
 
-def choose(pod: Object, snapshot: Snapshot, budgets: list[Object]) -> tuple[str, list[Object]] | None:
+def select_candidate(pod: Object, snapshot: Snapshot, budgets: list[Object]) -> tuple[str, list[Object]] | None:
     """The node and its victims, None if preemption cannot help or is under way already."""
-    if pod["spec"].get("preemptionPolicy") == "Never" or _waits(pod, snapshot):
+    if pod["spec"].get("preemptionPolicy") == "Never" or _has_terminating_victims(pod, snapshot):
         return None
     best: tuple[Rank, str, list[Object]] | None = None
     for node in snapshot.nodes.values():
         if refusal(pod, node, snapshot) in UNRESOLVABLE:
             continue
-        victims = _victims(pod, node, snapshot, budgets)
+        victims = _select_victims(pod, node, snapshot, budgets)
         if victims:
             rank = _rank(victims, budgets, name_of(node))
             if best is None or rank < best[0]:
@@ -33,7 +33,7 @@ def choose(pod: Object, snapshot: Snapshot, budgets: list[Object]) -> tuple[str,
     return None if best is None else (best[1], best[2])
 
 
-def _waits(pod: Object, snapshot: Snapshot) -> bool:
+def _has_terminating_victims(pod: Object, snapshot: Snapshot) -> bool:
     """Whether pods of lower priority terminate on the node that it was nominated for."""
     nominated = pod.get("status", {}).get("nominatedNodeName")
     return nominated is not None and any(
@@ -41,7 +41,7 @@ def _waits(pod: Object, snapshot: Snapshot) -> bool:
     )
 
 
-def _victims(pod: Object, node: Object, snapshot: Snapshot, budgets: list[Object]) -> list[Object]:
+def _select_victims(pod: Object, node: Object, snapshot: Snapshot, budgets: list[Object]) -> list[Object]:
     """Everything of lower priority, less what can be spared: those that budgets protect first, then by priority."""
     lower = [other for other in snapshot.pods_on(name_of(node)) if _priority(other) < _priority(pod)]
     if not lower:
@@ -51,7 +51,7 @@ def _victims(pod: Object, node: Object, snapshot: Snapshot, budgets: list[Object
     victims = []
     if not refusal(pod, node, snapshot):
         protected = {uid_of(other) for other in violations(lower, budgets)}
-        rank = {_key(other): (uid_of(other) not in protected, -_priority(other), _started(other)) for other in lower}
+        rank = {_key(other): (uid_of(other) not in protected, -_priority(other), _start_time(other)) for other in lower}
         for other in sorted(lower, key=lambda other: (rank[_key(other)], name_of(other))):
             snapshot.put(other)
             if refusal(pod, node, snapshot):
@@ -90,7 +90,7 @@ def _priority(pod: Object) -> int:
     return int(pod["spec"].get("priority") or 0)
 
 
-def _started(pod: Object) -> str:
+def _start_time(pod: Object) -> str:
     return str(pod.get("status", {}).get("startTime") or "")
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from chaos.lab.sim import Sim, Timer
+from chaos.lab.sim import SimClock, Timer
 
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-class Queue(Generic[_Key]):
+class WorkQueue(Generic[_Key]):
     """``handle`` is called with a key after a seeded delay between ``low`` and ``high`` seconds."""
 
-    def __init__(self, sim: Sim, handle: Callable[[_Key], None], low: float = 0.005, high: float = 0.02) -> None:
+    def __init__(self, sim: SimClock, handle: Callable[[_Key], None], low: float = 0.005, high: float = 0.02) -> None:
         self._sim, self._handle, self._low, self._high = sim, handle, low, high
         self._timers: dict[_Key, Timer] = {}
 

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chaos.lab.controllers.tally import Tallies
+from chaos.lab.controllers.tally import OwnerIndex
 from chaos.lab.controllers.workload import WorkloadController
 from chaos.lab.objects import Object, is_active, is_deleting, is_ready, is_terminal, node_of, uid_of
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.store import Change
 
 
 class ReplicaSets(WorkloadController):
     plural, kind, owned, component = "replicasets", "ReplicaSet", "pods", "replicaset-controller"
 
-    def __init__(self, sim: Sim, registry: Registry) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         super().__init__(sim, registry)
-        self._tallies = Tallies(self.kind)
+        self._owner_index = OwnerIndex(self.kind)
 
-    def _owned_changed(self, change: Change) -> None:
-        super()._owned_changed(change)
-        self._tallies.changed(change)
+    def _on_owned_change(self, change: Change) -> None:
+        super()._on_owned_change(change)
+        self._owner_index.on_change(change)
 
     def sync(self, owner: Object) -> None:
-        tally = replace(self._tallies.of(uid_of(owner)))
+        tally = replace(self._owner_index.of(uid_of(owner)))
         available = tally.ready
-        if owner["spec"].get("minReadySeconds") or self._miscounts():
-            active = self._active(owner)
+        if owner["spec"].get("minReadySeconds") or self._has_counting_breakage():
+            active = self._active_pods(owner)
             tally.active, tally.ready = len(active), sum(map(is_ready, active))
             available = sum(self._is_available(owner, pod) for pod in active)
         self._scale(owner, owner["spec"]["replicas"] - tally.active)
@@ -40,21 +40,21 @@ class ReplicaSets(WorkloadController):
         for _ in range(missing):
             self._create_pod(owner, new)
         if missing < 0:
-            for pod in sorted(self._active(owner), key=deletion_rank)[:-missing]:
+            for pod in sorted(self._active_pods(owner), key=deletion_rank)[:-missing]:
                 self._delete_pod(owner, pod)
 
-    def _miscounts(self) -> bool:
-        return any(map(self._registry.spec.broken, ("replicaset-waits-for-removal", "replicaset-replaces-unready")))
+    def _has_counting_breakage(self) -> bool:
+        return any(map(self._registry.spec.has_breakage, ("replicaset-waits-for-removal", "replicaset-replaces-unready")))
 
-    def _active(self, owner: Object) -> list[Object]:
-        waits = self._registry.spec.broken("replicaset-waits-for-removal")
-        replaces = self._registry.spec.broken("replicaset-replaces-unready")
+    def _active_pods(self, owner: Object) -> list[Object]:
+        waits = self._registry.spec.has_breakage("replicaset-waits-for-removal")
+        replaces = self._registry.spec.has_breakage("replicaset-replaces-unready")
         if waits or replaces:
-            return [pod for pod in self._owned(owner) if _counts(pod, waits, replaces)]
-        return [pod for pod in self._owned(owner) if is_active(pod)]
+            return [pod for pod in self._list_owned(owner) if _is_counted(pod, waits, replaces)]
+        return [pod for pod in self._list_owned(owner) if is_active(pod)]
 
 
-def _counts(pod: Object, waits_for_removal: bool, replaces_unready: bool) -> bool:
+def _is_counted(pod: Object, waits_for_removal: bool, replaces_unready: bool) -> bool:
     if waits_for_removal and is_deleting(pod):
         return not is_terminal(pod)
     unready = replaces_unready and pod["status"]["phase"] == "Running" and not is_ready(pod)

@@ -54,7 +54,7 @@ class Revisions:
 
     def all(self, owner: Object) -> list[Object]:
         """Oldest first."""
-        return sorted(self._store.controlled(_PLURAL, uid_of(owner)), key=lambda item: int(item["revision"]))
+        return sorted(self._store.list_controlled(_PLURAL, uid_of(owner)), key=lambda item: int(item["revision"]))
 
     def newest(self, owner: Object) -> Object:
         """The revision of the owner's template: the last one, an old one that is the last again, or a new one.

@@ -44,13 +44,13 @@ def old_replicas(limits: Limits, new: Object, old: list[Object]) -> dict[str, in
     wanted = {name_of(item): int(item["spec"]["replicas"]) for item in old}
     minimum = limits.replicas - limits.unavailable
     total = new["spec"]["replicas"] + sum(wanted.values())
-    room = total - minimum - (new["spec"]["replicas"] - _available(new))
+    room = total - minimum - (new["spec"]["replicas"] - _available_replicas(new))
     for item in old:
-        unhealthy = min(wanted[name_of(item)] - _available(item), room)
+        unhealthy = min(wanted[name_of(item)] - _available_replicas(item), room)
         if unhealthy > 0:
             wanted[name_of(item)] -= unhealthy
             room -= unhealthy
-    spare = min(sum(_available(item) for item in (new, *old)) - minimum, room)
+    spare = min(sum(_available_replicas(item) for item in (new, *old)) - minimum, room)
     for item in old:
         down = min(wanted[name_of(item)], spare)
         if down > 0:
@@ -59,7 +59,7 @@ def old_replicas(limits: Limits, new: Object, old: list[Object]) -> dict[str, in
     return wanted
 
 
-def _available(item: Object) -> int:
+def _available_replicas(item: Object) -> int:
     return int(item["status"].get("availableReplicas", 0))
 
 

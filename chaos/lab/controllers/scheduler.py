@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chaos.lab.controllers.preemption import choose
-from chaos.lab.controllers.queue import Queue
-from chaos.lab.controllers.scheduling import fitting, message, named_nodes, refusal, score
+from chaos.lab.controllers.preemption import select_candidate
+from chaos.lab.controllers.queue import WorkQueue
+from chaos.lab.controllers.scheduling import feasible_nodes, fit_error_message, named_nodes, refusal, score
 from chaos.lab.controllers.snapshot import Key, Snapshot
 from chaos.lab.events import Recorder
 from chaos.lab.objects import (
@@ -22,11 +22,11 @@ from chaos.lab.objects import (
     uid_of,
 )
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.store import Change
-from chaos.lab.volumes import unbound
+from chaos.lab.volumes import unbound_reason
 
-_OWN = "kubernetes.io/"  # Kubernetes' own taints
+_KUBERNETES_PREFIX = "kubernetes.io/"  # Kubernetes' own taints
 
 
 class Scheduler:
@@ -36,69 +36,69 @@ class Scheduler:
     permitted nodes to ``pick``, None for the scheduler's own choice.
     """
 
-    def __init__(self, sim: Sim, registry: Registry) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._registry, self._store = sim, registry, registry.store
         self._recorder = Recorder(sim, registry.store, "default-scheduler")
-        self._queued: dict[str, float] = {}  # by uid: when a pod came into the queue, or back after a refusal
-        self._waiting: set[Key] = set()
-        self._nominated: set[Key] = set()  # those that wait for their victims to be gone
-        self._changed_pods: set[Key] = set()  # since the last pass
-        self._changed_nodes: set[str] = set()
+        self._queue_times: dict[str, float] = {}  # by uid: when a pod came into the queue, or back after a refusal
+        self._pending: set[Key] = set()
+        self._nominated_pods: set[Key] = set()  # those that wait for their victims to be gone
+        self._dirty_pods: set[Key] = set()  # since the last pass
+        self._dirty_nodes: set[str] = set()
         self._snapshot = Snapshot()
-        self._queue: Queue[str] = Queue(sim, self._run, 0.003, 0.012)
+        self._queue: WorkQueue[str] = WorkQueue(sim, self._run, 0.003, 0.012)
         self.order: Callable[[Object], float] = lambda _: 0.0
         self.pick: Callable[[Object, Callable[[str], bool]], str | None] = lambda _pod, _may_go: None
 
     def start(self) -> None:
-        self._store.subscribe(self._changed, "pods", "persistentvolumeclaims", "nodes")
+        self._store.subscribe(self._on_change, "pods", "persistentvolumeclaims", "nodes")
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         if change.plural == "pods":
-            self._pod_changed(change)
+            self._on_pod_change(change)
             return
         if change.plural == "nodes":
-            self._changed_nodes.add(name_of(change.object))
-        if change.plural != "nodes" or change.before is None or _matters(change.before, change.object):
+            self._dirty_nodes.add(name_of(change.object))
+        if change.plural != "nodes" or change.before is None or _is_relevant(change.before, change.object):
             self._queue.add("")
 
-    def _pod_changed(self, change: Change) -> None:
+    def _on_pod_change(self, change: Change) -> None:
         pod, before, key = change.object, change.before, change.key
         bound, deleted = bool(node_of(pod)), change.type == "DELETED"
         new = change.type == "ADDED" and not bound
         freed = deleted or (before is not None and is_terminal(pod) and not is_terminal(before))
         if new:
-            self._queued[uid_of(pod)] = self._sim.now
+            self._queue_times[uid_of(pod)] = self._sim.now
         elif bound or deleted:
-            self._queued.pop(uid_of(pod), None)
+            self._queue_times.pop(uid_of(pod), None)
         if bound:
-            self._changed_pods.add(key)
+            self._dirty_pods.add(key)
         if bound or deleted or is_deleting(pod):
-            self._waiting.discard(key)
-            self._nominated.discard(key)
+            self._pending.discard(key)
+            self._nominated_pods.discard(key)
         else:
-            self._waiting.add(key)
+            self._pending.add(key)
             if pod["status"].get("nominatedNodeName"):
-                self._nominated.add(key)
+                self._nominated_pods.add(key)
             else:
-                self._nominated.discard(key)
+                self._nominated_pods.discard(key)
         if new or freed:
             self._queue.add("")
 
     def _run(self, _key: str) -> None:
-        if not self._waiting:
+        if not self._pending:
             return
         self._update_snapshot()
-        waiting = [pod for key in self._waiting if (pod := self._store.get("pods", *key)) is not None]
+        waiting = [pod for key in self._pending if (pod := self._store.get("pods", *key)) is not None]
         for pod in sorted(waiting, key=self._rank):
-            held = self._hold_rooms(pod)
+            held = self._add_nominated_pods(pod)
             self._schedule(pod, self._snapshot)
             for key in held:
                 self._snapshot.drop(key)
 
-    def _hold_rooms(self, pod: Object) -> list[Key]:
+    def _add_nominated_pods(self, pod: Object) -> list[Key]:
         """Room for those nominated for a node that are no less important: RunFilterPluginsWithNominatedPods."""
         held = []
-        for key in sorted(self._nominated - {(namespace_of(pod), name_of(pod))}):
+        for key in sorted(self._nominated_pods - {(namespace_of(pod), name_of(pod))}):
             other = self._store.get("pods", *key)
             if other is not None and (other["spec"].get("priority") or 0) >= (pod["spec"].get("priority") or 0):
                 node = other["status"]["nominatedNodeName"]
@@ -107,50 +107,50 @@ class Scheduler:
         return held
 
     def _update_snapshot(self) -> None:
-        for name in self._changed_nodes:
+        for name in self._dirty_nodes:
             node = self._store.get("nodes", "", name)
             if node is None:
                 self._snapshot.drop_node(name)
             else:
-                self._snapshot.put_node(self._heeded(node))
-        for key in self._changed_pods:
+                self._snapshot.put_node(self._without_ignored_taints(node))
+        for key in self._dirty_pods:
             pod = self._store.get("pods", *key)
             if pod is None or not node_of(pod) or is_terminal(pod):
                 self._snapshot.drop(key)
             else:
                 self._snapshot.put(pod)
-        self._changed_nodes.clear()
-        self._changed_pods.clear()
+        self._dirty_nodes.clear()
+        self._dirty_pods.clear()
 
-    def _heeded(self, node: Object) -> Object:
+    def _without_ignored_taints(self, node: Object) -> Object:
         """The node without the taints that a scheduler that does wrong overlooks."""
-        overlooked = {"NoSchedule"} if self._registry.spec.broken("no-schedule-ignored") else set()
-        overlooked |= {"PreferNoSchedule"} if self._registry.spec.broken("prefer-no-schedule-ignored") else set()
+        overlooked = {"NoSchedule"} if self._registry.spec.has_breakage("no-schedule-ignored") else set()
+        overlooked |= {"PreferNoSchedule"} if self._registry.spec.has_breakage("prefer-no-schedule-ignored") else set()
         if not overlooked:
             return node
-        taints = [item for item in taints_of(node) if item["effect"] not in overlooked or _OWN in item["key"]]
+        taints = [item for item in taints_of(node) if item["effect"] not in overlooked or _KUBERNETES_PREFIX in item["key"]]
         return {**node, "spec": {**node["spec"], "taints": taints}}
 
     def _rank(self, pod: Object) -> tuple[int, float, float, str]:
         """PrioritySort: by priority, then by when it was queued, not by age; the last is as good as any."""
-        return -pod["spec"].get("priority", 0), self.order(pod), self._queued.get(uid_of(pod), 0.0), uid_of(pod)
+        return -pod["spec"].get("priority", 0), self.order(pod), self._queue_times.get(uid_of(pod), 0.0), uid_of(pod)
 
     def _schedule(self, pod: Object, snapshot: Snapshot) -> None:
-        if why := unbound(self._store, pod):
-            self._refuse(pod, f"0/{len(snapshot.nodes)} nodes are available: {why}.")
+        if why := unbound_reason(self._store, pod):
+            self._mark_unschedulable(pod, f"0/{len(snapshot.nodes)} nodes are available: {why}.")
             return
         best = self._best(pod, snapshot)
         if not best:
-            _, refused = fitting(pod, snapshot.nodes.values(), snapshot)
-            self._refuse(pod, message(len(snapshot.nodes), refused))
+            _, refused = feasible_nodes(pod, snapshot.nodes.values(), snapshot)
+            self._mark_unschedulable(pod, fit_error_message(len(snapshot.nodes), refused))
             self._preempt(pod, snapshot)
             return
-        node = self.pick(pod, lambda name: self._may_go(pod, name)) or self._sim.rng.choice(best)
+        node = self.pick(pod, lambda name: self._is_feasible(pod, name)) or self._sim.rng.choice(best)
         bound = self._bind(pod, node)
         if bound is not None:
             snapshot.put(bound)
 
-    def _may_go(self, pod: Object, name: str) -> bool:
+    def _is_feasible(self, pod: Object, name: str) -> bool:
         node = self._snapshot.nodes.get(name)
         return node is not None and not refusal(pod, node, self._snapshot)
 
@@ -160,7 +160,7 @@ class Scheduler:
         if names is None:
             return snapshot.ranking(pod).best(pod, snapshot)
         nodes = [snapshot.nodes[name] for name in sorted(names) if name in snapshot.nodes]
-        scores = {name_of(node): score(pod, node, snapshot) for node in fitting(pod, nodes, snapshot)[0]}
+        scores = {name_of(node): score(pod, node, snapshot) for node in feasible_nodes(pod, nodes, snapshot)[0]}
         return [name for name, value in scores.items() if value == min(scores.values())]
 
     def _bind(self, pod: Object, node: str) -> Object | None:
@@ -175,7 +175,7 @@ class Scheduler:
 
     def _preempt(self, pod: Object, snapshot: Snapshot) -> None:
         """Delete the victims with a reason; the pod is nominated for their node and waits until they are gone."""
-        found = choose(pod, snapshot, self._store.list("poddisruptionbudgets"))
+        found = select_candidate(pod, snapshot, self._store.list("poddisruptionbudgets"))
         if found is None:
             return
         node, victims = found
@@ -193,8 +193,8 @@ class Scheduler:
         self._recorder.emit("Pod", victim, "Preempted", f"Preempted by pod {uid_of(pod)} on node {node}")
         self._registry.delete("pods", *key, None, {"uid": uid_of(victim)})
 
-    def _refuse(self, pod: Object, text: str) -> None:
-        self._queued[uid_of(pod)] = self._sim.now
+    def _mark_unschedulable(self, pod: Object, text: str) -> None:
+        self._queue_times[uid_of(pod)] = self._sim.now
 
         def change(obj: Object) -> None:
             new = {"type": "PodScheduled", "status": "False", "lastProbeTime": None}
@@ -206,7 +206,7 @@ class Scheduler:
         self._recorder.emit("Pod", pod, "FailedScheduling", text, type_="Warning")
 
 
-def _matters(before: Object, after: Object) -> bool:
+def _is_relevant(before: Object, after: Object) -> bool:
     """Whether a change of the node can make a pod fit."""
     same_spec = taints_of(before) == taints_of(after) and before["spec"].get("unschedulable") == after["spec"].get(
         "unschedulable"

@@ -35,7 +35,7 @@ _RESOURCES = ("cpu", "memory")
 _UNITS = {"cpu": 1000, "memory": 1}  # in one of the quantity
 
 
-def fitting(pod: Object, nodes: Iterable[Object], snapshot: Snapshot) -> tuple[list[Object], Counter[str]]:
+def feasible_nodes(pod: Object, nodes: Iterable[Object], snapshot: Snapshot) -> tuple[list[Object], Counter[str]]:
     """Those of the nodes that the pod may go to, and how many were refused for which reason."""
     refused: Counter[str] = Counter()
     found = []
@@ -50,16 +50,16 @@ def fitting(pod: Object, nodes: Iterable[Object], snapshot: Snapshot) -> tuple[l
 
 def score(pod: Object, node: Object, snapshot: Snapshot) -> tuple[int, int, int]:
     """Lower is better: PreferNoSchedule taints, matching pods in the node's domains, pods on the node."""
-    spread = Spread(pod, snapshot).matching(domains_of(pod, node))
-    return disliked(pod, node), spread, snapshot.count[name_of(node)]
+    spread = Spread(pod, snapshot).count_matching(domains_of(pod, node))
+    return count_intolerable_taints(pod, node), spread, snapshot.pod_counts[name_of(node)]
 
 
-def disliked(pod: Object, node: Object) -> int:
+def count_intolerable_taints(pod: Object, node: Object) -> int:
     """How many PreferNoSchedule taints the pod does not tolerate."""
     return len(untolerated(pod, taints_of(node), ("PreferNoSchedule",)))
 
 
-def message(total: int, refused: Counter[str]) -> str:
+def fit_error_message(total: int, refused: Counter[str]) -> str:
     """The text of FailedScheduling and of PodScheduled=False."""
     head = f"0/{total} nodes are available"
     if not refused:
@@ -69,12 +69,12 @@ def message(total: int, refused: Counter[str]) -> str:
 
 def refusal(pod: Object, node: Object, snapshot: Snapshot) -> str:
     """Why the pod may not go to the node, empty if it may."""
-    if why := unsuitable(pod, node) or no_room(requests_of(pod), node, snapshot):
+    if why := node_refusal(pod, node) or resource_refusal(requests_of(pod), node, snapshot):
         return why
     return "" if Spread(pod, snapshot).allows(domains_of(pod, node)) else _SPREAD
 
 
-def unsuitable(pod: Object, node: Object) -> str:
+def node_refusal(pod: Object, node: Object) -> str:
     """Why the node is none for such pods, whatever else runs on it."""
     unschedulable = {"key": UNSCHEDULABLE, "effect": "NoSchedule"}
     if node["spec"].get("unschedulable") and not any(
@@ -86,19 +86,19 @@ def unsuitable(pod: Object, node: Object) -> str:
     return "" if matches_node(pod, node) else _AFFINITY
 
 
-def no_room(requests: dict[str, int], node: Object, snapshot: Snapshot) -> str:
+def resource_refusal(requests: dict[str, int], node: Object, snapshot: Snapshot) -> str:
     """Why the node has no room left, empty if it has."""
     name, allocatable = name_of(node), _allocatable(node)
-    if snapshot.count[name] >= int(allocatable["pods"]):
+    if snapshot.pod_counts[name] >= int(allocatable["pods"]):
         return _FULL
     for resource, amount in requests.items():
-        if amount and snapshot.requested[name, resource] + amount > _room(allocatable[resource], _UNITS[resource]):
+        if amount and snapshot.requested[name, resource] + amount > _resource_amount(allocatable[resource], _UNITS[resource]):
             return f"Insufficient {resource}"
     return ""
 
 
 @lru_cache(maxsize=4096, typed=True)
-def _room(quantity: str | int | float, units: int) -> int:
+def _resource_amount(quantity: str | int | float, units: int) -> int:
     return floor(parse_quantity(quantity) * units)
 
 
@@ -175,17 +175,17 @@ class Spread:
             (item, snapshot.domains(pod, item), selector_matches(item.get("labelSelector"), labels_of(pod)))
             for item in pod["spec"].get("topologySpreadConstraints") or []
         ]
-        self._least = [min(domains.values(), default=0) for _, domains, _ in self._terms]
+        self._min_matches = [min(domains.values(), default=0) for _, domains, _ in self._terms]
 
     def allows(self, places: tuple[str | None, ...]) -> bool:
         """Whether a node in these domains keeps every maxSkew that must be kept."""
-        for (item, domains, itself), least, place in zip(self._terms, self._least, places, strict=True):
+        for (item, domains, itself), least, place in zip(self._terms, self._min_matches, places, strict=True):
             if item.get("whenUnsatisfiable", "DoNotSchedule") != "DoNotSchedule":
                 continue
             if place is None or domains[place] + itself - least > item["maxSkew"]:
                 return False
         return True
 
-    def matching(self, places: tuple[str | None, ...]) -> int:
+    def count_matching(self, places: tuple[str | None, ...]) -> int:
         """How many matching pods are in these domains."""
         return sum(domains.get(place or "", 0) for (_, domains, _), place in zip(self._terms, places, strict=True))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from chaos.lab.controllers.queue import Queue
+from chaos.lab.controllers.queue import WorkQueue
 from chaos.lab.objects import Object, condition, is_deleting, is_terminal, name_of, namespace_of, set_condition
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim, seconds_of
+from chaos.lab.sim import SimClock, seconds_of
 from chaos.lab.store import Change
 
 _TIMEOUT = 120.0
@@ -14,40 +14,40 @@ _TIMEOUT = 120.0
 class StaleDisruption:
     """Two minutes after the condition became True; never the kubelet's."""
 
-    def __init__(self, sim: Sim, registry: Registry) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._store, self._spec = sim, registry.store, registry.spec
-        self._queue: Queue[tuple[str, str]] = Queue(sim, self._sync)
+        self._queue: WorkQueue[tuple[str, str]] = WorkQueue(sim, self._sync)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed, "pods")
+        self._store.subscribe(self._on_change, "pods")
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         if change.type != "DELETED":
-            self._look(change.object)
+            self._schedule_check(change.object)
 
-    def _look(self, pod: Object) -> None:
-        target = _waiting(pod)
+    def _schedule_check(self, pod: Object) -> None:
+        target = _stale_candidate(pod)
         if target is not None:
-            left = self._due(target) - self._sim.now
+            left = self._due_time(target) - self._sim.now
             self._queue.add_after((namespace_of(pod), name_of(pod)), max(left, 0.01))
 
-    def _due(self, target: Object) -> float:
+    def _due_time(self, target: Object) -> float:
         return seconds_of(target["lastTransitionTime"]) + _TIMEOUT + self._spec.shift("stale-disruption")
 
     def _sync(self, key: tuple[str, str]) -> None:
         pod = self._store.get("pods", *key)
-        target = _waiting(pod) if pod is not None else None
+        target = _stale_candidate(pod) if pod is not None else None
         if pod is None or target is None:
             return
-        if self._due(target) > self._sim.now:
-            self._look(pod)  # of a pod with the same name
+        if self._due_time(target) > self._sim.now:
+            self._schedule_check(pod)  # of a pod with the same name
             return
         now, generation = self._sim.timestamp(), pod["metadata"].get("generation", 1)
         new = {"type": "DisruptionTarget", "status": "False", "lastProbeTime": None, "observedGeneration": generation}
         self._store.patch("pods", *key, lambda obj: set_condition(obj, new, now))
 
 
-def _waiting(pod: Object) -> Object | None:
+def _stale_candidate(pod: Object) -> Object | None:
     """The pod's condition if it can become stale. DIS nonTerminatingPodHasStaleDisruptionCondition."""
     target = condition(pod, "DisruptionTarget")
     if target is None or target["status"] != "True" or target.get("reason") == "TerminationByKubelet":

@@ -9,14 +9,14 @@ from chaos.lab.controllers.revisions import LABEL, Revisions, revision_of, templ
 from chaos.lab.controllers.workload import WorkloadController
 from chaos.lab.objects import Object, is_deleting, is_ready, is_terminal, name_of, namespace_of
 from chaos.lab.registry import ForbiddenError, Registry
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.store import clone
 
 
 class StatefulSets(WorkloadController):
     plural, kind, owned, component = "statefulsets", "StatefulSet", "pods", "statefulset-controller"
 
-    def __init__(self, sim: Sim, registry: Registry) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         super().__init__(sim, registry)
         self._revisions = Revisions(registry, self.kind)
 
@@ -27,27 +27,27 @@ class StatefulSets(WorkloadController):
             return  # the namespace is being terminated
         named = {name_of(item): item for item in self._revisions.all(owner)}
         current = named.get(owner["status"].get("currentRevision", ""), update)
-        pods = {_ordinal(pod): pod for pod in self._owned(owner)}
-        if self._replicas(owner, pods, current, update):
-            self._roll(owner, pods, name_of(update))
-        left = self._owned(owner)
+        pods = {_ordinal(pod): pod for pod in self._list_owned(owner)}
+        if self._process_replicas(owner, pods, current, update):
+            self._roll_out(owner, pods, name_of(update))
+        left = self._list_owned(owner)
         self._revisions.trim(owner, {name_of(current), name_of(update), *map(revision_of, left)})
         self._status(owner, left, name_of(current), name_of(update))
 
-    def _replicas(self, owner: Object, pods: dict[int, Object], current: Object, update: Object) -> bool:
+    def _process_replicas(self, owner: Object, pods: dict[int, Object], current: Object, update: Object) -> bool:
         """A pod for every ordinal, and none beyond; whether a roll-out may go on."""
         ordered = owner["spec"]["podManagementPolicy"] == "OrderedReady"
         replicas = owner["spec"]["replicas"]
         for ordinal in range(replicas):
             revision = current if ordinal < _partition(owner) else update
-            settled = self._replica(owner, ordinal, pods.get(ordinal), revision)
+            settled = self._process_replica(owner, ordinal, pods.get(ordinal), revision)
             if ordered and not settled:
                 return False
         surplus = [pods[key] for key in sorted(pods, reverse=True) if key >= replicas]
         self._scale_down(owner, ordered, surplus)
         return not (ordered and surplus)
 
-    def _replica(self, owner: Object, ordinal: int, pod: Object | None, revision: Object) -> bool:
+    def _process_replica(self, owner: Object, ordinal: int, pod: Object | None, revision: Object) -> bool:
         """One ordinal; whether it is available and not terminating. STS processReplica."""
         if pod is None:
             self._create_claims(owner, ordinal)
@@ -60,11 +60,11 @@ class StatefulSets(WorkloadController):
         if is_terminal(pod) and not is_deleting(pod):
             self._delete(owner, pod)
             return False
-        if is_deleting(pod) and self._registry.spec.broken("statefulset-replaced-before-removal"):
+        if is_deleting(pod) and self._registry.spec.has_breakage("statefulset-replaced-before-removal"):
             self._registry.delete("pods", namespace_of(pod), name_of(pod), 0)
         return self._is_available(owner, pod) and not is_deleting(pod)
 
-    def _roll(self, owner: Object, pods: dict[int, Object], update: str) -> None:
+    def _roll_out(self, owner: Object, pods: dict[int, Object], update: str) -> None:
         """One pod of another revision goes, from the last ordinal to the partition, while those behind it are well."""
         if owner["spec"]["updateStrategy"]["type"] == "OnDelete":
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from chaos.lab.controllers.queue import Queue
+from chaos.lab.controllers.queue import WorkQueue
 from chaos.lab.events import Recorder
 from chaos.lab.objects import (
     Object,
@@ -18,16 +18,16 @@ from chaos.lab.objects import (
     uid_of,
 )
 from chaos.lab.registry import Registry
-from chaos.lab.sim import Sim, Timer
+from chaos.lab.sim import SimClock, Timer
 from chaos.lab.store import Change, ConflictError, NotFoundError
 
 _MESSAGE = "Taint manager: deleting due to NoExecute taint"
-_Pod = tuple[str, str, str]  # namespace, name, uid
+_PodKey = tuple[str, str, str]  # namespace, name, uid
 
 
 @dataclass(slots=True)
 class _Pending:
-    began: float
+    start: float
     timer: Timer
 
 
@@ -47,21 +47,21 @@ def toleration_seconds(pod: Object, taints: list[Object]) -> float | None:
 class TaintEviction:
     """Looks at neither phase, owner nor budgets. ``deletions``: how many pods it has deleted."""
 
-    def __init__(self, sim: Sim, registry: Registry) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._registry, self._store, self._spec = sim, registry, registry.store, registry.spec
         self._recorder = Recorder(sim, registry.store, "taint-eviction-controller")
-        self._pending: dict[_Pod, _Pending] = {}
+        self._pending: dict[_PodKey, _Pending] = {}
         self.deletions = 0
-        self._nodes: Queue[str] = Queue(sim, self._node_changed, 0.002, 0.01)
-        self._pods: Queue[_Pod] = Queue(sim, self._pod_changed, 0.002, 0.01)
+        self._nodes: WorkQueue[str] = WorkQueue(sim, self._on_node_change, 0.002, 0.01)
+        self._pods: WorkQueue[_PodKey] = WorkQueue(sim, self._on_pod_change, 0.002, 0.01)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed, "nodes", "pods")
+        self._store.subscribe(self._on_change, "nodes", "pods")
 
     def restart(self) -> None:
         """A new process handles every taint as if it were new: countdowns start again, without an event."""
         self.deletions = 0
-        if self._spec.broken("countdown-survives-restart"):
+        if self._spec.has_breakage("countdown-survives-restart"):
             return
         for pending in self._pending.values():
             pending.timer.cancel()
@@ -69,46 +69,46 @@ class TaintEviction:
         for node in self._store.list("nodes"):
             self._nodes.add(name_of(node))
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         obj = change.object
         if change.plural == "nodes":
             before = change.before
-            if before is None or _no_execute(before) != _no_execute(obj):
+            if before is None or _no_execute_taints(before) != _no_execute_taints(obj):
                 self._nodes.add(name_of(obj))
         elif change.plural == "pods":
             pod = (*change.key, uid_of(obj))
             if change.type == "DELETED":
                 self._cancel(pod, obj)
-            elif change.before is None or _is_other(change.before["spec"], obj["spec"]):
+            elif change.before is None or _differs(change.before["spec"], obj["spec"]):
                 self._pods.add(pod)
 
-    def _node_changed(self, name: str) -> None:
+    def _on_node_change(self, name: str) -> None:
         node = self._store.get("nodes", "", name)
         if node is None:
             return  # deleting the Node does not cancel timers
-        taints = _no_execute(node)
+        taints = _no_execute_taints(node)
         for pod in self._store.pods_on(name):
             self._process(pod, taints)
 
-    def _pod_changed(self, key: _Pod) -> None:
+    def _on_pod_change(self, key: _PodKey) -> None:
         pod = self._store.get("pods", key[0], key[1])
         if pod is None or uid_of(pod) != key[2] or not node_of(pod):
             return
         node = self._store.get("nodes", "", node_of(pod))
         if node is not None:
-            self._process(pod, _no_execute(node))
+            self._process(pod, _no_execute_taints(node))
 
     def _process(self, pod: Object, taints: list[Object]) -> None:
         key = (namespace_of(pod), name_of(pod), uid_of(pod))
         limit = toleration_seconds(pod, taints) if taints else None
         if limit is None:
-            if not self._spec.broken("countdown-survives-untaint"):
+            if not self._spec.has_breakage("countdown-survives-untaint"):
                 self._cancel(key, pod)
             return
-        if self._spec.broken("eviction-missing"):
+        if self._spec.has_breakage("eviction-missing"):
             return
-        pending, anew = self._pending.get(key), self._spec.broken("countdown-restarts-on-swap")
-        began = pending.began if pending is not None and limit > 0 and not anew else self._sim.now
+        pending, anew = self._pending.get(key), self._spec.has_breakage("countdown-restarts-on-swap")
+        began = pending.start if pending is not None and limit > 0 and not anew else self._sim.now
         due = began + max(0.0, limit + self._spec.shift("eviction"))
         if pending is not None:
             if pending.timer.due <= due and not anew:
@@ -116,30 +116,30 @@ class TaintEviction:
             pending.timer.cancel()
         self._pending[key] = _Pending(began, self._sim.at(due, self._delete, key))
 
-    def _cancel(self, key: _Pod, pod: Object) -> None:
+    def _cancel(self, key: _PodKey, pod: Object) -> None:
         pending = self._pending.pop(key, None)
         if pending is not None:
             pending.timer.cancel()
             message = f"Cancelling deletion of Pod {key[0]}/{key[1]}"
             self._recorder.emit("Pod", pod, "TaintManagerEviction", message)
 
-    def _delete(self, key: _Pod) -> None:
+    def _delete(self, key: _PodKey) -> None:
         del self._pending[key]
         pod = self._store.get("pods", key[0], key[1])
         if pod is None or uid_of(pod) != key[2]:
             return
         self._recorder.emit("Pod", pod, "TaintManagerEviction", f"Marking for deletion Pod {key[0]}/{key[1]}")
-        steps: list[Callable[[_Pod], None]] = [self._set_condition, self._delete_object]
-        if self._spec.broken("taint-eviction-reordered"):
+        steps: list[Callable[[_PodKey], None]] = [self._set_condition, self._delete_object]
+        if self._spec.has_breakage("taint-eviction-reordered"):
             steps.reverse()
         steps[0](key)
         self._sim.after(self._sim.rng.uniform(0.002, 0.015), steps[1], key)
 
-    def _set_condition(self, key: _Pod) -> None:
-        if not self._spec.broken("taint-eviction-without-condition"):
-            self._store.patch_status("pods", key[0], key[1], self._disrupt)
+    def _set_condition(self, key: _PodKey) -> None:
+        if not self._spec.has_breakage("taint-eviction-without-condition"):
+            self._store.patch_status("pods", key[0], key[1], self._add_disruption_target)
 
-    def _disrupt(self, pod: Object) -> None:
+    def _add_disruption_target(self, pod: Object) -> None:
         new = {
             "type": "DisruptionTarget",
             "observedGeneration": pod["metadata"].get("generation", 1),
@@ -150,7 +150,7 @@ class TaintEviction:
         }
         set_condition(pod, new, self._sim.timestamp())
 
-    def _delete_object(self, key: _Pod) -> None:
+    def _delete_object(self, key: _PodKey) -> None:
         try:
             self._registry.delete("pods", key[0], key[1], None, {"uid": key[2]})
         except (NotFoundError, ConflictError):
@@ -158,10 +158,10 @@ class TaintEviction:
         self.deletions += 1
 
 
-def _is_other(before: Object, after: Object) -> bool:
+def _differs(before: Object, after: Object) -> bool:
     """Whether a pod's spec has changed in what counts here."""
     return before is not after and any(before.get(key) != after.get(key) for key in ("nodeName", "tolerations"))
 
 
-def _no_execute(node: Object) -> list[Object]:
+def _no_execute_taints(node: Object) -> list[Object]:
     return [taint for taint in taints_of(node) if taint["effect"] == "NoExecute"]

@@ -10,7 +10,7 @@ from chaos.lab.store import Change
 
 
 @dataclass(slots=True)
-class Tally:
+class PodCounts:
     """``active`` and ``terminating`` as the controllers mean them; ``ready`` of the active ones."""
 
     pods: int = 0
@@ -19,18 +19,18 @@ class Tally:
     terminating: int = 0
 
 
-class Tallies:
+class OwnerIndex:
     """By the uid of the owner, which has to be of this kind."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
-        self._of: defaultdict[str, Tally] = defaultdict(Tally)
+        self._by_owner: defaultdict[str, PodCounts] = defaultdict(PodCounts)
 
-    def of(self, uid: str) -> Tally:
+    def of(self, uid: str) -> PodCounts:
         """As it is now; it moves on with the next change."""
-        return self._of.get(uid) or Tally()
+        return self._by_owner.get(uid) or PodCounts()
 
-    def changed(self, change: Change) -> None:
+    def on_change(self, change: Change) -> None:
         """To be told every change of a pod."""
         if change.before is not None:
             self._count(change.before, -1)
@@ -41,7 +41,7 @@ class Tallies:
         owner = controller_of(pod)
         if owner is None or owner["kind"] != self._kind:
             return
-        tally = self._of[owner["uid"]]
+        tally = self._by_owner[owner["uid"]]
         tally.pods += by
         if is_active(pod):
             tally.active += by
@@ -49,4 +49,4 @@ class Tallies:
         elif is_terminating(pod):
             tally.terminating += by
         if not tally.pods:
-            del self._of[owner["uid"]]
+            del self._by_owner[owner["uid"]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from chaos.lab.controllers.queue import Queue
+from chaos.lab.controllers.queue import WorkQueue
 from chaos.lab.events import Recorder
 from chaos.lab.objects import (
     Object,
@@ -17,7 +17,7 @@ from chaos.lab.objects import (
     uid_of,
 )
 from chaos.lab.registry import ForbiddenError, Registry
-from chaos.lab.sim import Sim, seconds_of
+from chaos.lab.sim import SimClock, seconds_of
 from chaos.lab.store import Change, ConflictError, NotFoundError, clone
 
 Key = tuple[str, str]
@@ -32,24 +32,24 @@ class WorkloadController(ABC):
     component: str
     api_version = "apps/v1"
 
-    def __init__(self, sim: Sim, registry: Registry) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._registry, self._store = sim, registry, registry.store
         self._recorder = Recorder(sim, registry.store, self.component)
-        self._queue: Queue[Key] = Queue(sim, self._run)
+        self._queue: WorkQueue[Key] = WorkQueue(sim, self._run)
 
     def start(self) -> None:
-        self._store.subscribe(self._changed, self.plural)
-        self._store.subscribe(self._owned_changed, self.owned, owner=self.kind)
+        self._store.subscribe(self._on_change, self.plural)
+        self._store.subscribe(self._on_owned_change, self.owned, owner=self.kind)
 
     @abstractmethod
     def sync(self, owner: Object) -> None:
         """Bring the world closer to the owner's spec, then write its status."""
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         if change.type != "DELETED":
             self._queue.add(change.key)
 
-    def _owned_changed(self, change: Change) -> None:
+    def _on_owned_change(self, change: Change) -> None:
         """Of an owner of this kind, or one that was."""
         owner = controller_of(change.object)
         if owner is not None and owner["kind"] == self.kind:
@@ -61,8 +61,8 @@ class WorkloadController(ABC):
         if owner is not None and not is_deleting(owner):
             self.sync(owner)
 
-    def _owned(self, owner: Object) -> list[Object]:
-        return self._store.controlled(self.owned, uid_of(owner))
+    def _list_owned(self, owner: Object) -> list[Object]:
+        return self._store.list_controlled(self.owned, uid_of(owner))
 
     def _is_available(self, owner: Object, pod: Object) -> bool:
         """Ready for minReadySeconds; if it is not yet, the owner is looked at again then. IsPodAvailable."""

@@ -28,7 +28,7 @@ def by_zone(nodes: list[Object]) -> dict[str, list[Object]]:
     return zones
 
 
-def counts(nodes: list[Object]) -> tuple[int, int]:
+def ready_counts(nodes: list[Object]) -> tuple[int, int]:
     """Ready and not ready, of those that are not excluded."""
     counted = [node for node in nodes if _EXCLUDED not in labels_of(node)]
     ready = sum(condition_status(node, "Ready") == "True" for node in counted)

@@ -22,19 +22,19 @@ from chaos.lab.objects import (
     uid_of,
 )
 from chaos.lab.replay import locks
-from chaos.lab.replay.recording import Recording, ReplayError, epoch
+from chaos.lab.replay.recording import Recording, ReplayError, to_epoch
 from chaos.lab.replay.states import owner_of
-from chaos.lab.spec import DEFAULT_NAMESPACES, ControllerSpec, LabSpec, NodeSpec, PriorityGrace, SpecError, seconds
+from chaos.lab.spec import DEFAULT_NAMESPACES, ControllerSpec, LabSpec, NodeSpec, PriorityGrace, SpecError, parse_duration
 from chaos.lab.store import clone
 
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _OWNERS = ("deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets")
-_TEMPLATED = ("deployments", "replicasets", "statefulsets", "daemonsets")
-_REVISED = {"statefulsets": "StatefulSet", "daemonsets": "DaemonSet"}
-_LOOP = 0.5  # the recorded containers look for a signal once a second: the middle (meta.behaviourNote)
-_ADOPTED = 2.0  # kubelets know their pods by then
-_CAUGHT = 0.1
-_COUNTED = ("cpu", "memory", "pods")
+_TEMPLATE_KINDS = ("deployments", "replicasets", "statefulsets", "daemonsets")
+_REVISION_KINDS = {"statefulsets": "StatefulSet", "daemonsets": "DaemonSet"}
+_SIGNAL_POLL = 0.5  # the recorded containers look for a signal once a second: the middle (meta.behaviourNote)
+_ADOPTION_TIME = 2.0  # kubelets know their pods by then
+_FINAL_DELETION_DELAY = 0.1
+_CAPACITY_RESOURCES = ("cpu", "memory", "pods")
 _ZONE = "topology.kubernetes.io/zone"
 
 
@@ -42,10 +42,10 @@ def lab_spec(recording: Recording, start: float, seed: int = 1) -> LabSpec:
     """Nodes and settings of the recording; the lab begins at ``start`` (epoch seconds). Raises ReplayError."""
     meta = recording.meta
     kinds = ("pods", *_OWNERS)
-    found = {namespace_of(item.object) for kind in kinds for item in recording.seen[kind]}
+    found = {namespace_of(item.object) for kind in kinds for item in recording.observations[kind]}
     try:
         spec = LabSpec(
-            nodes=[_node(node, recording) for node in recording.first("nodes")],
+            nodes=[_node(node, recording) for node in recording.initial_objects("nodes")],
             kubernetes=str(meta.get("kubernetes") or "v1.36.2"),
             controllers=_controllers(meta),
             inhibitor_lost_after_cancel=locks.lost_after_cancel(recording),
@@ -63,7 +63,7 @@ def _controllers(meta: dict[str, Any]) -> ControllerSpec:
     manager, server = meta.get("controllerManager") or {}, meta.get("apiServer") or {}
     values: dict[str, Any] = {}
     for name, value in {**manager, **server}.items():
-        values[name] = seconds(value) if isinstance(value, str) else value
+        values[name] = parse_duration(value) if isinstance(value, str) else value
     known = {field.encode_name for field in msgspec.structs.fields(ControllerSpec)}
     return msgspec.convert({key: value for key, value in values.items() if key in known}, ControllerSpec, strict=False)
 
@@ -86,33 +86,33 @@ def _node(node: Object, recording: Recording) -> NodeSpec:
         shutdown_grace_period_by_pod_priority=buckets,
         boot_seconds=recording.boot_seconds(name),
         logind=locks.has_logind(recording, name),
-        capacity={key: str(value) for key, value in allocatable.items() if key in _COUNTED},
+        capacity={key: str(value) for key, value in allocatable.items() if key in _CAPACITY_RESOURCES},
     )
     if recording.meta.get("systemd"):
         spec.systemd = int(recording.meta["systemd"])
     return spec
 
 
-def fill(cluster: Cluster, recording: Recording) -> None:
+def load_objects(cluster: Cluster, recording: Recording) -> None:
     """Put the first lists into a cluster that has just started: owners first, then pods with what runs of them.
 
     To be called before its kubelets look at their pods: they adopt what runs, as after a restart of theirs.
     """
-    for obj in recording.first("priorityclasses"):
+    for obj in recording.initial_objects("priorityclasses"):
         if cluster.store.get("priorityclasses", "", name_of(obj)) is None:
             cluster.store.create("priorityclasses", clone(obj))
-    scaled_up = {uid_of(obj) for obj in recording.first("deployments") if obj["spec"].get("replicas")}
+    scaled_up = {uid_of(obj) for obj in recording.initial_objects("deployments") if obj["spec"].get("replicas")}
     for plural in _OWNERS:
-        for obj in recording.first(plural):
+        for obj in recording.initial_objects(plural):
             if plural == "replicasets" and not _is_current(obj, scaled_up):
                 continue  # a revision of an earlier roll-out
-            made = cluster.store.create(plural, with_behaviour(plural, obj, recording))
-            if plural in _REVISED:
-                _revise(cluster, made, _REVISED[plural], recording.first("pods"))
+            made = cluster.store.create(plural, add_behaviour(plural, obj, recording))
+            if plural in _REVISION_KINDS:
+                _create_revision(cluster, made, _REVISION_KINDS[plural], recording.initial_objects("pods"))
     for (owner, node), times in recording.daemon_failures().items():
-        cluster.controllers.daemon_sets.remember(owner, node, times)
-    for pod in recording.first("pods"):
-        made = with_behaviour("pods", pod, recording)
+        cluster.controllers.daemon_sets.record_failures(owner, node, times)
+    for pod in recording.initial_objects("pods"):
+        made = add_behaviour("pods", pod, recording)
         cluster.store.create("pods", made)
         machine = cluster.machines.get(node_of(made))
         if machine is not None and made["status"].get("phase") == "Running":
@@ -125,16 +125,16 @@ def resume_deletions(cluster: Cluster, recording: Recording) -> None:
     Those that have ended go when the recording begins: it caught them between two writes of the kubelet.
     """
     now = cluster.sim.now
-    for pod in [pod for pod in recording.first("pods") if is_deleting(pod)]:
-        due = epoch(pod["metadata"]["deletionTimestamp"])
-        at = max(now + _ADOPTED, due - float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
+    for pod in [pod for pod in recording.initial_objects("pods") if is_deleting(pod)]:
+        due = to_epoch(pod["metadata"]["deletionTimestamp"])
+        at = max(now + _ADOPTION_TIME, due - float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
         grace = max(1, round(due - at))
         if is_terminal(pod):
-            at, grace = recording.begin + _CAUGHT, 0
+            at, grace = recording.start + _FINAL_DELETION_DELAY, 0
         cluster.sim.at(at, cluster.delete_object, "pods", namespace_of(pod), name_of(pod), grace)
 
 
-def _revise(cluster: Cluster, owner: Object, kind: str, pods: list[Object]) -> None:
+def _create_revision(cluster: Cluster, owner: Object, kind: str, pods: list[Object]) -> None:
     """The revision that its pods are of, under its recorded name: nothing is to be rolled out."""
     mine = [pod for pod in pods if (controller_of(pod) or {}).get("uid") == uid_of(owner)]
     hashes = {revision_of(pod).removeprefix(f"{name_of(owner)}-") for pod in mine}
@@ -151,34 +151,34 @@ def _is_current(replica_set: Object, scaled_up: set[str]) -> bool:
     return bool(replica_set["spec"].get("replicas")) or (owner is not None and owner["uid"] not in scaled_up)
 
 
-def with_behaviour(plural: str, obj: Object, recording: Recording) -> Object:
+def add_behaviour(plural: str, obj: Object, recording: Recording) -> Object:
     """The object as it was recorded, with the behaviour that the recording tells of its containers."""
     made: Object = clone(obj)
     behaviour = recording.meta.get("behaviour") or {}
-    if plural in _TEMPLATED and "template" not in made["spec"]:
+    if plural in _TEMPLATE_KINDS and "template" not in made["spec"]:
         what = f"{plural} {namespace_of(made)}/{name_of(made)}"
         raise ReplayError(f"{what} was recorded without its template: what its pods are like is not known")
-    if plural in _TEMPLATED:
+    if plural in _TEMPLATE_KINDS:
         name = owner_of({"metadata": {**made["metadata"]}}) if plural == "replicasets" else ""
-        _behave(made["spec"]["template"], _rules(behaviour, name or f"{namespace_of(made)}/{name_of(made)}"))
+        _annotate_pod(made["spec"]["template"], _behaviour_rules(behaviour, name or f"{namespace_of(made)}/{name_of(made)}"))
     elif plural == "pods":
         made.setdefault("status", {})
         for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
             made["metadata"].pop(key, None)
-        _behave(made, _rules(behaviour, owner_of(made)))
+        _annotate_pod(made, _behaviour_rules(behaviour, owner_of(made)))
     return made
 
 
-def _rules(behaviour: dict[str, Any], owner: str) -> dict[str, Any]:
+def _behaviour_rules(behaviour: dict[str, Any], owner: str) -> dict[str, Any]:
     return next((rules for pattern, rules in behaviour.items() if fnmatch(owner, pattern)), {})
 
 
-def _behave(pod: Object, rules: dict[str, Any]) -> None:
+def _annotate_pod(pod: Object, rules: dict[str, Any]) -> None:
     """How its containers take SIGTERM, as annotations that the lab knows; hooks as the sleep that they are."""
     annotations = pod.setdefault("metadata", {}).get("annotations") or {}
     pod["metadata"]["annotations"] = annotations
     if "stopsAfter" in rules:
-        annotations[f"{PREFIX}stops-after"] = str(rules["stopsAfter"] + _LOOP)
+        annotations[f"{PREFIX}stops-after"] = str(rules["stopsAfter"] + _SIGNAL_POLL)
     if rules.get("ignoresSIGTERM"):
         annotations[f"{PREFIX}ignores-sigterm"] = "true"
     elif rules.get("exit"):

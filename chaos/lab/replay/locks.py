@@ -8,18 +8,18 @@ from __future__ import annotations
 from typing import Literal
 
 from chaos.lab.objects import condition, name_of, node_of
-from chaos.lab.replay.recording import Deed, Recording, epoch
+from chaos.lab.replay.recording import Operation, Recording, to_epoch
 
 _SHUTDOWNS = ("poweroff", "reboot", "schedule-shutdown")
-_GONE = 2.5  # seconds; without a lock the kubelet is stopped within 0.3
+_GRACEFUL_AFTER = 2.5  # seconds; without a lock the kubelet is stopped within 0.3
 _MESSAGE = "node is shutting down"
 
 
 def lost_after_cancel(recording: Recording) -> Literal["always", "never", "seeded"]:
     """Of the first cancellation whose outcome shows."""
-    for deed in recording.deeds:
+    for deed in recording.operations:
         if deed.action == "prepare-for-shutdown" and not deed.params.get("active", "true" in deed.command):
-            held = _held_after(recording, deed)
+            held = _has_lock_after(recording, deed)
             if held is not None:
                 return "never" if held else "always"
     return "seeded"
@@ -27,20 +27,20 @@ def lost_after_cancel(recording: Recording) -> Literal["always", "never", "seede
 
 def has_logind(recording: Recording, node: str) -> bool:
     """False if nothing held a lock at first and a shutdown was not heard of: the kubelet has no manager at work."""
-    return held_at_first(recording, node) is not False or not _shutdowns(recording, node) or _heard(recording, node)
+    return has_lock_initially(recording, node) is not False or not _shutdowns(recording, node) or _reported_shutdown(recording, node)
 
 
-def held_at_first(recording: Recording, node: str) -> bool | None:
+def has_lock_initially(recording: Recording, node: str) -> bool | None:
     """None if nobody looked before the first action."""
-    seen = [held for t, name, held in recording.locks if name == node and t <= recording.fault()]
+    seen = [held for t, name, held in recording.inhibitor_samples if name == node and t <= recording.first_operation_time()]
     return seen[-1] if seen else None
 
 
-def _held_after(recording: Recording, cancel: Deed) -> bool | None:
+def _has_lock_after(recording: Recording, cancel: Operation) -> bool | None:
     """What was seen before anything else was done to the node, or how its next shutdown went."""
-    later = [deed for deed in recording.deeds if deed.t > cancel.t and deed.node == cancel.node]
+    later = [deed for deed in recording.operations if deed.t > cancel.t and deed.node == cancel.node]
     until = later[0].t if later else recording.end
-    seen = [held for t, name, held in recording.locks if name == cancel.node and cancel.t < t <= until]
+    seen = [held for t, name, held in recording.inhibitor_samples if name == cancel.node and cancel.t < t <= until]
     if seen:
         return seen[-1]
     if later and later[0].action in _SHUTDOWNS:
@@ -48,24 +48,24 @@ def _held_after(recording: Recording, cancel: Deed) -> bool | None:
     return None
 
 
-def _is_graceful(recording: Recording, shutdown: Deed) -> bool:
+def _is_graceful(recording: Recording, shutdown: Operation) -> bool:
     """Whether the kubelet still ended pods of the node when a machine that waits for nobody is off."""
-    for item in recording.seen["pods"]:
+    for item in recording.observations["pods"]:
         target = condition(item.object, "DisruptionTarget") or {}
-        late = item.t > shutdown.t + _GONE and node_of(item.object) == shutdown.node
+        late = item.t > shutdown.t + _GRACEFUL_AFTER and node_of(item.object) == shutdown.node
         if late and target.get("reason") == "TerminationByKubelet":
-            since = epoch(target["lastTransitionTime"])
-            if since >= shutdown.t + _GONE - 1.0:  # whole seconds
+            since = to_epoch(target["lastTransitionTime"])
+            if since >= shutdown.t + _GRACEFUL_AFTER - 1.0:  # whole seconds
                 return True
     return False
 
 
-def _shutdowns(recording: Recording, node: str) -> list[Deed]:
-    return [deed for deed in recording.deeds if deed.node == node and deed.action in _SHUTDOWNS]
+def _shutdowns(recording: Recording, node: str) -> list[Operation]:
+    return [deed for deed in recording.operations if deed.node == node and deed.action in _SHUTDOWNS]
 
 
-def _heard(recording: Recording, node: str) -> bool:
+def _reported_shutdown(recording: Recording, node: str) -> bool:
     return any(
         name_of(item.object) == node and _MESSAGE in (condition(item.object, "Ready") or {}).get("message", "")
-        for item in recording.seen["nodes"]
+        for item in recording.observations["nodes"]
     )

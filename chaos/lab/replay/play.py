@@ -4,54 +4,54 @@ from __future__ import annotations
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.replay import build, chances, deeds, locks
-from chaos.lab.replay.recording import Recording, Seen
-from chaos.lab.replay.stage import Stage
-from chaos.lab.replay.user_deeds import shape_node
+from chaos.lab.replay.recording import Recording, Observation
+from chaos.lab.replay.stage import ReplaySession
+from chaos.lab.replay.user_deeds import apply_user_fields
 from chaos.lab.store import Change
 
 _LEAD = 45.0  # simulated seconds before the recording's first line: everything that runs has settled by then
-_REGISTERED = 0.5  # nodes have registered, kubelets have not yet looked at their pods
-_RENEWS_AFTER = 0.325  # the middle of a kubelet's restart and its first renewal
-_PERIOD = 10.2  # the middle of two renewals (facts 5.1)
-_PASS_TAKES = 0.0175  # the middle of how long a pass of the node lifecycle controller takes
-_AFTER_END = 25.0  # what the recording saw at its end may come later here, within its window
+_REGISTRATION_TIME = 0.5  # nodes have registered, kubelets have not yet looked at their pods
+_FIRST_RENEWAL_DELAY = 0.325  # the middle of a kubelet's restart and its first renewal
+_RENEWAL_PERIOD = 10.2  # the middle of two renewals (facts 5.1)
+_PASS_DURATION = 0.0175  # the middle of how long a pass of the node lifecycle controller takes
+_TAIL = 25.0  # what the recording saw at its end may come later here, within its window
 
 
-def play(recording: Recording, seed: int = 1) -> dict[str, list[Seen]]:
+def play(recording: Recording, seed: int = 1) -> dict[str, list[Observation]]:
     """What the lab's API showed of nodes and pods. Raises ReplayError if the lab cannot do what was done."""
-    spec = build.lab_spec(recording, recording.begin - _LEAD, seed)
-    recording.fault()
-    deeds.check(recording)
+    spec = build.lab_spec(recording, recording.start - _LEAD, seed)
+    recording.first_operation_time()
+    deeds.check_operations(recording)
     monitor = recording.monitor_pass()
     if monitor is not None:
-        period = spec.controllers.node_monitor_period + _PASS_TAKES
+        period = spec.controllers.node_monitor_period + _PASS_DURATION
         first = _first_pass(recording, seed)
         spec.start -= (first - monitor) % period
-    stage = Stage(Cluster(spec), recording)
+    stage = ReplaySession(Cluster(spec), recording)
     cluster = stage.cluster
     cluster.start()
-    cluster.sim.run_until(spec.start + _REGISTERED)
-    build.fill(cluster, recording)
-    for node in recording.first("nodes"):
-        shape_node(stage, node)
+    cluster.sim.run_until(spec.start + _REGISTRATION_TIME)
+    build.load_objects(cluster, recording)
+    for node in recording.initial_objects("nodes"):
+        apply_user_fields(stage, node)
     _align_heartbeats(cluster, recording)
     build.resume_deletions(cluster, recording)
-    chances.load(cluster, recording)
-    cluster.sim.run_until(recording.begin)
+    chances.apply_choices(cluster, recording)
+    cluster.sim.run_until(recording.start)
     for name, machine in cluster.machines.items():
-        if locks.held_at_first(recording, name) is False:
+        if locks.has_lock_initially(recording, name) is False:
             machine.kubelet.lose_lock()
-    seen = _watch(cluster)
-    for deed in recording.deeds:
+    seen = _record_changes(cluster)
+    for deed in recording.operations:
         cluster.sim.run_until(deed.t)
-        deeds.do(stage, deed)
-    cluster.sim.run_until(recording.end + _AFTER_END)
+        deeds.execute(stage, deed)
+    cluster.sim.run_until(recording.end + _TAIL)
     return seen
 
 
 def _first_pass(recording: Recording, seed: int) -> float:
     """When the node lifecycle controller of a lab of this seed makes its first pass: it then tells of new nodes."""
-    spec = build.lab_spec(recording, recording.begin - _LEAD, seed)
+    spec = build.lab_spec(recording, recording.start - _LEAD, seed)
     cluster, found = Cluster(spec), []
 
     def look(change: Change) -> None:
@@ -68,24 +68,24 @@ def _first_pass(recording: Recording, seed: int) -> float:
 def _align_heartbeats(cluster: Cluster, recording: Recording) -> None:
     """Each kubelet renews its Lease as it did last before the first action: it is restarted a period before."""
     for name, machine in cluster.machines.items():
-        before = [at for at in recording.renewals(name) if at <= recording.fault()]
+        before = [at for at in recording.renewals(name) if at <= recording.first_operation_time()]
         if before:
-            at = before[-1] - _RENEWS_AFTER - _PERIOD
-            while at > recording.begin - _PERIOD:
-                at -= _PERIOD
+            at = before[-1] - _FIRST_RENEWAL_DELAY - _RENEWAL_PERIOD
+            while at > recording.start - _RENEWAL_PERIOD:
+                at -= _RENEWAL_PERIOD
             cluster.sim.at(at, machine.kubelet.restart)
 
 
-def _watch(cluster: Cluster) -> dict[str, list[Seen]]:
+def _record_changes(cluster: Cluster) -> dict[str, list[Observation]]:
     """Begins with a list, as a recording does."""
     seen = {
-        plural: [Seen(cluster.sim.now, "LIST", obj) for obj in cluster.store.list(plural)]
+        plural: [Observation(cluster.sim.now, "LIST", obj) for obj in cluster.store.list(plural)]
         for plural in ("nodes", "pods")
     }
 
     def changed(change: Change) -> None:
         if change.plural in seen:
-            seen[change.plural].append(Seen(cluster.sim.now, change.type, change.object))
+            seen[change.plural].append(Observation(cluster.sim.now, change.type, change.object))
 
     cluster.store.subscribe(changed)
     return seen

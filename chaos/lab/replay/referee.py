@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.lab.replay.build import lab_spec
-from chaos.lab.replay.chances import misplaced
+from chaos.lab.replay.chances import misplaced_bindings
 from chaos.lab.replay.compare import Difference, Result, compare
 from chaos.lab.replay.play import play
 from chaos.lab.replay.recording import Recording
@@ -19,10 +19,10 @@ def replay(recording: Recording, seeds: int = SEEDS) -> Result:
     """
     best: Result | None = None
     for seed in range(1, seeds + 1):
-        result = _once(recording, seed)
+        result = _replay_once(recording, seed)
         if best is None or _rank(result) > _rank(best):
             best = result
-        if best.same:
+        if best.is_match:
             break
     if best is None:
         raise ValueError("seeds must be at least 1")
@@ -33,12 +33,12 @@ def _rank(result: Result) -> tuple[int, int]:
     return result.matched, -len(result.differences)
 
 
-def _once(recording: Recording, seed: int) -> Result:
+def _replay_once(recording: Recording, seed: int) -> Result:
     seen = play(recording, seed)
-    result = compare(recording, seen, lab_spec(recording, recording.begin, seed).controllers)
+    result = compare(recording, seen, lab_spec(recording, recording.start, seed).controllers)
     result.seed = seed
-    for whose, history in (("recording", recording.seen), ("lab", seen)):
-        for t, text in misplaced(history):
+    for whose, history in (("recording", recording.observations), ("lab", seen)):
+        for t, text in misplaced_bindings(history):
             result.matched = max(0, result.matched - 1)
-            result.differences.append(Difference(f"scheduler of the {whose}", round(t - recording.fault(), 3), text))
+            result.differences.append(Difference(f"scheduler of the {whose}", round(t - recording.first_operation_time(), 3), text))
     return result

@@ -20,12 +20,12 @@ from chaos.lab.objects import (
     node_of,
     uid_of,
 )
-from chaos.lab.replay.recording import Seen
+from chaos.lab.replay.recording import Observation
 
-MERGE = 1.0  # changes within so many seconds are one state
-_ENDED = ("Succeeded", "Failed")
-_POOLED = ("ReplicaSet", "Job")  # owners whose pods have no identity
-_SINCE = re.compile(r" [0-9hms.]+ ago")  # "pleg was last seen active 3m1.2s ago" changes with every sync
+MERGE_WINDOW = 1.0  # changes within so many seconds are one state
+_TERMINAL_PHASES = ("Succeeded", "Failed")
+_INTERCHANGEABLE_OWNERS = ("ReplicaSet", "Job")  # owners whose pods have no identity
+_ELAPSED = re.compile(r" [0-9hms.]+ ago")  # "pleg was last seen active 3m1.2s ago" changes with every sync
 
 
 class NodeState(NamedTuple):
@@ -60,7 +60,7 @@ State = NodeState | PodState
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Transition:
     """A state and when it was reached, epoch seconds."""
 
     t: float
@@ -68,7 +68,7 @@ class Moment:
 
 
 @dataclass(slots=True)
-class Track:
+class StateHistory:
     """All states of one subject, each different from the one before. ``gone``: when it was removed.
 
     ``alike``: tracks with the same are exchangeable, as equal pods of one owner on one node are: which of them goes
@@ -79,22 +79,22 @@ class Track:
     key: str
     subject: str
     node: str
-    alike: str
+    equivalence_key: str
     owner: str = ""
-    after: str = ""
-    old_node: str = ""
-    moments: list[Moment] = field(default_factory=list)
-    gone: float | None = None
+    replaced_key: str = ""
+    replaced_node: str = ""
+    transitions: list[Transition] = field(default_factory=list)
+    removed_at: float | None = None
 
     def add(self, t: float, state: State) -> None:
-        if not self.moments or self.moments[-1].state != state:
-            self.moments.append(Moment(t, state))
+        if not self.transitions or self.transitions[-1].state != state:
+            self.transitions.append(Transition(t, state))
 
-    def merged(self) -> list[Moment]:
+    def stable_transitions(self) -> list[Transition]:
         """Those that are not followed by another within a second."""
-        kept: list[Moment] = []
-        for index, moment in enumerate(self.moments):
-            passing = index + 1 < len(self.moments) and self.moments[index + 1].t - moment.t <= MERGE
+        kept: list[Transition] = []
+        for index, moment in enumerate(self.transitions):
+            passing = index + 1 < len(self.transitions) and self.transitions[index + 1].t - moment.t <= MERGE_WINDOW
             if not passing and (not kept or kept[-1].state != moment.state):
                 kept.append(moment)
         return kept
@@ -104,7 +104,7 @@ def node_state(node: Object) -> NodeState:
     """Ready's status, reason and message, and the taints as key:effect."""
     ready = condition(node, "Ready") or {}
     taints = frozenset(f"{item['key']}:{item['effect']}" for item in node.get("spec", {}).get("taints") or [])
-    message = _SINCE.sub(" ago", ready.get("message", ""))
+    message = _ELAPSED.sub(" ago", ready.get("message", ""))
     return NodeState(ready.get("status", ""), ready.get("reason", ""), message, taints)
 
 
@@ -121,94 +121,94 @@ def pod_state(pod: Object, deleted: bool = False) -> PodState:
     )
 
 
-def node_tracks(seen: Iterable[Seen]) -> dict[str, Track]:
+def node_histories(seen: Iterable[Observation]) -> dict[str, StateHistory]:
     """By name."""
-    tracks: dict[str, Track] = {}
+    tracks: dict[str, StateHistory] = {}
     for item in seen:
         name = name_of(item.object)
         key = f"node {name}"
-        track = tracks.setdefault(key, Track(key, key, name, key))
+        track = tracks.setdefault(key, StateHistory(key, key, name, key))
         if item.type == "DELETED":
-            track.gone = item.t
+            track.removed_at = item.t
         else:
-            track.gone = None
+            track.removed_at = None
             track.add(item.t, node_state(item.object))
     return tracks
 
 
-def pod_tracks(seen: Iterable[Seen]) -> dict[str, Track]:
+def pod_histories(seen: Iterable[Observation]) -> dict[str, StateHistory]:
     """By uid for those of the first list; replacements by owner, old node and order."""
-    return _Pods().run(seen)
+    return _PodMatcher().run(seen)
 
 
 @dataclass(slots=True)
-class _Lost:
+class _LostPod:
     node: str
     name: str
     key: str
 
 
-class _Pods:
+class _PodMatcher:
     """Pairs each new pod with the pod of its owner that was lost first and has no replacement yet."""
 
     def __init__(self) -> None:
-        self._tracks: dict[str, Track] = {}
+        self._histories: dict[str, StateHistory] = {}
         self._key: dict[str, str] = {}
-        self._lost: dict[str, list[_Lost]] = {}
-        self._counted: set[str] = set()
+        self._lost: dict[str, list[_LostPod]] = {}
+        self._lost_uids: set[str] = set()
         self._order: Counter[str] = Counter()
 
-    def run(self, seen: Iterable[Seen]) -> dict[str, Track]:
+    def run(self, seen: Iterable[Observation]) -> dict[str, StateHistory]:
         for item in seen:
-            self._take(item)
-        return self._tracks
+            self._add(item)
+        return self._histories
 
-    def _take(self, item: Seen) -> None:
+    def _add(self, item: Observation) -> None:
         uid = uid_of(item.object)
         if uid not in self._key:
-            self._key[uid] = self._new(item)
-        track = self._tracks[self._key[uid]]
+            self._key[uid] = self._new_history(item)
+        track = self._histories[self._key[uid]]
         track.node = node_of(item.object) or track.node
         track.add(item.t, pod_state(item.object, item.type == "DELETED"))
         if item.type == "DELETED":
-            track.gone = item.t
-        state = track.moments[-1].state
-        if isinstance(state, PodState) and (state.deleting or state.phase in _ENDED) and uid not in self._counted:
-            self._counted.add(uid)
+            track.removed_at = item.t
+        state = track.transitions[-1].state
+        if isinstance(state, PodState) and (state.deleting or state.phase in _TERMINAL_PHASES) and uid not in self._lost_uids:
+            self._lost_uids.add(uid)
             if item.type == "LIST" and (controller_of(item.object) or {}).get("kind") == "ReplicaSet":
                 return  # replaced before the recording began
-            lost = _Lost(_bound_for(item.object), name_of(item.object), track.key)
+            lost = _LostPod(_target_node(item.object), name_of(item.object), track.key)
             self._lost.setdefault(owner_of(item.object), []).append(lost)
 
-    def _new(self, item: Seen) -> str:
+    def _new_history(self, item: Observation) -> str:
         pod = item.object
         subject = f"pod {namespace_of(pod)}/{name_of(pod)}"
-        pooled = (controller_of(pod) or {}).get("kind") in _POOLED
+        pooled = (controller_of(pod) or {}).get("kind") in _INTERCHANGEABLE_OWNERS
         if item.type == "LIST":
             key = alike = uid_of(pod)
             if pooled and is_active(pod):
                 revision = labels_of(pod).get("pod-template-hash", "")
                 alike = f"{owner_of(pod)} {revision} on {node_of(pod)}"
-            self._tracks[key] = Track(key, subject, node_of(pod), alike, owner_of(pod))
+            self._histories[key] = StateHistory(key, subject, node_of(pod), alike, owner_of(pod))
             return key
-        old = self._replaced(pod)
+        old = self._replaced_pod(pod)
         where = f"{owner_of(pod)} from {old.node or 'nowhere'}" if old else f"{owner_of(pod)} anew"
         self._order[where] += 1
         key = f"replacement {self._order[where]} of {where}"
-        track = Track(key, key, node_of(pod), f"new of {owner_of(pod)}" if pooled else key, owner_of(pod))
+        track = StateHistory(key, key, node_of(pod), f"new of {owner_of(pod)}" if pooled else key, owner_of(pod))
         if old:
-            track.after, track.old_node = old.key, old.node
-        self._tracks[key] = track
+            track.replaced_key, track.replaced_node = old.key, old.node
+        self._histories[key] = track
         return key
 
-    def _replaced(self, pod: Object) -> _Lost | None:
+    def _replaced_pod(self, pod: Object) -> _LostPod | None:
         """A StatefulSet replaces by name, a DaemonSet by node; the others take the one that was lost first."""
         lost = self._lost.get(owner_of(pod), [])
         kind = (controller_of(pod) or {}).get("kind", "")
         for old in lost:
             if kind == "StatefulSet" and old.name != name_of(pod):
                 continue
-            if kind == "DaemonSet" and old.node != _bound_for(pod):
+            if kind == "DaemonSet" and old.node != _target_node(pod):
                 continue
             lost.remove(old)
             return old
@@ -227,7 +227,7 @@ def owner_of(pod: Object) -> str:
     return f"{namespace_of(pod)}/{name}"
 
 
-def _bound_for(pod: Object) -> str:
+def _target_node(pod: Object) -> str:
     """The node it is bound to, or made for by a DaemonSet."""
     if node_of(pod):
         return node_of(pod)

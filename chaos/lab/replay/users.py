@@ -20,36 +20,36 @@ from chaos.lab.objects import (
     uid_of,
     untolerated,
 )
-from chaos.lab.replay.recording import Deed, Recording, Seen
+from chaos.lab.replay.recording import Operation, Recording, Observation
 from chaos.lab.replay.verbs import API
 
 _OWNERS = ("priorityclasses", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "replicasets")
 _PRESSURES = ("memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable")
-_CONTROLLED = {NOT_READY, UNREACHABLE, UNSCHEDULABLE, *(f"node.kubernetes.io/{name}" for name in _PRESSURES)}
+_CONTROLLER_TAINTS = {NOT_READY, UNREACHABLE, UNSCHEDULABLE, *(f"node.kubernetes.io/{name}" for name in _PRESSURES)}
 _MIRROR = "kubernetes.io/config.mirror"
-_EARLIER = 0.05  # watches of several kinds tell in any order; what pods need comes first
+_LEAD = 0.05  # watches of several kinds tell in any order; what pods need comes first
 _JOB = "batch.kubernetes.io/job-tracking"  # the Job controller puts and takes it
-_ASKED = 10.0  # an action's begin to what it does
-_SETTLED = 5.0  # a controller acts on its owner's change within so many seconds
+_REQUEST_WINDOW = 10.0  # an action's begin to what it does
+_SETTLE_TIME = 5.0  # a controller acts on its owner's change within so many seconds
 _PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
 
 
 def user_taints(node: Object) -> list[Object]:
     """The taints that no controller writes."""
-    return [taint for taint in taints_of(node) if taint["key"] not in _CONTROLLED]
+    return [taint for taint in taints_of(node) if taint["key"] not in _CONTROLLER_TAINTS]
 
 
-def users_deeds(recording: Recording) -> list[Deed]:
+def find_user_operations(recording: Recording) -> list[Operation]:
     """As deeds ``user-...`` with the object in ``params``."""
-    found = [deed for plural in _OWNERS for deed in _owners(plural, recording.seen[plural])]
-    return [*found, *_nodes(recording.seen["nodes"]), *_Pods(recording).deeds()]
+    found = [deed for plural in _OWNERS for deed in _owner_operations(plural, recording.observations[plural])]
+    return [*found, *_node_operations(recording.observations["nodes"]), *_PodOperations(recording).operations()]
 
 
-def _deed(t: float, verb: str, plural: str, obj: Object, **more: object) -> Deed:
-    return Deed(t, f"user-{verb}", "", {"plural": plural, "object": obj, **more})
+def _operation(t: float, verb: str, plural: str, obj: Object, **more: object) -> Operation:
+    return Operation(t, f"user-{verb}", "", {"plural": plural, "object": obj, **more})
 
 
-def _changes(seen: list[Seen]) -> Iterator[tuple[Seen, Object | None]]:
+def _changes(seen: list[Observation]) -> Iterator[tuple[Observation, Object | None]]:
     """Each change with the object before it; None for a new one."""
     before: dict[str, Object] = {}
     for item in seen:
@@ -59,41 +59,41 @@ def _changes(seen: list[Seen]) -> Iterator[tuple[Seen, Object | None]]:
         before[uid] = item.object
 
 
-def _owners(plural: str, seen: list[Seen]) -> Iterator[Deed]:
+def _owner_operations(plural: str, seen: list[Observation]) -> Iterator[Operation]:
     gone: set[str] = set()
     for item, before in _changes(seen):
         obj = item.object
         if controller_of(obj) is not None:
             continue
         if before is None and item.type != "DELETED":
-            yield _deed(item.t - _EARLIER, "create", plural, obj)
+            yield _operation(item.t - _LEAD, "create", plural, obj)
         elif is_deleting(obj) or item.type == "DELETED":
             if uid_of(obj) not in gone:
                 gone.add(uid_of(obj))
-                yield _deed(item.t, "delete", plural, obj)
+                yield _operation(item.t, "delete", plural, obj)
         elif before is not None and obj.get("spec") != before.get("spec"):
-            yield _deed(item.t, "update", plural, obj)
+            yield _operation(item.t, "update", plural, obj)
 
 
-def _nodes(seen: list[Seen]) -> Iterator[Deed]:
+def _node_operations(seen: list[Observation]) -> Iterator[Operation]:
     listed = {name_of(item.object) for item in seen if item.type == "LIST"}
     for item, before in _changes(seen):
         node = item.object
         if item.type == "DELETED":
-            yield _deed(item.t, "delete", "nodes", node)
+            yield _operation(item.t, "delete", "nodes", node)
         elif before is None:
             if name_of(node) not in listed:
-                yield _deed(item.t, "create", "nodes", node)
-        elif _shape(before) != _shape(node):
-            yield _deed(item.t, "node", "nodes", node)
+                yield _operation(item.t, "create", "nodes", node)
+        elif _user_fields(before) != _user_fields(node):
+            yield _operation(item.t, "node", "nodes", node)
 
 
-def _shape(node: Object) -> object:
+def _user_fields(node: Object) -> object:
     taints = {(taint["key"], taint.get("value", ""), taint["effect"]) for taint in user_taints(node)}
     return taints, bool(node["spec"].get("unschedulable")), labels_of(node)
 
 
-class _Pods:
+class _PodOperations:
     """Deletions by users are those that neither a condition nor a controller's duty explains.
 
     Of pods that have a controller, and by force, only when an action tells that something was asked of the API.
@@ -101,48 +101,48 @@ class _Pods:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._drains = [deed for deed in recording.deeds if deed.action == "drain"]
+        self._drains = [deed for deed in recording.operations if deed.action == "drain"]
 
-    def deeds(self) -> Iterator[Deed]:
-        for item, before in _changes(self._recording.seen["pods"]):
+    def operations(self) -> Iterator[Operation]:
+        for item, before in _changes(self._recording.observations["pods"]):
             pod = item.object
             if _MIRROR in (pod["metadata"].get("annotations") or {}):
                 continue
             if before is None:
                 if controller_of(pod) is None and item.type == "ADDED":
-                    yield _deed(item.t, "create", "pods", pod)
+                    yield _operation(item.t, "create", "pods", pod)
                 continue
-            if _target(pod) == "EvictionByEvictionAPI" != _target(before):
+            if _disruption_reason(pod) == "EvictionByEvictionAPI" != _disruption_reason(before):
                 if not self._is_drained(pod, item.t):
-                    yield _deed(item.t, "evict", "pods", pod)
+                    yield _operation(item.t, "evict", "pods", pod)
             elif verb := self._deletion(item, before):
-                yield _deed(item.t, verb, "pods", pod, grace=_grace(pod, verb))
+                yield _operation(item.t, verb, "pods", pod, grace=_grace(pod, verb))
             if item.type != "DELETED" and _finalizers(pod) != _finalizers(before):
-                yield _deed(item.t, "finalizers", "pods", pod)
+                yield _operation(item.t, "finalizers", "pods", pod)
 
-    def _deletion(self, item: Seen, before: Object) -> str:
+    def _deletion(self, item: Observation, before: Object) -> str:
         pod = item.object
         if item.type == "DELETED" and pod["status"].get("phase") == "Running":
             # a kubelet tells the end first, pod GC writes Failed
-            return "force-delete" if self._is_asked_for(item.t) else ""
+            return "force-delete" if self._has_api_operation(item.t) else ""
         begins = not is_deleting(before) and (is_deleting(pod) or item.type == "DELETED")
-        if begins and not _target(pod) and not self._by_controller(pod, item.t):
+        if begins and not _disruption_reason(pod) and not self._is_deleted_by_controller(pod, item.t):
             return "delete"
         return ""
 
-    def _by_controller(self, pod: Object, t: float) -> bool:
+    def _is_deleted_by_controller(self, pod: Object, t: float) -> bool:
         """Whether what controls the pod deletes it: finished ones, surplus ones, those of a node or owner that goes."""
         owner = controller_of(pod)
         if owner is None:
             return False
         plural = _PLURALS.get(owner["kind"])
-        if plural is None or not self._is_asked_for(t):
+        if plural is None or not self._has_api_operation(t):
             return True
-        changes = [item for item in self._recording.seen[plural] if uid_of(item.object) == owner["uid"]]
-        now = [item for item in changes if item.t <= t + _SETTLED]
+        changes = [item for item in self._recording.observations[plural] if uid_of(item.object) == owner["uid"]]
+        now = [item for item in changes if item.t <= t + _SETTLE_TIME]
         if not now or now[-1].type == "DELETED" or is_deleting(now[-1].object):
             return True
-        if any(t - _SETTLED <= item.t and before is not None and before["spec"] != item.object["spec"]
+        if any(t - _SETTLE_TIME <= item.t and before is not None and before["spec"] != item.object["spec"]
                for item, before in _changes(now)):  # fmt: skip
             return True
         if owner["kind"] == "ReplicaSet":
@@ -153,15 +153,15 @@ class _Pods:
         node = self._recording.node_at(node_of(pod), t)
         return node is None or bool(untolerated(pod, taints_of(node), ("NoExecute",)))
 
-    def _is_asked_for(self, t: float) -> bool:
+    def _has_api_operation(self, t: float) -> bool:
         """Whether an action through the API began shortly before: a cluster that loses pods is no user's deed."""
-        return any(deed.action == API and t - _ASKED <= deed.t <= t for deed in self._recording.deeds)
+        return any(deed.action == API and t - _REQUEST_WINDOW <= deed.t <= t for deed in self._recording.operations)
 
     def _is_drained(self, pod: Object, t: float) -> bool:
         return any(deed.t <= t and deed.node == node_of(pod) for deed in self._drains)
 
 
-def _target(pod: Object) -> str:
+def _disruption_reason(pod: Object) -> str:
     target = condition(pod, "DisruptionTarget") or {}
     return str(target.get("reason", "")) if target.get("status") == "True" else ""
 

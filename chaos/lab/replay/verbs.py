@@ -49,10 +49,10 @@ UNDO = {
     "poweroff": "power-on",
     "power-cut": "power-on",
 }
-_ENDS = ("heal", "undo", "restore", "recover")  # of the step that params.of names
+_UNDO_NAMES = ("heal", "undo", "restore", "recover")  # of the step that params.of names
 
 
-def supported() -> list[str]:
+def supported_names() -> list[str]:
     """Every name that an action may have."""
     return sorted({*_HOST, *_API.split()})
 
@@ -61,6 +61,6 @@ def verb_of(action: str, params: dict[str, Any], steps: dict[str, str]) -> str:
     """One of the names above, or the action itself if it is none. ``steps``: what earlier steps were."""
     name = action.lower().replace("_", "-")
     begun = steps.get(str(params.get("of", "")))
-    if name in _ENDS and begun in UNDO:
+    if name in _UNDO_NAMES and begun in UNDO:
         return UNDO[begun]
     return _NAMES.get(name, action)

@@ -14,14 +14,14 @@ _JSON = ("application/json", "application/*", "*/*")
 class Clause:
     """One media type of an Accept header; ``kind``, ``group`` and ``version`` name the form it is wanted in."""
 
-    media: str
+    media_type: str
     quality: float = 1.0
     kind: str = ""
     group: str = ""
     version: str = ""
 
 
-def clauses(header: str) -> list[Clause]:
+def parse_accept(header: str) -> list[Clause]:
     """The clauses, the most wanted first."""
     return sorted(_clauses(header or "*/*"), key=lambda clause: -clause.quality)
 
@@ -37,10 +37,10 @@ def _clauses(header: str) -> Iterator[Clause]:
         yield Clause(media, quality, given.get("as", ""), given.get("g", ""), given.get("v", ""))
 
 
-def choose(header: str, group: str, versions: tuple[str, ...], kinds: tuple[str, ...]) -> Clause:
+def negotiate(header: str, group: str, versions: tuple[str, ...], kinds: tuple[str, ...]) -> Clause:
     """The first clause that can be served: JSON as it is, or as one of ``kinds``. Raises ApiError 406."""
-    for clause in clauses(header):
+    for clause in parse_accept(header):
         known = clause.group == group and clause.version in versions and clause.kind in kinds
-        if clause.media in _JSON and (known or not (clause.kind or clause.group or clause.version)):
+        if clause.media_type in _JSON and (known or not (clause.kind or clause.group or clause.version)):
             return clause
     raise ApiError(406, "only the following media types are accepted: application/json")

@@ -15,12 +15,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.resources import Place
+from chaos.lab.servers.resources import RequestInfo
 from chaos.lab.spec import ADMIN, Rule, UserSpec
 
 _ANYTHING = Rule(verbs=["*"], api_groups=["*"], resources=["*"])
-_EVERYBODY = re.compile(r"/(version|healthz|livez|readyz)/?")
-_AUTHENTICATED = re.compile(r"/(api|apis|openapi)(/.*)?")
+_PUBLIC_PATHS = re.compile(r"/(version|healthz|livez|readyz)/?")
+_AUTHENTICATED_PATHS = re.compile(r"/(api|apis|openapi)(/.*)?")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 
 
@@ -45,15 +45,15 @@ class User:
     uid: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
-    def anonymous(self) -> bool:
+    def is_anonymous(self) -> bool:
         return not self.token
 
-    def may(self, wanted: Attributes) -> bool:
+    def is_allowed(self, wanted: Attributes) -> bool:
         """Whether a rule allows it."""
         if wanted.path:
-            if self.rules == (_ANYTHING,) or _EVERYBODY.fullmatch(wanted.path):
+            if self.rules == (_ANYTHING,) or _PUBLIC_PATHS.fullmatch(wanted.path):
                 return True
-            if wanted.verb == "get" and not self.anonymous and _AUTHENTICATED.fullmatch(wanted.path):
+            if wanted.verb == "get" and not self.is_anonymous and _AUTHENTICATED_PATHS.fullmatch(wanted.path):
                 return True
         return any(_allows(rule, wanted) for rule in self.rules)
 
@@ -80,7 +80,7 @@ class Access:
     @staticmethod
     def authorize(user: User, wanted: Attributes) -> None:
         """Raises ApiError 403."""
-        if user.may(wanted):
+        if user.is_allowed(wanted):
             return
         if wanted.path:
             raise ApiError(403, f'forbidden: User "{user.name}" cannot {wanted.verb} path "{wanted.path}"')
@@ -93,11 +93,11 @@ class Access:
         raise ApiError(403, f'{head} is forbidden: User "{user.name}" cannot {what} {scope}', "", details)
 
 
-def attributes(method: str, place: Place, watching: bool = False) -> Attributes:
+def attributes(method: str, place: RequestInfo, is_watch: bool = False) -> Attributes:
     """What a request for a place asks for."""
     verb = _VERBS.get(method, method.lower())
     if not place.name and verb in ("get", "delete"):
-        verb = {"get": "watch" if watching else "list", "delete": "deletecollection"}[verb]
+        verb = {"get": "watch" if is_watch else "list", "delete": "deletecollection"}[verb]
     resource = place.resource.plural + (f"/{place.subresource}" if place.subresource else "")
     namespace = place.name if place.resource.plural == "namespaces" else place.namespace
     return Attributes(verb, place.resource.group, resource, namespace, place.name)

@@ -9,18 +9,18 @@ import msgspec
 from aiohttp import web
 
 from chaos.lab.objects import Object
-from chaos.lab.servers.checks import checked
+from chaos.lab.servers.checks import validate_object
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.field_sets import Path, SchemaError, element
-from chaos.lab.servers.managed_fields import Writer, applied
+from chaos.lab.servers.field_sets import Path, SchemaError, path_element
+from chaos.lab.servers.managed_fields import Writer, apply_configuration
 from chaos.lab.servers.ownership import ApplyConflict, Manager
-from chaos.lab.servers.resources import Place, Resource
-from chaos.lab.servers.typed import Typed, typed_of
+from chaos.lab.servers.resources import RequestInfo, Resource
+from chaos.lab.servers.typed import FieldType, field_type_of
 
 APPLY_PATCH = "application/apply-patch+yaml"
 
 
-async def read_apply(request: web.Request, place: Place) -> Object:
+async def read_apply_patch(request: web.Request, place: RequestInfo) -> Object:
     """What somebody applies. Raises ApiError 400, 500.
 
     kubectl and client-go send JSON, which is YAML; other YAML is refused.
@@ -34,25 +34,25 @@ async def read_apply(request: web.Request, place: Place) -> Object:
             raise ApiError(400, f"{field} must be set in an apply patch")
     if (patch.get("metadata") or {}).get("managedFields") is not None:
         raise ApiError(400, "metadata.managedFields must be nil")
-    patch = _without_nulls(patch)
-    if problems := list(_problems(patch, typed_of(place.resource), "")):
-        raise untyped(place, problems)
-    return checked(patch, place).object
+    patch = _drop_nulls(patch)
+    if problems := list(_schema_errors(patch, field_type_of(place.resource), "")):
+        raise typed_patch_error(place, problems)
+    return validate_object(patch, place).object
 
 
-def merged(
-    writer: Writer, place: Place, live: Object | None, patch: Object, force: bool
+def server_side_apply(
+    writer: Writer, place: RequestInfo, live: Object | None, patch: Object, force: bool
 ) -> tuple[Object, list[Object]]:
     """The object to store with its managedFields. Raises ApiError 409, 500."""
     try:
-        return applied(writer, live or {}, patch, force)
+        return apply_configuration(writer, live or {}, patch, force)
     except ApplyConflict as error:
-        raise _conflict(error, place.resource) from error
+        raise _conflict_error(error, place.resource) from error
     except SchemaError as error:
-        raise untyped(place, [str(error)]) from error
+        raise typed_patch_error(place, [str(error)]) from error
 
 
-def untyped(place: Place, problems: list[str]) -> ApiError:
+def typed_patch_error(place: RequestInfo, problems: list[str]) -> ApiError:
     """As Kubernetes answers a patch that its schema cannot hold."""
     group, _, version = place.resource.group_version.rpartition("/")
     head = f"failed to create typed patch object ({place.namespace}/{place.name}; {group}/{version}, "
@@ -60,37 +60,37 @@ def untyped(place: Place, problems: list[str]) -> ApiError:
     return ApiError(500, f"{head}Kind={place.resource.kind}): {text}")
 
 
-def _problems(value: Any, typed: Typed, path: str) -> Iterator[str]:
+def _schema_errors(value: Any, typed: FieldType, path: str) -> Iterator[str]:
     """Fields that are not declared, and lists whose items are not told apart."""
-    if typed.leaf:
+    if typed.is_leaf:
         return
     if isinstance(value, dict):
         for key, item in value.items():
-            if typed.struct and not typed.declares("f:" + key):
+            if typed.is_struct and not typed.has_field("f:" + key):
                 yield f"{path}.{key}: field not declared in schema"
             else:
-                yield from _problems(item, typed.child(key), f"{path}.{key}")
+                yield from _schema_errors(item, typed.child(key), f"{path}.{key}")
     elif isinstance(value, list):
-        yield from _problems_of_items(value, typed, path)
+        yield from _item_errors(value, typed, path)
 
 
-def _problems_of_items(items: list[Any], typed: Typed, path: str) -> Iterator[str]:
+def _item_errors(items: list[Any], typed: FieldType, path: str) -> Iterator[str]:
     seen = set()
     for index, item in enumerate(items):
         try:
-            name = element(item, typed)
+            name = path_element(item, typed)
         except SchemaError as error:
             yield f"{path}: element {index}: {error}"
             continue
         if name in seen:
-            yield f"{path}: duplicate entries for key {_shown((name,))}"
+            yield f"{path}: duplicate entries for key {_path_text((name,))}"
         seen.add(name)
-        yield from _problems(item, typed.item, path + _shown((name,)))
+        yield from _schema_errors(item, typed.item_type, path + _path_text((name,)))
 
 
-def _conflict(error: ApplyConflict, resource: Resource) -> ApiError:
+def _conflict_error(error: ApplyConflict, resource: Resource) -> ApiError:
     """internal/conflict.go."""
-    found = [(_named(manager, resource), _shown(path)) for manager, path in error.conflicts]
+    found = [(_manager_text(manager, resource), _path_text(path)) for manager, path in error.conflicts]
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": path}
         for manager, path in found
@@ -106,19 +106,19 @@ def _conflict(error: ApplyConflict, resource: Resource) -> ApiError:
     return ApiError(409, text, details={"causes": causes})
 
 
-def _named(manager: Manager, resource: Resource) -> str:
+def _manager_text(manager: Manager, resource: Resource) -> str:
     name = msgspec.json.encode(manager.name).decode()
     if manager.subresource:
         name += f' with subresource "{manager.subresource}"'
     return name + (f" using {resource.group_version}" if manager.operation == "Update" else "")
 
 
-def _shown(path: Path) -> str:
+def _path_text(path: Path) -> str:
     """As fieldpath.Path.String."""
-    return "".join(map(_shown_element, path))
+    return "".join(map(_element_text, path))
 
 
-def _shown_element(name: str) -> str:
+def _element_text(name: str) -> str:
     kind, _, text = name.partition(":")
     if kind == "f":
         return f".{text}"
@@ -128,8 +128,8 @@ def _shown_element(name: str) -> str:
     return "[" + ",".join(f"{key}={msgspec.json.encode(value).decode()}" for key, value in keys.items()) + "]"
 
 
-def _without_nulls(value: Any) -> Any:
+def _drop_nulls(value: Any) -> Any:
     """A null says nothing."""
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+        return {key: _drop_nulls(item) for key, item in value.items() if item is not None}
+    return [_drop_nulls(item) for item in value] if isinstance(value, list) else value

@@ -7,12 +7,12 @@ from typing import Any
 
 from chaos.lab.objects import Object
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.resources import Place
+from chaos.lab.servers.resources import RequestInfo
 from chaos.lab.servers.types import check_types
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class ValidatedObject:
     """An object to store, and what its sender should know."""
 
     object: Object
@@ -24,7 +24,7 @@ class Checked:
         return {"Warning": ", ".join(texts)} if texts else {}
 
 
-def checked(obj: Any, place: Place, validation: str = "Ignore") -> Checked:
+def validate_object(obj: Any, place: RequestInfo, validation: str = "Ignore") -> ValidatedObject:
     """Of the URL's kind, name and namespace, without fields that the kind does not have. Raises ApiError 400.
 
     ``validation`` is what becomes of such fields: Ignore, Warn, or Strict, which refuses them.
@@ -32,18 +32,18 @@ def checked(obj: Any, place: Place, validation: str = "Ignore") -> Checked:
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(metadata, dict):
         raise ApiError(400, "metadata: Required value")
-    _match_place(obj, metadata, place)
+    _match_url(obj, metadata, place)
     wrong, unknown = check_types(obj, place.resource)
     if wrong:
-        raise _undecodable(place, f"json: {wrong[0]}")
+        raise _decode_error(place, f"json: {wrong[0]}")
     unknown = [f'unknown field "{path}"' for path in unknown]
     if unknown and validation == "Strict":
-        raise _undecodable(place, f"strict decoding error: {', '.join(unknown)}")
+        raise _decode_error(place, f"strict decoding error: {', '.join(unknown)}")
     stored = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
-    return Checked(stored, unknown if validation == "Warn" else [])
+    return ValidatedObject(stored, unknown if validation == "Warn" else [])
 
 
-def _match_place(obj: Object, metadata: Object, place: Place) -> None:
+def _match_url(obj: Object, metadata: Object, place: RequestInfo) -> None:
     for field, wanted in (("kind", place.resource.kind), ("apiVersion", place.resource.group_version)):
         if (obj.get(field) or wanted) != wanted:
             raise ApiError(400, f"{field} {obj[field]!r} does not match the expected {wanted!r}")
@@ -54,6 +54,6 @@ def _match_place(obj: Object, metadata: Object, place: Place) -> None:
             metadata[field] = named
 
 
-def _undecodable(place: Place, why: str) -> ApiError:
+def _decode_error(place: RequestInfo, why: str) -> ApiError:
     kind, version = place.resource.kind, place.resource.group_version.rpartition("/")[2]
     return ApiError(400, f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')

@@ -9,11 +9,11 @@ from __future__ import annotations
 from aiohttp import web
 
 from chaos.lab.controllers import Controllers
-from chaos.lab.controllers.metrics import text
+from chaos.lab.controllers.metrics import format_metrics
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.servers.access import Access, Attributes
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.messages import Handler, answer
+from chaos.lab.servers.messages import Handler, json_response
 
 
 class ControllerManagerServer:
@@ -37,11 +37,11 @@ class ControllerManagerServer:
                 self._access.authorize(user, Attributes(request.method.lower(), path=request.path))
                 return await handler(request)
             except ApiError as error:
-                return answer(error.status(), error.code, error.headers())
+                return json_response(error.status(), error.code, error.headers())
 
     async def _healthz(self, _: web.Request) -> web.Response:
         return web.Response(text="ok")
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        body = text(self._controllers).encode()
+        body = format_metrics(self._controllers).encode()
         return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})

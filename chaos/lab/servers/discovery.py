@@ -10,7 +10,7 @@ from typing import Any
 
 from chaos.lab.servers.resources import RESOURCES, REVIEWS, SUBRESOURCES, Resource, Subresource
 
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+AGGREGATED_CONTENT_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
@@ -40,13 +40,13 @@ def group(name: str) -> dict[str, Any] | None:
     return {"kind": "APIGroup", "apiVersion": "v1", **found[0]} if found else None
 
 
-def aggregated(core: bool) -> dict[str, Any]:
+def aggregated_discovery(core: bool) -> dict[str, Any]:
     """The APIGroupDiscoveryList of the core group, or of all others."""
     items = [
         {
             "metadata": {"name": name.rpartition("/")[0], "creationTimestamp": None},
             "versions": [
-                {"version": name.rpartition("/")[2], "freshness": "Current", "resources": list(_discovered(name))}
+                {"version": name.rpartition("/")[2], "freshness": "Current", "resources": list(_resource_discovery(name))}
             ],
         }
         for name in group_versions()
@@ -71,7 +71,7 @@ def _reviews(group_version: str) -> list[tuple[str, str]]:
 
 def _subresources(resource: Resource) -> dict[str, Subresource]:
     found = {name: sub for (plural, name), sub in SUBRESOURCES.items() if plural == resource.plural}
-    if resource.status:
+    if resource.has_status:
         found["status"] = Subresource(resource.kind, resource.group_version, ("get", "patch", "update"))
     return found
 
@@ -87,7 +87,7 @@ def _entry(name: str, singular: str, namespaced: bool, kind: str, verbs: tuple[s
 
 def _entries(resource: Resource) -> Iterator[dict[str, Any]]:
     """The resource and its subresources; ``group`` and ``version`` only where they are not those of the list."""
-    names = {"shortNames": [resource.short]} if resource.short else {}
+    names = {"shortNames": [resource.short_name]} if resource.short_name else {}
     categories = {"categories": ["all"]} if resource.in_all else {}
     entry = _entry(resource.plural, resource.kind.lower(), resource.namespaced, resource.kind, _VERBS)
     yield {**entry, **names, **categories}
@@ -97,7 +97,7 @@ def _entries(resource: Resource) -> Iterator[dict[str, Any]]:
         yield {**_entry(f"{resource.plural}/{name}", "", resource.namespaced, sub.kind, sub.verbs), **other}
 
 
-def _discovered(group_version: str) -> Iterator[dict[str, Any]]:
+def _resource_discovery(group_version: str) -> Iterator[dict[str, Any]]:
     for resource in _resources(group_version):
         subresources = [
             {"subresource": name, "responseKind": _gvk(sub.group_version, sub.kind), "verbs": list(sub.verbs)}
@@ -109,7 +109,7 @@ def _discovered(group_version: str) -> Iterator[dict[str, Any]]:
             "scope": "Namespaced" if resource.namespaced else "Cluster",
             "singularResource": resource.kind.lower(),
             "verbs": list(_VERBS),
-            **({"shortNames": [resource.short]} if resource.short else {}),
+            **({"shortNames": [resource.short_name]} if resource.short_name else {}),
             **({"categories": ["all"]} if resource.in_all else {}),
             **({"subresources": subresources} if subresources else {}),
         }

@@ -7,13 +7,13 @@ from typing import Any
 from aiohttp import web
 
 from chaos.lab.servers import discovery, openapi, openapi_v2
-from chaos.lab.servers.accept import choose, clauses
+from chaos.lab.servers.accept import negotiate, parse_accept
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.messages import answer
+from chaos.lab.servers.messages import json_response
 from chaos.lab.servers.resources import group_version_of
 
 
-def documents() -> list[web.RouteDef]:
+def routes() -> list[web.RouteDef]:
     """The routes."""
     return [
         web.get("/api", _core),
@@ -30,48 +30,48 @@ def documents() -> list[web.RouteDef]:
 
 async def _core(request: web.Request) -> web.Response:
     versions = {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
-    return _discovered(request, versions, core=True)
+    return _discovery_response(request, versions, core=True)
 
 
 async def _groups(request: web.Request) -> web.Response:
-    return _discovered(request, discovery.group_list(), core=False)
+    return _discovery_response(request, discovery.group_list(), core=False)
 
 
-def _discovered(request: web.Request, plain: dict[str, Any], core: bool) -> web.Response:
+def _discovery_response(request: web.Request, plain: dict[str, Any], core: bool) -> web.Response:
     """The aggregated form for who asks for it."""
-    wanted = choose(request.headers.get("Accept", ""), "apidiscovery.k8s.io", ("v2",), ("APIGroupDiscoveryList",))
+    wanted = negotiate(request.headers.get("Accept", ""), "apidiscovery.k8s.io", ("v2",), ("APIGroupDiscoveryList",))
     if not wanted.kind:
-        return answer(plain)
-    return answer(discovery.aggregated(core), headers={"Content-Type": discovery.AGGREGATED})
+        return json_response(plain)
+    return json_response(discovery.aggregated_discovery(core), headers={"Content-Type": discovery.AGGREGATED_CONTENT_TYPE})
 
 
 async def _group(request: web.Request) -> web.Response:
-    return answer(_found(discovery.group(request.match_info["group"])))
+    return json_response(_require(discovery.group(request.match_info["group"])))
 
 
 async def _resources(request: web.Request) -> web.Response:
-    return answer(_found(discovery.resource_list(group_version_of(request.match_info))))
+    return json_response(_require(discovery.resource_list(group_version_of(request.match_info))))
 
 
 async def _index(_: web.Request) -> web.Response:
-    return answer(openapi.index())
+    return json_response(openapi.index())
 
 
 async def _document(request: web.Request) -> web.Response:
     name = group_version_of(request.match_info)
-    _found(discovery.resource_list(name))
+    _require(discovery.resource_list(name))
     return web.Response(body=openapi.document(name), content_type="application/json")
 
 
 async def _swagger(request: web.Request) -> web.Response:
     header = request.headers.get("Accept", "")
-    if any(clause.media == openapi_v2.ACCEPTED for clause in clauses(header)):
+    if any(clause.media_type == openapi_v2.MEDIA_TYPE for clause in parse_accept(header)):
         return web.Response(body=openapi_v2.swagger_protobuf(), content_type=openapi_v2.CONTENT_TYPE)
-    choose(header, "", (), ())
+    negotiate(header, "", (), ())
     return web.Response(body=openapi.swagger(), content_type="application/json")
 
 
-def _found(document: dict[str, Any] | None) -> dict[str, Any]:
+def _require(document: dict[str, Any] | None) -> dict[str, Any]:
     if document is None:
         raise ApiError(404, "the server could not find the requested resource")
     return document

@@ -8,7 +8,7 @@ from typing import Any
 from chaos.lab.admission import InvalidError
 from chaos.lab.eviction import EvictionRefused
 from chaos.lab.registry import ForbiddenError
-from chaos.lab.servers.resources import RESOURCES, Place, Resource
+from chaos.lab.servers.resources import RESOURCES, RequestInfo, Resource
 from chaos.lab.store import ConflictError, ExistsError, NotFoundError
 
 _REASONS = {
@@ -67,21 +67,21 @@ _CAUSES = {
 _PROBLEM = re.compile(rf"(\S+): ({'|'.join(_CAUSES)})(:|$)")
 
 
-def translate(error: Exception, place: Place) -> ApiError:
+def to_api_error(error: Exception, place: RequestInfo) -> ApiError:
     """The API's answer to an error of the store or registry (one of STORE_ERRORS) at a place."""
     resource, name = place.resource, place.name
     details = {"name": name, **({"group": resource.group} if resource.group else {}), "kind": resource.plural}
     if isinstance(error, EvictionRefused):
-        return _refused_eviction(error)
+        return _eviction_error(error)
     if isinstance(error, NotFoundError):
         return not_found(error.plural, error.name)
     message = str(error.args[0])
     if isinstance(error, ExistsError):
-        return ApiError(409, f'{resource.qualified} "{name}" already exists', "AlreadyExists", details)
+        return ApiError(409, f'{resource.qualified_name} "{name}" already exists', "AlreadyExists", details)
     if isinstance(error, ConflictError):
-        return ApiError(409, f'Operation cannot be fulfilled on {resource.qualified} "{name}": {message}', "", details)
+        return ApiError(409, f'Operation cannot be fulfilled on {resource.qualified_name} "{name}": {message}', "", details)
     if isinstance(error, ForbiddenError):
-        head = f'{error.resource or resource.qualified} "{error.name or name}" is forbidden: '
+        head = f'{error.resource or resource.qualified_name} "{error.name or name}" is forbidden: '
         return ApiError(403, head + message, "", details | ({"causes": [error.cause]} if error.cause else {}))
     return invalid(resource, name, [str(problem) for problem in error.args])
 
@@ -90,7 +90,7 @@ def not_found(plural: str, name: str) -> ApiError:
     """404 for an object of a kind that is served."""
     resource = next(found for found in RESOURCES.values() if found.plural == plural)
     details = {"name": name, **({"group": resource.group} if resource.group else {}), "kind": plural}
-    return ApiError(404, f'{resource.qualified} "{name}" not found', "", details)
+    return ApiError(404, f'{resource.qualified_name} "{name}" not found', "", details)
 
 
 def invalid(resource: Resource, name: str, problems: list[str]) -> ApiError:
@@ -111,7 +111,7 @@ def invalid(resource: Resource, name: str, problems: list[str]) -> ApiError:
     return ApiError(422, f'{kind} "{name}" is invalid: {text}', "", details)
 
 
-def _refused_eviction(error: EvictionRefused) -> ApiError:
+def _eviction_error(error: EvictionRefused) -> ApiError:
     causes = [{"reason": "DisruptionBudget", "message": error.cause}] if error.cause else []
     details: dict[str, Any] = {"causes": causes} if causes else {}
     wait = {"retryAfterSeconds": error.retry_after} if error.retry_after else {}

@@ -12,18 +12,18 @@ from typing import Any, Protocol
 from aiohttp import web
 
 from chaos.lab.objects import Object
-from chaos.lab.servers.accept import choose
+from chaos.lab.servers.accept import negotiate
 from chaos.lab.servers.errors import ApiError
 from chaos.lab.servers.printers import printer_of
 from chaos.lab.servers.resources import Resource
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 
 _META = "meta.k8s.io"
 _KINDS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 _PHASES = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
 
 
-class Form(Hashable, Protocol):
+class Representation(Hashable, Protocol):
     """What a client is shown. Forms that are equal show the same."""
 
     def show(self, obj: Object) -> dict[str, Any]:
@@ -34,7 +34,7 @@ class Form(Hashable, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class ObjectRepresentation:
     resource: Resource
 
     def show(self, obj: Object) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class Plain:
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class PartialObjectMetadata:
     version: str
 
     def show(self, obj: Object) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Table:
     resource: Resource
     version: str
     include: str
-    sim: Sim
+    sim: SimClock
 
     def show(self, obj: Object) -> dict[str, Any]:
         return self._table([obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")})
@@ -79,7 +79,7 @@ class Table:
         return {**head, "columnDefinitions": printer.columns, "rows": rows}
 
     def _extras(self, obj: Object) -> dict[str, Any]:
-        shown = {"Object": self.resource.show, "Metadata": Metadata(self.version).show}.get(self.include)
+        shown = {"Object": self.resource.show, "Metadata": PartialObjectMetadata(self.version).show}.get(self.include)
         phase = (obj.get("status") or {}).get("phase") if self.resource.plural == "pods" else None
         extras: dict[str, Any] = {"object": shown(obj) if shown else None}
         if phase in _PHASES:
@@ -88,17 +88,17 @@ class Table:
         return extras
 
 
-def form_of(request: web.Request, resource: Resource, sim: Sim, of_list: bool) -> Form:
+def negotiate_representation(request: web.Request, resource: Resource, sim: SimClock, is_list: bool) -> Representation:
     """The form that the request's Accept header asks for. Raises ApiError 400, 406."""
-    wanted = choose(request.headers.get("Accept", ""), _META, ("v1", "v1beta1"), _KINDS)
+    wanted = negotiate(request.headers.get("Accept", ""), _META, ("v1", "v1beta1"), _KINDS)
     if not wanted.kind:
-        return Plain(resource)
+        return ObjectRepresentation(resource)
     if wanted.kind == "Table":
         include = request.query.get("includeObject", "Metadata")
         if include not in ("None", "Metadata", "Object"):
             raise ApiError(400, f'unrecognized includeObject value: "{include}"')
         return Table(resource, wanted.version, include, sim)
-    if (wanted.kind == _KINDS[2]) != of_list:
-        other = "a list" if of_list else "not a list"
+    if (wanted.kind == _KINDS[2]) != is_list:
+        other = "a list" if is_list else "not a list"
         raise ApiError(406, f"you requested {wanted.kind}, but the requested object is {other} ({resource.kind})")
-    return Metadata(wanted.version)
+    return PartialObjectMetadata(wanted.version)

@@ -16,10 +16,10 @@ class Listener(Protocol):
     def close(self) -> None: ...
 
 
-Listen = Callable[[socket.socket], Awaitable[Listener]]
+ListenFunc = Callable[[socket.socket], Awaitable[Listener]]
 
 
-def _bound(port: int = 0) -> socket.socket:
+def _bind_socket(port: int = 0) -> socket.socket:
     """A socket that refuses connections: bound, but not listening."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -28,46 +28,46 @@ def _bound(port: int = 0) -> socket.socket:
     return sock
 
 
-class Gate:
+class PortReservation:
     """Open: the server listens. Shut: connections are refused."""
 
     def __init__(self) -> None:
-        self._socket = _bound()
+        self._socket = _bind_socket()
         self.port = int(self._socket.getsockname()[1])
         self._listener: Listener | None = None
-        self._opening: asyncio.Task[None] | None = None
-        self._wanted = False
+        self._listen_task: asyncio.Task[None] | None = None
+        self._should_listen = False
 
-    def open(self, listen: Listen, lockstep: Lockstep) -> None:
+    def start_listening(self, listen: ListenFunc, lockstep: Lockstep) -> None:
         """Listen soon; simulated time waits for it."""
-        self._wanted = True
-        if self._listener is None and self._opening is None:
-            self._opening = asyncio.get_running_loop().create_task(self._open(listen, lockstep))
+        self._should_listen = True
+        if self._listener is None and self._listen_task is None:
+            self._listen_task = asyncio.get_running_loop().create_task(self._start(listen, lockstep))
 
-    def shut(self) -> None:
+    def stop_listening(self) -> None:
         """Refuse connections from now on; those that exist are the server's to close."""
-        self._wanted = False
+        self._should_listen = False
         if self._listener is not None:
             self._listener.close()
             self._listener = None
-            self._socket = _bound(self.port)
+            self._socket = _bind_socket(self.port)
 
-    async def settle(self) -> None:
+    async def wait_started(self) -> None:
         """Wait until an opening that is under way is done."""
-        if self._opening is not None:
-            await self._opening
+        if self._listen_task is not None:
+            await self._listen_task
 
     def close(self) -> None:
         """Give the port back."""
-        if self._opening is not None:
-            self._opening.cancel()
+        if self._listen_task is not None:
+            self._listen_task.cancel()
         if self._listener is not None:
             self._listener.close()
         self._socket.close()
 
-    async def _open(self, listen: Listen, lockstep: Lockstep) -> None:
+    async def _start(self, listen: ListenFunc, lockstep: Lockstep) -> None:
         with lockstep.request():
             self._listener = await listen(self._socket)
-        self._opening = None
-        if not self._wanted:
-            self.shut()
+        self._listen_task = None
+        if not self._should_listen:
+            self.stop_listening()

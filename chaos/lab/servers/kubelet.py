@@ -12,8 +12,8 @@ from chaos.lab.lockstep import Lockstep
 from chaos.lab.machine import Machine
 from chaos.lab.servers.access import Access, Attributes
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.gate import Gate, Listener
-from chaos.lab.servers.messages import Handler, answer
+from chaos.lab.servers.gate import PortReservation, Listener
+from chaos.lab.servers.messages import Handler, json_response
 
 _SUBRESOURCES = {  # of nodes, any of which is enough; pkg/kubelet/server/auth.go
     "/metrics": ("metrics",),
@@ -26,16 +26,16 @@ _SUBRESOURCES = {  # of nodes, any of which is enough; pkg/kubelet/server/auth.g
 class KubeletServer:
     """Listens on ``gate`` exactly while the kubelet of ``machine`` runs."""
 
-    def __init__(self, machine: Machine, gate: Gate, lockstep: Lockstep, tls: ssl.SSLContext, access: Access) -> None:
+    def __init__(self, machine: Machine, gate: PortReservation, lockstep: Lockstep, tls: ssl.SSLContext, access: Access) -> None:
         self._machine, self._gate, self._lockstep, self._tls, self._access = machine, gate, lockstep, tls, access
-        self._answers = asyncio.Event()
+        self._responsive = asyncio.Event()
         self._runner = web.AppRunner(self._app(), access_log=None)
 
     async def start(self) -> None:
         await self._runner.setup()
-        self._machine.on_change.append(self._changed)
-        self._changed(self._machine)
-        await self._gate.settle()
+        self._machine.on_change.append(self._on_machine_change)
+        self._on_machine_change(self._machine)
+        await self._gate.wait_started()
 
     async def stop(self) -> None:
         self._gate.close()
@@ -49,15 +49,15 @@ class KubeletServer:
         app.router.add_get("/pods", self._pods)
         return app
 
-    def _changed(self, machine: Machine) -> None:
-        if machine.kubelet.frozen:
-            self._answers.clear()
+    def _on_machine_change(self, machine: Machine) -> None:
+        if machine.kubelet.is_frozen:
+            self._responsive.clear()
         else:
-            self._answers.set()
-        if machine.kubelet.running:
-            self._gate.open(self._listen, self._lockstep)
+            self._responsive.set()
+        if machine.kubelet.is_running:
+            self._gate.start_listening(self._listen, self._lockstep)
             return
-        self._gate.shut()
+        self._gate.stop_listening()
         for connection in self._runner.server.connections if self._runner.server else ():
             if connection.transport:
                 connection.transport.abort()
@@ -69,14 +69,14 @@ class KubeletServer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        await self._answers.wait()  # a process stopped by SIGSTOP leaves its clients waiting; time goes on
+        await self._responsive.wait()  # a process stopped by SIGSTOP leaves its clients waiting; time goes on
         with self._lockstep.request():
             try:
                 user = self._access.authenticate(request.headers.get("Authorization", ""))
-                if user.anonymous:
+                if user.is_anonymous:
                     return web.Response(status=401, text="Unauthorized")
                 subresources = _SUBRESOURCES.get(request.path, ("proxy",))
-                if not any(user.may(self._attributes(name)) for name in subresources):
+                if not any(user.is_allowed(self._attributes(name)) for name in subresources):
                     listed = " ".join(subresources)
                     text = f"Forbidden (user={user.name}, verb=get, resource=nodes, subresource(s)=[{listed}])\n"
                     return web.Response(status=403, text=text)
@@ -95,7 +95,7 @@ class KubeletServer:
         return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
     async def _configz(self, _: web.Request) -> web.Response:
-        return answer(self._machine.kubelet.configz())
+        return json_response(self._machine.kubelet.configz())
 
     async def _pods(self, _: web.Request) -> web.Response:
-        return answer({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": self._machine.kubelet.pods()})
+        return json_response({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": self._machine.kubelet.pods()})

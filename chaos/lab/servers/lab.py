@@ -19,10 +19,10 @@ from chaos.lab.lockstep import Lockstep, TimeSource
 from chaos.lab.servers.access import Access, User
 from chaos.lab.servers.api import ApiServer
 from chaos.lab.servers.controller_manager import ControllerManagerServer
-from chaos.lab.servers.gate import Gate
+from chaos.lab.servers.gate import PortReservation
 from chaos.lab.servers.kubelet import KubeletServer
-from chaos.lab.servers.options import Options
-from chaos.lab.servers.redfish import ROOT, Redfish
+from chaos.lab.servers.options import ServeOptions
+from chaos.lab.servers.redfish import ROOT, RedfishServer
 from chaos.lab.servers.ssh import SshServer
 from chaos.lab.servers.tls import make_tls, write_private
 from chaos.lab.spec import ApiMisbehaviour, LabSpec
@@ -40,11 +40,11 @@ class PortError(OSError):
 class Lab:
     """One lab in ``directory``, which is private to its owner. Start it inside a running loop."""
 
-    def __init__(self, spec: LabSpec, options: Options, directory: Path) -> None:
+    def __init__(self, spec: LabSpec, options: ServeOptions, directory: Path) -> None:
         self.directory, self._options = directory, options
-        self._access, self._password = Access(spec.users), secrets.token_urlsafe(12)
+        self._access, self._bmc_password = Access(spec.users), secrets.token_urlsafe(12)
         self._ca_file, self._tls = make_tls(directory)
-        gates = {node.name: (Gate(), Gate()) for node in spec.nodes}
+        gates = {node.name: (PortReservation(), PortReservation()) for node in spec.nodes}
         nodes = [
             msgspec.structs.replace(node, address="127.0.0.1", kubelet_port=gates[node.name][0].port)
             for node in spec.nodes
@@ -60,27 +60,27 @@ class Lab:
             self._kubelets.append(KubeletServer(machine, kubelet_gate, self.lockstep, self._tls, self._access))
             host = SshServer(machine, ssh_gate, self.lockstep, self.cluster.sim, SSH_USER, self._client_key)
             self._hosts.append((host, ssh_gate.port))
-        self._api = ApiServer(self.cluster, self.lockstep, self._access, options.ring)
+        self._api = ApiServer(self.cluster, self.lockstep, self._access, options.watch_cache_size)
         self._controller_manager = ControllerManagerServer(self.cluster.controllers, self.lockstep, self._access)
-        self._redfish = Redfish(self.cluster.machines, self.lockstep, BMC_USER, self._password)
+        self._redfish = RedfishServer(self.cluster.machines, self.lockstep, BMC_USER, self._bmc_password)
         self._runners: list[web.AppRunner] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
-    def watches(self) -> int:
+    def watch_count(self) -> int:
         """Watches that are being served."""
         return len(self._api.watches)
 
     @property
-    def misbehaviours(self) -> set[ApiMisbehaviour]:
+    def api_misbehaviours(self) -> set[ApiMisbehaviour]:
         """Those of the API server that are on; may be changed."""
-        return self._api.misbehaviours.on
+        return self._api.fault_injector.enabled
 
     @property
-    def clients(self) -> int:
+    def client_count(self) -> int:
         """Open connections of the time source and of the API."""
         server = self._runners[0].server
-        return self._time_source.connections + (len(server.connections) if server else 0)
+        return self._time_source.connection_count + (len(server.connections) if server else 0)
 
     async def start(self) -> dict[str, Any]:
         """Serve. What the ready line tells."""
@@ -139,7 +139,7 @@ class Lab:
         identity, known_hosts = self.directory / "id_ed25519", self.directory / "known_hosts"
         password, kubeconfig = self.directory / "bmc-password", self.directory / "kubeconfig.yaml"
         write_private(identity, self._client_key.export_private_key())
-        write_private(password, self._password.encode())
+        write_private(password, self._bmc_password.encode())
         write_private(kubeconfig, self._kubeconfig(api, self._access.admin))
         users = []
         for number, user in enumerate(self._access.users[1:]):

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.messages import whole_number
-from chaos.lab.servers.watch_options import refuse_options, version_of
+from chaos.lab.servers.messages import parse_whole_number
+from chaos.lab.servers.watch_options import raise_for_errors, parse_resource_version
 
 _EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
 
@@ -18,19 +18,19 @@ _EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
 class ListOptions:
     """``version``: as it was then if ``exact``, else not older; 0 for any. ``token``: of the page before."""
 
-    version: int = 0
-    exact: bool = False
+    resource_version: int = 0
+    is_exact: bool = False
     limit: int = 0
-    token: str = ""
+    continue_token: str = ""
 
 
-def list_options(query: Mapping[str, str]) -> ListOptions:
+def parse_list_options(query: Mapping[str, str]) -> ListOptions:
     """Read and check. Raises ApiError 400, 422, 500."""
     version, match, token = (query.get(key, "") for key in ("resourceVersion", "resourceVersionMatch", "continue"))
-    refuse_options(_errors(version, match, token, "sendInitialEvents" in query))
+    raise_for_errors(_errors(version, match, token, "sendInitialEvents" in query))
     if token and version not in ("", "0"):
         raise ApiError(400, "specifying resource version is not allowed when using continue")
-    start, limit = version_of(version), whole_number(query.get("limit") or "0")
+    start, limit = parse_resource_version(version), parse_whole_number(query.get("limit") or "0")
     exact = match == _EXACT or bool(start and limit and not match)
     return ListOptions(start, exact, limit, token)
 

@@ -15,15 +15,15 @@ from typing import Any
 
 from chaos.lab.objects import Object
 from chaos.lab.servers.field_sets import Fields, Path
-from chaos.lab.servers.ownership import ApplyConflict, Entry, Manager, Managers, Ownership
+from chaos.lab.servers.ownership import ApplyConflict, ManagedFieldsEntry, Manager, Managers, Updater
 from chaos.lab.servers.resources import Resource
-from chaos.lab.servers.typed import typed_of
+from chaos.lab.servers.typed import field_type_of
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_MOST_UPDATERS = 10
-_OF_SERVER = ("creationTimestamp", "generation", "managedFields", "name", "namespace", "resourceVersion", "selfLink")
-_STRIPPED = frozenset(
-    {("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{key}") for key in (*_OF_SERVER, "uid"))}
+_MAX_UPDATERS = 10
+_SERVER_FIELDS = ("creationTimestamp", "generation", "managedFields", "name", "namespace", "resourceVersion", "selfLink")
+_STRIP_SET = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{key}") for key in (*_SERVER_FIELDS, "uid"))}
 )
 
 
@@ -40,8 +40,8 @@ class Writer:
         return Manager(self.name, operation, self.subresource)
 
     @property
-    def ownership(self) -> Ownership:
-        return _ownership(self.resource, self.subresource)
+    def updater(self) -> Updater:
+        return _updater(self.resource, self.subresource)
 
 
 def record_update(writer: Writer, live: Object | None, new: Object) -> None:
@@ -54,26 +54,26 @@ def record_update(writer: Writer, live: Object | None, new: Object) -> None:
     if live is not None and not entries:
         return
     try:
-        managers = writer.ownership.updated(_bare(live or {}), _bare(new), decode(entries), writer.manager("Update"))
+        managers = writer.updater.update(_without_managed_fields(live or {}), _without_managed_fields(new), decode(entries), writer.manager("Update"))
     except (AttributeError, KeyError, TypeError, ValueError):  # UpdateNoErrors: the owners stay as they were
         managers = decode(kept)
     if managers:
-        new["metadata"]["managedFields"] = encode(_capped(managers), writer)
+        new["metadata"]["managedFields"] = encode(_cap_updaters(managers), writer)
 
 
-def applied(writer: Writer, live: Object, patch: Object, force: bool) -> tuple[Object, list[Object]]:
+def apply_configuration(writer: Writer, live: Object, patch: Object, force: bool) -> tuple[Object, list[Object]]:
     """The object after a server-side apply, and its managedFields. Raises ApplyConflict, SchemaError."""
-    rules, manager, before = writer.ownership, writer.manager("Apply"), _bare(live)
+    rules, manager, before = writer.updater, writer.manager("Apply"), _without_managed_fields(live)
     managers = decode(live.get("metadata", {}).get("managedFields") or [])
     if live and not managers:
-        managers = rules.updated({}, before, {}, Manager("before-first-apply", "Update", writer.subresource))
+        managers = rules.update({}, before, {}, Manager("before-first-apply", "Update", writer.subresource))
     try:
-        new, after = rules.applied(before, patch, managers, manager, force)
+        new, after = rules.apply(before, patch, managers, manager, force)
     except ApplyConflict as error:
-        left = [found for found in error.conflicts if found[1] not in _of_client_side(writer, before)]
+        left = [found for found in error.conflicts if found[1] not in _client_side_applied_fields(writer, before)]
         if left:
             raise ApplyConflict(left) from error
-        new, after = rules.applied(before, patch, managers, manager, force=True)
+        new, after = rules.apply(before, patch, managers, manager, force=True)
     annotations = new["metadata"].get("annotations") or {}
     if writer.name == "kubectl" and annotations.get(LAST_APPLIED):
         metadata = {**new["metadata"], "annotations": {**annotations, LAST_APPLIED: _last_applied(writer, patch)}}
@@ -81,12 +81,12 @@ def applied(writer: Writer, live: Object, patch: Object, force: bool) -> tuple[O
     return new, encode(after, writer)
 
 
-def _of_client_side(writer: Writer, live: Object) -> Fields:
+def _client_side_applied_fields(writer: Writer, live: Object) -> Fields:
     """What kubectl may take over from client-side apply: lastappliedmanager.go."""
     text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED) if writer.name == "kubectl" else None
     try:
         last = json.loads(text) if text else None
-        return writer.ownership.matching(_bare(last), live) if isinstance(last, dict) else frozenset()
+        return writer.updater.matching_fields(_without_managed_fields(last), live) if isinstance(last, dict) else frozenset()
     except ValueError:
         return frozenset()
 
@@ -104,7 +104,7 @@ def _last_applied(writer: Writer, patch: Object) -> str:
 def decode(entries: Any) -> Managers:
     """Raises AttributeError, KeyError, TypeError or ValueError for what is no managedFields."""
     return {
-        Manager(entry["manager"], _operation(entry["operation"]), entry.get("subresource", "")): Entry(
+        Manager(entry["manager"], _operation(entry["operation"]), entry.get("subresource", "")): ManagedFieldsEntry(
             frozenset(_paths(entry.get("fieldsV1") or {}, ())), entry.get("time", "")
         )
         for entry in entries
@@ -120,7 +120,7 @@ def _operation(text: str) -> str:
 def encode(managers: Managers, writer: Writer) -> list[Object]:
     """In the order of sortEncodedManagedFields; what has no time gets that of the writer."""
 
-    def order(item: tuple[Manager, Entry]) -> tuple[str, ...]:
+    def order(item: tuple[Manager, ManagedFieldsEntry]) -> tuple[str, ...]:
         return item[0].operation, item[1].time or writer.now, item[0].name, item[0].subresource
 
     return [
@@ -171,18 +171,18 @@ def _without_dots(tree: Object) -> Object:
     return {} if tree.keys() == {"."} else {name: _without_dots(below) for name, below in tree.items()}
 
 
-def _capped(managers: Managers) -> Managers:
+def _cap_updaters(managers: Managers) -> Managers:
     """At most ten updaters: the oldest become ancient-changes. capmanagers.go."""
     updaters = sorted((entry.time or "~", m) for m, entry in managers.items() if m.operation == "Update")
-    if len(updaters) <= _MOST_UPDATERS:
+    if len(updaters) <= _MAX_UPDATERS:
         return managers
-    oldest = [manager for _, manager in updaters[: len(updaters) - _MOST_UPDATERS + 1]]
+    oldest = [manager for _, manager in updaters[: len(updaters) - _MAX_UPDATERS + 1]]
     kept = {manager: entry for manager, entry in managers.items() if manager not in oldest}
     fields = frozenset().union(*(managers[manager].fields for manager in oldest))
-    return {**kept, Manager("ancient-changes", "Update"): Entry(fields, managers[oldest[-1]].time)}
+    return {**kept, Manager("ancient-changes", "Update"): ManagedFieldsEntry(fields, managers[oldest[-1]].time)}
 
 
-def _bare(obj: Object) -> Object:
+def _without_managed_fields(obj: Object) -> Object:
     """Without managedFields, kind and apiVersion."""
     metadata = {key: value for key, value in obj.get("metadata", {}).items() if key != "managedFields"}
     rest = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion", "metadata")}
@@ -190,12 +190,12 @@ def _bare(obj: Object) -> Object:
 
 
 @cache
-def _ownership(resource: Resource, subresource: str) -> Ownership:
+def _updater(resource: Resource, subresource: str) -> Updater:
     """With the fields that the main resource and its status leave alone: resetFields of the strategies."""
-    return Ownership(typed_of(resource), _owned(resource, subresource))
+    return Updater(field_type_of(resource), _field_filter(resource, subresource))
 
 
-def _owned(resource: Resource, subresource: str) -> Callable[[Path], bool]:
+def _field_filter(resource: Resource, subresource: str) -> Callable[[Path], bool]:
     if subresource == "status":
         return lambda path: path[0] == "f:status"
-    return lambda path: path not in _STRIPPED and not (resource.status and path[0] == "f:status")
+    return lambda path: path not in _STRIP_SET and not (resource.has_status and path[0] == "f:status")

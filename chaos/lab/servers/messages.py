@@ -12,13 +12,13 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.objects import Object
 from chaos.lab.servers.errors import ApiError, not_found
 from chaos.lab.servers.protobuf import CONTENT_TYPE, decode
-from chaos.lab.servers.resources import Place
-from chaos.lab.servers.selectors import Match, field_selector, label_selector
+from chaos.lab.servers.resources import RequestInfo
+from chaos.lab.servers.selectors import Predicate, parse_field_selector, parse_label_selector
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def answer(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+def json_response(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
     """A JSON response."""
     headers = {"Content-Type": "application/json", **(headers or {})}
     return web.Response(body=msgspec.json.encode(body), status=status, headers=headers)
@@ -37,23 +37,23 @@ async def read_body(request: web.Request) -> Any:
     return body
 
 
-def whole_number(text: str) -> int:
+def parse_whole_number(text: str) -> int:
     """A parameter of the query. Raises ApiError 400."""
     if not text.isdecimal():
         raise ApiError(400, f"{text[:40]!r} is not a whole number")
     return int(text)
 
 
-def selection(request: web.Request, place: Place) -> list[Match]:
+def parse_selectors(request: web.Request, place: RequestInfo) -> list[Predicate]:
     """The tests of the request's label and field selectors. Raises ApiError 400."""
     query = request.query
     return [
-        *label_selector(query.get("labelSelector", "")),
-        *field_selector(place.resource.plural, query.get("fieldSelector", "")),
+        *parse_label_selector(query.get("labelSelector", "")),
+        *parse_field_selector(place.resource.plural, query.get("fieldSelector", "")),
     ]
 
 
-def find(cluster: Cluster, place: Place) -> Object:
+def get_object(cluster: Cluster, place: RequestInfo) -> Object:
     """The object that a URL names. Raises ApiError 404."""
     obj = cluster.store.get(place.resource.plural, place.namespace, place.name)
     if obj is None:

@@ -33,12 +33,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.lab.servers.history import Representation
+from chaos.lab.servers.history import WatchRepresentation
 from chaos.lab.spec import ApiMisbehaviour
 
 STREAM_FAULTS: frozenset[ApiMisbehaviour] = frozenset({"cut", "torn", "end", "half-open"})
-_RATE = 1 / 30  # faults per event of a watch
-_BREAKS = "one\u0085two\u2028three\u2029four"
+_FAULT_RATE = 1 / 30  # faults per event of a watch
+_LINE_BREAKS = "one\u0085two\u2028three\u2029four"
 _NULL_BOOKMARK: dict[str, Any] = {
     "spec": {"containers": None, "template": {"spec": {"containers": None}}, "taints": None, "selector": None},
     "status": None,
@@ -48,78 +48,78 @@ _NULL_BOOKMARK: dict[str, Any] = {
 _NULL_METADATA = {"creationTimestamp": None, "labels": None, "annotations": None, "managedFields": None}
 
 
-class Misbehaviours:
+class FaultInjector:
     """``on`` may be changed while the lab runs. Its dice are its own: what clients see does not change the cluster."""
 
     def __init__(self, names: Iterable[ApiMisbehaviour] = (), seed: int = 1) -> None:
-        self.on: set[ApiMisbehaviour] = set(names)
-        self.chance = random.Random(seed)  # noqa: S311 - repeatable, not secret
+        self.enabled: set[ApiMisbehaviour] = set(names)
+        self.rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
 
-    def compacts(self) -> bool:
+    def should_compact(self) -> bool:
         """Asked before a watch goes on from a version: is the history lost now?"""
-        return bool(self.on & {"gone", "gone-http"}) and self.chance.random() < 0.5
+        return bool(self.enabled & {"gone", "gone-http"}) and self.rng.random() < 0.5
 
-    def fault(self) -> str:
+    def next_fault(self) -> str:
         """Asked once an event of a stream: which of STREAM_FAULTS strikes, "" for none."""
-        chosen = sorted(self.on & STREAM_FAULTS)
-        return self.chance.choice(chosen) if chosen and self.chance.random() < _RATE else ""
+        chosen = sorted(self.enabled & STREAM_FAULTS)
+        return self.rng.choice(chosen) if chosen and self.rng.random() < _FAULT_RATE else ""
 
-    def pieces(self, line: bytes) -> list[bytes]:
+    def split_chunks(self, line: bytes) -> list[bytes]:
         """The chunks in which an event is sent."""
-        if "split" not in self.on:
+        if "split" not in self.enabled:
             return [line]
-        cuts = sorted({self.chance.randrange(1, len(line)) for _ in range(3)})
+        cuts = sorted({self.rng.randrange(1, len(line)) for _ in range(3)})
         return [line[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(line)], strict=True)]
 
-    def bookmark(self, obj: dict[str, Any]) -> dict[str, Any]:
+    def corrupt_bookmark(self, obj: dict[str, Any]) -> dict[str, Any]:
         """A bookmark as it is served."""
-        if "null-bookmarks" not in self.on or obj["kind"] == "Table":
+        if "null-bookmarks" not in self.enabled or obj["kind"] == "Table":
             return obj
         return {**obj, **_NULL_BOOKMARK, "metadata": _NULL_METADATA | obj["metadata"]}
 
-    def answer(self, body: Any) -> Any:
+    def corrupt_body(self, body: Any) -> Any:
         """The body of an answer as it is served: objects and lists of objects are changed."""
-        if not self.on or not isinstance(body, dict):
+        if not self.enabled or not isinstance(body, dict):
             return body
         if isinstance(body.get("items"), list):
             kind = str(body.get("kind", "")).removesuffix("List")
-            return {**body, "items": [self.object(item, kind) for item in body["items"]]}
-        return self.object(body, str(body.get("kind", "")))
+            return {**body, "items": [self.corrupt_object(item, kind) for item in body["items"]]}
+        return self.corrupt_object(body, str(body.get("kind", "")))
 
-    def object(self, obj: dict[str, Any], kind: str) -> dict[str, Any]:
+    def corrupt_object(self, obj: dict[str, Any], kind: str) -> dict[str, Any]:
         """An object as it is served; what is none (Status, rows of a Table) is left alone."""
-        if not self.on or "uid" not in (obj.get("metadata") or {}):
+        if not self.enabled or "uid" not in (obj.get("metadata") or {}):
             return obj
-        if kind == "Event" and "legacy-events" in self.on:
+        if kind == "Event" and "legacy-events" in self.enabled:
             obj = {**obj, "eventTime": None, "reportingComponent": "", "reportingInstance": ""}
-        if "null-lists" in self.on:
-            obj = _nulls(obj)
+        if "null-lists" in self.enabled:
+            obj = _empty_to_null(obj)
             if kind == "Node":
                 obj["status"] = {**obj.get("status", {}), "images": [{"names": None, "sizeBytes": 1}]}
-        if "line-breaks" in self.on:
+        if "line-breaks" in self.enabled:
             metadata = obj["metadata"]
-            annotations = (metadata.get("annotations") or {}) | {"example.com/note": _BREAKS}
+            annotations = (metadata.get("annotations") or {}) | {"example.com/note": _LINE_BREAKS}
             obj = {**obj, "metadata": {**metadata, "annotations": annotations}}
         return obj
 
 
 @dataclass(frozen=True)
-class Spoilt:
+class CorruptedRepresentation:
     """A representation as the switches have it."""
 
-    inner: Representation
-    bad: Misbehaviours
+    inner: WatchRepresentation
+    fault_injector: FaultInjector
 
     def show(self, obj: dict[str, Any]) -> dict[str, Any]:
         shown = self.inner.show(obj)
         if "uid" not in obj["metadata"]:
-            return self.bad.bookmark(shown)
-        return self.bad.object(shown, str(shown["kind"]))
+            return self.fault_injector.corrupt_bookmark(shown)
+        return self.fault_injector.corrupt_object(shown, str(shown["kind"]))
 
 
-def _nulls(value: Any) -> Any:
+def _empty_to_null(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _nulls(item) for key, item in value.items()} or None
+        return {key: _empty_to_null(item) for key, item in value.items()} or None
     if isinstance(value, list):
-        return [_nulls(item) for item in value] or None
+        return [_empty_to_null(item) for item in value] or None
     return value

@@ -19,7 +19,7 @@ from chaos.lab.servers.resources import RESOURCES, Resource
 Schemas = dict[str, dict[str, Any]]
 _GVK = "x-kubernetes-group-version-kind"
 _REF = b"#/components/schemas/"
-_OF_OBJECTS = ("get", "put", "patch", "delete")
+_OBJECT_METHODS = ("get", "put", "patch", "delete")
 _WRITES = ("post", "put", "patch")
 
 
@@ -38,7 +38,7 @@ def document(group_version: str) -> bytes:
             "openapi": "3.0.0",
             "info": {"title": "Kubernetes", "version": "unversioned"},
             "paths": dict(_paths(group_version)),
-            "components": {"schemas": _needed(group_version)},
+            "components": {"schemas": _schemas_of(group_version)},
         }
     )
 
@@ -96,10 +96,10 @@ def _query(name: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
 
 
-def _needed(group_version: str) -> Schemas:
+def _schemas_of(group_version: str) -> Schemas:
     """The types of a group's version, with all that they refer to."""
     found: Schemas = {}
-    wanted = [name for name in schemas() if _is_of(name, group_version)]
+    wanted = [name for name in schemas() if _belongs_to(name, group_version)]
     while wanted:
         name = wanted.pop()
         if name not in found:
@@ -108,7 +108,7 @@ def _needed(group_version: str) -> Schemas:
     return found
 
 
-def _is_of(name: str, group_version: str) -> bool:
+def _belongs_to(name: str, group_version: str) -> bool:
     kinds = schemas()[name].get(_GVK, [])
     return any(f"{kind['group']}/{kind['version']}".lstrip("/") == group_version for kind in kinds)
 

@@ -13,7 +13,7 @@ import msgspec
 
 from chaos.lab.servers.openapi import schemas
 
-ACCEPTED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 CONTENT_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _REF, _FORMAT, _REQUIRED, _ADDITIONAL, _TYPE, _ITEMS, _PROPERTIES, _EXTENSION = 1, 2, 19, 21, 22, 23, 25, 31
 

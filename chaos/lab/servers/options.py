@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ServeOptions:
     """``speed`` in simulated seconds a wall second, at most; ``free``: time always moves, at that speed.
 
     ``linger``: wall seconds without a client after which a lab ends whose owner died. ``ring``: changes of a kind
@@ -16,6 +16,6 @@ class Options:
     speed: float = 20.0
     free: bool = False
     linger: float = 120.0
-    ring: int = 10_000
+    watch_cache_size: int = 10_000
     name: str = "nodefall-lab"
     port: int = 0

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from chaos.lab.objects import Object
-from chaos.lab.servers.field_sets import Fields, Path, differences, fields_of, merge, with_structs, without
-from chaos.lab.servers.typed import Typed
+from chaos.lab.servers.field_sets import Fields, Path, differences, fields_of, merge, add_structs, remove_fields
+from chaos.lab.servers.typed import FieldType
 
-Owned = Callable[[Path], bool]  # whether a field of an object can have an owner at all
+FieldFilter = Callable[[Path], bool]  # whether a field of an object can have an owner at all
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,14 +26,14 @@ class Manager:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManagedFieldsEntry:
     """What a manager owns, since when; no ``time`` yet if this write is the first or changed it."""
 
     fields: Fields
     time: str = ""
 
 
-Managers = dict[Manager, Entry]
+Managers = dict[Manager, ManagedFieldsEntry]
 
 
 class ApplyConflict(Exception):
@@ -45,63 +45,63 @@ class ApplyConflict(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Ownership:
+class Updater:
     """The rules for objects of one type."""
 
-    typed: Typed
-    owned: Owned
+    field_type: FieldType
+    field_filter: FieldFilter
 
-    def updated(self, live: Object, new: Object, managers: Managers, manager: Manager) -> Managers:
+    def update(self, live: Object, new: Object, managers: Managers, manager: Manager) -> Managers:
         """After an ordinary write: the writer owns what it changed, nobody what is gone. Raises SchemaError."""
-        changed, gone = self._compared(live, new)
-        after = _less(managers, changed | gone)
+        changed, gone = self._compare(live, new)
+        after = _remove_from_managers(managers, changed | gone)
         if changed:
-            after[manager] = Entry(changed | (after[manager].fields if manager in after else frozenset()))
+            after[manager] = ManagedFieldsEntry(changed | (after[manager].fields if manager in after else frozenset()))
         return after
 
-    def applied(
+    def apply(
         self, live: Object, patch: Object, managers: Managers, manager: Manager, force: bool = False
     ) -> tuple[Object, Managers]:
         """The new object and its managers. Raises ApplyConflict, and SchemaError for lists without keys."""
-        said = frozenset(fields_of(patch, self.typed))
-        mine = frozenset(filter(self.owned, said))
-        last = managers.get(manager, Entry(frozenset()))
+        said = frozenset(fields_of(patch, self.field_type))
+        mine = frozenset(filter(self.field_filter, said))
+        last = managers.get(manager, ManagedFieldsEntry(frozenset()))
         others = {known: entry for known, entry in managers.items() if known != manager}
         needed = said.union(*(entry.fields for entry in others.values()))
-        new = self._pruned(merge(live, patch, self.typed), last.fields, needed)
-        changed, gone = self._compared(live, new)
+        new = self._prune(merge(live, patch, self.field_type), last.fields, needed)
+        changed, gone = self._compare(live, new)
         conflicts = [(known, path) for known, entry in others.items() for path in entry.fields & changed]
         if conflicts and not force:
             raise ApplyConflict(sorted(conflicts))
         time = "" if changed or gone or mine != last.fields else last.time
-        kept = {manager: Entry(mine, time)} if mine else {}
-        return new, {**_less(others, changed | gone), **kept}
+        kept = {manager: ManagedFieldsEntry(mine, time)} if mine else {}
+        return new, {**_remove_from_managers(others, changed | gone), **kept}
 
-    def matching(self, applied: Object, live: Object) -> Fields:
+    def matching_fields(self, applied: Object, live: Object) -> Fields:
         """The fields of ``applied`` that ``live`` still has as they are. Raises SchemaError."""
-        changed, gone = self._compared(applied, live)
-        return frozenset(fields_of(applied, self.typed)) - changed - gone
+        changed, gone = self._compare(applied, live)
+        return frozenset(fields_of(applied, self.field_type)) - changed - gone
 
-    def _compared(self, old: Object, new: Object) -> tuple[Fields, Fields]:
+    def _compare(self, old: Object, new: Object) -> tuple[Fields, Fields]:
         """Changed or added, and gone."""
-        found = [item for item in differences(old, new, self.typed) if self.owned(item[0])]
+        found = [item for item in differences(old, new, self.field_type) if self.field_filter(item[0])]
         return frozenset(path for path, lost in found if not lost), frozenset(path for path, lost in found if lost)
 
-    def _pruned(self, merged: Object, last: Fields, needed: Fields) -> Object:
+    def _prune(self, merged: Object, last: Fields, needed: Fields) -> Object:
         """Without what the manager applied last and nobody needs now, but with the rest of what holds such fields."""
         if not last:
             return merged
-        typed = self.typed
-        pruned: Any = without(merged, typed, with_structs(last, typed))
-        all_ = self._all(merged)
-        pruned = without(merged, typed, all_ - (self._all(pruned) | with_structs(needed, typed)))
-        result: Object = without(merged, typed, (all_ - self._all(pruned)) & with_structs(last, typed))
+        typed = self.field_type
+        pruned: Any = remove_fields(merged, typed, add_structs(last, typed))
+        all_ = self._field_set(merged)
+        pruned = remove_fields(merged, typed, all_ - (self._field_set(pruned) | add_structs(needed, typed)))
+        result: Object = remove_fields(merged, typed, (all_ - self._field_set(pruned)) & add_structs(last, typed))
         return result
 
-    def _all(self, value: Object) -> Fields:
-        return with_structs(frozenset(fields_of(value, self.typed)), self.typed)
+    def _field_set(self, value: Object) -> Fields:
+        return add_structs(frozenset(fields_of(value, self.field_type)), self.field_type)
 
 
-def _less(managers: Managers, taken: Fields) -> Managers:
-    left = {manager: Entry(entry.fields - taken, entry.time) for manager, entry in managers.items()}
+def _remove_from_managers(managers: Managers, taken: Fields) -> Managers:
+    left = {manager: ManagedFieldsEntry(entry.fields - taken, entry.time) for manager, entry in managers.items()}
     return {manager: entry for manager, entry in left.items() if entry.fields}

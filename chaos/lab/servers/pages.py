@@ -10,27 +10,27 @@ from collections import OrderedDict
 
 from chaos.lab.objects import Object
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 
-_KEPT = 64  # unfinished lists
-_COMPACTION = 300.0  # simulated seconds; --etcd-compaction-interval: how long an old version can be read at least
+_MAX_TOKENS = 64  # unfinished lists
+_COMPACTION_INTERVAL = 300.0  # simulated seconds; --etcd-compaction-interval: how long an old version can be read at least
 
 
-class Pages:
+class Paginator:
     """What the pages to come will show."""
 
-    def __init__(self, sim: Sim) -> None:
+    def __init__(self, sim: SimClock) -> None:
         self._sim = sim
-        self._rests: OrderedDict[int, tuple[float, list[Object]]] = OrderedDict()
-        self._next = 0
+        self._remainders: OrderedDict[int, tuple[float, list[Object]]] = OrderedDict()
+        self._last_key = 0
 
-    def keep(self, version: int, rest: list[Object]) -> str:
+    def issue_token(self, version: int, rest: list[Object]) -> str:
         """A token for the rest of a list, at its resource version."""
-        self._next += 1
-        self._rests[self._next] = (self._sim.now, rest)
-        while len(self._rests) > _KEPT:
-            self._rests.popitem(last=False)
-        return base64.urlsafe_b64encode(json.dumps([self._next, version]).encode()).decode()
+        self._last_key += 1
+        self._remainders[self._last_key] = (self._sim.now, rest)
+        while len(self._remainders) > _MAX_TOKENS:
+            self._remainders.popitem(last=False)
+        return base64.urlsafe_b64encode(json.dumps([self._last_key, version]).encode()).decode()
 
     def resume(self, token: str) -> tuple[int, list[Object]]:
         """The version and the rest that a token stands for. Raises ApiError 400 or 410."""
@@ -38,7 +38,7 @@ class Pages:
             key, version = (int(number) for number in json.loads(base64.urlsafe_b64decode(token)))
         except (binascii.Error, ValueError, TypeError) as error:
             raise ApiError(400, "continue key is not valid") from error
-        since, rest = self._rests.get(key, (-math.inf, []))
-        if self._sim.now - since > _COMPACTION:
+        since, rest = self._remainders.get(key, (-math.inf, []))
+        if self._sim.now - since > _COMPACTION_INTERVAL:
             raise ApiError(410, "The provided continue parameter is too old to display a consistent list result.")
         return version, rest

@@ -8,7 +8,7 @@ from chaos.lab.servers.errors import ApiError
 from chaos.lab.store import clone
 
 
-def merge(target: Any, patch: Any) -> Any:
+def merge_patch(target: Any, patch: Any) -> Any:
     """``target`` patched; neither is changed."""
     if not isinstance(patch, dict):
         return clone(patch)
@@ -17,7 +17,7 @@ def merge(target: Any, patch: Any) -> Any:
         if value is None:
             result.pop(key, None)
         else:
-            result[key] = merge(result.get(key), value)
+            result[key] = merge_patch(result.get(key), value)
     return result
 
 

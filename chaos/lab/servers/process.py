@@ -10,16 +10,16 @@ from typing import Any, Literal
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.machine import Machine
 from chaos.lab.servers.rules import Chains
-from chaos.lab.sim import Sim, Timer
+from chaos.lab.sim import SimClock, Timer
 
 
 @dataclass(slots=True)
-class PlantedTimer:
+class TransientTimer:
     """A transient timer of systemd-run."""
 
     name: str  # without suffix
     description: str
-    due: float
+    next_elapse: float
     timer: Timer
 
 
@@ -44,11 +44,11 @@ class HostSystem:
     """A machine as its programs see it. ``run_as_root`` starts a command that nobody waits for."""
 
     machine: Machine
-    sim: Sim
+    sim: SimClock
     lockstep: Lockstep
     run_as_root: Callable[[list[str]], None]
     programs: Mapping[str, Program]  # by name
-    timers: dict[str, PlantedTimer] = field(default_factory=dict)
+    timers: dict[str, TransientTimer] = field(default_factory=dict)
     services: dict[str, TransientService] = field(default_factory=dict)
     tables: dict[str, NftTable] = field(default_factory=dict)
 
@@ -81,7 +81,7 @@ class Process:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def root(self) -> bool:
+    def is_root(self) -> bool:
         return self.user == "root"
 
     def replace(self, **changes: Any) -> Process:

@@ -111,7 +111,7 @@ def _message(data: bytes, fields: Mapping[int, Field]) -> dict[str, Any]:
     for number, value in _parts(data):
         field = fields.get(number)
         if field is None:
-            if _says_something(value):
+            if _is_set(value):
                 raise ApiError(
                     415, f"the lab reads field {number} of what was sent as JSON only, not as {CONTENT_TYPE}"
                 )
@@ -144,12 +144,12 @@ def _value(value: int | bytes, kind: type | Mapping[int, Field]) -> Any:
     return value if kind is bytes else value.decode()
 
 
-def _says_something(value: int | bytes) -> bool:
+def _is_set(value: int | bytes) -> bool:
     """Not so the empty fields of Go's structs, nor messages that hold only such."""
     if isinstance(value, int):
         return value != 0
     try:
-        return any(_says_something(inner) for _, inner in _parts(value))
+        return any(_is_set(inner) for _, inner in _parts(value))
     except (IndexError, ValueError):
         return True
 

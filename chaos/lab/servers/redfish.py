@@ -12,14 +12,14 @@ from aiohttp import web
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.logind import LogindError
 from chaos.lab.machine import Machine
-from chaos.lab.servers.messages import Handler, answer
+from chaos.lab.servers.messages import Handler, json_response
 
 ROOT = "/redfish/v1"
 RESET = "#ComputerSystem.Reset"
 RESET_TYPES = ["On", "ForceOff", "ForceRestart", "GracefulShutdown", "GracefulRestart", "PowerCycle", "PushPowerButton"]
 
 
-class Redfish:
+class RedfishServer:
     """Serves ``machines`` by name to one user."""
 
     def __init__(self, machines: Mapping[str, Machine], lockstep: Lockstep, user: str, password: str) -> None:
@@ -51,7 +51,7 @@ class Redfish:
                 return _error(405, "Base.1.18.OperationNotAllowed", "The HTTP method is not allowed on this resource.")
 
     async def _root(self, _: web.Request) -> web.Response:
-        return answer(
+        return json_response(
             {
                 "@odata.id": ROOT,
                 "@odata.type": "#ServiceRoot.v1_16_0.ServiceRoot",
@@ -63,7 +63,7 @@ class Redfish:
         )
 
     async def _systems(self, _: web.Request) -> web.Response:
-        return answer(
+        return json_response(
             {
                 "@odata.id": f"{ROOT}/Systems",
                 "@odata.type": "#ComputerSystemCollection.ComputerSystemCollection",
@@ -78,7 +78,7 @@ class Redfish:
         path = f"{ROOT}/Systems/{machine.name}"
         action = {"target": f"{path}/Actions/ComputerSystem.Reset", "ResetType@Redfish.AllowableValues": RESET_TYPES}
         on = machine.state == "on"
-        return answer(
+        return json_response(
             {
                 "@odata.id": path,
                 "@odata.type": "#ComputerSystem.v1_20_0.ComputerSystem",
@@ -124,14 +124,14 @@ def reset(machine: Machine, kind: str) -> None:
         machine.power_off()
     if kind in ("On", "ForceRestart", "PowerCycle") or (kind == "PushPowerButton" and machine.state == "off"):
         machine.power_on()
-    elif kind in ("GracefulShutdown", "PushPowerButton") and machine.reachable:
+    elif kind in ("GracefulShutdown", "PushPowerButton") and machine.is_reachable:
         machine.logind.power_off()  # logind handles the ACPI power button
-    elif kind == "GracefulRestart" and machine.reachable:
+    elif kind == "GracefulRestart" and machine.is_reachable:
         machine.logind.reboot()
 
 
 def _error(status: int, code: str, message: str) -> web.Response:
     headers = {"WWW-Authenticate": 'Basic realm="Redfish"'} if status == 401 else {}
-    response = answer({"error": {"code": code, "message": message}}, status)
+    response = json_response({"error": {"code": code, "message": message}}, status)
     response.headers.update(headers)
     return response

@@ -15,8 +15,8 @@ class Resource:
     kind: str
     group_version: str = "v1"
     namespaced: bool = True
-    status: bool = True  # has the subresource status
-    short: str = ""  # what kubectl users type
+    has_status: bool = True  # has the subresource status
+    short_name: str = ""  # what kubectl users type
     in_all: bool = False  # belongs to kubectl's category "all"
     conditional: bool = False  # no PUT without resourceVersion: AllowUnconditionalUpdate of its strategy
 
@@ -25,7 +25,7 @@ class Resource:
         return self.group_version.rpartition("/")[0]
 
     @property
-    def qualified(self) -> str:
+    def qualified_name(self) -> str:
         """As error messages name it: ``deployments.apps``."""
         return self.plural + (f".{self.group}" if self.group else "")
 
@@ -37,28 +37,28 @@ class Resource:
 RESOURCES = {
     (resource.group_version, resource.plural): resource
     for resource in (
-        Resource("nodes", "Node", namespaced=False, short="no"),
-        Resource("namespaces", "Namespace", namespaced=False, short="ns"),
-        Resource("pods", "Pod", short="po", in_all=True),
-        Resource("events", "Event", status=False, short="ev"),
-        Resource("configmaps", "ConfigMap", status=False, short="cm"),
-        Resource("secrets", "Secret", status=False),
-        Resource("services", "Service", short="svc", in_all=True),
-        Resource("serviceaccounts", "ServiceAccount", status=False, short="sa"),
-        Resource("persistentvolumeclaims", "PersistentVolumeClaim", short="pvc"),
-        Resource("persistentvolumes", "PersistentVolume", namespaced=False, short="pv"),
+        Resource("nodes", "Node", namespaced=False, short_name="no"),
+        Resource("namespaces", "Namespace", namespaced=False, short_name="ns"),
+        Resource("pods", "Pod", short_name="po", in_all=True),
+        Resource("events", "Event", has_status=False, short_name="ev"),
+        Resource("configmaps", "ConfigMap", has_status=False, short_name="cm"),
+        Resource("secrets", "Secret", has_status=False),
+        Resource("services", "Service", short_name="svc", in_all=True),
+        Resource("serviceaccounts", "ServiceAccount", has_status=False, short_name="sa"),
+        Resource("persistentvolumeclaims", "PersistentVolumeClaim", short_name="pvc"),
+        Resource("persistentvolumes", "PersistentVolume", namespaced=False, short_name="pv"),
         Resource("volumeattachments", "VolumeAttachment", "storage.k8s.io/v1", namespaced=False, conditional=True),
-        Resource("endpointslices", "EndpointSlice", "discovery.k8s.io/v1", status=False),
-        Resource("deployments", "Deployment", "apps/v1", short="deploy", in_all=True),
-        Resource("statefulsets", "StatefulSet", "apps/v1", short="sts", in_all=True),
-        Resource("daemonsets", "DaemonSet", "apps/v1", short="ds", in_all=True),
-        Resource("replicasets", "ReplicaSet", "apps/v1", short="rs", in_all=True),
-        Resource("controllerrevisions", "ControllerRevision", "apps/v1", status=False),
+        Resource("endpointslices", "EndpointSlice", "discovery.k8s.io/v1", has_status=False),
+        Resource("deployments", "Deployment", "apps/v1", short_name="deploy", in_all=True),
+        Resource("statefulsets", "StatefulSet", "apps/v1", short_name="sts", in_all=True),
+        Resource("daemonsets", "DaemonSet", "apps/v1", short_name="ds", in_all=True),
+        Resource("replicasets", "ReplicaSet", "apps/v1", short_name="rs", in_all=True),
+        Resource("controllerrevisions", "ControllerRevision", "apps/v1", has_status=False),
         Resource("jobs", "Job", "batch/v1", in_all=True),
-        Resource("leases", "Lease", "coordination.k8s.io/v1", status=False, conditional=True),
-        Resource("poddisruptionbudgets", "PodDisruptionBudget", "policy/v1", short="pdb", conditional=True),
+        Resource("leases", "Lease", "coordination.k8s.io/v1", has_status=False, conditional=True),
+        Resource("poddisruptionbudgets", "PodDisruptionBudget", "policy/v1", short_name="pdb", conditional=True),
         Resource(
-            "priorityclasses", "PriorityClass", "scheduling.k8s.io/v1", namespaced=False, status=False, short="pc"
+            "priorityclasses", "PriorityClass", "scheduling.k8s.io/v1", namespaced=False, has_status=False, short_name="pc"
         ),
     )
 }
@@ -81,9 +81,9 @@ SUBRESOURCES = {
     ("pods", "binding"): Subresource("Binding", "v1", ("create",)),
     **{(plural, "scale"): _SCALE for plural in ("deployments", "replicasets", "statefulsets")},
 }
-_OF_PODS = ("attach", "ephemeralcontainers", "exec", "log", "portforward", "proxy", "resize")
-NOT_SIMULATED = {
-    *(("pods", name) for name in _OF_PODS),
+_UNSIMULATED_POD_SUBRESOURCES = ("attach", "ephemeralcontainers", "exec", "log", "portforward", "proxy", "resize")
+UNSIMULATED_SUBRESOURCES = {
+    *(("pods", name) for name in _UNSIMULATED_POD_SUBRESOURCES),
     ("namespaces", "finalize"),
     ("nodes", "proxy"),
     ("serviceaccounts", "token"),
@@ -97,7 +97,7 @@ REVIEWS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RequestInfo:
     """What a URL names; an empty ``name`` is the collection."""
 
     resource: Resource
@@ -112,7 +112,7 @@ def group_version_of(parts: Mapping[str, str]) -> str:
     return f"{group}/{parts['version']}" if group else parts["version"]
 
 
-def locate(group_version: str, path: str) -> Place | None:
+def parse_request_info(group_version: str, path: str) -> RequestInfo | None:
     """The place of ``path``, the part of the URL after the group's version; None if there is none."""
     parts = path.strip("/").split("/")
     namespace = ""
@@ -125,4 +125,4 @@ def locate(group_version: str, path: str) -> Place | None:
         return None
     if resource.namespaced and len(parts) > 1 and not namespace:
         return None
-    return Place(resource, namespace, *parts[1:])
+    return RequestInfo(resource, namespace, *parts[1:])

@@ -10,7 +10,7 @@ from chaos.lab.servers.errors import ApiError
 
 def review(kind: str, body: dict[str, Any], user: User) -> dict[str, Any]:
     """The answer to a review of this kind. Raises ApiError 422."""
-    if user.anonymous:
+    if user.is_anonymous:
         raise ApiError(403, f'forbidden: User "{user.name}" cannot create a {kind}')
     spec = body.get("spec") or {}
     if kind == "SelfSubjectReview":
@@ -35,7 +35,7 @@ def _access(user: User, spec: dict[str, Any]) -> dict[str, Any]:
         resource = field["resource"] + (f"/{field['subresource']}" if field["subresource"] else "")
         place = (str(asked.get("namespace") or ""), str(asked.get("name") or ""))
         wanted = Attributes(field["verb"], field["group"], resource, *place)
-    return {"allowed": user.may(wanted)}
+    return {"allowed": user.is_allowed(wanted)}
 
 
 def _rules(user: User, namespace: str) -> dict[str, Any]:

@@ -25,17 +25,17 @@ class RuleError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class NftRule:
     """``tests`` by end: networks (saddr, daddr) and ports (sport, dport); ``other``: only for traffic not simulated."""
 
     verdict: str
     networks: dict[str, tuple[str, ...]] = field(default_factory=dict)
     ports: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    other: bool = False
+    is_unsimulated: bool = False
 
     def matches(self, addresses: dict[str, str], ports: dict[str, int]) -> bool:
         """Whether it is about a TCP packet with these ends."""
-        if self.other:
+        if self.is_unsimulated:
             return False
         for end, networks in self.networks.items():
             address = ipaddress.ip_address(addresses[end])
@@ -44,10 +44,10 @@ class Rule:
         return all(ports[end] in wanted for end, wanted in self.ports.items())
 
 
-Chains = tuple[tuple[Direction, tuple[Rule, ...]], ...]
+Chains = tuple[tuple[Direction, tuple[NftRule, ...]], ...]
 
 
-def parse_rule(text: str) -> Rule:
+def parse_rule(text: str) -> NftRule:
     """Raises RuleError."""
     networks: dict[str, tuple[str, ...]] = {}
     ports: dict[str, tuple[int, ...]] = {}
@@ -64,23 +64,23 @@ def parse_rule(text: str) -> Rule:
         else:
             other = True  # loopback and neighbour discovery: the API server is not asked that way
         rest = rest[match.end() :]
-    return Rule(verdict["verdict"], networks, ports, other)
+    return NftRule(verdict["verdict"], networks, ports, other)
 
 
-def dropped(chains: Chains, family: Family, own: str, server: str) -> set[Direction]:
+def dropped_directions(chains: Chains, family: Family, own: str, server: str) -> set[Direction]:
     """The directions in which packets between the host (``own``) and the API server do not pass."""
     lost: set[Direction] = set()
     for direction, rules in chains:
         there = direction == "out"
         addresses = {"saddr": own if there else server, "daddr": server if there else own}
         ports = {"sport": _EPHEMERAL if there else API_PORT, "dport": API_PORT if there else _EPHEMERAL}
-        wanted = [rule for rule in rules if _fits(rule, family) and rule.matches(addresses, ports)]
+        wanted = [rule for rule in rules if _matches_family(rule, family) and rule.matches(addresses, ports)]
         if wanted and wanted[0].verdict == "drop":
             lost.add(direction)
     return lost
 
 
-def _fits(rule: Rule, family: Family) -> bool:
+def _matches_family(rule: NftRule, family: Family) -> bool:
     version = 4 if family == "ipv4" else 6
     return all(ipaddress.ip_network(n).version == version for networks in rule.networks.values() for n in networks)
 

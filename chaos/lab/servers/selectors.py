@@ -8,7 +8,7 @@ from typing import Any
 
 from chaos.lab.servers.errors import ApiError
 
-Match = Callable[[dict[str, Any]], bool]
+Predicate = Callable[[dict[str, Any]], bool]
 _SET = re.compile(r"\s*([\w./-]+)\s+(in|notin)\s*\(([^()]*)\)\s*", re.ASCII)
 _EQUAL = re.compile(r"\s*([\w./-]+)\s*(==|!=|=)\s*([\w.-]*)\s*", re.ASCII)
 _NUMBER = re.compile(r"\s*([\w./-]+)\s*([<>])\s*(-?\d+)\s*", re.ASCII)
@@ -39,15 +39,15 @@ _FIELDS = {
         "",
     ),
 }
-_PLACES = {"source": "source.component", "status.successful": "status.succeeded"}
+_FIELD_PATHS = {"source": "source.component", "status.successful": "status.succeeded"}
 
 
-def label_selector(text: str) -> list[Match]:
+def parse_label_selector(text: str) -> list[Predicate]:
     """One test per requirement. Raises ApiError 400."""
     return [_requirement(part) for part in _COMMA.split(text) if part.strip()]
 
 
-def _requirement(text: str) -> Match:
+def _requirement(text: str) -> Predicate:
     if match := _SET.fullmatch(text):
         key, operator = match[1], match[2]
         values = {value.strip() for value in match[3].split(",")}
@@ -57,25 +57,25 @@ def _requirement(text: str) -> Match:
         return lambda obj: (_labels(obj).get(key) == value) == same
     if match := _NUMBER.fullmatch(text):
         key, greater, number = match[1], match[2] == ">", int(match[3])
-        return lambda obj: _compares(_labels(obj).get(key), greater, number)
+        return lambda obj: _compare_number(_labels(obj).get(key), greater, number)
     if match := _EXISTS.fullmatch(text):
         wanted, key = not match[1], match[2]
         return lambda obj: (key in _labels(obj)) == wanted
     raise ApiError(400, f"unable to parse requirement: {text!r}")
 
 
-def _compares(label: str | None, greater: bool, number: int) -> bool:
+def _compare_number(label: str | None, greater: bool, number: int) -> bool:
     if label is None or not re.fullmatch(r"-?\d+", label, re.ASCII):
         return False
     return int(label) > number if greater else int(label) < number
 
 
-def field_selector(plural: str, text: str) -> list[Match]:
+def parse_field_selector(plural: str, text: str) -> list[Predicate]:
     """One test per field. Raises ApiError 400, also for a field that this kind does not offer."""
     return [_field(plural, part) for part in _TERM.findall(text)]
 
 
-def _field(plural: str, text: str) -> Match:
+def _field(plural: str, text: str) -> Predicate:
     match = _FIELD.fullmatch(text)
     if not match:
         raise ApiError(400, f"invalid selector: {text!r}")
@@ -83,7 +83,7 @@ def _field(plural: str, text: str) -> Match:
     known = _COMMON_FIELDS | _FIELDS.get(plural, {})
     if path not in known:
         raise ApiError(400, f"field label not supported: {path}")
-    keys, default = _PLACES.get(path, path).split("."), known[path]
+    keys, default = _FIELD_PATHS.get(path, path).split("."), known[path]
     return lambda obj: (_value(obj, keys, default) == value) == same
 
 

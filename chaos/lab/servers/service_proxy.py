@@ -11,11 +11,11 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.objects import Object, uid_of
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.messages import find
-from chaos.lab.servers.resources import Place
+from chaos.lab.servers.messages import get_object
+from chaos.lab.servers.resources import RequestInfo
 
-_NO_ROUTE = 3.0  # seconds until Linux gives up to look for the hardware address of a neighbour that is off
-_DIAL = 30.0  # the proxy transport's dialer, k8s.io/apimachinery/pkg/util/net
+_NO_ROUTE_TIMEOUT = 3.0  # seconds until Linux gives up to look for the hardware address of a neighbour that is off
+_DIAL_TIMEOUT = 30.0  # the proxy transport's dialer, k8s.io/apimachinery/pkg/util/net
 
 
 class ServiceProxy:
@@ -23,23 +23,23 @@ class ServiceProxy:
 
     def __init__(self, cluster: Cluster, lockstep: Lockstep) -> None:
         self._cluster, self._lockstep = cluster, lockstep
-        self._turn = 0
+        self._next_endpoint = 0
 
-    async def get(self, _: web.Request, place: Place) -> web.Response:
+    async def get(self, _: web.Request, place: RequestInfo) -> web.Response:
         name, port = _split(place.name)
-        service = find(self._cluster, Place(place.resource, place.namespace, name))
+        service = get_object(self._cluster, RequestInfo(place.resource, place.namespace, name))
         port_name = _port_name(service, name, port)
         ready = [
             (endpoint, item["port"])
-            for found in self._cluster.store.owned("endpointslices", uid_of(service))
+            for found in self._cluster.store.list_owned("endpointslices", uid_of(service))
             for endpoint in found["endpoints"] or ()
             for item in found["ports"]
             if endpoint["conditions"]["ready"] and item["name"] == port_name
         ]
         if not ready:
-            raise _unavailable(f'no endpoints available for service "{name}"')
-        self._turn += 1
-        endpoint, number = ready[self._turn % len(ready)]
+            raise _unavailable_error(f'no endpoints available for service "{name}"')
+        self._next_endpoint += 1
+        endpoint, number = ready[self._next_endpoint % len(ready)]
         await self._dial(endpoint, f"{endpoint['addresses'][0]}:{number}")
         return web.Response(text=f"{endpoint['targetRef']['name']}\n")
 
@@ -47,14 +47,14 @@ class ServiceProxy:
         """Return once the endpoint has answered. Raises ApiError."""
         sim, machine = self._cluster.sim, self._cluster.machines[endpoint["nodeName"]]
         if machine.state == "off":
-            await self._lockstep.wait_until(sim.now + _NO_ROUTE)
-            raise _unreached(address, "connect: no route to host")
-        if not machine.network.passes("ipv4"):
-            await self._lockstep.wait_until(sim.now + _DIAL)
-            raise _unreached(address, "i/o timeout")
+            await self._lockstep.wait_until(sim.now + _NO_ROUTE_TIMEOUT)
+            raise _unreachable_error(address, "connect: no route to host")
+        if not machine.network.can_connect("ipv4"):
+            await self._lockstep.wait_until(sim.now + _DIAL_TIMEOUT)
+            raise _unreachable_error(address, "i/o timeout")
         containers = machine.runtime.containers(endpoint["targetRef"]["uid"])
         if not any(container.state == "running" for container in containers):
-            raise _unreached(address, "connect: connection refused")
+            raise _unreachable_error(address, "connect: connection refused")
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -74,12 +74,12 @@ def _port_name(service: Object, name: str, port: str) -> str:
     for item in service["spec"].get("ports") or ():
         if item["port"] == int(port):
             return str(item.get("name", ""))
-    raise _unavailable(f'no service port {port} found for service "{name}"')
+    raise _unavailable_error(f'no service port {port} found for service "{name}"')
 
 
-def _unreached(address: str, why: str) -> ApiError:
-    return _unavailable(f"error trying to reach service: dial tcp {address}: {why}")
+def _unreachable_error(address: str, why: str) -> ApiError:
+    return _unavailable_error(f"error trying to reach service: dial tcp {address}: {why}")
 
 
-def _unavailable(message: str) -> ApiError:
+def _unavailable_error(message: str) -> ApiError:
     return ApiError(503, message, "ServiceUnavailable")

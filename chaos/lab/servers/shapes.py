@@ -13,34 +13,34 @@ _GVK = "x-kubernetes-group-version-kind"
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PatchMeta:
     """A field of Kubernetes' own schemas; without one, maps are merged and lists replaced."""
 
     schema: dict[str, Any]
 
     @property
-    def key(self) -> str:
+    def merge_key(self) -> str:
         """Of a list of maps that is merged by this key."""
-        return str(self.schema.get("x-kubernetes-patch-merge-key", "")) if self._strategy("merge") else ""
+        return str(self.schema.get("x-kubernetes-patch-merge-key", "")) if self._has_strategy("merge") else ""
 
     @property
-    def primitive(self) -> bool:
+    def is_set(self) -> bool:
         """A list that is merged as a set."""
-        return self._strategy("merge") and not self.key
+        return self._has_strategy("merge") and not self.merge_key
 
     @property
-    def replace(self) -> bool:
-        return self._strategy("replace")
+    def has_replace_strategy(self) -> bool:
+        return self._has_strategy("replace")
 
-    def _strategy(self, name: str) -> bool:
+    def _has_strategy(self, name: str) -> bool:
         return name in self.schema.get("x-kubernetes-patch-strategy", "").split(",")
 
-    def child(self, name: str) -> Shape:
-        properties = resolved(resolved(self.schema).get("items", self.schema)).get("properties", {})
-        return Shape(properties.get(name, {}))
+    def child(self, name: str) -> PatchMeta:
+        properties = resolve_reference(resolve_reference(self.schema).get("items", self.schema)).get("properties", {})
+        return PatchMeta(properties.get(name, {}))
 
 
-def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+def resolve_reference(schema: dict[str, Any]) -> dict[str, Any]:
     """What a reference means; also one in an allOf, which stands beside a default."""
     (inner,) = schema.get("allOf", (schema,))
     reference = inner.get("$ref")
@@ -55,6 +55,6 @@ def schema_of(resource: Resource) -> dict[str, Any]:
 
 
 @cache
-def shape_of(plural: str) -> Shape:
+def patch_meta_of(plural: str) -> PatchMeta:
     """The shape of an object of this kind."""
-    return Shape(schema_of(next(found for found in RESOURCES.values() if found.plural == plural)))
+    return PatchMeta(schema_of(next(found for found in RESOURCES.values() if found.plural == plural)))

@@ -30,7 +30,7 @@ _RESERVED = frozenset(
 )
 _DIRECTORIES = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/")
 _SYSRQ = "/proc/sysrq-trigger"
-FAIL_SYNTAX, NOT_FOUND = 2, 127
+SYNTAX_ERROR, NOT_FOUND = 2, 127
 
 
 class ShellSyntaxError(ValueError):
@@ -38,7 +38,7 @@ class ShellSyntaxError(ValueError):
 
 
 @dataclass(slots=True)
-class Simple:
+class SimpleCommand:
     """One command with the operator before it; ``words`` are still quoted."""
 
     operator: str
@@ -47,10 +47,10 @@ class Simple:
     background: bool = False
 
 
-def parse(script: str) -> list[Simple]:
+def parse(script: str) -> list[SimpleCommand]:
     """The commands of a script. Raises ShellSyntaxError."""
-    commands: list[Simple] = []
-    current, position = Simple(";"), 0
+    commands: list[SimpleCommand] = []
+    current, position = SimpleCommand(";"), 0
     while position < len(script):
         match = _TOKEN.match(script, position)
         if not match:
@@ -63,7 +63,7 @@ def parse(script: str) -> list[Simple]:
         elif match.lastgroup == "redirect":
             current.redirects.append(match[0].replace(" ", ""))
         elif match.lastgroup == "operator":
-            current = _next(commands, current, match[0])
+            current = _end_command(commands, current, match[0])
     if current.words:
         commands.append(current)
     elif current.operator != ";":
@@ -71,7 +71,7 @@ def parse(script: str) -> list[Simple]:
     return commands
 
 
-def _next(commands: list[Simple], current: Simple, operator: str) -> Simple:
+def _end_command(commands: list[SimpleCommand], current: SimpleCommand, operator: str) -> SimpleCommand:
     """End the current command."""
     if current.words:
         commands.append(current)
@@ -80,7 +80,7 @@ def _next(commands: list[Simple], current: Simple, operator: str) -> Simple:
     current.background = operator == "&"
     if current.background and current.operator != ";":
         raise ShellSyntaxError("a list in the background is not simulated")
-    return Simple(";" if operator in "\n&" else operator) if current.words else current
+    return SimpleCommand(";" if operator in "\n&" else operator) if current.words else current
 
 
 class Shell:
@@ -89,7 +89,7 @@ class Shell:
     def __init__(self, process: Process, arguments: list[str], *, bash: bool = False) -> None:
         self._process, self._arguments, self._bash = process, arguments, bash
         self._variables: dict[str, str] = {}
-        self._last = 0
+        self._last_exit_code = 0
         self._jobs: list[asyncio.Task[int]] = []
 
     async def run(self, script: str) -> int:
@@ -98,46 +98,46 @@ class Shell:
             commands = parse(script)
         except ShellSyntaxError as error:
             self._process.err(f"{self._arguments[0]}: 1: Syntax error: {error}\n")
-            return FAIL_SYNTAX
+            return SYNTAX_ERROR
         try:
             await self._commands(commands)
             await self._wait()
         finally:
             for job in self._jobs:
                 job.cancel()
-        return self._last
+        return self._last_exit_code
 
-    async def _commands(self, commands: list[Simple]) -> None:
+    async def _commands(self, commands: list[SimpleCommand]) -> None:
         for command in commands:
-            if (command.operator == "&&" and self._last) or (command.operator == "||" and not self._last):
+            if (command.operator == "&&" and self._last_exit_code) or (command.operator == "||" and not self._last_exit_code):
                 continue
             words = [word for text in command.words for word in self._expand(text)]
-            if not _may_write(self._process, command.redirects):
+            if not _can_write(self._process, command.redirects):
                 self._process.err(f"{self._arguments[0]}: 1: cannot create {_SYSRQ}: Permission denied\n")
-                self._last = FAIL_SYNTAX
+                self._last_exit_code = SYNTAX_ERROR
                 continue
-            process = redirected(self._process, command.redirects)
+            process = redirect(self._process, command.redirects)
             if command.background:
-                self._begin(words, process)
+                self._start_job(words, process)
                 continue
             ends = bool(words) and words[0] in ("exec", "exit")
-            self._last = await self._command(words, process)
+            self._last_exit_code = await self._command(words, process)
             if ends and words != ["exec"]:
                 break
 
-    def _begin(self, words: list[str], process: Process) -> None:
+    def _start_job(self, words: list[str], process: Process) -> None:
         """In the background; what it changes in a shell of its own is lost."""
         branch = contextlib.ExitStack()
-        branch.enter_context(process.host.lockstep.branch())
+        branch.enter_context(process.host.lockstep.subrequest())
         shell = Shell(process, self._arguments, bash=self._bash)
         job = asyncio.get_running_loop().create_task(shell._command(words, process))
         job.add_done_callback(lambda _: branch.close())
         self._jobs.append(job)
-        self._last = 0
+        self._last_exit_code = 0
 
     async def _wait(self) -> int:
         if self._jobs:
-            with self._process.host.lockstep.aside():
+            with self._process.host.lockstep.suspend_request():
                 await asyncio.gather(*self._jobs)
             self._jobs.clear()
         return 0
@@ -154,7 +154,7 @@ class Shell:
         if name in ("read", "wait"):
             return await (self._read(rest, process) if name == "read" else self._wait())
         if name == "exit":
-            return int(rest[0]) & 255 if rest and rest[0].isdecimal() else self._last
+            return int(rest[0]) & 255 if rest and rest[0].isdecimal() else self._last_exit_code
         if name == "exec":
             return await execute(process, rest, self._arguments[0]) if rest else 0
         if (answer := _builtin(process, words)) is not None:
@@ -200,7 +200,7 @@ class Shell:
         if name == "#":
             return str(len(self._arguments) - 1)
         if name == "?":
-            return str(self._last)
+            return str(self._last_exit_code)
         if name.isdecimal():
             return self._arguments[int(name)] if int(name) < len(self._arguments) else ""
         if name == "EPOCHREALTIME" and self._bash:
@@ -214,28 +214,28 @@ def _builtin(process: Process, words: list[str]) -> bool | None:
         case ["set" | "export" | "umask" | ":", *_]:
             return True
         case ["command", "-v", name]:
-            return _program(process, name) is not None
+            return _find_program(process, name) is not None
         case ["test", "-n" | "-z" as empty, text]:
             return bool(text) == (empty == "-n")
     return None
 
 
-def _may_write(process: Process, redirects: list[str]) -> bool:
+def _can_write(process: Process, redirects: list[str]) -> bool:
     """Whether the redirects are allowed: only root writes to /proc/sysrq-trigger."""
-    return process.root or not any(text.endswith(_SYSRQ) for text in redirects)
+    return process.is_root or not any(text.endswith(_SYSRQ) for text in redirects)
 
 
-def press(machine: Machine, text: str) -> None:
+def press_sysrq(machine: Machine, text: str) -> None:
     """A SysRq key: b boots at once, c crashes the kernel, o powers off; others do nothing here."""
     deeds = {"b": machine.reset, "c": machine.crash, "o": machine.power_off}
     if (deed := deeds.get(text[:1])) is not None:
         deed()
 
 
-def redirected(process: Process, redirects: list[str]) -> Process:
+def redirect(process: Process, redirects: list[str]) -> Process:
     """The process with its outputs led elsewhere."""
     out, err = process.out, process.err
-    trigger: Callable[[str], None] = partial(press, process.host.machine)
+    trigger: Callable[[str], None] = partial(press_sysrq, process.host.machine)
     for text in redirects:
         if text.startswith(("<", "0")):
             continue
@@ -254,14 +254,14 @@ def _discard(_: str) -> None:
 
 async def execute(process: Process, argv: list[str], shell: str) -> int:
     """Run a program by its name or path; 127 with a shell's message if there is none."""
-    program = _program(process, argv[0])
+    program = _find_program(process, argv[0])
     if program is None:
         process.err(f"{shell}: 1: {argv[0]}: not found\n")
         return NOT_FOUND
     return await program(process, [_basename(argv[0]), *argv[1:]])
 
 
-def _program(process: Process, name: str) -> Program | None:
+def _find_program(process: Process, name: str) -> Program | None:
     return process.host.programs.get(_basename(name))
 
 

@@ -10,11 +10,11 @@ import asyncssh
 
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.machine import Machine
-from chaos.lab.servers.gate import Gate, Listener
+from chaos.lab.servers.gate import PortReservation, Listener
 from chaos.lab.servers.process import HostSystem, Process
 from chaos.lab.servers.programs import PROGRAMS
 from chaos.lab.servers.shell import Shell, execute
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 
 _LOGIN_TIMEOUT = 30  # wall seconds
 
@@ -45,39 +45,39 @@ class SshServer:
     """``client_key`` may log in as ``user``; commands run as that user, ``sudo`` makes them root's."""
 
     def __init__(
-        self, machine: Machine, gate: Gate, lockstep: Lockstep, sim: Sim, user: str, client_key: asyncssh.SSHKey
+        self, machine: Machine, gate: PortReservation, lockstep: Lockstep, sim: SimClock, user: str, client_key: asyncssh.SSHKey
     ) -> None:
         self._machine, self._gate, self._lockstep = machine, gate, lockstep
         self.user, self.client_key = user, client_key
         self.host_key = asyncssh.generate_private_key("ssh-ed25519")
         self.connections: set[asyncssh.SSHServerConnection] = set()
         self.host = HostSystem(machine, sim, lockstep, self._run_as_root, PROGRAMS)
-        self._running: set[asyncio.Task[int]] = set()
+        self._tasks: set[asyncio.Task[int]] = set()
         self._was_reachable = False
 
     async def start(self) -> None:
-        self._machine.on_change.append(self._changed)
-        self._changed(self._machine)
-        await self._gate.settle()
+        self._machine.on_change.append(self._on_machine_change)
+        self._on_machine_change(self._machine)
+        await self._gate.wait_started()
 
     async def stop(self) -> None:
-        self._cut()
+        self._disconnect_all()
         self._gate.close()
 
-    def _changed(self, machine: Machine) -> None:
-        if machine.reachable:
-            self._gate.open(self._listen, self._lockstep)
+    def _on_machine_change(self, machine: Machine) -> None:
+        if machine.is_reachable:
+            self._gate.start_listening(self._listen, self._lockstep)
         elif self._was_reachable:
-            self._gate.shut()
-            self._cut()
+            self._gate.stop_listening()
+            self._disconnect_all()
             self.host.lose_power()
-        self._was_reachable = machine.reachable
+        self._was_reachable = machine.is_reachable
 
-    def _cut(self) -> None:
+    def _disconnect_all(self) -> None:
         """The machine is gone: its programs end, its connections break."""
         for connection in list(self.connections):
             connection.abort()
-        for task in list(self._running):
+        for task in list(self._tasks):
             task.cancel()
 
     async def _listen(self, sock: socket.socket) -> Listener:
@@ -96,14 +96,14 @@ class SshServer:
     async def _serve(self, channel: asyncssh.SSHServerProcess[str]) -> None:
         with self._lockstep.request():
             task = asyncio.get_running_loop().create_task(self._run(channel))
-            self._running.add(task)
+            self._tasks.add(task)
             try:
                 code = await task
             except (asyncio.CancelledError, BrokenPipeError, ConnectionError):
                 return  # the machine or the client is gone
             finally:
                 task.cancel()
-                self._running.discard(task)
+                self._tasks.discard(task)
             with contextlib.suppress(BrokenPipeError, ConnectionError):
                 channel.exit(code)
 
@@ -113,7 +113,7 @@ class SshServer:
             return 1
 
         async def read_line() -> str:
-            with self._lockstep.aside():
+            with self._lockstep.suspend_request():
                 return str(await channel.stdin.readline())
 
         process = Process(
@@ -128,11 +128,11 @@ class SshServer:
             with self._lockstep.request():
                 return await execute(process, argv, "systemd")
 
-        process = Process(self.host, "root", _to_journal, _to_journal, _no_input)
+        process = Process(self.host, "root", _discard, _discard, _no_input)
         task = asyncio.get_running_loop().create_task(run())
-        self._lockstep.hold_a_turn()
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        self._lockstep.hold_for_new_tasks()
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 def _environment(channel: asyncssh.SSHServerProcess[str]) -> dict[str, str]:
@@ -141,7 +141,7 @@ def _environment(channel: asyncssh.SSHServerProcess[str]) -> dict[str, str]:
     return {"SSH_CONNECTION": " ".join(str(end) for end in ends)}
 
 
-def _to_journal(_: str) -> None:
+def _discard(_: str) -> None:
     """Nobody reads the journal of a simulated machine."""
 
 

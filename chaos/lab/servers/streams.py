@@ -8,24 +8,24 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from chaos.lab.servers.misbehaviours import Misbehaviours
+from chaos.lab.servers.misbehaviours import FaultInjector
 
-_BACKLOG = 16 << 20  # bytes that a watcher may be behind before it is dropped
-_PIECE = 1 << 18  # bytes that a transport may have before it gets more
-_FRAMES = 64  # frames that it gets at once
-_PATIENCE = 10.0  # wall seconds in which a client must take the end of its watch
-_NAP = 0.01  # wall seconds between two looks whether a client has read on
+_MAX_BACKLOG = 16 << 20  # bytes that a watcher may be behind before it is dropped
+_MAX_BUFFER = 1 << 18  # bytes that a transport may have before it gets more
+_MAX_FRAMES = 64  # frames that it gets at once
+_CLOSE_TIMEOUT = 10.0  # wall seconds in which a client must take the end of its watch
+_POLL_INTERVAL = 0.01  # wall seconds between two looks whether a client has read on
 
 
-class Stream:
+class WatchStream:
     """Chunks of one watch. ``over`` is set when nothing more will be written."""
 
-    def __init__(self, response: web.StreamResponse, transport: asyncio.Transport, bad: Misbehaviours) -> None:
-        self.response, self._transport, self._bad = response, transport, bad
-        self.over = asyncio.Event()
+    def __init__(self, response: web.StreamResponse, transport: asyncio.Transport, bad: FaultInjector) -> None:
+        self.response, self._transport, self._fault_injector = response, transport, bad
+        self.done = asyncio.Event()
         self._pending: deque[bytes] = deque()
         self._size = 0  # of what is pending
-        self._planned: asyncio.Handle | None = None  # the next flush
+        self._flush_handle: asyncio.Handle | None = None  # the next flush
         self._loop = asyncio.get_running_loop()
         self._fault = ""
 
@@ -35,33 +35,33 @@ class Stream:
         A client that does not read gets no more, and an end, as the API server does (cacheWatcher.add). Until then
         its frames wait here, where those who wait for the same share them; a transport would keep copies.
         """
-        if self.over.is_set() or self._fault:
+        if self.done.is_set() or self._fault:
             return
-        if self._bad.on:
-            data = self._spoilt(data)
+        if self._fault_injector.enabled:
+            data = self._inject_fault(data)
         self._pending.append(data)
         self._size += len(data)
-        if self._size > _BACKLOG:
-            self._forget()
-        elif self._planned is None:
-            self._planned = self._loop.call_soon(self._flush)
+        if self._size > _MAX_BACKLOG:
+            self._drop()
+        elif self._flush_handle is None:
+            self._flush_handle = self._loop.call_soon(self._flush)
 
-    async def send(self, frames: Iterable[bytes]) -> None:
+    async def write_all(self, frames: Iterable[bytes]) -> None:
         """Frames, however many, at the pace at which the client takes them."""
         for data in frames:
             self.write(data)
-            if self._size >= _PIECE:
+            if self._size >= _MAX_BUFFER:
                 await self._drain()
 
     def expire(self) -> None:
         """The time of the watch is over."""
-        if self._fault != "half-open" and "endless" not in self._bad.on:
-            self.over.set()
+        if self._fault != "half-open" and "endless" not in self._fault_injector.enabled:
+            self.done.set()
 
     async def finish(self) -> None:
         """End the answer. A client that does not take that is cut off."""
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_CLOSE_TIMEOUT):
                 await self._drain()
                 if self._fault not in ("half-open", "cut") and not self._transport.is_closing():
                     await self.response.write_eof()
@@ -72,46 +72,46 @@ class Stream:
 
     def _flush(self) -> None:
         """Hand over what is pending, in pieces that the client takes."""
-        if self._planned is not None:
-            self._planned.cancel()
-            self._planned = None
+        if self._flush_handle is not None:
+            self._flush_handle.cancel()
+            self._flush_handle = None
         if self._transport.is_closing():
-            self._forget()
-        while self._pending and self._transport.get_write_buffer_size() <= _PIECE:
+            self._drop()
+        while self._pending and self._transport.get_write_buffer_size() <= _MAX_BUFFER:
             piece: list[bytes] = []
-            while self._pending and len(piece) < _FRAMES:
+            while self._pending and len(piece) < _MAX_FRAMES:
                 piece.append(self._pending.popleft())
                 self._size -= len(piece[-1])
             self._transport.write(b"".join(piece))
         if self._pending:
-            self._planned = self._loop.call_later(_NAP, self._flush)
+            self._flush_handle = self._loop.call_later(_POLL_INTERVAL, self._flush)
 
-    def _forget(self) -> None:
+    def _drop(self) -> None:
         """The client is gone, or gets no more."""
         self._pending.clear()
         self._size = 0
-        self.over.set()
+        self.done.set()
 
     async def _drain(self) -> None:
         """Until all is handed over."""
         self._flush()
         while self._pending:
-            await asyncio.sleep(_NAP)
+            await asyncio.sleep(_POLL_INTERVAL)
 
-    def _spoilt(self, data: bytes) -> bytes:
+    def _inject_fault(self, data: bytes) -> bytes:
         """The chunk of one event as the switches have it."""
-        self._fault = self._bad.fault()
+        self._fault = self._fault_injector.next_fault()
         if self._fault in ("cut", "torn", "end"):
-            self.over.set()
+            self.done.set()
         if self._fault in ("half-open", "end"):
             return b""
         line = data.partition(b"\r\n")[2][:-2]
         if self._fault:
             line = line[: len(line) // 2]
-        return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in self._bad.pieces(line))
+        return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in self._fault_injector.split_chunks(line))
 
 
-async def open_stream(request: web.Request, bad: Misbehaviours) -> Stream:
+async def open_stream(request: web.Request, bad: FaultInjector) -> WatchStream:
     """Begin the answer to a watch. Raises ConnectionResetError if the client is gone."""
     response = web.StreamResponse(headers={"Content-Type": "application/json"})
     response.enable_chunked_encoding()
@@ -120,4 +120,4 @@ async def open_stream(request: web.Request, bad: Misbehaviours) -> Stream:
     if transport is None:
         raise ConnectionResetError("the client is gone")
     assert isinstance(transport, asyncio.Transport)  # noqa: S101
-    return Stream(response, transport, bad)
+    return WatchStream(response, transport, bad)

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_VALID = (
+_VALIDITY = (
     datetime(2020, 1, 1, tzinfo=UTC),
     datetime(2120, 1, 1, tzinfo=UTC),
 )  # no clock is asked; the keys are short-lived
@@ -28,8 +28,8 @@ def _builder(name: str, issuer: str, public_key: ec.EllipticCurvePublicKey) -> x
         .issuer_name(subject(issuer))
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(_VALID[0])
-        .not_valid_after(_VALID[1])
+        .not_valid_before(_VALIDITY[0])
+        .not_valid_after(_VALIDITY[1])
     )
 
 

@@ -9,19 +9,19 @@ from functools import cache, cached_property
 from typing import Any
 
 from chaos.lab.servers.resources import Resource
-from chaos.lab.servers.shapes import resolved, schema_of
+from chaos.lab.servers.shapes import resolve_reference, schema_of
 
 
-class Typed:
+class FieldType:
     """A field with its type; children are made when they are asked for, and kept."""
 
     def __init__(self, field: dict[str, Any]) -> None:
-        self._field, self._schema = field, resolved(field)
+        self._field, self._schema = field, resolve_reference(field)
         self._properties: dict[str, Any] = self._schema.get("properties", {})
-        self._children: dict[str, Typed] = {}
-        self.keys: list[str] = field.get("x-kubernetes-list-map-keys", [])
-        self.leaf = self._is_leaf()
-        self.struct = bool(self._properties)
+        self._children: dict[str, FieldType] = {}
+        self.list_map_keys: list[str] = field.get("x-kubernetes-list-map-keys", [])
+        self.is_leaf = self._is_leaf()
+        self.is_struct = bool(self._properties)
 
     def _is_leaf(self) -> bool:
         if self._schema.get("type") == "array":
@@ -31,36 +31,36 @@ class Typed:
         relation = self._field.get("x-kubernetes-map-type") or self._schema.get("x-kubernetes-map-type")
         return bool(relation == "atomic")
 
-    def declares(self, name: str) -> bool:
+    def has_field(self, name: str) -> bool:
         """Whether this is a field of a struct, named as in a path."""
         return name.startswith("f:") and name[2:] in self._properties
 
-    def child(self, key: str) -> Typed:
+    def child(self, key: str) -> FieldType:
         """The field of a map; one that is not known is a leaf."""
         if key not in self._properties:
-            return self._others
+            return self._additional_type
         if key not in self._children:
-            self._children[key] = Typed(self._properties[key])
+            self._children[key] = FieldType(self._properties[key])
         return self._children[key]
 
     @cached_property
-    def _others(self) -> Typed:
-        return Typed(self._schema.get("additionalProperties") or {})
+    def _additional_type(self) -> FieldType:
+        return FieldType(self._schema.get("additionalProperties") or {})
 
     @cached_property
-    def item(self) -> Typed:
+    def item_type(self) -> FieldType:
         """Of a list."""
-        return Typed(self._schema.get("items", {}))
+        return FieldType(self._schema.get("items", {}))
 
-    def at(self, name: str) -> Typed:
+    def child_at(self, name: str) -> FieldType:
         """What a path's next name leads to."""
-        return self.child(name[2:]) if name.startswith("f:") else self.item
+        return self.child(name[2:]) if name.startswith("f:") else self.item_type
 
 
-LEAF = Typed({})
+LEAF = FieldType({})
 
 
 @cache
-def typed_of(resource: Resource) -> Typed:
+def field_type_of(resource: Resource) -> FieldType:
     """The type of an object of this kind."""
-    return Typed(schema_of(resource))
+    return FieldType(schema_of(resource))

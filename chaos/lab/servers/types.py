@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chaos.lab.servers.resources import Resource
-from chaos.lab.servers.shapes import resolved, schema_of
+from chaos.lab.servers.shapes import resolve_reference, schema_of
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict,
@@ -28,7 +28,7 @@ def check_types(obj: dict[str, Any], resource: Resource) -> tuple[list[str], lis
 
 
 def _check(value: Any, schema: dict[str, Any], path: str) -> Iterator[tuple[bool, str]]:
-    schema = resolved(schema)
+    schema = resolve_reference(schema)
     wanted = _TYPES.get(schema.get("type", ""))
     if value is None or wanted is None:
         return

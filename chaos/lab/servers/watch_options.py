@@ -16,25 +16,25 @@ _WHOLE = re.compile(r"[+-]?\d+")
 class WatchOptions:
     """``start``: the resourceVersion, 0 for any. ``initial``: begin with what exists. ``seconds``: 0 if not given."""
 
-    start: int = 0
-    initial: bool = True
-    bookmarks: bool = False
-    seconds: int = 0
+    resource_version: int = 0
+    send_initial_events: bool = True
+    allow_bookmarks: bool = False
+    timeout_seconds: int = 0
 
 
-def truth(query: Mapping[str, str], key: str) -> bool:
+def parse_bool(query: Mapping[str, str], key: str) -> bool:
     """As k8s.io/apimachinery/pkg/runtime/conversion.go reads booleans."""
     return key in query and query[key].lower() not in ("0", "false")
 
 
-def watch_options(query: Mapping[str, str]) -> WatchOptions:
+def parse_watch_options(query: Mapping[str, str]) -> WatchOptions:
     """Read and check. Raises ApiError 400, 422, 500."""
     _check(query)
     version = query.get("resourceVersion", "")
     legacy = version in ("", "0") and "sendInitialEvents" not in query and not query.get("resourceVersionMatch")
-    initial = truth(query, "sendInitialEvents") or legacy  # SetListOptionsDefaults, with the feature WatchList
+    initial = parse_bool(query, "sendInitialEvents") or legacy  # SetListOptionsDefaults, with the feature WatchList
     return WatchOptions(
-        version_of(version), initial, truth(query, "allowWatchBookmarks"), _seconds(query.get("timeoutSeconds", ""))
+        parse_resource_version(version), initial, parse_bool(query, "allowWatchBookmarks"), _parse_seconds(query.get("timeoutSeconds", ""))
     )
 
 
@@ -49,17 +49,17 @@ def _check(query: Mapping[str, str]) -> None:
         found.append(f'Unsupported value: "{match}": supported values: "{_NOT_OLDER}"')
     if match and query.get("continue"):
         found.append("Forbidden: resourceVersionMatch is forbidden when continue is provided")
-    refuse_options([f"resourceVersionMatch: {text}" for text in found])
+    raise_for_errors([f"resourceVersionMatch: {text}" for text in found])
 
 
-def refuse_options(errors: list[str]) -> None:
+def raise_for_errors(errors: list[str]) -> None:
     """Raises ApiError 422 if there are errors."""
     if errors:
         message = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
         raise ApiError(422, f'ListOptions.meta.k8s.io "" is invalid: {message}')
 
 
-def version_of(text: str) -> int:
+def parse_resource_version(text: str) -> int:
     """A resourceVersion, 0 for any. Raises ApiError 500, as the storage's error is no Status (APIObjectVersioner)."""
     if text in ("", "0"):
         return 0
@@ -69,7 +69,7 @@ def version_of(text: str) -> int:
     return int(text)
 
 
-def _seconds(text: str) -> int:
+def _parse_seconds(text: str) -> int:
     if text and not _WHOLE.fullmatch(text):
         raise ApiError(400, f'strconv.ParseInt: parsing "{text[:40]}": invalid syntax')
     return int(text or 0)

@@ -11,21 +11,21 @@ from chaos.lab.objects import Object
 from chaos.lab.registry import WriteOptions
 from chaos.lab.servers.errors import ApiError, invalid
 from chaos.lab.servers.messages import read_body
-from chaos.lab.servers.resources import Place, Resource
+from chaos.lab.servers.resources import RequestInfo, Resource
 
-_LONGEST_MANAGER = 128
+_MAX_MANAGER_BYTES = 128
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
 _POLICIES = ("Orphan", "Background", "Foreground")
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    grace: int | None
+    grace_period_seconds: int | None
     preconditions: Object
-    write: WriteOptions
+    write_options: WriteOptions
 
 
-def dry_run(request: web.Request, body: Object | None = None) -> bool:
+def is_dry_run(request: web.Request, body: Object | None = None) -> bool:
     """Whether nothing is to be stored. Raises ApiError 422."""
     asked = [*request.query.getall("dryRun", []), *((body or {}).get("dryRun") or [])]
     for value in asked:
@@ -34,26 +34,26 @@ def dry_run(request: web.Request, body: Object | None = None) -> bool:
     return bool(asked)
 
 
-def field_manager(request: web.Request, applies: bool = False) -> str:
+def parse_field_manager(request: web.Request, is_apply: bool = False) -> str:
     """Who writes: of the query, or else of the User-Agent. Raises ApiError 422."""
     name = request.query.get("fieldManager", "")
-    if applies and not name:
+    if is_apply and not name:
         raise _invalid("fieldManager: Required value: is required for apply patch", "PatchOptions")
-    if len(name.encode()) > _LONGEST_MANAGER:
-        raise _invalid(f"fieldManager: Too long: must have at most {_LONGEST_MANAGER} bytes", "PatchOptions")
+    if len(name.encode()) > _MAX_MANAGER_BYTES:
+        raise _invalid(f"fieldManager: Too long: must have at most {_MAX_MANAGER_BYTES} bytes", "PatchOptions")
     agent = request.headers.get("User-Agent", "").partition("/")[0]
-    return name or "".join(filter(str.isprintable, agent))[:_LONGEST_MANAGER]
+    return name or "".join(filter(str.isprintable, agent))[:_MAX_MANAGER_BYTES]
 
 
-def force(request: web.Request, applies: bool) -> bool:
+def parse_force(request: web.Request, is_apply: bool) -> bool:
     """Whether an apply takes fields from other managers. Raises ApiError 422."""
     asked = request.query.get("force")
-    if asked is not None and not applies:
+    if asked is not None and not is_apply:
         raise _invalid("force: Forbidden: may not be specified for non-apply patch", "PatchOptions")
     return asked in ("true", "1")
 
 
-def field_validation(request: web.Request) -> str:
+def parse_field_validation(request: web.Request) -> str:
     """Ignore, Warn or Strict. Raises ApiError 422."""
     asked = request.query.get("fieldValidation") or "Warn"
     if asked not in _VALIDATIONS:
@@ -62,13 +62,13 @@ def field_validation(request: web.Request) -> str:
     return asked
 
 
-async def delete_options(request: web.Request, place: Place) -> DeleteOptions:
+async def read_delete_options(request: web.Request, place: RequestInfo) -> DeleteOptions:
     """Raises ApiError 400 and 422."""
     body = await read_body(request) if request.can_read_body else {}
     return parse_delete_options(request, body, place)
 
 
-def parse_delete_options(request: web.Request, body: Any, place: Place) -> DeleteOptions:
+def parse_delete_options(request: web.Request, body: Any, place: RequestInfo) -> DeleteOptions:
     """Of the body, or else of the query. Raises ApiError 400 and 422."""
     if not isinstance(body, dict):
         raise ApiError(400, "the DeleteOptions are not an object")
@@ -82,11 +82,11 @@ def parse_delete_options(request: web.Request, body: Any, place: Place) -> Delet
         raise ApiError(400, "preconditions: not an object")
     if seconds is not None and seconds < 0:
         seconds = 1  # rest.BeforeDelete
-    write = WriteOptions(dry_run(request, body), propagation=_propagation(request, body, place))
+    write = WriteOptions(is_dry_run(request, body), propagation=_propagation(request, body, place))
     return DeleteOptions(seconds, preconditions, write)
 
 
-def _propagation(request: web.Request, body: Object, place: Place) -> str:
+def _propagation(request: web.Request, body: Object, place: RequestInfo) -> str:
     """Jobs keep their pods unless told otherwise: pkg/registry/batch/job/strategy.go."""
     if body.get("orphanDependents") is not None:
         return "Orphan" if body["orphanDependents"] else "Background"

@@ -11,22 +11,22 @@ from aiohttp import web
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects import Object, generated_name
 from chaos.lab.registry import Record, WriteOptions
-from chaos.lab.servers.applies import APPLY_PATCH, merged, read_apply
-from chaos.lab.servers.checks import checked
-from chaos.lab.servers.errors import STORE_ERRORS, ApiError, invalid, not_found, translate
+from chaos.lab.servers.applies import APPLY_PATCH, server_side_apply, read_apply_patch
+from chaos.lab.servers.checks import validate_object
+from chaos.lab.servers.errors import STORE_ERRORS, ApiError, invalid, not_found, to_api_error
 from chaos.lab.servers.managed_fields import Writer, record_update
-from chaos.lab.servers.messages import answer, find, read_body, selection
-from chaos.lab.servers.patches import json_patch, merge
-from chaos.lab.servers.resources import Place
-from chaos.lab.servers.shapes import Shape, shape_of
+from chaos.lab.servers.messages import json_response, get_object, read_body, parse_selectors
+from chaos.lab.servers.patches import json_patch, merge_patch
+from chaos.lab.servers.resources import RequestInfo
+from chaos.lab.servers.shapes import PatchMeta, patch_meta_of
 from chaos.lab.servers.strategic import strategic_merge
 from chaos.lab.servers.write_options import (
     DeleteOptions,
-    delete_options,
-    dry_run,
-    field_manager,
-    field_validation,
-    force,
+    read_delete_options,
+    is_dry_run,
+    parse_field_manager,
+    parse_field_validation,
+    parse_force,
 )
 from chaos.lab.store import ConflictError
 
@@ -34,49 +34,49 @@ _JSON_PATCH, _MERGE_PATCH = "application/json-patch+json", "application/merge-pa
 _PATCHES = (_JSON_PATCH, _MERGE_PATCH, "application/strategic-merge-patch+json")
 
 
-class Writes:
+class WriteHandlers:
     """The handlers of writing requests."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster, self._registry = cluster, cluster.registry
 
-    async def create(self, request: web.Request, place: Place) -> web.Response:
+    async def create(self, request: web.Request, place: RequestInfo) -> web.Response:
         if place.resource.namespaced and not place.namespace:
             raise ApiError(405, "the server does not allow this method on the requested resource")
-        sent = checked(await read_body(request), place, field_validation(request))
+        sent = validate_object(await read_body(request), place, parse_field_validation(request))
         metadata = sent.object["metadata"]
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = generated_name(str(metadata["generateName"]), self._cluster.sim.rng)
         place = replace(place, name=str(metadata.get("name", "")))
-        stored = self._create(place, sent.object, WriteOptions(dry_run(request), record=self._record(request, place)))
-        return answer(place.resource.show(stored), 201, sent.headers())
+        stored = self._create(place, sent.object, WriteOptions(is_dry_run(request), record=self._record(request, place)))
+        return json_response(place.resource.show(stored), 201, sent.headers())
 
-    async def replace(self, request: web.Request, place: Place) -> web.Response:
-        sent = checked(await read_body(request), place, field_validation(request))
-        find(self._cluster, place)
+    async def replace(self, request: web.Request, place: RequestInfo) -> web.Response:
+        sent = validate_object(await read_body(request), place, parse_field_validation(request))
+        get_object(self._cluster, place)
         if place.resource.conditional and not sent.object["metadata"].get("resourceVersion"):
             why = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
             raise invalid(replace(place.resource, kind=place.resource.plural), place.name, [why])
-        return answer(place.resource.show(self.store(request, place, sent.object)), headers=sent.headers())
+        return json_response(place.resource.show(self.update_object(request, place, sent.object)), headers=sent.headers())
 
-    async def patch(self, request: web.Request, place: Place) -> web.Response:
+    async def patch(self, request: web.Request, place: RequestInfo) -> web.Response:
         if request.content_type == APPLY_PATCH:
             return await self._apply(request, place)
-        patch, before = await read_patch(request), find(self._cluster, place)
-        force(request, applies=False)
-        after = patched(request.content_type, before, patch, shape_of(place.resource.plural))
-        sent = checked(after, place, field_validation(request))
-        return answer(place.resource.show(self.store(request, place, sent.object)), headers=sent.headers())
+        patch, before = await read_patch(request), get_object(self._cluster, place)
+        parse_force(request, is_apply=False)
+        after = patch_object(request.content_type, before, patch, patch_meta_of(place.resource.plural))
+        sent = validate_object(after, place, parse_field_validation(request))
+        return json_response(place.resource.show(self.update_object(request, place, sent.object)), headers=sent.headers())
 
-    async def _apply(self, request: web.Request, place: Place) -> web.Response:
+    async def _apply(self, request: web.Request, place: RequestInfo) -> web.Response:
         writer = self._writer(request, place, place.subresource, applies=True)
-        forced, dry = force(request, applies=True), dry_run(request)
-        field_validation(request)
-        patch = await read_apply(request, place)
+        forced, dry = parse_force(request, is_apply=True), is_dry_run(request)
+        parse_field_validation(request)
+        patch = await read_apply_patch(request, place)
         live = self._cluster.store.get(place.resource.plural, place.namespace, place.name)
         if live is None and place.subresource:
             raise not_found(place.resource.plural, place.name)
-        new, entries = merged(writer, place, live, patch, forced)
+        new, entries = server_side_apply(writer, place, live, patch, forced)
 
         def record(_: Object | None, obj: Object) -> None:
             if entries:
@@ -85,67 +85,67 @@ class Writes:
         if live is None:
             if uid := patch["metadata"].get("uid"):
                 why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-                raise translate(ConflictError(why), place)
-            return answer(place.resource.show(self._create(place, new, WriteOptions(dry, record=record))), 201)
-        return answer(place.resource.show(self.store(request, place, new, record)))
+                raise to_api_error(ConflictError(why), place)
+            return json_response(place.resource.show(self._create(place, new, WriteOptions(dry, record=record))), 201)
+        return json_response(place.resource.show(self.update_object(request, place, new, record)))
 
-    def _create(self, place: Place, obj: Object, options: WriteOptions) -> Object:
+    def _create(self, place: RequestInfo, obj: Object, options: WriteOptions) -> Object:
         try:
             return self._registry.create(place.resource.plural, obj, options)
         except STORE_ERRORS as error:
-            raise translate(error, place) from error
+            raise to_api_error(error, place) from error
 
-    def store(self, request: web.Request, place: Place, obj: Object, record: Record | None = None) -> Object:
+    def update_object(self, request: web.Request, place: RequestInfo, obj: Object, record: Record | None = None) -> Object:
         """Put the object in the place of the one that is there. Raises ApiError.
 
         The scale subresource is stored with the object that it is of.
         """
-        metadata, found = obj["metadata"], find(self._cluster, place)["metadata"]
+        metadata, found = obj["metadata"], get_object(self._cluster, place)["metadata"]
         expect, uid = metadata.get("resourceVersion") or None, metadata.get("uid") or found["uid"]
         subresource = "" if place.subresource == "scale" else place.subresource
         try:
             if uid != found["uid"]:
                 why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found['uid']}"
                 raise ConflictError(why)
-            options = WriteOptions(dry_run(request), record=record or self._record(request, place))
+            options = WriteOptions(is_dry_run(request), record=record or self._record(request, place))
             return self._registry.update(place.resource.plural, obj, subresource, expect, options)
         except STORE_ERRORS as error:
-            raise translate(error, place) from error
+            raise to_api_error(error, place) from error
 
-    def _writer(self, request: web.Request, place: Place, subresource: str, applies: bool = False) -> Writer:
-        name = field_manager(request, applies)
+    def _writer(self, request: web.Request, place: RequestInfo, subresource: str, applies: bool = False) -> Writer:
+        name = parse_field_manager(request, applies)
         return Writer(name, place.resource, subresource, self._cluster.sim.timestamp())
 
-    def _record(self, request: web.Request, place: Place) -> Record:
+    def _record(self, request: web.Request, place: RequestInfo) -> Record:
         return partial(record_update, self._writer(request, place, place.subresource))
 
-    async def delete(self, request: web.Request, place: Place) -> web.Response:
-        options = await delete_options(request, place)
+    async def delete(self, request: web.Request, place: RequestInfo) -> web.Response:
+        options = await read_delete_options(request, place)
         obj = self._delete(place, options)
         plural = place.resource.plural
         if plural == "pods" or self._cluster.store.get(plural, place.namespace, place.name):
-            return answer(place.resource.show(obj))
+            return json_response(place.resource.show(obj))
         group = {"group": place.resource.group} if place.resource.group else {}
         details = {"name": place.name, **group, "kind": plural, "uid": obj["metadata"]["uid"]}
-        return answer({**_SUCCESS, "details": details})
+        return json_response({**_SUCCESS, "details": details})
 
-    async def delete_collection(self, request: web.Request, place: Place) -> web.Response:
-        matches, options = selection(request, place), await delete_options(request, place)
+    async def delete_collection(self, request: web.Request, place: RequestInfo) -> web.Response:
+        matches, options = parse_selectors(request, place), await read_delete_options(request, place)
         stored = self._cluster.store.list(place.resource.plural, place.namespace)
         chosen = [obj for obj in stored if all(match(obj) for match in matches)]
         for obj in chosen:
             metadata = obj["metadata"]
             self._delete(replace(place, namespace=metadata.get("namespace", ""), name=metadata["name"]), options)
         head = {"kind": place.resource.kind + "List", "apiVersion": place.resource.group_version}
-        return answer({**head, "metadata": {"resourceVersion": str(self._cluster.store.version)}, "items": chosen})
+        return json_response({**head, "metadata": {"resourceVersion": str(self._cluster.store.version)}, "items": chosen})
 
-    def _delete(self, place: Place, options: DeleteOptions) -> Object:
+    def _delete(self, place: RequestInfo, options: DeleteOptions) -> Object:
         try:
             return self._registry.delete(
-                place.resource.plural, place.namespace, place.name, options.grace, options.preconditions, options.write
+                place.resource.plural, place.namespace, place.name, options.grace_period_seconds, options.preconditions, options.write_options
             )
         except STORE_ERRORS as error:
-            raise translate(error, place) from error
+            raise to_api_error(error, place) from error
 
 
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
@@ -160,8 +160,8 @@ async def read_patch(request: web.Request) -> Any:
     return await read_body(request)
 
 
-def patched(kind: str, before: Object, patch: Any, shape: Shape) -> Any:
+def patch_object(kind: str, before: Object, patch: Any, shape: PatchMeta) -> Any:
     """``before`` with a patch of one of the three types. Raises ApiError."""
     if kind == _JSON_PATCH:
         return json_patch(before, patch)
-    return merge(before, patch) if kind == _MERGE_PATCH else strategic_merge(before, patch, shape)
+    return merge_patch(before, patch) if kind == _MERGE_PATCH else strategic_merge(before, patch, shape)

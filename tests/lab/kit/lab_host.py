@@ -11,7 +11,7 @@ from chaos.lab.machine import Machine
 from chaos.lab.servers.process import HostSystem, NftTable, Process, TransientService
 from chaos.lab.servers.programs import PROGRAMS
 from chaos.lab.servers.shell import Shell
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.spec import LabSpec, NodeSpec
 
 
@@ -49,7 +49,7 @@ class Host:
 
         return asyncio.run(play()), "".join(out), "".join(err)
 
-    def _system(self, sim: Sim) -> HostSystem:
+    def _system(self, sim: SimClock) -> HostSystem:
         return HostSystem(
             self.machine, sim, Lockstep(sim), lambda _: None, PROGRAMS, services=self._services, tables=self._tables
         )
@@ -63,7 +63,7 @@ class Host:
         asyncio.run(lose())
 
     def frozen(self) -> bool:
-        return self.machine.kubelet.frozen
+        return self.machine.kubelet.is_frozen
 
     def state(self) -> tuple[str, bool, bool]:
-        return self.machine.state, self.machine.reachable, self.machine.kubelet.running
+        return self.machine.state, self.machine.is_reachable, self.machine.kubelet.is_running

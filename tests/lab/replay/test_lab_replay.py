@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from chaos.lab.replay.build import lab_spec
-from chaos.lab.replay.compare import compare, count
+from chaos.lab.replay.compare import compare, count_states
 from chaos.lab.replay.play import play
 from chaos.lab.replay.reading import parse
-from chaos.lab.replay.recording import Deed, NotARecordingError, Recording, ReplayError
+from chaos.lab.replay.recording import Operation, NotARecordingError, Recording, ReplayError
 from chaos.lab.replay.referee import replay
 from chaos.lab.spec import ControllerSpec
 
@@ -55,14 +55,14 @@ def test_recording_is_a_history_of_the_lab(name: str, states: int) -> None:
     recording = recorded(name)
     result = replay(recording)
     assert [str(item) for item in result.differences] == []
-    assert (result.matched, result.total, count(recording)) == (states, states, states)
+    assert (result.matched, result.total, count_states(recording)) == (states, states, states)
 
 
 def test_recording_is_its_own_history() -> None:
     """The comparison itself: what is compared with itself is the same."""
     for name, states in STATES.items():
         recording = recorded(name)
-        result = compare(recording, recording.seen, ControllerSpec())
+        result = compare(recording, recording.observations, ControllerSpec())
         assert (result.matched, result.differences) == (states, [])
 
 
@@ -160,9 +160,9 @@ def test_another_story_does_not_match(name: str, change: Callable[[Lines], None]
     change(lines)
     told = parse(lines)
     for seed in range(1, 6):
-        spec = lab_spec(told, told.begin)
+        spec = lab_spec(told, told.start)
         result = compare(real, play(told, seed), spec.controllers)
-        assert not result.same
+        assert not result.is_match
         assert result.matched < result.total
         assert result.differences
 
@@ -171,10 +171,10 @@ def test_another_story_does_not_match(name: str, change: Callable[[Lines], None]
 def test_times_count(shift: float, same: bool) -> None:
     recording = recorded("01-graceful-poweroff")
     moved = {
-        plural: [replace(item, t=item.t + shift if item.t > recording.fault() else item.t) for item in seen]
-        for plural, seen in recording.seen.items()
+        plural: [replace(item, t=item.t + shift if item.t > recording.first_operation_time() else item.t) for item in seen]
+        for plural, seen in recording.observations.items()
     }
-    assert compare(recording, moved, ControllerSpec()).same is same
+    assert compare(recording, moved, ControllerSpec()).is_match is same
 
 
 def test_same_seed_same_history() -> None:
@@ -196,13 +196,13 @@ def test_spec_is_what_was_recorded() -> None:
 
 def test_what_the_lab_cannot_do_is_told() -> None:
     recording = recorded("01-graceful-poweroff")
-    recording.deeds.append(Deed(recording.end, "set-on-fire", "ra-worker", {}))
+    recording.operations.append(Operation(recording.end, "set-on-fire", "ra-worker", {}))
     with pytest.raises(ReplayError, match="set-on-fire"):
         replay(recording, 1)
-    recording.deeds[-1] = Deed(recording.end, "power-cut", "nobody", {})
+    recording.operations[-1] = Operation(recording.end, "power-cut", "nobody", {})
     with pytest.raises(ReplayError, match="nobody"):
         replay(recording, 1)
-    recording.deeds.clear()
+    recording.operations.clear()
     with pytest.raises(ReplayError, match="no action"):
         replay(recording, 1)
 

@@ -355,7 +355,7 @@ def test_what_did_not_happen_is_told(name: str, change: Callable[[Lines], None])
     lines = told(name, 7)
     change(lines)
     result = replay(parse(lines), 2)
-    assert not result.same
+    assert not result.is_match
     assert result.differences
     assert result.matched < result.total
 
@@ -364,7 +364,7 @@ def test_what_did_not_happen_is_told(name: str, change: Callable[[Lines], None])
 def test_a_broken_cluster_is_told(breakage: str, name: str) -> None:
     """What a broken cluster did, the lab does not."""
     result = replay(parse(told(name, 7, breakage)), 2)
-    assert not result.same
+    assert not result.is_match
     assert result.differences
 
 

@@ -46,7 +46,7 @@ USER = {"name": "tester", "rules": [VIEW, EVICT, ONE_NODE, DEPLOYMENTS]}
 def test_rules(wanted: Attributes, allowed: bool) -> None:
     spec = LabSpec.from_json(json.dumps({"nodes": [{"name": "n"}], "users": [USER]}).encode())
     user = Access(spec.users).users[1]
-    assert user.may(wanted) == allowed
+    assert user.is_allowed(wanted) == allowed
     if not allowed:
         with pytest.raises(ApiError) as caught:
             Access.authorize(user, wanted)
@@ -57,10 +57,10 @@ def test_the_administrator_may_do_everything_and_the_anonymous_see_the_version()
     access = Access()
     anonymous = access.authenticate("")
     for wanted in (Attributes("delete", "apps", "deployments", "x", "y"), Attributes("get", path="/metrics")):
-        assert access.admin.may(wanted)
-        assert not anonymous.may(wanted)
-    assert anonymous.may(Attributes("get", path="/version"))
-    assert not anonymous.may(Attributes("get", path="/api"))
+        assert access.admin.is_allowed(wanted)
+        assert not anonymous.is_allowed(wanted)
+    assert anonymous.is_allowed(Attributes("get", path="/version"))
+    assert not anonymous.is_allowed(Attributes("get", path="/api"))
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_paths_that_are_no_resource(path: str, verb: str) -> None:
         json.dumps({"nodes": [{"name": "n"}], "users": [{"name": "u", "rules": [METRICS, VIEW]}]}).encode()
     )
     user = Access(spec.users).users[1]
-    assert user.may(Attributes(verb, path=path)) is ((verb, path) == ("get", "/metrics"))
-    assert user.may(Attributes("get", "", "pods"))
+    assert user.is_allowed(Attributes(verb, path=path)) is ((verb, path) == ("get", "/metrics"))
+    assert user.is_allowed(Attributes("get", "", "pods"))
 
 
 @pytest.mark.lab

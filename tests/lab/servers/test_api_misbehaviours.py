@@ -11,8 +11,8 @@ from typing import Any, get_args
 import pytest
 
 from chaos.lab.servers import misbehaviours
-from chaos.lab.servers.forms import Plain
-from chaos.lab.servers.misbehaviours import STREAM_FAULTS, Misbehaviours, Spoilt
+from chaos.lab.servers.forms import ObjectRepresentation
+from chaos.lab.servers.misbehaviours import STREAM_FAULTS, FaultInjector, CorruptedRepresentation
 from chaos.lab.servers.resources import RESOURCES
 from chaos.lab.spec import ApiMisbehaviour, LabSpec, SpecError
 
@@ -22,7 +22,7 @@ POD = {"metadata": {"name": "p", "uid": "u", "labels": {}}, "spec": {"containers
 
 def shown(plural: str, obj: dict[str, Any], *switches: ApiMisbehaviour) -> dict[str, Any]:
     resource = RESOURCES["v1", plural]
-    return dict(Spoilt(Plain(resource), Misbehaviours(switches)).show(obj))
+    return dict(CorruptedRepresentation(ObjectRepresentation(resource), FaultInjector(switches)).show(obj))
 
 
 def test_every_switch_is_documented() -> None:
@@ -43,18 +43,18 @@ def test_objects() -> None:
 
 
 def test_dice_are_repeatable_and_only_what_is_on_strikes() -> None:
-    first, second = (Misbehaviours(["cut", "torn", "line-breaks"], seed=3) for _ in range(2))
-    struck = [first.fault() for _ in range(1000)]
-    assert struck == [second.fault() for _ in range(1000)]
+    first, second = (FaultInjector(["cut", "torn", "line-breaks"], seed=3) for _ in range(2))
+    struck = [first.next_fault() for _ in range(1000)]
+    assert struck == [second.next_fault() for _ in range(1000)]
     assert set(struck) == {"", "cut", "torn"}
-    assert {Misbehaviours(sorted(STREAM_FAULTS), seed).fault() for seed in range(2000)} == {"", *STREAM_FAULTS}
-    assert not any(Misbehaviours(["cut"]).compacts() for _ in range(50))
+    assert {FaultInjector(sorted(STREAM_FAULTS), seed).next_fault() for seed in range(2000)} == {"", *STREAM_FAULTS}
+    assert not any(FaultInjector(["cut"]).should_compact() for _ in range(50))
 
 
 def test_pieces_are_the_line() -> None:
-    bad = Misbehaviours(["split"])
+    bad = FaultInjector(["split"])
     line = json.dumps({"note": "äöü"}, ensure_ascii=False).encode() + b"\n"
-    pieces = [bad.pieces(line) for _ in range(50)]
+    pieces = [bad.split_chunks(line) for _ in range(50)]
     assert all(b"".join(found) == line and all(found) for found in pieces)
     assert max(len(found) for found in pieces) > 2
 

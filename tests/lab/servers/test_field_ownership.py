@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.servers.field_sets import SchemaError, differences, fields_of, merge, without
-from chaos.lab.servers.managed_fields import LAST_APPLIED, Writer, applied, decode, encode, record_update
-from chaos.lab.servers.ownership import ApplyConflict, Entry, Manager, Managers, Ownership
+from chaos.lab.servers.field_sets import SchemaError, differences, fields_of, merge, remove_fields
+from chaos.lab.servers.managed_fields import LAST_APPLIED, Writer, apply_configuration, decode, encode, record_update
+from chaos.lab.servers.ownership import ApplyConflict, ManagedFieldsEntry, Manager, Managers, Updater
 from chaos.lab.servers.resources import RESOURCES
-from chaos.lab.servers.typed import typed_of
+from chaos.lab.servers.typed import field_type_of
 
 DEPLOYMENT = RESOURCES["apps/v1", "deployments"]
 CONFIG_MAP = RESOURCES["v1", "configmaps"]
-POD = typed_of(RESOURCES["v1", "pods"])
-RULES = Ownership(typed_of(CONFIG_MAP), lambda path: True)
+POD = field_type_of(RESOURCES["v1", "pods"])
+RULES = Updater(field_type_of(CONFIG_MAP), lambda path: True)
 ONE, TWO = Manager("one", "Apply"), Manager("two", "Apply")
 UPDATER = Manager("updater", "Update")
 
@@ -101,8 +101,8 @@ def test_lists_that_have_no_keys() -> None:
 def test_without() -> None:
     pod = spec(hostname="h", containers=named("a", "b", image="x"))
     gone = {("f:spec", "f:containers", 'k:{"name":"a"}'), ("f:spec", "f:containers", 'k:{"name":"b"}', "f:image")}
-    assert without(pod, POD, frozenset(gone)) == spec(hostname="h", containers=named("b"))
-    assert without(spec(hostname="h"), POD, frozenset({("f:spec", "f:hostname")})) == {}
+    assert remove_fields(pod, POD, frozenset(gone)) == spec(hostname="h", containers=named("b"))
+    assert remove_fields(spec(hostname="h"), POD, frozenset({("f:spec", "f:hostname")})) == {}
 
 
 def data(**items: str) -> dict[str, Any]:
@@ -110,14 +110,14 @@ def data(**items: str) -> dict[str, Any]:
 
 
 def apply(live: Any, patch: Any, managers: Managers, manager: Manager, force: bool = False) -> tuple[Any, Managers]:
-    return RULES.applied(live, patch, managers, manager, force)
+    return RULES.apply(live, patch, managers, manager, force)
 
 
 def test_the_documentation() -> None:
     """kubernetes.io/docs/reference/using-api/server-side-apply: conflict, force, give up, share."""
     live, managers = apply({}, data(key="some value"), {}, ONE)
     changed = data(key="new value")
-    managers = RULES.updated(live, changed, managers, UPDATER)
+    managers = RULES.update(live, changed, managers, UPDATER)
     assert ("f:data", "f:key") not in managers[ONE].fields
     assert managers[UPDATER].fields == {("f:data", "f:key")}
     with pytest.raises(ApplyConflict) as caught:
@@ -156,7 +156,7 @@ def writer(name: str = "me", subresource: str = "") -> Writer:
 
 def test_managed_fields_there_and_back() -> None:
     fields = frozenset({("f:spec",), ("f:spec", "f:replicas"), ("f:metadata", "f:labels", "f:a")})
-    managers = {Manager("z", "Update", "scale"): Entry(fields, "2020-01-01T00:00:00Z"), ONE: Entry(fields)}
+    managers = {Manager("z", "Update", "scale"): ManagedFieldsEntry(fields, "2020-01-01T00:00:00Z"), ONE: ManagedFieldsEntry(fields)}
     entries = encode(managers, writer())
     assert [entry["manager"] for entry in entries] == ["one", "z"], "applies first"
     assert entries[1] == {
@@ -168,7 +168,7 @@ def test_managed_fields_there_and_back() -> None:
         "fieldsType": "FieldsV1",
         "fieldsV1": {"f:metadata": {"f:labels": {"f:a": {}}}, "f:spec": {".": {}, "f:replicas": {}}},
     }
-    assert decode(entries) == {**managers, ONE: Entry(fields, "2026-01-01T00:00:00Z")}
+    assert decode(entries) == {**managers, ONE: ManagedFieldsEntry(fields, "2026-01-01T00:00:00Z")}
 
 
 def deployment(**fields: Any) -> dict[str, Any]:
@@ -193,8 +193,8 @@ def test_what_nobody_tracks_stays_so_until_an_apply() -> None:
     record_update(writer(), live, new)
     assert "managedFields" not in new["metadata"]
     with pytest.raises(ApplyConflict):
-        applied(writer(), new, deployment(replicas=3), force=False)
-    _, entries = applied(writer(), new, deployment(replicas=2), force=False)
+        apply_configuration(writer(), new, deployment(replicas=3), force=False)
+    _, entries = apply_configuration(writer(), new, deployment(replicas=2), force=False)
     assert [entry["manager"] for entry in entries] == ["me", "before-first-apply"]
 
 
@@ -247,8 +247,8 @@ def test_kubectl_takes_over_what_it_applied_before() -> None:
     live = deployment(replicas=1)
     live["metadata"]["annotations"] = {LAST_APPLIED: last}
     record_update(writer("kubectl-client-side-apply"), None, live)
-    new, _ = applied(writer("kubectl"), live, deployment(replicas=2), force=False)
+    new, _ = apply_configuration(writer("kubectl"), live, deployment(replicas=2), force=False)
     assert new["spec"] == {"replicas": 2}
     assert '"replicas":2' in new["metadata"]["annotations"][LAST_APPLIED]
     with pytest.raises(ApplyConflict):
-        applied(writer("other"), live, deployment(replicas=2), force=False)
+        apply_configuration(writer("other"), live, deployment(replicas=2), force=False)

@@ -23,11 +23,11 @@ def test_nodefalls_own_table_cuts_and_its_removal_heals() -> None:
     host = Host()
     assert host.run("nft list tables") == (0, "", "")
     assert host.run("nft -f -", BOTH) == (0, "", "")
-    assert host.machine.network.reachable() == {"ipv4": False, "ipv6": False}
+    assert host.machine.network.reachability() == {"ipv4": False, "ipv6": False}
     assert host.run("nft list tables") == (0, "table inet nodefall\n", "")
     assert "ip6 daddr fd00:10:89::2 drop" in host.run("nft list table inet nodefall")[1]
     assert host.run("nft delete table inet nodefall") == (0, "", "")
-    assert host.machine.network.reachable() == {"ipv4": True, "ipv6": True}
+    assert host.machine.network.reachability() == {"ipv4": True, "ipv6": True}
     code, _, err = host.run("nft delete table inet nodefall")
     assert (code, err.splitlines()[0]) == (1, "Error: No such file or directory")
     assert host.run("nft destroy table inet nodefall") == (0, "", "")
@@ -40,7 +40,7 @@ def test_the_command_of_recording_12_cuts_ipv4_only() -> None:
         "chain out { type filter hook output priority -300; ip daddr 10.89.0.2 drop; }; }\n"
     )
     assert host.run("nft -f -", text) == (0, "", "")
-    assert host.machine.network.reachable() == {"ipv4": False, "ipv6": True}
+    assert host.machine.network.reachability() == {"ipv4": False, "ipv6": True}
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_command_of_recording_12_cuts_ipv4_only() -> None:
 def test_rules_by_address(incoming: str, outgoing: str, dropped: set[tuple[Family, Direction]]) -> None:
     host = Host()
     assert host.run("nft -f -", TABLE.format(incoming=incoming, outgoing=outgoing)) == (0, "", "")
-    assert host.machine.network.dropped() == dropped
+    assert host.machine.network.drops() == dropped
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_what_is_not_simulated_is_refused_and_changes_nothing(script: str) -> No
     code, _, err = host.run("nft -f -", script)
     assert code == 1
     assert err.startswith("Error: ")
-    assert host.machine.network.dropped() == set()
+    assert host.machine.network.drops() == set()
 
 
 def test_a_script_may_destroy_and_make_anew() -> None:
@@ -91,7 +91,7 @@ def test_a_script_may_destroy_and_make_anew() -> None:
     host.run("nft -f -", BOTH)
     assert host.run("nft -f -", "destroy table inet nodefall\n" + BOTH)[0] == 0
     assert host.run("nft delete table inet nodefall")[0] == 0
-    assert host.machine.network.dropped() == set()
+    assert host.machine.network.drops() == set()
 
 
 def test_only_root_touches_the_firewall_the_kubelet_and_sysrq() -> None:
@@ -145,7 +145,7 @@ def test_refusals(command: str, message: str) -> None:
 def test_services() -> None:
     host = Host()
     assert host.run("systemctl stop containerd; systemctl is-active containerd") == (3, "inactive\n", "")
-    assert not host.machine.runtime.available
+    assert not host.machine.runtime.is_available
     assert host.run("systemctl restart containerd; systemctl is-active containerd") == (0, "active\n", "")
     assert host.run("systemctl restart dbus systemd-logind") == (0, "", "")
     assert [item["who"] for item in host.machine.logind.inhibitors()] == ["kubelet"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chaos.lab.servers import discovery, openapi
-from chaos.lab.servers.accept import choose
+from chaos.lab.servers.accept import negotiate
 from chaos.lab.servers.errors import ApiError
 from chaos.lab.servers.resources import RESOURCES
 
@@ -65,7 +65,7 @@ def test_aggregated_discovery(shared: Any, path: str, groups: list[str] | None) 
 
 @pytest.mark.parametrize("core", [True, False])
 def test_both_forms_of_discovery_say_the_same(core: bool) -> None:
-    for item in discovery.aggregated(core)["items"]:
+    for item in discovery.aggregated_discovery(core)["items"]:
         for version in item["versions"]:
             group_version = f"{item['metadata']['name']}/{version['version']}".lstrip("/")
             legacy = discovery.resource_list(group_version)
@@ -130,7 +130,7 @@ def test_the_schemas_are_those_that_the_tool_writes() -> None:
     ],
 )
 def test_accept(header: str, kind: str) -> None:
-    assert choose(header, *TABLES).kind == kind
+    assert negotiate(header, *TABLES).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -145,5 +145,5 @@ def test_accept(header: str, kind: str) -> None:
 )
 def test_nothing_acceptable(header: str) -> None:
     with pytest.raises(ApiError) as refused:
-        choose(header, *TABLES)
+        negotiate(header, *TABLES)
     assert (refused.value.code, refused.value.reason) == (406, "NotAcceptable")

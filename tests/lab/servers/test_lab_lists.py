@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.list_options import ListOptions, list_options
-from chaos.lab.servers.pages import Pages
-from chaos.lab.sim import Sim
+from chaos.lab.servers.list_options import ListOptions, parse_list_options
+from chaos.lab.servers.pages import Paginator
+from chaos.lab.sim import SimClock
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 PARTIAL = "application/json;as=PartialObjectMetadata{};v=v1;g=meta.k8s.io"
@@ -28,14 +28,14 @@ def names(answer: tuple[int, Any]) -> list[str]:
         ({}, ListOptions()),
         ({"resourceVersion": "0", "limit": "5"}, ListOptions(limit=5)),
         ({"resourceVersion": "7"}, ListOptions(7)),
-        ({"resourceVersion": "7", "limit": "5"}, ListOptions(7, exact=True, limit=5)),
+        ({"resourceVersion": "7", "limit": "5"}, ListOptions(7, is_exact=True, limit=5)),
         ({"resourceVersion": "7", "limit": "5", "resourceVersionMatch": "NotOlderThan"}, ListOptions(7, limit=5)),
-        ({"resourceVersion": "7", "resourceVersionMatch": "Exact"}, ListOptions(7, exact=True)),
-        ({"continue": "x", "resourceVersion": "0"}, ListOptions(token="x")),
+        ({"resourceVersion": "7", "resourceVersionMatch": "Exact"}, ListOptions(7, is_exact=True)),
+        ({"continue": "x", "resourceVersion": "0"}, ListOptions(continue_token="x")),
     ],
 )
 def test_options(query: dict[str, str], options: ListOptions) -> None:
-    assert list_options(query) == options
+    assert parse_list_options(query) == options
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_options(query: dict[str, str], options: ListOptions) -> None:
 )
 def test_refused_options(query: dict[str, str], code: int, text: str) -> None:
     with pytest.raises(ApiError, match=text) as refused:
-        list_options(query)
+        parse_list_options(query)
     assert refused.value.code == code
 
 
@@ -122,9 +122,9 @@ def test_what_is_not_found_is_named(shared: Any) -> None:
 
 
 def test_a_page_expires() -> None:
-    sim = Sim(0.0, 1)
-    pages = Pages(sim)
-    token = pages.keep(7, [{"metadata": {"name": "x"}}])
+    sim = SimClock(0.0, 1)
+    pages = Paginator(sim)
+    token = pages.issue_token(7, [{"metadata": {"name": "x"}}])
     sim.run_until(300.0)
     assert pages.resume(token) == (7, [{"metadata": {"name": "x"}}])
     sim.run_until(301.0)
@@ -136,11 +136,11 @@ def test_a_page_expires() -> None:
 @pytest.mark.parametrize("content", [b"x", b"[]", b"[1]", b"[[1], 2]", b'["a", 2]', b"{}", b"[1, null]", b"\xff", b"7"])
 def test_a_token_that_is_none(content: bytes) -> None:
     with pytest.raises(ApiError) as refused:
-        Pages(Sim(0.0, 1)).resume(base64.urlsafe_b64encode(content).decode())
+        Paginator(SimClock(0.0, 1)).resume(base64.urlsafe_b64encode(content).decode())
     assert refused.value.code == 400
 
 
 def test_a_token_of_another_server() -> None:
     with pytest.raises(ApiError) as refused:
-        Pages(Sim(1000.0, 1)).resume(base64.urlsafe_b64encode(json.dumps([99, 7]).encode()).decode())
+        Paginator(SimClock(1000.0, 1)).resume(base64.urlsafe_b64encode(json.dumps([99, 7]).encode()).decode())
     assert refused.value.code == 410

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.servers.forms import Metadata, Table
+from chaos.lab.servers.forms import PartialObjectMetadata, Table
 from chaos.lab.servers.printers import printer_of
 from chaos.lab.servers.printers.columns import first_three, human_duration, labels_text, selector_text
 from chaos.lab.servers.resources import RESOURCES
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 
 NOW = 1_795_000_600.0
 BORN = "2026-11-18T11:06:40Z"  # ten minutes before
@@ -251,15 +251,15 @@ def test_small_texts() -> None:
 def test_every_resource_prints_a_bookmark(resource: Any) -> None:
     """It has nothing but a resourceVersion."""
     bookmark = {"metadata": {"resourceVersion": "7", "creationTimestamp": None}}
-    table = Table(resource, "v1", "Metadata", Sim(NOW, 1)).show(bookmark)
+    table = Table(resource, "v1", "Metadata", SimClock(NOW, 1)).show(bookmark)
     assert table["metadata"] == {"resourceVersion": "7"}
-    assert table["rows"][0]["object"] == Metadata("v1").show(bookmark)
+    assert table["rows"][0]["object"] == PartialObjectMetadata("v1").show(bookmark)
 
 
 def test_a_finished_pod_has_a_completed_row() -> None:
     pods = RESOURCES["v1", "pods"]
     pod = {"metadata": {"name": "x", "creationTimestamp": BORN}, "status": {"phase": "Failed"}}
-    (row,) = Table(pods, "v1", "None", Sim(NOW, 1)).show(pod)["rows"]
+    (row,) = Table(pods, "v1", "None", SimClock(NOW, 1)).show(pod)["rows"]
     assert (row["object"], row["conditions"][0]["reason"]) == (None, "Failed")
-    (row,) = Table(pods, "v1", "Object", Sim(NOW, 1)).show(pod)["rows"]
+    (row,) = Table(pods, "v1", "Object", SimClock(NOW, 1)).show(pod)["rows"]
     assert row["object"] == {"kind": "Pod", "apiVersion": "v1", **pod}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.selectors import field_selector, label_selector
+from chaos.lab.servers.selectors import parse_field_selector, parse_label_selector
 
 POD: dict[str, Any] = {
     "metadata": {"name": "x", "namespace": "n", "labels": {"app": "web", "tier": "", "size": "7", "word": "many"}},
@@ -48,13 +48,13 @@ EVENT: dict[str, Any] = {
     ],
 )
 def test_labels(text: str, selected: bool) -> None:
-    assert all(match(POD) for match in label_selector(text)) == selected
+    assert all(match(POD) for match in parse_label_selector(text)) == selected
 
 
 @pytest.mark.parametrize("text", ["a b", "=x", "a=b=c", "a in b", "a in (b", "(a)", "ключ=x", "a>b", "é"])
 def test_bad_labels(text: str) -> None:
     with pytest.raises(ApiError) as refused:
-        label_selector(text)
+        parse_label_selector(text)
     assert refused.value.code == 400
 
 
@@ -78,7 +78,7 @@ def test_bad_labels(text: str) -> None:
     ],
 )
 def test_fields(plural: str, obj: dict[str, Any], text: str, selected: bool) -> None:
-    assert all(match(obj) for match in field_selector(plural, text)) == selected
+    assert all(match(obj) for match in parse_field_selector(plural, text)) == selected
 
 
 @pytest.mark.parametrize(
@@ -86,20 +86,20 @@ def test_fields(plural: str, obj: dict[str, Any], text: str, selected: bool) -> 
 )
 def test_bad_fields(text: str) -> None:
     with pytest.raises(ApiError) as refused:
-        field_selector("pods", text)
+        parse_field_selector("pods", text)
     assert refused.value.code == 400
 
 
 @given(st.text())
 def test_a_name_of_any_text_is_found_when_escaped(name: str) -> None:
     escaped = name.replace("\\", "\\\\").replace(",", r"\,").replace("=", r"\=")
-    (match,) = field_selector("pods", f"metadata.name={escaped}")
+    (match,) = parse_field_selector("pods", f"metadata.name={escaped}")
     assert match({"metadata": {"name": name}})
 
 
 @given(st.text())
 def test_any_text_is_taken_or_refused(text: str) -> None:
     with contextlib.suppress(ApiError):
-        assert all(test(EVENT) in (True, False) for test in label_selector(text))
+        assert all(test(EVENT) in (True, False) for test in parse_label_selector(text))
     with contextlib.suppress(ApiError):
-        assert all(test(EVENT) in (True, False) for test in field_selector("events", text))
+        assert all(test(EVENT) in (True, False) for test in parse_field_selector("events", text))

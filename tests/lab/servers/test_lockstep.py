@@ -14,15 +14,15 @@ import pytest
 
 from chaos.engine.clock import RemoteClock
 from chaos.lab.lockstep import Lockstep, TimeSource
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 
 START = 1000.0
 Scene = Callable[[Lockstep], Awaitable[None]]
 
 
-def play(scene: Scene, speed: float = 1000.0, free: bool = False) -> Sim:
+def play(scene: Scene, speed: float = 1000.0, free: bool = False) -> SimClock:
     """Run ``scene`` beside the mover of time."""
-    sim = Sim(START, 1)
+    sim = SimClock(START, 1)
 
     async def run() -> None:
         lockstep = Lockstep(sim, speed, free)
@@ -97,7 +97,7 @@ def test_when_time_may_move(asleep: int, awake: int, waiting: int, flying: int, 
 def test_a_request_that_waits_for_its_client_is_not_in_flight() -> None:
     async def scene(lockstep: Lockstep) -> None:
         with lockstep.request():
-            with lockstep.aside():
+            with lockstep.suspend_request():
                 await sleep(lockstep, 5)
             now = lockstep.sim.now
             lockstep.join(strict=True).sleep(START + 100, lambda _: None)
@@ -137,7 +137,7 @@ def test_time_stops_at_a_watch_event() -> None:
     async def scene(lockstep: Lockstep) -> None:
         sim = lockstep.sim
         seen: list[str] = []
-        sim.after(1, lockstep.emitted)
+        sim.after(1, lockstep.on_event_written)
         sim.after(1, seen.append, "together")
         sim.after(1.001, seen.append, "later")
         lockstep.join(strict=True).sleep(START + 1000, lambda _: None)
@@ -146,7 +146,7 @@ def test_time_stops_at_a_watch_event() -> None:
         lockstep.step(START + 100)
         assert (sim.now, seen) == (START + 100, ["together", "later"])
 
-    sim = Sim(START, 1)
+    sim = SimClock(START, 1)
 
     async def run() -> None:
         await scene(Lockstep(sim))
@@ -176,13 +176,13 @@ def converse(*lines: str) -> list[str]:
         return answers
 
     async def run() -> list[str]:
-        lockstep = Lockstep(Sim(START, 1), 1000)
+        lockstep = Lockstep(SimClock(START, 1), 1000)
         source = TimeSource(lockstep)
         mover = asyncio.create_task(lockstep.run())
         try:
             answers = await talk(await source.start())
             await asyncio.sleep(0.05)
-            assert (source.connections, lockstep.sleepers) == (0, set())
+            assert (source.connection_count, lockstep.sleepers) == (0, set())
             return answers
         finally:
             await source.stop()

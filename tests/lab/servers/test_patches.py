@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.patches import json_patch, merge
+from chaos.lab.servers.patches import json_patch, merge_patch
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
@@ -39,15 +39,15 @@ JSON = st.recursive(
     ],
 )
 def test_merge_patch(target: Any, patch: Any, result: Any) -> None:
-    assert merge(target, patch) == result
+    assert merge_patch(target, patch) == result
 
 
 @given(JSON, JSON)
 def test_a_merge_changes_neither_side_and_is_idempotent(target: Any, patch: Any) -> None:
     before = copy.deepcopy((target, patch))
-    once = merge(target, patch)
+    once = merge_patch(target, patch)
     assert (target, patch) == before
-    assert merge(once, patch) == once
+    assert merge_patch(once, patch) == once
 
 
 @pytest.mark.parametrize(

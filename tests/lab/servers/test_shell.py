@@ -17,8 +17,8 @@ from chaos.lab.servers.process import HostSystem, Process
 from chaos.lab.servers.programs import PROGRAMS
 from chaos.lab.servers.programs.options import UnknownOptionError, split_options
 from chaos.lab.servers.programs.shutdown import parse_time
-from chaos.lab.servers.programs.systemctl import timespan
-from chaos.lab.servers.programs.systemd import parse_span
+from chaos.lab.servers.programs.systemctl import format_timespan
+from chaos.lab.servers.programs.systemd import parse_timespan
 from chaos.lab.servers.shell import Shell
 from chaos.lab.spec import LabSpec, NodeSpec
 
@@ -135,7 +135,7 @@ def test_control(script: str, code: int, out: str) -> None:
     ],
 )
 def test_spans(text: str, seconds: float | None) -> None:
-    assert parse_span(text) == seconds
+    assert parse_timespan(text) == seconds
 
 
 @pytest.mark.parametrize(
@@ -150,12 +150,12 @@ def test_spans(text: str, seconds: float | None) -> None:
     ],
 )
 def test_timespans(seconds: float, text: str) -> None:
-    assert timespan(seconds) == text
+    assert format_timespan(seconds) == text
 
 
 @given(st.integers(0, 10**12))
 def test_timespans_are_read_back(micros: int) -> None:
-    assert parse_span(timespan(micros / 1e6)) == pytest.approx(micros / 1e6)
+    assert parse_timespan(format_timespan(micros / 1e6)) == pytest.approx(micros / 1e6)
 
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()

@@ -24,7 +24,7 @@ from chaos.facts import (
     systemd_version,
 )
 from chaos.model.fact import HostFact
-from chaos.transports.script import armed_line
+from chaos.transports.script import armed_command_line
 
 pytestmark = pytest.mark.lab
 LOGIND = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
@@ -93,7 +93,7 @@ def test_the_facts_that_nodefall_reads(shared: Any) -> None:
 
 
 def test_an_armed_command_waits_for_its_line(shared: Any) -> None:
-    command = armed_line(["echo", "fired $x", "twice"], ["sudo", "-n", "--"])
+    command = armed_command_line(["echo", "fired $x", "twice"], ["sudo", "-n", "--"])
     with shared.clock.participant():
         into, out, _ = shared.ssh("w1").exec_command(command, timeout=20)
         assert shared.clock.sleep(5)  # an armed command does not hold time

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.shapes import shape_of
+from chaos.lab.servers.shapes import patch_meta_of
 from chaos.lab.servers.strategic import strategic_merge
 
 
@@ -61,7 +61,7 @@ def test_pod_templates(old: Any, patch: Any, new: Any) -> None:
     expected = new
     if isinstance(new, list):
         expected = {"containers": [{"name": name} if x is None else {"name": name, "x": x} for name, x in new]}
-    shape = shape_of("deployments")
+    shape = patch_meta_of("deployments")
     assert strategic_merge(template(**old), template(**patch), shape) == template(**expected)
 
 
@@ -114,7 +114,7 @@ def test_pod_templates(old: Any, patch: Any, new: Any) -> None:
     ],
 )
 def test_kinds(plural: str, old: Any, patch: Any, new: Any) -> None:
-    assert strategic_merge(old, patch, shape_of(plural)) == new
+    assert strategic_merge(old, patch, patch_meta_of(plural)) == new
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_kinds(plural: str, old: Any, patch: Any, new: Any) -> None:
 )
 def test_bad_patches(patch: Any, message: str) -> None:
     with pytest.raises(ApiError, match=message) as caught:
-        strategic_merge(template(containers=named("a")), patch, shape_of("deployments"))
+        strategic_merge(template(containers=named("a")), patch, patch_meta_of("deployments"))
     assert caught.value.code == 400
 
 
@@ -151,5 +151,5 @@ def test_what_kubectl_apply_sends_gives_the_wanted_list(old: list[str], new: lis
     patch = {"$setElementOrder/containers": named(*new), "containers": [*added, *gone]}
     before, sent = template(containers=named(*old)), template(**patch)
     again = copy.deepcopy((before, sent))
-    assert strategic_merge(before, sent, shape_of("deployments")) == template(containers=named(*new))
+    assert strategic_merge(before, sent, patch_meta_of("deployments")) == template(containers=named(*new))
     assert (before, sent) == again

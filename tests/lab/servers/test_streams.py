@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from aiohttp import web
 
-from chaos.lab.servers.misbehaviours import Misbehaviours
-from chaos.lab.servers.streams import Stream
+from chaos.lab.servers.misbehaviours import FaultInjector
+from chaos.lab.servers.streams import WatchStream
 
 KIB = 1024
 
@@ -38,10 +38,10 @@ class Transport(asyncio.Transport):
         self.aborted = True
 
 
-def play(scene: Callable[[Stream, Transport], Awaitable[None]]) -> None:
+def play(scene: Callable[[WatchStream, Transport], Awaitable[None]]) -> None:
     async def run() -> None:
         transport = Transport()
-        await scene(Stream(web.StreamResponse(), transport, Misbehaviours()), transport)
+        await scene(WatchStream(web.StreamResponse(), transport, FaultInjector()), transport)
 
     asyncio.run(asyncio.wait_for(run(), 30))
 
@@ -50,7 +50,7 @@ FRAMES = [b"%06d" % number + b"x" * 10 * KIB for number in range(1000)]
 
 
 def test_a_slow_client_gets_every_frame_in_order_and_its_transport_holds_little() -> None:
-    async def scene(stream: Stream, transport: Transport) -> None:
+    async def scene(stream: WatchStream, transport: Transport) -> None:
         for frame in FRAMES:
             stream.write(frame)
         assert not transport.waiting  # all of a turn goes together
@@ -59,18 +59,18 @@ def test_a_slow_client_gets_every_frame_in_order_and_its_transport_holds_little(
             transport.read()
         assert transport.taken == b"".join(FRAMES)
         assert transport.most < 1024 * KIB
-        assert not stream.over.is_set()
+        assert not stream.done.is_set()
 
     play(scene)
 
 
 def test_a_client_that_is_too_far_behind_gets_no_more() -> None:
-    async def scene(stream: Stream, transport: Transport) -> None:
+    async def scene(stream: WatchStream, transport: Transport) -> None:
         for _ in range(2):
             for frame in FRAMES:
                 stream.write(frame)
             await asyncio.sleep(0.05)
-        assert stream.over.is_set()
+        assert stream.done.is_set()
         stream.write(b"more")
         assert transport.most < 1024 * KIB
         assert b"more" not in transport.waiting
@@ -80,8 +80,8 @@ def test_a_client_that_is_too_far_behind_gets_no_more() -> None:
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_what_exists_is_sent_at_the_clients_pace(gone: bool) -> None:
-    async def scene(stream: Stream, transport: Transport) -> None:
-        sending = asyncio.create_task(stream.send(FRAMES * 3))  # more than a client may be behind
+    async def scene(stream: WatchStream, transport: Transport) -> None:
+        sending = asyncio.create_task(stream.write_all(FRAMES * 3))  # more than a client may be behind
         while not sending.done():
             await asyncio.sleep(0.001)
             transport.read()
@@ -91,7 +91,7 @@ def test_what_exists_is_sent_at_the_clients_pace(gone: bool) -> None:
         while not gone and len(transport.taken) < 3 * sum(map(len, FRAMES)):
             await asyncio.sleep(0.001)
             transport.read()
-        assert stream.over.is_set() == gone
+        assert stream.done.is_set() == gone
         assert gone or transport.taken == b"".join(FRAMES * 3)
 
     play(scene)

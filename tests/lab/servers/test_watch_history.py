@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.history import History
+from chaos.lab.servers.history import WatchCache
 from chaos.lab.store import Change
 
 Steps = st.lists(st.tuples(st.integers(1, 3), st.sampled_from([0.0, 0.1, 5.0, 80.0])), max_size=400)
 
 
-def grown(most: int, steps: list[tuple[int, float]]) -> tuple[History, list[Change]]:
+def grown(most: int, steps: list[tuple[int, float]]) -> tuple[WatchCache, list[Change]]:
     """A history and all that was ever added to it; steps are of version and of time."""
-    history, added = History(most), []
+    history, added = WatchCache(most), []
     version, now = 1, 0.0
     for more, later in steps:
         version, now = version + more, now + later
@@ -31,10 +31,10 @@ def test_all_after_a_version_or_410(most: int, steps: list[tuple[int, float]], s
     wanted = [change for change in added if change.version > start]
     assert len(history) <= most
     if added[-len(history) :][:1] == added[:1] or start >= added[-len(history)].version - 1:
-        assert history.since(start) == wanted
+        assert history.changes_since(start) == wanted
     else:
         with pytest.raises(ApiError) as refused:
-            history.since(start)
+            history.changes_since(start)
         assert (refused.value.code, refused.value.reason) == (410, "Expired")
 
 
@@ -42,11 +42,11 @@ def test_all_after_a_version_or_410(most: int, steps: list[tuple[int, float]], s
 def test_the_newest_can_always_be_gone_on_from(steps: list[tuple[int, float]]) -> None:
     history, added = grown(3, steps)
     newest = added[-1].version if added else 1
-    assert history.since(newest) == []
-    history.forget(newest + 5)
-    assert history.since(newest + 5) == []
+    assert history.changes_since(newest) == []
+    history.compact(newest + 5)
+    assert history.changes_since(newest + 5) == []
     with pytest.raises(ApiError, match="too old resource version"):
-        history.since(newest)
+        history.changes_since(newest)
 
 
 @pytest.mark.parametrize(("every", "kept"), [(0.01, 1000), (1.0, 100), (0.5, 200)])

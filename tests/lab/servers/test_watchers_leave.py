@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from chaos.lab.servers.lab import Lab
-from chaos.lab.servers.options import Options
+from chaos.lab.servers.options import ServeOptions
 from chaos.lab.spec import LabSpec, NodeSpec
 
 pytestmark = pytest.mark.lab
@@ -24,7 +24,7 @@ def play(directory: Path, scene: Scene) -> None:
     """Run ``scene`` with a lab of one node and a client that is logged in."""
 
     async def run() -> None:
-        lab = Lab(LabSpec(nodes=[NodeSpec(name="only")]), Options(), directory)
+        lab = Lab(LabSpec(nodes=[NodeSpec(name="only")]), ServeOptions(), directory)
         try:
             facts = await lab.start()
             context = ssl.create_default_context(cafile=facts["caFile"])
@@ -48,10 +48,10 @@ async def until(true: Callable[[], bool]) -> None:
 def test_a_watcher_that_leaves_is_forgotten(tmp_path: Path) -> None:
     async def scene(lab: Lab, client: aiohttp.ClientSession) -> None:
         watches = [await client.get(f"{MAPS}?watch=true") for _ in range(3)]
-        await until(lambda: lab.watches == 3)
+        await until(lambda: lab.watch_count == 3)
         for watch in watches:
             watch.close()
-        await until(lambda: lab.watches == 0)
+        await until(lambda: lab.watch_count == 0)
 
     play(tmp_path, scene)
 
@@ -60,7 +60,7 @@ def test_a_watcher_that_does_not_read_is_dropped_and_the_others_are_served(tmp_p
     async def scene(lab: Lab, client: aiohttp.ClientSession) -> None:
         slow = await client.get(f"{MAPS}?watch=true")
         quick = await client.get(f"{MAPS}?watch=true")
-        await until(lambda: lab.watches == 2)
+        await until(lambda: lab.watch_count == 2)
         seen = 0
 
         async def read() -> None:
@@ -73,14 +73,14 @@ def test_a_watcher_that_does_not_read_is_dropped_and_the_others_are_served(tmp_p
         changes = 0
         async with client.post(MAPS, json=body) as answer:
             assert answer.status == 201
-        while lab.watches == 2:
+        while lab.watch_count == 2:
             changes += 1
             assert changes < 100, "nobody was dropped"
             body["data"]["n"] = str(changes)
             async with client.put(f"{MAPS}/big", json=body) as answer:
                 assert answer.status == 200
         await until(lambda: seen == changes + 1)
-        assert lab.watches == 1
+        assert lab.watch_count == 1
         reader.cancel()
         slow.close()
         quick.close()

@@ -54,7 +54,7 @@ def kubelet_writes_ready(world: World, change: Change) -> None:
     host = world.hosts.get(name_of(change.object))
     if host is None or after not in ("True", "False") or before == after:
         return
-    if not host.machine.kubelet.running or host.machine.kubelet.frozen:
+    if not host.machine.kubelet.is_running or host.machine.kubelet.is_frozen:
         world.violated(1, f"{name_of(change.object)}: Ready={after} without a kubelet")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from invariants_world import OUT_OF_SERVICE, World, ended_now, is_mirror, target
 
-from chaos.lab.controllers.scheduling import disliked, requests_of, unsuitable
+from chaos.lab.controllers.scheduling import count_intolerable_taints, requests_of, node_refusal
 from chaos.lab.objects import (
     MEMORY_PRESSURE,
     Object,
@@ -52,7 +52,7 @@ def removal(world: World, change: Change) -> None:
         return
     if world.node(node_of(pod)) is None:
         world.violated(1, f"{name_of(pod)}: collected without phase Failed")
-    elif host is not None and (host.runs(uid_of(pod)) or not host.machine.kubelet.running):
+    elif host is not None and (host.runs(uid_of(pod)) or not host.machine.kubelet.is_running):
         _unlawful(world, pod, "removed by somebody else than its kubelet")
 
 
@@ -283,8 +283,8 @@ def scheduler_heeds_taints(world: World, change: Change) -> None:
     chosen = world.node(node_of(pod)) or {}
     if untolerated(pod, taints_of(chosen), ("NoSchedule", "NoExecute")):
         world.violated(11, f"{name_of(pod)}: bound to {node_of(pod)} in spite of its taints")
-    free = [node for node in world.store.list("nodes") if not unsuitable(pod, node) and not disliked(pod, node)]
-    if disliked(pod, chosen) and free and not pod["spec"].get("topologySpreadConstraints") and _small(pod):
+    free = [node for node in world.store.list("nodes") if not node_refusal(pod, node) and not count_intolerable_taints(pod, node)]
+    if count_intolerable_taints(pod, chosen) and free and not pod["spec"].get("topologySpreadConstraints") and _small(pod):
         world.violated(11, f"{name_of(pod)}: bound to {node_of(pod)}, which it should have avoided")
 
 

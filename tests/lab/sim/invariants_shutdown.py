@@ -43,12 +43,12 @@ def gauges(world: World, host: Host) -> None:
 
 def _gauge_is(world: World, host: Host, pid: int, reloaded: bool) -> None:
     kubelet, logind = host.machine.kubelet, host.machine.logind
-    if host.pid != pid or not pid or kubelet.frozen or host.signals or logind.preparing_for_shutdown:
+    if host.pid != pid or not pid or kubelet.is_frozen or host.signals or logind.preparing_for_shutdown:
         return
     found = re.search(r"^kubelet_graceful_shutdown_start_time_seconds (\S+)$", kubelet.metrics_text(), re.MULTILINE)
     value = int(float(found[1])) if found else 0
-    wanted = host.file[0] if reloaded and logind.running and buckets_of(host.machine.spec) and host.file else 0
-    if value != wanted and (host.holds_lock or not reloaded or not logind.running):
+    wanted = host.file[0] if reloaded and logind.is_running and buckets_of(host.machine.spec) and host.file else 0
+    if value != wanted and (host.holds_lock or not reloaded or not logind.is_running):
         world.violated(5, f"{host.machine.name}: gauge of the start is {value}, not {wanted}")
 
 
@@ -186,7 +186,7 @@ def _is_over(world: World, host: Host, shutdown: _Shutdown, since: float) -> Non
     left = [pod for pod in world.store.list("pods") if node_of(pod) == host.machine.name and not is_terminal(pod)]
     left = [pod for pod in left if host.machine.runtime.containers(uid_of(pod))]
     recent = any(
-        item.finished is None or world.sim.now - item.finished < 1.9
+        item.finished_at is None or world.sim.now - item.finished_at < 1.9
         for uid in shutdown.stopped
         for item in host.machine.runtime.containers(uid)
     )
@@ -202,7 +202,7 @@ def _is_over(world: World, host: Host, shutdown: _Shutdown, since: float) -> Non
 
 def lock_release(world: World, host: Host, _lock: Inhibitor) -> None:
     """At the end: not before every bucket is done, volumes included, and then at once."""
-    if not host.machine.kubelet.running or host.holds_lock or host.machine.spec.static_pods:
+    if not host.machine.kubelet.is_running or host.holds_lock or host.machine.spec.static_pods:
         return
     if host.busy and host.signals and host.signals[-1].active:
         world.violated(7, f"{host.machine.name}: lock released within the shutdown")

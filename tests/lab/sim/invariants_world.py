@@ -107,9 +107,9 @@ class World:
     def calm(self, node: str, since: float) -> bool:
         """Whether the node's kubelet runs and reaches the API server, and did so ever since then."""
         host = self.hosts.get(node)
-        if host is None or not host.machine.kubelet.running or host.machine.kubelet.frozen:
+        if host is None or not host.machine.kubelet.is_running or host.machine.kubelet.is_frozen:
             return False
-        return host.changed < since and host.network < since - _SETTLED and not host.machine.network.dropped()
+        return host.changed < since and host.network < since - _SETTLED and not host.machine.network.drops()
 
     def host_of(self, pod: Object) -> Host | None:
         return self.hosts.get(node_of(pod))

@@ -138,7 +138,7 @@ def do(cluster: Cluster, deed: Deed) -> None:
     try:
         if deed.kind in _ON_MACHINES:
             machine = list(cluster.machines.values())[deed.who % len(cluster.machines)]
-            if machine.reachable or machine.state == "off":
+            if machine.is_reachable or machine.state == "off":
                 _ON_MACHINES[deed.kind](machine, deed.what)
         else:
             _ON_API[deed.kind](cluster, deed.who, deed.what)
@@ -160,7 +160,7 @@ def _kubelet(machine: Machine, what: int) -> None:
     if machine.state == "off":
         return
     calls = [kubelet.start, kubelet.stop, kubelet.restart]
-    if kubelet.running:
+    if kubelet.is_running:
         calls += [kubelet.kill, kubelet.freeze, kubelet.thaw]
     calls[what % len(calls)]()
 

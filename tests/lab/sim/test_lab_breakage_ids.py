@@ -49,4 +49,4 @@ def test_shifts_add_up() -> None:
     assert spec(breakages=["unknown-late"]).shift("unknown") == 30.0
     assert spec(breakages=["unknown-late", "unknown-early"]).shift("unknown") == 0.0
     assert spec(breakages=["eviction-late"]).shift("unknown") == 0.0
-    assert spec(breakages=["pdb-ignored"]).broken("pdb-ignored")
+    assert spec(breakages=["pdb-ignored"]).has_breakage("pdb-ignored")

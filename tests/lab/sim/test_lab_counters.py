@@ -8,7 +8,7 @@ import pytest
 from simkit import VICTIM, Object, disruption, node, pods_on, run, spec, started, taints, workload
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.controllers.metrics import text
+from chaos.lab.controllers.metrics import format_metrics
 from chaos.lab.spec import ControllerSpec
 from chaos.lab.store import clone
 
@@ -21,7 +21,7 @@ NONE = '{zone=""}'
 
 def told(cluster: Cluster) -> dict[str, float]:
     """By name and labels."""
-    lines = [line for line in text(cluster.controllers).splitlines() if not line.startswith("#")]
+    lines = [line for line in format_metrics(cluster.controllers).splitlines() if not line.startswith("#")]
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
@@ -121,11 +121,11 @@ def test_a_pod_that_another_duty_had_is_a_try_and_an_error() -> None:
     run(cluster, 5.0)
     cluster.machines[VICTIM].power_off()
     cluster.delete_object("nodes", "", VICTIM)
-    cluster.controllers.pod_gc.begin_at(cluster.sim.now)
+    cluster.controllers.pod_gc.run_next_at(cluster.sim.now)
     run(cluster, 39.0)  # quarantine begins
     for name in ("p0", "p1"):
         cluster.store.patch("pods", "demo", name, lambda pod: pod["status"].update(phase="Failed"))
-    cluster.controllers.pod_gc.begin_at(cluster.sim.now + 2.0)
+    cluster.controllers.pod_gc.run_next_at(cluster.sim.now + 2.0)
     run(cluster, 3.0)
     assert not cluster.store.list("pods", "demo")
     wanted = {("terminated", False): 1, ("orphaned", False): 2, ("orphaned", True): 1}

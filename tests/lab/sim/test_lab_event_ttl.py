@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from chaos.lab.event_ttl import EventTtl
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.store import Store
 
 
-def _lab() -> tuple[Sim, Store]:
-    sim = Sim(0.0, 1)
+def _lab() -> tuple[SimClock, Store]:
+    sim = SimClock(0.0, 1)
     store = Store(sim)
     EventTtl(sim, store).start()
     return sim, store

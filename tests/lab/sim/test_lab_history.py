@@ -9,7 +9,7 @@ from pathlib import Path
 
 from simkit import VICTIM, run, spec, started
 
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 
 _SCRIPT = """
 import hashlib
@@ -77,7 +77,7 @@ def test_a_quiet_cluster_writes_heartbeats_only() -> None:
 
 
 def test_callbacks_due_together_run_in_order_and_cancelled_ones_never() -> None:
-    sim = Sim(0.0, 1)
+    sim = SimClock(0.0, 1)
     ran: list[str] = []
     sim.at(1.0, ran.append, "first")
     cancelled = sim.at(1.0, ran.append, "cancelled")

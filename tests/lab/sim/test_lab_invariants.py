@@ -13,22 +13,22 @@ from invariants import Checker
 from simkit import History, events, ready, run, spec, started, taints
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.kubelet_shutdown import Bucket, group
+from chaos.lab.kubelet_shutdown import Bucket, group_by_priority
 from chaos.lab.logind import LogindError
 from chaos.lab.machine import Machine
 from chaos.lab.metrics import go_float, read_state_file, state_file
 from chaos.lab.quantity import parse_quantity
-from chaos.lab.sim import Sim
-from chaos.lab.spec import SpecError, seconds
+from chaos.lab.sim import SimClock
+from chaos.lab.spec import SpecError, parse_duration
 
 _READY = {"deployments": "readyReplicas", "statefulsets": "readyReplicas", "daemonsets": "numberReady"}
 
 
-def _schedule(machine: Machine, sim: Sim) -> None:
+def _schedule(machine: Machine, sim: SimClock) -> None:
     machine.logind.schedule("reboot", sim.now + 20.0)
 
 
-_DEEDS: list[Callable[[Machine, Sim], object]] = [
+_DEEDS: list[Callable[[Machine, SimClock], object]] = [
     lambda machine, _: machine.logind.power_off(),
     lambda machine, _: machine.logind.reboot(),
     lambda machine, _: machine.power_off(),
@@ -39,9 +39,9 @@ _DEEDS: list[Callable[[Machine, Sim], object]] = [
     lambda machine, _: machine.logind.restart(),
     lambda machine, _: machine.kubelet.restart() if machine.state == "on" else None,
     lambda machine, _: machine.kubelet.stop(),
-    lambda machine, _: machine.kubelet.kill() if machine.kubelet.running else None,
-    lambda machine, _: machine.kubelet.freeze() if machine.kubelet.running else None,
-    lambda machine, _: machine.kubelet.thaw() if machine.kubelet.running else None,
+    lambda machine, _: machine.kubelet.kill() if machine.kubelet.is_running else None,
+    lambda machine, _: machine.kubelet.freeze() if machine.kubelet.is_running else None,
+    lambda machine, _: machine.kubelet.thaw() if machine.kubelet.is_running else None,
     lambda machine, _: machine.partition(),
     lambda machine, _: machine.partition(["ipv4"], ["in"]),
     lambda machine, _: machine.heal(),
@@ -63,11 +63,11 @@ def _play(seed: int) -> tuple[Cluster, History, Checker]:
     cluster, history = started(lab, watch=lambda made: checkers.append(Checker(made)))
     for _ in range(30):
         machine = cluster.machines[dice.choice(list(cluster.machines))]
-        if machine.reachable or machine.state == "off":
+        if machine.is_reachable or machine.state == "off":
             try:
                 dice.choice(_DEEDS)(machine, cluster.sim)
             except LogindError:
-                assert machine.logind.preparing_for_shutdown or not machine.logind.running
+                assert machine.logind.preparing_for_shutdown or not machine.logind.is_running
         run(cluster, dice.choice([0.01, 0.5, 3.0, 12.0, 60.0]))
     run(cluster, 60.0)
     for machine in cluster.machines.values():
@@ -75,7 +75,7 @@ def _play(seed: int) -> tuple[Cluster, History, Checker]:
         machine.heal()
         machine.runtime.start_service()
         machine.pressure.clear()
-        if not machine.reachable:  # off, crashed, or booting
+        if not machine.is_reachable:  # off, crashed, or booting
             machine.reset()
         machine.power_on()
     run(cluster, 60.0)
@@ -121,7 +121,7 @@ def test_state_file_is_read_back(start: int, micros: int, finished: bool) -> Non
 
 @given(st.text(max_size=12))
 def test_parsers_refuse_with_their_own_error(text: str) -> None:
-    for parse, error in ((seconds, SpecError), (parse_quantity, ValueError)):
+    for parse, error in ((parse_duration, SpecError), (parse_quantity, ValueError)):
         try:
             parse(text)
         except error:
@@ -134,7 +134,7 @@ def test_parsers_refuse_with_their_own_error(text: str) -> None:
 )
 def test_every_pod_is_in_one_bucket_and_order_is_kept(starts: list[int], priorities: list[int]) -> None:
     buckets = [Bucket(priority, 1) for priority in sorted(starts)]
-    groups = group(buckets, [(priority, index) for index, priority in enumerate(priorities)])
+    groups = group_by_priority(buckets, [(priority, index) for index, priority in enumerate(priorities)])
     assert sorted(index for members in groups for index in members) == list(range(len(priorities)))
     for lower, upper in pairwise(groups):
         assert not lower or not upper or max(priorities[i] for i in lower) < min(priorities[i] for i in upper)

@@ -49,9 +49,9 @@ def _disrupt(cluster: Cluster, dice: random.Random) -> None:
     deed = dice.choice(["cut", "shut down", "restart kubelet", "evict", "delete", "manager"])
     if deed == "cut":
         machine.reset()
-    elif deed == "shut down" and machine.reachable:
+    elif deed == "shut down" and machine.is_reachable:
         machine.logind.reboot()
-    elif deed == "restart kubelet" and machine.reachable:
+    elif deed == "restart kubelet" and machine.is_reachable:
         machine.kubelet.restart()
     elif deed == "manager":
         cluster.controllers.restart()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from simkit import VICTIM, Object, disruption, events, run, spec, started
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.kubelet_preemption import NoVictimsError, victims, wants
+from chaos.lab.kubelet_preemption import NoVictimsError, victims, worker_requests
 from chaos.lab.kubelet_static import MANIFESTS
 from chaos.lab.kubelet_worker import Worker
 from chaos.lab.store import clone
@@ -218,12 +218,12 @@ def test_victims(others: list[Worker], needs: dict[str, int], expected: list[str
 )
 def test_victims_are_enough_and_none_is_spare(pods: list[tuple[int, str]], needed: int) -> None:
     others = [_worker(f"{index}", cpu, qos=qos) for index, (cpu, qos) in enumerate(pods)]
-    total = sum(wants(worker)["cpu"] for worker in others)
+    total = sum(worker_requests(worker)["cpu"] for worker in others)
     if total < needed:
         with pytest.raises(NoVictimsError):
             victims(_CRITICAL, others, {"cpu": needed})
         return
     chosen = victims(_CRITICAL, others, {"cpu": needed})
-    amounts = [wants(worker)["cpu"] for worker in chosen]
+    amounts = [worker_requests(worker)["cpu"] for worker in chosen]
     assert len(set(chosen)) == len(chosen)
     assert sum(amounts) >= needed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chaos.lab.logind import Inhibitor, Kind, Logind, LogindError
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 
 _LOCK = Inhibitor("shutdown", "kubelet", "why", "delay", 0, 700)
 
@@ -14,7 +14,7 @@ class Bench:
     """A logind with what it told and did."""
 
     def __init__(self, version: int = 252) -> None:
-        self.sim = Sim(1000.0, 1)
+        self.sim = SimClock(1000.0, 1)
         self.done: list[tuple[float, Kind]] = []
         self.heard: list[bool] = []
         self.logind = Logind(self.sim, version, lambda kind: self.done.append((self.sim.now, kind)))
@@ -81,10 +81,10 @@ def test_schedule_fires_with_its_kind_at_its_time() -> None:
     bench = Bench()
     bench.logind.schedule("poweroff", 1030.0)
     bench.logind.schedule("reboot", 1060.0)
-    assert bench.logind.scheduled() == ("reboot", 1060.0)
+    assert bench.logind.scheduled_shutdown() == ("reboot", 1060.0)
     bench.run(100.0)
     assert bench.done == [(1060.0, "reboot")]
-    assert bench.logind.scheduled() is None
+    assert bench.logind.scheduled_shutdown() is None
 
 
 def test_schedule_of_another_kind_is_refused() -> None:
@@ -138,7 +138,7 @@ def test_restart_forgets_the_delayed_shutdown_and_keeps_locks_and_schedule() -> 
     bench.logind.restart()
     bench.run(50.0)
     assert not bench.done
-    assert (len(bench.logind.inhibitors()), bench.logind.scheduled()) == (1, ("reboot", 1100.0))
+    assert (len(bench.logind.inhibitors()), bench.logind.scheduled_shutdown()) == (1, ("reboot", 1100.0))
 
 
 def test_nobody_hears_a_signal_after_the_machine_is_gone() -> None:

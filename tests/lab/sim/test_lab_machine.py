@@ -17,7 +17,7 @@ def _ready(cluster: Cluster) -> tuple[str, str, str]:
 
 def _power(cluster: Cluster) -> tuple[str, bool]:
     machine = cluster.machines[VICTIM]
-    return machine.state, machine.kubelet.running
+    return machine.state, machine.kubelet.is_running
 
 
 def _holders(cluster: Cluster) -> list[str]:
@@ -200,7 +200,7 @@ def test_node_without_logind_has_no_manager_and_goes_down_without_a_word() -> No
         item.logind = False
     cluster, history = started(lab)
     machine = cluster.machines[VICTIM]
-    assert machine.kubelet.running
+    assert machine.kubelet.is_running
     assert _holders(cluster) == []
     begin = cluster.sim.now
     machine.shut_down("poweroff")
@@ -216,15 +216,15 @@ def test_kernel_crash_hangs_with_the_power_on_until_reset() -> None:
     cluster, _ = started(lab)
     machine = cluster.machines[VICTIM]
     machine.crash()
-    assert (machine.reachable, *_power(cluster)) == (False, "on", False)
+    assert (machine.is_reachable, *_power(cluster)) == (False, "on", False)
     assert 39.6 <= _after(cluster, "Unknown", 70.0) <= 60.2
     machine.power_on()  # it is on
     run(cluster, 20.0)
-    assert not machine.reachable
+    assert not machine.is_reachable
     boot = machine.boot_id
     machine.reset()
     run(cluster, 20.0)
-    assert (machine.reachable, *_power(cluster)) == (True, "on", True)
+    assert (machine.is_reachable, *_power(cluster)) == (True, "on", True)
     assert machine.boot_id != boot
     assert _ready(cluster)[0] == "True"
 
@@ -234,9 +234,9 @@ def test_kernel_crash_with_a_panic_timeout_boots_by_itself() -> None:
     machine = cluster.machines[VICTIM]
     machine.crash()
     run(cluster, 9.0)
-    assert not machine.reachable
+    assert not machine.is_reachable
     run(cluster, 12.0)
-    assert machine.reachable
+    assert machine.is_reachable
 
 
 def test_fast_reset_shows_no_condition_change() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from chaos.lab.admission import InvalidError
 from chaos.lab.cluster import Cluster
-from chaos.lab.metadata import check_changed, check_new
+from chaos.lab.metadata import check_update, check_new
 from chaos.lab.spec import LabSpec, NodeSpec
 
 SUBDOMAIN = (
@@ -91,8 +91,8 @@ def test_generate_name(base: str, fine: bool) -> None:
 )
 def test_the_rest_of_metadata(metadata: Any, problem: str) -> None:
     assert check_new("pods", {"name": "x", **metadata})[0].startswith("metadata." + problem)
-    assert check_changed({"name": "x", **metadata}, {"name": "x"})[0].startswith("metadata." + problem)
-    assert check_changed({"name": "x", **metadata}, {"name": "x", **metadata}) == [], "what was there is not judged"
+    assert check_update({"name": "x", **metadata}, {"name": "x"})[0].startswith("metadata." + problem)
+    assert check_update({"name": "x", **metadata}, {"name": "x", **metadata}) == [], "what was there is not judged"
 
 
 def test_annotations_may_be_in_upper_case() -> None:
@@ -101,9 +101,9 @@ def test_annotations_may_be_in_upper_case() -> None:
 
 def test_no_finalizer_for_what_is_being_deleted() -> None:
     before = {"deletionTimestamp": "x", "finalizers": ["a/b"]}
-    (problem,) = check_changed({"finalizers": ["a/b", "c/d"]}, before)
+    (problem,) = check_update({"finalizers": ["a/b", "c/d"]}, before)
     assert problem.endswith('being deleted, found new finalizers []string{"c/d"}')
-    assert check_changed({"finalizers": []}, before) == []
+    assert check_update({"finalizers": []}, before) == []
 
 
 def test_all_problems_are_told() -> None:

@@ -43,7 +43,7 @@ def test_dual_stack_kubelet_is_back_after_45_seconds_over_the_other_family(seed:
     seen = _renewals(cluster)
     run(cluster, 12.0)
     cluster.machines[VICTIM].partition(["ipv4"])
-    assert cluster.machines[VICTIM].network.reachable() == {"ipv4": False, "ipv6": True}
+    assert cluster.machines[VICTIM].network.reachability() == {"ipv4": False, "ipv6": True}
     states = set()
     for _ in range(100):
         run(cluster, 1.0)
@@ -78,7 +78,7 @@ def test_either_direction_cuts_and_the_window_is_that_of_a_power_cut(directions:
 
 def test_single_stack_node_has_no_other_family() -> None:
     cluster, _ = started(spec(dual_stack=False))
-    assert cluster.machines[VICTIM].network.reachable() == {"ipv4": True}
+    assert cluster.machines[VICTIM].network.reachability() == {"ipv4": True}
     cluster.machines[VICTIM].partition(["ipv4"])
     run(cluster, 62.0)
     assert _status(cluster) == "Unknown"
@@ -90,7 +90,7 @@ def test_healed_node_returns_within_seconds_and_its_pods_have_not_moved() -> Non
     machine = cluster.machines[VICTIM]
     machine.partition()
     run(cluster, 100.0)
-    assert machine.kubelet.running
+    assert machine.kubelet.is_running
     machine.heal()
     run(cluster, 5.0)  # the SYN of a dial is repeated after 1, 2 and 4 s
     moved = {uid for uid, pod in before.items() if uid not in _restarts(cluster)}
@@ -121,9 +121,9 @@ def test_partition_ends_with_the_power_and_heals_only_what_is_named() -> None:
     machine = cluster.machines[VICTIM]
     machine.partition()
     machine.heal(["ipv6"], ["in"])
-    assert machine.network.dropped() == {("ipv4", "in"), ("ipv4", "out"), ("ipv6", "out")}
+    assert machine.network.drops() == {("ipv4", "in"), ("ipv4", "out"), ("ipv6", "out")}
     machine.power_off()
-    assert machine.network.reachable() == dict.fromkeys(FAMILIES, True)
+    assert machine.network.reachability() == dict.fromkeys(FAMILIES, True)
     assert len(DIRECTIONS) == 2
 
 
@@ -161,7 +161,7 @@ def test_kubelet_that_starts_behind_a_partition_waits_for_its_end() -> None:
     machine.partition()
     machine.kubelet.restart()
     run(cluster, 70.0)
-    assert machine.kubelet.running
+    assert machine.kubelet.is_running
     assert _status(cluster) == "Unknown"
     machine.heal()
     run(cluster, 22.0)

@@ -107,7 +107,7 @@ def test_what_is_refused_under_pressure(kind: str, requests: bool, phase: str) -
 
 def _worker(name: str, priority: int = 0, qos: str = "BestEffort", static: bool = False) -> Worker:
     pod: Object = {"status": {"qosClass": qos}}
-    return Worker(clone(pod), name, "n", name, priority, 30, "running", static=static)
+    return Worker(clone(pod), name, "n", name, priority, 30, "running", is_static=static)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.controllers.scheduling import fitting, named_nodes, score
+from chaos.lab.controllers.scheduling import feasible_nodes, named_nodes, score
 from chaos.lab.controllers.snapshot import Snapshot
 
 Object = dict[str, Any]
@@ -87,7 +87,7 @@ def _place(new: Object, kept: Snapshot, nodes: dict[str, Object], placed: dict[t
         fresh.put_node(item)
     for other in placed.values():
         fresh.put(other)
-    found = fitting(new, fresh.nodes.values(), fresh)[0]
+    found = feasible_nodes(new, fresh.nodes.values(), fresh)[0]
     scores = {item["metadata"]["name"]: score(new, item, fresh) for item in found}
     best = sorted(name for name, value in scores.items() if value == min(scores.values()))
     assert kept.ranking(new).best(new, kept) == best

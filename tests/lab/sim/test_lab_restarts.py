@@ -138,9 +138,9 @@ def test_back_off_doubles_and_is_forgotten_after_ten_minutes(runs: list[float], 
     backoff, now, found = Backoff(), 1000.0, []
     for seconds in runs:
         now += seconds
-        found.append(backoff.left(now, now))
+        found.append(backoff.remaining(now, now))
         ended, now = now, now + found[-1]
-        backoff.next(ended, now)
+        backoff.advance(ended, now)
     assert found == waits
 
 

@@ -193,7 +193,7 @@ def test_metrics_and_state_file_survive_the_reboot_and_the_first_scrape_is_empty
         run(cluster, 0.1)
         assert cluster.sim.now - begin < 60
     assert STATE_FILE in machine.files
-    while not machine.kubelet.running:
+    while not machine.kubelet.is_running:
         run(cluster, 0.05)
         assert cluster.sim.now - begin < 60
     assert _gauges(cluster) == (0.0, 0.0)
@@ -219,7 +219,7 @@ def test_machine_tells_when_it_goes_and_comes() -> None:
     cluster, _ = started(recorded=False)
     machine = cluster.machines[VICTIM]
     seen: list[tuple[str, bool, bool]] = []
-    machine.on_change.append(lambda m: seen.append((m.state, m.reachable, m.kubelet.running)))
+    machine.on_change.append(lambda m: seen.append((m.state, m.is_reachable, m.kubelet.is_running)))
     machine.logind.power_off()
     run(cluster, 10.0)
     machine.power_on()
@@ -327,10 +327,10 @@ def test_scheduled_shutdown_that_is_cancelled_touches_nothing() -> None:
     begin = cluster.sim.now
     logind.schedule("poweroff", begin + 60.0)
     run(cluster, 30.0)
-    assert logind.scheduled() == ("poweroff", begin + 60.0)
+    assert logind.scheduled_shutdown() == ("poweroff", begin + 60.0)
     assert logind.cancel_scheduled()
     run(cluster, 90.0)
-    assert logind.scheduled() is None
+    assert logind.scheduled_shutdown() is None
     assert not logind.cancel_scheduled()
     assert _power(cluster) == "on"
     assert {ready(obj)["status"] for _, _, obj in history.since(begin, "nodes")} <= {"True"}
@@ -593,8 +593,8 @@ def test_hard_power_off_during_the_boot_and_again_on() -> None:
     run(cluster, 3.0)
     machine.power_off()
     run(cluster, 30.0)
-    assert (_power(cluster), machine.reachable, machine.kubelet.running) == ("off", False, False)
+    assert (_power(cluster), machine.is_reachable, machine.kubelet.is_running) == ("off", False, False)
     machine.power_on()
     machine.power_on()
     run(cluster, 20.0)
-    assert (_power(cluster), machine.reachable, machine.kubelet.running) == ("on", True, True)
+    assert (_power(cluster), machine.is_reachable, machine.kubelet.is_running) == ("on", True, True)

@@ -12,7 +12,7 @@ from simkit import VICTIM, run, spec, started, workload
 from chaos.lab.cluster import Cluster
 from chaos.lab.lockstep import Lockstep
 from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.resources import RESOURCES, Place, locate
+from chaos.lab.servers.resources import RESOURCES, RequestInfo, parse_request_info
 from chaos.lab.servers.service_proxy import ServiceProxy
 
 
@@ -44,7 +44,7 @@ class Client:
 
     def get(self, name: str = "web:80") -> str:
         """The pod that answered. Raises ApiError."""
-        place = Place(RESOURCES["v1", "services"], "demo", name, "proxy")
+        place = RequestInfo(RESOURCES["v1", "services"], "demo", name, "proxy")
         response = asyncio.run(self.proxy.get(make_mocked_request("GET", "/"), place))
         return (response.text or "").strip()
 
@@ -112,5 +112,5 @@ def test_a_container_that_ended_refuses_until_its_endpoint_is_gone() -> None:
 
 def test_the_path_behind_proxy_is_the_services_own() -> None:
     for rest in ("", "/", "/healthz/x"):
-        place = locate("v1", f"namespaces/demo/services/web:80/proxy{rest}")
-        assert place == Place(RESOURCES["v1", "services"], "demo", "web:80", "proxy")
+        place = parse_request_info("v1", f"namespaces/demo/services/web:80/proxy{rest}")
+        assert place == RequestInfo(RESOURCES["v1", "services"], "demo", "web:80", "proxy")

@@ -9,7 +9,7 @@ import pytest
 from simkit import History, Object, run, spec, started, workload
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.controllers.daemon_rollout import limit, next_to_go
+from chaos.lab.controllers.daemon_rollout import max_unavailable, pods_to_replace
 from chaos.lab.controllers.revisions import template_of
 from chaos.lab.store import clone
 
@@ -152,13 +152,13 @@ def _pod(revision: str, *, ready: bool = True, deleting: bool = False) -> Object
     ],
 )
 def test_who_goes_next(nodes: list[list[Object]], most: int, expected: int) -> None:
-    assert len(next_to_go(nodes, "new", most, lambda pod: bool(pod["ready"]))) == expected
+    assert len(pods_to_replace(nodes, "new", most, lambda pod: bool(pod["ready"]))) == expected
 
 
 @pytest.mark.parametrize(("value", "desired", "expected"), [(2, 10, 2), ("25%", 10, 3), ("1%", 3, 1), ("100%", 3, 3)])
 def test_percents_of_daemons_round_up(value: int | str, desired: int, expected: int) -> None:
     owner = {"spec": {"updateStrategy": {"rollingUpdate": {"maxUnavailable": value}}}}
-    assert limit(owner, desired) == expected
+    assert max_unavailable(owner, desired) == expected
 
 
 @pytest.mark.parametrize("plural", ["statefulsets", "daemonsets"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from simkit import spec
 
-from chaos.lab.spec import LabSpec, SpecError, seconds
+from chaos.lab.spec import LabSpec, SpecError, parse_duration
 
 _BUCKET = b'{"priority": 0, "shutdownGracePeriodSeconds": 5}'
 _BY_PRIORITY = b'{"nodes": [{"name": "a", "shutdownGracePeriodByPodPriority": [%s]}]}' % _BUCKET
@@ -62,10 +62,10 @@ def test_refused(text: bytes, message: str) -> None:
     ("text", "value"), [("0", 0), ("0s", 0), ("30s", 30), ("1m30s", 90), ("1.5h", 5400), ("250ms", 0.25)]
 )
 def test_durations(text: str, value: float) -> None:
-    assert seconds(text) == value
+    assert parse_duration(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "-5s", "5 s", "5s!", "5x"])
 def test_no_durations(text: str) -> None:
     with pytest.raises(SpecError, match="not a duration"):
-        seconds(text)
+        parse_duration(text)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.sim import Sim
+from chaos.lab.sim import SimClock
 from chaos.lab.store import Change, NotFoundError, Store
 
 NAMESPACES, NAMES, NODES, OWNERS = ("a", "a-b", "b"), ("x", "y", "z", "z0"), ("", "n1", "n2"), ("u1", "u2")
@@ -28,7 +28,7 @@ PODS = st.builds(
 
 @given(st.lists(st.tuples(st.sampled_from(["put", "put", "remove", "look"]), PODS)))
 def test_order_and_indexes_are_those_of_a_scan(deeds: list[tuple[str, dict[str, Any]]]) -> None:
-    store = Store(Sim(0.0, 1))
+    store = Store(SimClock(0.0, 1))
     known: dict[tuple[str, str], dict[str, Any]] = {}
     for deed, obj in [*deeds, ("look", {})]:
         if deed == "look":
@@ -49,26 +49,26 @@ def compare(store: Store, pods: list[dict[str, Any]]) -> None:
     for namespace in NAMESPACES:
         inside = [item for item in pods if item["metadata"]["namespace"] == namespace]
         assert store.list("pods", namespace) == inside
-        assert store.pods_selected(namespace, {}) == inside
+        assert store.pods_matching(namespace, {}) == inside
         chosen = [item for item in inside if item["metadata"]["labels"] == {"app": "x"}]
-        assert store.pods_selected(namespace, SELECTOR) == chosen
+        assert store.pods_matching(namespace, SELECTOR) == chosen
         assert store.pods_using(namespace, "x") == chosen
     for node in NODES[1:]:
         assert store.pods_on(node) == [item for item in pods if item["spec"]["nodeName"] == node]
     for uid in OWNERS:
         owned = [item for item in pods if item["metadata"]["ownerReferences"] == [{"uid": uid}]]
-        assert store.owned("pods", uid) == owned
+        assert store.list_owned("pods", uid) == owned
 
 
 def test_nothing_is_selected_by_no_selector_and_nothing_found_of_an_unknown_kind() -> None:
-    store = Store(Sim(0.0, 1))
+    store = Store(SimClock(0.0, 1))
     store.create("pods", pod("a", "x", "n1", "u1", "x"))
-    assert store.pods_selected("a", None) == []
-    assert (store.list("nodes"), store.owned("nodes", "u1"), store.get("nodes", "", "n1")) == ([], [], None)
+    assert store.pods_matching("a", None) == []
+    assert (store.list("nodes"), store.list_owned("nodes", "u1"), store.get("nodes", "", "n1")) == ([], [], None)
 
 
 def test_subscribers_hear_of_their_kinds_the_nodes_kubelet_first() -> None:
-    store = Store(Sim(0.0, 1))
+    store = Store(SimClock(0.0, 1))
     heard: list[tuple[str, str]] = []
 
     def listener(who: str) -> Any:

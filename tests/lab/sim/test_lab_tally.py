@@ -8,10 +8,10 @@ from functools import partial
 
 from simkit import VICTIM, Object, run, spec, started, workload
 
-from chaos.lab.controllers.daemon_fit import Fits
+from chaos.lab.controllers.daemon_fit import EligibilityCache
 from chaos.lab.controllers.revisions import revision_of
 from chaos.lab.controllers.scheduling import matches_node
-from chaos.lab.controllers.tally import Tallies, Tally
+from chaos.lab.controllers.tally import OwnerIndex, PodCounts
 from chaos.lab.events import Recorder
 from chaos.lab.objects import (
     condition,
@@ -24,7 +24,7 @@ from chaos.lab.objects import (
     uid_of,
     untolerated,
 )
-from chaos.lab.sim import Sim, seconds_of
+from chaos.lab.sim import SimClock, seconds_of
 from chaos.lab.store import Change, Store
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -32,16 +32,16 @@ CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 def test_tallies_equal_a_recount_at_every_change() -> None:
     cluster, _ = started(spec(seed=2))
-    tallies, store, seen = Tallies("ReplicaSet"), cluster.store, set()
+    tallies, store, seen = OwnerIndex("ReplicaSet"), cluster.store, set()
     for pod in store.list("pods"):
-        tallies.changed(Change(0, "ADDED", "pods", pod, None))
+        tallies.on_change(Change(0, "ADDED", "pods", pod, None))
 
     def changed(change: Change) -> None:
-        tallies.changed(change)
+        tallies.on_change(change)
         for owner in store.list("replicasets"):
-            pods = store.controlled("pods", uid_of(owner))
+            pods = store.list_controlled("pods", uid_of(owner))
             active = [pod for pod in pods if is_active(pod)]
-            found = Tally(len(pods), len(active), sum(map(is_ready, active)), sum(map(is_terminating, pods)))
+            found = PodCounts(len(pods), len(active), sum(map(is_ready, active)), sum(map(is_terminating, pods)))
             assert tallies.of(uid_of(owner)) == found
             seen.add((found.active, found.ready, found.terminating))
 
@@ -64,7 +64,7 @@ def _taint(taints: list[Object], node: Object) -> None:
 def test_a_daemon_set_sees_each_change_of_a_node() -> None:
     cluster, _ = started(spec(seed=2))
     prototype = {"metadata": {}, "spec": {"nodeSelector": {"kubernetes.io/hostname": VICTIM}}}
-    fits, found = Fits(prototype), []
+    fits, found = EligibilityCache(prototype), []
 
     def look(change: Change) -> None:
         node = change.object
@@ -85,9 +85,9 @@ def test_a_daemon_set_sees_each_change_of_a_node() -> None:
 def _recounted(store: Store, owner: Object, now: float) -> Object:
     """A DaemonSet's status from every node and pod; its pods tolerate no taint."""
     found = Counter[str]()
-    newest = max(store.controlled("controllerrevisions", uid_of(owner)), key=lambda item: int(item["revision"]))
+    newest = max(store.list_controlled("controllerrevisions", uid_of(owner)), key=lambda item: int(item["revision"]))
     for node in store.list("nodes"):
-        pods = [pod for pod in store.controlled("pods", uid_of(owner)) if _made_for(pod) == name_of(node)]
+        pods = [pod for pod in store.list_controlled("pods", uid_of(owner)) if _made_for(pod) == name_of(node)]
         living = [pod for pod in pods if not is_deleting(pod)]
         runs = not any(taint["key"] in ("k", CONTROL_PLANE) for taint in taints_of(node))
         ready = [condition(pod, "Ready") for pod in living if is_ready(pod)]
@@ -121,7 +121,7 @@ def test_the_status_of_a_daemon_set_equals_a_recount_whenever_it_is_written() ->
     store.subscribe(changed, "daemonsets")
     run(cluster, 30.0)
     owner = store.get("daemonsets", "default", "agent") or {}
-    cluster.delete_object("pods", "default", name_of(store.controlled("pods", uid_of(owner))[0]))
+    cluster.delete_object("pods", "default", name_of(store.list_controlled("pods", uid_of(owner))[0]))
     run(cluster, 60.0)
     template = {**owner["spec"]["template"], "metadata": {"labels": {"app": "agent"}, "annotations": {"new": "1"}}}
     cluster.update_object("daemonsets", {**owner, "spec": {**owner["spec"], "template": template}})
@@ -135,7 +135,7 @@ def test_the_status_of_a_daemon_set_equals_a_recount_whenever_it_is_written() ->
 
 
 def test_many_events_of_one_instant_have_short_names_of_their_own() -> None:
-    sim = Sim(1.7e9, 1)
+    sim = SimClock(1.7e9, 1)
     store = Store(sim)
     store.create("namespaces", {"metadata": {"name": "default"}})
     recorders = [Recorder(sim, store, component) for component in ("one", "other")]
@@ -150,7 +150,7 @@ def test_many_events_of_one_instant_have_short_names_of_their_own() -> None:
 
 
 def test_uids_are_those_of_the_standard_library() -> None:
-    sim, same = Sim(0.0, 7), Sim(0.0, 7)
+    sim, same = SimClock(0.0, 7), SimClock(0.0, 7)
     store = Store(sim)
     for number in range(200):
         made = store.create("events", {"metadata": {"name": str(number)}})

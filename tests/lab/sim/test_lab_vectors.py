@@ -7,11 +7,11 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from chaos.lab.controllers.disruption import needed
+from chaos.lab.controllers.disruption import expected_pod_counts
 from chaos.lab.controllers.taint_eviction import toleration_seconds
 from chaos.lab.controllers.zones import Limiter, zone_rate, zone_state
 from chaos.lab.kubelet_runtime import MINIMUM_GRACE
-from chaos.lab.kubelet_shutdown import Bucket, buckets_of, grace_override, group
+from chaos.lab.kubelet_shutdown import Bucket, buckets_of, grace_override, group_by_priority
 from chaos.lab.kubelet_worker import CRITICAL
 from chaos.lab.metrics import go_float, read_state_file, state_file
 from chaos.lab.objects import Object, selector_matches, template_hash, tolerates
@@ -48,13 +48,13 @@ def test_buckets_by_priority_are_sorted() -> None:
 )
 def test_pod_goes_to_the_greatest_bucket_not_above_it(priority: int, expected: int) -> None:
     buckets = [Bucket(0, 30), Bucket(1000, 20), Bucket(CRITICAL, 10)]
-    groups = group(buckets, [(priority, "pod")])
+    groups = group_by_priority(buckets, [(priority, "pod")])
     assert [index for index, members in enumerate(groups) if members] == [expected]
 
 
 def test_pods_outside_of_the_buckets_go_to_the_ends() -> None:
     buckets = [Bucket(number, 1) for number in (1, 2, 3, 4)]
-    assert group(buckets, [(number, number) for number in range(6)]) == [[0, 1], [2], [3], [4, 5]]
+    assert group_by_priority(buckets, [(number, number) for number in range(6)]) == [[0, 1], [2], [3], [4, 5]]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_limiter_after_zero_starts_drained() -> None:
     ],
 )
 def test_budget_arithmetic(spec: Object, pods: int, scales: int, expected: tuple[int, int]) -> None:
-    assert needed(spec, pods, scales) == expected
+    assert expected_pod_counts(spec, pods, scales) == expected
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_pod_that_moves_takes_its_volume_along() -> None:
     assert _running(cluster) == ["ra-worker2"]
     assert _attached(cluster) == {"ra-worker2": True}
     assert _gone(history, begin) <= 15.0  # the next status of the kubelet says that it is not in use
-    assert not cluster.controllers.attach_detach.forced
+    assert not cluster.controllers.attach_detach.forced_detaches
     assert "volumesInUse" not in node(cluster)["status"]
 
 
@@ -115,7 +115,7 @@ def test_stuck_terminating_pod_keeps_the_volume_wanted() -> None:
     cluster.machines[VICTIM].power_off()
     run(cluster, 360.0 + 900.0)
     assert _attached(cluster) == {VICTIM: True}
-    assert not cluster.controllers.attach_detach.forced
+    assert not cluster.controllers.attach_detach.forced_detaches
 
 
 @pytest.mark.parametrize("plural", ["statefulsets", "deployments"])
@@ -130,7 +130,7 @@ def test_six_minutes_begin_when_the_pod_object_is_gone(plural: str) -> None:
     assert "Volume is already exclusively attached to one node and can't be attached to another" in event["message"]
     run(cluster, 350.0)
     assert 360.0 <= _gone(history, begin) <= 361.0
-    assert cluster.controllers.attach_detach.forced == {"timeout": 1}
+    assert cluster.controllers.attach_detach.forced_detaches == {"timeout": 1}
     assert _running(cluster) == ["ra-worker2"]
 
 
@@ -152,7 +152,7 @@ def test_out_of_service_detaches_at_once_even_if_force_detach_is_disabled(disabl
     _taint(cluster, "NoExecute")
     run(cluster, 50.0)
     assert _gone(history, begin) <= 21.0
-    assert cluster.controllers.attach_detach.forced == {"out-of-service": 1}
+    assert cluster.controllers.attach_detach.forced_detaches == {"out-of-service": 1}
     assert _running(cluster) == ["ra-worker2"]
 
 
@@ -165,10 +165,10 @@ def test_after_six_minutes_out_of_service_counts_as_timeout(disabled: bool, reas
     cluster.delete_object("pods", "demo", "db-0", 0)
     run(cluster, 400.0)
     assert _attached(cluster) == {VICTIM: True}
-    assert not cluster.controllers.attach_detach.forced
+    assert not cluster.controllers.attach_detach.forced_detaches
     _taint(cluster, "NoSchedule")
     run(cluster, 1.0)
-    assert cluster.controllers.attach_detach.forced == {reason: 1}
+    assert cluster.controllers.attach_detach.forced_detaches == {reason: 1}
 
 
 def test_out_of_service_with_no_schedule_frees_the_volume_of_what_is_terminating() -> None:
@@ -194,7 +194,7 @@ def test_out_of_service_on_a_healthy_node_skips_the_mounted_check() -> None:
     detached = _gone(history, begin)
     used = [o["status"].get("volumesInUse") for t, _, o in history.since(begin, "nodes") if t <= detached]
     assert used[-1]
-    assert cluster.controllers.attach_detach.forced == {"out-of-service": 1}
+    assert cluster.controllers.attach_detach.forced_detaches == {"out-of-service": 1}
 
 
 def test_volume_of_a_deleted_node_still_needs_the_six_minutes() -> None:

@@ -42,7 +42,7 @@ _FILES: dict[str, Callable[[HostSystem], str]] = {
 }
 
 
-def _text(host: HostSystem, path: str) -> str | None:
+def _read_file(host: HostSystem, path: str) -> str | None:
     known = _FILES.get(path)
     return known(host) if known else host.machine.files.get(path)
 
@@ -51,7 +51,7 @@ async def cat(process: Process, argv: list[str]) -> int:
     """Only the files that the simulation has."""
     code = 0
     for path in argv[1:]:
-        text = _text(process.host, path)
+        text = _read_file(process.host, path)
         if text is None:
             code = process.fail(f"cat: {path}: No such file or directory")
         else:
@@ -133,7 +133,7 @@ async def whoami(process: Process, _: list[str]) -> int:
 
 async def identity(process: Process, argv: list[str]) -> int:
     """id(1)."""
-    number = 0 if process.root else 1000
+    number = 0 if process.is_root else 1000
     answers = {"-u": str(number), "-g": str(number), "-un": process.user}
     everything = f"uid={number}({process.user}) gid={number}({process.user}) groups={number}({process.user})"
     process.out(answers.get(" ".join(argv[1:]), everything) + "\n")
@@ -163,11 +163,11 @@ async def sudo(process: Process, argv: list[str]) -> int:
             return process.fail(f"sudo: the lab does not simulate the option {option}")
     if not words:
         return process.fail("usage: sudo [-n] [--] command [arg ...]")
-    code = await execute(process.replace(user="root", err=_as_sudo(process), environment={}), words, "sudo")
+    code = await execute(process.replace(user="root", err=_sudo_stderr(process), environment={}), words, "sudo")
     return 1 if code == 127 else code
 
 
-def _as_sudo(process: Process) -> Callable[[str], None]:
+def _sudo_stderr(process: Process) -> Callable[[str], None]:
     """Sudo's own words for a program that is not there."""
 
     def write(text: str) -> None:
@@ -181,7 +181,7 @@ async def grep(process: Process, argv: list[str]) -> int:
     """``grep -hs TEXT FILE...``: lines with that very text."""
     if len(argv) < 4 or argv[1] != "-hs" or re.escape(argv[2]) != argv[2]:
         return process.fail("grep: the lab simulates only grep -hs TEXT FILE...", 2)
-    known = [_text(process.host, path) for path in argv[3:]]
+    known = [_read_file(process.host, path) for path in argv[3:]]
     lines = [line for text in known if text is not None for line in text.splitlines() if argv[2] in line]
     process.out("".join(f"{line}\n" for line in lines))
     return 2 if None in known else 0 if lines else 1

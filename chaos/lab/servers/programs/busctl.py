@@ -21,16 +21,16 @@ _FLAGS = {
 }
 _VALUED = {"--json": "json", "--timeout": "timeout"}
 _NAME, _PATH, _MANAGER = "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager"
-_NOTHING = ["", 2**64 - 1]
+_NO_SHUTDOWN = ["", 2**64 - 1]
 
 
-def _scheduled(logind: Logind) -> list[Any]:
-    found = logind.scheduled()
-    return [found[0], round(found[1] * 1e6)] if found else _NOTHING
+def _scheduled_shutdown(logind: Logind) -> list[Any]:
+    found = logind.scheduled_shutdown()
+    return [found[0], round(found[1] * 1e6)] if found else _NO_SHUTDOWN
 
 
 _PROPERTIES: dict[str, tuple[str, Callable[[Logind], Any]]] = {
-    "ScheduledShutdown": ("(st)", _scheduled),
+    "ScheduledShutdown": ("(st)", _scheduled_shutdown),
     "PreparingForShutdown": ("b", lambda logind: logind.preparing_for_shutdown),
     "InhibitDelayMaxUSec": ("t", lambda logind: round(logind.inhibit_delay_max * 1e6)),
     "BlockInhibited": ("s", lambda _: ""),
@@ -38,14 +38,14 @@ _PROPERTIES: dict[str, tuple[str, Callable[[Logind], Any]]] = {
 }
 
 
-def _plain(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """A value as busctl prints it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list):
-        return " ".join(_plain(item) for item in value)
+        return " ".join(_format_value(item) for item in value)
     return str(value)
 
 
@@ -55,7 +55,7 @@ def _print(process: Process, options: dict[str, list[str]], signature: str, valu
         pretty = options["json"][-1] == "pretty"
         text = json.dumps({"type": signature, "data": value}, indent=8 if pretty else None, separators=(",", ":"))
     else:
-        text = f"{signature} {plain or _plain(value)}".rstrip()
+        text = f"{signature} {plain or _format_value(value)}".rstrip()
     process.out(text + "\n")
     return 0
 
@@ -83,14 +83,14 @@ def _emit(process: Process, words: list[str]) -> int:
     wanted = [_PATH, _MANAGER, "PrepareForShutdown", "b"]
     if words[:4] != wanted or len(words) != len(wanted) + 1 or words[4] not in ("true", "false"):
         return process.fail(f"the lab simulates only busctl emit {' '.join(wanted)} true|false")
-    if not process.root:
+    if not process.is_root:
         return process.fail("Failed to send message: Access denied")
     process.host.machine.logind.emit_prepare_for_shutdown(words[4] == "true")
     return 0
 
 
 def _get_properties(process: Process, options: dict[str, list[str]], words: list[str]) -> int:
-    if refused := _unknown(process, words):
+    if refused := _unknown_reason(process, words):
         return process.fail(f"Failed to get property {words[3]} on interface {words[2]}: {refused}")
     for name in words[3:]:
         if name not in _PROPERTIES:
@@ -102,7 +102,7 @@ def _get_properties(process: Process, options: dict[str, list[str]], words: list
     return 0
 
 
-def _unknown(process: Process, words: list[str]) -> str:
+def _unknown_reason(process: Process, words: list[str]) -> str:
     if words[0] != _NAME or not process.host.machine.spec.logind:
         return f"The name {words[0]} was not provided by any .service files"
     return "" if words[1:3] == [_PATH, _MANAGER] else f"Unknown object '{words[1]}'."
@@ -110,14 +110,14 @@ def _unknown(process: Process, words: list[str]) -> str:
 
 def _call(process: Process, options: dict[str, list[str]], words: list[str]) -> int:
     method, arguments = words[3], words[4:]
-    if refused := _unknown(process, words):
+    if refused := _unknown_reason(process, words):
         return process.fail(f"Call failed: {refused}")
     if method == "ListInhibitors":
         return _list_inhibitors(process, options)
-    if not process.root:
+    if not process.is_root:
         return process.fail(f"Call failed: {NOT_ROOT}")
     try:
-        return _change(process, options, method, arguments)
+        return _call_method(process, options, method, arguments)
     except LogindError as error:
         return process.fail(f"Call failed: {error}")
 
@@ -125,11 +125,11 @@ def _call(process: Process, options: dict[str, list[str]], words: list[str]) -> 
 def _list_inhibitors(process: Process, options: dict[str, list[str]]) -> int:
     keys = ("what", "who", "why", "mode", "uid", "pid")
     locks = [[lock[key] for key in keys] for lock in process.host.machine.logind.inhibitors()]
-    plain = " ".join([str(len(locks)), *(_plain(lock) for lock in locks)])
+    plain = " ".join([str(len(locks)), *(_format_value(lock) for lock in locks)])
     return _print(process, options, "a(ssssuu)", [locks] if "json" in options else locks, plain)
 
 
-def _change(process: Process, options: dict[str, list[str]], method: str, arguments: list[str]) -> int:
+def _call_method(process: Process, options: dict[str, list[str]], method: str, arguments: list[str]) -> int:
     logind = process.host.machine.logind
     if method in ("PowerOff", "Reboot") and arguments[:1] == ["b"]:
         (logind.power_off if method == "PowerOff" else logind.reboot)()

@@ -16,8 +16,8 @@ _KIB = 1024
 PID_MAX, _THREADS_MAX, _THREADS = 16384, 63000, 400
 _FREE = 0.75  # share that is free as long as nobody uses it up
 # Half of the kubelet's thresholds: what a filler leaves.
-_LEFT = {"memory": 50 << 20, "disk": 0.05, "pid": PID_MAX // 20}
-_TAKEN_WITH: dict[Resource, tuple[str, ...]] = {
+_REMAINING = {"memory": 50 << 20, "disk": 0.05, "pid": PID_MAX // 20}
+_SCRIPT_PATTERNS: dict[Resource, tuple[str, ...]] = {
     "memory": ("head -c", "/dev/zero", "| tail"),
     "disk": ("fallocate --length",),
     "pid": ("/proc/loadavg", "while", "&"),
@@ -27,7 +27,7 @@ _TAKEN_WITH: dict[Resource, tuple[str, ...]] = {
 def resource_of(command: list[str]) -> Resource | None:
     """Which resource a service uses up; None if it is not known to use any."""
     script = command[2] if len(command) > 2 and command[:2] == ["sh", "-c"] else ""
-    return next((kind for kind, marks in _TAKEN_WITH.items() if all(mark in script for mark in marks)), None)
+    return next((kind for kind, marks in _SCRIPT_PATTERNS.items() if all(mark in script for mark in marks)), None)
 
 
 def start_filler(host: HostSystem, name: str, resource: Resource, seconds: float | None) -> None:
@@ -53,14 +53,14 @@ def _capacity(host: HostSystem, name: str) -> int:
 def meminfo(host: HostSystem) -> str:
     """proc_meminfo(5), the lines that the kubelet's memory.available is made of."""
     total = _capacity(host, "memory")
-    free = int(_LEFT["memory"]) if "memory" in host.machine.pressure else int(total * _FREE)
+    free = int(_REMAINING["memory"]) if "memory" in host.machine.pressure else int(total * _FREE)
     rows = {"MemTotal": total, "MemFree": free, "Inactive(file)": 0, "SwapTotal": host.machine.swap}
     return "".join(f"{name + ':':<16}{value // _KIB:>8} kB\n" for name, value in rows.items())
 
 
 def loadavg(host: HostSystem) -> str:
     """proc_loadavg(5): the fourth field is threads that run and threads that are."""
-    threads = PID_MAX - int(_LEFT["pid"]) if "pid" in host.machine.pressure else _THREADS
+    threads = PID_MAX - int(_REMAINING["pid"]) if "pid" in host.machine.pressure else _THREADS
     return f"0.10 0.10 0.10 1/{threads} 4242\n"
 
 
@@ -86,7 +86,7 @@ async def df(process: Process, argv: list[str]) -> int:
         return process.fail("df: the lab simulates only df -P -k PATH")
     host = process.host
     total = _capacity(host, "ephemeral-storage") // _KIB
-    available = int(total * (_LEFT["disk"] if "disk" in host.machine.pressure else _FREE))
+    available = int(total * (_REMAINING["disk"] if "disk" in host.machine.pressure else _FREE))
     used = total - available
     process.out("Filesystem     1024-blocks      Used Available Capacity Mounted on\n")
     process.out(f"/dev/vda1 {total} {used} {available} {round(100 * used / total)}% /\n")

@@ -10,7 +10,7 @@ from typing import Any
 from chaos.lab.kubelet_runtime import Container
 from chaos.lab.servers.process import HostSystem, Process, Program
 from chaos.lab.servers.programs.options import UnknownOptionError, split_options
-from chaos.lab.servers.programs.systemd import parse_span
+from chaos.lab.servers.programs.systemd import parse_timespan
 
 SOCKET = "/run/containerd/containerd.sock"
 _CRICTL = {"-r": "endpoint", "--runtime-endpoint": "endpoint", "-o": "output", "--output": "output"} | {
@@ -54,11 +54,11 @@ async def crictl(process: Process, argv: list[str]) -> int:
         return process.fail("crictl: the lab simulates only crictl ps --state Running -o json")
     if endpoint != f"unix://{SOCKET}":
         return _no_endpoint(process, endpoint, "no such file or directory")
-    if not process.root:
+    if not process.is_root:
         return _no_endpoint(process, endpoint, "permission denied")
-    if not process.host.machine.runtime.available:
+    if not process.host.machine.runtime.is_available:
         return _no_endpoint(process, endpoint, "connection refused")
-    process.out(json.dumps({"containers": list(_running(process.host))}, indent=2) + "\n")
+    process.out(json.dumps({"containers": list(_running_containers(process.host))}, indent=2) + "\n")
     return 0
 
 
@@ -71,22 +71,22 @@ def _no_endpoint(process: Process, endpoint: str, why: str) -> int:
     )
 
 
-def _running(host: HostSystem) -> Iterator[dict[str, Any]]:
+def _running_containers(host: HostSystem) -> Iterator[dict[str, Any]]:
     runtime = host.machine.runtime
     for uid in runtime.pods():
         namespace, name = runtime.names[uid]
         for container in runtime.containers(uid):
             if container.state == "running":
-                yield _listed(container, namespace, name, uid)
+                yield _container_entry(container, namespace, name, uid)
 
 
-def _listed(container: Container, namespace: str, pod: str, uid: str) -> dict[str, Any]:
+def _container_entry(container: Container, namespace: str, pod: str, uid: str) -> dict[str, Any]:
     """createdAt is in nanoseconds, as a string."""
     return {
         "id": container.id.removeprefix("containerd://"),
         "metadata": {"name": container.name, "attempt": container.restart_count},
         "state": "CONTAINER_RUNNING",
-        "createdAt": f"{container.started:.6f}".replace(".", "") + "000",
+        "createdAt": f"{container.started_at:.6f}".replace(".", "") + "000",
         "labels": {
             "io.kubernetes.container.name": container.name,
             "io.kubernetes.pod.name": pod,
@@ -103,10 +103,10 @@ async def journalctl(process: Process, argv: list[str]) -> int:
     except UnknownOptionError as error:
         return process.fail(f"journalctl: {error}")
     since = options.get("since", [""])[-1]
-    span = parse_span(since[1:]) if since.startswith("-") else None
+    span = parse_timespan(since[1:]) if since.startswith("-") else None
     if words or span is None or "quiet" not in options or options.get("output") != ["json"] or "unit" not in options:
         return process.fail("journalctl: the lab simulates only journalctl -q -u UNIT -o json --since=-SPAN")
-    if not process.root:
+    if not process.is_root:
         return 1
     host, pattern = process.host, options.get("grep", [""])[-1]
     fitting = [

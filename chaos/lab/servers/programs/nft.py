@@ -6,7 +6,7 @@ import re
 
 from chaos.lab.network import Direction
 from chaos.lab.servers.process import HostSystem, NftTable, Process, Program
-from chaos.lab.servers.rules import Rule, RuleError, dropped, parse_rule
+from chaos.lab.servers.rules import NftRule, RuleError, dropped_directions, parse_rule
 
 TABLE = "inet nodefall"
 _ADD = re.compile(rf"(?:add\s+)?table\s+{TABLE}\s*(?P<open>\{{)?")
@@ -15,7 +15,7 @@ _CHAIN = re.compile(
     r"[;\s]*chain\s+\w+\s*\{\s*type\s+filter\s+hook\s+(?P<hook>input|output|forward)\s+priority\s+[-\w]+\s*;"
     r"(?:\s*policy\s+accept\s*;)?(?P<rules>[^{}]*(?:\{[^{}]*\}[^{}]*)*)\}"
 )
-_WAYS: dict[str, Direction] = {"input": "in", "output": "out"}  # nothing is forwarded in the lab
+_DIRECTIONS: dict[str, Direction] = {"input": "in", "output": "out"}  # nothing is forwarded in the lab
 _MISSING = "Error: No such file or directory"
 
 
@@ -24,7 +24,7 @@ async def nft(process: Process, argv: list[str]) -> int:
     if argv[1:] == ["--version"]:
         process.out("nftables v1.0.6 (Lester Gooch #5)\n")
         return 0
-    if not process.root:
+    if not process.is_root:
         return process.fail("Operation not permitted (you must be root)")
     words = argv[1:]
     if words[:1] == ["list"]:
@@ -75,13 +75,13 @@ def _block(text: str, begin: int) -> tuple[str, int]:
     raise RuleError("Error: syntax error, unexpected end of file")
 
 
-def _chains(body: str) -> list[tuple[Direction, tuple[Rule, ...]]]:
-    chains: list[tuple[Direction, tuple[Rule, ...]]] = []
+def _chains(body: str) -> list[tuple[Direction, tuple[NftRule, ...]]]:
+    chains: list[tuple[Direction, tuple[NftRule, ...]]] = []
     rest = body
     while match := _CHAIN.match(rest):
         rules = tuple(parse_rule(text) for text in re.split(r"[;\n]", match["rules"]) if text.strip())
-        if match["hook"] in _WAYS:
-            chains.append((_WAYS[match["hook"]], rules))
+        if match["hook"] in _DIRECTIONS:
+            chains.append((_DIRECTIONS[match["hook"]], rules))
         rest = rest[match.end() :]
     if rest.strip("; \t\n"):
         raise RuleError(f"Error: the lab simulates only filter chains of hooks input, output, forward\n{rest.strip()}")
@@ -93,8 +93,8 @@ def apply(host: HostSystem) -> None:
     network = host.machine.network
     own, servers = network.resolve(host.machine.name), network.server_addresses
     chains = tuple(chain for table in host.tables.values() for chain in table.chains)
-    network.drop_only(
-        {(family, way) for family in servers for way in dropped(chains, family, own[family], servers[family])}
+    network.set_drops(
+        {(family, way) for family in servers for way in dropped_directions(chains, family, own[family], servers[family])}
     )
 
 

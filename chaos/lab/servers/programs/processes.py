@@ -18,14 +18,14 @@ async def kill(process: Process, argv: list[str]) -> int:
     for word in words:
         if word != str(process.host.machine.kubelet.pid) or word == "0":
             return process.fail(f"kill: sending signal to {word} failed: No such process")
-        if not process.root:
+        if not process.is_root:
             return process.fail(f"kill: sending signal to {word} failed: Operation not permitted")
         if not signal_kubelet(process.host, signal):
             return process.fail(f"kill: the lab does not simulate the signal {signal}")
     return 0
 
 
-async def find(process: Process, argv: list[str]) -> int:
+async def pidof(process: Process, argv: list[str]) -> int:
     """``pidof NAME`` and ``pgrep -x NAME``."""
     words = [word for word in argv[1:] if word != "-x"]
     if len(words) != 1 or words[0].startswith("-"):
@@ -55,7 +55,7 @@ async def ps(process: Process, argv: list[str]) -> int:
         (1, ("Ss", "systemd", "init.scope")),
         (machine.logind.bus_pid, ("Ss", "dbus-daemon", "dbus.service")),
         (machine.logind.pid, ("Ss", "systemd-logind", "systemd-logind.service")),
-        (machine.kubelet.pid, ("Tsl" if machine.kubelet.frozen else "Ssl", "kubelet", "kubelet.service")),
+        (machine.kubelet.pid, ("Tsl" if machine.kubelet.is_frozen else "Ssl", "kubelet", "kubelet.service")),
     ]
     for pid, cells in rows:
         if pid:
@@ -63,4 +63,4 @@ async def ps(process: Process, argv: list[str]) -> int:
     return 0
 
 
-PROGRAMS: dict[str, Program] = {"kill": kill, "pgrep": find, "pidof": find, "ps": ps}
+PROGRAMS: dict[str, Program] = {"kill": kill, "pgrep": pidof, "pidof": pidof, "ps": ps}

@@ -18,8 +18,8 @@ _VALUED = {
     "-o": "output", "--output": "output", "--noproxy": "noproxy",
 }  # fmt: skip
 _UNRESOLVED, _REFUSED, _TIMED_OUT = 6, 7, 28
-_PATIENCE = 130.0  # tcp_syn_retries=6
-_ANSWERS = {"/livez": "ok", "/readyz": "ok", "/healthz": "ok"}
+_CONNECT_TIMEOUT = 130.0  # tcp_syn_retries=6
+_RESPONSES = {"/livez": "ok", "/readyz": "ok", "/healthz": "ok"}
 
 
 async def getent(process: Process, argv: list[str]) -> int:
@@ -54,12 +54,12 @@ async def curl(process: Process, argv: list[str]) -> int:
         return process.fail(f"curl: (6) Could not resolve host: {url.hostname}", _UNRESOLVED)
     server = {ipaddress.ip_address(address) for address in network.server_addresses.values()}
     known = all(ipaddress.ip_address(addresses[family]) in server for family in families)
-    if url.port != API_PORT or not known or url.path not in _ANSWERS:
+    if url.port != API_PORT or not known or url.path not in _RESPONSES:
         return process.fail("curl: (7) the lab simulates only the API server's /livez, /readyz and /healthz", _REFUSED)
-    if any(network.passes(family) for family in families):
-        process.out("" if "output" in options else _ANSWERS[url.path])
+    if any(network.can_connect(family) for family in families):
+        process.out("" if "output" in options else _RESPONSES[url.path])
         return 0
-    limit = min((float(text) for text in options.get("limit", ())), default=_PATIENCE)
+    limit = min((float(text) for text in options.get("limit", ())), default=_CONNECT_TIMEOUT)
     await process.host.lockstep.wait_until(process.host.sim.now + limit)
     return process.fail(f"curl: (28) Connection timed out after {limit * 1000:.0f} milliseconds", _TIMED_OUT)
 
@@ -69,11 +69,11 @@ async def ss(process: Process, argv: list[str]) -> int:
     if argv[1:4] != ["-Htnp", "state", "established"]:
         return process.fail("ss: the lab simulates only ss -Htnp state established FILTER")
     machine = process.host.machine
-    family = machine.kubelet.connected_over
+    family = machine.kubelet.connection_family
     if family and re.search(rf"\bdport = :{API_PORT}\b", " ".join(argv[4:])):
         own, server = machine.network.resolve(machine.name)[family], machine.network.server_addresses[family]
         ends = [f"[{address}]" if family == "ipv6" else address for address in (own, server)]
-        users = f'users:(("kubelet",pid={machine.kubelet.pid},fd=14))' if process.root else ""
+        users = f'users:(("kubelet",pid={machine.kubelet.pid},fd=14))' if process.is_root else ""
         process.out(f"0      0      {ends[0]}:40000 {ends[1]}:{API_PORT} {users}\n")
     return 0
 

@@ -31,7 +31,7 @@ async def shutdown(process: Process, argv: list[str]) -> int:
     logind = process.host.machine.logind
     if "show" in options:
         return _show(process)
-    if not process.root:
+    if not process.is_root:
         return process.fail(f"Failed to call ScheduleShutdown in logind, no action will be taken: {NOT_ROOT}")
     if "cancel" in options:
         logind.cancel_scheduled()
@@ -65,7 +65,7 @@ def parse_time(text: str, now: float) -> float | None:
 
 
 def _show(process: Process) -> int:
-    scheduled = process.host.machine.logind.scheduled()
+    scheduled = process.host.machine.logind.scheduled_shutdown()
     if scheduled is None:
         return process.fail("No scheduled shutdown.")
     kind, at = scheduled

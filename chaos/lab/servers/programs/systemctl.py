@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 
 from chaos.lab.logind import LogindError
-from chaos.lab.servers.process import HostSystem, PlantedTimer, Process, Program
+from chaos.lab.servers.process import HostSystem, TransientTimer, Process, Program
 from chaos.lab.servers.programs.options import UnknownOptionError, split_options
 from chaos.lab.servers.programs.units import control, is_active, main_pid, signal_kubelet
 
@@ -47,7 +47,7 @@ def version_text(host: HostSystem) -> str:
     return f"systemd {version} ({version})\n{_FEATURES}\n"
 
 
-def timespan(seconds: float) -> str:
+def format_timespan(seconds: float) -> str:
     """As systemd's format_timespan to the microsecond: ``1min 40.500000s``."""
     micros = round(seconds * 1e6)
     minutes, micros = divmod(micros, 60_000_000)
@@ -74,12 +74,12 @@ async def systemctl(process: Process, argv: list[str]) -> int:
     return await _VERBS[verb](process, words, options)
 
 
-async def _end(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
+async def _shut_down(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
     """poweroff and reboot."""
     reboot = words[0] == "reboot"
     what = "reboot" if reboot else "power off"
     force = len(options.get("force", ()))
-    if not process.root:
+    if not process.is_root:
         return process.fail(f"Failed to {what} system via logind: {NOT_ROOT}")
     if force == 1:
         return process.fail(f"the lab does not simulate systemctl --force {words[0]}; only twice --force")
@@ -99,7 +99,7 @@ async def _end(process: Process, words: list[str], options: dict[str, list[str]]
     return 0
 
 
-def _unit(name: str) -> str:
+def _unit_name(name: str) -> str:
     return name if name.endswith((".service", ".timer", ".target", ".socket")) else f"{name}.service"
 
 
@@ -109,7 +109,7 @@ def _properties(host: HostSystem, unit: str) -> dict[str, str]:
     timer = host.timers.get(unit.removesuffix(".timer")) if unit.endswith(".timer") else None
     found: dict[str, str] = {}
     if timer:
-        elapse = timespan(timer.due - host.machine.pid1_start)
+        elapse = format_timespan(timer.next_elapse - host.machine.pid1_start)
         found = {"Unit": f"{timer.name}.service", "NextElapseUSecMonotonic": elapse}
     loaded = active is not None or timer is not None
     running = timer is not None or bool(active)
@@ -131,7 +131,7 @@ async def _show(process: Process, words: list[str], options: dict[str, list[str]
     bare = "value" in options or "only" in options
     blocks = []
     for unit in words[1:]:
-        found = _properties(process.host, _unit(unit))
+        found = _properties(process.host, _unit_name(unit))
         chosen = [(name, value) for name, value in found.items() if not wanted or name in wanted]
         blocks.append("".join(f"{value}\n" if bare else f"{name}={value}\n" for name, value in chosen))
     process.out("\n".join(blocks))
@@ -139,7 +139,7 @@ async def _show(process: Process, words: list[str], options: dict[str, list[str]
 
 
 async def _is_active(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
-    states = [_properties(process.host, _unit(unit))["ActiveState"] for unit in words[1:]]
+    states = [_properties(process.host, _unit_name(unit))["ActiveState"] for unit in words[1:]]
     if "quiet" not in options:
         process.out("".join(f"{state}\n" for state in states))
     return 0 if "active" in states else _INACTIVE
@@ -148,19 +148,19 @@ async def _is_active(process: Process, words: list[str], options: dict[str, list
 async def _control(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
     """start, stop and restart."""
     for name in words[1:]:
-        unit = _unit(name)
+        unit = _unit_name(name)
         if _properties(process.host, unit)["LoadState"] == "not-found":
-            return process.fail(f"Failed to {words[0]} {unit}: Unit {unit} not {_missing(words[0])}.", _NOT_LOADED)
-        if not process.root:
+            return process.fail(f"Failed to {words[0]} {unit}: Unit {unit} not {_missing_word(words[0])}.", _NOT_LOADED)
+        if not process.is_root:
             return process.fail(f"Failed to {words[0]} {unit}: {NOT_ROOT}")
         if not _control_one(process, words[0], unit):
             return process.fail(f"the lab does not simulate systemctl {words[0]} {unit}")
         if words[0] != "stop" and unit == "kubelet.service" and "no-block" not in options:
-            await _kubelet_runs(process)
+            await _wait_for_kubelet(process)
     return 0
 
 
-def _missing(verb: str) -> str:
+def _missing_word(verb: str) -> str:
     return "loaded" if verb == "stop" else "found"
 
 
@@ -178,10 +178,10 @@ async def _kill(process: Process, words: list[str], options: dict[str, list[str]
     """``kill [-s SIGNAL] kubelet``."""
     signal = options.get("signal", ["TERM"])[-1]
     for name in words[1:]:
-        unit = _unit(name)
+        unit = _unit_name(name)
         if is_active(process.host, unit) is None:
             return process.fail(f"Failed to kill unit {unit}: Unit {unit} not loaded.")
-        if not process.root:
+        if not process.is_root:
             return process.fail(f"Failed to kill unit {unit}: {NOT_ROOT}")
         if unit != "kubelet.service" or not main_pid(process.host, unit):
             return process.fail(f"Failed to kill unit {unit}: the lab simulates no process of it")
@@ -190,15 +190,15 @@ async def _kill(process: Process, words: list[str], options: dict[str, list[str]
     return 0
 
 
-async def _kubelet_runs(process: Process) -> None:
+async def _wait_for_kubelet(process: Process) -> None:
     """A Type=notify unit's start returns once it runs."""
     host = process.host
     end = host.sim.now + _KUBELET_START
-    while not host.machine.kubelet.running and host.sim.now < end:
+    while not host.machine.kubelet.is_running and host.sim.now < end:
         await host.lockstep.wait_until(host.sim.now + 0.05)
 
 
-def _timers(host: HostSystem, patterns: list[str]) -> list[PlantedTimer]:
+def _timers(host: HostSystem, patterns: list[str]) -> list[TransientTimer]:
     chosen = [
         timer
         for timer in host.timers.values()
@@ -219,13 +219,13 @@ async def _list_timers(process: Process, words: list[str], options: dict[str, li
     if "no-legend" not in options:
         process.out("NEXT LEFT LAST PASSED UNIT ACTIVATES\n")
     for timer in _timers(process.host, words[1:]):
-        left = timespan(round(timer.due - process.host.sim.now))
+        left = format_timespan(round(timer.next_elapse - process.host.sim.now))
         process.out(f"- {left} left - - {timer.name}.timer {timer.name}.service\n")
     return 0
 
 
 async def _daemon_reload(process: Process, _: list[str], __: dict[str, list[str]]) -> int:
-    return 0 if process.root else process.fail(f"Failed to reload daemon: {NOT_ROOT}")
+    return 0 if process.is_root else process.fail(f"Failed to reload daemon: {NOT_ROOT}")
 
 
 async def _is_system_running(process: Process, _: list[str], __: dict[str, list[str]]) -> int:
@@ -241,8 +241,8 @@ _VERBS: dict[str, Verb] = {
     "kill": _kill,
     "list-timers": _list_timers,
     "list-units": _list_units,
-    "poweroff": _end,
-    "reboot": _end,
+    "poweroff": _shut_down,
+    "reboot": _shut_down,
     "restart": _control,
     "show": _show,
     "start": _control,

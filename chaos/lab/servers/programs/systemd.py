@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Container
 
-from chaos.lab.servers.process import HostSystem, PlantedTimer, Process, Program
+from chaos.lab.servers.process import HostSystem, TransientTimer, Process, Program
 from chaos.lab.servers.programs.fillers import resource_of, start_filler
 from chaos.lab.servers.programs.options import UnknownOptionError, split_options
 from chaos.lab.servers.programs.systemctl import NOT_ROOT
@@ -21,14 +21,14 @@ _VALUED = {
     "--property": "property",
     "-p": "property",
 }
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|sec|seconds?|min|minutes?|m|h|hr|hours?|d|days?|)\s*")
+_TIMESPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|sec|seconds?|min|minutes?|m|h|hr|hours?|d|days?|)\s*")
 _UNITS = {"u": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _ACCURACY = 60.0  # systemd.timer(5): AccuracySec defaults to one minute
 
 
-def parse_span(text: str) -> float | None:
+def parse_timespan(text: str) -> float | None:
     """Seconds of a time span of systemd.time(7); None if it is none."""
-    parts = _SPAN.findall(text)
+    parts = _TIMESPAN.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != re.sub(r"\s", "", text):
         return None
     return sum(float(number) * _UNITS["ms" if unit == "ms" else unit[:1]] for number, unit in parts)
@@ -36,20 +36,20 @@ def parse_span(text: str) -> float | None:
 
 async def systemd_run(process: Process, argv: list[str]) -> int:
     """``systemd-run --on-active=SPAN [--timer-property=AccuracySec=SPAN] [--unit=NAME] COMMAND...``."""
-    own, command = _split(argv[1:])
+    own, command = _split_command(argv[1:])
     try:
         options, _ = split_options(own, _FLAGS, _VALUED)
     except UnknownOptionError as error:
         return process.fail(f"systemd-run: {error}")
     if "on-active" not in options:
         return _run_service(process, options, command)
-    return _plant_timer(process, options, command)
+    return _start_timer(process, options, command)
 
 
 def _new_unit(process: Process, options: dict[str, list[str]], kind: str, taken: Container[str]) -> tuple[str, str]:
     """The name of a transient unit, and why there can be none, "" if there can."""
     refusal = f"Failed to start transient {kind} unit: "
-    if not process.root:
+    if not process.is_root:
         return "", refusal + NOT_ROOT
     name = options.get("unit", [f"run-r{process.host.sim.rng.getrandbits(128):032x}"])[-1].removesuffix(f".{kind}")
     if name in taken:
@@ -57,8 +57,8 @@ def _new_unit(process: Process, options: dict[str, list[str]], kind: str, taken:
     return name, ""
 
 
-def _plant_timer(process: Process, options: dict[str, list[str]], command: list[str]) -> int:
-    delay = parse_span(options["on-active"][-1])
+def _start_timer(process: Process, options: dict[str, list[str]], command: list[str]) -> int:
+    delay = parse_timespan(options["on-active"][-1])
     if delay is None or not command:
         return process.fail("systemd-run: the lab simulates only systemd-run --on-active=SPAN COMMAND")
     accuracy = _accuracy(options.get("timer-property", []))
@@ -70,7 +70,7 @@ def _plant_timer(process: Process, options: dict[str, list[str]], command: list[
         return process.fail(why)
     due = host.sim.now + delay + host.sim.rng.uniform(0, accuracy)
     timer = host.sim.at(due, _elapse, host, name, command)
-    host.timers[name] = PlantedTimer(name, shlex.join(command), due, timer)
+    host.timers[name] = TransientTimer(name, shlex.join(command), due, timer)
     process.err(f"Running timer as unit: {name}.timer\nWill run service as unit: {name}.service\n")
     return 0
 
@@ -85,12 +85,12 @@ def _run_service(process: Process, options: dict[str, list[str]], command: list[
     if why:
         return process.fail(why)
     properties = dict(text.split("=", 1) for text in options.get("property", ()) if "=" in text)
-    start_filler(host, name, resource, parse_span(properties.get("RuntimeMaxSec", "")))
+    start_filler(host, name, resource, parse_timespan(properties.get("RuntimeMaxSec", "")))
     process.err(f"Running as unit: {name}.service\n")
     return 0
 
 
-def _split(words: list[str]) -> tuple[list[str], list[str]]:
+def _split_command(words: list[str]) -> tuple[list[str], list[str]]:
     """Own options, and the command, which begins at the first word that is no option."""
     index = 0
     while index < len(words) and words[index].startswith("-"):
@@ -104,7 +104,7 @@ def _accuracy(properties: list[str]) -> float | None:
     accuracy: float | None = _ACCURACY
     for text in properties:
         name, _, value = text.partition("=")
-        accuracy = parse_span(value) if name == "AccuracySec" else None
+        accuracy = parse_timespan(value) if name == "AccuracySec" else None
     return accuracy
 
 

@@ -8,7 +8,7 @@ from chaos.lab.machine import Machine
 from chaos.lab.servers.process import HostSystem
 from chaos.lab.servers.programs.fillers import stop_filler
 
-_Deed = Callable[[Machine], object]
+_Operation = Callable[[Machine], object]
 
 
 def _restart_runtime(machine: Machine) -> None:
@@ -16,7 +16,7 @@ def _restart_runtime(machine: Machine) -> None:
     machine.runtime.start_service()
 
 
-_DEEDS: dict[str, dict[str, _Deed]] = {
+_OPERATIONS: dict[str, dict[str, _Operation]] = {
     "kubelet.service": {
         "start": lambda machine: machine.kubelet.start(),
         "stop": lambda machine: machine.kubelet.stop(),
@@ -38,9 +38,9 @@ def is_active(host: HostSystem, unit: str) -> bool | None:
     machine = host.machine
     if unit.removesuffix(".service") in host.services:
         return True
-    if unit not in _DEEDS or (unit == "systemd-logind.service" and not machine.spec.logind):
+    if unit not in _OPERATIONS or (unit == "systemd-logind.service" and not machine.spec.logind):
         return None
-    running = {"kubelet.service": machine.kubelet.running, "containerd.service": machine.runtime.available}
+    running = {"kubelet.service": machine.kubelet.is_running, "containerd.service": machine.runtime.is_available}
     return running.get(unit, True)
 
 
@@ -56,7 +56,7 @@ def control(host: HostSystem, verb: str, unit: str) -> bool:
     if verb == "stop" and unit.removesuffix(".service") in host.services:
         stop_filler(host, unit.removesuffix(".service"))
         return True
-    deed = _DEEDS.get(unit, {}).get(verb)
+    deed = _OPERATIONS.get(unit, {}).get(verb)
     if deed is None:
         return False
     deed(host.machine)
