@@ -10,9 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "e2e"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from processes import EXPERIMENTS, LAB, nodefall, until_undone
+from tests.kit.processes import EXPERIMENTS, LAB, nodefall, until_undone
 
 RUNS = int(os.environ.get("NODEFALL_ROUNDS", "5"))
 GOAL = 2.0  # seconds

@@ -19,8 +19,8 @@ import chaos.assertions
 from chaos.judge.context import Options
 from chaos.judge.judge import judge
 from chaos.load.experiment import load_experiment
-from chaos.model.catalogue import PluginRegistry, discover
 from chaos.model.recording import RecordingEntry
+from chaos.model.registry import PluginRegistry, discover
 from chaos.store.recording import build_timeline, read_recording
 
 ROOT = Path(__file__).parent.parent

@@ -14,11 +14,11 @@ import sys
 import time
 from typing import Any
 
-from lab_load import start_load, lab_load
+from lab_load import lab_load, start_load
 
-from chaos.engine.clock import SystemClock
+from chaos.clock.clocks import SystemClock
+from chaos.kube.client import connect
 from chaos.model.recording import RecordingEntry
-from chaos.observers.api import connect
 from chaos.observers.cluster import ClusterObservers
 
 RATE = 1_000

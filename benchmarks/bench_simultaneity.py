@@ -17,15 +17,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic, time
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "transports"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from sshd import serving
-
-from chaos.engine.method import START_LEAD
-from chaos.engine.together import run_simultaneously
+from chaos.engine.concurrency import run_simultaneously
+from chaos.engine.inject import START_LEAD
+from chaos.hosts.transports.settings import HostSettings
+from chaos.hosts.transports.ssh import ArmedCommand, SshSession, open_session
 from chaos.model.command import HostCommand
-from chaos.transports.settings import HostSettings
-from chaos.transports.ssh import ArmedCommand, SshSession, open_session
+from tests.kit.sshd import serving
 
 HOSTS = 50
 ROUNDS = int(os.environ.get("NODEFALL_ROUNDS", "20"))

@@ -15,7 +15,7 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
-from lab_load import start_load, lab_load
+from lab_load import lab_load, start_load
 
 RATE, WATCHERS = 2_000, 10
 GROWTH = 20.0  # MB in the second half

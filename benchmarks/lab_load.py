@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from chaos.lab.objects import Object
-from chaos.lab.servers.lab import Lab
-from chaos.lab.servers.options import ServeOptions
+from chaos.lab.apiserver.store.store import Store
+from chaos.lab.objects.accessors import Object
+from chaos.lab.server.lab import Lab
+from chaos.lab.server.options import ServeOptions
 from chaos.lab.spec import LabSpec, NodeSpec
-from chaos.lab.store import Store
 
 PODS = 100
 PADDING = {f"example.com/padding-{number}": "x" * 180 for number in range(16)}  # a pod is some 4.4 KB, as real ones are

@@ -21,22 +21,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
+    from chaos.app.confirmation import Confirm
+    from chaos.app.judge import JudgedRun
+    from chaos.app.labs import RunningLab
+    from chaos.app.load import LoadedExperiment
+    from chaos.app.run import Run
     from chaos.model.inventory import Inventory
     from chaos.model.plan import Plan
     from chaos.model.ports import Progress
-    from chaos.session.agreement import Confirm
-    from chaos.session.judging import JudgedRun
-    from chaos.session.labs import RunningLab
-    from chaos.session.loading import LoadedExperiment
-    from chaos.session.running import Run
 
 __all__ = ["Lab", "judge", "load", "plan", "run"]
 
 
 def load(experiment: Path | str) -> LoadedExperiment:
     """An experiment's file and its workload's manifests, checked. Raises BadInput with all that is wrong."""
-    from chaos.session.loading import load
-    from chaos.session.wiring import load_registry
+    from chaos.app.load import load
+    from chaos.app.registry import load_registry
 
     return load(Path(experiment), load_registry())
 
@@ -53,10 +53,10 @@ def plan(
     ``seed``: choose the same targets again. ``anyway``: set aside what preflight refuses and is not final; a run then
     is inconclusive at best. Raises BadInput, and Refused with the reason why it cannot be run.
     """
-    from chaos.session.inventories import as_inventory
-    from chaos.session.opening import refuse_before_side_effects, connect_cluster
-    from chaos.session.planning import new_run_id, plan
-    from chaos.session.wiring import load_registry
+    from chaos.app.connect import connect_cluster, refuse_before_side_effects
+    from chaos.app.inventories import as_inventory
+    from chaos.app.plan import new_run_id, plan
+    from chaos.app.registry import load_registry
 
     loaded, where = _as_loaded(experiment), as_inventory(inventory)
     with refuse_before_side_effects(), connect_cluster(where, seed=seed) as opened, opened.clock.participant():
@@ -84,20 +84,22 @@ def run(  # noqa: PLR0913 - one per wish
     ``exit_code`` says so, and nothing is raised. Raises BadInput; Refused and other NodefallErrors before anything was
     touched; UndoOwed where something could not be taken back.
     """
+    from chaos.app.confirmation import always_confirm, refuse_unconfirmed
+    from chaos.app.connect import connect_cluster, refuse_before_side_effects
+    from chaos.app.inventories import as_inventory
+    from chaos.app.null_progress import NullProgress
+    from chaos.app.registry import load_registry
+    from chaos.app.run import RunRequest, run
     from chaos.model.plan import Plan
-    from chaos.session.agreement import always_confirm, refuse_unconfirmed
-    from chaos.session.inventories import as_inventory
-    from chaos.session.opening import refuse_before_side_effects, connect_cluster
-    from chaos.session.running import RunRequest, run
-    from chaos.session.silence import NullProgress
-    from chaos.session.wiring import load_registry
 
     kept, loaded = (
         (experiment, load(experiment.source)) if isinstance(experiment, Plan) else (None, _as_loaded(experiment))
     )
     where = as_inventory(inventory)
     asked = (always_confirm if agree else refuse_unconfirmed) if isinstance(agree, bool) else agree
-    request = RunRequest(loaded, load_registry(), Path(reports), asked, kept.seed if kept else seed, record, kept, anyway)
+    request = RunRequest(
+        loaded, load_registry(), Path(reports), asked, kept.seed if kept else seed, record, kept, anyway
+    )
     with ExitStack() as stack:
         with refuse_before_side_effects():
             opened = stack.enter_context(connect_cluster(where, seed=request.seed))
@@ -117,8 +119,8 @@ def judge(
     ``bind``: nodes by target, and the namespace as ``workload``; ``steps``: the recorded action by step; ``facts``:
     values that replace recorded ones. Raises BadInput, and UsageError for names that nobody knows.
     """
-    from chaos.session.judging import JudgeOverrides, judge_recording
-    from chaos.session.wiring import load_registry
+    from chaos.app.judge import JudgeOverrides, judge_recording
+    from chaos.app.registry import load_registry
 
     told = JudgeOverrides(bind or {}, steps or {}, facts or {})
     return judge_recording(Path(recording), _as_loaded(experiment), told, load_registry())
@@ -140,7 +142,7 @@ class Lab:
         speed: float | None = None,
         **settings: Any,
     ) -> None:
-        from chaos.session.inventories import lab_inventory
+        from chaos.app.inventories import lab_inventory
 
         self._requested_inventory = lab_inventory(inventory, settings)
         self._seed, self._speed = seed, speed
@@ -149,7 +151,7 @@ class Lab:
 
     def start(self) -> Self:
         """Start it, and wait until it answers. Raises NodefallError."""
-        from chaos.session.labs import LabServeOptions, start_lab
+        from chaos.app.labs import LabServeOptions, start_lab
 
         if self._started_lab is None and self._requested_inventory.lab:
             serving = LabServeOptions(self._requested_inventory.metadata.name, self._speed)
@@ -170,7 +172,7 @@ class Lab:
     @property
     def inventory(self) -> Inventory:
         """How it is reached, like any cluster. Raises UsageError before :meth:`start`."""
-        from chaos.session.opening import with_lab_cluster
+        from chaos.app.connect import with_lab_cluster
 
         return with_lab_cluster(self._requested_inventory, self._running_lab.inventory)
 

@@ -1,13 +1,11 @@
-"""Shared helpers of a folder's tests can be imported by name; which tests share a process under ``pytest -n``."""
+"""Which tests run, and which share a process under ``pytest -n``."""
 
 from __future__ import annotations
 
 import os
 import re
 import signal
-import sys
 import zlib
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,17 +15,13 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
-_HELPERS = "actions doctor engine e2e experiments lab/kit lab/replay lab/sim power realkit sweep"
-for helpers in _HELPERS.split():
-    sys.path.insert(0, str(Path(__file__).parent / helpers))
-
 settings.register_profile("suite", deadline=None)  # machines differ
 settings.load_profile("suite")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, whose processes inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_DOCKER = re.compile(r"tests/(power|realhosts|transports)/")  # two daemons get in each other's way
+_DOCKER = re.compile(r"tests/(hosts/power|realhosts|hosts/transports)/")  # two daemons get in each other's way
 # Ten seconds each, and many.
 _SPREAD = re.compile(
     r"tests/(?:e2e/test_action_contract|experiments/test_(?:verdicts|breakages)|sweep/test_death_sweep)\.py::.*\[(.+)\]"

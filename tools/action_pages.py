@@ -19,10 +19,10 @@ import chaos.facts
 from chaos.cli.explain import lookup, parameter_details
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import Action, Scope, Target, Undo, UndoKind, UndoStep
-from chaos.model.apifact import pods_path
-from chaos.model.catalogue import discover
+from chaos.model.api_fact import pods_path
 from chaos.model.command import Command, HostCommand, KubeCommand
 from chaos.model.fact import HostFact
+from chaos.model.registry import discover
 
 DOCS = Path(__file__).parents[1] / "docs"
 NOTE = "<!-- Written by tools/action_pages.py from the action's code. -->"
@@ -113,7 +113,10 @@ def page(action: Action) -> str:
     blocks = [NOTE, f"# {action.name}", f"{action.summary[0].upper()}{action.summary[1:]}."]
     blocks += [inspect.cleandoc(type(action).__doc__ or "")]
     blocks += ["## Example", f"```yaml\n- {action.example.strip()}\n```"]
-    blocks += ["## Parameters", *_list(f"`{p['key']}`: {p['type']}{parameter_details(p)}" for p in lookup(action.name)["with"])]
+    blocks += [
+        "## Parameters",
+        *_list(f"`{p['key']}`: {p['type']}{parameter_details(p)}" for p in lookup(action.name)["with"]),
+    ]
     blocks += ["## Needs", *_list(_needs(action))]
     blocks += list(_operations(action))
     proofs = (f"{proof.name}{' (weak: only that it was sent)' if proof.weak else ''}" for proof in action.proofs)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import chaos.doctor.checks
-from chaos.doctor.check import Check
-from chaos.model.catalogue import discover
+import chaos.preflight.checks
+from chaos.model.registry import discover
+from chaos.preflight.check import Check
 
 PAGE = Path(__file__).parents[1] / "docs" / "doctor.md"
-CHECKS: dict[str, Check] = discover(chaos.doctor.checks, "CHECK")
+CHECKS: dict[str, Check] = discover(chaos.preflight.checks, "CHECK")
 _HEAD = "|---|---|---|---|\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.model.action import FactCheck, ProofResult, UndoState, ProofStatus, StepRun, Target, Undo, UndoStep
+from chaos.model.action import FactCheck, ProofResult, ProofStatus, StepRun, Target, Undo, UndoState, UndoStep
 from chaos.model.command import HostCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import last_reading_before, no_proof, readings_after, same_boot
@@ -45,7 +45,9 @@ def process_replaced(which: str, timeline: Timeline, step: StepRun) -> ProofResu
     for reading in readings_after(timeline, step, "bus-processes"):
         old, new = _pid(before.value if before else None, which), _pid(reading.value, which)
         if before and old and new and old != new and same_boot(timeline, step, reading):
-            because = f"{which} of {step.node} is another process ({old}, then {new}){_describe_lost_locks(timeline, step)}"
+            because = (
+                f"{which} of {step.node} is another process ({old}, then {new}){_describe_lost_locks(timeline, step)}"
+            )
             return ProofResult(ProofStatus.PROVEN, because, (before.seq, reading.seq))
     return no_proof(f"no new process of {which} was seen on {step.node}")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._nodes import cordon, restore_cordon, is_cordoned
-from chaos.model.action import Action, UndoState, Target, Undo, UndoKind
-from chaos.model.apifact import node_path
+from chaos.actions._nodes import cordon, is_cordoned, restore_cordon
+from chaos.model.action import Action, Target, Undo, UndoKind, UndoState
+from chaos.model.api_fact import node_path
 from chaos.model.command import Command
 from chaos.model.experiment import Model
-from chaos.model.right import PATCH_NODES, Permission
+from chaos.model.permission import PATCH_NODES, Permission
 
 
 class Params(Model):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.facts.login1 import NOT_PREPARING
-from chaos.model.action import FactCheck, UndoState, Target, UndoStep
+from chaos.model.action import FactCheck, Target, UndoState, UndoStep
 from chaos.model.command import Command, PowerCommand
 from chaos.model.errors import Unsupported
 
@@ -35,7 +35,11 @@ def can_read_power_state(target: Target) -> bool:
 
 def capture_power_state(target: Target) -> UndoState:
     """What must be remembered of a machine that is to stay down."""
-    return {"tells": can_read_power_state(target), "policy": target.restart_policy, "reports": kubelet_reporting_facts(target)}
+    return {
+        "tells": can_read_power_state(target),
+        "policy": target.restart_policy,
+        "reports": kubelet_reporting_facts(target),
+    }
 
 
 def disable_auto_restart(way: UndoState) -> tuple[Command, ...]:
@@ -64,7 +68,9 @@ def kubelet_reporting_facts(target: Target) -> list[str]:
     """
     mute = NO_SHUTDOWN_IN_PROGRESS.fact in target.unknown
     told = [] if mute else [NO_SHUTDOWN_IN_PROGRESS.fact]
-    return told + [fact for fact, value in _EXPECTED_VALUES.items() if fact not in told and target.facts.get(fact) == value]
+    return told + [
+        fact for fact, value in _EXPECTED_VALUES.items() if fact not in told and target.facts.get(fact) == value
+    ]
 
 
 def kubelet_reporting_checks(held: list[str]) -> tuple[FactCheck, ...]:

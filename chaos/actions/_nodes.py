@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chaos.model.action import FactCheck, ProofResult, Proof, ProofStatus, StepRun, Target, Undo, UndoStep
-from chaos.model.apifact import field, node_path, taint_fact, taint_value, unschedulable_fact
+from chaos.model.action import FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoStep
+from chaos.model.api_fact import field, node_path, taint_fact, taint_value, unschedulable_fact
 from chaos.model.command import MERGE_PATCH, KubeCommand, TaintsCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof

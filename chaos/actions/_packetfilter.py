@@ -16,7 +16,10 @@ _HOOKS = {"in": ("input", "saddr", "dport"), "out": ("output", "daddr", "dport")
 # Without neighbour discovery an IPv6 line to us is dead as well.
 _NEIGHBOUR_DISCOVERY = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert, nd-router-advert } accept"
 # Without these our line hangs where the path takes smaller packets than the host's link.
-_PATH_MTU_DISCOVERY = ("icmpv6 type packet-too-big accept", "icmp type destination-unreachable icmp code frag-needed accept")
+_PATH_MTU_DISCOVERY = (
+    "icmpv6 type packet-too-big accept",
+    "icmp type destination-unreachable icmp code frag-needed accept",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,9 @@ def _exempt_rules(cut: BlockRule, way: str) -> list[str]:
 
 
 def _own_network_rules(cut: BlockRule) -> list[str]:
-    return [f"{_family(network)} saddr {network} {_family(network)} daddr {network} accept" for network in cut.own_networks]
+    return [
+        f"{_family(network)} saddr {network} {_family(network)} daddr {network} accept" for network in cut.own_networks
+    ]
 
 
 def _drop_rules(cut: BlockRule, ends: Sequence[str]) -> list[str]:

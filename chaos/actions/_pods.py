@@ -7,13 +7,13 @@ from typing import Any, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from chaos.model.action import Action, ProofResult, UndoState, Proof, ProofStatus, StepRun, Target, Undo, UndoKind
-from chaos.model.command import Command, PodSelector, PodsCommand
+from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind, UndoState
+from chaos.model.command import Command, PodsCommand, PodSelector
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof, returned_entries
 from chaos.model.experiment import Model
 from chaos.model.kube import Pod, pod_condition
-from chaos.model.right import Permission, permissions_on
+from chaos.model.permission import Permission, permissions_on
 from chaos.model.timeline import Timeline, Version
 
 PodPredicate = Callable[[Version[Pod]], bool]
@@ -140,7 +140,9 @@ def prove_pods(name: str, accept: PodPredicate, what: str) -> Proof:
 def _check_refused(timeline: Timeline, step: StepRun) -> ProofResult:
     asked, said = affected_pods(timeline, step), refusals(timeline, step)
     if asked and said:
-        return ProofResult(ProofStatus.PROVEN, f"it was refused ({said[0]['status']}): {said[0]['message']}", asked.seqs)
+        return ProofResult(
+            ProofStatus.PROVEN, f"it was refused ({said[0]['status']}): {said[0]['message']}", asked.seqs
+        )
     return no_proof("no refusal was recorded")
 
 

@@ -10,7 +10,18 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from chaos.model.action import FactCheck, ProofResult, UndoState, Proof, FailsafeTimer, ProofStatus, StepRun, Target, Undo, UndoStep
+from chaos.model.action import (
+    FactCheck,
+    FailsafeTimer,
+    Proof,
+    ProofResult,
+    ProofStatus,
+    StepRun,
+    Target,
+    Undo,
+    UndoState,
+    UndoStep,
+)
 from chaos.model.command import HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
@@ -71,7 +82,9 @@ def unit_name(kind: str) -> str:
     return f"nodefall-{kind}-filler"
 
 
-def start_filler(memory: UndoState, kind: str, script: str, arguments: Sequence[str], limits: Sequence[str]) -> HostCommand:
+def start_filler(
+    memory: UndoState, kind: str, script: str, arguments: Sequence[str], limits: Sequence[str]
+) -> HostCommand:
     """The unit: first to be killed if the kernel runs out, ended by PID 1 when its time is over.
 
     PID 1 expands ``${NAME}`` in what it starts, so scripts write ``$NAME``.
@@ -121,7 +134,9 @@ def prove_eviction(resource: str) -> Proof:
                 said = (pod.status.message if pod.status else None) or ""
                 mine = pod.spec is not None and pod.spec.node_name == step.node
                 if mine and step.begin < version.t <= step.until and said.startswith(words):
-                    return ProofResult(ProofStatus.PROVEN, f"the kubelet evicted {pod.metadata.name}: {words}", (version.seq,))
+                    return ProofResult(
+                        ProofStatus.PROVEN, f"the kubelet evicted {pod.metadata.name}: {words}", (version.seq,)
+                    )
         return no_proof(f"no pod was seen evicted from {step.node} for {resource}")
 
     return Proof("evicted", check)

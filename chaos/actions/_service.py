@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.model.action import FactCheck, UndoState, FailsafeTimer, Target, Undo, UndoStep
+from chaos.model.action import FactCheck, FailsafeTimer, Target, Undo, UndoState, UndoStep
 from chaos.model.command import HostCommand
 
 ACTIVE = "active"

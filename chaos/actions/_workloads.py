@@ -7,14 +7,14 @@ from typing import Any, Literal
 from pydantic import Field
 
 from chaos.actions._pods import explicit_namespace, namespace_of
-from chaos.model.action import FactCheck, ProofResult, UndoState, ProofStatus, StepRun, Target, Undo, UndoStep
-from chaos.model.apifact import field, object_fact
+from chaos.model.action import FactCheck, ProofResult, ProofStatus, StepRun, Target, Undo, UndoState, UndoStep
+from chaos.model.api_fact import field, object_fact
 from chaos.model.command import MERGE_PATCH, KubeCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof, returned_entries
 from chaos.model.experiment import Model
 from chaos.model.kube import Workload
-from chaos.model.right import Permission, permissions_on
+from chaos.model.permission import Permission, permissions_on
 from chaos.model.timeline import Timeline, Version
 
 

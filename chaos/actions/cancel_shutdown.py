@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.actions._service import restore_kubelet_after_cancel
-from chaos.facts.login1 import NOT_PREPARING, NO_SHUTDOWN_SCHEDULED
-from chaos.model.action import Action, ProofResult, UndoState, Proof, ProofStatus, StepRun, Target, Undo, UndoKind
+from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
+from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind, UndoState
 from chaos.model.command import Command, HostCommand
 from chaos.model.evidence import boot_seen, fact_is, machine_off, readings_after
 from chaos.model.experiment import Model
 from chaos.model.timeline import Timeline
 
-_NO_SHUTDOWN_IN_PROGRESS = fact_is("preparing-for-shutdown", lambda v: v == NOT_PREPARING, "logind is not shutting down")
-_NO_SHUTDOWN_SCHEDULED = fact_is("scheduled-shutdown", lambda v: v == NO_SHUTDOWN_SCHEDULED, "logind has nothing scheduled")
+_NO_SHUTDOWN_IN_PROGRESS = fact_is(
+    "preparing-for-shutdown", lambda v: v == NOT_PREPARING, "logind is not shutting down"
+)
+_NO_SHUTDOWN_SCHEDULED = fact_is(
+    "scheduled-shutdown", lambda v: v == NO_SHUTDOWN_SCHEDULED, "logind has nothing scheduled"
+)
 
 
 class Params(Model):

@@ -10,7 +10,7 @@ from typing import Any
 
 from chaos.actions._service import restore_kubelet_after_cancel
 from chaos.facts.login1 import NOT_PREPARING
-from chaos.model.action import Action, FactCheck, ProofResult, UndoState, Proof, StepRun, Target, Undo, UndoKind
+from chaos.model.action import Action, FactCheck, Proof, ProofResult, StepRun, Target, Undo, UndoKind, UndoState
 from chaos.model.command import Command, HostCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import boot_seen, fact_is
@@ -20,7 +20,9 @@ from chaos.model.timeline import Timeline
 _MIN_SYSTEMD = 257  # the first systemd that cancels a delayed shutdown
 
 
-_NO_SHUTDOWN_IN_PROGRESS = fact_is("preparing-for-shutdown", lambda v: v == NOT_PREPARING, "logind is not shutting down any more")
+_NO_SHUTDOWN_IN_PROGRESS = fact_is(
+    "preparing-for-shutdown", lambda v: v == NOT_PREPARING, "logind is not shutting down any more"
+)
 
 
 def _check_cancelled(timeline: Timeline, step: StepRun) -> ProofResult:

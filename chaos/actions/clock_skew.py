@@ -11,15 +11,15 @@ from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import (
     Action,
     FactCheck,
-    ProofResult,
-    UndoState,
-    Proof,
     FailsafeTimer,
+    Proof,
+    ProofResult,
     ProofStatus,
     StepRun,
     Target,
     Undo,
     UndoKind,
+    UndoState,
     UndoStep,
 )
 from chaos.model.command import Command, HostCommand

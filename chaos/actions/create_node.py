@@ -9,23 +9,23 @@ from pydantic import Field
 from chaos.model.action import (
     Action,
     FactCheck,
-    ProofResult,
-    UndoState,
     Proof,
-    Scope,
+    ProofResult,
     ProofStatus,
+    Scope,
     StepRun,
     Target,
     Undo,
     UndoKind,
+    UndoState,
     UndoStep,
 )
-from chaos.model.apifact import node_path, object_fact
+from chaos.model.api_fact import node_path, object_fact
 from chaos.model.command import Command, KubeCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof
 from chaos.model.experiment import Model
-from chaos.model.right import Permission, permissions_on
+from chaos.model.permission import Permission, permissions_on
 from chaos.model.timeline import Timeline
 
 _NODES = "/api/v1/nodes"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from chaos.actions._bus import FACTS, PROBES, process_replaced, capture_bus_state, restore_inhibitor, restart
-from chaos.model.action import Action, UndoState, Proof, Target, Undo, UndoKind
+from chaos.actions._bus import FACTS, PROBES, capture_bus_state, process_replaced, restart, restore_inhibitor
+from chaos.model.action import Action, Proof, Target, Undo, UndoKind, UndoState
 from chaos.model.command import Command
 from chaos.model.experiment import Model
 

@@ -11,22 +11,22 @@ from chaos.actions._service import systemctl, timer_unit
 from chaos.model.action import (
     Action,
     FactCheck,
-    ProofResult,
-    UndoState,
-    Proof,
     FailsafeTimer,
+    Proof,
+    ProofResult,
     ProofStatus,
     StepRun,
     Target,
     Undo,
     UndoKind,
+    UndoState,
     UndoStep,
 )
-from chaos.model.apifact import field, node_path, object_fact, taint_fact, unschedulable_fact
+from chaos.model.api_fact import field, node_path, object_fact, taint_fact, unschedulable_fact
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand, TaintsCommand
 from chaos.model.evidence import no_proof
 from chaos.model.experiment import Model
-from chaos.model.right import PATCH_NODES, Permission, permissions_on
+from chaos.model.permission import PATCH_NODES, Permission, permissions_on
 from chaos.model.timeline import Timeline
 
 _REGISTRATION_SECONDS = 20.0  # seconds in which a kubelet that was restarted registers
@@ -100,7 +100,9 @@ class DeleteNode(Action):
         proof = [ready, labels]
         for taint in memory["taints"]:
             proof.append(FactCheck(taint_fact(taint["key"], taint["effect"]), taint["value"]))
-            steps.append(UndoStep(TaintsCommand(node, add=(taint,)), unless=proof[-1], grace_seconds=_REGISTRATION_SECONDS))
+            steps.append(
+                UndoStep(TaintsCommand(node, add=(taint,)), unless=proof[-1], grace_seconds=_REGISTRATION_SECONDS)
+            )
         if memory["cordoned"]:
             proof.append(FactCheck(unschedulable_fact(node), True))
             steps.append(UndoStep(cordon(node, True), unless=proof[-1], grace_seconds=_REGISTRATION_SECONDS))

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from chaos.actions._pressure import Params, prove_condition, prove_eviction, start_filler, stop_filler, filler_failsafe, remaining, require_own_kernel, capture_state
-from chaos.model.action import Action, FactCheck, UndoState, FailsafeTimer, Target, Undo, UndoKind
+from chaos.actions._pressure import (
+    Params,
+    capture_state,
+    filler_failsafe,
+    prove_condition,
+    prove_eviction,
+    remaining,
+    require_own_kernel,
+    start_filler,
+    stop_filler,
+)
+from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoState
 from chaos.model.command import Command
 from chaos.model.errors import Unsupported
 

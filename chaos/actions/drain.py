@@ -6,17 +6,17 @@ from typing import Any
 
 from pydantic import Field
 
-from chaos.actions._nodes import cordon, restore_cordon, check_cordoned, is_cordoned
-from chaos.actions._pods import is_terminating, is_evicted, refusals, pods_matching, affected_pods
-from chaos.model.action import Action, ProofResult, UndoState, Proof, ProofStatus, StepRun, Target, Undo, UndoKind
-from chaos.model.apifact import node_path, pods_path
-from chaos.model.command import Command, DrainRules, PodSelector, PodsCommand
-from chaos.model.draining import select_pods
+from chaos.actions._nodes import check_cordoned, cordon, is_cordoned, restore_cordon
+from chaos.actions._pods import affected_pods, is_evicted, is_terminating, pods_matching, refusals
+from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind, UndoState
+from chaos.model.api_fact import node_path, pods_path
+from chaos.model.command import Command, DrainRules, PodsCommand, PodSelector
+from chaos.model.drain_filter import select_pods
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof
 from chaos.model.experiment import DurationText, Model
-from chaos.model.right import PATCH_NODES, Permission, permissions_on
+from chaos.model.permission import PATCH_NODES, Permission, permissions_on
 from chaos.model.timeline import Timeline
 
 
@@ -49,7 +49,9 @@ def _check_drained(timeline: Timeline, step: StepRun) -> ProofResult:
     parts = [cordon_.because, f"{len(evicted)} pods evicted"]
     if said:
         parts.append(f"{len(said)} refusals, the first: {said[0]['message']}")
-    return ProofResult(ProofStatus.PROVEN, "; ".join(parts), (*cordon_.evidence, *(asked.seqs if asked else ()), *evicted))
+    return ProofResult(
+        ProofStatus.PROVEN, "; ".join(parts), (*cordon_.evidence, *(asked.seqs if asked else ()), *evicted)
+    )
 
 
 class Drain(Action):
@@ -70,7 +72,9 @@ class Drain(Action):
         return (node_path(node), pods_path(node))
 
     def permissions(self, params: Any) -> tuple[Permission, ...]:
-        ends = permissions_on("pods", "delete") if params.disable_eviction else permissions_on("pods/eviction", "create")
+        ends = (
+            permissions_on("pods", "delete") if params.disable_eviction else permissions_on("pods/eviction", "create")
+        )
         return (*PATCH_NODES, *permissions_on("pods", "get"), *permissions_on("daemonsets", "get", group="apps"), *ends)
 
     def prepare(self, target: Target, params: Params) -> UndoState:
@@ -78,7 +82,9 @@ class Drain(Action):
         pods = (target.objects.get(pods_path(target.node)) or {}).get("items") or ()
         found = select_pods(pods, rules, lambda _namespace, _name: True) if not params.selector else None
         if found and found.refusals:
-            raise Unsupported(f"{target.node} cannot be drained: {found.refusal_message}", hint="see the parameters of drain")
+            raise Unsupported(
+                f"{target.node} cannot be drained: {found.refusal_message}", hint="see the parameters of drain"
+            )
         return {"node": target.node, "cordoned": is_cordoned(target), "params": params.model_dump()}
 
     def inject(self, memory: UndoState) -> tuple[Command, ...]:

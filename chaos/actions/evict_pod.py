@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.actions._pods import REFUSED, GraceParams, PodAction, is_terminating, is_evicted, prove_pods
+from chaos.actions._pods import REFUSED, GraceParams, PodAction, is_evicted, is_terminating, prove_pods
 
 
 class EvictPod(PodAction):

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._machine import POWER_ON, KUBELET_REPORTING_FACTS, kubelet_reporting_facts, kubelet_reporting_checks, can_read_power_state
-from chaos.model.action import Action, UndoState, Target, Undo, UndoKind
+from chaos.actions._machine import (
+    KUBELET_REPORTING_FACTS,
+    POWER_ON,
+    can_read_power_state,
+    kubelet_reporting_checks,
+    kubelet_reporting_facts,
+)
+from chaos.model.action import Action, Target, Undo, UndoKind, UndoState
 from chaos.model.command import Command, HostCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import BOOT_IDENTITY, POWER_LOST

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._machine import NO_SHUTDOWN_IN_PROGRESS, POWER_ON, KUBELET_REPORTING_FACTS, kubelet_reporting_facts, kubelet_reporting_checks
-from chaos.model.action import Action, UndoState, Target, Undo, UndoKind, UndoStep
+from chaos.actions._machine import (
+    KUBELET_REPORTING_FACTS,
+    NO_SHUTDOWN_IN_PROGRESS,
+    POWER_ON,
+    kubelet_reporting_checks,
+    kubelet_reporting_facts,
+)
+from chaos.model.action import Action, Target, Undo, UndoKind, UndoState, UndoStep
 from chaos.model.command import Command, HostCommand, PowerCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import BOOT_IDENTITY
@@ -50,14 +56,20 @@ class KernelCrash(Action):
                 hint=f"`sysctl kernel.panic=10` there (at most {_MAX_PANIC_SECONDS}; below 0 is at once), or use power-cut",
             )
         resets = bool(target.power) and {"on", "off"} <= target.power_capabilities
-        return {"power": resets, "patience": max(timeout, 0) + _BOOT_SECONDS, "reports": kubelet_reporting_facts(target)}
+        return {
+            "power": resets,
+            "patience": max(timeout, 0) + _BOOT_SECONDS,
+            "reports": kubelet_reporting_facts(target),
+        }
 
     def inject(self, memory: UndoState) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
         return (HostCommand(("sh", "-c", "echo c > /proc/sysrq-trigger"), ends_session=True, timeout=10.0),)
 
     def undo(self, memory: UndoState) -> Undo:
         """A machine that hangs is switched off once, then on."""
-        off = UndoStep(PowerCommand("off"), unless=NO_SHUTDOWN_IN_PROGRESS, grace_seconds=memory["patience"], max_attempts=1)
+        off = UndoStep(
+            PowerCommand("off"), unless=NO_SHUTDOWN_IN_PROGRESS, grace_seconds=memory["patience"], max_attempts=1
+        )
         return Undo((off, POWER_ON) if memory["power"] else (), kubelet_reporting_checks(memory["reports"]))
 
 

@@ -8,11 +8,11 @@ from chaos.actions._service import capture_kubelet_state, timer_unit
 from chaos.model.action import (
     Action,
     FactCheck,
-    UndoState,
     FailsafeTimer,
     Target,
     Undo,
     UndoKind,
+    UndoState,
     UndoStep,
 )
 from chaos.model.command import Command, HostCommand
@@ -47,7 +47,9 @@ class KubeletFreeze(Action):
     proof_facts = ("kubelet-process", "kubelet-state")
 
     def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
-        return capture_kubelet_state(target, "the kubelet's main process is what is frozen") | {"seconds": target.max_duration}
+        return capture_kubelet_state(target, "the kubelet's main process is what is frozen") | {
+            "seconds": target.max_duration
+        }
 
     def inject(self, memory: UndoState) -> tuple[Command, ...]:
         return (HostCommand(_signal("SIGSTOP", memory["unit"])),)

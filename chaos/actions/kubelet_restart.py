@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.actions._service import capture_kubelet_state, restore_kubelet, systemctl
-from chaos.model.action import Action, ProofResult, UndoState, Proof, ProofStatus, StepRun, Target, Undo, UndoKind
+from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind, UndoState
 from chaos.model.command import LOST, Command
 from chaos.model.evidence import (
     exit_code_zero,
     is_number,
     last_reading_before,
     no_proof,
+    power_lost,
     readings_after,
     returned_entries,
     same_boot,
-    power_lost,
 )
 from chaos.model.experiment import Model
 from chaos.model.timeline import Timeline

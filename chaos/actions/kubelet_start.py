@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.actions._service import ACTIVE, capture_kubelet_state, systemctl
-from chaos.model.action import Action, UndoState, Target, Undo, UndoKind
+from chaos.model.action import Action, Target, Undo, UndoKind, UndoState
 from chaos.model.command import Command
 from chaos.model.evidence import fact_is
 from chaos.model.experiment import Model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.actions._service import capture_kubelet_state, restore_kubelet, start_failsafe, systemctl, timer_unit
-from chaos.model.action import Action, UndoState, FailsafeTimer, Target, Undo, UndoKind
+from chaos.model.action import Action, FailsafeTimer, Target, Undo, UndoKind, UndoState
 from chaos.model.command import Command
 from chaos.model.evidence import holds_until
 from chaos.model.experiment import Model

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from chaos.actions._bus import FACTS, PROBES, process_replaced, capture_bus_state, restore_inhibitor, restart
+from chaos.actions._bus import FACTS, PROBES, capture_bus_state, process_replaced, restart, restore_inhibitor
 from chaos.facts.bus_processes import LOGIND
-from chaos.model.action import Action, UndoState, Proof, Target, Undo, UndoKind
+from chaos.model.action import Action, Proof, Target, Undo, UndoKind, UndoState
 from chaos.model.command import Command
 from chaos.model.experiment import Model
 

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._nodes import node_object, check_node
-from chaos.model.action import Action, FactCheck, ProofResult, UndoState, Proof, StepRun, Target, Undo, UndoKind, UndoStep
-from chaos.model.apifact import condition_fact, field, node_path
+from chaos.actions._nodes import check_node, node_object
+from chaos.model.action import (
+    Action,
+    FactCheck,
+    Proof,
+    ProofResult,
+    StepRun,
+    Target,
+    Undo,
+    UndoKind,
+    UndoState,
+    UndoStep,
+)
+from chaos.model.api_fact import condition_fact, field, node_path
 from chaos.model.command import STRATEGIC_PATCH, Command, KubeCommand
 from chaos.model.experiment import Model
 from chaos.model.kube import Node, node_condition
-from chaos.model.right import Permission
+from chaos.model.permission import Permission
 from chaos.model.timeline import Timeline
 
 _TYPE = "NetworkUnavailable"

@@ -7,13 +7,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from chaos.actions._machine import can_read_power_state
-from chaos.actions._nodes import has_taint, check_node, taint, capture_taint, restore_taints
-from chaos.model.action import Action, FactCheck, ProofResult, UndoState, Proof, StepRun, Target, Undo, UndoKind
-from chaos.model.apifact import node_path
+from chaos.actions._nodes import capture_taint, check_node, has_taint, restore_taints, taint
+from chaos.model.action import Action, FactCheck, Proof, ProofResult, StepRun, Target, Undo, UndoKind, UndoState
+from chaos.model.api_fact import node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.errors import Unsupported
 from chaos.model.experiment import Model
-from chaos.model.right import PATCH_NODES, Permission
+from chaos.model.permission import PATCH_NODES, Permission
 from chaos.model.timeline import Timeline
 
 TAINT_KEY = "node.kubernetes.io/out-of-service"
@@ -66,7 +66,9 @@ class OutOfService(Action):
         return (TaintsCommand(memory["node"], add=(taint(TAINT_KEY, "nodeshutdown", memory["effect"]),)),)
 
     def undo(self, memory: UndoState) -> Undo:
-        return restore_taints(memory["node"], memory["before"], (FactCheck("machine", "on"), FactCheck("node-ready", True)))
+        return restore_taints(
+            memory["node"], memory["before"], (FactCheck("machine", "on"), FactCheck("node-ready", True))
+        )
 
 
 ACTION = OutOfService()

@@ -15,15 +15,15 @@ from chaos.actions._packetfilter import TABLE, BlockRule, merge_networks, parse_
 from chaos.model.action import (
     Action,
     FactCheck,
-    ProofResult,
-    UndoState,
-    Proof,
     FailsafeTimer,
+    Proof,
+    ProofResult,
     ProofStatus,
     StepRun,
     Target,
     Undo,
     UndoKind,
+    UndoState,
     UndoStep,
 )
 from chaos.model.command import Command, HostCommand
@@ -130,7 +130,9 @@ def _check_api_unreachable(timeline: Timeline, step: StepRun) -> ProofResult:
     for reading in readings:
         closed = {family for family, reachable in reading.value.items() if reachable is False}
         if closed and closed >= families:
-            return ProofResult(ProofStatus.PROVEN, f"{step.node} reached the API over no address family", (reading.seq,))
+            return ProofResult(
+                ProofStatus.PROVEN, f"{step.node} reached the API over no address family", (reading.seq,)
+            )
     untried = " and ".join(sorted(families)) if readings else ""
     return no_proof(f"nobody tried on {step.node} whether the API is reachable{untried and f' over {untried}'}")
 
@@ -141,7 +143,9 @@ def _check_dropped(timeline: Timeline, step: StepRun) -> ProofResult:
     for reading in readings:
         packets = reading.value.get("packets", 0) if isinstance(reading.value, dict) else 0
         if packets:
-            return ProofResult(ProofStatus.PROVEN, f"the packet filter of {step.node} dropped {packets} packets", (reading.seq,))
+            return ProofResult(
+                ProofStatus.PROVEN, f"the packet filter of {step.node} dropped {packets} packets", (reading.seq,)
+            )
     return no_proof(f"the packet filter of {step.node} was not seen to drop anything")
 
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from chaos.actions._pods import explicit_namespace
-from chaos.actions._workloads import ObjectParams, check_stored, capture_fields, restore_patch
-from chaos.model.action import Action, ProofResult, UndoState, Proof, Scope, StepRun, Target, Undo, UndoKind
+from chaos.actions._workloads import ObjectParams, capture_fields, check_stored, restore_patch
+from chaos.model.action import Action, Proof, ProofResult, Scope, StepRun, Target, Undo, UndoKind, UndoState
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand
-from chaos.model.right import Permission, permissions_on
+from chaos.model.permission import Permission, permissions_on
 from chaos.model.timeline import Timeline
 
 _MIN, _MAX = "/spec/minAvailable", "/spec/maxUnavailable"
@@ -63,7 +63,13 @@ class PatchBudget(Action):
 
     def inject(self, memory: UndoState) -> tuple[Command, ...]:
         return (
-            KubeCommand("PATCH", memory["path"], _spec(memory["min"], memory["max"]), MERGE_PATCH, evidence_pointers=(_MIN, _MAX)),
+            KubeCommand(
+                "PATCH",
+                memory["path"],
+                _spec(memory["min"], memory["max"]),
+                MERGE_PATCH,
+                evidence_pointers=(_MIN, _MAX),
+            ),
         )
 
     def undo(self, memory: UndoState) -> Undo:

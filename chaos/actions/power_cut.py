@@ -6,8 +6,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.actions._machine import KUBELET_REPORTING_FACTS, power_on_steps, disable_auto_restart, require_power_control, is_up_checks, capture_power_state
-from chaos.model.action import Action, UndoState, Target, Undo, UndoKind
+from chaos.actions._machine import (
+    KUBELET_REPORTING_FACTS,
+    capture_power_state,
+    disable_auto_restart,
+    is_up_checks,
+    power_on_steps,
+    require_power_control,
+)
+from chaos.model.action import Action, Target, Undo, UndoKind, UndoState
 from chaos.model.command import Command, HostCommand, PowerCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF

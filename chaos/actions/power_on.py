@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.actions._machine import require_power_control
-from chaos.model.action import Action, ProofResult, UndoState, Proof, ProofStatus, StepRun, Target, Undo, UndoKind
+from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind, UndoState
 from chaos.model.command import Command, PowerCommand
 from chaos.model.evidence import SAME_BOOT_SECONDS, is_number, no_proof, readings_after
 from chaos.model.experiment import Model
@@ -20,7 +20,9 @@ def _check_machine_on(timeline: Timeline, step: StepRun) -> ProofResult:
     """The power control says on, or PID 1 is younger than the step."""
     last = readings_after(timeline, step, "machine")[-1:]
     if last and last[0].value == "on":
-        return ProofResult(ProofStatus.PROVEN, f"{step.node} was on {last[0].t - step.begin:+.1f}s after it", (last[0].seq,))
+        return ProofResult(
+            ProofStatus.PROVEN, f"{step.node} was on {last[0].t - step.begin:+.1f}s after it", (last[0].seq,)
+        )
     for start in readings_after(timeline, step, "pid1-start"):
         if is_number(start.value) and start.value >= step.begin - SAME_BOOT_SECONDS:
             return ProofResult(ProofStatus.PROVEN, f"PID 1 of {step.node} was started after it", (start.seq,))

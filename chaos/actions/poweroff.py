@@ -6,12 +6,21 @@ from typing import Any
 
 from pydantic import Field
 
-from chaos.actions._machine import KUBELET_REPORTING_FACTS, power_on_steps, disable_auto_restart, require_power_control, kubelet_reporting_facts, kubelet_reporting_checks, is_up_checks, capture_power_state
-from chaos.model.action import Action, UndoState, Target, Undo, UndoKind
+from chaos.actions._machine import (
+    KUBELET_REPORTING_FACTS,
+    capture_power_state,
+    disable_auto_restart,
+    is_up_checks,
+    kubelet_reporting_checks,
+    kubelet_reporting_facts,
+    power_on_steps,
+    require_power_control,
+)
+from chaos.model.action import Action, Target, Undo, UndoKind, UndoState
 from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import BOOT_IDENTITY, SHUTDOWN_CANCELLED, MACHINE_OFF
+from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, SHUTDOWN_CANCELLED
 from chaos.model.experiment import DurationText, Model
 
 _ALARM_MARGIN_SECONDS = 60.0  # seconds: an alarm that goes off before the machine is off wakes nothing

@@ -9,14 +9,26 @@ from typing import Any, Literal
 from pydantic import Field
 
 from chaos.actions._nodes import node_object
-from chaos.model.action import Action, FactCheck, ProofResult, UndoState, Proof, ProofStatus, StepRun, Target, Undo, UndoKind, UndoStep
-from chaos.model.apifact import field, node_path, object_fact, pods_path
+from chaos.model.action import (
+    Action,
+    FactCheck,
+    Proof,
+    ProofResult,
+    ProofStatus,
+    StepRun,
+    Target,
+    Undo,
+    UndoKind,
+    UndoState,
+    UndoStep,
+)
+from chaos.model.api_fact import field, node_path, object_fact, pods_path
 from chaos.model.command import Command, KubeCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof
 from chaos.model.experiment import Model
 from chaos.model.kube import Pod, pod_condition
-from chaos.model.right import Permission, permissions_on
+from chaos.model.permission import Permission, permissions_on
 from chaos.model.timeline import Timeline
 
 _CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"

@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from chaos.model.action import Action, FactCheck, ProofResult, UndoState, Proof, ProofStatus, StepRun, Target, Undo, UndoKind, UndoStep
+from chaos.model.action import (
+    Action,
+    FactCheck,
+    Proof,
+    ProofResult,
+    ProofStatus,
+    StepRun,
+    Target,
+    Undo,
+    UndoKind,
+    UndoState,
+    UndoStep,
+)
 from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
@@ -59,7 +71,9 @@ def _check_kubelet_condition(timeline: Timeline, step: StepRun) -> ProofResult:
     for version in (history or ()) if step.params.get("active") else ():
         ready = node_condition(version.object, "Ready")
         if step.begin <= version.t <= step.until and ready and "node is shutting down" in (ready.message or ""):
-            return ProofResult(ProofStatus.PROVEN, f"the kubelet of {step.node} says that it shuts down", (version.seq,))
+            return ProofResult(
+                ProofStatus.PROVEN, f"the kubelet of {step.node} says that it shuts down", (version.seq,)
+            )
     return no_proof(f"the kubelet of {step.node} does not say that it shuts down")
 
 
@@ -72,7 +86,11 @@ class PrepareForShutdown(Action):
     params = Params
     undo_kind = UndoKind.RESTORES
     requires_logind = True
-    proofs = (Proof("kubelet-event", _check_kubelet_event), Proof("kubelet-condition", _check_kubelet_condition), EXIT_CODE_ZERO)
+    proofs = (
+        Proof("kubelet-event", _check_kubelet_event),
+        Proof("kubelet-condition", _check_kubelet_condition),
+        EXIT_CODE_ZERO,
+    )
     proof_facts = ("inhibitors", "kubelet-inhibitor", "kubelet-unit", "pid1-start")
 
     def prepare(self, target: Target, params: Params) -> UndoState:

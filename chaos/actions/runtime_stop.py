@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.actions._service import ACTIVE, start_failsafe, systemctl, timer_unit
-from chaos.model.action import Action, FactCheck, UndoState, FailsafeTimer, Target, Undo, UndoKind, UndoStep
+from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoState, UndoStep
 from chaos.model.command import Command
 from chaos.model.evidence import holds_until
 from chaos.model.experiment import Model

@@ -8,18 +8,29 @@ from pydantic import Field
 
 from chaos.actions._workloads import (
     ObjectParams,
-    check_stored,
     capture_fields,
-    restore_patch,
+    check_stored,
     plural,
+    restore_patch,
     versions_after,
     workload_path,
     workload_permissions,
 )
-from chaos.model.action import Action, ProofResult, UndoState, Proof, Scope, ProofStatus, StepRun, Target, Undo, UndoKind
+from chaos.model.action import (
+    Action,
+    Proof,
+    ProofResult,
+    ProofStatus,
+    Scope,
+    StepRun,
+    Target,
+    Undo,
+    UndoKind,
+    UndoState,
+)
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand
 from chaos.model.evidence import no_proof
-from chaos.model.right import Permission
+from chaos.model.permission import Permission
 from chaos.model.timeline import Timeline
 
 _REPLICAS = "/spec/replicas"

@@ -6,9 +6,18 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from chaos.actions._machine import POWER_ON, KUBELET_REPORTING_FACTS, power_on_steps, disable_auto_restart, require_power_control, kubelet_reporting_checks, is_up_checks, capture_power_state
+from chaos.actions._machine import (
+    KUBELET_REPORTING_FACTS,
+    POWER_ON,
+    capture_power_state,
+    disable_auto_restart,
+    is_up_checks,
+    kubelet_reporting_checks,
+    power_on_steps,
+    require_power_control,
+)
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
-from chaos.model.action import Action, FactCheck, UndoState, FailsafeTimer, Target, Undo, UndoKind, UndoStep
+from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoState, UndoStep
 from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, fact_is
@@ -76,9 +85,15 @@ class ScheduleShutdown(Action):
     def undo(self, memory: UndoState) -> Undo:
         cancel = UndoStep(HostCommand(("shutdown", "-c")), unless=_NO_SHUTDOWN_SCHEDULED)
         if memory["fires"]:
-            return Undo((*power_on_steps(memory["power"]), cancel), (_NO_SHUTDOWN_SCHEDULED, *is_up_checks(memory["power"])))
+            return Undo(
+                (*power_on_steps(memory["power"]), cancel), (_NO_SHUTDOWN_SCHEDULED, *is_up_checks(memory["power"]))
+            )
         on = (POWER_ON,) if memory["power"]["tells"] else ()
-        return Undo((*on, cancel), (_NO_SHUTDOWN_SCHEDULED, *kubelet_reporting_checks(memory["power"]["reports"])), disarm=_timer_unit(memory))
+        return Undo(
+            (*on, cancel),
+            (_NO_SHUTDOWN_SCHEDULED, *kubelet_reporting_checks(memory["power"]["reports"])),
+            disarm=_timer_unit(memory),
+        )
 
 
 ACTION = ScheduleShutdown()

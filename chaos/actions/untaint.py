@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from chaos.actions._nodes import has_taint, node_object, check_node, restore_taints
-from chaos.model.action import Action, ProofResult, UndoState, Proof, StepRun, Target, Undo, UndoKind
-from chaos.model.apifact import field, node_path
+from chaos.actions._nodes import check_node, has_taint, node_object, restore_taints
+from chaos.model.action import Action, Proof, ProofResult, StepRun, Target, Undo, UndoKind, UndoState
+from chaos.model.api_fact import field, node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.experiment import Model
-from chaos.model.right import PATCH_NODES, Permission
+from chaos.model.permission import PATCH_NODES, Permission
 from chaos.model.timeline import Timeline
 
 

@@ -8,11 +8,11 @@ from typing import Any, Self
 import msgspec
 from pydantic import model_validator
 
-from chaos.judge.podfilter import Count, Filter, pod_signal, unobservable
+from chaos.judge.pod_filter import Count, Filter, pod_signal, unobservable
 from chaos.judge.pods import pod_facts
-from chaos.judge.podseries import Order, Rate, first_matches, order_signal, rate_signal
-from chaos.judge.quantify import combine
-from chaos.judge.replaced import Replacement, Replacements
+from chaos.judge.quantifiers import combine
+from chaos.judge.rates import Order, Rate, first_matches, order_signal, rate_signal
+from chaos.judge.replacements import Replacement, Replacements
 from chaos.judge.selection import PodSetParams, Selection
 from chaos.judge.signals import mask_pods
 from chaos.model.assertion import NothingToJudge, View
@@ -112,9 +112,13 @@ def _match_signal(view: View, history: History[Pod], wanted: Filter, selection: 
     return mask_pods(pod_signal(history, wanted, selection), view.timeline)
 
 
-def _match_and_replacement_signal(view: View, history: History[Pod], wanted: QuantifiedFilter, replacements: Replacements) -> Signal:
+def _match_and_replacement_signal(
+    view: View, history: History[Pod], wanted: QuantifiedFilter, replacements: Replacements
+) -> Signal:
     """Whether it looks like the filter and, if that is asked, was replaced."""
-    signals = [_match_signal(view, history, wanted, None)] if wanted.model_fields_set - {"replaced", "least", "most"} else []
+    signals = (
+        [_match_signal(view, history, wanted, None)] if wanted.model_fields_set - {"replaced", "least", "most"} else []
+    )
     if wanted.replaced is not None:
         signals.append(mask_pods(replacements.signal(history, wanted.replaced), view.timeline))
     if len(signals) == 1:

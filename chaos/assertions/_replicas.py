@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from chaos.model.controllermanager import LEADER_STATUS, starts_at_zero
+from chaos.model.controller_manager import LEADER_STATUS, starts_at_zero
 from chaos.model.timeline import Scrape, Timeline
 
 ReplicaSample = tuple[float, int, float | None, str]  # time, line, value, why there is none

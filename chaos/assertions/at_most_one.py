@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import Field
 
-from chaos.judge.endings import end_of, finished_version
+from chaos.judge.container_termination import end_of, finished_version
 from chaos.judge.pods import node_of
-from chaos.judge.quantify import combine
+from chaos.judge.quantifiers import combine
 from chaos.judge.signals import mask_pods, source_time
 from chaos.model.assertion import View
 from chaos.model.evidence import all_readings
@@ -164,7 +164,9 @@ class AtMostOne:
             at_most_one = Signal(tuple(_with_pod_names(sample, pods) for sample in number.samples))
             subjects.append(Subject(f"{namespace}/{name}", mask_pods(at_most_one, view.timeline)))
         expected = "at most one pod of each name runs"
-        return SubjectSet(expected, tuple(subjects), empty_reason=f"no pod of such a StatefulSet was seen in {namespace}")
+        return SubjectSet(
+            expected, tuple(subjects), empty_reason=f"no pod of such a StatefulSet was seen in {namespace}"
+        )
 
 
 ASSERTION = AtMostOne()

@@ -57,7 +57,9 @@ class _HealthyCount:
 
     def apply_budget(self, version: Version[PodDisruptionBudget]) -> Sample:
         status = version.object.status
-        self.desired = status.desired_healthy if status and not version.is_deleted and not version.final_state_unknown else None
+        self.desired = (
+            status.desired_healthy if status and not version.is_deleted and not version.final_state_unknown else None
+        )
         return self._sample(version.t, version.seq)
 
     def apply_pod(self, uid: str, version: Version[Pod], matches: bool) -> Sample | None:

@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.judge.signals import Pattern, matches, source_time, mask_before
+from chaos.judge.signals import Pattern, mask_before, matches, source_time
 from chaos.model.assertion import Undecidable, View
 from chaos.model.experiment import Model
 from chaos.model.kube import Event, ObjectReference

@@ -173,7 +173,9 @@ class Expression:
             if not any(which == name for _, which, _, _ in changes):
                 raise Undecidable(f"no {name} were seen" + (f" in {namespace}" if namespace else ""))
         cel = Cel(params.expression, VARIABLES)
-        samples = _samples(changes, view.anchor, lambda rows: cel.evaluate({**rows, "targets": targets, "before": before}))
+        samples = _samples(
+            changes, view.anchor, lambda rows: cel.evaluate({**rows, "targets": targets, "before": before})
+        )
         signal = Signal(tuple(samples))
         begun = max((min(v.t for v, which, _, _ in changes if which == name) for name in named), default=view.anchor)
         unwatched = BlindWindow(float("-inf"), begun, "it was not watched yet", "what it names")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chaos.judge.endings import Interval, end_of, finished_version, stop_times, terminated_states
+from chaos.judge.container_termination import Interval, end_of, finished_version, stop_times, terminated_states
 from chaos.judge.facts import configz_at
-from chaos.judge.pods import disruption, pod_at, node_of, pod_facts
+from chaos.judge.pods import disruption, node_of, pod_at, pod_facts
 from chaos.judge.selection import PodSetParams, Selection
 from chaos.judge.shutdown import group_of, groups_of
 from chaos.judge.signals import mask_pods, source_time

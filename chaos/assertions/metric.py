@@ -7,10 +7,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.assertions._replicas import ReplicaSample, increase_since, growth, leader_samples, replicas
+from chaos.assertions._replicas import ReplicaSample, growth, increase_since, leader_samples, replicas
 from chaos.judge.signals import mask
 from chaos.model.assertion import Undecidable, View
-from chaos.model.controllermanager import METRIC_PREFIXES
+from chaos.model.controller_manager import METRIC_PREFIXES
 from chaos.model.experiment import Model
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import QuerySample, Scrape
@@ -146,7 +146,9 @@ def _result_signal(answers: list[QuerySample], params: Params) -> Signal:
         series = answer.result.series
         if all(len(one.values) <= 1 for one in series):
             fit = [s for s in series if all(s.labels.get(key) == value for key, value in params.labels.items())]
-            seen = f"{len(fit)} series" + (f", as {_format_labels(tuple(sorted(fit[0].labels.items())))}" if fit else "")
+            seen = f"{len(fit)} series" + (
+                f", as {_format_labels(tuple(sorted(fit[0].labels.items())))}" if fit else ""
+            )
             samples.append(Sample(answer.t, bool(fit), answer.seq, seen))
     return Signal(tuple(samples))
 
@@ -181,7 +183,10 @@ class Metric:
         if params.node:
             subjects = []
             for node in view.nodes(params.node):
-                signal = _signal(_value_or_increase(list(_kubelet_samples(timeline.metrics.get(node, []), params)), params, view), params)
+                signal = _signal(
+                    _value_or_increase(list(_kubelet_samples(timeline.metrics.get(node, []), params)), params, view),
+                    params,
+                )
                 subjects.append(Subject(node, mask(signal, timeline, f"metrics@{node}")))
             return SubjectSet(params.describe(), tuple(subjects), quantifier, empty_reason="no node was seen")
         if params.controller_manager:
@@ -193,10 +198,15 @@ class Metric:
             subject = Subject("", mask(_result_signal(answers, params), timeline, "prometheus"))
             return SubjectSet(params.describe(), (subject,), quantifier)
         subjects = [
-            Subject(_format_labels(labels), mask(_signal(_value_or_increase(readings, params, view), params), timeline, "prometheus"))
+            Subject(
+                _format_labels(labels),
+                mask(_signal(_value_or_increase(readings, params, view), params), timeline, "prometheus"),
+            )
             for labels, readings in sorted(_series(answers, params).items())
         ]
-        return SubjectSet(params.describe(), tuple(subjects), quantifier, empty_reason="the query never had such a series")
+        return SubjectSet(
+            params.describe(), tuple(subjects), quantifier, empty_reason="the query never had such a series"
+        )
 
 
 ASSERTION = Metric()

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.judge.signals import Pattern, Observation, matches, node_signal
+from chaos.judge.signals import Observation, Pattern, matches, node_signal
 from chaos.model.assertion import View
 from chaos.model.experiment import Model
 from chaos.model.kube import Condition, Node, node_condition

@@ -54,7 +54,9 @@ class NodeTaint:
 
         nodes = view.timeline.nodes
         subjects = tuple(Subject(n, node_signal(view.timeline, n, tell, nodes)) for n in view.nodes(params.node))
-        return SubjectSet(f"{'the' if params.present else 'no'} taint {params}", subjects, empty_reason="no node was seen")
+        return SubjectSet(
+            f"{'the' if params.present else 'no'} taint {params}", subjects, empty_reason="no node was seen"
+        )
 
 
 ASSERTION = NodeTaint()

@@ -57,7 +57,9 @@ class _Starts:
                 continue
             begun = [c for c in _started_containers(version.object) if _identity(c) not in known]
             found = [new_pod or self._is_new_start(version, c) for c in begun]
-            new: bool | None = True if True in found else None if None in found or version.final_state_unknown else False
+            new: bool | None = (
+                True if True in found else None if None in found or version.final_state_unknown else False
+            )
             if new is not False and value is not True:
                 value = new
                 seen = "a container began to run" if new else "it is not certain whether a container began to run"

@@ -104,7 +104,9 @@ class ShutdownMetrics:
         for node in view.nodes(params.node):
             signal = Signal(tuple(_samples(view.timeline.metrics.get(node, []), params, since)))
             subjects.append(Subject(node, mask(signal, view.timeline, f"metrics@{node}")))
-        return SubjectSet(f"the kubelet's metrics tell that {params.describe()}", tuple(subjects), empty_reason="no node")
+        return SubjectSet(
+            f"the kubelet's metrics tell that {params.describe()}", tuple(subjects), empty_reason="no node"
+        )
 
 
 ASSERTION = ShutdownMetrics()

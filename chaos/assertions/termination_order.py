@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 
 from pydantic import Field
 
-from chaos.judge.endings import Interval, end_of, finished_version, earliest_of, stop_times
+from chaos.judge.container_termination import Interval, earliest_of, end_of, finished_version, stop_times
 from chaos.judge.facts import configz_at
 from chaos.judge.pods import disruption, pod_at
 from chaos.judge.selection import PodSetParams, Selection
@@ -138,10 +138,11 @@ class TerminationOrder:
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         subjects = tuple(
-            Subject(node, mask(_signal(_groups(node, view)), view.timeline, "pods"))
-            for node in view.nodes(params.node)
+            Subject(node, mask(_signal(_groups(node, view)), view.timeline, "pods")) for node in view.nodes(params.node)
         )
-        return SubjectSet("pods end group by group, in the order of priority", subjects, empty_reason="no node was seen")
+        return SubjectSet(
+            "pods end group by group, in the order of priority", subjects, empty_reason="no node was seen"
+        )
 
 
 def _groups(node: str, view: View) -> list[_Group]:

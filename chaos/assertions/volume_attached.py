@@ -57,7 +57,9 @@ class VolumeAttached:
         if not timeline.volumeattachments:
             raise Undecidable("no VolumeAttachment was seen anywhere")
         first = min(history.times[0] for history in timeline.volumeattachments.values())
-        which = {name: history for name, history in timeline.volumeattachments.items() if _matches(history, params, view)}
+        which = {
+            name: history for name, history in timeline.volumeattachments.items() if _matches(history, params, view)
+        }
         subjects = []
         for name, history in which.items():
             then = history.at(view.anchor)

@@ -143,7 +143,7 @@ def _describe_bug(error: BaseException) -> str:
     import tempfile  # noqa: PLC0415 - slow, and hopefully never needed
     import traceback  # noqa: PLC0415
 
-    from chaos.model.secrecy import redact  # noqa: PLC0415
+    from chaos.model.redaction import redact  # noqa: PLC0415
 
     text = "".join(traceback.format_exception(error))
     told = " ".join(redact(f"{type(error).__name__}: {error}").split())[:300]  # while the secret is still itself
@@ -184,7 +184,7 @@ class _RedactingStream:
         return _RedactingStream(self._stream.buffer)
 
     def write(self, data: str | bytes) -> int:
-        redaction = sys.modules.get("chaos.model.secrecy")
+        redaction = sys.modules.get("chaos.model.redaction")
         if redaction:
             data = redaction.redact(data) if isinstance(data, str) else redaction.redact_bytes(bytes(data))
         return int(self._stream.write(data))

@@ -21,8 +21,8 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
 def command(reports: Path, plain: bool, as_json: bool) -> None:
     """Power off a node of a simulated cluster, gracefully, and report what the cluster did."""
-    from chaos.cli.launch import RunOptions, run_and_report
-    from chaos.cli.shipped import bundled_path
+    from chaos.cli.bundled import bundled_path
+    from chaos.cli.run.run_impl import RunOptions, run_and_report
 
     experiment, inventory = bundled_path("experiments/graceful-poweroff.yaml"), bundled_path("hosts/lab.yaml")
     sys.exit(run_and_report(RunOptions(experiment, str(inventory), reports), plain, as_json))

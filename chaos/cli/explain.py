@@ -47,9 +47,9 @@ def parameter_details(parameter: dict[str, Any]) -> str:
 
 def lookup(name: str) -> dict[str, Any]:
     """What is known of an action, an assertion or a fact. Raises UsageError."""
+    from chaos.app.registry import load_registry  # noqa: PLC0415 - slow
     from chaos.model.bound import FACTS, POD_FACTS  # noqa: PLC0415
     from chaos.model.errors import UsageError  # noqa: PLC0415
-    from chaos.session.wiring import load_registry  # noqa: PLC0415 - slow
 
     found = load_registry()
     facts = {**FACTS, **POD_FACTS}

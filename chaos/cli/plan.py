@@ -37,7 +37,7 @@ def command(
     import msgspec
 
     from chaos.api import load, plan
-    from chaos.session.opening import inventory_path
+    from chaos.app.connect import inventory_path
 
     loaded = load(experiment)
     planned = plan(loaded, inventory_path(inventory), seed=seed, anyway=anyway)

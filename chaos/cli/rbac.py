@@ -12,7 +12,7 @@ import click
 from chaos.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from chaos.model.right import Permission
+    from chaos.model.permission import Permission
 
 _KINDS = {"user": "User", "group": "Group", "serviceaccount": "ServiceAccount"}
 _OPTIONAL = """\
@@ -42,12 +42,12 @@ def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: s
     they may, is a role of its own, commented out.
     """
     from chaos.api import load
-    from chaos.doctor.signs import LISTS
-    from chaos.load.dump import dump
+    from chaos.app.load import required_permissions
+    from chaos.app.registry import load_registry
     from chaos.load.inventory import load_inventory
-    from chaos.plan.rights import permissions_to_list, describe_risk, role_manifests
-    from chaos.session.loading import required_permissions
-    from chaos.session.wiring import load_registry
+    from chaos.load.yaml_dump import dump
+    from chaos.plan.permissions import describe_risk, permissions_to_list, role_manifests
+    from chaos.preflight.observations import LISTS
 
     bound = _subject(subject)
     cluster = load_inventory(Path(inventory)).cluster if inventory else None

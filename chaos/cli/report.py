@@ -27,22 +27,22 @@ def command(run: str, format_: str | None, out: Path | None, reports: Path) -> N
     """
     import chaos.report
     from chaos.cli.output import write
-    from chaos.model.catalogue import discover
     from chaos.model.errors import UsageError
+    from chaos.model.registry import discover
     from chaos.model.result import RunResult
-    from chaos.store import rundir
+    from chaos.store import run_directory
     from chaos.store.recording import build_timeline, read_recording
 
     if out and not format_:
         raise UsageError("--out needs --format")
-    directory = rundir.find(reports, run)
-    if not (directory / rundir.RESULT).exists():
+    directory = run_directory.find(reports, run)
+    if not (directory / run_directory.RESULT).exists():
         raise UsageError(
             f"the run {directory} has no result: it was killed, or is still going on",
-            hint=f"nodefall undo {directory}, then nodefall judge {directory} {directory / rundir.EXPERIMENT}",
+            hint=f"nodefall undo {directory}, then nodefall judge {directory} {directory / run_directory.EXPERIMENT}",
         )
-    result = rundir.load(directory, rundir.RESULT, RunResult)
-    timeline = build_timeline(read_recording(directory / rundir.RECORDING))
+    result = run_directory.load(directory, run_directory.RESULT, RunResult)
+    timeline = build_timeline(read_recording(directory / run_directory.RECORDING))
     renderers = discover(chaos.report, "RENDERER")
     if format_ is None:
         for renderer in renderers.values():

@@ -15,9 +15,9 @@ from chaos.cli.output import echo
 from chaos.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from chaos.model.catalogue import PluginRegistry
     from chaos.model.experiment import Experiment
     from chaos.model.inventory import Inventory
+    from chaos.model.registry import PluginRegistry
 
 _LOGIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
 _ROOT = (
@@ -42,9 +42,9 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
     through the API alone need no rule at all.
     """
     from chaos.api import load
+    from chaos.app.connect import inventory_path
+    from chaos.app.registry import load_registry
     from chaos.load.inventory import load_inventory
-    from chaos.session.opening import inventory_path
-    from chaos.session.wiring import load_registry
 
     known = load_registry()
     wanting = {}
@@ -73,8 +73,8 @@ def _host_plugins(experiment: Experiment, catalogue: PluginRegistry) -> list[str
 
 def _users(inventory: Inventory) -> dict[str, list[str]]:
     """The hosts by the login that needs sudo there. Raises UsageError for one that no sudoers file can name."""
-    from chaos.session.opening import login
-    from chaos.transports.settings import LocalUser, host_settings
+    from chaos.app.connect import login
+    from chaos.hosts.transports.settings import LocalUser, host_settings
 
     found: dict[str, list[str]] = {}
     if inventory.lab:

@@ -54,6 +54,6 @@ def _load(path: Path) -> Experiment | Inventory:
 
     if kind_of_document(path, read_document(path)) == "Inventory":
         return load_inventory(path)
-    from chaos.session.wiring import load_registry  # noqa: PLC0415
+    from chaos.app.registry import load_registry  # noqa: PLC0415
 
     return load_experiment(path, load_registry())

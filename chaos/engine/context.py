@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from chaos.engine.audit import NodeEvents
-from chaos.engine.hosts import Hosts
-from chaos.engine.lines import action_entry
+from chaos.engine.recording_entries import action_entry
+from chaos.hosts.pool import Hosts
+from chaos.kube.node_events import NodeEvents
 from chaos.model.action import ProofStatus
 from chaos.model.errors import Aborted
 from chaos.model.experiment import Experiment
 from chaos.model.plan import Plan, PlannedStep
-from chaos.model.ports import Clock, LockGuard, KubeApi, Progress, Sink
+from chaos.model.ports import Clock, KubeApi, LockGuard, Progress, Sink
 from chaos.model.result import RunResult, StepResult
 from chaos.model.verdict import Status, Verdict
 from chaos.store.journal import Journal
@@ -75,7 +75,9 @@ class RunContext:
     events: NodeEvents | None = None  # None: nobody wants them
     stop: StopRequest = field(default_factory=StopRequest)
     proven_steps: set[tuple[str, str]] = field(default_factory=set)  # (step, node)
-    abandoned_steps: set[tuple[str, str]] = field(default_factory=set)  # (step, node) whose answer nobody waits for any more
+    abandoned_steps: set[tuple[str, str]] = field(
+        default_factory=set
+    )  # (step, node) whose answer nobody waits for any more
     reported_statuses: dict[str, Status] = field(default_factory=dict)
 
     def record_intent(self, steps: Sequence[PlannedStep], t: float) -> None:
@@ -130,7 +132,12 @@ class RunContext:
         for step in steps:
             planned = next((p for p in self.plan.steps if (p.step, p.node) == (step.step, step.node)), None)
             early = step.weak and now - (step.returned or now) < WEAK_PROOF_SECONDS
-            if planned and step.proof_status is ProofStatus.PROVEN and not early and (step.step, step.node) not in self.proven_steps:
+            if (
+                planned
+                and step.proof_status is ProofStatus.PROVEN
+                and not early
+                and (step.step, step.node) not in self.proven_steps
+            ):
                 self.proven_steps.add((step.step, step.node))
                 evidence = {"because": step.because, "weak": step.weak}
                 self.emit(action_entry(now, planned, "proved", evidence=evidence))

@@ -10,7 +10,7 @@ import msgspec
 
 from chaos.model.ports import Clock
 from chaos.model.recording import RecordingEntry
-from chaos.model.secrecy import redact_json
+from chaos.model.redaction import redact_json
 from chaos.model.timeline import Entry, Timeline
 
 DecodeFunc = Callable[[RecordingEntry, int], Entry | None]

@@ -11,12 +11,12 @@ from typing import Any
 
 from msgspec import structs
 
-from chaos.engine.context import TICK, RunContext, Interrupted
-from chaos.engine.hostwatch import PERIOD
-from chaos.engine.lines import action_entry, meta_entry
-from chaos.engine.method import await_proofs, inject
-from chaos.engine.undo import roll_back
-from chaos.engine.workload import apply, removal
+from chaos.engine.context import TICK, Interrupted, RunContext
+from chaos.engine.inject import await_proofs, inject
+from chaos.engine.recording_entries import action_entry, meta_entry
+from chaos.engine.rollback import roll_back
+from chaos.hosts.observer import PERIOD
+from chaos.kube.workload import apply, removal
 from chaos.model.action import Undo
 from chaos.model.command import KubeCommand
 from chaos.model.errors import Aborted, Exit, NodefallError, Refused

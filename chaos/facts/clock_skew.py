@@ -19,7 +19,9 @@ class ClockSkew(HostFact):
 
     name = "clock-skew"
     summary = "seconds by which nodefall has set the clock ahead"
-    command = HostCommand(("sh", "-c", f"{BOOT_TIME_SCRIPT} && if test -e {MARK_FILE}; then cat {MARK_FILE}; fi"), sudo=False)
+    command = HostCommand(
+        ("sh", "-c", f"{BOOT_TIME_SCRIPT} && if test -e {MARK_FILE}; then cat {MARK_FILE}; fi"), sudo=False
+    )
 
     def parse(self, stdout: str, exit_code: int) -> int:
         words = [float(word) for word in stdout.split()]

@@ -28,7 +28,9 @@ class KubeletJournal(HostFact):
     needs = ("kubelet-unit", SECONDS_SINCE_READ)
 
     def command_for(self, known: Mapping[str, Any]) -> HostCommand:
-        return HostCommand(("sh", "-c", _SCRIPT, "sh", str(known["kubelet-unit"]), str(known[SECONDS_SINCE_READ])), timeout=5.0)
+        return HostCommand(
+            ("sh", "-c", _SCRIPT, "sh", str(known["kubelet-unit"]), str(known[SECONDS_SINCE_READ])), timeout=5.0
+        )
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, Any]:
         if exit_code not in (0, 1):

@@ -31,7 +31,9 @@ class ServerAddresses(HostFact):
         return sorted(str(_unmapped_address(address)) for address in found if not address.is_loopback)
 
 
-def _unmapped_address(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+def _unmapped_address(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     """getent prints mapped addresses (::ffff:192.0.2.1) for some hosts files."""
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from chaos.judge.signals import source_time
+from chaos.model.clock_offset import CLOCK_OFFSETS, ClockOffset
 from chaos.model.kube import Lease
-from chaos.model.offset import CLOCK_OFFSETS, ClockOffset
 from chaos.model.timeline import History, Timeline
 
 MAX_OFFSET = 1.0  # seconds

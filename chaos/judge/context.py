@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from chaos.judge.match import MatchResult, match_steps
+from chaos.judge.step_matching import MatchResult, match_steps
 from chaos.model.assertion import Undecidable
-from chaos.model.catalogue import PluginRegistry
 from chaos.model.experiment import Experiment, parse_moment
+from chaos.model.registry import PluginRegistry
 from chaos.model.timeline import Timeline
 
 WORKLOAD = "workload"

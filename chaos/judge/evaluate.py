@@ -10,9 +10,9 @@ from typing import Any
 from chaos.judge.context import JudgeContext, NotYetDecidable, Scope
 from chaos.judge.facts import Facts
 from chaos.judge.ordering import judge_order
-from chaos.judge.quantify import combine, decide_statuses
-from chaos.judge.say import with_remedy, format_since, phrase_throughout, phrase_within
-from chaos.judge.words import Answer, always, negate, never, settles, within
+from chaos.judge.phrasing import format_since, phrase_throughout, phrase_within, with_remedy
+from chaos.judge.quantifiers import combine, decide_statuses
+from chaos.judge.temporal import Answer, always, negate, never, settles, within
 from chaos.model.assertion import Assertion, NothingToJudge, Undecidable
 from chaos.model.bound import Bound
 from chaos.model.duration import format_duration
@@ -135,7 +135,9 @@ class _Evaluation:
         if answer.status is Status.PENDING:
             because = f"{answer.sample.observation}, and the recording ends before {format_since(deadline, self.anchor, self.label)}"
         elif answer.status is Status.HELD:
-            because = f"{answer.sample.observation}, {format_since(max(answer.at, self.anchor), self.anchor, self.label)}"
+            because = (
+                f"{answer.sample.observation}, {format_since(max(answer.at, self.anchor), self.anchor, self.label)}"
+            )
         else:
             because = f"{answer.sample.observation}, {format_since(deadline, self.anchor, self.label)}"
         expected = f"{self.subjects.expected}, again within {format_duration(deadline - self.anchor)}"
@@ -213,16 +215,22 @@ class _Evaluation:
         chosen = next((j for j in judged if j[1].status is status), judged[-1] if judged else None)
         expected = f"{subjects.expected} {'within' if self.expectation.within else 'for'} {time.text} of {self.label}"
         if chosen is None:
-            return self._make_verdict(Answer(status, self.anchor, combine(subjects).at(self.anchor)), "none", expected, None)
+            return self._make_verdict(
+                Answer(status, self.anchor, combine(subjects).at(self.anchor)), "none", expected, None
+            )
         subject, answer, deadline = chosen
         if deadline is None:
-            return self._make_verdict(replace(answer, status=status), f"{subject.name}: {self._describe_unknown()}", expected, None)
+            return self._make_verdict(
+                replace(answer, status=status), f"{subject.name}: {self._describe_unknown()}", expected, None
+            )
         wording = phrase_within(answer, self.anchor, self.label, deadline, 0.0)
         if self.expectation.within is None:
             wording = phrase_throughout(answer, self.anchor, self.label, deadline)
         like = sum(1 for _, other, _ in judged if other.status is answer.status)
         also = f" ({like} of {len(judged)} so)" if len(judged) > 1 else ""
-        made = self._make_verdict(answer, f"{subject.name}: {wording}{also}", expected, max(d or 0.0 for _, _, d in judged))
+        made = self._make_verdict(
+            answer, f"{subject.name}: {wording}{also}", expected, max(d or 0.0 for _, _, d in judged)
+        )
         return replace(made, status=status)
 
     def _evaluate_subject(self, subject: Subject, time: Bound, judge: Any) -> tuple[Answer, float | None]:

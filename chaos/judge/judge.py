@@ -10,14 +10,14 @@ from chaos.judge.clocks import clock_notes
 from chaos.judge.context import JudgeContext, Options, bind
 from chaos.judge.evaluate import evaluate, evaluate_at, evaluate_recovery
 from chaos.judge.headline import headline
+from chaos.judge.phrasing import with_remedy
 from chaos.judge.proof import prove, unproven_reason
 from chaos.judge.requires import unmet_requirements
-from chaos.judge.say import with_remedy
-from chaos.model.catalogue import PluginRegistry
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit
 from chaos.model.experiment import Experiment
-from chaos.model.recording import TRUNCATED_RECORDING, OVERRIDDEN, WARNINGS
+from chaos.model.recording import OVERRIDDEN, TRUNCATED_RECORDING, WARNINGS
+from chaos.model.registry import PluginRegistry
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict, worst
@@ -178,7 +178,11 @@ def _recovery(context: JudgeContext, steps: list[StepResult], horizon: float) ->
 
 
 def _notes(context: JudgeContext) -> list[str]:
-    cut = [f"the recording is cut off: {b.reason}" for b in context.timeline.blind_windows if b.source == TRUNCATED_RECORDING]
+    cut = [
+        f"the recording is cut off: {b.reason}"
+        for b in context.timeline.blind_windows
+        if b.source == TRUNCATED_RECORDING
+    ]
     mapped = [
         f"the step {s.step.name} is judged on the recorded action {s.action}"
         for s in context.match_result.steps

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chaos.judge.context import JudgeContext
-from chaos.judge.words import first_truth
+from chaos.judge.temporal import first_truth
 from chaos.model.assertion import Undecidable
 from chaos.model.experiment import Expectation
 from chaos.model.signal import Signal

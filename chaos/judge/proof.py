@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from chaos.judge.match import StepMatch
-from chaos.model.action import ProofResult, Proof, ProofStatus, StepRun
-from chaos.model.catalogue import PluginRegistry
+from chaos.judge.step_matching import StepMatch
+from chaos.model.action import Proof, ProofResult, ProofStatus, StepRun
 from chaos.model.evidence import is_number
+from chaos.model.registry import PluginRegistry
 from chaos.model.result import Phases, StepResult
 from chaos.model.text import on_node
 from chaos.model.timeline import Timeline

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.judge.pods import pod_at, node_of, is_owned_by
+from chaos.judge.pods import is_owned_by, node_of, pod_at
 from chaos.model.assertion import Undecidable, View
 from chaos.model.experiment import Model
 from chaos.model.kube import Pod, controller_of, is_finished, is_static

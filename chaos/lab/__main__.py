@@ -25,10 +25,10 @@ from typing import Any, get_args
 
 import msgspec
 
-from chaos.lab.directory import remove_directory
-from chaos.lab.memory import GcTuner
-from chaos.lab.servers.lab import Lab, PortError
-from chaos.lab.servers.options import ServeOptions
+from chaos.lab.private_dir import remove_directory
+from chaos.lab.server.lab import Lab, PortError
+from chaos.lab.server.options import ServeOptions
+from chaos.lab.sim.gc_tuning import GcTuner
 from chaos.lab.spec import ApiMisbehaviour, LabSpec, SpecError
 
 _USAGE, _UNAVAILABLE, _IO_ERROR = 64, 69, 74  # sysexits.h
@@ -84,7 +84,10 @@ def _parser() -> argparse.ArgumentParser:
         "--linger", type=float, default=120.0, help="seconds that a lab without owner waits for clients"
     )
     parser.add_argument(
-        "--ring", type=int, default=ServeOptions().watch_cache_size, help="changes of a kind that a watch can go back at most"
+        "--ring",
+        type=int,
+        default=ServeOptions().watch_cache_size,
+        help="changes of a kind that a watch can go back at most",
     )
     names = get_args(ApiMisbehaviour)
     parser.add_argument(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from chaos.lab.apiserver.eviction import Evictions
+from chaos.lab.apiserver.registry import Registry
+from chaos.lab.apiserver.store.event_ttl import EventTtl
+from chaos.lab.apiserver.store.store import Store
 from chaos.lab.controllers import Controllers
-from chaos.lab.event_ttl import EventTtl
-from chaos.lab.eviction import Evictions
-from chaos.lab.machine import Machine
-from chaos.lab.network import addresses_of
-from chaos.lab.objects import Object
-from chaos.lab.registry import Registry
-from chaos.lab.sim import SimClock
+from chaos.lab.node.machine import Machine
+from chaos.lab.node.network import addresses_of
+from chaos.lab.objects.accessors import Object
+from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import LabSpec
-from chaos.lab.store import Store
 
 _PRIORITY_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from chaos.lab.apiserver.eviction import ATTEMPTS, BudgetBusy, EvictionRefused
+from chaos.lab.apiserver.store.store import NotFoundError, clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.eviction import ATTEMPTS, BudgetBusy, EvictionRefused
-from chaos.lab.objects import (
+from chaos.lab.objects.accessors import (
     Object,
     controller_of,
     is_terminal,
@@ -14,7 +15,6 @@ from chaos.lab.objects import (
     namespace_of,
     uid_of,
 )
-from chaos.lab.store import NotFoundError, clone
 
 _START = (0.06, 0.1)  # the program begins, cordons and lists
 _RETRY = 5.0  # after a 429

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from chaos.lab import breakages
-from chaos.lab.quantity import parse_quantity
+from chaos.lab.objects.quantity import parse_quantity
 
 DEFAULT_NAMESPACES = ["default", "kube-system", "kube-public", "kube-node-lease"]
 _REQUIRED_NAMESPACES = frozenset({"default", "kube-system", "kube-node-lease"})
@@ -192,7 +192,10 @@ def _check_users(users: list[UserSpec]) -> None:
 
 
 def _check_node(node: NodeSpec) -> None:
-    total, critical = parse_duration(node.shutdown_grace_period), parse_duration(node.shutdown_grace_period_critical_pods)
+    total, critical = (
+        parse_duration(node.shutdown_grace_period),
+        parse_duration(node.shutdown_grace_period_critical_pods),
+    )
     if critical > total:
         raise SpecError(f"LabSpec: {node.name}: shutdownGracePeriodCriticalPods is longer than shutdownGracePeriod")
     if 0 < total < 1 or 0 < critical < 1:

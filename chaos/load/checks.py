@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chaos.load.cursor import Cursor, did_you_mean
+from chaos.load.error_collector import Cursor, did_you_mean
 from chaos.load.expectations import DeclaredNames, check_expectations
 from chaos.load.manifests import load_manifests
-from chaos.load.named import find_plugin, report_duplicates
+from chaos.load.plugin_lookup import find_plugin, report_duplicates
 from chaos.model.action import Action, Scope, UndoKind
 from chaos.model.bound import FACTS
-from chaos.model.catalogue import PluginRegistry
 from chaos.model.errors import BadInput
 from chaos.model.experiment import parse_moment
+from chaos.model.registry import PluginRegistry
 from chaos.model.requirement import parse_requirement
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chaos.load.compose import compose
-from chaos.load.cursor import did_you_mean
+from chaos.load.error_collector import did_you_mean
 from chaos.load.files import read_text
-from chaos.load.tree import ScalarNode, MappingNode, Node, child_of
+from chaos.load.tree import MappingNode, Node, ScalarNode, child_of
+from chaos.load.yaml_nodes import compose
 from chaos.model.errors import BadInput, Problem, bad_input
 
 API_VERSION = "nodefall.dev/v1alpha1"

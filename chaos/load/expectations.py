@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from chaos.load.cursor import Cursor, did_you_mean
-from chaos.load.named import find_plugin, report_duplicates
+from chaos.load.error_collector import Cursor, did_you_mean
+from chaos.load.plugin_lookup import find_plugin, report_duplicates
 from chaos.model.assertion import Assertion
 from chaos.model.bound import parse_bound
-from chaos.model.catalogue import PluginRegistry
 from chaos.model.experiment import parse_moment
+from chaos.model.registry import PluginRegistry
 
 _TEMPORAL_KEYS = ("after", "within", "for", "never", "always", "order")
 _PER_POD = ("pods", "pods-started", "grace-respected")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from chaos.load.checks import check_experiment
-from chaos.load.cursor import Cursor, ErrorCollector
 from chaos.load.document import expect_kind, read_document
-from chaos.load.translate import check_model
+from chaos.load.error_collector import Cursor, ErrorCollector
+from chaos.load.pydantic_errors import check_model
 from chaos.load.tree import MappingEntry, to_builtins
-from chaos.model.catalogue import PluginRegistry
 from chaos.model.experiment import Experiment
+from chaos.model.registry import PluginRegistry
 
 
 def load_experiment(path: Path, catalogue: PluginRegistry) -> Experiment:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from chaos.load.cursor import Cursor, ErrorCollector, did_you_mean
 from chaos.load.document import expect_kind, read_document
-from chaos.load.translate import check_model
-from chaos.load.tree import MappingEntry, ScalarNode, Node, to_builtins
+from chaos.load.error_collector import Cursor, ErrorCollector, did_you_mean
+from chaos.load.pydantic_errors import check_model
+from chaos.load.tree import MappingEntry, Node, ScalarNode, to_builtins
 from chaos.model.inventory import Inventory
 
 _CONNECTION = (("identityFile",), ("knownHosts",))
@@ -81,7 +81,14 @@ def _without_unsupported(root: Cursor, value: dict[str, Any]) -> dict[str, Any]:
         return value
     kept = {}
     for key, host in root.get("hosts").entries():
-        place = next((p for what, names in _UNSUPPORTED.items() if (p := _report_unsupported(host.get(*what.split(".")), names))), None)
+        place = next(
+            (
+                p
+                for what, names in _UNSUPPORTED.items()
+                if (p := _report_unsupported(host.get(*what.split(".")), names))
+            ),
+            None,
+        )
         if place is None:
             kept[key] = hosts[key]
     return value | {"hosts": kept}

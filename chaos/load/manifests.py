@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chaos.load.compose import compose
-from chaos.load.cursor import Cursor, ErrorCollector
+from chaos.load.error_collector import Cursor, ErrorCollector
 from chaos.load.files import read_text
 from chaos.load.tree import MappingEntry, MappingNode, Mark, to_builtins
+from chaos.load.yaml_nodes import compose
 from chaos.model.errors import BadInput, Problem, bad_input
 
 # Kinds without a namespace in Kubernetes v1.36 (kubectl api-resources --namespaced=false).

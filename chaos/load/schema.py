@@ -10,9 +10,9 @@ from pydantic.json_schema import models_json_schema
 
 from chaos.model.action import Action
 from chaos.model.assertion import Assertion
-from chaos.model.catalogue import PluginRegistry
 from chaos.model.experiment import Experiment
 from chaos.model.inventory import Inventory
+from chaos.model.registry import PluginRegistry
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

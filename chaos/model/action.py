@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from chaos.model.command import Command, Outcome
 from chaos.model.errors import Unsupported
-from chaos.model.right import Permission
+from chaos.model.permission import Permission
 from chaos.model.timeline import Timeline
 
 UndoState = dict[str, Any]  # JSON; all that undo needs, also after a crash
@@ -172,7 +172,10 @@ class Action(ABC):
     proof_facts: tuple[str, ...] = ()  # host facts that are read before the step and after it, until it is proven
     facts: tuple[str, ...] = ()  # host facts that prepare looks at, besides those that are always read
     irreversible_params: tuple[str, ...] = ()  # parameters that make it irreversible when they are true
-    requires_later_step: tuple[str, str] = ("", "")  # a step on the same target that it must not outlive, and the one that ends it
+    requires_later_step: tuple[str, str] = (
+        "",
+        "",
+    )  # a step on the same target that it must not outlive, and the one that ends it
 
     def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - most read nothing
         """Paths of API objects that prepare looks at; ``namespace`` is the workload's."""

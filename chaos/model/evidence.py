@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chaos.model.action import ProofResult, Proof, ProofStatus, StepRun
+from chaos.model.action import Proof, ProofResult, ProofStatus, StepRun
 from chaos.model.kube import node_condition
 from chaos.model.recording import ActionRecord
 from chaos.model.timeline import Entry, Fact, Timeline
@@ -82,7 +82,9 @@ def machine_off(timeline: Timeline, step: StepRun) -> ProofResult:
     readings = readings_after(timeline, step, "machine")
     if readings and readings[-1].value == "on" and boot_changed(timeline, step).status is not ProofStatus.PROVEN:
         last = readings[-1]
-        return ProofResult(ProofStatus.DISPROVEN, f"{step.node} was still on {last.t - step.begin:+.1f}s after it", (last.seq,))
+        return ProofResult(
+            ProofStatus.DISPROVEN, f"{step.node} was still on {last.t - step.begin:+.1f}s after it", (last.seq,)
+        )
     return off
 
 
@@ -92,7 +94,9 @@ def boot_changed(timeline: Timeline, step: StepRun) -> ProofResult:
     A machine that went down shows it only when it is back, so also after ``until``; but not once another step that may
     have done it has begun.
     """
-    begins = (e.t for e, r in timeline.actions if e.node == step.node and r.phase == "begin" and e.type in _BOOT_ACTIONS)
+    begins = (
+        e.t for e, r in timeline.actions if e.node == step.node and r.phase == "begin" and e.type in _BOOT_ACTIONS
+    )
     end = min((t for t in begins if t > step.begin), default=timeline.end)
     history = timeline.nodes.get(step.node)
     before = history.at(step.begin) if history else None

@@ -43,7 +43,10 @@ def _require_unit(value: Any) -> Any:
 NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 Name = Annotated[str, Field(pattern=NAME)]
 BoundText = Annotated[
-    str, BeforeValidator(_require_unit), AfterValidator(_bound_text), Field(examples=["kubelet.shutdownGracePeriod + 10s"])
+    str,
+    BeforeValidator(_require_unit),
+    AfterValidator(_bound_text),
+    Field(examples=["kubelet.shutdownGracePeriod + 10s"]),
 ]
 DurationText = Annotated[str, BeforeValidator(_require_unit), AfterValidator(_duration_text), Field(examples=["90s"])]
 

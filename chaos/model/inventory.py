@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, model_va
 from chaos.model.bound import FACTS, known_fact
 from chaos.model.duration import parse_duration
 from chaos.model.experiment import DurationText, Metadata, Model
-from chaos.model.marks import LOCK_NAMESPACE
+from chaos.model.labels import LOCK_NAMESPACE
 
 
 def _pattern_validator(pattern: str, says: str) -> AfterValidator:
@@ -93,7 +93,9 @@ class ControllerManager(Model):
     """kube-controller-manager's own port, asked with the kubeconfig's credentials where an experiment wants it."""
 
     urls: list[
-        Annotated[str, _pattern_validator(r"https://[^/?#@\s]+", "is not like https://10.0.0.1:10257, without login and path")]
+        Annotated[
+            str, _pattern_validator(r"https://[^/?#@\s]+", "is not like https://10.0.0.1:10257, without login and path")
+        ]
     ] = Field(min_length=1, description="of each replica: only the counters of the one that leads move")
     ca: str | None = Field(None, description="file; default: the cluster's CA")
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from chaos.model.action import FactCheck, UndoState, FailsafeTimer, Undo
+from chaos.model.action import FactCheck, FailsafeTimer, Undo, UndoState
 from chaos.model.command import Command
 from chaos.model.text import on_node
 

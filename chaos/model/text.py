@@ -8,7 +8,7 @@ import unicodedata
 # Cc: control; Cf: format, which includes bidirectional overrides; Cs: lone surrogates, which UTF-8 cannot hold;
 # Co, Cn: private and unassigned, which includes U+FFFE and U+FFFF that XML 1.0 forbids; Zl, Zp: line ends to scripts.
 _ESCAPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_REDACTION = "chaos.model.secrecy"  # slow to import; before somebody has there is no secret
+_REDACTION = "chaos.model.redaction"  # slow to import; before somebody has there is no secret
 _MAX_LENGTH = 2000
 _ASCII_SYMBOLS = str.maketrans({"✓": "+", "✗": "x", "…": "."})
 
@@ -28,8 +28,8 @@ def escape_control(text: str) -> str:
 
 
 def _redact(text: str) -> str:
-    secrecy = sys.modules.get(_REDACTION)
-    return str(secrecy.masked(text)) if secrecy else text
+    redaction = sys.modules.get(_REDACTION)
+    return str(redaction.redact(text)) if redaction else text
 
 
 def _escape(text: str) -> str:

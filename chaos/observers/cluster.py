@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chaos.kube.client import WatchApi
 from chaos.model.ports import Clock, Observer
 from chaos.model.resources import RESOURCES
-from chaos.observers.api import WatchApi
 from chaos.observers.events import EventsObserver
 from chaos.observers.health import ApiHealth
 from chaos.observers.kubelet_metrics import KubeletMetrics
 from chaos.observers.leases import LeasesObserver
-from chaos.observers.listwatch import Reflector
 from chaos.observers.nodes import NodesObserver
 from chaos.observers.pods import PodsObserver
+from chaos.observers.reflector import Reflector
 from chaos.observers.workloads import WorkloadsObserver
 
 # All are watched in every run: they are few objects, and a recording answers questions that nobody asked before.

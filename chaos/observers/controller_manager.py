@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from chaos.model.controllermanager import METRIC_PREFIXES, LEADER_STATUS
+from chaos.model.controller_manager import LEADER_STATUS, METRIC_PREFIXES
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, Response
-from chaos.observers.scraper import Scraper, MetricsObserver, filter_metrics
+from chaos.observers.scraper import MetricsObserver, Scraper, filter_metrics
 
 GetFunc = Callable[[str], Response]  # from a URL; raises KubeUnreachable
 

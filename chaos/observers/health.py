@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from typing import Protocol
 
-from chaos.model.offset import ClockOffsetBounds, ClockOffset
+from chaos.kube.client import KubeRejected, KubeUnreachable, WatchApi
+from chaos.model.clock_offset import ClockOffset, ClockOffsetBounds
 from chaos.model.ports import Clock, Sink
-from chaos.observers.api import KubeRejected, KubeUnreachable, WatchApi
-from chaos.observers.worker import ObserverThread
+from chaos.observers.observer_thread import ObserverThread
 
 PERIOD = 1.0  # seconds of cluster time
 PROBE_TIMEOUT = 2.0  # wall seconds for an answer

@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
+from chaos.kube.client import KubeUnreachable
+from chaos.kube.errors import OTHER
+from chaos.kube.watch_codec import DECODE_ERRORS
 from chaos.model.kube import Node
 from chaos.model.ports import Clock, KubeApi, Response
 from chaos.model.recording import RecordingEntry
-from chaos.observers.api import KubeUnreachable
-from chaos.observers.scraper import Scraper, MetricsObserver, filter_metrics
-from chaos.observers.unreachable import OTHER
-from chaos.observers.wire import DECODE_ERRORS
+from chaos.observers.scraper import MetricsObserver, Scraper, filter_metrics
 
 METRIC_PREFIXES = ("kubelet_graceful_shutdown_", "kubelet_admission_rejections_total")
 _CONFIGZ_FIELDS = (

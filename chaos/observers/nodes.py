@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from chaos.kube.client import WatchApi
 from chaos.model.kube import Node
 from chaos.model.ports import Clock
 from chaos.model.resources import RESOURCES
-from chaos.observers.api import WatchApi
 from chaos.observers.health import ApiHealth
-from chaos.observers.listwatch import Reflector
+from chaos.observers.reflector import Reflector
 
 
 class NodesObserver(Reflector):

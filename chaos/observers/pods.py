@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from chaos.kube.client import WatchApi
 from chaos.model.ports import Clock
 from chaos.model.resources import RESOURCES
-from chaos.observers.api import WatchApi
 from chaos.observers.health import ApiHealth
-from chaos.observers.listwatch import Reflector
+from chaos.observers.reflector import Reflector
 
 
 class PodsObserver(Reflector):

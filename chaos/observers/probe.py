@@ -15,16 +15,16 @@ from typing import Any
 
 import msgspec
 
+from chaos.kube.client import ApiClient, KubeUnreachable
+from chaos.kube.errors import causes, from_exception
+from chaos.kube.watch_codec import DECODE_ERRORS
 from chaos.model.duration import parse_duration
 from chaos.model.experiment import Probe, ServiceReference
 from chaos.model.ports import Clock, Sink
-from chaos.model.recording import RecordingEntry, ProbeResult
-from chaos.observers.api import ApiClient, KubeUnreachable
+from chaos.model.recording import ProbeResult, RecordingEntry
+from chaos.observers.blind_windows import BlindWindowTracker
 from chaos.observers.health import ApiHealth
-from chaos.observers.sight import BlindWindowTracker
-from chaos.observers.unreachable import causes, from_exception
-from chaos.observers.wire import DECODE_ERRORS
-from chaos.observers.worker import ObserverThread
+from chaos.observers.observer_thread import ObserverThread
 
 _SUCCESS_STATUSES = range(200, 400)  # as the kubelet's own HTTP probes
 _NAME_NOT_FOUND = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
@@ -101,10 +101,14 @@ class ProbeObserver:
             error = f"it took {took:.1f}s"
         answer = ProbeResult(not error, status, error, round(took, 3))
         self._blind_windows.close(_SEND)
-        self._emit(RecordingEntry(self._clock.now(), "probe", self._probe_name, msgspec.Raw(msgspec.json.encode(answer))))
+        self._emit(
+            RecordingEntry(self._clock.now(), "probe", self._probe_name, msgspec.Raw(msgspec.json.encode(answer)))
+        )
 
 
-def build_probe_observer(probe: Probe, api: ApiClient, health: ApiHealth, namespace: str, clock: Clock) -> ProbeObserver:
+def build_probe_observer(
+    probe: Probe, api: ApiClient, health: ApiHealth, namespace: str, clock: Clock
+) -> ProbeObserver:
     """The observer of one probe; ``namespace`` is the workload's."""
     timeout = parse_duration(probe.timeout)
     if probe.http:
@@ -150,7 +154,9 @@ def tcp_probe(endpoint: str, timeout: float) -> ProbeFunc:
     return ask
 
 
-def service_probe(wanted: ServiceReference, api: ApiClient, health: ApiHealth, namespace: str, timeout: float) -> ProbeFunc:
+def service_probe(
+    wanted: ServiceReference, api: ApiClient, health: ApiHealth, namespace: str, timeout: float
+) -> ProbeFunc:
     """Through the API server's proxy: what it says itself about its user or its load says nothing of the Service."""
     where = namespace if wanted.namespace == "workload" else wanted.namespace
     path = f"/api/v1/namespaces/{where}/services/{wanted.proxy_name}/proxy{wanted.path}"
@@ -190,7 +196,9 @@ def _classify(error: Exception, where: str) -> ProbeNotSent | ProbeFailed:
     message = from_exception(error, where).message
     for cause in causes(error):
         if isinstance(cause, socket.gaierror):
-            return ProbeFailed(message) if cause.errno in _NAME_NOT_FOUND else ProbeNotSent(f"{message}: {cause.strerror}")
+            return (
+                ProbeFailed(message) if cause.errno in _NAME_NOT_FOUND else ProbeNotSent(f"{message}: {cause.strerror}")
+            )
         if isinstance(cause, OSError) and cause.errno in _LOCAL_ERRNOS:
             return ProbeNotSent(message)
     return ProbeFailed(message)

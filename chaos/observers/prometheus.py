@@ -10,15 +10,15 @@ from collections.abc import Sequence
 
 import msgspec
 
+from chaos.model.clock_offset import ClockOffset
 from chaos.model.duration import parse_duration
 from chaos.model.errors import NodefallError
 from chaos.model.experiment import Query
-from chaos.model.offset import ClockOffset
 from chaos.model.ports import Clock, Sink
-from chaos.model.recording import RecordingEntry, QueryResult, Series
-from chaos.observers.promql import PrometheusUnavailable, PrometheusClient
-from chaos.observers.sight import BlindWindowTracker
-from chaos.observers.worker import ObserverThread
+from chaos.model.recording import QueryResult, RecordingEntry, Series
+from chaos.observers.blind_windows import BlindWindowTracker
+from chaos.observers.observer_thread import ObserverThread
+from chaos.observers.promql import PrometheusClient, PrometheusUnavailable
 
 _NEWEST_SAMPLE = "max(timestamp(up))"
 _QUERY = "ask"
@@ -52,7 +52,9 @@ class PrometheusObserver:
 
     def offsets(self) -> dict[str, ClockOffset]:
         """How far its clock is ahead, once that is known."""
-        return {"Prometheus": ClockOffset(round(self.offset, 3), round(self._offset_error, 3))} if self._has_sample else {}
+        return (
+            {"Prometheus": ClockOffset(round(self.offset, 3), round(self._offset_error, 3))} if self._has_sample else {}
+        )
 
     def final_sample(self) -> None:
         """The whole run once more, as Prometheus has it now."""
@@ -60,7 +62,9 @@ class PrometheusObserver:
             try:
                 for query in self._queries:
                     start, end = (t + self.offset for t in (self._started_at, self._clock.now()))
-                    self._emit_result(query, self._client.query_range(query.query, start, end, parse_duration(query.every)))
+                    self._emit_result(
+                        query, self._client.query_range(query.query, start, end, parse_duration(query.every))
+                    )
             except NodefallError as error:
                 self._blind_windows.open(_QUERY, self._last_good, error.message)
 

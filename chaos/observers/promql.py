@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from chaos.kube.watch_codec import DECODE_ERRORS
 from chaos.model.errors import NodefallError
 from chaos.model.recording import Series
-from chaos.observers.wire import DECODE_ERRORS
 
 _TIMEOUT = 5  # wall seconds
 _MAX_SERIES = 500  # series of one answer
@@ -100,7 +100,9 @@ def _series(result: Any, query: str) -> list[Series]:
         if len(result) == 2 and not isinstance(result[0], dict):  # a scalar is a pair, which is nobody's
             return [Series({}, [_sample(result)])]
         if len(result) > _MAX_SERIES:
-            raise QueryRefused(f"{query!r} has {len(result)} series, at most {_MAX_SERIES} are recorded", hint="aggregate it")
+            raise QueryRefused(
+                f"{query!r} has {len(result)} series, at most {_MAX_SERIES} are recorded", hint="aggregate it"
+            )
         return [Series(dict(item["metric"]), [_sample(pair) for pair in _pairs(item)]) for item in result]
     except (ValueError, LookupError, TypeError, ArithmeticError) as error:
         raise PrometheusUnavailable(f"the answer of Prometheus is not understood: {_short(error)}") from error

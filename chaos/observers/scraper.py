@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from chaos.kube.client import KubeUnreachable
+from chaos.kube.errors import DNS, OTHER, TLS
 from chaos.model.ports import Clock, Sink
 from chaos.model.recording import RecordingEntry
-from chaos.observers.api import KubeUnreachable
-from chaos.observers.sight import BlindWindowTracker
-from chaos.observers.unreachable import DNS, OTHER, TLS
-from chaos.observers.worker import ObserverThread
+from chaos.observers.blind_windows import BlindWindowTracker
+from chaos.observers.observer_thread import ObserverThread
 
 PERIOD = 1.0  # seconds of cluster time
 _MAX_LINE_LENGTH = 1000  # characters of a line
@@ -62,7 +62,11 @@ class Scraper:
             status, lines = "unreachable", []
         self._last_good = began
         self._blind_windows.close(_SCRAPE)
-        self.emit(RecordingEntry(self._clock.now(), "metrics", status, msgspec.Raw(msgspec.json.encode(lines)), node=self._target))
+        self.emit(
+            RecordingEntry(
+                self._clock.now(), "metrics", status, msgspec.Raw(msgspec.json.encode(lines)), node=self._target
+            )
+        )
 
 
 class MetricsObserver:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chaos.model.action import Action, Target
-from chaos.model.catalogue import PluginRegistry
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Refused, Unsupported
 from chaos.model.experiment import Experiment, Step
 from chaos.model.plan import Plan, PlannedStep, PlannedTarget
+from chaos.model.registry import PluginRegistry
 from chaos.plan.cluster import ClusterView
 
 

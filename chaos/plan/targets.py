@@ -38,7 +38,9 @@ def select_nodes(
 
 def candidates(spec: TargetSpec, view: ClusterView, inventory: Inventory) -> list[str]:
     """Nodes that might become targets, Ready or not, sorted."""
-    return sorted(name for name, node in view.nodes.items() if _matches(node, spec) and not _is_protected(node, inventory))
+    return sorted(
+        name for name, node in view.nodes.items() if _matches(node, spec) and not _is_protected(node, inventory)
+    )
 
 
 def _candidates(name: str, spec: TargetSpec, view: ClusterView, inventory: Inventory, taken: set[str]) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from chaos.api import Lab
     from chaos.plugin.items import ExperimentFile
-    from chaos.plugin.running import Runner
+    from chaos.plugin.runner import Runner
 
 SUFFIXES = (".yaml", ".yml")
 RUNNER = pytest.StashKey["Runner"]()  # only where an inventory was given
@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "nodefall: an experiment of nodefall; its labels are marks too, as os/linux")
     config.addinivalue_line("markers", "xdist_group: tests of one group run in one process (pytest-xdist)")
     if path := _inventory(config):
-        from chaos.plugin.running import make_runner
+        from chaos.plugin.runner import make_runner
 
         config.stash[RUNNER] = make_runner(config, path)
 
@@ -67,7 +67,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say at the end too that a cluster was simulated."""
     if RUNNER in config.stash and config.stash[RUNNER].simulated and not config.option.collectonly:
-        from chaos.report._outline import SIMULATED
+        from chaos.report.outline import SIMULATED
 
         terminalreporter.write_line(SIMULATED)
 
@@ -96,6 +96,6 @@ def nodefall_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
 @pytest.fixture
 def nodefall_run(request: pytest.FixtureRequest) -> Runner:
     """``nodefall_run(experiment, inventory)`` as ``chaos.api.run``, with the options of this session."""
-    from chaos.plugin.running import make_runner
+    from chaos.plugin.runner import make_runner
 
     return request.config.stash.get(RUNNER, None) or make_runner(request.config, None)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from chaos.api import load
+from chaos.app.load import LoadedExperiment
+from chaos.app.run import Run
 from chaos.model.errors import Exit, NodefallError, RequirementUnmet
-from chaos.model.secrecy import redact
+from chaos.model.redaction import redact
 from chaos.plugin.hooks import RUNNER
-from chaos.report._summary import summary
-from chaos.session.loading import LoadedExperiment
-from chaos.session.running import Run
+from chaos.report.summary import summary
 
 _API_VERSION = re.compile(r"""^["']?apiVersion["']?\s*:\s*["']?nodefall\.dev/""", re.MULTILINE)
 _INVENTORY = re.compile(r"""^["']?kind["']?\s*:\s*["']?Inventory\b""", re.MULTILINE)

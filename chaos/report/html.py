@@ -11,28 +11,28 @@ from chaos.model.result import RunResult, StepResult
 from chaos.model.text import printable
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import SYMBOLS, Verdict
-from chaos.report._data import page_data
-from chaos.report._lanes import lanes
-from chaos.report._markup import SPACE, Html, join, script_json, table, tag, text
-from chaos.report._outline import (
+from chaos.report.markup import SPACE, Html, join, script_json, table, tag, text
+from chaos.report.observations import observations
+from chaos.report.outline import (
     PHASES,
     SIMULATED,
     STEP_SYMBOLS,
     Section,
     assumed_facts,
     cited_seqs,
-    name_of,
     format_offset,
+    format_utc,
+    name_of,
     origin,
-    run_details,
     pending_undo,
     phases,
+    run_details,
     sections,
-    format_utc,
 )
-from chaos.report._renderer import Renderer
-from chaos.report._seen import observations
-from chaos.report._svg import render_svg
+from chaos.report.page_data import page_data
+from chaos.report.renderer import Renderer
+from chaos.report.svg import render_svg
+from chaos.report.timeline_lanes import lanes
 
 _STYLES = ("report.css",)
 _SCRIPTS = ("layout.js", "draw.js", "page.js")
@@ -89,7 +89,14 @@ def _header(result: RunResult) -> Html:
     lab = tag("span", "simulated cluster", class_="badge lab") if result.simulated else Html()
     return tag(
         "header",
-        tag("p", word, SPACE, lab, SPACE, tag("span", f"{name_of(result)} · {format_utc(result.started)}", class_="quiet")),
+        tag(
+            "p",
+            word,
+            SPACE,
+            lab,
+            SPACE,
+            tag("span", f"{name_of(result)} · {format_utc(result.started)}", class_="quiet"),
+        ),
         tag("h1", result.headline.removeprefix(f"{result.status}: ")),  # the badge above says it
         tag("p", result.title, class_="quiet"),
         class_=str(result.status),
@@ -122,7 +129,11 @@ def _verdict_rows(section: Section, start: float) -> Html:
     return join(
         tag(
             "tr",
-            tag("td", tag("span", f"{SYMBOLS[v.status]} {v.status}", class_=f"badge {v.status}"), _decision_time(v, start)),
+            tag(
+                "td",
+                tag("span", f"{SYMBOLS[v.status]} {v.status}", class_=f"badge {v.status}"),
+                _decision_time(v, start),
+            ),
             tag("td", tag("strong", v.name), tag("span", v.assertion, class_="sub")),
             tag("td", v.because, _expected_and_observed(v)),
             tag("td", _evidence_links(v.evidence), class_="links"),
@@ -192,7 +203,11 @@ def _step_row(step: StepResult, start: float) -> Html:
     badge = tag("span", effect, class_=f"badge {step.proof_status.replace(' ', '-')}")
     return tag(
         "tr",
-        tag("td", tag("strong", step.step), tag("span", f"{step.action} at {format_offset(step.begin, start)}", class_="sub")),
+        tag(
+            "td",
+            tag("strong", step.step),
+            tag("span", f"{step.action} at {format_offset(step.begin, start)}", class_="sub"),
+        ),
         tag("td", step.node),
         tag("td", sent, tag("span", f"{step.delivery}{took}", class_="sub")),
         tag("td", badge, SPACE, step.because),

@@ -13,8 +13,8 @@ from msgspec import to_builtins
 
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
-from chaos.report._outline import evidence
-from chaos.report._renderer import Renderer
+from chaos.report.outline import evidence
+from chaos.report.renderer import Renderer
 
 
 def render(result: RunResult, timeline: Timeline) -> str:

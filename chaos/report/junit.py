@@ -15,20 +15,20 @@ from chaos.model.result import RunResult
 from chaos.model.text import on_node, printable
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
-from chaos.report._outline import (
+from chaos.report.outline import (
     SIMULATED,
     assumed_facts,
     evidence,
-    name_of,
     format_offset,
+    format_utc,
+    name_of,
     origin,
-    run_details,
     pending_undo,
+    run_details,
     sections,
     step_text,
-    format_utc,
 )
-from chaos.report._renderer import Renderer
+from chaos.report.renderer import Renderer
 
 _OUTCOMES = {Status.VIOLATED: "failure", Status.INCONCLUSIVE: "error", Status.PENDING: "error"}
 
@@ -83,7 +83,8 @@ def _verdict_cases(result: RunResult, timeline: Timeline) -> Iterator[_Case]:
         for verdict in section.verdicts:
             took = verdict.at - verdict.start if verdict.at is not None and verdict.start is not None else 0.0
             facts = [
-                f"evidence {e.seq} {format_offset(e.t, start)}: {e.what}" for e in map(seen.__getitem__, verdict.evidence)
+                f"evidence {e.seq} {format_offset(e.t, start)}: {e.what}"
+                for e in map(seen.__getitem__, verdict.evidence)
             ]
             details = (f"expected: {verdict.expected}", f"observed: {verdict.observed}", *facts)
             outcome = _OUTCOMES.get(verdict.status, "")

@@ -9,22 +9,22 @@ from chaos.model.result import RunResult
 from chaos.model.text import printable
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import SYMBOLS, Verdict
-from chaos.report._outline import (
+from chaos.report.outline import (
     PHASES,
     SIMULATED,
     STEP_SYMBOLS,
     assumed_facts,
     evidence,
-    name_of,
     format_offset,
+    name_of,
     origin,
-    run_details,
     pending_undo,
     phases,
+    run_details,
     sections,
     step_text,
 )
-from chaos.report._renderer import Renderer
+from chaos.report.renderer import Renderer
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#@!$])")
 _LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])")
@@ -59,7 +59,9 @@ def render(result: RunResult, timeline: Timeline) -> str:
     ]
     blocks += [[f"## {s.title}", "", *_verdicts(s.verdicts, start)] for s in sections(result)]
     blocks.append(["## Evidence", "", *_evidence(result, timeline, start)])
-    blocks.append(["## Assumed", "", *_bullets(assumed_facts(result), "nothing: every bound was read from the cluster")])
+    blocks.append(
+        ["## Assumed", "", *_bullets(assumed_facts(result), "nothing: every bound was read from the cluster")]
+    )
     if result.notes:
         blocks.append(["## Notes", "", *_bullets(result.notes, "")])
     blocks.append(["## How it was run", "", *_table(("what", "value"), run_details(result))])
@@ -83,7 +85,14 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def _steps(result: RunResult, start: float) -> list[str]:
     rows = [
-        (f"{STEP_SYMBOLS[s.proof_status]} {s.step}", s.action, s.node, format_offset(s.begin, start), s.command, step_text(s))
+        (
+            f"{STEP_SYMBOLS[s.proof_status]} {s.step}",
+            s.action,
+            s.node,
+            format_offset(s.begin, start),
+            s.command,
+            step_text(s),
+        )
         for s in result.steps
     ]
     told = _table(("step", "action", "node", "began", "sent", "effect"), rows) if rows else ["- none"]

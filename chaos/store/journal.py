@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from chaos.model.action import Undo
 from chaos.model.errors import NodefallError, Refused, bad_input
-from chaos.model.secrecy import redact_json
+from chaos.model.redaction import redact_json
 
 NAME = "journal.jsonl"
 

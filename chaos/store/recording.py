@@ -11,10 +11,10 @@ from typing import BinaryIO
 
 import msgspec
 
+from chaos.model.decode import decode
 from chaos.model.errors import BadInput, Problem, bad_input
-from chaos.model.recording import TRUNCATED_RECORDING, FORMAT, RecordingEntry
+from chaos.model.recording import FORMAT, TRUNCATED_RECORDING, RecordingEntry
 from chaos.model.timeline import Timeline
-from chaos.observers.decode import decode
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WBITS = 31  # zlib's window bits for a gzip header and trailer

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from actionkit import ACTIONS, BARE, NODE, STATIC, memory, told
 from pydantic import ValidationError
 
 from chaos.model.action import Target, Undo
 from chaos.model.errors import Unsupported
+from tests.kit.actionkit import ACTIONS, BARE, NODE, STATIC, memory, told
 
 UP = "preparing-for-shutdown is b false"
 

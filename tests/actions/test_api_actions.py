@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from actionkit import ACTIONS, Told, memory, told
 from pydantic import ValidationError
 
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
+from tests.kit.actionkit import ACTIONS, Told, memory, told
 
 NODE_PATH, PODS = "/api/v1/nodes/n1", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1"
 WEB, DB = "/apis/apps/v1/namespaces/demo/deployments/web", "/apis/apps/v1/namespaces/demo/daemonsets/db"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from actionkit import Told, told
 
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
+from tests.kit.actionkit import Told, told
 
 FACTS = {"kubelet-unit": "k3s-agent.service", "kubelet-inhibitor": True, "runtime-unit": "crio.service"}
 NODE = Target("n1", facts=FACTS, tag="run-do", max_duration=600.0)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from actionkit import Told, told
 
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
+from tests.kit.actionkit import Told, told
 
 FACTS: dict[str, Any] = {
     "shared-kernel": False,

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from actionkit import ACTIONS, memory, told
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 from chaos.actions._packetfilter import BlockRule, merge_networks, ruleset
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
+from tests.kit.actionkit import ACTIONS, memory, told
 
 
 def node(name: str, addresses: list[str], pods: list[str], *, plane: bool = False) -> dict[str, Any]:
@@ -200,4 +200,6 @@ def test_sets_never_overlap_and_lose_nothing(addresses: list[str]) -> None:
     for text in addresses:
         network = ipaddress.ip_network(text, strict=False)
         assert any(network.version == k.version and network.subnet_of(k) for k in kept)  # type: ignore[arg-type]
-    assert ruleset(BlockRule(peers=merge_networks(addresses))).count("{") == ruleset(BlockRule(peers=merge_networks(addresses))).count("}")
+    assert ruleset(BlockRule(peers=merge_networks(addresses))).count("{") == ruleset(
+        BlockRule(peers=merge_networks(addresses))
+    ).count("}")

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from actionkit import ACTIONS, Told, memory, told
 
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import Target
 from chaos.model.command import HostCommand
 from chaos.model.errors import Unsupported
+from tests.kit.actionkit import ACTIONS, Told, memory, told
 
 MIB, GIB = 1 << 20, 1 << 30
 EVICTION = {"memory.available": "200Mi", "nodefs.available": "10%", "pid.available": "2000"}

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from actionkit import Told, told
 
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
 from chaos.model.ports import ON, ON_OFF
+from tests.kit.actionkit import Told, told
 
 FACTS = {"shared-kernel": False, "rtc": True, "configz": {"shutdownGracePeriod": "30s"}}
 BARE = Target("n1", facts=FACTS, tag="run-do")

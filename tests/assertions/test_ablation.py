@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from story import HELD, INCONCLUSIVE, Story, blinded, catalogue, lines_of, of_recording
 
 from chaos.model.recording import RecordingEntry
 from chaos.model.verdict import Verdict
+from tests.kit.story import HELD, INCONCLUSIVE, Story, blinded, catalogue, lines_of, of_recording
 
 LOCK = [{"who": "kubelet", "what": "shutdown", "mode": "delay"}]
 REFUSED = {"t": 1_800_000_010.1, "status": 429, "message": "Cannot evict pod as it would violate the budget."}

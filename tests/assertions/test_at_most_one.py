@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, ask
 
 from chaos.model.verdict import Status
+from tests.kit.story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, ask
 
 DB: dict[str, Any] = {"owner": ("StatefulSet", "db")}
 GONE: dict[str, Any] = {"type_": "DELETED", **DB}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from story import HELD, INCONCLUSIVE, VIOLATED, Story, ask
 
 from chaos.judge.budgets import selects
 from chaos.model.kube import Metadata, Pod
 from chaos.model.kube_more import LabelSelector, Requirement
 from chaos.model.verdict import Status
+from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask
 
 WEB: dict[str, Any] = {"labels": {"app": "web"}}
 EVICTED: dict[str, Any] = {"disruption": "EvictionByEvictionAPI", "deleting": True, **WEB}

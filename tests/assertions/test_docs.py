@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from story import catalogue
 
 from chaos.assertions._pods import QuantifiedFilter, Quantity
-from chaos.judge.podseries import Order, Rate
-from chaos.judge.replaced import Replacement
+from chaos.judge.rates import Order, Rate
+from chaos.judge.replacements import Replacement
+from tests.kit.story import catalogue
 
 DOCS = Path(__file__).parents[2] / "docs" / "assertions.md"
 ROWS = [line for line in DOCS.read_text().splitlines() if line.startswith("| `")]

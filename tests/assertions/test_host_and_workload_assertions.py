@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, catalogue
 
 from chaos.model.experiment import Expectation
 from chaos.model.verdict import Status
+from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, catalogue
 
 LOCK = [{"who": "kubelet", "what": "shutdown", "mode": "delay"}]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, ask
 
 from chaos.assertions.event import Params as EventParams
 from chaos.model.verdict import Status
+from tests.kit.story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, ask
 
 
 def renewed(*times: float) -> Story:

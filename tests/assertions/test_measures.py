@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, catalogue
 
 from chaos.model.verdict import Status
+from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, catalogue
 
 NAME = 'kubelet_admission_rejections_total{reason="NodeShutdown"}'
 A, B = {"job": "a"}, {"job": "b"}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, ask
 
 from chaos.model.verdict import Status
+from tests.kit.story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, ask
 
 Row = tuple[str, Story, Status]
 

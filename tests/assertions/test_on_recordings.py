@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from story import HELD, INCONCLUSIVE, VIOLATED, lines_of, of_recording
 
 from chaos.model.verdict import Status
+from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, lines_of, of_recording
 
 FRESH = "{assert: lease-fresh, with: {node: victim, %s}, %s}"
 EVENT = "{assert: event, with: {%s}, within: %s}"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from story import HELD, INCONCLUSIVE, VIOLATED, Story, ask
 
 from chaos.assertions._pods import Params
 from chaos.model.verdict import Status
+from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask
 
 ENDS = (
     "{assert: pods, with: {node: victim, %seach: {disruption: TerminationByKubelet, phase: [Succeeded, Failed]}}, "

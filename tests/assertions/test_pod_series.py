@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 from pydantic import ValidationError
-from story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, catalogue
 
 from chaos.assertions._pods import Params
-from chaos.judge.podseries import parse_rate
+from chaos.judge.rates import parse_rate
 from chaos.model.verdict import Status
+from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, catalogue
 
 DB: dict[str, Any] = {"owner": ("StatefulSet", "db")}
 OTHER: dict[str, Any] = {"owner": ("ReplicaSet", "api-1")}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, ask
 
 from chaos.judge.shutdown import group_of, groups_of
 from chaos.model.kube import Pod, PodSpec
 from chaos.model.verdict import Status
+from tests.kit.story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, ask
 
 CRITICAL = 2_000_001_000
 TWO_PHASES = {"shutdownGracePeriod": "30s", "shutdownGracePeriodCriticalPods": "10s"}

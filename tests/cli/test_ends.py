@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from chaos.cli.progress import BestEffortProgress, PlainProgress
+from chaos.app.pending_undo_guard import guard_pending_undo
+from chaos.cli.run.progress import BestEffortProgress, PlainProgress
 from chaos.model.action import FactCheck, Undo, UndoStep
 from chaos.model.command import PowerCommand
 from chaos.model.errors import NodefallError, UndoPending
-from chaos.session.owing import guard_pending_undo
-from chaos.store import rundir
+from chaos.store import run_directory
 from chaos.store.journal import NAME, Journal, read_pending
 
 ROOT = Path(__file__).parents[2]
@@ -50,8 +50,8 @@ def nobody(tmp_path: Path) -> Path:
 
 def owed_run(reports: Path, inventory: dict[str, object], uid: str = "") -> Path:
     """A run that was killed and owes a power-on."""
-    directory = rundir.create(reports, "x", 0.0)
-    rundir.save(directory, rundir.RUN, rundir.RunInfo("x-1", "x", 0.0, inventory, cluster_uid=uid))
+    directory = run_directory.create(reports, "x", 0.0)
+    run_directory.save(directory, run_directory.RUN, run_directory.RunInfo("x-1", "x", 0.0, inventory, cluster_uid=uid))
     with Journal(directory) as journal:
         journal.record_intent("off", "poweroff", "n1", UNDO, 0.0)
     return directory
@@ -144,7 +144,7 @@ def test_a_stream_that_is_lost_stops_no_run() -> None:
 def test_a_directory_for_reports_that_cannot_be(tmp_path: Path, place: str) -> None:
     (tmp_path / "a-file").write_text("")
     with pytest.raises(NodefallError, match="cannot be made") as caught:
-        rundir.create(tmp_path / place, "x", 0.0)
+        run_directory.create(tmp_path / place, "x", 0.0)
     assert caught.value.code == 4
 
 

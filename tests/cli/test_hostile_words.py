@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.cli import app, presence
+from chaos.app import cluster_lock
+from chaos.cli import app
+from chaos.cli.cluster import lock_status
 from chaos.cli.output import echo
-from chaos.cli.progress import PlainProgress
-from chaos.engine.ledger import PendingRun, RunIdentity
+from chaos.cli.run.progress import PlainProgress
+from chaos.kube.journal_mirror import PendingRun, RunIdentity
+from chaos.kube.lease import LeaseRecord
 from chaos.model.action import FactCheck, Undo
 from chaos.model.errors import BadInput, NodefallError, Problem
 from chaos.model.verdict import Status, Verdict
-from chaos.session import locking
 from chaos.store.journal import PendingUndo
-from chaos.store.lease import LeaseRecord
 
 NASTY = st.text(max_size=60) | st.sampled_from(
     [
@@ -83,8 +84,8 @@ def test_who_is_at_work(text: str) -> None:
     record = LeaseRecord("1", text, 1, 30.0, "", {"nodefall.dev/run": text, "nodefall.dev/abort": text})
     owed = PendingUndo(1, text, text, text, Undo(proof=(FactCheck("x", True),)), 1.0)
     debt = PendingRun("c", RunIdentity(text, text, 1.0, text), (owed,), text)
-    assert len(told(said(presence._describe_holder(record, True, 1.0)))) == 1
-    assert len(told(said(f"run {debt.identity.run} owes {locking.describe_pending(debt)}"))) == 1
+    assert len(told(said(lock_status._describe_holder(record, True, 1.0)))) == 1
+    assert len(told(said(f"run {debt.identity.run} owes {cluster_lock.describe_pending(debt)}"))) == 1
 
 
 @pytest.mark.parametrize("text", ["plain", "✓ ünïcode 日本"])

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kindcluster import described
-from standins import StandIns
 
 from chaos.api import Lab
-from chaos.cli.kind_tools import PROVIDER, Tools, find_tools
-from chaos.cli.kind_up import UpOptions, down, up
+from chaos.cli.kind.tools import PROVIDER, Tools, find_tools
+from chaos.cli.kind.up import UpOptions, down, up
 from chaos.load.inventory import load_inventory
 from chaos.model.duration import parse_duration
 from chaos.model.errors import NodefallError, Refused, UsageError
+from tests.kit.command_standins import StandIns
+from tests.kit.kindcluster import described
 
 ROOT = Path(__file__).parents[2]
 NODES = ["control-plane", "worker-1", "worker-2"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chaos.cli.lab_workload import job_readiness
+from chaos.cli.lab.workload import job_readiness
 
 COMPLETE, FAILED = ([{"type": type_, "status": "True"}] for type_ in ("Complete", "Failed"))
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.cli.launch import wants_color
-from chaos.cli.live import LiveProgress
-from chaos.cli.progress import ProgressState, Display, PlainProgress, make_progress
+from chaos.cli.run.live import LiveProgress
+from chaos.cli.run.progress import Display, PlainProgress, ProgressState, make_progress
+from chaos.cli.run.run_impl import wants_color
 from chaos.model.action import ProofStatus
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult, UndoResult
 from chaos.model.text import escape_for_encoding, printable
 from chaos.model.verdict import Status, Verdict
-from chaos.report._summary import summary
+from chaos.report.summary import summary
 
 DUE = Verdict("pods end", "pods", Status.PENDING, "3 of 5 have ended", deadline=140.0)
 HELD = Verdict("pods end", "pods", Status.HELD, "all 5 had ended after 8s", at=108.0, deadline=140.0)
@@ -128,7 +128,9 @@ def test_the_board_shows_phase_time_and_countdown(monkeypatch: pytest.MonkeyPatc
 
 
 def test_rich_is_imported_only_for_the_live_view() -> None:
-    code = "import io, sys, chaos.cli.progress as p; p.make_progress(io.StringIO()); sys.exit('rich' in sys.modules)"
+    code = (
+        "import io, sys, chaos.cli.run.progress as p; p.make_progress(io.StringIO()); sys.exit('rich' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
 
 

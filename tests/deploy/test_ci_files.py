@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 import yaml
-from processes import plugin_options
 
-from chaos.cli.kind import down_command, up_command
+from chaos.cli.kind.command import down_command, up_command
+from tests.kit.processes import plugin_options
 
 ROOT = Path(__file__).parents[2]
 CI = ROOT / "deploy" / "ci"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from contracts import ACTIONS, MANIFESTS, REFUSED, experiment
-from processes import lab, nodefall, result_of
 
 from chaos.model.recording import ActionRecord
 from chaos.store.recording import read_recording
+from tests.kit.contracts import ACTIONS, MANIFESTS, REFUSED, experiment
+from tests.kit.processes import lab, nodefall, result_of
 
 pytestmark = pytest.mark.lab
 

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import EXPERIMENTS, WALL, environment, lab, nodefall
+
+from tests.kit.processes import EXPERIMENTS, WALL, environment, lab, nodefall
 
 pytestmark = pytest.mark.lab
 POWEROFF = EXPERIMENTS / "graceful-poweroff.yaml"

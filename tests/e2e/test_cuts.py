@@ -15,10 +15,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from processes import EXPERIMENTS, lab, nodefall, result_of, verdicts
-from proxy import Proxy
 
-from chaos.engine.clock import RemoteClock
+from chaos.clock.clocks import RemoteClock
+from tests.kit.processes import EXPERIMENTS, lab, nodefall, result_of, verdicts
+from tests.kit.proxy import Proxy
 
 pytestmark = pytest.mark.lab
 EXPERIMENT = EXPERIMENTS / "graceful-poweroff.yaml"

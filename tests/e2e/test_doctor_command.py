@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from processes import EXPERIMENTS, LAB, ROOT, nodefall, result_of
+
+from tests.kit.processes import EXPERIMENTS, LAB, ROOT, nodefall, result_of
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]  # several commands each
 GRACE_ZERO = ROOT / "hosts" / "lab-grace-zero.yaml"

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from elsewhere import ADDRESS
-from processes import WALL, environment
+
+from tests.kit.other_machine import ADDRESS
+from tests.kit.processes import WALL, environment
 
 pytestmark = [pytest.mark.root, pytest.mark.lab, pytest.mark.timeout(2 * WALL)]
 ALONE = f"ip link set lo up && ip address add {ADDRESS}/32 dev lo"  # nothing else is in that network
@@ -24,7 +25,7 @@ def test_which_cluster_it_is_must_be_said(tmp_path: Path) -> None:
         pytest.skip(f"no network of our own: {error}")
     if tried.returncode:
         pytest.skip(f"no network of our own: {tried.stderr.strip()}")
-    script = Path(__file__).with_name("elsewhere.py")
+    script = Path(__file__).parents[1] / "kit" / "other_machine.py"
     known = environment(tmp_path)
     known["PYTHONPATH"] += os.pathsep + str(script.parent)
     command = (*alone, sys.executable, str(script), str(tmp_path))

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import EXPERIMENTS, LAB, WALL, environment, lab, nodefall, start, until_undone, wait_for
+
+from tests.kit.processes import EXPERIMENTS, LAB, WALL, environment, lab, nodefall, start, until_undone, wait_for
 
 pytestmark = pytest.mark.lab
 POWEROFF = EXPERIMENTS / "graceful-poweroff.yaml"

@@ -13,10 +13,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from processes import EXPERIMENTS, LAB, WALL, environment, nodefall, start, wait_for
-from stays import Labs, get, labs_below, until
 
-from chaos.engine.clock import RemoteClock, SystemClock
+from chaos.clock.clocks import RemoteClock, SystemClock
+from tests.kit.processes import EXPERIMENTS, LAB, WALL, environment, nodefall, start, wait_for
+from tests.kit.staying_processes import Labs, get, labs_below, until
 
 pytestmark = pytest.mark.lab
 

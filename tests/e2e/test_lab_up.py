@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import EXPERIMENTS, LAB, ROOT, environment, nodefall, start
-from stays import Labs, get, labs_below, until
+
+from tests.kit.processes import EXPERIMENTS, LAB, ROOT, environment, nodefall, start
+from tests.kit.staying_processes import Labs, get, labs_below, until
 
 pytestmark = pytest.mark.lab
 JOB = """---

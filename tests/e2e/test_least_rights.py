@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
-from processes import EXPERIMENTS, LAB, nodefall
-from shelf import rights
+
+from tests.kit.experiment_runs import rights
+from tests.kit.processes import EXPERIMENTS, LAB, nodefall
 
 pytestmark = pytest.mark.lab
 

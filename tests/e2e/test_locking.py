@@ -8,7 +8,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from processes import WALL, lab, nodefall, start, wait_for
+
+from tests.kit.processes import WALL, lab, nodefall, start, wait_for
 
 pytestmark = pytest.mark.lab
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from processes import EXPERIMENTS, LAB, nodefall, result_of
 
 from chaos.store.recording import build_timeline, read_recording
+from tests.kit.processes import EXPERIMENTS, LAB, nodefall, result_of
 
 pytestmark = pytest.mark.lab
 MAIN = ("graceful-poweroff", "cancelled-shutdown", "lock-after-cancel", "power-cut")

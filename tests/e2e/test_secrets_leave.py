@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import EXPERIMENTS, WALL, environment, lab
-from stays import get
+
+from tests.kit.processes import EXPERIMENTS, WALL, environment, lab
+from tests.kit.staying_processes import get
 
 pytestmark = pytest.mark.lab
 IN_CLUSTER = ("/api/v1/configmaps", "/api/v1/events", "/apis/coordination.k8s.io/v1/leases")

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import LAB, WALL, lab, nodefall, start, wait_for
+
+from tests.kit.processes import LAB, WALL, lab, nodefall, start, wait_for
 
 pytestmark = pytest.mark.lab
 

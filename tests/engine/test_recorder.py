@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from fakes import FakeClock
 
 from chaos.engine.recorder import Recorder
+from chaos.model.decode import decode
 from chaos.model.recording import RecordingEntry
-from chaos.observers.decode import decode
 from chaos.store.recording import RecordingWriter, build_timeline, read_recording
+from tests.kit.fakes import FakeClock
 
 
 def clock_at(t: float) -> FakeClock:

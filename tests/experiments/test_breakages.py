@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shelf import SHELF, part, run
 
 from chaos.lab.breakages import BREAKAGES
+from tests.kit.experiment_runs import SHELF, part, run
 
 pytestmark = pytest.mark.lab
 COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 2

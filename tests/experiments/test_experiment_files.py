@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from shelf import SHELF, TOOL
 
+from chaos.app.load import load
+from chaos.app.registry import load_registry
 from chaos.lab.breakages import BREAKAGES, Breakage
 from chaos.load.inventory import load_inventory
-from chaos.session.loading import load
-from chaos.session.wiring import load_registry
+from tests.kit.experiment_runs import SHELF, TOOL
 
 ROOT = Path(__file__).parents[2]
 _ROOTS = ("pkg/", "plugin/", "staging/src/k8s.io/", "test/")  # of kubernetes/kubernetes

@@ -9,7 +9,8 @@ import os
 from pathlib import Path
 
 import pytest
-from shelf import OUTCOMES, SHELF, part, run_as_test
+
+from tests.kit.experiment_runs import OUTCOMES, SHELF, part, run_as_test
 
 pytestmark = pytest.mark.lab
 COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 3

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import chaos.facts
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
-from chaos.model.catalogue import discover
 from chaos.model.fact import HostFact
+from chaos.model.registry import discover
 
 FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
 PID1 = "1 (systemd) S 0 1 1 0 -1 4194560 9 8 7 6 5 4 3 2 20 0 1 0 1500 1 1 1"

@@ -7,11 +7,11 @@ import shlex
 from typing import Any
 
 import pytest
-from lab_host import Host
 
 import chaos.facts
-from chaos.model.catalogue import discover
 from chaos.model.fact import HostFact
+from chaos.model.registry import discover
+from tests.kit.lab_host import Host
 
 FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
 CONTAINERS, JOURNAL, SOCKET = FACTS["containers"], FACTS["kubelet-journal"], FACTS["runtime-socket"]

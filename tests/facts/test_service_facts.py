@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import chaos.facts
-from chaos.model.catalogue import discover
 from chaos.model.fact import HostFact
+from chaos.model.registry import discover
 
 FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
 PS = "      1 Ss   systemd\n    812 {}  kubelet\n    900 Sl   containerd-shim\n"

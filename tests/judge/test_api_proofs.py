@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from story import Story, catalogue, experiment, recording
 
-from chaos.judge.match import match_steps
 from chaos.judge.proof import prove
+from chaos.judge.step_matching import match_steps
 from chaos.model.action import ProofStatus
 from chaos.model.result import StepResult
 from chaos.model.timeline import Timeline
+from tests.kit.story import Story, catalogue, experiment, recording
 
 PROVEN, SILENT = ProofStatus.PROVEN, ProofStatus.UNPROVEN
 REFUSAL = {"t": 10.1, "status": 429, "message": "Cannot evict pod"}

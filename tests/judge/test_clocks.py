@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from story import RECORDINGS, Story
 
 from chaos.judge.clocks import clock_notes, lease_offset
-from chaos.model.offset import ClockOffsetBounds, ClockOffset
+from chaos.model.clock_offset import ClockOffset, ClockOffsetBounds
 from chaos.store.recording import build_timeline, read_recording
+from tests.kit.story import RECORDINGS, Story
 
 
 def renewed(node: str, offsets: list[float], late: float = 0.0) -> Story:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from story import HELD, INCONCLUSIVE, PENDING, VIOLATED, Story, ask, context_of, experiment
 
 from chaos.judge.evaluate import evaluate
 from chaos.model.experiment import Expectation
 from chaos.model.verdict import Status
+from tests.kit.story import HELD, INCONCLUSIVE, PENDING, VIOLATED, Story, ask, context_of, experiment
 
 NOT_READY = '{assert: node-condition, with: {node: victim, type: Ready, status: "False"}, %s}'
 

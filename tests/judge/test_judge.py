@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, catalogue, experiment, stamp
 
 from chaos.judge.context import Options
 from chaos.judge.judge import judge
-from chaos.model.action import ProofResult, Proof, ProofStatus, StepRun
+from chaos.model.action import Proof, ProofResult, ProofStatus, StepRun
 from chaos.model.recording import TRUNCATED_RECORDING, BlindWindow
 from chaos.model.requirement import satisfies
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status
+from tests.kit.story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, catalogue, experiment, stamp
 
 BOTH = "[{name: stop, action: poweroff, target: victim}, {name: start, action: power-on, target: victim}]"
 SIGNALS = """[
@@ -119,7 +119,12 @@ def test_an_abort_condition_that_was_met_makes_the_rest_worthless() -> None:
         ("off", Story().done(10, "poweroff").host(15, "machine", "off"), ProofStatus.PROVEN, "was off +5.0s"),
         ("still on", Story().done(10, "poweroff").host(99, "machine", "on"), ProofStatus.DISPROVEN, "still on +89.0s"),
         ("silence", Story().done(10, "poweroff"), ProofStatus.UNPROVEN, "no power control"),
-        ("off before", Story().host(9, "machine", "off").done(10, "poweroff"), ProofStatus.UNPROVEN, "no power control"),
+        (
+            "off before",
+            Story().host(9, "machine", "off").done(10, "poweroff"),
+            ProofStatus.UNPROVEN,
+            "no power control",
+        ),
         (
             "proved line",
             Story().done(10, "poweroff").act(12, "poweroff", "proved", evidence={"machine": "off"}),
@@ -185,7 +190,11 @@ def test_a_weak_proof_counts_and_is_called_weak() -> None:
 
 @pytest.mark.parametrize(
     ("evidence", "shown"),
-    [({"machine": "off"}, ProofStatus.PROVEN), ({"vm": "deleted"}, ProofStatus.PROVEN), ({"machine": "on"}, ProofStatus.DISPROVEN)],
+    [
+        ({"machine": "off"}, ProofStatus.PROVEN),
+        ({"vm": "deleted"}, ProofStatus.PROVEN),
+        ({"machine": "on"}, ProofStatus.DISPROVEN),
+    ],
 )
 def test_an_action_that_nodefall_does_not_know(evidence: dict[str, str], shown: ProofStatus) -> None:
     story = Story().node(0, "n1").done(10, "kill-vm").act(12, "kill-vm", "proved", evidence=evidence)
@@ -342,7 +351,9 @@ def test_rules_that_are_gone_early_disprove_a_partition(params: dict[str, Any]) 
     assert "no rules of nodefall" in result.steps[0].because
 
 
-@pytest.mark.parametrize(("renewals", "shown"), [([], ProofStatus.PROVEN), ([14], ProofStatus.PROVEN), ([20, 30], ProofStatus.DISPROVEN)])
+@pytest.mark.parametrize(
+    ("renewals", "shown"), [([], ProofStatus.PROVEN), ([14], ProofStatus.PROVEN), ([20, 30], ProofStatus.DISPROVEN)]
+)
 def test_a_kubelet_that_goes_on_renewing_its_lease_was_not_cut_off(renewals: list[float], shown: ProofStatus) -> None:
     """It may be connected to a control plane that nobody knew of when the cut was made."""
     story = cut_off().host(16, "api-reachable", NO_FAMILY).host(16, "nodefall-rules", {"packets": 4})

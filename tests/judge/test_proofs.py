@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from story import Story, catalogue, experiment
 
 from chaos.judge.context import Options
 from chaos.judge.judge import judge
 from chaos.model.action import ProofStatus
 from chaos.model.result import StepResult
+from tests.kit.story import Story, catalogue, experiment
 
 BOOTED, ANEW = 100, 190  # starts of PID 1
 
@@ -37,7 +37,9 @@ PROCESSES = [
 
 
 @pytest.mark.parametrize(("action", "fact", "before", "after"), PROCESSES)
-@pytest.mark.parametrize(("start", "shown"), [(BOOTED, ProofStatus.PROVEN), (ANEW, ProofStatus.UNPROVEN), (None, ProofStatus.UNPROVEN)])
+@pytest.mark.parametrize(
+    ("start", "shown"), [(BOOTED, ProofStatus.PROVEN), (ANEW, ProofStatus.UNPROVEN), (None, ProofStatus.UNPROVEN)]
+)
 def test_another_process_of_another_boot_is_no_restart(
     action: str, fact: str, before: Any, after: Any, start: int | None, shown: ProofStatus
 ) -> None:
@@ -62,7 +64,11 @@ def test_a_machine_that_goes_down_shows_a_restart_by_its_answer(pid: int, at: fl
 
 @pytest.mark.parametrize(
     ("evidence", "machine", "shown"),
-    [({"began": 10.1}, "off", ProofStatus.PROVEN), ({"began": 10.1}, "on", ProofStatus.UNPROVEN), ({}, "off", ProofStatus.UNPROVEN)],
+    [
+        ({"began": 10.1}, "off", ProofStatus.PROVEN),
+        ({"began": 10.1}, "on", ProofStatus.UNPROVEN),
+        ({}, "off", ProofStatus.UNPROVEN),
+    ],
 )
 def test_a_restart_that_took_the_machine_down_shows_by_its_begin(
     evidence: dict[str, float], machine: str, shown: ProofStatus
@@ -77,7 +83,9 @@ def test_a_restart_that_took_the_machine_down_shows_by_its_begin(
 
 @pytest.mark.parametrize("action", ["cancel-shutdown", "cancel-shutdown-in-flight"])
 @pytest.mark.parametrize(("start", "shown"), [(BOOTED + 1, ProofStatus.PROVEN), (ANEW, ProofStatus.DISPROVEN)])
-def test_a_machine_that_booted_anew_was_not_saved_by_a_cancellation(action: str, start: int, shown: ProofStatus) -> None:
+def test_a_machine_that_booted_anew_was_not_saved_by_a_cancellation(
+    action: str, start: int, shown: ProofStatus
+) -> None:
     story = there(("preparing-for-shutdown", "b true")).done(10, action)
     story.host(60, "pid1-start", start).host(60.1, "preparing-for-shutdown", "b false").host(62, "pid1-start", start)
     (step,) = proved(story, ("do", action))

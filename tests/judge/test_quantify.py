@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.judge.quantify import combine, decide
+from chaos.judge.quantifiers import combine, decide
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 
 TIMES = st.integers(0, 10).map(float)

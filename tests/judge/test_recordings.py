@@ -11,7 +11,6 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from story import HERE, RECORDINGS, blinded, catalogue, manifests, shipped
 
 from chaos.judge.context import Options
 from chaos.judge.judge import judge
@@ -21,6 +20,7 @@ from chaos.model.recording import RecordingEntry
 from chaos.model.result import RunResult
 from chaos.model.verdict import Status
 from chaos.store.recording import build_timeline, read_recording
+from tests.kit.story import HERE, RECORDINGS, blinded, catalogue, manifests, shipped
 
 HELD, VIOLATED, INCONCLUSIVE = Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE
 IN_DEMO: dict[str, Any] = {"manifests": (), "namespace": "demo"}
@@ -279,7 +279,10 @@ def test_two_nodes_of_a_zone() -> None:
     }
     result = judge(Experiment.model_validate(document), build_timeline(lines_of("25")), catalogue())
     assert result.targets == {"victims": ("rz-worker", "rz-worker2")}
-    assert [(s.node, s.proof_status) for s in result.steps] == [("rz-worker", ProofStatus.PROVEN), ("rz-worker2", ProofStatus.PROVEN)]
+    assert [(s.node, s.proof_status) for s in result.steps] == [
+        ("rz-worker", ProofStatus.PROVEN),
+        ("rz-worker2", ProofStatus.PROVEN),
+    ]
     assert result.exit_code == 0, result.headline
     assert math.isclose(result.hypothesis[0].deadline or 0, (result.steps[0].begin or 0) + 65)
 

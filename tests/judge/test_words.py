@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.judge.words import Answer, always, first_truth, never, settles, within
+from chaos.judge.temporal import Answer, always, first_truth, never, settles, within
 from chaos.model.recording import BlindWindow
 from chaos.model.signal import Sample, Signal
 from chaos.model.verdict import Status

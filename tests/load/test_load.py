@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 import chaos.actions
 import chaos.assertions
 from chaos.load import load_experiment, load_inventory, load_manifests
-from chaos.load.compose import compose
 from chaos.load.scalars import resolve
 from chaos.load.schema import json_schema
 from chaos.load.tree import to_builtins
+from chaos.load.yaml_nodes import compose
 from chaos.model.action import Scope, UndoKind
-from chaos.model.catalogue import PluginRegistry, discover
 from chaos.model.errors import BadInput
 from chaos.model.inventory import RedfishPower
+from chaos.model.registry import PluginRegistry, discover
 
 DATA = Path(__file__).parent / "data"
 CATALOGUE = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))

@@ -9,9 +9,9 @@ import pytest
 import chaos.actions
 import chaos.assertions
 from chaos.load import load_experiment
-from chaos.model.catalogue import PluginRegistry, discover
 from chaos.model.errors import BadInput
 from chaos.model.experiment import Experiment
+from chaos.model.registry import PluginRegistry, discover
 
 DATA = Path(__file__).parent / "data"
 CATALOGUE = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.servers.programs.systemctl import format_timespan
-from chaos.model.span import parse_timespan
+from chaos.lab.hostshell.programs.systemctl import format_timespan
+from chaos.model.systemd_timespan import parse_timespan
 
 
 @pytest.mark.parametrize(

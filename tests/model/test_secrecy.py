@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.model import secrecy
-from chaos.model.secrecy import REDACTED, register_secret, redact, redact_bytes, redact_json
+from chaos.model import redaction
+from chaos.model.redaction import REDACTED, redact, redact_bytes, redact_json, register_secret
 
 LETTERS = st.characters(exclude_categories=["Cs"])
 SECRETS = st.text(LETTERS, min_size=6, max_size=40).filter(lambda text: len(text.strip()) >= 6)
@@ -29,8 +29,8 @@ WAYS: list[Callable[[str], str]] = [
 
 @pytest.fixture(autouse=True)
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrecy, "_secrets", set())
-    monkeypatch.setattr(secrecy, "_pattern", None)
+    monkeypatch.setattr(redaction, "_secrets", set())
+    monkeypatch.setattr(redaction, "_pattern", None)
 
 
 @given(secret=SECRETS, way=st.sampled_from(WAYS), around=st.text(max_size=20))

@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from misbehaving import Lines, ManualClock, first_scrapes
 from pydantic import ValidationError
 
-from chaos.engine.permissions import missing_permissions
-from chaos.model.controllermanager import METRIC_PREFIXES, LEADER_STATUS, starts_at_zero
+from chaos.app.labs import start_lab
+from chaos.kube.client import connect
+from chaos.kube.errors import KubeUnreachable
+from chaos.kube.permissions import missing_permissions
+from chaos.model.controller_manager import LEADER_STATUS, METRIC_PREFIXES, starts_at_zero
+from chaos.model.decode import decode
 from chaos.model.errors import NodefallError
 from chaos.model.inventory import Inventory, Lab, Rule
+from chaos.model.permission import Permission
 from chaos.model.ports import Response
-from chaos.model.right import Permission
 from chaos.model.timeline import Timeline
-from chaos.observers.api import connect
-from chaos.observers.controller_manager import verify_reachable, controller_managers
-from chaos.observers.decode import decode
-from chaos.observers.unreachable import KubeUnreachable
-from chaos.session.labs import start_lab
+from chaos.observers.controller_manager import controller_managers, verify_reachable
+from tests.kit.misbehaving import Lines, ManualClock, first_scrapes
 
 FORCED = "attach_detach_controller_attachdetach_controller_forced_detaches"
 TEXT = (

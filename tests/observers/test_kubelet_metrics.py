@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from misbehaving import Lines, ManualClock, first_scrapes
 
+from chaos.kube.errors import KubeUnreachable
+from chaos.model.decode import decode
 from chaos.model.kube import Address, DaemonEndpoints, Endpoint, Node, NodeStatus
 from chaos.model.ports import Response
-from chaos.observers.decode import decode
 from chaos.observers.kubelet_metrics import METRIC_PREFIXES, KubeletMetrics, kubelet_endpoint, parse_configz
 from chaos.observers.scraper import filter_metrics
-from chaos.observers.unreachable import KubeUnreachable
+from tests.kit.misbehaving import Lines, ManualClock, first_scrapes
 
 METRICS = (
     b"# HELP kubelet_graceful_shutdown_start_time_seconds [ALPHA] Last graceful shutdown start time\n"
@@ -133,11 +133,20 @@ def test_an_unknown_address_is_blindness() -> None:
 
 def test_address() -> None:
     assert kubelet_endpoint(NODE) == ("192.0.2.7", 10999)
-    assert kubelet_endpoint(Node(status=NodeStatus(addresses=[Address("ExternalIP", "2001:db8::7")]))) == ("2001:db8::7", 10250)
+    assert kubelet_endpoint(Node(status=NodeStatus(addresses=[Address("ExternalIP", "2001:db8::7")]))) == (
+        "2001:db8::7",
+        10250,
+    )
     assert kubelet_endpoint(Node(status=NodeStatus(addresses=[Address("Hostname", "n1")]))) is None
     assert kubelet_endpoint(Node()) is None
 
 
 def test_nothing_is_made_of_what_is_not_understood() -> None:
     assert filter_metrics(b"\xff\n# kubelet_graceful_shutdown_start\n", METRIC_PREFIXES) == []
-    assert parse_configz(b"<html>") == parse_configz(b"[]") == parse_configz(b'{"kubeletconfig":null}') == parse_configz(b"\xff") == {}
+    assert (
+        parse_configz(b"<html>")
+        == parse_configz(b"[]")
+        == parse_configz(b'{"kubeletconfig":null}')
+        == parse_configz(b"\xff")
+        == {}
+    )

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from observed_lab import KINDS, ObservedLab, Told, observed_lab, repeated
 
-from chaos.lab.servers import lab
+from chaos.kube import client
+from chaos.lab.server import lab
 from chaos.lab.spec import ApiMisbehaviour
-from chaos.observers import api, listwatch
+from chaos.observers import reflector
+from tests.kit.observed_lab import KINDS, ObservedLab, Told, observed_lab, repeated
 
 pytestmark = pytest.mark.lab
 SECONDS = 25.0  # simulated, of load
@@ -38,9 +39,9 @@ CASES: list[list[ApiMisbehaviour]] = [
 def test_nothing_is_lost_or_doubled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, switches: list[ApiMisbehaviour]
 ) -> None:
-    monkeypatch.setattr(api, "_WATCH_IDLE_TIMEOUT", 1.5)  # wall seconds, for connections that are half open
+    monkeypatch.setattr(client, "_WATCH_IDLE_TIMEOUT", 1.5)  # wall seconds, for connections that are half open
     monkeypatch.setattr(lab, "_KEEP_ALIVE", 0.3)
-    monkeypatch.setattr(listwatch, "_WATCH_TIMEOUT", "7")  # simulated seconds, for many watches
+    monkeypatch.setattr(reflector, "_WATCH_TIMEOUT", "7")  # simulated seconds, for many watches
     with observed_lab(tmp_path, pace=PACE) as observed:
         observed.run(switches, SECONDS)
         for kind in KINDS:

@@ -9,13 +9,21 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from misbehaving import KubeServer, Lines, ManualClock, plain_api, serving
-from tls_authority import Authority
 
 from chaos.model.experiment import Probe, ServiceReference
 from chaos.model.recording import ProbeResult
 from chaos.observers.health import ApiHealth
-from chaos.observers.probe import ProbeFunc, ProbeFailed, ProbeNotSent, ProbeObserver, http_probe, service_probe, tcp_probe
+from chaos.observers.probe import (
+    ProbeFailed,
+    ProbeFunc,
+    ProbeNotSent,
+    ProbeObserver,
+    http_probe,
+    service_probe,
+    tcp_probe,
+)
+from tests.kit.misbehaving import KubeServer, Lines, ManualClock, plain_api, serving
+from tests.kit.tls_authority import Authority
 
 PROXY = "/api/v1/namespaces/demo/services/web:80/proxy/"
 
@@ -83,7 +91,9 @@ def test_a_certificate_that_nobody_vouches_for_counts(tmp_path: Path, monkeypatc
         (TimeoutError(errno.ETIMEDOUT, "timed out"), False),
     ],
 )
-@pytest.mark.parametrize("make", [lambda: http_probe("http://shop.example/", 1.0), lambda: tcp_probe("shop.example:80", 1.0)])
+@pytest.mark.parametrize(
+    "make", [lambda: http_probe("http://shop.example/", 1.0), lambda: tcp_probe("shop.example:80", 1.0)]
+)
 def test_whose_fault_it_is(
     monkeypatch: pytest.MonkeyPatch, make: Callable[[], ProbeFunc], error: OSError, ours: bool
 ) -> None:
@@ -131,7 +141,14 @@ def test_without_an_api_server_nothing_is_said_of_the_service(tmp_path: Path) ->
 def test_what_is_recorded() -> None:
     """A failure, a blind time, a slow answer and a good one, each a second after the other."""
     clock, lines = ManualClock(), Lines()
-    script: list[Exception | int] = [ProbeFailed("refused"), ProbeNotSent("no DNS"), ProbeNotSent("no DNS"), 200, 200, 503]
+    script: list[Exception | int] = [
+        ProbeFailed("refused"),
+        ProbeNotSent("no DNS"),
+        ProbeNotSent("no DNS"),
+        200,
+        200,
+        503,
+    ]
     turns: list[float] = []
 
     def ask() -> int:

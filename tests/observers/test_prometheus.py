@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from misbehaving import KubeServer, Lines, ManualClock, serving
 
 from chaos.model.errors import NodefallError
 from chaos.model.experiment import Query
 from chaos.model.recording import QueryResult, Series
 from chaos.observers.prometheus import PrometheusObserver
-from chaos.observers.promql import PrometheusUnavailable, PrometheusClient, QueryRefused
+from chaos.observers.promql import PrometheusClient, PrometheusUnavailable, QueryRefused
+from tests.kit.misbehaving import KubeServer, Lines, ManualClock, serving
 
 VECTOR = [{"metric": {"node": "a"}, "value": [5.5, "1"]}, {"metric": {}, "value": [5.5, "NaN"]}]
 MATRIX = [{"metric": {"node": "a"}, "values": [[5, "1"], [6, "+Inf"], [7, "2.5"]]}]

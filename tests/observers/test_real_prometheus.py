@@ -12,15 +12,15 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from observed_lab import observed_lab
 
 from chaos.assertions.metric import ASSERTION
+from chaos.model.decode import decode
 from chaos.model.experiment import Query
 from chaos.model.recording import QueryResult
 from chaos.model.timeline import Timeline
-from chaos.observers.decode import decode
 from chaos.observers.prometheus import PrometheusObserver
 from chaos.observers.promql import PrometheusClient, QueryRefused
+from tests.kit.observed_lab import observed_lab
 
 PROGRAM = shutil.which("prometheus")
 pytestmark = [
@@ -143,7 +143,9 @@ def test_all_kubelets_of_the_lab_are_scraped(timeline: Timeline) -> None:
 
 
 def test_its_death_is_a_blind_window(timeline: Timeline) -> None:
-    (window,) = [blind for blind in timeline.blind_windows if blind.end is not None and "Connection" in blind.reason][-1:]
+    (window,) = [blind for blind in timeline.blind_windows if blind.end is not None and "Connection" in blind.reason][
+        -1:
+    ]
     assert window.source == "prometheus"
     assert window.end is not None
     assert window.end - window.start >= 2.0

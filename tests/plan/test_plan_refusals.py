@@ -8,21 +8,21 @@ from typing import Any
 
 import msgspec
 import pytest
-from fakes import FakeClock, FakeKube
 
 import chaos.actions
 import chaos.assertions
-from chaos.engine.examine import inspect_hosts
-from chaos.engine.hosts import Hosts
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.hosts.inspection import inspect_hosts
+from chaos.hosts.pool import Hosts
 from chaos.load.experiment import load_experiment
 from chaos.model.action import Target
-from chaos.model.catalogue import PluginRegistry, discover
 from chaos.model.errors import Refused
 from chaos.model.kube import Node
 from chaos.model.ports import PowerControl, Session
+from chaos.model.registry import PluginRegistry, discover
 from chaos.plan.cluster import ClusterView
 from chaos.plan.planner import PlanInputs, make_plan
+from tests.kit.fakes import FakeClock, FakeKube
 
 CATALOGUE = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
 

@@ -7,16 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from actionkit import ACTIONS
 
 import chaos.assertions
-from chaos.engine.workload import create_commands, removal
+from chaos.kube.workload import create_commands, removal
 from chaos.model.action import FactCheck, Target
-from chaos.model.catalogue import PluginRegistry, discover
 from chaos.model.command import Command, KubeCommand, PodsCommand, TaintsCommand
 from chaos.model.experiment import Experiment, Probe, ServiceReference
-from chaos.model.right import Permission, permission_for_request
-from chaos.plan.rights import PermissionInputs, permissions_to_list, describe_risk, compute_permissions, role_manifests, policy_rules
+from chaos.model.permission import Permission, permission_for_request
+from chaos.model.registry import PluginRegistry, discover
+from chaos.plan.permissions import (
+    PermissionInputs,
+    compute_permissions,
+    describe_risk,
+    permissions_to_list,
+    policy_rules,
+    role_manifests,
+)
+from tests.kit.actionkit import ACTIONS
 
 CATALOGUE = PluginRegistry(ACTIONS, discover(chaos.assertions, "ASSERTION"))
 DEMO = "/apis/apps/v1/namespaces/demo"
@@ -176,13 +183,19 @@ def test_a_probe_of_a_service_names_it_as_its_request_does() -> None:
         Probe(name="c", tcp="x:1"),
     ]
     made = made.model_copy(update={"spec": made.spec.model_copy(update={"probes": probes})})
-    rights = {str(right) for right in compute_permissions(made, CATALOGUE, PermissionInputs("kube-system")) if "proxy" in right.resource}
+    rights = {
+        str(right)
+        for right in compute_permissions(made, CATALOGUE, PermissionInputs("kube-system"))
+        if "proxy" in right.resource
+    }
     assert rights == {"get services/proxy web:80", "get services/proxy https:shop:web in namespace demo"}
 
 
 def test_the_node_proxy_only_where_it_is_allowed_and_then_it_is_dangerous() -> None:
     without = compute_permissions(experiment("cordon", {}), CATALOGUE, PermissionInputs("kube-system"))
-    allowed = compute_permissions(experiment("cordon", {}), CATALOGUE, PermissionInputs("kube-system", allow_node_proxy=True))
+    allowed = compute_permissions(
+        experiment("cordon", {}), CATALOGUE, PermissionInputs("kube-system", allow_node_proxy=True)
+    )
     (proxy,) = set(allowed) - set(without)
     assert str(proxy) == "get nodes/proxy"
     assert "every pod" in describe_risk(proxy)
@@ -199,7 +212,9 @@ def test_who_asks_for_the_metrics_of_the_controller_manager_must_be_allowed_to(a
     for each in (question, of_kubelet):
         document = plain.model_dump(by_alias=True, exclude_unset=True)
         document["spec"][asked] = [*document["spec"].get(asked, []), each]
-        told[each is question] = compute_permissions(Experiment.model_validate(document), CATALOGUE, PermissionInputs("kube-system"))
+        told[each is question] = compute_permissions(
+            Experiment.model_validate(document), CATALOGUE, PermissionInputs("kube-system")
+        )
     (right,) = set(told[True]) - set(told[False])
     assert (str(right), right.is_non_resource) == ("get /metrics", True)
     assert told[False] == compute_permissions(plain, CATALOGUE, PermissionInputs("kube-system"))
@@ -228,7 +243,11 @@ def test_roles_as_kubectl_applies_them() -> None:
 
 
 def test_rights_to_look_at_more_are_those_that_are_not_granted_anyway() -> None:
-    granted = [Permission("", "pods", "list"), Permission("apps", "deployments", "list", "shop"), Permission("", "nodes", "get")]
+    granted = [
+        Permission("", "pods", "list"),
+        Permission("apps", "deployments", "list", "shop"),
+        Permission("", "nodes", "get"),
+    ]
     lists = [
         "/apis/apps/v1/deployments",
         "/api/v1/pods",

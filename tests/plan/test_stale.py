@@ -32,7 +32,9 @@ def test_too_old(age: float, said: str) -> None:
 
 
 def test_what_only_looks_different_is_the_same() -> None:
-    check_unchanged(PLAN, replace(PLAN, created=1300.0, facts={"n1": {"disk": 7}}, steps=(replace(STEP, memory={"x": 1}),)))
+    check_unchanged(
+        PLAN, replace(PLAN, created=1300.0, facts={"n1": {"disk": 7}}, steps=(replace(STEP, memory={"x": 1}),))
+    )
 
 
 @pytest.mark.parametrize(

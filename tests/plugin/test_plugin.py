@@ -11,15 +11,15 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from msgspec import structs
-from processes import plugin_options
 
 import chaos.plugin.items  # else each session inside imports all of it again
-import chaos.plugin.running
+import chaos.plugin.runner
+from chaos.app.run import Run
 from chaos.model.errors import BadInput, NodefallError, Problem, Refused, RequirementUnmet, UndoPending
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status
-from chaos.session.running import Run
+from tests.kit.processes import plugin_options
 
 pytest_plugins = "pytester"
 
@@ -80,14 +80,14 @@ def gives(monkeypatch: pytest.MonkeyPatch, outcome: RunResult | NodefallError) -
             raise outcome
         return Run(outcome, Timeline(), reports / "cordon" / "20261121T000000Z")
 
-    monkeypatch.setattr(chaos.plugin.running, "run", run)
+    monkeypatch.setattr(chaos.plugin.runner, "run", run)
 
 
 def test_the_entry_point_is_importable_and_imports_nothing_slow() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     module = project["entry-points"]["pytest11"]["nodefall"]
     assert import_module(module).pytest_collect_file
-    slow = ("pydantic", "msgspec", "yaml", "kubernetes", "chaos.api", "chaos.session", "chaos.plugin.items")
+    slow = ("pydantic", "msgspec", "yaml", "kubernetes", "chaos.api", "chaos.app", "chaos.plugin.items")
     code = f"import sys, {module}; sys.exit([n for n in {slow} if n in sys.modules] or 0)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -206,7 +206,7 @@ BUSY = """
 import os, time
 from pathlib import Path
 import chaos.plugin.items  # else each session inside imports all of it again
-import chaos.plugin.running
+import chaos.plugin.runner
 from chaos.model.errors import Refused
 
 def run(experiment, inventory, **_):
@@ -217,7 +217,7 @@ def run(experiment, inventory, **_):
         file.write(os.environ["PYTEST_XDIST_WORKER"] + "\\n")
     raise Refused("that was all")
 
-chaos.plugin.running.run = run
+chaos.plugin.runner.run = run
 """
 
 

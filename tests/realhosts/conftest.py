@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from machines import RealHost, machines, missing
+
+from tests.kit.machines import RealHost, machines, missing
 
 
 @pytest.fixture(scope="session")

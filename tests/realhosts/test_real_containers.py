@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from drive import drive
-from machines import RealHost
+
+from tests.kit.drive import drive
+from tests.kit.machines import RealHost
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 POLICY = "{{.HostConfig.RestartPolicy.Name}}:{{.HostConfig.RestartPolicy.MaximumRetryCount}}"

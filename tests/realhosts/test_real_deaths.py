@@ -13,15 +13,15 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from drive import drive, open_hosts
-from fakes import FakeProgress
-from machines import RealHost
 
-from chaos.engine.clock import SystemClock
+from chaos.clock.clocks import SystemClock
 from chaos.engine.context import StopRequest
-from chaos.engine.undo import roll_back
+from chaos.engine.rollback import roll_back
 from chaos.model.result import UndoResult
 from chaos.store.journal import Journal
+from tests.kit.drive import drive, open_hosts
+from tests.kit.fakes import FakeProgress
+from tests.kit.machines import RealHost
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 WALL = 240  # seconds that a run may take

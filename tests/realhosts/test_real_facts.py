@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from drive import open_hosts
-from machines import RealHost
 
 from chaos.actions import disk_pressure, memory_pressure, pid_pressure
 from chaos.actions._pressure import start_filler
-from chaos.engine.clock import SystemClock
+from chaos.clock.clocks import SystemClock
+from tests.kit.drive import open_hosts
+from tests.kit.machines import RealHost
 
 MIB = 1 << 20
 

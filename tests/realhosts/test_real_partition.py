@@ -12,10 +12,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from drive import drive
-from machines import RealHost
 
-from chaos.engine.hosts import Hosts
+from chaos.hosts.pool import Hosts
+from tests.kit.drive import drive
+from tests.kit.machines import RealHost
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 POD4, POD6 = "10.244.9.2", "fd00:244:9::2"

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drive import drive
-from machines import RealHost
 
 from chaos.model.errors import Refused
+from tests.kit.drive import drive
+from tests.kit.machines import RealHost
 
 FORBIDDEN = [
     ("kernel-crash", {}),

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from machines import RealHost
 
 from chaos.cli.sudoers import command
+from tests.kit.machines import RealHost
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 EXPERIMENT = Path(__file__).parents[2] / "experiments" / "graceful-poweroff.yaml"

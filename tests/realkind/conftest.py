@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kindcluster import KindCluster, described
 
-from chaos.cli.kind_tools import PROVIDER, find_tools
-from chaos.cli.kind_up import UpOptions, down, up
+from chaos.cli.kind.tools import PROVIDER, find_tools
+from chaos.cli.kind.up import UpOptions, down, up
+from chaos.hosts.transports.containers import find_engine
 from chaos.load.inventory import load_inventory
 from chaos.model.errors import NodefallError
-from chaos.transports.containers import find_engine
+from tests.kit.kindcluster import KindCluster, described
 
 
 @pytest.fixture(scope="session")

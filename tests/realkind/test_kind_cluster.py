@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kindcluster import KindCluster
 
 from chaos.api import run
 from chaos.model.inventory import Inventory
 from chaos.model.result import RunResult
+from tests.kit.kindcluster import KindCluster
 
 pytestmark = [pytest.mark.kind, pytest.mark.timeout(1800)]
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"

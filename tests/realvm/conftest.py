@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from vms import VirtualMachine, missing, virtual_machine
+
+from tests.kit.vms import VirtualMachine, missing, virtual_machine
 
 
 @pytest.fixture(scope="session")

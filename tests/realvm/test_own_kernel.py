@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drive import drive
-from standin import StandIn
-from vms import VirtualMachine
 
 from chaos.model.ports import Clock
 from chaos.model.result import RunResult
+from tests.kit.drive import drive
+from tests.kit.kind_standin import StandIn
+from tests.kit.vms import VirtualMachine
 
 pytestmark = [pytest.mark.root, pytest.mark.nightly, pytest.mark.vm, pytest.mark.timeout(900)]
 MIB = 1 << 20

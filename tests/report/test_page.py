@@ -13,6 +13,7 @@ import pytest
 from chaos.model.kube import (
     Condition,
     ContainerState,
+    ContainerStateTerminated,
     ContainerStatus,
     Metadata,
     Node,
@@ -22,7 +23,6 @@ from chaos.model.kube import (
     PodSpec,
     PodStatus,
     Taint,
-    ContainerStateTerminated,
     Workload,
     WorkloadSpec,
     WorkloadStatus,
@@ -41,10 +41,10 @@ from chaos.model.recording import ActionRecord, BlindWindow, ProbeResult
 from chaos.model.result import RunResult
 from chaos.model.timeline import Entry, Timeline
 from chaos.report import html
-from chaos.report._data import page_data
-from chaos.report._describe import describe, node_state, pod_state
-from chaos.report._lanes import UNSCHEDULED, lanes
-from chaos.report._seen import observations
+from chaos.report.describe import describe, node_state, pod_state
+from chaos.report.observations import observations
+from chaos.report.page_data import page_data
+from chaos.report.timeline_lanes import UNSCHEDULED, lanes
 
 Made = tuple[RunResult, Timeline]
 
@@ -168,7 +168,9 @@ def test_a_pod_that_never_changed_is_known_as_such() -> None:
                 PodStatus(
                     "Failed",
                     "Terminated",
-                    container_statuses=[ContainerStatus("c", state=ContainerState(terminated=ContainerStateTerminated(3)))],
+                    container_statuses=[
+                        ContainerStatus("c", state=ContainerState(terminated=ContainerStateTerminated(3)))
+                    ],
                 ),
             ),
             "p: Failed (Terminated), c exit 3",
@@ -244,7 +246,10 @@ def test_blind_windows_hatch_their_lanes_to_the_end_if_still_open(recorded: Made
     result, _ = recorded
     start = result.steps[0].begin or 0.0
     timeline = timeline_of((start, "nodes", "LIST", node("True")), (start + 30, "nodes", "MODIFIED", node("True")))
-    timeline.blind_windows += [BlindWindow(start + 5, start + 9, "r", "pods"), BlindWindow(start + 20, None, "r", "host@n1")]
+    timeline.blind_windows += [
+        BlindWindow(start + 5, start + 9, "r", "pods"),
+        BlindWindow(start + 20, None, "r", "host@n1"),
+    ]
     found = page_data(result, timeline, lanes(timeline))["blinds"]
     assert [(b["kind"], b["node"], b["start"], b["end"]) for b in found] == [("pods", "", 5, 9), ("host", "n1", 20, 30)]
 

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 import chaos.report
-from chaos.model.catalogue import discover
+from chaos.model.registry import discover
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.report import html, json_, junit, markdown
-from chaos.report._outline import SIMULATED
-from chaos.report._renderer import Renderer
+from chaos.report.outline import SIMULATED
+from chaos.report.renderer import Renderer
 
 Made = tuple[RunResult, Timeline]
 Make = Callable[[str], Made]

@@ -14,8 +14,8 @@ from chaos.model.command import (
     DrainRules,
     HostCommand,
     KubeCommand,
-    PodSelector,
     PodsCommand,
+    PodSelector,
     PowerCommand,
     TaintsCommand,
 )

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from contracts import ACTIONS, REFUSED
-from sweepkit import Case, Sweep
-from tripwire import DEATHS
+
+from tests.kit.contracts import ACTIONS, REFUSED
+from tests.kit.sweepkit import Case, Sweep
+from tests.kit.tripwire import DEATHS
 
 pytestmark = pytest.mark.lab
 COMMON = ("before-intend", "intend", "begin", "returned", "before-strike", "strike", "undone")  # every action has them

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
-from chaos.lab.events import Recorder
-from chaos.lab.objects import (
+from chaos.lab.apiserver.registry import Registry
+from chaos.lab.apiserver.store.store import Change
+from chaos.lab.objects.accessors import (
     OUT_OF_SERVICE,
     Object,
     claims_of,
@@ -17,11 +18,10 @@ from chaos.lab.objects import (
     node_of,
     taints_of,
 )
-from chaos.lab.registry import Registry
-from chaos.lab.sim import SimClock
+from chaos.lab.objects.events import Recorder
+from chaos.lab.objects.volumes import DRIVER, needs_volumes, unique_name, volumes_of
+from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import ControllerSpec
-from chaos.lab.store import Change
-from chaos.lab.volumes import DRIVER, needs_volumes, unique_name, volumes_of
 
 _PERIOD = 0.1
 _MAX_WAIT = 360.0  # maxWaitForUnmountDuration, not configurable
@@ -120,7 +120,13 @@ class AttachDetach:
             metadata = {key: value for key, value in attachment["metadata"].items() if key != "finalizers"}
             self._registry.update("volumeattachments", {**attachment, "metadata": metadata})
 
-    def _attach(self, place: AttachmentKey, pods: list[Object], wanted: dict[AttachmentKey, list[Object]], others: list[AttachmentKey]) -> None:
+    def _attach(
+        self,
+        place: AttachmentKey,
+        pods: list[Object],
+        wanted: dict[AttachmentKey, list[Object]],
+        others: list[AttachmentKey],
+    ) -> None:
         volume, node = place
         if others:
             if place not in self._multi_attach_errors:

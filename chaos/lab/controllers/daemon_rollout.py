@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from math import ceil
 
 from chaos.lab.controllers.revisions import revision_of
-from chaos.lab.objects import Object, is_deleting
+from chaos.lab.objects.accessors import Object, is_deleting
 
 
 def max_unavailable(owner: Object, desired: int) -> int:

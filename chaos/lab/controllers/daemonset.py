@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from chaos.lab.controllers.daemon_fit import EligibilityCache
+from chaos.lab.apiserver.registry import ForbiddenError, Registry
+from chaos.lab.apiserver.store.store import Change, clone
 from chaos.lab.controllers.daemon_pods import DaemonPods, NodeCounts
 from chaos.lab.controllers.daemon_rollout import max_unavailable, pods_to_replace
+from chaos.lab.controllers.node_eligibility import EligibilityCache
 from chaos.lab.controllers.revisions import LABEL, Revisions, revision_of
-from chaos.lab.controllers.scheduling import matches_node
+from chaos.lab.controllers.scheduler.filters import matches_node
 from chaos.lab.controllers.workload import WorkloadController
-from chaos.lab.objects import (
+from chaos.lab.objects.accessors import (
     NOT_READY,
     UNREACHABLE,
     UNSCHEDULABLE,
@@ -23,9 +25,7 @@ from chaos.lab.objects import (
     taints_of,
     uid_of,
 )
-from chaos.lab.registry import ForbiddenError, Registry
-from chaos.lab.sim import SimClock
-from chaos.lab.store import Change, clone
+from chaos.lab.sim.clock import SimClock
 
 _BACKOFF, _BACKOFF_MAX = 1.0, 900.0
 _TOLERATIONS = (
@@ -78,7 +78,11 @@ class DaemonSets(WorkloadController):
 
     def _on_node_change(self, change: Change) -> None:
         before = change.before
-        same = before is not None and change.type == "MODIFIED" and _scheduling_fields(before) == _scheduling_fields(change.object)
+        same = (
+            before is not None
+            and change.type == "MODIFIED"
+            and _scheduling_fields(before) == _scheduling_fields(change.object)
+        )
         if not same:
             for mine in self._sets.values():
                 mine.stale.add(name_of(change.object))

@@ -9,9 +9,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from chaos.lab.apiserver.registry import ForbiddenError
+from chaos.lab.apiserver.store.store import clone
 from chaos.lab.controllers.rollout import limits_of, new_replicas, old_replicas
 from chaos.lab.controllers.workload import WorkloadController
-from chaos.lab.objects import (
+from chaos.lab.objects.accessors import (
     Object,
     condition,
     name_of,
@@ -19,9 +21,7 @@ from chaos.lab.objects import (
     owner_reference,
     template_hash,
 )
-from chaos.lab.registry import ForbiddenError
-from chaos.lab.sim import seconds_of
-from chaos.lab.store import clone
+from chaos.lab.sim.clock import seconds_of
 
 _HASH, _REVISION = "pod-template-hash", "deployment.kubernetes.io/revision"
 _DONE, _TIMED_OUT = "NewReplicaSetAvailable", "ProgressDeadlineExceeded"

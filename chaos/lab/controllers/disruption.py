@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from chaos.lab.controllers.queue import WorkQueue
-from chaos.lab.events import Recorder
-from chaos.lab.objects import (
+from chaos.lab.apiserver.registry import Registry
+from chaos.lab.apiserver.store.store import Change
+from chaos.lab.controllers.workqueue import WorkQueue
+from chaos.lab.objects.accessors import (
     Object,
     controller_of,
     is_deleting,
@@ -18,9 +19,8 @@ from chaos.lab.objects import (
     set_condition,
     uid_of,
 )
-from chaos.lab.registry import Registry
-from chaos.lab.sim import SimClock, seconds_of
-from chaos.lab.store import Change
+from chaos.lab.objects.events import Recorder
+from chaos.lab.sim.clock import SimClock, seconds_of
 
 _PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
 _DELETION_TIMEOUT = 120.0

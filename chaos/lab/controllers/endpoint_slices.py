@@ -5,8 +5,10 @@ A pod that a graceful node shutdown stops has no deletionTimestamp: it stays rea
 
 from __future__ import annotations
 
-from chaos.lab.controllers.queue import WorkQueue
-from chaos.lab.objects import (
+from chaos.lab.apiserver.registry import ForbiddenError, Registry
+from chaos.lab.apiserver.store.store import Change
+from chaos.lab.controllers.workqueue import WorkQueue
+from chaos.lab.objects.accessors import (
     Object,
     is_deleting,
     is_ready,
@@ -18,9 +20,7 @@ from chaos.lab.objects import (
     owner_reference,
     uid_of,
 )
-from chaos.lab.registry import ForbiddenError, Registry
-from chaos.lab.sim import SimClock
-from chaos.lab.store import Change
+from chaos.lab.sim.clock import SimClock
 
 _ZONE = "topology.kubernetes.io/zone"
 _SERVICE = "kubernetes.io/service-name"

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chaos.lab.apiserver.registry import Registry
+from chaos.lab.apiserver.store.store import Change, clone
 from chaos.lab.controllers.job_failures import (
     BackoffRecord,
     finish_time,
@@ -16,10 +18,10 @@ from chaos.lab.controllers.job_failures import (
     past_limit_on_failure,
     replaces_only_failed,
 )
-from chaos.lab.controllers.queue import WorkQueue
 from chaos.lab.controllers.replicaset import deletion_rank
 from chaos.lab.controllers.workload import Key, WorkloadController
-from chaos.lab.objects import (
+from chaos.lab.controllers.workqueue import WorkQueue
+from chaos.lab.objects.accessors import (
     Object,
     condition,
     condition_status,
@@ -32,9 +34,7 @@ from chaos.lab.objects import (
     set_condition,
     uid_of,
 )
-from chaos.lab.registry import Registry
-from chaos.lab.sim import SimClock, seconds_of
-from chaos.lab.store import Change, clone
+from chaos.lab.sim.clock import SimClock, seconds_of
 
 _FINALIZER = "batch.kubernetes.io/job-tracking"
 _BATCH = 1.0  # syncJobBatchPeriod

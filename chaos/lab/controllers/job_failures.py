@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chaos.lab.objects import Object, condition, is_deleting, name_of, namespace_of
-from chaos.lab.sim import seconds_of
+from chaos.lab.objects.accessors import Object, condition, is_deleting, name_of, namespace_of
+from chaos.lab.sim.clock import seconds_of
 
 _INITIAL_DELAY, _MAX_DELAY = 10.0, 600.0  # DefaultJobPodFailureBackOff, MaxJobPodFailureBackOff
 
@@ -117,4 +117,6 @@ class BackoffRecord:
         """Seconds until another pod may be made."""
         if not self.failures:
             return 0.0
-        return max(0.0, self.last_failure_time + min(_INITIAL_DELAY * 2.0 ** min(self.failures - 1, 10), _MAX_DELAY) - now)
+        return max(
+            0.0, self.last_failure_time + min(_INITIAL_DELAY * 2.0 ** min(self.failures - 1, 10), _MAX_DELAY) - now
+        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from chaos.lab.metrics import family
+from chaos.lab.node.kubelet.metrics import family
 
 if TYPE_CHECKING:
     from chaos.lab.controllers import Controllers

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from chaos.lab.controllers.queue import WorkQueue
-from chaos.lab.objects import is_deleting, name_of, namespace_of
-from chaos.lab.registry import CLUSTER_WIDE, Registry
-from chaos.lab.sim import SimClock
-from chaos.lab.store import Change
+from chaos.lab.apiserver.registry import CLUSTER_WIDE, Registry
+from chaos.lab.apiserver.store.store import Change
+from chaos.lab.controllers.workqueue import WorkQueue
+from chaos.lab.objects.accessors import is_deleting, name_of, namespace_of
+from chaos.lab.sim.clock import SimClock
 
 
 class Namespaces:

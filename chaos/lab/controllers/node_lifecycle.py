@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from chaos.lab.apiserver.registry import Registry
+from chaos.lab.apiserver.store.store import Change
 from chaos.lab.controllers.node_taints import NodeTaints, wanted_no_schedule
-from chaos.lab.controllers.queue import WorkQueue
+from chaos.lab.controllers.workqueue import WorkQueue
 from chaos.lab.controllers.zones import Limiter, by_zone, ready_counts, zone_of, zone_rate, zone_state
-from chaos.lab.events import Recorder
-from chaos.lab.objects import (
+from chaos.lab.objects.accessors import (
     NOT_READY,
     UNREACHABLE,
     Object,
@@ -23,10 +24,9 @@ from chaos.lab.objects import (
     namespace_of,
     set_condition,
 )
-from chaos.lab.registry import Registry
-from chaos.lab.sim import SimClock
+from chaos.lab.objects.events import Recorder
+from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import ControllerSpec
-from chaos.lab.store import Change
 
 _POLL = 0.1
 _PASS_DURATION = (0.005, 0.03)  # how long a pass takes; the period begins at its end

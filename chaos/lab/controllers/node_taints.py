@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chaos.lab.objects import (
+from chaos.lab.apiserver.registry import Registry
+from chaos.lab.objects.accessors import (
     NOT_READY,
     UNREACHABLE,
     UNSCHEDULABLE,
@@ -11,8 +12,7 @@ from chaos.lab.objects import (
     has_taint,
     taints_of,
 )
-from chaos.lab.registry import Registry
-from chaos.lab.sim import SimClock
+from chaos.lab.sim.clock import SimClock
 
 _PRESSURE = {
     "MemoryPressure": "node.kubernetes.io/memory-pressure",

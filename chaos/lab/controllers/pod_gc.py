@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from chaos.lab.objects import (
+from chaos.lab.apiserver.registry import Registry
+from chaos.lab.apiserver.store.store import ConflictError, NotFoundError
+from chaos.lab.objects.accessors import (
     OUT_OF_SERVICE,
     Object,
     condition_status,
@@ -20,10 +22,8 @@ from chaos.lab.objects import (
     taints_of,
     uid_of,
 )
-from chaos.lab.registry import Registry
-from chaos.lab.sim import SimClock, Timer
+from chaos.lab.sim.clock import SimClock, Timer
 from chaos.lab.spec import ControllerSpec
-from chaos.lab.store import ConflictError, NotFoundError
 
 _PERIOD = 20.0
 _QUARANTINE = 40.0

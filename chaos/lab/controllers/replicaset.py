@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chaos.lab.controllers.tally import OwnerIndex
+from chaos.lab.apiserver.registry import Registry
+from chaos.lab.apiserver.store.store import Change
+from chaos.lab.controllers.owner_index import OwnerIndex
 from chaos.lab.controllers.workload import WorkloadController
-from chaos.lab.objects import Object, is_active, is_deleting, is_ready, is_terminal, node_of, uid_of
-from chaos.lab.registry import Registry
-from chaos.lab.sim import SimClock
-from chaos.lab.store import Change
+from chaos.lab.objects.accessors import Object, is_active, is_deleting, is_ready, is_terminal, node_of, uid_of
+from chaos.lab.sim.clock import SimClock
 
 
 class ReplicaSets(WorkloadController):
@@ -44,7 +44,9 @@ class ReplicaSets(WorkloadController):
                 self._delete_pod(owner, pod)
 
     def _has_counting_breakage(self) -> bool:
-        return any(map(self._registry.spec.has_breakage, ("replicaset-waits-for-removal", "replicaset-replaces-unready")))
+        return any(
+            map(self._registry.spec.has_breakage, ("replicaset-waits-for-removal", "replicaset-replaces-unready"))
+        )
 
     def _active_pods(self, owner: Object) -> list[Object]:
         waits = self._registry.spec.has_breakage("replicaset-waits-for-removal")

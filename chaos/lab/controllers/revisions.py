@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from chaos.lab.objects import (
+from chaos.lab.apiserver.registry import Registry
+from chaos.lab.apiserver.store.store import clone
+from chaos.lab.objects.accessors import (
     Object,
     labels_of,
     name_of,
@@ -13,8 +15,6 @@ from chaos.lab.objects import (
     template_hash,
     uid_of,
 )
-from chaos.lab.registry import Registry
-from chaos.lab.store import clone
 
 LABEL = "controller-revision-hash"  # of pods: the revision that they are of
 _PLURAL = "controllerrevisions"

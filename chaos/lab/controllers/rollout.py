@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, floor
 
-from chaos.lab.objects import Object, name_of
+from chaos.lab.objects.accessors import Object, name_of
 
 
 @dataclass(frozen=True, slots=True)

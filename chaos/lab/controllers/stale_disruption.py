@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from chaos.lab.controllers.queue import WorkQueue
-from chaos.lab.objects import Object, condition, is_deleting, is_terminal, name_of, namespace_of, set_condition
-from chaos.lab.registry import Registry
-from chaos.lab.sim import SimClock, seconds_of
-from chaos.lab.store import Change
+from chaos.lab.apiserver.registry import Registry
+from chaos.lab.apiserver.store.store import Change
+from chaos.lab.controllers.workqueue import WorkQueue
+from chaos.lab.objects.accessors import (
+    Object,
+    condition,
+    is_deleting,
+    is_terminal,
+    name_of,
+    namespace_of,
+    set_condition,
+)
+from chaos.lab.sim.clock import SimClock, seconds_of
 
 _TIMEOUT = 120.0
 

@@ -5,12 +5,12 @@ pkg/controller/statefulset/stateful_set_control.go
 
 from __future__ import annotations
 
+from chaos.lab.apiserver.registry import ForbiddenError, Registry
+from chaos.lab.apiserver.store.store import clone
 from chaos.lab.controllers.revisions import LABEL, Revisions, revision_of, template_of
 from chaos.lab.controllers.workload import WorkloadController
-from chaos.lab.objects import Object, is_deleting, is_ready, is_terminal, name_of, namespace_of
-from chaos.lab.registry import ForbiddenError, Registry
-from chaos.lab.sim import SimClock
-from chaos.lab.store import clone
+from chaos.lab.objects.accessors import Object, is_deleting, is_ready, is_terminal, name_of, namespace_of
+from chaos.lab.sim.clock import SimClock
 
 
 class StatefulSets(WorkloadController):

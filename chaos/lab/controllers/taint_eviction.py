@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from chaos.lab.controllers.queue import WorkQueue
-from chaos.lab.events import Recorder
-from chaos.lab.objects import (
+from chaos.lab.apiserver.registry import Registry
+from chaos.lab.apiserver.store.store import Change, ConflictError, NotFoundError
+from chaos.lab.controllers.workqueue import WorkQueue
+from chaos.lab.objects.accessors import (
     Object,
     name_of,
     namespace_of,
@@ -17,9 +18,8 @@ from chaos.lab.objects import (
     tolerates,
     uid_of,
 )
-from chaos.lab.registry import Registry
-from chaos.lab.sim import SimClock, Timer
-from chaos.lab.store import Change, ConflictError, NotFoundError
+from chaos.lab.objects.events import Recorder
+from chaos.lab.sim.clock import SimClock, Timer
 
 _MESSAGE = "Taint manager: deleting due to NoExecute taint"
 _PodKey = tuple[str, str, str]  # namespace, name, uid

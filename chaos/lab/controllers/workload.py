@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from chaos.lab.controllers.queue import WorkQueue
-from chaos.lab.events import Recorder
-from chaos.lab.objects import (
+from chaos.lab.apiserver.registry import ForbiddenError, Registry
+from chaos.lab.apiserver.store.store import Change, ConflictError, NotFoundError, clone
+from chaos.lab.controllers.workqueue import WorkQueue
+from chaos.lab.objects.accessors import (
     Object,
     condition,
     controller_of,
@@ -16,9 +17,8 @@ from chaos.lab.objects import (
     owner_reference,
     uid_of,
 )
-from chaos.lab.registry import ForbiddenError, Registry
-from chaos.lab.sim import SimClock, seconds_of
-from chaos.lab.store import Change, ConflictError, NotFoundError, clone
+from chaos.lab.objects.events import Recorder
+from chaos.lab.sim.clock import SimClock, seconds_of
 
 Key = tuple[str, str]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from chaos.lab.objects import Object, condition_status, labels_of
+from chaos.lab.objects.accessors import Object, condition_status, labels_of
 from chaos.lab.spec import ControllerSpec
 
 ZoneState = Literal["Normal", "PartialDisruption", "FullDisruption"]

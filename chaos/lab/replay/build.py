@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
-from chaos.lab.admission import PREFIX
+from chaos.lab.apiserver.admission.defaults import PREFIX
+from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.revisions import new_revision, revision_of
-from chaos.lab.objects import (
+from chaos.lab.objects.accessors import (
     Object,
     controller_of,
     is_deleting,
@@ -24,8 +25,15 @@ from chaos.lab.objects import (
 from chaos.lab.replay import locks
 from chaos.lab.replay.recording import Recording, ReplayError, to_epoch
 from chaos.lab.replay.states import owner_of
-from chaos.lab.spec import DEFAULT_NAMESPACES, ControllerSpec, LabSpec, NodeSpec, PriorityGrace, SpecError, parse_duration
-from chaos.lab.store import clone
+from chaos.lab.spec import (
+    DEFAULT_NAMESPACES,
+    ControllerSpec,
+    LabSpec,
+    NodeSpec,
+    PriorityGrace,
+    SpecError,
+    parse_duration,
+)
 
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _OWNERS = ("deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets")
@@ -160,7 +168,9 @@ def add_behaviour(plural: str, obj: Object, recording: Recording) -> Object:
         raise ReplayError(f"{what} was recorded without its template: what its pods are like is not known")
     if plural in _TEMPLATE_KINDS:
         name = owner_of({"metadata": {**made["metadata"]}}) if plural == "replicasets" else ""
-        _annotate_pod(made["spec"]["template"], _behaviour_rules(behaviour, name or f"{namespace_of(made)}/{name_of(made)}"))
+        _annotate_pod(
+            made["spec"]["template"], _behaviour_rules(behaviour, name or f"{namespace_of(made)}/{name_of(made)}")
+        )
     elif plural == "pods":
         made.setdefault("status", {})
         for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):

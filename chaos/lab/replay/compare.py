@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from chaos.lab.replay.pairing import assign
-from chaos.lab.replay.recording import Operation, Recording, Observation
-from chaos.lab.replay.states import Transition, NodeState, PodState, State, StateHistory, node_histories, pod_histories
-from chaos.lab.replay.windows import Tolerances
+from chaos.lab.replay.assignment import assign
+from chaos.lab.replay.recording import Observation, Operation, Recording
+from chaos.lab.replay.states import NodeState, PodState, State, StateHistory, Transition, node_histories, pod_histories
+from chaos.lab.replay.tolerances import Tolerances
 from chaos.lab.spec import ControllerSpec
 
 _MIN_TOLERANCE, _RELATIVE_TOLERANCE = 2.0, 0.1  # deterministic mechanisms: within the greater of 2 s and 10 %
@@ -68,7 +68,11 @@ class _Pair:
 
 class _Comparison:
     def __init__(self, recording: Recording, seen: dict[str, list[Observation]], settings: ControllerSpec) -> None:
-        self._end, self._first_operation_time, self._operations = recording.end, recording.first_operation_time(), recording.operations
+        self._end, self._first_operation_time, self._operations = (
+            recording.end,
+            recording.first_operation_time(),
+            recording.operations,
+        )
         self._recorded_histories, self._lab_histories = _histories(recording.observations), _histories(seen)
         self._recorded_tolerances = Tolerances(self._recorded_histories, settings, recording)
         self._lab_tolerances = Tolerances(self._lab_histories, settings, recording)
@@ -78,7 +82,11 @@ class _Comparison:
         groups: dict[str, tuple[list[StateHistory], list[StateHistory]]] = {}
         for side, tracks in enumerate((self._recorded_histories, self._lab_histories)):
             for key, track in tracks.items():
-                alike = self._recorded_histories[key].equivalence_key if key in self._recorded_histories else track.equivalence_key
+                alike = (
+                    self._recorded_histories[key].equivalence_key
+                    if key in self._recorded_histories
+                    else track.equivalence_key
+                )
                 groups.setdefault(alike, ([], []))[side].append(track)
         for recorded, lab in groups.values():
             for pair in self._pairs(recorded, lab):
@@ -148,7 +156,9 @@ class _Comparison:
         return None
 
     def _missing_text(self, moment: Transition, lab: StateHistory) -> str:
-        times = [f"{other.t - self._first_operation_time:.1f} s" for other in lab.transitions if other.state == moment.state]
+        times = [
+            f"{other.t - self._first_operation_time:.1f} s" for other in lab.transitions if other.state == moment.state
+        ]
         where = f"in the lab at {', '.join(times)}" if times else "never in the lab"
         return f"recorded {moment.state}; {where}"
 
@@ -172,12 +182,21 @@ class _Comparison:
     def _removal_differs(self, pair: _Pair, recorded: StateHistory, lab: StateHistory) -> bool:
         """Whether one of both was removed and the other was not, or at another time."""
         width = self._recorded_tolerances.width(recorded, len(recorded.transitions) - 1)
-        if recorded.removed_at is None and (lab.removed_at is None or lab.removed_at > self._end - max(_MIN_TOLERANCE, width)):
+        if recorded.removed_at is None and (
+            lab.removed_at is None or lab.removed_at > self._end - max(_MIN_TOLERANCE, width)
+        ):
             return False
-        if recorded.removed_at is not None and lab.removed_at is not None and self._is_in_time(recorded.removed_at, lab.removed_at, width):
+        if (
+            recorded.removed_at is not None
+            and lab.removed_at is not None
+            and self._is_in_time(recorded.removed_at, lab.removed_at, width)
+        ):
             return False
         at = recorded.removed_at if recorded.removed_at is not None else lab.removed_at
-        texts = [f"removed at {item - self._first_operation_time:.1f} s" if item else "kept" for item in (recorded.removed_at, lab.removed_at)]
+        texts = [
+            f"removed at {item - self._first_operation_time:.1f} s" if item else "kept"
+            for item in (recorded.removed_at, lab.removed_at)
+        ]
         self._add_difference(pair, recorded, at or 0.0, f"recorded: {texts[0]}; in the lab: {texts[1]}")
         return True
 
@@ -186,7 +205,9 @@ class _Comparison:
             return True
         if recorded <= self._first_operation_time:
             return lab <= self._first_operation_time + _MIN_TOLERANCE
-        return abs(recorded - lab) <= max(_MIN_TOLERANCE, _RELATIVE_TOLERANCE * (recorded - self._cause(recorded).t), width)
+        return abs(recorded - lab) <= max(
+            _MIN_TOLERANCE, _RELATIVE_TOLERANCE * (recorded - self._cause(recorded).t), width
+        )
 
     def _cause(self, t: float) -> Operation:
         """The last action that began before."""

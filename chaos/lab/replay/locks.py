@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from chaos.lab.objects import condition, name_of, node_of
+from chaos.lab.objects.accessors import condition, name_of, node_of
 from chaos.lab.replay.recording import Operation, Recording, to_epoch
 
 _SHUTDOWNS = ("poweroff", "reboot", "schedule-shutdown")
@@ -27,12 +27,18 @@ def lost_after_cancel(recording: Recording) -> Literal["always", "never", "seede
 
 def has_logind(recording: Recording, node: str) -> bool:
     """False if nothing held a lock at first and a shutdown was not heard of: the kubelet has no manager at work."""
-    return has_lock_initially(recording, node) is not False or not _shutdowns(recording, node) or _reported_shutdown(recording, node)
+    return (
+        has_lock_initially(recording, node) is not False
+        or not _shutdowns(recording, node)
+        or _reported_shutdown(recording, node)
+    )
 
 
 def has_lock_initially(recording: Recording, node: str) -> bool | None:
     """None if nobody looked before the first action."""
-    seen = [held for t, name, held in recording.inhibitor_samples if name == node and t <= recording.first_operation_time()]
+    seen = [
+        held for t, name, held in recording.inhibitor_samples if name == node and t <= recording.first_operation_time()
+    ]
     return seen[-1] if seen else None
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from chaos.lab.apiserver.store.store import Change
 from chaos.lab.cluster import Cluster
-from chaos.lab.replay import build, chances, deeds, locks
-from chaos.lab.replay.recording import Recording, Observation
-from chaos.lab.replay.stage import ReplaySession
-from chaos.lab.replay.user_deeds import apply_user_fields
-from chaos.lab.store import Change
+from chaos.lab.replay import build, locks, operations, recorded_choices
+from chaos.lab.replay.recording import Observation, Recording
+from chaos.lab.replay.session import ReplaySession
+from chaos.lab.replay.user_operations import apply_user_fields
 
 _LEAD = 45.0  # simulated seconds before the recording's first line: everything that runs has settled by then
 _REGISTRATION_TIME = 0.5  # nodes have registered, kubelets have not yet looked at their pods
@@ -21,7 +21,7 @@ def play(recording: Recording, seed: int = 1) -> dict[str, list[Observation]]:
     """What the lab's API showed of nodes and pods. Raises ReplayError if the lab cannot do what was done."""
     spec = build.lab_spec(recording, recording.start - _LEAD, seed)
     recording.first_operation_time()
-    deeds.check_operations(recording)
+    operations.check_operations(recording)
     monitor = recording.monitor_pass()
     if monitor is not None:
         period = spec.controllers.node_monitor_period + _PASS_DURATION
@@ -36,7 +36,7 @@ def play(recording: Recording, seed: int = 1) -> dict[str, list[Observation]]:
         apply_user_fields(stage, node)
     _align_heartbeats(cluster, recording)
     build.resume_deletions(cluster, recording)
-    chances.apply_choices(cluster, recording)
+    recorded_choices.apply_choices(cluster, recording)
     cluster.sim.run_until(recording.start)
     for name, machine in cluster.machines.items():
         if locks.has_lock_initially(recording, name) is False:
@@ -44,7 +44,7 @@ def play(recording: Recording, seed: int = 1) -> dict[str, list[Observation]]:
     seen = _record_changes(cluster)
     for deed in recording.operations:
         cluster.sim.run_until(deed.t)
-        deeds.execute(stage, deed)
+        operations.execute(stage, deed)
     cluster.sim.run_until(recording.end + _TAIL)
     return seen
 

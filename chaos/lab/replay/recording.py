@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
-from chaos.lab.objects import NOT_READY, UNREACHABLE, Object, condition_status, has_taint, name_of
+from chaos.lab.objects.accessors import NOT_READY, UNREACHABLE, Object, condition_status, has_taint, name_of
 
 PLURALS = (
     "priorityclasses", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "replicasets",

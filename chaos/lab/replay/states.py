@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from chaos.lab.objects import (
+from chaos.lab.objects.accessors import (
     Object,
     condition,
     condition_status,
@@ -173,7 +173,11 @@ class _PodMatcher:
         if item.type == "DELETED":
             track.removed_at = item.t
         state = track.transitions[-1].state
-        if isinstance(state, PodState) and (state.deleting or state.phase in _TERMINAL_PHASES) and uid not in self._lost_uids:
+        if (
+            isinstance(state, PodState)
+            and (state.deleting or state.phase in _TERMINAL_PHASES)
+            and uid not in self._lost_uids
+        ):
             self._lost_uids.add(uid)
             if item.type == "LIST" and (controller_of(item.object) or {}).get("kind") == "ReplicaSet":
                 return  # replaced before the recording began

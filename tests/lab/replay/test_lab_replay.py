@@ -15,10 +15,10 @@ import pytest
 
 from chaos.lab.replay.build import lab_spec
 from chaos.lab.replay.compare import compare, count_states
+from chaos.lab.replay.parser import parse
 from chaos.lab.replay.play import play
-from chaos.lab.replay.reading import parse
-from chaos.lab.replay.recording import Operation, NotARecordingError, Recording, ReplayError
-from chaos.lab.replay.referee import replay
+from chaos.lab.replay.recording import NotARecordingError, Operation, Recording, ReplayError
+from chaos.lab.replay.verify import replay
 from chaos.lab.spec import ControllerSpec
 
 Lines = list[dict[str, Any]]
@@ -171,7 +171,9 @@ def test_another_story_does_not_match(name: str, change: Callable[[Lines], None]
 def test_times_count(shift: float, same: bool) -> None:
     recording = recorded("01-graceful-poweroff")
     moved = {
-        plural: [replace(item, t=item.t + shift if item.t > recording.first_operation_time() else item.t) for item in seen]
+        plural: [
+            replace(item, t=item.t + shift if item.t > recording.first_operation_time() else item.t) for item in seen
+        ]
         for plural, seen in recording.observations.items()
     }
     assert compare(recording, moved, ControllerSpec()).is_match is same

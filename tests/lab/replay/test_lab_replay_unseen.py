@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from labtrace import Lines, Step, bare, edit, pod_of, record, spec
-from simkit import VICTIM, with_priorities
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.drain import Drain, cordon
-from chaos.lab.machine import Machine
-from chaos.lab.objects import name_of, namespace_of
-from chaos.lab.replay.reading import parse
+from chaos.lab.node.machine import Machine
+from chaos.lab.objects.accessors import name_of, namespace_of
+from chaos.lab.replay.parser import parse
 from chaos.lab.replay.recording import ReplayError
-from chaos.lab.replay.referee import replay
+from chaos.lab.replay.verify import replay
+from tests.kit.labtrace import Lines, Step, bare, edit, pod_of, record, spec
+from tests.kit.simkit import VICTIM, with_priorities
 
 OTHER, THIRD = "ra-worker2", "ra-worker3"
 ALL = ("ra-control-plane", VICTIM, OTHER, THIRD)

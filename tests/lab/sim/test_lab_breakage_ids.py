@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from simkit import spec
-
 import chaos.lab
 from chaos.lab.breakages import BREAKAGES
+from tests.kit.simkit import spec
 
 _HOOK = re.compile(r"spec\.(broken|shift)\(\s*\"([^\"]+)\"\s*\)")
 _ANY_HOOK = re.compile(r"\.(broken|shift)\(")

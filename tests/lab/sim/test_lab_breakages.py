@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from scenes import SCENES, play
 
 from chaos.lab.breakages import BREAKAGES
+from tests.kit.scenes import SCENES, play
 
 _CAUGHT_IN = {
     "power-cut": [

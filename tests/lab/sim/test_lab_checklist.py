@@ -5,12 +5,25 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from simkit import VICTIM, History, Object, disruption, node, pods_on, ready, run, spec, started, taints, workload
 
+from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.metrics import STATE_FILE
+from chaos.lab.node.kubelet.metrics import STATE_FILE
 from chaos.lab.spec import ControllerSpec, LabSpec, NodeSpec, PriorityGrace, Taint
-from chaos.lab.store import clone
+from tests.kit.simkit import (
+    VICTIM,
+    History,
+    Object,
+    disruption,
+    node,
+    pods_on,
+    ready,
+    run,
+    spec,
+    started,
+    taints,
+    workload,
+)
 
 _BUCKETS = [(0, 30), (1000, 20), (2_000_000_000, 10)]
 

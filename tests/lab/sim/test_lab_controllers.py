@@ -6,7 +6,11 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
-from simkit import (
+from chaos.lab.apiserver.store.store import clone
+from chaos.lab.cluster import Cluster
+from chaos.lab.objects.accessors import name_of
+from chaos.lab.spec import LabSpec, NodeSpec, Taint
+from tests.kit.simkit import (
     VICTIM,
     Object,
     events,
@@ -19,11 +23,6 @@ from simkit import (
     taints,
     workload,
 )
-
-from chaos.lab.cluster import Cluster
-from chaos.lab.objects import name_of
-from chaos.lab.spec import LabSpec, NodeSpec, Taint
-from chaos.lab.store import clone
 
 
 def _of(cluster: Cluster, app: str) -> list[Object]:

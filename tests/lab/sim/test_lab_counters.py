@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simkit import VICTIM, Object, disruption, node, pods_on, run, spec, started, taints, workload
 
+from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.metrics import format_metrics
 from chaos.lab.spec import ControllerSpec
-from chaos.lab.store import clone
+from tests.kit.simkit import VICTIM, Object, disruption, node, pods_on, run, spec, started, taints, workload
 
 EVICTIONS = "node_collector_evictions_total"
 DELETIONS = "taint_eviction_controller_pod_deletions_total"

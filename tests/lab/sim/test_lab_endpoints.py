@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from simkit import VICTIM, History, Object, run, spec, started, workload
 
 from chaos.lab.cluster import Cluster
+from tests.kit.simkit import VICTIM, History, Object, run, spec, started, workload
 
 SERVICE = {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}
 

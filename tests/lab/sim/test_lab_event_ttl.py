@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from chaos.lab.event_ttl import EventTtl
-from chaos.lab.sim import SimClock
-from chaos.lab.store import Store
+from chaos.lab.apiserver.store.event_ttl import EventTtl
+from chaos.lab.apiserver.store.store import Store
+from chaos.lab.sim.clock import SimClock
 
 
 def _lab() -> tuple[SimClock, Store]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simkit import Object, events, run, spec, started, workload
 
-from chaos.lab.admission import InvalidError
+from chaos.lab.apiserver.admission.defaults import InvalidError
+from chaos.lab.apiserver.eviction import BudgetBusy, EvictionRefused
+from chaos.lab.apiserver.registry import ForbiddenError
+from chaos.lab.apiserver.store.store import ConflictError, NotFoundError, clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.drain import Drain
-from chaos.lab.eviction import BudgetBusy, EvictionRefused
-from chaos.lab.registry import ForbiddenError
-from chaos.lab.store import ConflictError, NotFoundError, clone
+from tests.kit.simkit import Object, events, run, spec, started, workload
 
 
 def _budget(cluster: Cluster, name: str = "web") -> Object:

@@ -7,13 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from simkit import VICTIM, run, spec, started
-
-from chaos.lab.sim import SimClock
+from chaos.lab.sim.clock import SimClock
+from tests.kit.simkit import VICTIM, run, spec, started
 
 _SCRIPT = """
 import hashlib
-from simkit import VICTIM, run, spec, started
+from tests.kit.simkit import VICTIM, run, spec, started
 cluster, history = started(spec(seed=3))
 cluster.machines[VICTIM].logind.power_off()
 run(cluster, 60.0)

@@ -9,17 +9,17 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from invariants import Checker
-from simkit import History, events, ready, run, spec, started, taints
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.kubelet_shutdown import Bucket, group_by_priority
-from chaos.lab.logind import LogindError
-from chaos.lab.machine import Machine
-from chaos.lab.metrics import go_float, read_state_file, state_file
-from chaos.lab.quantity import parse_quantity
-from chaos.lab.sim import SimClock
+from chaos.lab.node.kubelet.metrics import go_float, read_state_file, state_file
+from chaos.lab.node.kubelet.shutdown import Bucket, group_by_priority
+from chaos.lab.node.logind import LogindError
+from chaos.lab.node.machine import Machine
+from chaos.lab.objects.quantity import parse_quantity
+from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import SpecError, parse_duration
+from tests.kit.invariants import Checker
+from tests.kit.simkit import History, events, ready, run, spec, started, taints
 
 _READY = {"deployments": "readyReplicas", "statefulsets": "readyReplicas", "daemonsets": "numberReady"}
 

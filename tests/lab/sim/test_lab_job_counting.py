@@ -6,12 +6,12 @@ import contextlib
 import random
 
 import pytest
-from simkit import Object, disruption, run, spec, started
 
+from chaos.lab.apiserver.eviction import EvictionRefused
+from chaos.lab.apiserver.store.store import Change, NotFoundError
 from chaos.lab.cluster import Cluster
-from chaos.lab.eviction import EvictionRefused
-from chaos.lab.logind import LogindError
-from chaos.lab.store import Change, NotFoundError
+from chaos.lab.node.logind import LogindError
+from tests.kit.simkit import Object, disruption, run, spec, started
 
 _FINALIZER = "batch.kubernetes.io/job-tracking"
 _WANTED = 12

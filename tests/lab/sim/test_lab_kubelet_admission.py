@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simkit import VICTIM, Object, disruption, events, run, spec, started
 
+from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.kubelet_preemption import NoVictimsError, victims, worker_requests
-from chaos.lab.kubelet_static import MANIFESTS
-from chaos.lab.kubelet_worker import Worker
-from chaos.lab.store import clone
+from chaos.lab.node.kubelet.pod_worker import Worker
+from chaos.lab.node.kubelet.preemption import NoVictimsError, victims, worker_requests
+from chaos.lab.node.kubelet.static_pods import MANIFESTS
+from tests.kit.simkit import VICTIM, Object, disruption, events, run, spec, started
 
 
 def _pod(name: str, cpu: str = "", memory: str = "", **body: Any) -> Object:

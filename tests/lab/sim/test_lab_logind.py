@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.lab.logind import Inhibitor, Kind, Logind, LogindError
-from chaos.lab.sim import SimClock
+from chaos.lab.node.logind import Inhibitor, Kind, Logind, LogindError
+from chaos.lab.sim.clock import SimClock
 
 _LOCK = Inhibitor("shutdown", "kubelet", "why", "delay", 0, 700)
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from invariants import Checker
-from simkit import (
+
+from chaos.lab.apiserver.store.store import clone
+from chaos.lab.cluster import Cluster
+from chaos.lab.spec import ControllerSpec, LabSpec
+from tests.kit.invariants import Checker
+from tests.kit.simkit import (
     VICTIM,
     History,
     Object,
@@ -21,10 +25,6 @@ from simkit import (
     taints,
     workload,
 )
-
-from chaos.lab.cluster import Cluster
-from chaos.lab.spec import ControllerSpec, LabSpec
-from chaos.lab.store import clone
 
 OUT = "node.kubernetes.io/out-of-service"
 

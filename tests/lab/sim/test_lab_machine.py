@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from simkit import VICTIM, disruption, node, pods_on, ready, run, spec, started, taints
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.logind import inhibit_delay_max
+from chaos.lab.node.logind import inhibit_delay_max
 from chaos.lab.spec import LabSpec
+from tests.kit.simkit import VICTIM, disruption, node, pods_on, ready, run, spec, started, taints
 
 
 def _ready(cluster: Cluster) -> tuple[str, str, str]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.admission import InvalidError
+from chaos.lab.apiserver.admission.defaults import InvalidError
+from chaos.lab.apiserver.admission.metadata import check_new, check_update
 from chaos.lab.cluster import Cluster
-from chaos.lab.metadata import check_update, check_new
 from chaos.lab.spec import LabSpec, NodeSpec
 
 SUBDOMAIN = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from simkit import VICTIM, disruption, events, node, pods_on, ready, run, spec, started, taints
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.network import DIRECTIONS, FAMILIES, Direction, Family
+from chaos.lab.node.network import DIRECTIONS, FAMILIES, Direction, Family
+from tests.kit.simkit import VICTIM, disruption, events, node, pods_on, ready, run, spec, started, taints
 
 
 def _renewals(cluster: Cluster) -> list[float]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simkit import VICTIM, History, Object, disruption, events, node, run, spec, spread, started, workload
 
+from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.store import clone
+from tests.kit.simkit import VICTIM, History, Object, disruption, events, node, run, spec, spread, started, workload
 
 
 def _demo(workers: int = 1) -> tuple[Cluster, History]:

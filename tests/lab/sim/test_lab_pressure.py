@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from simkit import VICTIM, History, Object, disruption, events, node, pods_on, run, started, taints
 
+from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.kubelet_pressure import victim
-from chaos.lab.kubelet_worker import Worker
-from chaos.lab.store import clone
+from chaos.lab.node.kubelet.pod_worker import Worker
+from chaos.lab.node.kubelet.pressure import victim
+from tests.kit.simkit import VICTIM, History, Object, disruption, events, node, pods_on, run, started, taints
 
 
 def _condition(cluster: Cluster, type_: str) -> tuple[str, str]:

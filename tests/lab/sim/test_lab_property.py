@@ -6,12 +6,12 @@ import os
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from invariants import Checker
-from random_clusters import Deed, deeds, do, labs, set_up, workloads
-from simkit import History, Object, run
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec
+from tests.kit.invariants import Checker
+from tests.kit.random_clusters import Deed, deeds, do, labs, set_up, workloads
+from tests.kit.simkit import History, Object, run
 
 _MANY = int(os.environ.get("NODEFALL_EXAMPLES", "0"))
 _PROFILE = settings(

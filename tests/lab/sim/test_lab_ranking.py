@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.controllers.scheduling import feasible_nodes, named_nodes, score
-from chaos.lab.controllers.snapshot import Snapshot
+from chaos.lab.controllers.scheduler.filters import feasible_nodes, named_nodes, score
+from chaos.lab.controllers.scheduler.snapshot import Snapshot
 
 Object = dict[str, Any]
 ZONE = "topology.kubernetes.io/zone"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simkit import Object, spec, workload
 
-from chaos.lab.admission import InvalidError
+from chaos.lab.apiserver.admission.defaults import InvalidError
+from chaos.lab.apiserver.registry import ForbiddenError
+from chaos.lab.apiserver.store.store import ConflictError, NotFoundError, clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.registry import ForbiddenError
-from chaos.lab.store import ConflictError, NotFoundError, clone
+from tests.kit.simkit import Object, spec, workload
 
 
 def _cluster() -> Cluster:

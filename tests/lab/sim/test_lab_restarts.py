@@ -6,12 +6,12 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from simkit import VICTIM, Object, disruption, events, run, spec, started
 
-from chaos.lab.admission import InvalidError
+from chaos.lab.apiserver.admission.defaults import InvalidError
 from chaos.lab.cluster import Cluster
-from chaos.lab.kubelet_status import go_duration
-from chaos.lab.kubelet_worker import Backoff
+from chaos.lab.node.kubelet.pod_worker import Backoff
+from chaos.lab.node.kubelet.status import go_duration
+from tests.kit.simkit import VICTIM, Object, disruption, events, run, spec, started
 
 
 def _pod(policy: str, runs_for: float, code: int = 0, *, stops_after: float = 0, name: str = "task") -> Object:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simkit import History, Object, events, run, spec, started, workload
 
-from chaos.lab.admission import InvalidError
+from chaos.lab.apiserver.admission.defaults import InvalidError
+from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.rollout import Limits, limits_of, new_replicas, old_replicas
-from chaos.lab.store import clone
+from tests.kit.simkit import History, Object, events, run, spec, started, workload
 
 
 def _demo(replicas: int = 4, **more: Any) -> tuple[Cluster, History]:

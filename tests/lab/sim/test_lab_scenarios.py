@@ -5,7 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from simkit import (
+
+from chaos.lab.apiserver.store.store import Change
+from chaos.lab.cluster import Cluster
+from chaos.lab.node.kubelet.metrics import STATE_FILE
+from tests.kit.simkit import (
     VICTIM,
     Object,
     disruption,
@@ -20,10 +24,6 @@ from simkit import (
     with_priorities,
     workload,
 )
-
-from chaos.lab.cluster import Cluster
-from chaos.lab.metrics import STATE_FILE
-from chaos.lab.store import Change
 
 
 def _gauges(cluster: Cluster, name: str = VICTIM) -> tuple[float, float]:

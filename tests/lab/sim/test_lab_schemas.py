@@ -11,14 +11,14 @@ from typing import Any
 import jsonschema
 import pytest
 import referencing
-from simkit import VICTIM, apply_recorded_workload, workload
 
+from chaos.lab.apiserver.http import discovery
+from chaos.lab.apiserver.http.errors import ApiError
+from chaos.lab.apiserver.http.resources import RESOURCES
 from chaos.lab.cluster import Cluster
-from chaos.lab.machine import Machine
-from chaos.lab.servers import discovery
-from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.resources import RESOURCES
+from chaos.lab.node.machine import Machine
 from chaos.lab.spec import LabSpec, NodeSpec
+from tests.kit.simkit import VICTIM, apply_recorded_workload, workload
 
 SCHEMAS = importlib.resources.files("kubernetes_validate") / "kubernetes-json-schema" / "v1.36.0-local-strict"
 MOMENTS = (1, 9, 50, 60, 240, 300)  # seconds from one look to the next

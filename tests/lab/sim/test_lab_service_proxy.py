@@ -7,13 +7,13 @@ from typing import cast
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
-from simkit import VICTIM, run, spec, started, workload
 
+from chaos.lab.apiserver.http.errors import ApiError
+from chaos.lab.apiserver.http.resources import RESOURCES, RequestInfo, parse_request_info
+from chaos.lab.apiserver.http.service_proxy import ServiceProxy
 from chaos.lab.cluster import Cluster
-from chaos.lab.lockstep import Lockstep
-from chaos.lab.servers.errors import ApiError
-from chaos.lab.servers.resources import RESOURCES, RequestInfo, parse_request_info
-from chaos.lab.servers.service_proxy import ServiceProxy
+from chaos.lab.sim.lockstep import Lockstep
+from tests.kit.simkit import VICTIM, run, spec, started, workload
 
 
 class Waiting:

@@ -6,12 +6,12 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from simkit import History, Object, run, spec, started, workload
 
+from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.daemon_rollout import max_unavailable, pods_to_replace
 from chaos.lab.controllers.revisions import template_of
-from chaos.lab.store import clone
+from tests.kit.simkit import History, Object, run, spec, started, workload
 
 
 def _demo(plural: str, settle: float = 12.0, **more: Any) -> tuple[Cluster, History]:

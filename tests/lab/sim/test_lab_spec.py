@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from simkit import spec
 
 from chaos.lab.spec import LabSpec, SpecError, parse_duration
+from tests.kit.simkit import spec
 
 _BUCKET = b'{"priority": 0, "shutdownGracePeriodSeconds": 5}'
 _BY_PRIORITY = b'{"nodes": [{"name": "a", "shutdownGracePeriodByPodPriority": [%s]}]}' % _BUCKET

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from simkit import VICTIM, Object, disruption, node, ready, run, spec, started
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec, StaticPod
+from tests.kit.simkit import VICTIM, Object, disruption, node, ready, run, spec, started
 
 NAME = f"proxy-{VICTIM}"
 

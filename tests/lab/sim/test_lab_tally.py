@@ -6,14 +6,12 @@ import uuid
 from collections import Counter
 from functools import partial
 
-from simkit import VICTIM, Object, run, spec, started, workload
-
-from chaos.lab.controllers.daemon_fit import EligibilityCache
+from chaos.lab.apiserver.store.store import Change, Store
+from chaos.lab.controllers.node_eligibility import EligibilityCache
+from chaos.lab.controllers.owner_index import OwnerIndex, PodCounts
 from chaos.lab.controllers.revisions import revision_of
-from chaos.lab.controllers.scheduling import matches_node
-from chaos.lab.controllers.tally import OwnerIndex, PodCounts
-from chaos.lab.events import Recorder
-from chaos.lab.objects import (
+from chaos.lab.controllers.scheduler.filters import matches_node
+from chaos.lab.objects.accessors import (
     condition,
     is_active,
     is_deleting,
@@ -24,8 +22,9 @@ from chaos.lab.objects import (
     uid_of,
     untolerated,
 )
-from chaos.lab.sim import SimClock, seconds_of
-from chaos.lab.store import Change, Store
+from chaos.lab.objects.events import Recorder
+from chaos.lab.sim.clock import SimClock, seconds_of
+from tests.kit.simkit import VICTIM, Object, run, spec, started, workload
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 

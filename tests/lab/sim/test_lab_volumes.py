@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simkit import VICTIM, History, Object, events, node, run, spec, started, workload
 
-from chaos.lab.admission import InvalidError
+from chaos.lab.apiserver.admission.defaults import InvalidError
+from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import ControllerSpec
-from chaos.lab.store import clone
+from tests.kit.simkit import VICTIM, History, Object, events, node, run, spec, started, workload
 
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 

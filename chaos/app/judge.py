@@ -1,0 +1,114 @@
+"""An experiment judged on what was recorded, without a cluster."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+import chaos.report
+from chaos.app.load import LoadedExperiment
+from chaos.judge.context import WORKLOAD, Options
+from chaos.judge.judge import judge
+from chaos.model.bound import known_fact
+from chaos.model.duration import parse_duration
+from chaos.model.errors import UsageError, bad_input
+from chaos.model.redaction import redact
+from chaos.model.registry import PluginRegistry, discover
+from chaos.model.result import RunResult
+from chaos.model.timeline import Timeline
+from chaos.store import run_directory
+from chaos.store.recording import build_timeline, read_recording
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """What was decided, and what was seen."""
+
+    result: RunResult
+    timeline: Timeline
+
+    def write(self, directory: Path) -> None:
+        """All reports, and the result. Raises OSError."""
+        run_directory.save(directory, run_directory.RESULT, self.result)
+        for renderer in discover(chaos.report, "RENDERER").values():
+            text = redact(renderer.render(self.result, self.timeline))
+            (directory / renderer.file).write_text(text, encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOverrides:
+    """What a recording does not say by itself, by name."""
+
+    bind: Mapping[str, Sequence[str]]
+    steps: Mapping[str, str]
+    facts: Mapping[str, str]
+
+
+def judge_recording(
+    recording: Path, loaded: LoadedExperiment, told: JudgeOverrides, catalogue: PluginRegistry
+) -> JudgedRun:
+    """``recording``: a file, or a run's directory. Raises BadInput, and UsageError for what nobody knows."""
+    options = _options(loaded, told)
+    timeline = build_timeline(read_recording(_file(recording)))
+    _check_nodes(options, timeline)
+    return JudgedRun(judge(loaded.experiment, timeline, catalogue, options), timeline)
+
+
+def _file(path: Path) -> Path:
+    """Raises BadInput for a directory without one."""
+    if not path.is_dir():
+        return path
+    if not (path / run_directory.RECORDING).exists():
+        raise bad_input(
+            str(path), f"holds no {run_directory.RECORDING}", "give a recording (*.jsonl.gz) or a run directory"
+        )
+    return path / run_directory.RECORDING
+
+
+def _options(loaded: LoadedExperiment, told: JudgeOverrides) -> Options:
+    """Raises UsageError for names that the experiment does not know."""
+    kinds = [(str(m.get("kind")), str((m.get("metadata") or {}).get("name"))) for m in loaded.manifests]
+    spec = loaded.experiment.spec
+    nodes = {_one_of("bind", "target", t, spec.targets): tuple(n) for t, n in told.bind.items() if t != WORKLOAD}
+    names = [step.name for step in spec.method]
+    steps = {_one_of("map", "step", step, names): action for step, action in told.steps.items()}
+    facts = {}
+    for name, value in told.facts.items():
+        try:
+            facts[known_fact(name)] = _value(value)
+        except ValueError as error:
+            raise UsageError(f"fact {name}={value}: {error}") from error
+    namespace = next(reversed(told.bind.get(WORKLOAD, ("",))), "")
+    return Options(bind=nodes, namespace=namespace, steps=steps, facts=facts, manifests=kinds)
+
+
+def _value(text: str) -> str:
+    """A duration or a number from 0. Raises ValueError."""
+    try:
+        number = float(text)
+    except ValueError:
+        parse_duration(text)
+        return text
+    if not math.isfinite(number) or number < 0:
+        raise ValueError(f"{text!r} is not a number from 0; write a number, or a duration like 90s")
+    return text
+
+
+def _one_of(option: str, what: str, name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    if name in names:
+        return name
+    near = get_close_matches(name, names, 1, 0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+    raise UsageError(f"{option}: there is no {what} {name!r}", hint=hint)
+
+
+def _check_nodes(options: Options, timeline: Timeline) -> None:
+    """Raises UsageError for a bound node that was never seen."""
+    for target, nodes in options.bind.items():
+        for node in nodes:
+            if node not in timeline.nodes:
+                _one_of(f"bind {target}={node}", "node", node, sorted(timeline.nodes))

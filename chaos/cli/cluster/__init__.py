@@ -1,0 +1,1 @@
+"""``nodefall status`` and ``abort``."""

@@ -1,0 +1,136 @@
+"""The programs kind and docker or podman, found on PATH and run without a shell."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO
+
+from chaos.hosts.power.programs import run_program
+from chaos.hosts.transports.containers import engine_error, find_engine
+from chaos.model.errors import NodefallError, Refused
+from chaos.model.text import printable
+
+PROVIDER = "KIND_EXPERIMENTAL_PROVIDER"  # kind's own way to be told which
+Echo = Callable[[str], None]
+_QUERY_TIMEOUT, _DELETE_TIMEOUT = 60.0, 300.0  # seconds for an answer
+_STOP_TIMEOUT = 10.0
+_TAIL_LINES = 15  # lines of what a program said, for its error
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """``engine``: docker or podman, which kind is told to use too."""
+
+    engine: str
+
+    @property
+    def _program(self) -> tuple[str, ...]:
+        return ("env", f"{PROVIDER}={self.engine}", "kind")
+
+    def clusters(self) -> list[str]:
+        """Names of kind's clusters. Raises NodefallError."""
+        return self._kind("get", "clusters").split()
+
+    def nodes(self, name: str) -> list[str]:
+        """The containers of a cluster, which are called like its nodes. Raises NodefallError."""
+        return sorted(self._kind("get", "nodes", "--name", name).split())
+
+    def has_image(self, name: str) -> bool:
+        """Whether the engine has it already."""
+        return run_program((self.engine, "image", "inspect", name), _QUERY_TIMEOUT).exit == 0
+
+    def check_engine(self) -> None:
+        """Raises NodefallError if the engine does not."""
+        done = run_program((self.engine, "ps", "--quiet"), _QUERY_TIMEOUT)
+        if done.exit:
+            raise engine_error(f"{self.engine} ps", done.output)
+
+    def build(self, tag: str, context: str, arguments: Mapping[str, str], tell: Echo) -> None:
+        """An image. Raises NodefallError with what was said last."""
+        given = [f"--build-arg={name}={value}" for name, value in arguments.items()]
+        self._stream([self.engine, "build", f"--tag={tag}", *given, context], tell)
+
+    def create(self, name: str, config: str, image: str, kubeconfig: str, tell: Echo) -> None:
+        """A cluster. Raises NodefallError with what was said last; kind has then deleted what it had made."""
+        options = [f"--config={config}", f"--image={image}", f"--kubeconfig={kubeconfig}", "--wait=5m"]
+        self._stream([*self._program, "create", "cluster", f"--name={name}", *options], tell)
+
+    def delete(self, name: str, kubeconfig: str) -> None:
+        """Whatever is there of it; harmless if nothing is. Raises NodefallError."""
+        self._kind("delete", "cluster", f"--name={name}", f"--kubeconfig={kubeconfig}", timeout=_DELETE_TIMEOUT)
+
+    def disable_restart(self, container: str) -> str:
+        """Let nothing start it again by itself; "" or why that was not possible."""
+        done = run_program((self.engine, "update", "--restart=no", container), _QUERY_TIMEOUT)
+        return done.output if done.exit else ""
+
+    def _kind(self, *arguments: str, timeout: float = _QUERY_TIMEOUT) -> str:
+        done = run_program((*self._program, *arguments), timeout)
+        if done.exit:
+            raise NodefallError(
+                f"kind {arguments[0]} {arguments[1]}: {done.output}", hint="run it by hand, as this user"
+            )
+        return done.stdout
+
+    def _stream(self, argv: Sequence[str], tell: Echo) -> None:
+        """Run it and pass on what it says. If we are stopped it is stopped too."""
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for us, who stop it in order
+        )
+        assert process.stdout is not None  # noqa: S101 - a pipe
+        try:
+            last = _forward_output(process.stdout, tell)
+            code = process.wait()
+        except BaseException:
+            _stop(process)
+            raise
+        finally:
+            process.stdout.close()
+        if code:
+            said = "; ".join(last) or f"exit code {code}"
+            raise NodefallError(f"{shlex.join(argv)}: {said}", hint="run it by hand, as this user")
+
+
+def find_tools(environ: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> Tools:
+    """Raises Refused where a program is missing."""
+    if which("kind") is None:
+        raise Refused(
+            "there is no program kind here",
+            hint="kind.sigs.k8s.io has it, and Debian 13 as the package kind; nodefall lab up needs neither",
+        )
+    provider = environ.get(PROVIDER) or None
+    if provider not in (None, "docker", "podman"):
+        raise Refused(f"{PROVIDER} is {provider}, and nodefall reaches containers by docker or podman")
+    return Tools(find_engine(provider, which))
+
+
+def _forward_output(stream: IO[bytes], tell: Echo) -> deque[str]:
+    last: deque[str] = deque(maxlen=_TAIL_LINES)
+    for raw in stream:
+        line = printable(raw.decode("utf-8", "replace")).strip()
+        if line:
+            tell(line)
+            last.append(line)
+    return last
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """All of its session: kind runs many of the engine's commands."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_STOP_TIMEOUT)
+            return

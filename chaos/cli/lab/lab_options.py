@@ -1,0 +1,58 @@
+"""The options of ``nodefall lab up`` over what the inventory says of a lab."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from chaos.load.error_collector import did_you_mean
+from chaos.model.errors import UsageError
+from chaos.model.inventory import Lab
+
+_FIELDS = {"nodes": "workers", "kubernetes": "kubernetes", "systemd": "systemd", "seed": "seed"}
+_DEFECTS = {"inhibitor-lost-after-cancel": "inhibitorLostAfterCancel"}
+
+
+def build_lab(source: str, asked: Lab | None, options: Mapping[str, Any]) -> Lab:
+    """The lab of an inventory with ``options`` in force; None is an option that was not given. Raises UsageError."""
+    if asked is None:
+        raise UsageError(f"{source} describes a cluster, not a lab", hint="see hosts/lab.yaml")
+    changes: dict[str, Any] = {f: options[o] for o, f in _FIELDS.items() if options.get(o) is not None}
+    if options.get("zones") is not None:
+        changes["zones"] = _zones(options["zones"])
+    changes |= _defects(options.get("defects") or ())
+    changes["breakages"] = [*asked.breakages, *(options.get("broken") or ())]
+    try:
+        return Lab.model_validate(asked.model_dump(by_alias=True) | changes)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = str(first["loc"][0])
+        raise UsageError(f"{_option(field)}: {first['msg'].removeprefix('Value error, ')}") from error
+
+
+def _zones(text: str) -> list[str]:
+    zones = [zone.strip() for zone in text.split(",")]
+    if not all(zones) or len(set(zones)) < len(zones):
+        raise UsageError(f"--zones: {text!r} is not a list of different names", hint="write it like --zones a,b,c")
+    return zones
+
+
+def _defects(texts: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, sign, when = text.partition("=")
+        if name not in _DEFECTS or not sign:
+            known = did_you_mean(name, _DEFECTS)
+            raise UsageError(
+                f"--kubelet-defects: unknown defect {text!r}", hint=f"{known}, with =always, =never or =seeded"
+            )
+        found[_DEFECTS[name]] = when
+    return found
+
+
+def _option(field: str) -> str:
+    if field in _DEFECTS.values():
+        return "--kubelet-defects"
+    return next((f"--{option}" for option, name in _FIELDS.items() if name == field), field)

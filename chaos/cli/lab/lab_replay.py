@@ -1,0 +1,61 @@
+"""``nodefall lab replay``: a recording of a real cluster against the lab."""
+
+# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from chaos.cli.output import echo
+
+
+def replay_command(path: Path, only_count: bool, as_json: bool) -> int:
+    """Print the comparison; the exit code. Raises BadInput, and NodefallError for what cannot be replayed."""
+    from chaos.lab.replay.compare import count_states
+    from chaos.lab.replay.parser import parse
+    from chaos.lab.replay.recording import NotARecordingError, ReplayError
+    from chaos.lab.replay.verify import replay
+    from chaos.model.errors import Exit, NodefallError, bad_input
+
+    try:
+        recording = parse(_lines(path))
+    except NotARecordingError as error:
+        raise bad_input(str(path), str(error)) from error
+    if only_count:
+        total = count_states(recording)
+        _echo({"recording": str(path), "states": total}, [f"{total} states"], as_json)
+        return Exit.HELD
+    try:
+        result = replay(recording)
+    except ReplayError as error:
+        raise NodefallError(f"{path}: {error}", hint="--count counts its states without a lab") from error
+    found = [{"subject": item.subject, "t": item.t, "text": item.text} for item in result.differences]
+    report = {"recording": str(path), "matched": result.matched, "states": result.total, "seed": result.seed}
+    words = [f"{item.t:9.3f} s  {item.subject}: {item.text}" for item in result.differences]
+    words.append(f"{result.matched} of {result.total} states matched")
+    _echo({**report, "differences": found}, words, as_json)
+    return Exit.HELD if result.is_match else Exit.VIOLATED
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    import msgspec
+
+    from chaos.store import run_directory
+    from chaos.store.recording import read_recording
+
+    file = path / run_directory.RECORDING if path.is_dir() else path
+    for line in read_recording(file):
+        made = {"t": line.t, "kind": line.kind, "type": line.type, "object": msgspec.json.decode(line.object)}
+        yield made if isinstance(line.node, msgspec.UnsetType) else {**made, "node": line.node}
+
+
+def _echo(report: dict[str, Any], words: list[str], as_json: bool) -> None:
+    import msgspec
+
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    else:
+        echo(*words)

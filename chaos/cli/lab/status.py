@@ -1,0 +1,156 @@
+"""What can be told of labs that stay: for people and as JSON."""
+
+from __future__ import annotations
+
+import http.client
+import shlex
+import ssl
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from chaos.app.labs import LOG
+from chaos.cli.bundled import bundled_path
+from chaos.cli.lab.lab_state import LabDirectory, LabState, lab_names
+from chaos.clock.clocks import SystemClock
+from chaos.model.duration import format_duration, timestamp
+from chaos.model.errors import Exit, Refused
+from chaos.model.text import printable
+
+_TIMEOUT = 3.0  # wall seconds
+_LOG_END = 2000  # bytes
+RUNNING = "running"
+_STATE_KEYS = (
+    "pid",
+    "since",
+    "workers",
+    "kubernetes",
+    "seed",
+    "lockstep",
+    "speed",
+    "breakages",
+    "apiServer",
+    "kubeconfig",
+)
+_PLACES = (("API server", "apiServer"), ("kubeconfig", "kubeconfig"), ("inventory", "inventory"))
+_REMEDIES = {
+    "dead": "nodefall lab down {name} removes what it left in {directory}",
+    "silent": "nodefall lab down {name} ends it; its log is in {directory}",
+    "starting": "nodefall lab down {name} stops it",
+    "foreign": "move {directory} away",
+}
+
+
+def inspect_all() -> list[dict[str, Any]]:
+    """Every lab that is kept."""
+    return [inspect(name) for name in lab_names()]
+
+
+def inspect(name: str) -> dict[str, Any]:
+    """The lab ``name`` as ``--json`` tells it. ``state``: running, starting, silent, dead or foreign."""
+    home = LabDirectory(name)
+    try:
+        alive = home.is_alive()
+    except Refused as error:
+        return to_dict(home, None, "foreign", error.message)
+    state = home.state()
+    if not alive:
+        return to_dict(home, state, "dead", _last_log_line(home.path / LOG))
+    if state is None or not state.ready:
+        return to_dict(home, state, "starting")
+    silence = _unreachable_reason(state)
+    return to_dict(home, state, "silent" if silence else RUNNING, silence)
+
+
+def to_dict(home: LabDirectory, state: LabState | None, condition: str = RUNNING, why: str = "") -> dict[str, Any]:
+    """One lab; what is not known is null."""
+    known = dict.fromkeys(_STATE_KEYS)
+    if state:
+        since = timestamp(state.since)
+        told = {**msgspec.to_builtins(state), "since": since}
+        known = {key: None if told[key] == "" else told[key] for key in _STATE_KEYS}
+    place = {"inventory": str(home.inventory), "directory": str(home.path)}
+    return {"name": home.name, "state": condition, "why": why or None, **known, **place}
+
+
+def exit_code(labs: list[dict[str, Any]]) -> Exit:
+    """HELD if every lab runs."""
+    return Exit.HELD if all(lab["state"] == RUNNING for lab in labs) else Exit.INCONCLUSIVE
+
+
+def table(labs: list[dict[str, Any]]) -> str:
+    """All labs, for people."""
+    if not labs:
+        return "no lab is there; nodefall lab up starts one"
+    return "\n".join(line for lab in labs for line in _lines(lab))
+
+
+def _lines(lab: dict[str, Any]) -> list[str]:
+    head = f"{lab['name']}: {lab['state']}"
+    if lab["pid"] is not None:
+        head += f", {summary(lab)}, process {lab['pid']}, since {lab['since']}{_ago(lab['since'])}"
+    lines = [head]
+    if lab["state"] == RUNNING:
+        lines += [f"  {word:<11} {lab[key]}" for word, key in _PLACES]
+    else:
+        lines += [f"  {printable(lab['why'])}"] if lab["why"] else []
+        lines += [f"  {_REMEDIES[lab['state']].format(**lab)}"]
+    return lines
+
+
+def summary(lab: dict[str, Any]) -> str:
+    """What the lab consists of."""
+    speed = f"{lab['speed']:g}"
+    time = f"lockstep at most {speed}x" if lab["lockstep"] else f"free-running {speed}x"
+    broken = f", deliberately broken: {', '.join(lab['breakages'])}" if lab["breakages"] else ""
+    return f"{lab['workers']} worker{'s' if lab['workers'] > 1 else ''}, Kubernetes {lab['kubernetes']}, {time}{broken}"
+
+
+def next_steps(lab: dict[str, Any]) -> str:
+    """What ``up`` says in the end."""
+    experiment = bundled_path("experiments/graceful-poweroff.yaml")
+    if experiment.is_relative_to(Path.cwd()):
+        experiment = experiment.relative_to(Path.cwd())
+    quoted = {key: shlex.quote(str(lab[key])) for key in ("kubeconfig", "inventory", "name")}
+    lines = [f"the lab is up: {summary(lab)}", *(f"  {word:<11} {lab[key]}" for word, key in _PLACES), "try:"]
+    lines += [
+        f"  nodefall run {shlex.quote(str(experiment))} --inventory {quoted['inventory']}",
+        f"  kubectl --kubeconfig {quoted['kubeconfig']} get nodes",
+        f"  nodefall lab down {quoted['name']}",
+    ]
+    if lab["lockstep"]:
+        lines.append("In lockstep time stands still while nobody waits for it; with kubectl you will want --speed 1.")
+    return "\n".join(lines)
+
+
+def _ago(since: str) -> str:
+    with closing(SystemClock()) as clock:
+        seconds = round(clock.now() - datetime.fromisoformat(since).timestamp())
+    return f" ({format_duration(seconds)} ago)" if seconds >= 0 else ""
+
+
+def _unreachable_reason(state: LabState) -> str:
+    """Why its API server gives no answer, "" if it does."""
+    parts = urlsplit(state.api_server)
+    try:
+        context = ssl.create_default_context(cafile=state.ca_file)
+        server = http.client.HTTPSConnection(str(parts.hostname), parts.port, timeout=_TIMEOUT, context=context)
+        with closing(server):
+            server.request("GET", "/readyz")
+            answer = server.getresponse()
+            return "" if answer.status == 200 else f"{state.api_server}/readyz answers {answer.status}"
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return f"{state.api_server} does not answer: {error}"
+
+
+def _last_log_line(log: Path) -> str:
+    """The last line of its log."""
+    try:
+        lines = log.read_bytes()[-_LOG_END:].decode(errors="replace").split("\n")
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it was killed")

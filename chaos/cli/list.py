@@ -1,0 +1,39 @@
+"""``nodefall list``."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from chaos.cli.lazy import examples
+
+_KINDS = ("actions", "assertions", "facts")
+
+
+@click.command(name="list", epilog=examples("nodefall list", "nodefall list actions", "nodefall list facts --json"))
+@click.argument("kind", required=False, type=click.Choice(_KINDS))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(kind: str | None, as_json: bool) -> None:
+    """List what experiments may name: actions, assertions, and facts for bounds."""
+    wanted = [kind] if kind else list(_KINDS)
+    names = {each: _summaries(each) for each in wanted}
+    if as_json:
+        click.echo(json.dumps(names, indent=2))
+        return
+    formatter = click.HelpFormatter(width=120, max_width=120)
+    for each, summaries in names.items():
+        with formatter.section(each):
+            formatter.write_dl(sorted(summaries.items()), col_max=60)
+    click.echo(formatter.getvalue(), nl=False)
+
+
+def _summaries(kind: str) -> dict[str, str]:
+    from chaos.app.registry import load_registry  # noqa: PLC0415 - slow
+    from chaos.model.bound import FACTS, POD_FACTS  # noqa: PLC0415
+
+    if kind == "facts":
+        return {**FACTS, **POD_FACTS}
+    found = load_registry()
+    plugins = found.actions if kind == "actions" else found.assertions
+    return {name: plugin.summary for name, plugin in plugins.items()}

@@ -1,0 +1,1 @@
+"""``nodefall run`` and its views."""

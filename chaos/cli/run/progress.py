@@ -1,0 +1,170 @@
+"""What a person sees while a run is live: a view that redraws itself on a terminal, plain lines elsewhere.
+
+Offsets count from the first step, as in the reports; before it there are none.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TextIO
+
+from chaos.model import ports
+from chaos.model.duration import format_duration
+from chaos.model.text import escape_for_encoding, on_node, printable
+from chaos.model.verdict import SYMBOLS, Status, Verdict
+
+
+class Display(ports.Progress, Protocol):
+    """Progress with an end, that can make room for a question."""
+
+    def hide(self) -> None:
+        """Draw nothing until :meth:`show`."""
+
+    def show(self) -> None: ...
+
+    def close(self) -> None:
+        """Give the terminal back; harmless twice."""
+
+
+def make_progress(stream: TextIO, force_plain: bool = False) -> Display:
+    """The live view if ``stream`` is a terminal that can redraw, else plain lines."""
+    dumb = os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
+    if force_plain or dumb or not stream.isatty():
+        return PlainProgress(stream)
+    from chaos.cli.run.live import LiveProgress  # noqa: PLC0415 (rich is slow to import, and most runs draw nothing)
+
+    return LiveProgress(stream)
+
+
+class BestEffortProgress:
+    """Words that nobody can read any more (a closed pipe, a lost terminal) must not stop a run, nor its undoing."""
+
+    def __init__(self, display: Display) -> None:
+        self._display: Display | None = display
+
+    def phase(self, name: str) -> None:
+        self._try(lambda display: display.phase(name))
+
+    def step(self, name: str, node: str, what: str) -> None:
+        self._try(lambda display: display.step(name, node, what))
+
+    def verdict(self, verdict: Verdict) -> None:
+        self._try(lambda display: display.verdict(verdict))
+
+    def note(self, text: str) -> None:
+        self._try(lambda display: display.note(text))
+
+    def tick(self, now: float) -> None:
+        self._try(lambda display: display.tick(now))
+
+    def hide(self) -> None:
+        self._try(lambda display: display.hide())
+
+    def show(self) -> None:
+        self._try(lambda display: display.show())
+
+    def close(self) -> None:
+        self._try(lambda display: display.close())
+
+    def _try(self, tell: Callable[[Display], None]) -> None:
+        if self._display is None:
+            return
+        try:
+            tell(self._display)
+        except (OSError, ValueError):  # ValueError: the file is closed
+            self._display = None
+
+
+@dataclass
+class ProgressState:
+    """The state of a run as told so far; each teller returns the new line, "" if it says nothing new."""
+
+    now: float | None = None
+    first_step: float | None = None
+    phase_name: str = ""
+    verdicts: dict[tuple[str, str], Verdict] = field(default_factory=dict)
+
+    def phase(self, name: str) -> str:
+        self.phase_name = printable(name)
+        return f"phase: {self.phase_name}"
+
+    def step(self, name: str, node: str, what: str) -> str:
+        if self.first_step is None:
+            self.first_step = self.now
+        return printable(f"{on_node(f'step {name}', node)}: {what}")
+
+    def verdict(self, verdict: Verdict) -> str:
+        """A pending one says when it is due; told again only when its status changes."""
+        key = (verdict.name, verdict.assertion)
+        before = self.verdicts.get(key)
+        self.verdicts[key] = verdict
+        if before and before.status is verdict.status:
+            return ""
+        if verdict.status is Status.PENDING:
+            why = f"due {self.offset(verdict.deadline)}".strip() if verdict.deadline is not None else verdict.because
+        else:
+            why = verdict.because
+        return f"{SYMBOLS[verdict.status]} {verdict.status}: {printable(verdict.name)}: {printable(why)}"
+
+    def offset(self, t: float | None) -> str:
+        """``t`` after the first step, "" before it."""
+        if t is None or self.first_step is None:
+            return ""
+        shift = round(t - self.first_step, 1)
+        return f"-{format_duration(-shift)}" if shift < 0 else f"+{format_duration(shift)}"
+
+    def remaining(self, verdict: Verdict) -> str:
+        """The time until a pending verdict's deadline, "" if there is none."""
+        if verdict.status is not Status.PENDING or verdict.deadline is None or self.now is None:
+            return ""
+        return format_duration(max(0.0, round(verdict.deadline - self.now)))
+
+
+class PlainProgress:
+    """One line a change, for logs and pipes."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._state = ProgressState()
+        self._lock = threading.Lock()
+
+    def phase(self, name: str) -> None:
+        with self._lock:
+            self._write(self._state.phase(name))
+
+    def step(self, name: str, node: str, what: str) -> None:
+        with self._lock:
+            self._write(self._state.step(name, node, what))
+
+    def verdict(self, verdict: Verdict) -> None:
+        with self._lock:
+            line = self._state.verdict(verdict)
+            if verdict.status is not Status.PENDING:  # only a view that redraws itself can count down
+                self._write(line, verdict.at)
+
+    def note(self, text: str) -> None:
+        with self._lock:
+            self._write(printable(text))
+
+    def tick(self, now: float) -> None:
+        with self._lock:
+            self._state.now = now
+
+    def hide(self) -> None:
+        self._stream.flush()
+
+    def show(self) -> None:
+        """Nothing: lines make room by themselves."""
+
+    def close(self) -> None:
+        self._stream.flush()
+
+    def _write(self, line: str, at: float | None = None) -> None:
+        if line:
+            when = self._state.offset(self._state.now if at is None else at)
+            text = escape_for_encoding(f"{when:>8}  {line}", self._stream.encoding or "utf-8")
+            self._stream.write(text + "\n")
+            self._stream.flush()

@@ -1,0 +1,40 @@
+"""``nodefall undo``: finish what a run could not."""
+
+# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+EPILOG = """\b
+Examples:
+  nodefall undo last
+  nodefall undo reports/graceful-poweroff/20261121T033533Z
+  nodefall undo graceful-poweroff --inventory hosts/staging.yaml
+  nodefall undo --list
+  nodefall undo --list --inventory hosts/staging.yaml
+  nodefall undo graceful-poweroff-1f5458 --inventory hosts/staging.yaml
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("run", required=False)
+@click.option("--list", "list_", is_flag=True, help="List the runs that still owe an undo; exit code 3 if any.")
+@click.option("--inventory", "-i", help="Instead of the inventory that the run remembers.")
+@click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+def command(run: str | None, list_: bool, inventory: str | None, reports: Path, as_json: bool) -> None:
+    """Undo what RUN still owes: a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run), last, or a run's ID.
+
+    With --inventory also a run of another machine: the cluster has a copy of its journal.
+
+    Exit code 0: nothing is owed any more; 3: something still is. Harmless twice.
+    """
+    from chaos.cli.undo.undo_impl import list_pending, undo
+    from chaos.model.errors import UsageError
+
+    if list_ == bool(run):
+        raise UsageError("give a RUN or --list", hint="nodefall undo --list shows what is owed")
+    sys.exit(list_pending(reports, inventory, as_json) if run is None else undo(run, inventory, reports, as_json))

@@ -1,0 +1,1 @@
+"""Machines behind the nodes: transports, power control, inspection."""

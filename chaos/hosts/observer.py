@@ -1,0 +1,172 @@
+"""The eye on the hosts: machine power, boot identity, inhibitors and whatever else the steps are proven by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from chaos.hosts.pool import MACHINE, Hosts
+from chaos.model.clock_offset import ClockOffset, ClockOffsetBounds
+from chaos.model.errors import NodefallError
+from chaos.model.fact import SECONDS_SINCE_READ
+from chaos.model.ports import Clock, Sink
+from chaos.model.recording import RecordingEntry
+from chaos.observers.observer_thread import ObserverThread
+
+PERIOD = 2.0  # seconds of cluster time between two readings
+JOURNAL, TIME = "kubelet-journal", "host-time"
+_TIME_PERIOD = 30.0  # between two looks at a host's clock
+_OVERLAP = 2.0  # seconds of the journal that are read twice, as a line may be stored late
+
+
+class HostObserver:
+    """Reads ``facts`` of ``nodes`` again and again; a host that does not answer is a blind window ``host@NODE``.
+
+    ``extras`` are facts that not every host tells: one that fails is a blind window ``FACT@NODE`` of its own.
+    """
+
+    name = "hosts"
+
+    def __init__(
+        self, hosts: Hosts, clock: Clock, nodes: Sequence[str], facts: Sequence[str], extras: Sequence[str] = ()
+    ) -> None:
+        self._hosts, self._clock = hosts, clock
+        self._facts = [f for f in facts if f != MACHINE]
+        self._extras = list(extras)
+        self._reads_power = MACHINE in facts
+        self._blind_since: dict[str, float] = {}
+        self._nodes_read: set[str] = set()
+        self._nodes = list(nodes)
+        self._time_read_at: dict[str, float] = {}
+        self._offset_bounds: dict[str, ClockOffsetBounds] = {node: ClockOffsetBounds() for node in nodes}
+        self._journal_cursors = {node: _JournalCursor(clock.now()) for node in nodes}
+        self._threads: list[ObserverThread] = []
+        self._readers: dict[str, Callable[[str], Any]] = {JOURNAL: self._read_journal, TIME: self._read_time}
+
+    def start(self, sink: Sink) -> None:
+        for node in self._nodes:
+            worker = ObserverThread(
+                f"host-{node}", self._clock, partial(self._run_node, node, sink), partial(self._on_crash, node, sink)
+            )
+            self._threads.append(worker)
+            worker.start()
+
+    def stop(self) -> None:
+        for worker in self._threads:
+            worker.stop()
+
+    def has_synced(self) -> bool:
+        return len(self._nodes_read) == len(self._nodes)
+
+    def offsets(self) -> dict[str, ClockOffset]:
+        """How far the hosts' clocks are ahead, where that is known."""
+        found = {f"host {node}": bounds.offset() for node, bounds in self._offset_bounds.items()}
+        return {source: offset for source, offset in found.items() if offset}
+
+    def _run_node(self, node: str, sink: Sink) -> None:
+        worker = self._threads[self._nodes.index(node)]
+        while not worker.is_stopping:
+            alive = self._read_machine(node, sink)
+            if self._read_facts(node, sink, alive):
+                self._read_extras(node, sink)
+            self._nodes_read.add(node)
+            worker.pause(PERIOD)
+
+    def _on_crash(self, node: str, sink: Sink, why: str) -> None:
+        for source in (f"host@{node}", f"power@{node}"):
+            self._open_window(source, node, why, sink)
+
+    def _read_machine(self, node: str, sink: Sink) -> bool:
+        """False if the machine is known to be off: then nobody need knock at its door."""
+        if not self._reads_power or self._hosts.power(node) is None:
+            return True
+        source = f"power@{node}"
+        try:
+            state = self._hosts.read(node, MACHINE)
+        except NodefallError as error:
+            self._open_window(source, node, error.message, sink)
+            return True
+        self._close_window(source, node, sink)
+        self._emit(node, MACHINE, state, sink)
+        return bool(state != "off")
+
+    def _read_facts(self, node: str, sink: Sink, alive: bool) -> bool:
+        """False if the host does not answer."""
+        source = f"host@{node}"
+        if not alive:
+            self._open_window(source, node, "the machine is off", sink)
+            return False
+        for fact in self._facts:
+            try:
+                value = self._hosts.read(node, fact)
+            except NodefallError as error:
+                self._open_window(source, node, error.message, sink)
+                return False
+            self._emit(node, fact, value, sink)
+        self._close_window(source, node, sink)
+        return True
+
+    def _read_extras(self, node: str, sink: Sink) -> None:
+        now = self._clock.now()
+        for fact in self._extras:
+            if fact == TIME and now - self._time_read_at.get(node, -math.inf) < _TIME_PERIOD:
+                continue
+            source = f"{fact}@{node}"
+            try:
+                value = self._readers[fact](node) if fact in self._readers else self._hosts.read(node, fact)
+            except NodefallError as error:
+                self._open_window(source, node, error.message, sink)
+                continue
+            self._emit(node, fact, value, sink)
+            self._close_window(source, node, sink)
+
+    def _read_journal(self, node: str) -> dict[str, Any]:
+        """What was logged since the last reading, however long ago that was."""
+        unread, now = self._journal_cursors[node], self._clock.now()
+        value = self._hosts.read(node, JOURNAL, {SECONDS_SINCE_READ: unread.seconds_to_read(now)})
+        return {"lines": unread.new_lines(value["lines"], now)}
+
+    def _read_time(self, node: str) -> float:
+        """And how far that is from ours."""
+        before = self._time_read_at[node] = self._clock.now()
+        value = float(self._hosts.read(node, TIME))
+        self._offset_bounds[node].add(value - self._clock.now(), value - before)
+        return value
+
+    def _emit(self, node: str, fact: str, value: object, sink: Sink) -> None:
+        sink(RecordingEntry(self._clock.now(), "host", fact, msgspec.Raw(msgspec.json.encode(value)), node))
+
+    def _open_window(self, source: str, node: str, reason: str, sink: Sink) -> None:
+        if source not in self._blind_since:
+            self._blind_since[source] = self._clock.now()
+            self._emit_window(source, node, None, reason, sink)
+
+    def _close_window(self, source: str, node: str, sink: Sink) -> None:
+        if source in self._blind_since:
+            self._emit_window(source, node, self._clock.now(), "", sink)
+            del self._blind_since[source]
+
+    def _emit_window(self, source: str, node: str, end: float | None, reason: str, sink: Sink) -> None:
+        window = {"from": self._blind_since[source], "to": end, "reason": reason or "the host did not answer"}
+        sink(RecordingEntry(self._clock.now(), "blind", source, msgspec.Raw(msgspec.json.encode(window)), node))
+
+
+class _JournalCursor:
+    """What was read of one journal; time is told in seconds before now, so that the host's clock may be another."""
+
+    def __init__(self, begin: float) -> None:
+        self._last_read = begin
+        self._lines_seen: set[tuple[float, str]] = set()
+
+    def seconds_to_read(self, now: float) -> int:
+        return math.ceil(now - self._last_read + _OVERLAP)
+
+    def new_lines(self, lines: list[dict[str, Any]], now: float) -> list[dict[str, Any]]:
+        self._last_read = now
+        found = [line for line in lines if (line["t"], line["message"]) not in self._lines_seen]
+        self._lines_seen.update((line["t"], line["message"]) for line in found)
+        return found

@@ -1,0 +1,178 @@
+"""Power over Redfish (DMTF DSP0266): PowerState of a ComputerSystem and its Reset action."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import ssl
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from chaos.hosts.power.secrets import SecretContext, read_secret
+from chaos.model.errors import NodefallError, Refused, Unreachable
+from chaos.model.inventory import RedfishPower
+from chaos.model.ports import ON_OFF_STATE
+from chaos.model.redaction import register_secret
+
+TIMEOUT = 15.0  # seconds of wall time for a connection, and for each answer
+_MAX_BODY = 1 << 20  # bytes of an answer that are looked at
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+# A machine on its way counts as being where it came from: off is only what is proven off.
+_STATES = {"On": "on", "PoweringOff": "on", "Paused": "on", "Off": "off", "PoweringOn": "off"}
+_RESETS = {"on": "On", "off": "ForceOff"}
+_ALREADY_IN_STATE = (400, 409)  # what services answer to a reset into the state they are in
+
+
+class _Reset(msgspec.Struct):
+    target: str = ""
+    allowed: list[str] | None = msgspec.field(default=None, name="ResetType@Redfish.AllowableValues")
+
+
+class _Actions(msgspec.Struct):
+    reset: _Reset | None = msgspec.field(default=None, name="#ComputerSystem.Reset")
+
+
+class _System(msgspec.Struct):
+    power: str | None = msgspec.field(default=None, name="PowerState")
+    actions: _Actions | None = msgspec.field(default=None, name="Actions")
+
+
+def make_redfish_control(power: RedfishPower, place: SecretContext, timeout: float = TIMEOUT) -> RedfishControl:
+    """The power control of one machine. Raises Refused for a URL, a CA file or a secret that cannot be used."""
+    try:
+        url = urlsplit(power.url)
+        _ = url.port
+    except ValueError as error:
+        raise Refused(f"power url is no URL: {error}", hint="write https://bmc/redfish/v1/...") from error
+    if url.scheme not in ("https", "http") or not url.hostname or url.username or url.password:
+        raise Refused(f"power url {url.hostname or '?'} is no plain https URL", hint="write https://bmc/redfish/v1/...")
+    if url.scheme == "http" and url.hostname not in _LOOPBACK:
+        raise Refused(f"power url of {url.hostname} is not encrypted", hint="use https, with caFile for its own CA")
+    headers = {"Accept": "application/json", "OData-Version": "4.0"}
+    if power.user is not None and power.password is not None:
+        login = f"{power.user}:{read_secret(power.password, place)}"
+        register_secret(login)
+        headers["Authorization"] = "Basic " + base64.b64encode(login.encode()).decode()
+    return RedfishControl(power.url, headers, _tls_context(power, place) if url.scheme == "https" else None, timeout)
+
+
+def _tls_context(power: RedfishPower, place: SecretContext) -> ssl.SSLContext:
+    path = place.path(power.ca_file) if power.ca_file else None
+    try:
+        return ssl.create_default_context(cafile=path)
+    except (OSError, ssl.SSLError) as error:
+        raise Refused(f"caFile {path} cannot be used: {error.strerror}", hint="it must be a PEM file") from error
+
+
+class RedfishControl:
+    """Implements ``chaos.model.ports.PowerControl``. Every request is a connection of its own."""
+
+    capabilities = ON_OFF_STATE
+
+    def __init__(self, url: str, headers: dict[str, str], context: ssl.SSLContext | None, timeout: float) -> None:
+        self._url, self._headers, self._context, self._timeout = urlsplit(url), headers, context, timeout
+
+    def state(self) -> str:
+        """``on`` or ``off``; a machine that is powering on is still off, one powering off still on."""
+        found = self._system().power
+        if found not in _STATES:
+            raise NodefallError(f"{self._endpoint} says that PowerState is {found!r}", hint="look at the machine's BMC")
+        return _STATES[found]
+
+    def on(self) -> None:
+        """Power it on; done when the BMC has accepted it."""
+        self._reset("on")
+
+    def off(self) -> None:
+        """Cut its power; done when the BMC has accepted it."""
+        self._reset("off")
+
+    @property
+    def _endpoint(self) -> str:
+        return f"Redfish at {self._url.hostname}:{self._url.port or 443}{self._url.path}"
+
+    def _system(self) -> _System:
+        status, body = self._request("GET", self._url.path)
+        if status != 200:
+            raise self._error("GET", status, body)
+        try:
+            return msgspec.json.decode(body, type=_System)
+        except msgspec.DecodeError as error:
+            raise NodefallError(
+                f"{self._endpoint} sent no ComputerSystem: {error}", hint="url must end like /redfish/v1/Systems/1"
+            ) from error
+
+    def _reset(self, wanted: str) -> None:
+        actions = self._system().actions
+        reset = actions.reset if actions else None
+        kind = _RESETS[wanted]
+        if reset is None or not reset.target:
+            raise NodefallError(f"{self._endpoint} has no Reset action", hint="url must be that of a ComputerSystem")
+        if reset.allowed is not None and kind not in reset.allowed:
+            raise NodefallError(
+                f"{self._endpoint} cannot {kind}; it can {', '.join(reset.allowed)}", hint="power it by hand"
+            )
+        target = urlsplit(reset.target)
+        if target.netloc and target.netloc != self._url.netloc:
+            raise NodefallError(
+                f"{self._endpoint} sends us to {target.netloc} for a reset", hint="credentials are not sent elsewhere"
+            )
+        status, body = self._request("POST", target.path, {"ResetType": kind})
+        if status in (200, 202, 204) or (status in _ALREADY_IN_STATE and self.state() == wanted):
+            return
+        raise self._error(f"{kind}", status, body)
+
+    def _request(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, bytes]:
+        connection = self._connection()
+        headers = self._headers | ({"Content-Type": "application/json"} if body else {})
+        try:
+            connection.request(method, path, msgspec.json.encode(body) if body else None, headers)
+            response = connection.getresponse()
+            return response.status, response.read(_MAX_BODY)
+        except (OSError, http.client.HTTPException) as error:
+            raise NodefallError(
+                f"{self._endpoint} gave no answer to {method}: {error or type(error).__name__}",
+                hint="it may have been done all the same: ask for the state",
+            ) from error
+        finally:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        """Connected, its certificate verified. Raises Unreachable."""
+        host, port = self._url.hostname or "", self._url.port
+        if self._context:
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                host, port, timeout=self._timeout, context=self._context
+            )
+        else:
+            connection = http.client.HTTPConnection(host, port, timeout=self._timeout)
+        try:
+            connection.connect()
+        except ssl.SSLCertVerificationError as error:
+            raise Unreachable(
+                f"{self._endpoint} has a certificate that cannot be trusted: {error.verify_message}",
+                hint="name the CA that signed it as caFile",
+            ) from error
+        except OSError as error:
+            raise Unreachable(
+                f"{self._endpoint} cannot be reached: {error.strerror or error}", hint="see power.url of the inventory"
+            ) from error
+        return connection
+
+    def _error(self, what: str, status: int, body: bytes) -> NodefallError:
+        hints = {401: "see user and password of power", 403: "the user needs the right to control power"}
+        return NodefallError(
+            f"{self._endpoint} answered {status} to {what}{_message(body)}",
+            hint=hints.get(status, "see power.url of the inventory, and the BMC's own log"),
+        )
+
+
+def _message(body: bytes) -> str:
+    """The message of a Redfish error, as ``: text``; "" if there is none."""
+    try:
+        text = msgspec.json.decode(body)["error"]["message"]
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return ""
+    return f": {str(text)[:300]}"

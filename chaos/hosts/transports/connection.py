@@ -1,0 +1,193 @@
+"""One line to one host: a socket of ours, the hops before it, verified host keys, a login with keys."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chaos.hosts.transports.host_keys import known_hosts_name, known_key_types, load_known_hosts, verify
+from chaos.hosts.transports.jump_limit import JumpHostLimiter
+from chaos.hosts.transports.settings import HostSettings
+from chaos.model.errors import Refused, Unreachable
+
+if TYPE_CHECKING:
+    import paramiko
+
+KEEPALIVE_INTERVAL = 15  # seconds between two packets on an idle line
+ACK_TIMEOUT = 30  # seconds without an acknowledgement after which the kernel gives a connection up
+_JUMP_LIMITER = JumpHostLimiter()
+
+
+@dataclass(slots=True)
+class SshConnection:
+    """The transport to the host and, in ``stack``, everything to close, hops included."""
+
+    transport: paramiko.Transport
+    stack: ExitStack
+
+    @property
+    def is_alive(self) -> bool:
+        return self.transport.is_active()
+
+    def close(self) -> None:
+        self.stack.close()
+
+
+def close_quietly(close: Callable[[], None]) -> None:
+    """Close a channel or a transport; paramiko says goodbye, and on a line that just died nobody can be told."""
+    with suppress(EOFError, OSError):
+        close()
+
+
+def connect(settings: HostSettings) -> SshConnection:
+    """Connect, hop by hop. Raises Unreachable, or Refused for keys that are not as they should be."""
+    # Its thread logs tracebacks of lost lines; we report those ourselves.
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+    transport: paramiko.Transport | None = None
+    with ExitStack() as stack:
+        for index, hop in enumerate((*settings.jumps, settings)):
+            via = settings.jumps[:index]
+            with _JUMP_LIMITER.slot(hop) if hop is not settings else nullcontext():
+                try:
+                    transport = _connect_hop(transport, hop, via, stack)
+                except BaseException:
+                    stack.close()  # before another comes through the door
+                    raise
+        assert transport is not None  # noqa: S101 - there is at least the host itself
+        return SshConnection(transport, stack.pop_all())
+
+
+def _connect_hop(
+    before: paramiko.Transport | None, hop: HostSettings, via: tuple[HostSettings, ...], stack: ExitStack
+) -> paramiko.Transport:
+    sock = _open_forwarded_channel(before, hop) if before else _open_socket(hop)
+    stack.callback(close_quietly, sock.close)
+    transport = _handshake(sock, hop, via, stack)
+    _log_in(transport, hop)
+    transport.set_keepalive(KEEPALIVE_INTERVAL)
+    return transport
+
+
+def _open_socket(settings: HostSettings) -> socket.socket:
+    try:
+        sock = socket.create_connection((settings.address, settings.port), settings.connect_timeout)
+    except OSError as error:
+        raise Unreachable(
+            f"{settings.label} cannot be reached: {error.strerror or error}",
+            hint="see address, port and proxyJump of the inventory, and whether sshd runs there",
+        ) from error
+    # Without it each new channel waits 40 ms for a delayed acknowledgement (paramiko never sets it).
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, ACK_TIMEOUT * 1000)
+    return sock
+
+
+def _open_forwarded_channel(transport: paramiko.Transport, settings: HostSettings) -> paramiko.Channel:
+    import paramiko  # noqa: PLC0415 - slow
+
+    destination = (settings.address, settings.port)
+    try:
+        return transport.open_channel("direct-tcpip", destination, ("127.0.0.1", 0), timeout=settings.connect_timeout)
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        raise Unreachable(
+            f"{settings.label} cannot be reached through its jump host: {error}",
+            hint="the jump host must reach it, and allow it (AllowTcpForwarding, PermitOpen)",
+        ) from error
+
+
+def _handshake(
+    sock: socket.socket | paramiko.Channel, settings: HostSettings, via: tuple[HostSettings, ...], stack: ExitStack
+) -> paramiko.Transport:
+    """Agree on keys and verify the host's."""
+    import paramiko  # noqa: PLC0415 - slow
+
+    entries = load_known_hosts(settings)
+    try:
+        transport = paramiko.Transport(sock)
+        stack.callback(close_quietly, transport.close)
+        timeout = settings.connect_timeout
+        transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = timeout
+        _prefer_key_types(transport, known_key_types(entries, known_hosts_name(settings)))
+        transport.start_client(timeout=timeout)
+        key = transport.get_remote_server_key()
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        raise Unreachable(
+            f"{settings.label} answers, but not as an SSH server should: {error or 'it hung up'}",
+            hint="it may be starting or going down; else see port in the inventory and the log of its sshd",
+        ) from error
+    verify(entries, settings, key, via)
+    return transport
+
+
+def _prefer_key_types(transport: paramiko.Transport, types: tuple[str, ...]) -> None:
+    """Ask for a host key of a type that we know."""
+    names = [n for t in types for n in (("rsa-sha2-512", "rsa-sha2-256") if t == "ssh-rsa" else (t,))]
+    options = transport.get_security_options()
+    usable = list(options.key_types)
+    wanted = [n for n in names if n in usable]
+    options.key_types = [*wanted, *(n for n in usable if n not in wanted)]
+
+
+def _log_in(transport: paramiko.Transport, settings: HostSettings) -> None:
+    """Try the identity file, then the agent's keys."""
+    import paramiko  # noqa: PLC0415 - slow
+
+    tried = []
+    with ExitStack() as stack:
+        try:
+            for key, source in _load_keys(settings, stack):
+                tried.append(source)
+                with suppress(paramiko.AuthenticationException):  # the next key may do
+                    if not transport.auth_publickey(settings.user, key):
+                        return
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise Unreachable(
+                f"{settings.label} hung up during login: {error}", hint="see the log of its sshd"
+            ) from error
+    offered = ", ".join(tried) or "no key at all"
+    raise Unreachable(
+        f"{settings.label} does not let {settings.user} in; offered: {offered}",
+        hint=f"set identityFile, or `ssh-add` the key, and put its public half in {settings.user}'s authorized_keys",
+    )
+
+
+def _load_keys(settings: HostSettings, stack: ExitStack) -> list[tuple[paramiko.PKey, str]]:
+    import paramiko  # noqa: PLC0415 - slow
+
+    keys: list[tuple[paramiko.PKey, str]] = []
+    if settings.identity_file:
+        keys.append((_load_identity(settings), str(settings.identity_file)))
+    if settings.agent:
+        agent = paramiko.Agent()
+        stack.callback(agent.close)
+        keys += [(key, f"the agent's {key.get_name()}") for key in agent.get_keys()]
+    return keys
+
+
+def _load_identity(settings: HostSettings) -> paramiko.PKey:
+    """The key in the identity file. Raises Refused, also for an encrypted one: nobody is there to type."""
+    import paramiko  # noqa: PLC0415 - slow
+
+    path = settings.identity_file
+    assert path is not None  # noqa: S101 - asked for only where it is set
+    try:
+        return paramiko.PKey.from_path(path)
+    except OSError as error:
+        raise Refused(
+            f"identityFile {path} of {settings.name} cannot be read: {error.strerror}", hint="see the inventory"
+        ) from error
+    except (TypeError, paramiko.PasswordRequiredException) as error:  # TypeError is cryptography's
+        raise Refused(
+            f"identityFile {path} of {settings.name} is encrypted",
+            hint=f"run `ssh-add {path}` and leave identityFile out: the agent's keys are used",
+        ) from error
+    except (ValueError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
+        raise Refused(
+            f"identityFile {path} of {settings.name} is no private key that can be used: {error}",
+            hint="ed25519, ecdsa and rsa keys in OpenSSH or PEM format can be used",
+        ) from error

@@ -1,0 +1,119 @@
+"""How one host is reached: its inventory entry, the defaults and ours, merged."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chaos.model.duration import parse_duration
+from chaos.model.errors import UsageError
+from chaos.model.inventory import Connection, Host, Inventory
+
+_HOP = re.compile(
+    r"(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[0-9A-Fa-f:.%\w]+)\]|(?P<address>[^:\[\]@\s]+))(?::(?P<port>\d+))?"
+)
+CONNECT_TIMEOUT = "10s"
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettings:
+    """All that is needed to open a line; ``jumps`` in the order in which they are passed."""
+
+    name: str
+    address: str
+    user: str
+    known_hosts: Path
+    port: int = 22
+    sudo: bool = True
+    identity_file: Path | None = None
+    agent: bool = True
+    jumps: tuple[HostSettings, ...] = ()
+    connect_timeout: float = 10.0  # seconds of wall time, for each hop
+
+    @property
+    def label(self) -> str:
+        """Name, login and address for messages."""
+        address = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{self.name} ({self.user}@{address}:{self.port})"
+
+    @property
+    def sudo_prefix(self) -> tuple[str, ...]:
+        """What makes a command run as root: sudo that never asks, or nothing where it is not needed or not wanted."""
+        return ("sudo", "-n", "--") if self.sudo and self.user != "root" else ()
+
+
+@dataclass(frozen=True, slots=True)
+class LocalUser:
+    """What this machine adds: the login user, the home that ``~`` stands for, the inventory file's folder."""
+
+    user: str
+    home: Path
+    base: Path = Path()
+
+    def path(self, text: str) -> Path:
+        """An absolute path as it is, ``~/x`` in the home, else relative to the inventory file."""
+        if text == "~" or text.startswith("~/"):
+            return self.home / text[2:]
+        return self.base / text
+
+
+def host_settings(inventory: Inventory, key: str, local: LocalUser, address: str = "") -> HostSettings:
+    """Settings of the host ``key``; ``address`` (of the Node object) is used where the inventory has none.
+
+    Hops are reached through the hops before them; their own ``proxyJump`` does not count. A host that is a
+    hop itself is reached through the hops before it. Raises UsageError for a bad hop.
+    """
+    host = inventory.hosts.get(key, Host())
+    names = _first_set(host.proxy_jump, inventory.defaults.proxy_jump, [])
+    if key in names:
+        names = names[: names.index(key)]
+    jumps = tuple(_hop(inventory, name, local) for name in names)
+    return _merge(key, host.address or address or key, host, inventory.defaults, local, jumps)
+
+
+def _hop(inventory: Inventory, text: str, local: LocalUser) -> HostSettings:
+    if text in inventory.hosts:
+        host = inventory.hosts[text]
+        return _merge(text, host.address or text, host, inventory.defaults, local)
+    match = _HOP.fullmatch(text)
+    port = int(match["port"] or 22) if match else 0
+    if not match or not 1 <= port <= 65535:
+        raise UsageError(
+            f"proxyJump {text!r} is neither a host of the inventory nor an address",
+            hint="write user@address:port, an IPv6 address in brackets",
+        )
+    address = match["v6"] or match["address"]
+    connection = Connection(user=match["user"], port=port)
+    return _merge(text, address, connection, inventory.defaults, local)
+
+
+def _merge(
+    name: str,
+    address: str,
+    own: Connection,
+    defaults: Connection,
+    local: LocalUser,
+    jumps: tuple[HostSettings, ...] = (),
+) -> HostSettings:
+    identity = _first_set(own.identity_file, defaults.identity_file, None)
+    timeout = _first_set(own.connect_timeout, defaults.connect_timeout, CONNECT_TIMEOUT)
+    return HostSettings(
+        name=name,
+        address=address,
+        user=_first_set(own.user, defaults.user, local.user),
+        known_hosts=local.path(_first_set(own.known_hosts, defaults.known_hosts, "~/.ssh/known_hosts")),
+        port=_first_set(own.port, defaults.port, 22),
+        sudo=_first_set(own.sudo, defaults.sudo, True),
+        identity_file=local.path(identity) if identity else None,
+        agent=_first_set(own.agent, defaults.agent, True),
+        jumps=jumps,
+        connect_timeout=parse_duration(timeout),
+    )
+
+
+def _first_set(own: Any, default: Any, ours: Any) -> Any:
+    if own is not None:
+        return own
+    return ours if default is None else default

@@ -1,0 +1,147 @@
+"""Pods that come to look like something one after the other: how fast, and in which order."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from chaos.judge.pod_filter import Filter, pod_signal
+from chaos.judge.pods import node_of
+from chaos.judge.selection import Selection
+from chaos.model.duration import parse_duration
+from chaos.model.experiment import DurationText
+from chaos.model.kube import Pod, full_name
+from chaos.model.signal import Sample, Signal
+from chaos.model.timeline import History
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)/(s|m|h)")
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_JITTER = 0.5  # seconds by which the times at which two things were seen may be too close
+
+
+def parse_rate(text: str) -> float:
+    """``0.1/s`` or ``6/m``, per second. Raises ValueError."""
+    match = _RATE.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text!r} is not a rate; write it like 0.1/s or 6/m")
+    return float(match[1]) / _UNITS[match[2]]
+
+
+def _check_rate(text: str) -> str:
+    parse_rate(text)
+    return text
+
+
+RateText = Annotated[str, AfterValidator(_check_rate), Field(examples=["0.1/s"])]
+
+
+class Rate(Filter):
+    """How many pods, or nodes of such pods, come to look like the filter in any stretch of ``over``."""
+
+    at_most: RateText | None = Field(None, alias="at-most")
+    at_least: RateText | None = Field(None, alias="at-least")
+    over: DurationText = "30s"
+    per: Literal["pod", "node"] = "pod"
+
+    @model_validator(mode="after")
+    def _check_bounds(self) -> Self:
+        if self.at_most is None and self.at_least is None:
+            raise ValueError("give at-most, at-least or both")
+        return self
+
+    @property
+    def most(self) -> float:
+        """The greatest number in one stretch; one at least, as everything has to begin."""
+        return math.inf if self.at_most is None else max(1, math.floor(self._number(self.at_most)))
+
+    @property
+    def least(self) -> int:
+        return 0 if self.at_least is None else math.ceil(self._number(self.at_least))
+
+    def format_bounds(self) -> str:
+        """What is allowed, in words."""
+        given = (("at most", self.at_most), ("at least", self.at_least))
+        return " and ".join(f"{word} {rate}" for word, rate in given if rate)
+
+    def _number(self, rate: str) -> float:
+        return round(parse_rate(rate) * parse_duration(self.over), 6)
+
+
+class Order(Filter):
+    """In which order pods come to look like the filter; true once ``least`` of them do."""
+
+    by: Literal["ordinal", "priority"]
+    descending: bool = False
+    least: int = Field(2, ge=2)
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstMatch:
+    """When a pod first looked like the filter after the beginning."""
+
+    pod: Pod
+    sample: Sample
+
+
+def first_matches(
+    pods: Iterable[History[Pod]], wanted: Filter, anchor: float, selection: Selection | None
+) -> list[_FirstMatch]:
+    """Of each pod that comes to look like it, in order of time; those that did from the beginning do not count."""
+    found = []
+    for history in pods:
+        signal = pod_signal(history, wanted, selection)
+        if signal.at(anchor).value is True:
+            continue
+        first = next((s for s in signal.samples if s.t > anchor and s.value is True), None)
+        version = history.at(first.t) if first else None
+        if first and version:
+            found.append(_FirstMatch(version.object, first))
+    return sorted(found, key=lambda f: f.sample.t)
+
+
+def rate_signal(found: list[_FirstMatch], rate: Rate) -> Signal:
+    """Whether the number in the stretch that ends now is within the bounds."""
+    over = parse_duration(rate.over) - _JITTER
+    if rate.per == "node":
+        nodes: dict[str, _FirstMatch] = {}
+        for first in found:
+            nodes.setdefault(node_of(first.pod), first)
+        found = list(nodes.values())
+    times = [first.sample.t for first in found]
+    samples = [Sample(float("-inf"), rate.least == 0, None, f"no {rate.per} yet")]
+    for t in sorted({*times, *(t + over for t in times)}):
+        newest = bisect_right(times, t)
+        number = newest - bisect_right(times, t - over)
+        seen = f"{number} {rate.per}s in {rate.over}"
+        samples.append(Sample(t, rate.least <= number <= rate.most, found[newest - 1].sample.seq, seen))
+    return Signal(tuple(samples))
+
+
+def order_signal(found: list[_FirstMatch], order: Order) -> Signal:
+    """True once enough have come in order, false from the first that came after one that it should precede."""
+    samples = [Sample(float("-inf"), None, None, "not enough of them yet")]
+    last: _FirstMatch | None = None
+    for number, first in enumerate(found, 1):
+        if last is not None and _rank(first.pod, order) < _rank(last.pod, order):
+            seen = f"{full_name(first.pod.metadata)} came after {full_name(last.pod.metadata)}"
+            never = Sample(float("-inf"), False, None, "not enough of them yet")
+            return Signal((never, Sample(first.sample.t, False, first.sample.seq, seen)))
+        last = first
+        if number == order.least:
+            samples.append(Sample(first.sample.t, True, first.sample.seq, f"{number} came in order"))
+    return Signal(tuple(samples))
+
+
+def _rank(pod: Pod, order: Order) -> int:
+    if order.by == "priority":
+        rank = (pod.spec.priority if pod.spec else None) or 0
+    else:
+        ordinal = pod.metadata.name.rpartition("-")[2]
+        rank = int(ordinal) if ordinal.isdigit() else 0
+    return -rank if order.descending else rank

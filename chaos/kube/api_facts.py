@@ -1,0 +1,64 @@
+"""Facts that are read from the Kubernetes API at this moment: of nodes, namespaces and any object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from chaos.kube.watch_codec import DECODE_ERRORS
+from chaos.model.api_fact import CONDITION, OBJECT, TAINT, condition_status, field, node_path, taint_value
+from chaos.model.errors import NodefallError
+from chaos.model.kube import Node, is_ready
+from chaos.model.ports import KubeApi
+
+NODE_READY, NAMESPACE = "node-ready", "namespace/"
+
+
+class UnknownFact(NodefallError):
+    """A fact could not be read; the text says why."""
+
+
+class ApiFacts:
+    """Thread safe: keeps nothing."""
+
+    def __init__(self, kube: KubeApi) -> None:
+        self._kube = kube
+
+    @staticmethod
+    def supports(fact: str) -> bool:
+        return fact == NODE_READY or fact.startswith((NAMESPACE, f"{OBJECT}/", TAINT, CONDITION))
+
+    def read(self, node: str, fact: str) -> Any:
+        """Raises UnknownFact."""
+        if fact == NODE_READY:
+            return self._ready(node)
+        if fact.startswith(NAMESPACE):
+            path = f"/api/v1/namespaces/{fact.removeprefix(NAMESPACE)}"
+            return "gone" if self._object(path, msgspec.Raw) is None else "there"
+        if fact.startswith(TAINT):
+            return taint_value(self._object(node_path(node), Any), fact.removeprefix(TAINT))
+        if fact.startswith(CONDITION):
+            return condition_status(self._object(node_path(node), Any), fact.removeprefix(CONDITION))
+        path, _, pointer = fact.removeprefix(OBJECT).partition("#")
+        return field(self._object(path, Any), pointer)
+
+    def boot_id(self, node: str) -> Any:
+        """Of the boot from which the kubelet last reported. Raises UnknownFact."""
+        return field(self._object(node_path(node), Any), "/status/nodeInfo/bootID")
+
+    def _ready(self, node: str) -> bool:
+        found = self._object(node_path(node), Node)
+        if found is None:
+            raise UnknownFact(f"node {node}: the API server answered 404")
+        return is_ready(found)
+
+    def _object(self, path: str, type_: Any) -> Any:
+        """None if it is not there."""
+        response = self._kube.request("GET", path)
+        if response.status not in (200, 404):
+            raise UnknownFact(f"{path}: the API server answered {response.status}")
+        try:
+            return None if response.status == 404 else msgspec.json.decode(response.body, type=type_)
+        except DECODE_ERRORS as error:
+            raise UnknownFact(f"{path}: {error}") from error

@@ -1,0 +1,66 @@
+"""Events on the Nodes that are touched: whoever looks at the node sees who did what, without knowing of nodefall."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chaos.kube.response import status_message
+from chaos.model.duration import timestamp
+from chaos.model.errors import NodefallError
+from chaos.model.labels import NODE_EVENT_NAMESPACE
+from chaos.model.plan import PlannedStep
+from chaos.model.ports import KubeApi
+from chaos.model.redaction import redact
+
+INJECTED, UNDONE = "NodefallInjected", "NodefallUndone"
+_PATH = f"/api/v1/namespaces/{NODE_EVENT_NAMESPACE}/events"
+_MAX_MESSAGE = 1024  # characters of a message, by validation
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEvents:
+    """``run`` and ``holder`` are told in each; ``uids`` are those of the Node objects, by name."""
+
+    kube: KubeApi
+    run: str
+    holder: str
+    uids: Mapping[str, str]
+
+    def emit_injected(self, step: PlannedStep, t: float) -> str:
+        """Why it could not be written, or ""."""
+        return self._write(step, t, "Warning", INJECTED, f"{step.action}: {step.commands[-1]}")
+
+    def emit_undone(self, step: PlannedStep, t: float, because: str) -> str:
+        """Why it could not be written, or ""."""
+        return self._write(step, t, "Normal", UNDONE, f"{step.action} is taken back: {because}")
+
+    def _write(self, step: PlannedStep, t: float, type_: str, reason: str, what: str) -> str:
+        if not step.node:
+            return ""
+        text = f"run {self.run} of {self.holder}, step {step.step}: {what}"
+        message = redact(text)[:_MAX_MESSAGE]
+        try:
+            response = self.kube.request("POST", _PATH, body=self._event(step.node, t, type_, reason, message))
+        except NodefallError as error:
+            return f"no Event on {step.node}: {error.message}"
+        return "" if response.status < 300 else f"no Event on {step.node}: {status_message(response)}"
+
+    def _event(self, node: str, t: float, type_: str, reason: str, message: str) -> dict[str, Any]:
+        stamp = timestamp(t)
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{node}.{secrets.token_hex(8)}", "namespace": NODE_EVENT_NAMESPACE},
+            "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": self.uids.get(node, "")},
+            "type": type_,
+            "reason": reason,
+            "message": message,
+            "source": {"component": "nodefall"},
+            "reportingComponent": "nodefall",
+            "firstTimestamp": stamp,
+            "lastTimestamp": stamp,
+            "count": 1,
+        }

@@ -1,0 +1,93 @@
+"""The experiment's workload: applied in a namespace of its own, labelled, and removed with it.
+
+PriorityClasses, without which pods have no priority, belong to no namespace: they are removed by the run's label.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from chaos.model.action import FactCheck, Undo, UndoStep
+from chaos.model.api_fact import object_fact
+from chaos.model.command import MERGE_PATCH, KubeCommand
+from chaos.model.errors import Aborted
+from chaos.model.labels import MANAGED_BY_LABEL, RUN_LABEL
+from chaos.model.ports import KubeApi
+
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+_IRREGULAR = {"NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
+
+
+def namespace_for(run: str) -> str:
+    """A namespace that only this run uses."""
+    return f"nodefall-{run}"[:63].rstrip("-")
+
+
+def removal(workload: Sequence[KubeCommand], namespace: str, run: str) -> Undo:
+    """How the workload goes away, and the proof that it has."""
+    gone = FactCheck(f"namespace/{namespace}", "gone")
+    delete = KubeCommand("DELETE", f"/api/v1/namespaces/{namespace}", accept=(200, 202, 404))
+    steps, proof = [UndoStep(delete, unless=gone), *_remove_finalizers(workload)], [gone]
+    if any(command.path == PRIORITY_CLASSES for command in workload):
+        ours = f"{PRIORITY_CLASSES}?labelSelector={quote(f'{RUN_LABEL}={run}')}"
+        none = FactCheck(object_fact(ours, "/items/0"), None)
+        steps.append(UndoStep(KubeCommand("DELETE", ours), unless=none))
+        proof.append(none)
+    return Undo(tuple(steps), tuple(proof))
+
+
+def _remove_finalizers(workload: Sequence[KubeCommand]) -> Iterator[UndoStep]:
+    """Finalizers that the manifests brought along: nobody else takes them away, and the namespace waits for them."""
+    for metadata, command in ((c.body["metadata"], c) for c in workload if c.body):
+        if metadata.get("finalizers") and "name" in metadata:
+            path = f"{command.path}/{metadata['name']}"
+            free = KubeCommand("PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH, accept=(200, 404))
+            yield UndoStep(free, unless=FactCheck(object_fact(path, "/metadata/finalizers"), None))
+
+
+def create_commands(manifests: list[dict[str, Any]], namespace: str, run: str) -> list[KubeCommand]:
+    """The namespace, then every object in it. A PriorityClass that exists already is refused by the API server."""
+    labels = {RUN_LABEL: run, **MANAGED_BY_LABEL}
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
+    created = [KubeCommand("POST", "/api/v1/namespaces", body)]
+    for manifest in manifests:
+        obj = copy.deepcopy(manifest)
+        own = "" if obj["kind"] == "PriorityClass" else namespace
+        metadata = obj.setdefault("metadata", {})
+        metadata["labels"] = {**metadata.get("labels", {}), **labels}
+        if own:
+            metadata["namespace"] = own
+        created.append(KubeCommand("POST", collection_path(obj, own), obj))
+    return created
+
+
+def collection_path(obj: dict[str, Any], namespace: str) -> str:
+    """The path that an object of this kind is created at; an empty namespace is for kinds that have none."""
+    version, kind = obj["apiVersion"], obj["kind"]
+    prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    plural = _IRREGULAR.get(kind) or re.sub(r"(?<=s)$", "e", re.sub(r"y$", "ie", kind.lower())) + "s"
+    return f"{prefix}/namespaces/{namespace}/{plural}" if namespace else f"{prefix}/{plural}"
+
+
+def apply(kube: KubeApi, todo: list[KubeCommand]) -> None:
+    """Create everything. Raises Aborted with the API server's own words."""
+    for command in todo:
+        response = kube.request(command.method, command.path, body=command.body)
+        if response.status not in command.accept:
+            name = (command.body or {}).get("metadata", {}).get("name")
+            raise Aborted(
+                f"{command} ({name}): the API server answered {response.status}: {_status_message(response.body)}"
+            )
+
+
+def _status_message(body: bytes) -> str:
+    try:
+        return str(msgspec.json.decode(body)["message"])
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return body[:200].decode("utf-8", "replace")

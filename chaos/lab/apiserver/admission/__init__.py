@@ -1,0 +1,1 @@
+"""Defaults and validation on writes."""

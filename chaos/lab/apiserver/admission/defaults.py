@@ -1,0 +1,227 @@
+"""Defaults and refusals on create: admission plugins and the defaulting of the API server, as far as simulated.
+
+What the simulation could not act out honestly (probes, affinity between pods, claims) is refused here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from chaos.lab.apiserver.admission.metadata import check_new
+from chaos.lab.apiserver.store.store import Store
+from chaos.lab.objects.accessors import MEMORY_PRESSURE, NOT_READY, UNREACHABLE, Object, generated_name
+from chaos.lab.objects.quantity import parse_quantity
+from chaos.lab.sim.clock import SimClock
+from chaos.lab.spec import LabSpec
+
+PREFIX = "lab.nodefall.dev/"
+_BEHAVIOUR = ("runs-for", "stops-after", "exit-code", "ignores-sigterm")
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
+PERCENT = re.compile(r"(100|[0-9]{1,2})%", re.ASCII)
+_PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
+
+
+class InvalidError(ValueError):
+    """The API server would answer 422, or the lab refuses to pretend."""
+
+
+def admit(plural: str, obj: Object, store: Store, spec: LabSpec, sim: SimClock) -> None:
+    """Edit a new object in place. Raises InvalidError."""
+    metadata = obj["metadata"]
+    if not metadata.get("name"):
+        if not metadata.get("generateName"):
+            raise InvalidError("metadata.name: Required value: name or generateName is required")
+        metadata["name"] = generated_name(metadata["generateName"], sim.rng)
+    if problems := check_new(plural, metadata):
+        raise InvalidError(*problems)
+    if plural == "pods":
+        _admit_pod(obj, store, spec)
+    elif plural == "nodes":
+        _admit_node(obj, sim)
+    elif plural == "namespaces":
+        obj.setdefault("spec", {})["finalizers"] = ["kubernetes"]
+        obj["status"] = {"phase": "Active"}
+        metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata["name"]
+    else:
+        _admit_other(plural, obj)
+
+
+def _admit_other(plural: str, obj: Object) -> None:
+    if plural == "poddisruptionbudgets":
+        check_budget(obj)
+        obj["status"] = dict.fromkeys(("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 0)
+    elif plural == "persistentvolumeclaims":
+        check_claim(obj.setdefault("spec", {}))
+        if obj["spec"].get("volumeName"):
+            raise InvalidError("the lab binds claims only to volumes of its own")
+        metadata = obj["metadata"]
+        metadata["finalizers"] = [*metadata.get("finalizers", []), "kubernetes.io/pvc-protection"]
+        obj["status"] = {"phase": "Pending"}
+    elif plural == "priorityclasses":
+        obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    elif plural in ("persistentvolumes", "volumeattachments"):
+        raise InvalidError(f"the lab makes {plural} itself")
+
+
+def check_pod_spec(spec: Object, annotations: dict[str, str]) -> None:
+    """Raises InvalidError for what is wrong or not simulated in a pod or pod template."""
+    containers = spec.get("containers") or []
+    if not containers:
+        raise InvalidError("spec.containers: Required value")
+    for container in containers:
+        if not container.get("name"):
+            raise InvalidError("spec.containers[0].name: Required value")
+        _check_container(container)
+    if spec.get("initContainers"):
+        raise InvalidError("the lab does not simulate initContainers")
+    for volume in spec.get("volumes") or []:
+        if "persistentVolumeClaim" in volume and not (volume["persistentVolumeClaim"] or {}).get("claimName"):
+            raise InvalidError("spec.volumes[0].persistentVolumeClaim.claimName: Required value")
+    _check_scheduling(spec)
+    if (policy := spec.get("restartPolicy", "Always")) not in _RESTART_POLICIES:
+        raise InvalidError(f"spec.restartPolicy: Unsupported value: {policy!r}")
+    for key, value in annotations.items():
+        if key.startswith(PREFIX):
+            _check_behaviour(key, value)
+
+
+def _check_container(container: Object) -> None:
+    for kind, amounts in (container.get("resources") or {}).items():
+        for resource, amount in (amounts if isinstance(amounts, dict) else {}).items():
+            try:
+                parse_quantity(amount)
+            except ValueError as error:
+                raise InvalidError(f"resources.{kind}.{resource}: {error}") from error
+    for probe in _PROBES:
+        if container.get(probe):
+            raise InvalidError(f"the lab does not simulate {probe}")
+    lifecycle = container.get("lifecycle") or {}
+    if lifecycle.get("postStart") or (lifecycle.get("preStop") and "sleep" not in lifecycle["preStop"]):
+        raise InvalidError("the lab simulates no lifecycle hook but preStop.sleep")
+
+
+def _check_scheduling(spec: Object) -> None:
+    affinity = spec.get("affinity") or {}
+    if affinity.get("podAffinity") or affinity.get("podAntiAffinity"):
+        raise InvalidError("the lab does not simulate affinity between pods; use topologySpreadConstraints")
+    if spec.get("schedulerName", "default-scheduler") != "default-scheduler":
+        raise InvalidError("the lab has no scheduler but default-scheduler")
+    for item in spec.get("topologySpreadConstraints") or []:
+        if item.get("nodeTaintsPolicy", "Ignore") != "Ignore" or item.get("minDomains") or item.get("matchLabelKeys"):
+            raise InvalidError("the lab does not simulate nodeTaintsPolicy, minDomains and matchLabelKeys")
+
+
+def _check_behaviour(key: str, value: str) -> None:
+    name = key.removeprefix(PREFIX)
+    if name not in _BEHAVIOUR:
+        raise InvalidError(f"unknown annotation {key}; there are {', '.join(PREFIX + item for item in _BEHAVIOUR)}")
+    if name == "ignores-sigterm":
+        if value not in ("true", "false"):
+            raise InvalidError(f"{key}: {value!r} is neither true nor false")
+        return
+    try:
+        number = int(value) if name == "exit-code" else float(value)
+    except ValueError as error:
+        raise InvalidError(f"{key}: {value!r} is not a number") from error
+    if not 0 <= number < math.inf or (name == "exit-code" and number > 255):
+        raise InvalidError(f"{key}: {value} is out of range")
+
+
+def _admit_pod(pod: Object, store: Store, spec: LabSpec) -> None:
+    body = pod.setdefault("spec", {})
+    check_pod_spec(body, pod["metadata"].get("annotations") or {})
+    default_pod_spec(body)
+    _priority(body, store)
+    tolerations = body.setdefault("tolerations", [])
+    settings = spec.controllers
+    for key, seconds in (
+        (NOT_READY, settings.default_not_ready_toleration_seconds),
+        (UNREACHABLE, settings.default_unreachable_toleration_seconds),
+    ):
+        if not any(_covers(item, key) for item in tolerations):
+            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
+    quality = qos_class(body["containers"])
+    if quality != "BestEffort" and spec.has_breakage("memory-pressure-tolerated"):
+        tolerations.append({"key": MEMORY_PRESSURE, "operator": "Exists", "effect": "NoSchedule"})
+    pod["status"] = {"phase": "Pending", "qosClass": quality}
+
+
+def _covers(toleration: Object, key: str) -> bool:
+    """Admission DefaultTolerationSeconds: this key or all keys, for NoExecute or all effects."""
+    return toleration.get("key", key) in (key, "") and toleration.get("effect", "NoExecute") in ("NoExecute", "")
+
+
+def default_pod_spec(body: dict[str, Any]) -> None:
+    """Fields that the API server fills in."""
+    body.setdefault("restartPolicy", "Always")
+    body.setdefault("terminationGracePeriodSeconds", 30)
+    body.setdefault("dnsPolicy", "ClusterFirst")
+    body.setdefault("schedulerName", "default-scheduler")
+    body.setdefault("securityContext", {})
+    for container in body["containers"]:
+        container.setdefault("image", "registry.k8s.io/pause:3.10")
+        container.setdefault("resources", {})
+
+
+def qos_class(containers: list[Object]) -> str:
+    """Guaranteed, Burstable or BestEffort, from requests and limits of cpu and memory."""
+    resources = [item.get("resources") or {} for item in containers]
+    wanted = [(item.get("requests") or {}, item.get("limits") or {}) for item in resources]
+    if not any(requests or limits for requests, limits in wanted):
+        return "BestEffort"
+    for requests, limits in wanted:
+        if not {"cpu", "memory"} <= limits.keys() or {**limits, **requests} != limits:
+            return "Burstable"
+    return "Guaranteed"
+
+
+def _priority(body: Object, store: Store) -> None:
+    name = body.get("priorityClassName")
+    found = store.get("priorityclasses", "", name) if name else _default_class(store)
+    if name and found is None:
+        raise InvalidError(f"no PriorityClass with name {name} was found")
+    body["priority"] = found["value"] if found else 0
+    body["preemptionPolicy"] = (found or {}).get("preemptionPolicy", "PreemptLowerPriority")
+
+
+def _default_class(store: Store) -> Object | None:
+    return next((item for item in store.list("priorityclasses") if item.get("globalDefault")), None)
+
+
+def check_claim(spec: Object) -> None:
+    """Raises InvalidError for a PersistentVolumeClaim that the lab cannot provision."""
+    if spec.get("accessModes") != ["ReadWriteOnce"]:
+        raise InvalidError("the lab simulates no accessModes but ReadWriteOnce")
+    if spec.get("selector") or spec.get("dataSource") or spec.get("volumeMode", "Filesystem") != "Filesystem":
+        raise InvalidError("the lab simulates no selector, dataSource and volumeMode of claims")
+    try:
+        parse_quantity(((spec.get("resources") or {}).get("requests") or {})["storage"])
+    except (KeyError, ValueError) as error:
+        raise InvalidError("spec.resources.requests.storage: Required value") from error
+
+
+def check_budget(budget: Object) -> None:
+    """Raises InvalidError for a PodDisruptionBudget that the API server would refuse."""
+    spec = budget.setdefault("spec", {})
+    amounts = [spec[key] for key in ("minAvailable", "maxUnavailable") if spec.get(key) is not None]
+    if len(amounts) > 1:
+        raise InvalidError("spec: minAvailable and maxUnavailable cannot be both set")
+    for amount in amounts:
+        percent = isinstance(amount, str) and PERCENT.fullmatch(amount)
+        if not percent and not (isinstance(amount, int) and not isinstance(amount, bool) and amount >= 0):
+            raise InvalidError(f"spec: {amount!r} is neither a whole number nor a percentage up to 100%")
+    policy = spec.get("unhealthyPodEvictionPolicy", "IfHealthyBudget")
+    if policy not in ("IfHealthyBudget", "AlwaysAllow"):
+        raise InvalidError(f"spec.unhealthyPodEvictionPolicy: Unsupported value: {policy!r}")
+
+
+def _admit_node(node: Object, sim: SimClock) -> None:
+    """Admission TaintNodesByCondition: a new node is not ready (facts 5.4). One made by hand says nothing else."""
+    status = node.setdefault("status", {})
+    status.setdefault("conditions", [])
+    status.setdefault("nodeInfo", {"bootID": "", "machineID": "", "systemUUID": "", "kubeletVersion": ""})
+    taints = node.setdefault("spec", {}).setdefault("taints", [])
+    if not any(taint["key"] == NOT_READY and taint["effect"] == "NoSchedule" for taint in taints):
+        taints.append({"key": NOT_READY, "effect": "NoSchedule", "timeAdded": sim.timestamp()})

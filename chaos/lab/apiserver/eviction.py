@@ -1,0 +1,148 @@
+"""The eviction subresource: what POST pods/<name>/eviction does. Facts 8.1."""
+
+from __future__ import annotations
+
+from chaos.lab.apiserver.registry import ForbiddenError, Registry, check_preconditions
+from chaos.lab.apiserver.store.store import NotFoundError, clone
+from chaos.lab.objects.accessors import (
+    Object,
+    condition_status,
+    is_deleting,
+    is_ready,
+    is_terminal,
+    labels_of,
+    name_of,
+    selector_matches,
+    set_condition,
+    uid_of,
+)
+from chaos.lab.sim.clock import SimClock
+
+_MESSAGE = "Cannot evict pod as it would violate the pod's disruption budget."
+_MULTIPLE_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+_RETRY = 10
+_RACE = 0.02  # two requests that are nearer to each other have read the same budget
+_BACKOFF = 0.5
+ATTEMPTS = 20
+_MAX_DISRUPTED = 2000
+_TARGET = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "lastProbeTime": None,
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+
+
+class EvictionRefused(RuntimeError):
+    """429, 500 or 504. ``retry_after`` in seconds, 0 for no such header; ``cause`` empty for none."""
+
+    def __init__(self, code: int, message: str, cause: str = "", retry_after: int = 0) -> None:
+        super().__init__(message)
+        self.code, self.cause, self.retry_after = code, cause, retry_after
+
+
+class BudgetBusy(EvictionRefused):
+    """A race for the last of a budget was lost; the API server itself tries again ``again`` seconds later.
+
+    After :data:`ATTEMPTS` it answers with this, a 504. Recording 08: the loser gets its turn half a second later.
+    """
+
+    def __init__(self, name: str, again: float) -> None:
+        super().__init__(504, f'couldn\'t update PodDisruptionBudget "{name}" due to conflicts', retry_after=_RETRY)
+        self.retry_delay = again
+
+
+class Evictions:
+    """Takes from budgets, marks pods and deletes them."""
+
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
+        self._sim, self._registry, self._store = sim, registry, registry.store
+        self._last_decrements: dict[str, float] = {}
+
+    def evict(self, namespace: str, name: str, options: Object | None = None, dry_run: bool = False) -> None:
+        """Evict with DeleteOptions. Raises EvictionRefused, NotFoundError, ForbiddenError, ConflictError."""
+        pod = self._store.get("pods", namespace, name)
+        if pod is None:
+            raise NotFoundError("pods", name)
+        options = options or {}
+        if is_terminal(pod) or is_deleting(pod) or pod["status"].get("phase") == "Pending":
+            self._delete(pod, options, dry_run)
+            return
+        budgets = self._budgets(pod)
+        if len(budgets) > 1:
+            raise EvictionRefused(500, _MULTIPLE_BUDGETS)
+        heeded = budgets and not self._registry.spec.has_breakage("pdb-ignored")
+        if heeded and (is_ready(pod) or not _can_evict_unhealthy(budgets[0])):
+            self._decrement_budget(pod, budgets[0], dry_run)
+        self._delete(pod, options, dry_run)
+
+    def _budgets(self, pod: Object) -> list[Object]:
+        return [
+            budget
+            for budget in self._store.list("poddisruptionbudgets", pod["metadata"]["namespace"])
+            if selector_matches(budget["spec"].get("selector"), labels_of(pod))
+        ]
+
+    def _decrement_budget(self, pod: Object, budget: Object, dry_run: bool) -> None:
+        """EVI checkAndDecrement."""
+        last = self._last_decrements.get(uid_of(budget), float("-inf"))
+        if budget["status"]["disruptionsAllowed"] == 0 and self._sim.now - last < _RACE:
+            raise BudgetBusy(name_of(budget), _BACKOFF * self._sim.rng.uniform(1.0, 1.1))
+        check_budget(budget)
+        new: Object = clone(budget)
+        status = new["status"]
+        status["disruptionsAllowed"] -= 1
+        now = self._sim.timestamp()
+        status["disruptedPods"] = {**(status.get("disruptedPods") or {}), name_of(pod): now}
+        if status["disruptionsAllowed"] == 0:
+            item = {"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": ""}
+            set_condition(new, {**item, "observedGeneration": status["observedGeneration"]}, now)
+        if not dry_run and not self._registry.spec.has_breakage("pdb-not-decremented"):
+            self._store.update("poddisruptionbudgets", new)
+            self._last_decrements[uid_of(budget)] = self._sim.now
+
+    def _delete(self, pod: Object, options: Object, dry_run: bool) -> None:
+        """The condition and then the DELETE, both before the answer. EVI addConditionAndDeletePod."""
+        metadata = pod["metadata"]
+        check_preconditions(pod, options.get("preconditions") or {})
+        if dry_run:
+            return
+        now = self._sim.timestamp()
+        self._store.patch_status(
+            "pods", metadata["namespace"], name_of(pod), lambda it: set_condition(it, _TARGET, now)
+        )
+        self._registry.delete("pods", metadata["namespace"], name_of(pod), options.get("gracePeriodSeconds"))
+
+
+def _can_evict_unhealthy(budget: Object) -> bool:
+    """Whether a pod that is not Ready goes without using the budget: spec.unhealthyPodEvictionPolicy."""
+    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    status = budget["status"]
+    return bool(status["currentHealthy"] >= status["desiredHealthy"] > 0)
+
+
+def check_budget(budget: Object) -> None:
+    """Raises EvictionRefused or ForbiddenError if this budget allows no disruption now."""
+    name, status = name_of(budget), budget["status"]
+    if status.get("observedGeneration", 0) < budget["metadata"]["generation"]:
+        cause = f"The disruption budget {name} is still being processed by the server."
+        raise EvictionRefused(429, _MESSAGE, cause, _RETRY)
+    if status["disruptionsAllowed"] < 0:
+        raise ForbiddenError("pdb disruptions allowed is negative", "poddisruptionbudget.policy", name)
+    if len(status.get("disruptedPods") or {}) > _MAX_DISRUPTED:
+        why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise ForbiddenError(why, "poddisruptionbudget.policy", name)
+    if status["disruptionsAllowed"] == 0:
+        raise EvictionRefused(429, _MESSAGE, _cause(budget))
+
+
+def _cause(budget: Object) -> str:
+    name, status = name_of(budget), budget["status"]
+    failed = [item for item in status.get("conditions") or [] if item["reason"] == "SyncFailed"]
+    if failed and condition_status(budget, "DisruptionAllowed") == "False":
+        why = failed[0]["message"]
+        return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {why}"
+    healthy, desired = status["currentHealthy"], status["desiredHealthy"]
+    return f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"

@@ -1,0 +1,147 @@
+"""The Kubernetes API server: who may ask, and which handler answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+
+import msgspec
+from aiohttp import web
+
+from chaos.lab.apiserver.http.access import Access, Attributes, User, attributes
+from chaos.lab.apiserver.http.discovery_api import routes
+from chaos.lab.apiserver.http.errors import ApiError
+from chaos.lab.apiserver.http.fault_injection import FaultInjector
+from chaos.lab.apiserver.http.messages import Handler, json_response, read_body
+from chaos.lab.apiserver.http.reads import ReadHandlers
+from chaos.lab.apiserver.http.resources import (
+    REVIEWS,
+    SUBRESOURCES,
+    UNSIMULATED_SUBRESOURCES,
+    RequestInfo,
+    group_version_of,
+    parse_request_info,
+)
+from chaos.lab.apiserver.http.reviews import review
+from chaos.lab.apiserver.http.server_side_apply import APPLY_PATCH
+from chaos.lab.apiserver.http.service_proxy import ServiceProxy
+from chaos.lab.apiserver.http.subresources import SubresourceHandlers
+from chaos.lab.apiserver.http.watches import WatchServer
+from chaos.lab.apiserver.http.writes import WriteHandlers
+from chaos.lab.cluster import Cluster
+from chaos.lab.sim.lockstep import Lockstep
+
+_PUBLIC_PATHS = ("/version", "/healthz", "/livez", "/readyz")
+_NO_RESOURCE = "the server could not find the requested resource"
+ResourceHandler = Callable[[web.Request, RequestInfo], Awaitable[web.StreamResponse]]
+
+
+class ApiServer:
+    """What the users of ``access`` ask for, they get if they may have it."""
+
+    def __init__(self, cluster: Cluster, lockstep: Lockstep, access: Access, ring: int) -> None:
+        self._cluster, self._lockstep, self._access = cluster, lockstep, access
+        self.fault_injector = FaultInjector(cluster.spec.api_misbehaviours, cluster.spec.seed)
+        self.watches = WatchServer(cluster.store, lockstep, self.fault_injector, ring)
+        reads, writes = ReadHandlers(cluster, self.watches), WriteHandlers(cluster)
+        others = SubresourceHandlers(cluster, lockstep, writes)
+        self._subresource_handlers: dict[tuple[str, str], ResourceHandler] = {
+            ("eviction", "POST"): others.evict,
+            ("binding", "POST"): others.bind,
+            ("scale", "GET"): others.get_scale,
+            ("scale", "PUT"): others.put_scale,
+            ("scale", "PATCH"): others.patch_scale,
+            ("proxy", "GET"): ServiceProxy(cluster, lockstep).get,
+        }
+        self._collection_handlers: dict[str, ResourceHandler] = {
+            "GET": reads.list_or_watch,
+            "POST": writes.create,
+            "DELETE": writes.delete_collection,
+        }
+        self._object_handlers: dict[str, ResourceHandler] = {
+            "GET": reads.get,
+            "PUT": writes.replace,
+            "PATCH": writes.patch,
+            "DELETE": writes.delete,
+        }
+
+    def app(self) -> web.Application:
+        app = web.Application(middlewares=[self._guard], client_max_size=3 << 20)
+        app.on_response_prepare.append(self._set_date)
+        app.router.add_get("/version", self._version)
+        for path in _PUBLIC_PATHS[1:]:
+            app.router.add_get(path, self._healthz)
+        app.router.add_routes(routes())
+        app.router.add_route("*", "/api/{version}/{rest:.+}", self._resource)
+        app.router.add_route("*", "/apis/{group}/{version}/{rest:.+}", self._resource)
+        return app
+
+    async def _set_date(self, _: web.Request, response: web.StreamResponse) -> None:
+        response.headers["Date"] = formatdate(self._cluster.sim.now, usegmt=True)
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        with self._lockstep.request():
+            try:
+                if "rest" not in request.match_info:
+                    self._access.authorize(self._user(request), Attributes(request.method.lower(), path=request.path))
+                return self._inject_faults(request, await handler(request))
+            except ApiError as error:
+                return json_response(error.status(), error.code, error.headers())
+            except web.HTTPException as error:
+                message = _NO_RESOURCE if error.status == 404 else error.reason
+                refusal = ApiError(error.status, message, "" if error.status == 404 else error.reason.replace(" ", ""))
+                return json_response(refusal.status(), refusal.code)
+
+    def _inject_faults(self, request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+        """What is read, as the misbehaviours have it."""
+        if not self.fault_injector.enabled or request.method != "GET" or not isinstance(response, web.Response):
+            return response
+        if response.content_type != "application/json" or not isinstance(response.body, bytes):
+            return response
+        body = self.fault_injector.corrupt_body(msgspec.json.decode(response.body))
+        return json_response(body, response.status, {"Content-Type": response.headers["Content-Type"]})
+
+    def _user(self, request: web.Request) -> User:
+        return self._access.authenticate(request.headers.get("Authorization", ""))
+
+    async def _version(self, _: web.Request) -> web.Response:
+        version = self._cluster.spec.kubernetes
+        major, minor = version.removeprefix("v").split(".")[:2]
+        return json_response({"major": major, "minor": minor, "gitVersion": version, "platform": "linux/amd64"})
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def _resource(self, request: web.Request) -> web.StreamResponse:
+        group_version, rest = group_version_of(request.match_info), request.match_info["rest"]
+        user = self._user(request)
+        if (kind := REVIEWS.get((group_version, rest))) and request.method == "POST":
+            return json_response(review(kind, await read_body(request), user), 201)
+        place = parse_request_info(group_version, rest)
+        if place is None:
+            self._access.authorize(user, Attributes(request.method.lower(), path=request.path))
+            raise ApiError(404, _NO_RESOURCE)
+        watching = request.query.get("watch") in ("true", "1")
+        self._access.authorize(user, attributes(request.method, place, watching))
+        if request.content_type == APPLY_PATCH and request.method == "PATCH" and not self._exists(place):
+            self._access.authorize(user, attributes("POST", place))
+        return await self._handler(place, request.method)(request, place)
+
+    def _exists(self, place: RequestInfo) -> bool:
+        return self._cluster.store.get(place.resource.plural, place.namespace, place.name) is not None
+
+    def _handler(self, place: RequestInfo, method: str) -> ResourceHandler:
+        """Raises ApiError 404 or 405."""
+        plural, subresource = place.resource.plural, place.subresource
+        if subresource and not (subresource == "status" and place.resource.has_status):
+            if (plural, subresource) not in SUBRESOURCES:
+                if (plural, subresource) in UNSIMULATED_SUBRESOURCES:
+                    raise ApiError(501, f"the lab does not simulate {plural}/{subresource}")
+                raise ApiError(404, _NO_RESOURCE)
+            handler = self._subresource_handlers.get((subresource, method))
+        else:
+            handler = (self._object_handlers if place.name else self._collection_handlers).get(method)
+        if handler is None:
+            raise ApiError(405, "the server does not allow this method on the requested resource")
+        return handler

@@ -1,0 +1,79 @@
+"""What the API server says about itself: discovery and OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from chaos.lab.apiserver.http import discovery, openapi, openapi_v2
+from chaos.lab.apiserver.http.errors import ApiError
+from chaos.lab.apiserver.http.messages import json_response
+from chaos.lab.apiserver.http.negotiation import negotiate, parse_accept
+from chaos.lab.apiserver.http.resources import group_version_of
+
+
+def routes() -> list[web.RouteDef]:
+    """The routes."""
+    return [
+        web.get("/api", _core),
+        web.get("/apis", _groups),
+        web.get("/apis/{group}", _group),
+        web.get("/api/{version}", _resources),
+        web.get("/apis/{group}/{version}", _resources),
+        web.get("/openapi/v2", _swagger),
+        web.get("/openapi/v3", _index),
+        web.get("/openapi/v3/api/{version}", _document),
+        web.get("/openapi/v3/apis/{group}/{version}", _document),
+    ]
+
+
+async def _core(request: web.Request) -> web.Response:
+    versions = {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+    return _discovery_response(request, versions, core=True)
+
+
+async def _groups(request: web.Request) -> web.Response:
+    return _discovery_response(request, discovery.group_list(), core=False)
+
+
+def _discovery_response(request: web.Request, plain: dict[str, Any], core: bool) -> web.Response:
+    """The aggregated form for who asks for it."""
+    wanted = negotiate(request.headers.get("Accept", ""), "apidiscovery.k8s.io", ("v2",), ("APIGroupDiscoveryList",))
+    if not wanted.kind:
+        return json_response(plain)
+    return json_response(
+        discovery.aggregated_discovery(core), headers={"Content-Type": discovery.AGGREGATED_CONTENT_TYPE}
+    )
+
+
+async def _group(request: web.Request) -> web.Response:
+    return json_response(_require(discovery.group(request.match_info["group"])))
+
+
+async def _resources(request: web.Request) -> web.Response:
+    return json_response(_require(discovery.resource_list(group_version_of(request.match_info))))
+
+
+async def _index(_: web.Request) -> web.Response:
+    return json_response(openapi.index())
+
+
+async def _document(request: web.Request) -> web.Response:
+    name = group_version_of(request.match_info)
+    _require(discovery.resource_list(name))
+    return web.Response(body=openapi.document(name), content_type="application/json")
+
+
+async def _swagger(request: web.Request) -> web.Response:
+    header = request.headers.get("Accept", "")
+    if any(clause.media_type == openapi_v2.MEDIA_TYPE for clause in parse_accept(header)):
+        return web.Response(body=openapi_v2.swagger_protobuf(), content_type=openapi_v2.CONTENT_TYPE)
+    negotiate(header, "", (), ())
+    return web.Response(body=openapi.swagger(), content_type="application/json")
+
+
+def _require(document: dict[str, Any] | None) -> dict[str, Any]:
+    if document is None:
+        raise ApiError(404, "the server could not find the requested resource")
+    return document

@@ -1,0 +1,49 @@
+"""What a list asks for. Sources: ListOptions' validation in k8s.io/apimachinery, and "Resource versions" of its API
+concepts: which version is shown for resourceVersion and resourceVersionMatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chaos.lab.apiserver.http.errors import ApiError
+from chaos.lab.apiserver.http.messages import parse_whole_number
+from chaos.lab.apiserver.http.watch_options import parse_resource_version, raise_for_errors
+
+_EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """``version``: as it was then if ``exact``, else not older; 0 for any. ``token``: of the page before."""
+
+    resource_version: int = 0
+    is_exact: bool = False
+    limit: int = 0
+    continue_token: str = ""
+
+
+def parse_list_options(query: Mapping[str, str]) -> ListOptions:
+    """Read and check. Raises ApiError 400, 422, 500."""
+    version, match, token = (query.get(key, "") for key in ("resourceVersion", "resourceVersionMatch", "continue"))
+    raise_for_errors(_errors(version, match, token, "sendInitialEvents" in query))
+    if token and version not in ("", "0"):
+        raise ApiError(400, "specifying resource version is not allowed when using continue")
+    start, limit = parse_resource_version(version), parse_whole_number(query.get("limit") or "0")
+    exact = match == _EXACT or bool(start and limit and not match)
+    return ListOptions(start, exact, limit, token)
+
+
+def _errors(version: str, match: str, token: str, initial: bool) -> list[str]:
+    found = []
+    if match and not version:
+        found.append("Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided")
+    if match and token:
+        found.append("Forbidden: resourceVersionMatch is forbidden when continue is provided")
+    if match not in ("", _EXACT, _NOT_OLDER):
+        found.append(f'Unsupported value: "{match}": supported values: "{_EXACT}", "{_NOT_OLDER}", ""')
+    if match == _EXACT and version == "0":
+        found.append('Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+    errors = [f"resourceVersionMatch: {text}" for text in found]
+    return [*errors, "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"] if initial else errors

@@ -1,0 +1,61 @@
+"""The parts of requests and answers that every handler of the API needs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from chaos.lab.apiserver.http.errors import ApiError, not_found
+from chaos.lab.apiserver.http.protobuf import CONTENT_TYPE, decode
+from chaos.lab.apiserver.http.resources import RequestInfo
+from chaos.lab.apiserver.http.selectors import Predicate, parse_field_selector, parse_label_selector
+from chaos.lab.cluster import Cluster
+from chaos.lab.objects.accessors import Object
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def json_response(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    """A JSON response."""
+    headers = {"Content-Type": "application/json", **(headers or {})}
+    return web.Response(body=msgspec.json.encode(body), status=status, headers=headers)
+
+
+async def read_body(request: web.Request) -> Any:
+    """What a request says, in JSON or protobuf. Raises ApiError 400 and 415."""
+    if request.content_type == CONTENT_TYPE:
+        return decode(await request.read())
+    try:
+        body = msgspec.json.decode(await request.read())
+    except msgspec.DecodeError as error:
+        raise ApiError(400, f"the body is not JSON: {error}") from error
+    if not isinstance(body, dict) and request.content_type != "application/json-patch+json":
+        raise ApiError(400, "the body is not an object")
+    return body
+
+
+def parse_whole_number(text: str) -> int:
+    """A parameter of the query. Raises ApiError 400."""
+    if not text.isdecimal():
+        raise ApiError(400, f"{text[:40]!r} is not a whole number")
+    return int(text)
+
+
+def parse_selectors(request: web.Request, place: RequestInfo) -> list[Predicate]:
+    """The tests of the request's label and field selectors. Raises ApiError 400."""
+    query = request.query
+    return [
+        *parse_label_selector(query.get("labelSelector", "")),
+        *parse_field_selector(place.resource.plural, query.get("fieldSelector", "")),
+    ]
+
+
+def get_object(cluster: Cluster, place: RequestInfo) -> Object:
+    """The object that a URL names. Raises ApiError 404."""
+    obj = cluster.store.get(place.resource.plural, place.namespace, place.name)
+    if obj is None:
+        raise not_found(place.resource.plural, place.name)
+    return obj

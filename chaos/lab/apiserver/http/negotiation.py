@@ -1,0 +1,46 @@
+"""What form of an answer a client accepts. As k8s.io/apiserver/pkg/endpoints/handlers/negotiation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from chaos.lab.apiserver.http.errors import ApiError
+
+_JSON = ("application/json", "application/*", "*/*")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One media type of an Accept header; ``kind``, ``group`` and ``version`` name the form it is wanted in."""
+
+    media_type: str
+    quality: float = 1.0
+    kind: str = ""
+    group: str = ""
+    version: str = ""
+
+
+def parse_accept(header: str) -> list[Clause]:
+    """The clauses, the most wanted first."""
+    return sorted(_clauses(header or "*/*"), key=lambda clause: -clause.quality)
+
+
+def _clauses(header: str) -> Iterator[Clause]:
+    for part in header.split(","):
+        media, *rest = (piece.strip() for piece in part.split(";"))
+        given = dict(piece.partition("=")[::2] for piece in rest)
+        try:
+            quality = float(given.get("q", "1"))
+        except ValueError:
+            quality = 0.0
+        yield Clause(media, quality, given.get("as", ""), given.get("g", ""), given.get("v", ""))
+
+
+def negotiate(header: str, group: str, versions: tuple[str, ...], kinds: tuple[str, ...]) -> Clause:
+    """The first clause that can be served: JSON as it is, or as one of ``kinds``. Raises ApiError 406."""
+    for clause in parse_accept(header):
+        known = clause.group == group and clause.version in versions and clause.kind in kinds
+        if clause.media_type in _JSON and (known or not (clause.kind or clause.group or clause.version)):
+            return clause
+    raise ApiError(406, "only the following media types are accepted: application/json")

@@ -1,0 +1,67 @@
+"""Reading requests: get, list and watch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from aiohttp import web
+
+from chaos.lab.apiserver.http.list_options import ListOptions, parse_list_options
+from chaos.lab.apiserver.http.messages import get_object, json_response, parse_selectors
+from chaos.lab.apiserver.http.pagination import Paginator
+from chaos.lab.apiserver.http.representations import negotiate_representation
+from chaos.lab.apiserver.http.resources import RequestInfo
+from chaos.lab.apiserver.http.selectors import Predicate
+from chaos.lab.apiserver.http.watch_options import parse_bool, parse_watch_options
+from chaos.lab.apiserver.http.watches import Selection, WatchServer
+from chaos.lab.cluster import Cluster
+from chaos.lab.objects.accessors import Object
+
+
+class ReadHandlers:
+    """The handlers of reading requests."""
+
+    def __init__(self, cluster: Cluster, watches: WatchServer) -> None:
+        self._cluster, self._watches = cluster, watches
+        self._paginator = Paginator(cluster.sim)
+
+    async def get(self, request: web.Request, place: RequestInfo) -> web.Response:
+        form = negotiate_representation(request, place.resource, self._cluster.sim, is_list=False)
+        return json_response(form.show(get_object(self._cluster, place)))
+
+    async def list_or_watch(self, request: web.Request, place: RequestInfo) -> web.StreamResponse:
+        matches = parse_selectors(request, place)
+        if parse_bool(request.query, "watch"):
+            return await self._watch(request, place, matches)
+        return await self._list(request, place, matches)
+
+    async def _watch(self, request: web.Request, place: RequestInfo, matches: list[Predicate]) -> web.StreamResponse:
+        options = parse_watch_options(request.query)
+        form = negotiate_representation(request, place.resource, self._cluster.sim, is_list=False)
+        selected = Selection(place.resource.plural, form, place.namespace, matches)
+        return await self._watches.serve(request, selected, options)
+
+    async def _list(self, request: web.Request, place: RequestInfo, matches: list[Predicate]) -> web.Response:
+        options = parse_list_options(request.query)
+        form = negotiate_representation(request, place.resource, self._cluster.sim, is_list=True)
+        if options.continue_token:
+            version, items = self._paginator.resume(options.continue_token)
+        else:
+            version, stored = await self._state(place, options)
+            items = [obj for obj in stored if all(match(obj) for match in matches)]
+        metadata: dict[str, Any] = {"resourceVersion": str(version)}
+        if 0 < options.limit < len(items):
+            metadata["continue"] = self._paginator.issue_token(version, items[options.limit :])
+            if not matches:  # else the API server does not know
+                metadata["remainingItemCount"] = len(items) - options.limit
+            items = items[: options.limit]
+        return json_response(form.show_list(items, metadata))
+
+    async def _state(self, place: RequestInfo, options: ListOptions) -> tuple[int, Iterable[Object]]:
+        """The version that is shown, and all objects of the place then. Raises ApiError 410, 504."""
+        store, plural = self._cluster.store, place.resource.plural
+        await self._watches.wait_until_fresh(options.resource_version)
+        if options.is_exact:
+            return options.resource_version, self._watches.list_at(plural, place.namespace, options.resource_version)
+        return store.version, store.list(plural, place.namespace)

@@ -1,0 +1,133 @@
+"""The resources that the API server has, and their places in its URLs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """``group_version`` as in apiVersion."""
+
+    plural: str
+    kind: str
+    group_version: str = "v1"
+    namespaced: bool = True
+    has_status: bool = True  # has the subresource status
+    short_name: str = ""  # what kubectl users type
+    in_all: bool = False  # belongs to kubectl's category "all"
+    conditional: bool = False  # no PUT without resourceVersion: AllowUnconditionalUpdate of its strategy
+
+    @property
+    def group(self) -> str:
+        return self.group_version.rpartition("/")[0]
+
+    @property
+    def qualified_name(self) -> str:
+        """As error messages name it: ``deployments.apps``."""
+        return self.plural + (f".{self.group}" if self.group else "")
+
+    def show(self, obj: dict[str, Any]) -> dict[str, Any]:
+        """A stored object as a client sees it."""
+        return {"kind": self.kind, "apiVersion": self.group_version, **obj}
+
+
+RESOURCES = {
+    (resource.group_version, resource.plural): resource
+    for resource in (
+        Resource("nodes", "Node", namespaced=False, short_name="no"),
+        Resource("namespaces", "Namespace", namespaced=False, short_name="ns"),
+        Resource("pods", "Pod", short_name="po", in_all=True),
+        Resource("events", "Event", has_status=False, short_name="ev"),
+        Resource("configmaps", "ConfigMap", has_status=False, short_name="cm"),
+        Resource("secrets", "Secret", has_status=False),
+        Resource("services", "Service", short_name="svc", in_all=True),
+        Resource("serviceaccounts", "ServiceAccount", has_status=False, short_name="sa"),
+        Resource("persistentvolumeclaims", "PersistentVolumeClaim", short_name="pvc"),
+        Resource("persistentvolumes", "PersistentVolume", namespaced=False, short_name="pv"),
+        Resource("volumeattachments", "VolumeAttachment", "storage.k8s.io/v1", namespaced=False, conditional=True),
+        Resource("endpointslices", "EndpointSlice", "discovery.k8s.io/v1", has_status=False),
+        Resource("deployments", "Deployment", "apps/v1", short_name="deploy", in_all=True),
+        Resource("statefulsets", "StatefulSet", "apps/v1", short_name="sts", in_all=True),
+        Resource("daemonsets", "DaemonSet", "apps/v1", short_name="ds", in_all=True),
+        Resource("replicasets", "ReplicaSet", "apps/v1", short_name="rs", in_all=True),
+        Resource("controllerrevisions", "ControllerRevision", "apps/v1", has_status=False),
+        Resource("jobs", "Job", "batch/v1", in_all=True),
+        Resource("leases", "Lease", "coordination.k8s.io/v1", has_status=False, conditional=True),
+        Resource("poddisruptionbudgets", "PodDisruptionBudget", "policy/v1", short_name="pdb", conditional=True),
+        Resource(
+            "priorityclasses",
+            "PriorityClass",
+            "scheduling.k8s.io/v1",
+            namespaced=False,
+            has_status=False,
+            short_name="pc",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    """``kind`` and ``group_version`` of what is sent to it."""
+
+    kind: str
+    group_version: str
+    verbs: tuple[str, ...]
+
+
+_SCALE = Subresource("Scale", "autoscaling/v1", ("get", "patch", "update"))
+# By plural and name; besides these, "status" of the resources that have it.
+SUBRESOURCES = {
+    ("pods", "eviction"): Subresource("Eviction", "policy/v1", ("create",)),
+    ("services", "proxy"): Subresource("ServiceProxyOptions", "v1", ("get",)),
+    ("pods", "binding"): Subresource("Binding", "v1", ("create",)),
+    **{(plural, "scale"): _SCALE for plural in ("deployments", "replicasets", "statefulsets")},
+}
+_UNSIMULATED_POD_SUBRESOURCES = ("attach", "ephemeralcontainers", "exec", "log", "portforward", "proxy", "resize")
+UNSIMULATED_SUBRESOURCES = {
+    *(("pods", name) for name in _UNSIMULATED_POD_SUBRESOURCES),
+    ("namespaces", "finalize"),
+    ("nodes", "proxy"),
+    ("serviceaccounts", "token"),
+}
+# What a user may ask about itself, with its kind: by group's version and plural.
+REVIEWS = {
+    ("authentication.k8s.io/v1", "selfsubjectreviews"): "SelfSubjectReview",
+    ("authorization.k8s.io/v1", "selfsubjectaccessreviews"): "SelfSubjectAccessReview",
+    ("authorization.k8s.io/v1", "selfsubjectrulesreviews"): "SelfSubjectRulesReview",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestInfo:
+    """What a URL names; an empty ``name`` is the collection."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+def group_version_of(parts: Mapping[str, str]) -> str:
+    """The group and version that the parts of a URL name."""
+    group = parts.get("group")
+    return f"{group}/{parts['version']}" if group else parts["version"]
+
+
+def parse_request_info(group_version: str, path: str) -> RequestInfo | None:
+    """The place of ``path``, the part of the URL after the group's version; None if there is none."""
+    parts = path.strip("/").split("/")
+    namespace = ""
+    if parts[0] == "namespaces" and len(parts) > 2 and (group_version, parts[2]) in RESOURCES:
+        namespace, parts = parts[1], parts[2:]
+    resource = RESOURCES.get((group_version, parts[0]))
+    if resource is not None and resource.plural == "services" and parts[2:3] == ["proxy"]:
+        parts = parts[:3]  # what follows is the Service's own path
+    if resource is None or len(parts) > 3 or (namespace and not resource.namespaced):
+        return None
+    if resource.namespaced and len(parts) > 1 and not namespace:
+        return None
+    return RequestInfo(resource, namespace, *parts[1:])

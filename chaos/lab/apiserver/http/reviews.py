@@ -1,0 +1,57 @@
+"""What users ask about themselves: SelfSubjectAccessReview, SelfSubjectRulesReview and SelfSubjectReview."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chaos.lab.apiserver.http.access import Attributes, User
+from chaos.lab.apiserver.http.errors import ApiError
+
+
+def review(kind: str, body: dict[str, Any], user: User) -> dict[str, Any]:
+    """The answer to a review of this kind. Raises ApiError 422."""
+    if user.is_anonymous:
+        raise ApiError(403, f'forbidden: User "{user.name}" cannot create a {kind}')
+    spec = body.get("spec") or {}
+    if kind == "SelfSubjectReview":
+        status: dict[str, Any] = {"userInfo": {"username": user.name, "uid": user.uid, "groups": list(user.groups)}}
+    elif kind == "SelfSubjectRulesReview":
+        status = _rules(user, str(spec.get("namespace", "")))
+    else:
+        status = _access(user, spec)
+    group = "authentication" if kind == "SelfSubjectReview" else "authorization"
+    return {"kind": kind, "apiVersion": f"{group}.k8s.io/v1", "metadata": {}, "spec": spec, "status": status}
+
+
+def _access(user: User, spec: dict[str, Any]) -> dict[str, Any]:
+    asked, path = spec.get("resourceAttributes") or {}, spec.get("nonResourceAttributes") or {}
+    if bool(asked) == bool(path):
+        why = "spec: exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        raise ApiError(422, f'SelfSubjectAccessReview.authorization.k8s.io "" is invalid: {why}')
+    if path:
+        wanted = Attributes(str(path.get("verb", "")), path=str(path.get("path", "")))
+    else:
+        field = {key: str(asked.get(key) or "") for key in ("verb", "group", "resource", "subresource")}
+        resource = field["resource"] + (f"/{field['subresource']}" if field["subresource"] else "")
+        place = (str(asked.get("namespace") or ""), str(asked.get("name") or ""))
+        wanted = Attributes(field["verb"], field["group"], resource, *place)
+    return {"allowed": user.is_allowed(wanted)}
+
+
+def _rules(user: User, namespace: str) -> dict[str, Any]:
+    rules = [
+        {
+            "verbs": rule.verbs,
+            "apiGroups": rule.api_groups,
+            "resources": rule.resources,
+            **({"resourceNames": rule.resource_names} if rule.resource_names else {}),
+        }
+        for rule in user.rules
+        if rule.resources and (not rule.namespaces or namespace in rule.namespaces)
+    ]
+    paths = [
+        {"verbs": rule.verbs, "nonResourceURLs": rule.non_resource_urls}
+        for rule in user.rules
+        if rule.non_resource_urls
+    ]
+    return {"resourceRules": rules, "nonResourceRules": paths, "incomplete": False}

@@ -1,0 +1,99 @@
+"""Label and field selectors of list and watch requests. Syntax: k8s.io/apimachinery/pkg/labels and /fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from chaos.lab.apiserver.http.errors import ApiError
+
+Predicate = Callable[[dict[str, Any]], bool]
+_SET = re.compile(r"\s*([\w./-]+)\s+(in|notin)\s*\(([^()]*)\)\s*", re.ASCII)
+_EQUAL = re.compile(r"\s*([\w./-]+)\s*(==|!=|=)\s*([\w.-]*)\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*([\w./-]+)\s*([<>])\s*(-?\d+)\s*", re.ASCII)
+_EXISTS = re.compile(r"\s*(!?)\s*([\w./-]+)\s*", re.ASCII)
+_COMMA = re.compile(r",(?![^()]*\))")
+_TERM = re.compile(r"(?:\\.?|[^,\\])+", re.DOTALL)  # a backslash keeps a comma from ending the term
+_FIELD = re.compile(r"(.*?)(==|!=|=)((?:\\[\\,=]|[^\\,=])*)", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)")
+# What can be selected by, where that is in the object if elsewhere, and what an absent value counts as.
+# Sources: pkg/apis/core/v1/conversion.go and the ToSelectableFields of pkg/registry.
+_COMMON_FIELDS = {"metadata.name": "", "metadata.namespace": ""}
+_FIELDS = {
+    "pods": {
+        **dict.fromkeys(("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"), ""),
+        **dict.fromkeys(("status.phase", "status.podIP", "status.nominatedNodeName"), ""),
+        "spec.hostNetwork": "false",
+    },
+    "nodes": {"spec.unschedulable": "false"},
+    "namespaces": {"status.phase": ""},
+    "replicasets": {"status.replicas": "0"},
+    "jobs": {"status.successful": "0"},
+    "events": dict.fromkeys(
+        (
+            *(f"involvedObject.{key}" for key in ("kind", "namespace", "name", "uid", "apiVersion", "fieldPath")),
+            "involvedObject.resourceVersion",
+            *("reason", "reportingComponent", "source", "type"),
+        ),
+        "",
+    ),
+}
+_FIELD_PATHS = {"source": "source.component", "status.successful": "status.succeeded"}
+
+
+def parse_label_selector(text: str) -> list[Predicate]:
+    """One test per requirement. Raises ApiError 400."""
+    return [_requirement(part) for part in _COMMA.split(text) if part.strip()]
+
+
+def _requirement(text: str) -> Predicate:
+    if match := _SET.fullmatch(text):
+        key, operator = match[1], match[2]
+        values = {value.strip() for value in match[3].split(",")}
+        return lambda obj: (_labels(obj).get(key) in values) == (operator == "in")
+    if match := _EQUAL.fullmatch(text):
+        key, same, value = match[1], match[2] != "!=", match[3]
+        return lambda obj: (_labels(obj).get(key) == value) == same
+    if match := _NUMBER.fullmatch(text):
+        key, greater, number = match[1], match[2] == ">", int(match[3])
+        return lambda obj: _compare_number(_labels(obj).get(key), greater, number)
+    if match := _EXISTS.fullmatch(text):
+        wanted, key = not match[1], match[2]
+        return lambda obj: (key in _labels(obj)) == wanted
+    raise ApiError(400, f"unable to parse requirement: {text!r}")
+
+
+def _compare_number(label: str | None, greater: bool, number: int) -> bool:
+    if label is None or not re.fullmatch(r"-?\d+", label, re.ASCII):
+        return False
+    return int(label) > number if greater else int(label) < number
+
+
+def parse_field_selector(plural: str, text: str) -> list[Predicate]:
+    """One test per field. Raises ApiError 400, also for a field that this kind does not offer."""
+    return [_field(plural, part) for part in _TERM.findall(text)]
+
+
+def _field(plural: str, text: str) -> Predicate:
+    match = _FIELD.fullmatch(text)
+    if not match:
+        raise ApiError(400, f"invalid selector: {text!r}")
+    path, same, value = match[1], match[2] != "!=", _ESCAPED.sub(r"\1", match[3])
+    known = _COMMON_FIELDS | _FIELDS.get(plural, {})
+    if path not in known:
+        raise ApiError(400, f"field label not supported: {path}")
+    keys, default = _FIELD_PATHS.get(path, path).split("."), known[path]
+    return lambda obj: (_value(obj, keys, default) == value) == same
+
+
+def _labels(obj: dict[str, Any]) -> dict[str, str]:
+    return obj["metadata"].get("labels") or {}
+
+
+def _value(obj: Any, keys: list[str], default: str) -> str:
+    for key in keys:
+        obj = (obj or {}).get(key)
+    if isinstance(obj, bool):
+        return str(obj).lower()
+    return default if obj is None else str(obj)

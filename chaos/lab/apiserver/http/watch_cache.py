@@ -1,0 +1,81 @@
+"""The newest changes of one kind, from which a watch can go on."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Hashable
+from typing import Any, Protocol
+
+import msgspec
+
+from chaos.lab.apiserver.http.errors import ApiError
+from chaos.lab.apiserver.store.store import Change
+from chaos.lab.objects.accessors import Object
+
+_EVENT_FRESH_DURATION = 75.0  # simulated seconds; DefaultEventFreshDuration of k8s.io/apiserver/pkg/storage/cacher
+_MIN_CAPACITY = 100  # changes; defaultLowerBoundCapacity
+
+
+class WatchRepresentation(Hashable, Protocol):
+    """How a watcher is shown objects. Equal representations share their bytes."""
+
+    def show(self, obj: Object) -> dict[str, Any]:
+        """A stored object as the client sees it."""
+
+
+def event_frame(type_: str, obj: Any) -> bytes:
+    """One watch event as one chunk of HTTP/1.1."""
+    line = msgspec.json.encode({"type": type_, "object": obj}) + b"\n"
+    return b"%x\r\n%s\r\n" % (len(line), line)
+
+
+def change_frame(change: Change, type_: str, representation: WatchRepresentation) -> bytes:
+    """A change as one chunk; an object that left the selection is shown as it was, with the new version."""
+    obj = change.object
+    if type_ == "DELETED" and change.type != "DELETED" and change.before is not None:
+        obj = {**change.before, "metadata": {**change.before["metadata"], "resourceVersion": str(change.version)}}
+    return event_frame(type_, representation.show(obj))
+
+
+class WatchCache:
+    """A ring that grows and shrinks as that of k8s.io/apiserver/pkg/storage/cacher/watch_cache_history.go.
+
+    It has ``most`` changes at most, far fewer than the real one's 102,400: objects are larger here.
+    """
+
+    def __init__(self, max_capacity: int) -> None:
+        self._max_capacity, self._min_capacity = max_capacity, min(max_capacity, _MIN_CAPACITY)
+        self._capacity = self._min_capacity
+        self._ring: deque[Change] = deque()
+        self._oldest = 0  # the oldest version that a watch can go on from
+
+    def __len__(self) -> int:
+        return len(self._ring)
+
+    def add(self, change: Change) -> None:
+        if len(self._ring) >= self._capacity:
+            self._resize(change.at)
+            while len(self._ring) >= self._capacity:
+                self._ring.popleft()
+                self._oldest = (self._ring[0] if self._ring else change).version - 1
+        self._ring.append(change)
+
+    def changes_since(self, version: int) -> list[Change]:
+        """Changes after ``version``. Raises ApiError 410 if some are forgotten."""
+        if version < self._oldest:
+            raise ApiError(410, f"too old resource version: {version} ({self._oldest})")
+        changes = list(self._ring)
+        return changes[bisect_right(changes, version, key=lambda change: change.version) :]
+
+    def compact(self, version: int) -> None:
+        """Nothing up to ``version`` is known any more."""
+        self._ring.clear()
+        self._oldest = version
+
+    def _resize(self, now: float) -> None:
+        """The ring is full: double it if all of it is fresh, halve it if a quarter would do."""
+        if now - self._ring[0].at < _EVENT_FRESH_DURATION:
+            self._capacity = min(self._capacity * 2, self._max_capacity)
+        elif now - self._ring[-(self._capacity // 4) or -1].at > _EVENT_FRESH_DURATION:
+            self._capacity = max(self._capacity // 2, self._min_capacity)

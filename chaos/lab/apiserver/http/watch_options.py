@@ -1,0 +1,78 @@
+"""What a watch asks for. Sources: ListOptions' validation and defaults in k8s.io/apimachinery/pkg/apis/meta."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chaos.lab.apiserver.http.errors import ApiError
+
+_NOT_OLDER = "NotOlderThan"
+_WHOLE = re.compile(r"[+-]?\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """``start``: the resourceVersion, 0 for any. ``initial``: begin with what exists. ``seconds``: 0 if not given."""
+
+    resource_version: int = 0
+    send_initial_events: bool = True
+    allow_bookmarks: bool = False
+    timeout_seconds: int = 0
+
+
+def parse_bool(query: Mapping[str, str], key: str) -> bool:
+    """As k8s.io/apimachinery/pkg/runtime/conversion.go reads booleans."""
+    return key in query and query[key].lower() not in ("0", "false")
+
+
+def parse_watch_options(query: Mapping[str, str]) -> WatchOptions:
+    """Read and check. Raises ApiError 400, 422, 500."""
+    _check(query)
+    version = query.get("resourceVersion", "")
+    legacy = version in ("", "0") and "sendInitialEvents" not in query and not query.get("resourceVersionMatch")
+    initial = parse_bool(query, "sendInitialEvents") or legacy  # SetListOptionsDefaults, with the feature WatchList
+    return WatchOptions(
+        parse_resource_version(version),
+        initial,
+        parse_bool(query, "allowWatchBookmarks"),
+        _parse_seconds(query.get("timeoutSeconds", "")),
+    )
+
+
+def _check(query: Mapping[str, str]) -> None:
+    match, asked = query.get("resourceVersionMatch", ""), "sendInitialEvents" in query
+    found = []
+    if asked and match != _NOT_OLDER:
+        found.append(f"Forbidden: sendInitialEvents requires setting resourceVersionMatch to {_NOT_OLDER}")
+    if match and not asked:
+        found.append("Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+    if match not in ("", _NOT_OLDER):
+        found.append(f'Unsupported value: "{match}": supported values: "{_NOT_OLDER}"')
+    if match and query.get("continue"):
+        found.append("Forbidden: resourceVersionMatch is forbidden when continue is provided")
+    raise_for_errors([f"resourceVersionMatch: {text}" for text in found])
+
+
+def raise_for_errors(errors: list[str]) -> None:
+    """Raises ApiError 422 if there are errors."""
+    if errors:
+        message = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+        raise ApiError(422, f'ListOptions.meta.k8s.io "" is invalid: {message}')
+
+
+def parse_resource_version(text: str) -> int:
+    """A resourceVersion, 0 for any. Raises ApiError 500, as the storage's error is no Status (APIObjectVersioner)."""
+    if text in ("", "0"):
+        return 0
+    if not text.isascii() or not text.isdecimal():
+        reason = f'strconv.ParseUint: parsing "{text[:40]}": invalid syntax'
+        raise ApiError(500, f'resourceVersion: Invalid value: "{text[:40]}": {reason}')
+    return int(text)
+
+
+def _parse_seconds(text: str) -> int:
+    if text and not _WHOLE.fullmatch(text):
+        raise ApiError(400, f'strconv.ParseInt: parsing "{text[:40]}": invalid syntax')
+    return int(text or 0)

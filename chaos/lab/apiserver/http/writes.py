@@ -1,0 +1,182 @@
+"""Writing requests: create, replace, patch and delete."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from aiohttp import web
+
+from chaos.lab.apiserver.http.checks import validate_object
+from chaos.lab.apiserver.http.errors import STORE_ERRORS, ApiError, invalid, not_found, to_api_error
+from chaos.lab.apiserver.http.managed_fields import Writer, record_update
+from chaos.lab.apiserver.http.messages import get_object, json_response, parse_selectors, read_body
+from chaos.lab.apiserver.http.patch_meta import PatchMeta, patch_meta_of
+from chaos.lab.apiserver.http.patches import json_patch, merge_patch
+from chaos.lab.apiserver.http.resources import RequestInfo
+from chaos.lab.apiserver.http.server_side_apply import APPLY_PATCH, read_apply_patch, server_side_apply
+from chaos.lab.apiserver.http.strategic import strategic_merge
+from chaos.lab.apiserver.http.write_options import (
+    DeleteOptions,
+    is_dry_run,
+    parse_field_manager,
+    parse_field_validation,
+    parse_force,
+    read_delete_options,
+)
+from chaos.lab.apiserver.registry import Record, WriteOptions
+from chaos.lab.apiserver.store.store import ConflictError
+from chaos.lab.cluster import Cluster
+from chaos.lab.objects.accessors import Object, generated_name
+
+_JSON_PATCH, _MERGE_PATCH = "application/json-patch+json", "application/merge-patch+json"
+_PATCHES = (_JSON_PATCH, _MERGE_PATCH, "application/strategic-merge-patch+json")
+
+
+class WriteHandlers:
+    """The handlers of writing requests."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self._registry = cluster, cluster.registry
+
+    async def create(self, request: web.Request, place: RequestInfo) -> web.Response:
+        if place.resource.namespaced and not place.namespace:
+            raise ApiError(405, "the server does not allow this method on the requested resource")
+        sent = validate_object(await read_body(request), place, parse_field_validation(request))
+        metadata = sent.object["metadata"]
+        if not metadata.get("name") and metadata.get("generateName"):
+            metadata["name"] = generated_name(str(metadata["generateName"]), self._cluster.sim.rng)
+        place = replace(place, name=str(metadata.get("name", "")))
+        stored = self._create(
+            place, sent.object, WriteOptions(is_dry_run(request), record=self._record(request, place))
+        )
+        return json_response(place.resource.show(stored), 201, sent.headers())
+
+    async def replace(self, request: web.Request, place: RequestInfo) -> web.Response:
+        sent = validate_object(await read_body(request), place, parse_field_validation(request))
+        get_object(self._cluster, place)
+        if place.resource.conditional and not sent.object["metadata"].get("resourceVersion"):
+            why = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+            raise invalid(replace(place.resource, kind=place.resource.plural), place.name, [why])
+        return json_response(
+            place.resource.show(self.update_object(request, place, sent.object)), headers=sent.headers()
+        )
+
+    async def patch(self, request: web.Request, place: RequestInfo) -> web.Response:
+        if request.content_type == APPLY_PATCH:
+            return await self._apply(request, place)
+        patch, before = await read_patch(request), get_object(self._cluster, place)
+        parse_force(request, is_apply=False)
+        after = patch_object(request.content_type, before, patch, patch_meta_of(place.resource.plural))
+        sent = validate_object(after, place, parse_field_validation(request))
+        return json_response(
+            place.resource.show(self.update_object(request, place, sent.object)), headers=sent.headers()
+        )
+
+    async def _apply(self, request: web.Request, place: RequestInfo) -> web.Response:
+        writer = self._writer(request, place, place.subresource, applies=True)
+        forced, dry = parse_force(request, is_apply=True), is_dry_run(request)
+        parse_field_validation(request)
+        patch = await read_apply_patch(request, place)
+        live = self._cluster.store.get(place.resource.plural, place.namespace, place.name)
+        if live is None and place.subresource:
+            raise not_found(place.resource.plural, place.name)
+        new, entries = server_side_apply(writer, place, live, patch, forced)
+
+        def record(_: Object | None, obj: Object) -> None:
+            if entries:
+                obj["metadata"]["managedFields"] = entries
+
+        if live is None:
+            if uid := patch["metadata"].get("uid"):
+                why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise to_api_error(ConflictError(why), place)
+            return json_response(place.resource.show(self._create(place, new, WriteOptions(dry, record=record))), 201)
+        return json_response(place.resource.show(self.update_object(request, place, new, record)))
+
+    def _create(self, place: RequestInfo, obj: Object, options: WriteOptions) -> Object:
+        try:
+            return self._registry.create(place.resource.plural, obj, options)
+        except STORE_ERRORS as error:
+            raise to_api_error(error, place) from error
+
+    def update_object(
+        self, request: web.Request, place: RequestInfo, obj: Object, record: Record | None = None
+    ) -> Object:
+        """Put the object in the place of the one that is there. Raises ApiError.
+
+        The scale subresource is stored with the object that it is of.
+        """
+        metadata, found = obj["metadata"], get_object(self._cluster, place)["metadata"]
+        expect, uid = metadata.get("resourceVersion") or None, metadata.get("uid") or found["uid"]
+        subresource = "" if place.subresource == "scale" else place.subresource
+        try:
+            if uid != found["uid"]:
+                why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found['uid']}"
+                raise ConflictError(why)
+            options = WriteOptions(is_dry_run(request), record=record or self._record(request, place))
+            return self._registry.update(place.resource.plural, obj, subresource, expect, options)
+        except STORE_ERRORS as error:
+            raise to_api_error(error, place) from error
+
+    def _writer(self, request: web.Request, place: RequestInfo, subresource: str, applies: bool = False) -> Writer:
+        name = parse_field_manager(request, applies)
+        return Writer(name, place.resource, subresource, self._cluster.sim.timestamp())
+
+    def _record(self, request: web.Request, place: RequestInfo) -> Record:
+        return partial(record_update, self._writer(request, place, place.subresource))
+
+    async def delete(self, request: web.Request, place: RequestInfo) -> web.Response:
+        options = await read_delete_options(request, place)
+        obj = self._delete(place, options)
+        plural = place.resource.plural
+        if plural == "pods" or self._cluster.store.get(plural, place.namespace, place.name):
+            return json_response(place.resource.show(obj))
+        group = {"group": place.resource.group} if place.resource.group else {}
+        details = {"name": place.name, **group, "kind": plural, "uid": obj["metadata"]["uid"]}
+        return json_response({**_SUCCESS, "details": details})
+
+    async def delete_collection(self, request: web.Request, place: RequestInfo) -> web.Response:
+        matches, options = parse_selectors(request, place), await read_delete_options(request, place)
+        stored = self._cluster.store.list(place.resource.plural, place.namespace)
+        chosen = [obj for obj in stored if all(match(obj) for match in matches)]
+        for obj in chosen:
+            metadata = obj["metadata"]
+            self._delete(replace(place, namespace=metadata.get("namespace", ""), name=metadata["name"]), options)
+        head = {"kind": place.resource.kind + "List", "apiVersion": place.resource.group_version}
+        return json_response(
+            {**head, "metadata": {"resourceVersion": str(self._cluster.store.version)}, "items": chosen}
+        )
+
+    def _delete(self, place: RequestInfo, options: DeleteOptions) -> Object:
+        try:
+            return self._registry.delete(
+                place.resource.plural,
+                place.namespace,
+                place.name,
+                options.grace_period_seconds,
+                options.preconditions,
+                options.write_options,
+            )
+        except STORE_ERRORS as error:
+            raise to_api_error(error, place) from error
+
+
+_SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
+
+async def read_patch(request: web.Request) -> Any:
+    """Of the three types that need nothing but the object. Raises ApiError 415."""
+    if request.content_type not in _PATCHES:
+        accepted = ", ".join((*_PATCHES, APPLY_PATCH))
+        why = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+        raise ApiError(415, why)
+    return await read_body(request)
+
+
+def patch_object(kind: str, before: Object, patch: Any, shape: PatchMeta) -> Any:
+    """``before`` with a patch of one of the three types. Raises ApiError."""
+    if kind == _JSON_PATCH:
+        return json_patch(before, patch)
+    return merge_patch(before, patch) if kind == _MERGE_PATCH else strategic_merge(before, patch, shape)

@@ -1,0 +1,249 @@
+"""What the API server does to objects beyond storing them: defaults, generations, graceful deletion, finalizers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from chaos.lab.apiserver.admission.defaults import InvalidError, admit, check_budget
+from chaos.lab.apiserver.admission.jobs import admit_job, check_job_update
+from chaos.lab.apiserver.admission.metadata import check_update, drop_empty_maps
+from chaos.lab.apiserver.admission.pods import check_pod_update
+from chaos.lab.apiserver.admission.secrets import admit_secret
+from chaos.lab.apiserver.admission.services import admit_service
+from chaos.lab.apiserver.admission.workloads import WORKLOADS, admit_workload, check_workload_update, new_status
+from chaos.lab.apiserver.store.store import ConflictError, NotFoundError, Store, clone
+from chaos.lab.objects.accessors import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
+from chaos.lab.sim.clock import SimClock, rfc3339
+from chaos.lab.spec import LabSpec
+
+CLUSTER_WIDE = frozenset({"nodes", "namespaces", "priorityclasses", "persistentvolumes", "volumeattachments"})
+_DEFAULT_GRACE = 30
+_WITH_GENERATION = frozenset(
+    {"pods", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "poddisruptionbudgets"}
+)
+
+
+FINALIZERS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}  # propagationPolicy to finalizer
+
+
+class ForbiddenError(PermissionError):
+    """The API server would answer 403. ``resource`` and ``name`` if they are not those of the request."""
+
+    def __init__(self, message: str, resource: str = "", name: str = "", cause: Object | None = None) -> None:
+        super().__init__(message)
+        self.resource, self.name, self.cause = resource, name, cause
+
+
+Record = Callable[[Object | None, Object], None]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What a client asks of a write; ``propagation`` only of a delete.
+
+    ``record`` notes in the new object who wrote it, before it is stored; it is given what was there before.
+    """
+
+    dry_run: bool = False
+    propagation: str = "Background"
+    record: Record | None = None
+
+
+_DEFAULT_OPTIONS = WriteOptions()
+
+
+class Registry:
+    """Every write of the simulated components and of the API's clients goes through here."""
+
+    def __init__(self, sim: SimClock, store: Store, spec: LabSpec) -> None:
+        self.sim, self.store, self.spec = sim, store, spec
+
+    def create(self, plural: str, obj: Object, options: WriteOptions = _DEFAULT_OPTIONS) -> Object:
+        """Default, check and store. Raises InvalidError, ForbiddenError, NotFoundError (namespace), ConflictError."""
+        new: Object = clone(obj)
+        metadata = new.setdefault("metadata", {})
+        if plural in CLUSTER_WIDE:
+            metadata.pop("namespace", None)
+        else:
+            self._check_namespace(metadata.setdefault("namespace", "default"))
+        for key in ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"):
+            metadata.pop(key, None)
+        admit(plural, new, self.store, self.spec, self.sim)
+        if plural == "jobs":
+            admit_job(new, self.sim)
+        elif plural == "services":
+            admit_service(new, self.store)
+        elif plural == "secrets":
+            admit_secret(new)
+        elif plural in WORKLOADS:
+            admit_workload(plural, new)
+            new["status"] = new_status(plural)
+        if plural in _WITH_GENERATION:
+            metadata["generation"] = 1
+        if options.record:
+            options.record(None, new)
+        return self.store.create(plural, new, options.dry_run)
+
+    def update(
+        self,
+        plural: str,
+        obj: Object,
+        subresource: str = "",
+        expect: str | None = None,
+        options: WriteOptions = _DEFAULT_OPTIONS,
+    ) -> Object:
+        """Replace an object, or only its status with subresource "status". Raises as Store.update, and InvalidError."""
+        metadata = obj["metadata"]
+        before = self._find(plural, metadata.get("namespace", ""), metadata["name"])
+        new: Object = clone(obj)
+        if subresource == "status":
+            new = {**clone(before), "status": new.get("status", {})}
+        elif subresource:
+            raise InvalidError(f"subresource {subresource!r} is not simulated")
+        else:
+            drop_empty_maps(new)
+            self._restore_server_fields(plural, new, before)
+            if problems := check_update(new["metadata"], before["metadata"]):
+                raise InvalidError(*problems)
+        if options.record:
+            options.record(before, new)
+        stored = self.store.update(plural, new, expect, options.dry_run)
+        if options.dry_run:
+            return stored
+        if is_deleting(stored) and not stored["metadata"].get("finalizers") and before["metadata"].get("finalizers"):
+            return self._finish(plural, stored)
+        return stored
+
+    def delete(
+        self,
+        plural: str,
+        namespace: str,
+        name: str,
+        grace: int | None = None,
+        preconditions: Object | None = None,
+        options: WriteOptions = _DEFAULT_OPTIONS,
+    ) -> Object:
+        """Delete as rest.BeforeDelete does; the object as it is left. Raises NotFoundError, ConflictError.
+
+        ``preconditions`` may hold uid and resourceVersion. Facts 5.7 and 10.
+        """
+        obj = self._find(plural, namespace, name)
+        check_preconditions(obj, preconditions or {})
+        if options.dry_run:
+            return obj
+        obj = _with_policy(obj, options.propagation)
+        if plural == "pods":
+            return self._delete_pod(obj, grace)
+        if plural == "namespaces":
+            return self._delete_namespace(obj)
+        if not is_deleting(obj) and obj["metadata"].get("finalizers"):
+            return self._set_deletion_timestamp(plural, obj, 0)
+        return obj if is_deleting(obj) else self.store.remove(plural, namespace, name)
+
+    def _delete_pod(self, pod: Object, grace: int | None) -> Object:
+        seconds = grace if grace is not None else pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE)
+        if is_terminal(pod) or not node_of(pod):
+            seconds = 0
+        current = pod["metadata"].get("deletionGracePeriodSeconds")
+        if current is not None and seconds >= current > 0:
+            return pod
+        marked = pod if current == seconds else self._set_deletion_timestamp("pods", pod, seconds)
+        if self.spec.has_breakage("delete-removes-running-pod"):
+            return self._remove_at_once(marked)
+        if self.spec.has_breakage("terminating-pod-expires"):
+            self.sim.after(seconds, self._remove_at_once, marked)
+        return self._finish("pods", marked) if seconds == 0 else marked
+
+    def _remove_at_once(self, pod: Object) -> Object:
+        """A breakage: the object goes without anybody's word that its containers have."""
+        found = self.store.get("pods", namespace_of(pod), name_of(pod))
+        if found is not None and uid_of(found) == uid_of(pod):
+            self.store.remove("pods", namespace_of(pod), name_of(pod))
+        return pod
+
+    def _delete_namespace(self, namespace: Object) -> Object:
+        if is_deleting(namespace):
+            return namespace
+
+        def change(obj: Object) -> None:
+            obj["metadata"]["deletionTimestamp"] = self.sim.timestamp()
+            obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
+
+        return self.store.patch("namespaces", "", namespace["metadata"]["name"], change) or namespace
+
+    def _set_deletion_timestamp(self, plural: str, obj: Object, grace: int) -> Object:
+        """Set deletionTimestamp; the generation moves only the first time."""
+        marked: Object = clone(obj)
+        metadata = marked["metadata"]
+        if "deletionTimestamp" not in metadata and "generation" in metadata:
+            metadata["generation"] += 1
+        metadata["deletionTimestamp"] = rfc3339(self.sim.now + grace)
+        metadata["deletionGracePeriodSeconds"] = grace
+        return self.store.update(plural, marked)
+
+    def _finish(self, plural: str, obj: Object) -> Object:
+        metadata = obj["metadata"]
+        if metadata.get("finalizers") or (plural == "pods" and metadata.get("deletionGracePeriodSeconds", 0) > 0):
+            return obj
+        return self.store.remove(plural, metadata.get("namespace", ""), metadata["name"])
+
+    def _restore_server_fields(self, plural: str, new: Object, before: Object) -> None:
+        old = before["metadata"]
+        for key in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+            new["metadata"].pop(key, None)
+            if key in old:
+                new["metadata"][key] = old[key]
+        if plural != "namespaces" and "status" in before:
+            new["status"] = clone(before["status"])
+        if plural in WORKLOADS:
+            admit_workload(plural, new)
+        elif plural == "poddisruptionbudgets":
+            check_budget(new)
+        elif plural == "jobs":
+            check_job_update(new["spec"], before["spec"])
+        elif plural == "secrets":
+            admit_secret(new, before)
+        if plural in _WITH_GENERATION and new.get("spec") != before.get("spec"):
+            _check_immutable(plural, new["spec"], before["spec"])
+            new["metadata"]["generation"] = old["generation"] + 1
+
+    def _check_namespace(self, name: str) -> None:
+        namespace = self._find("namespaces", "", name)
+        if is_deleting(namespace):
+            why = f"unable to create new content in namespace {name} because it is being terminated"
+            cause = {"reason": "NamespaceTerminating", "field": "metadata.namespace"}
+            raise ForbiddenError(why, cause={**cause, "message": f"namespace {name} is being terminated"})
+
+    def _find(self, plural: str, namespace: str, name: str) -> Object:
+        obj = self.store.get(plural, namespace, name)
+        if obj is None:
+            raise NotFoundError(plural, name)
+        return obj
+
+
+def check_preconditions(obj: Object, wanted: Object) -> None:
+    """Raises ConflictError unless uid and resourceVersion are as the client wants them."""
+    for field, label in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        value, found = wanted.get(field), obj["metadata"].get(field)
+        if value is not None and value != found:
+            raise ConflictError(
+                f"the {label} in the precondition ({value}) does not match the {label} in record ({found})"
+            )
+
+
+def _with_policy(obj: Object, propagation: str) -> Object:
+    """The object with the finalizer that its deletion needs. deletionFinalizersForGarbageCollection."""
+    before = obj["metadata"].get("finalizers") or []
+    after = [item for item in before if item not in FINALIZERS.values()]
+    if propagation in FINALIZERS:
+        after.append(FINALIZERS[propagation])
+    return obj if after == before else {**obj, "metadata": {**obj["metadata"], "finalizers": after}}
+
+
+def _check_immutable(plural: str, new: dict[str, Any], old: dict[str, Any]) -> None:
+    if plural in WORKLOADS:
+        check_workload_update(plural, new, old)
+    if plural == "pods":
+        check_pod_update(new, old)

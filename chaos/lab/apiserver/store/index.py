@@ -1,0 +1,153 @@
+"""The objects of one kind: in order of key, and by what controllers look them up by, as client-go's indexers."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+
+from chaos.lab.objects.accessors import Object, claims_of, labels_of, namespace_of, node_of
+
+Key = tuple[str, str]  # namespace ("" for cluster-wide), name
+Keys = list[Key]
+Objects = list[Object]
+Value = tuple[str, ...]  # index and value, of namespaced values with the namespace
+Values = frozenset[Value]
+_NONE: Values = frozenset()
+
+
+class SortedKeys:
+    """Keys, sorted when asked for: most changes leave them as they are."""
+
+    __slots__ = ("_keys", "_order", "_to_add", "_to_drop")
+
+    def __init__(self) -> None:
+        self._keys: set[Key] = set()
+        self._order: Keys = []
+        self._to_add: set[Key] = set()
+        self._to_drop = False
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def add(self, key: Key) -> None:
+        if key not in self._keys:
+            self._to_add.add(key)
+            self._keys.add(key)
+
+    def drop(self, key: Key) -> None:
+        self._keys.remove(key)
+        self._to_add.discard(key)
+        self._to_drop = True
+
+    def list(self, namespace: str = "") -> Keys:
+        """All, or those of a namespace."""
+        order = self._sorted()
+        if namespace:
+            order = order[bisect_left(order, (namespace,)) : bisect_left(order, (namespace + "\0",))]
+        return order
+
+    def _sorted(self) -> Keys:
+        if self._to_drop:
+            self._order = [key for key in self._order if key in self._keys and key not in self._to_add]
+            self._to_drop = False
+        if self._to_add:
+            self._order += self._to_add
+            self._order.sort()
+            self._to_add.clear()
+        return self._order
+
+
+class Indexer:
+    """``objects`` by key, and indexed by what ``values_of`` tells of them."""
+
+    __slots__ = ("_buckets", "_index_func", "_keys", "_values", "objects")
+
+    def __init__(self, values_of: Callable[[Object], Values]) -> None:
+        self._index_func = values_of
+        self.objects: dict[Key, Object] = {}
+        self._keys = SortedKeys()
+        self._buckets: dict[Value, SortedKeys] = {}
+        self._values: dict[Key, Values] = {}  # of those that have some
+
+    def put(self, key: Key, obj: Object) -> None:
+        before = self.objects.get(key)
+        self.objects[key] = obj
+        if before is None:
+            self._keys.add(key)
+        elif _has_same_values(before, obj):
+            return
+        values = self._index_func(obj)
+        if values or key in self._values:
+            self._index(key, values)
+
+    def drop(self, key: Key) -> None:
+        del self.objects[key]
+        self._keys.drop(key)
+        self._index(key, _NONE)
+
+    def list(self, namespace: str = "") -> Objects:
+        """In order of key."""
+        return [self.objects[key] for key in self._keys.list(namespace)]
+
+    def by_value(self, value: Value) -> Objects:
+        """The objects with this value, in order of key."""
+        bucket = self._buckets.get(value)
+        return [self.objects[key] for key in bucket.list()] if bucket is not None else []
+
+    def _index(self, key: Key, values: Values) -> None:
+        known = self._values.pop(key, _NONE)
+        for value in known - values:
+            self._remove_value(key, value)
+        for value in values - known:
+            if value not in self._buckets:
+                self._buckets[value] = SortedKeys()
+            self._buckets[value].add(key)
+        if values:
+            self._values[key] = values
+
+    def _remove_value(self, key: Key, value: Value) -> None:
+        bucket = self._buckets[value]
+        bucket.drop(key)
+        if not bucket:
+            del self._buckets[value]
+
+
+def _has_same_values(before: Object, after: Object) -> bool:
+    """Whether both share what is indexed: only the status was written."""
+    old, new = before["metadata"], after["metadata"]
+    return (
+        before.get("spec") is after.get("spec")
+        and old.get("labels") is new.get("labels")
+        and old.get("ownerReferences") is new.get("ownerReferences")
+    )
+
+
+def owner_values(obj: Object) -> Values:
+    """Any object: the uids of its owners and of its controller."""
+    references = obj["metadata"].get("ownerReferences")
+    return frozenset(_owner_uids(references)) if references else _NONE
+
+
+def pod_values(pod: Object) -> Values:
+    """A pod: also its node, labels and claims."""
+    namespace = namespace_of(pod)
+    values = {*owner_values(pod), *(("label", namespace, key, str(value)) for key, value in labels_of(pod).items())}
+    values.update(("claim", namespace, name) for name in claims_of(pod))
+    if node := node_of(pod):
+        values.add(("node", node))
+    return frozenset(values)
+
+
+def service_values(service: Object) -> Values:
+    """A Service with a selector: also the first of the labels that it wants of pods."""
+    first = list((service.get("spec") or {}).get("selector") or {})[:1]
+    return owner_values(service) | {
+        ("selector", namespace_of(service), key, service["spec"]["selector"][key]) for key in first
+    }
+
+
+def _owner_uids(references: Iterable[Object]) -> Iterator[Value]:
+    for reference in references:
+        yield "owner", reference.get("uid", "")
+        if reference.get("controller"):
+            yield "controller", reference.get("uid", "")

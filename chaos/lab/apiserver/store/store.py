@@ -1,0 +1,251 @@
+"""The objects of the simulated cluster: one resource version for all, and every change told to subscribers.
+
+Objects are plain JSON dictionaries. What :meth:`Store.get` and :meth:`Store.list` return must not be changed in
+place: copy it, change the copy, :meth:`Store.update` it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from chaos.lab.apiserver.store.index import Indexer, Key, Objects, Value, owner_values, pod_values, service_values
+from chaos.lab.objects.accessors import (
+    Object,
+    controller_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    node_of,
+    selector_matches,
+)
+from chaos.lab.sim.clock import SimClock
+
+_CONTAINERS = (dict, list)
+_INDEXES = {"pods": pod_values, "services": service_values}
+
+_MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def clone(value: Any) -> Any:
+    """A deep copy of plain JSON data; several times faster than ``copy.deepcopy``."""
+    kind = type(value)
+    if kind is dict:
+        return {key: clone(item) if type(item) in _CONTAINERS else item for key, item in value.items()}
+    if kind is list:
+        return [clone(item) if type(item) in _CONTAINERS else item for item in value]
+    return value
+
+
+def _uuid4(bits: int) -> str:
+    """As ``str(uuid.UUID(int=bits, version=4))``, several times faster."""
+    text = f"{bits:032x}"
+    variant = "89ab"[int(text[16], 16) & 3]
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
+
+
+class Change(NamedTuple):
+    """type is ADDED, MODIFIED or DELETED; ``before`` is None for ADDED; ``at`` is the simulated time.
+
+    ``key``: namespace and name.
+    """
+
+    version: int
+    type: str
+    plural: str
+    object: Object
+    before: Object | None
+    at: float = 0.0
+    key: Key = ("", "")
+
+
+Listener = Callable[[Change], None]
+Listeners = list[Listener]
+
+
+class NotFoundError(KeyError):
+    """No such object."""
+
+    def __init__(self, plural: str, name: str) -> None:
+        super().__init__(f'{plural} "{name}" not found')
+        self.plural, self.name = plural, name
+
+
+class ConflictError(ValueError):
+    """The object was changed since the resource version that was given, or is another than the one that was meant."""
+
+
+class ExistsError(ConflictError):
+    """There is such an object already."""
+
+
+class Store:
+    """All objects by plural name and key."""
+
+    def __init__(self, sim: SimClock) -> None:
+        self.sim = sim
+        self.version = 1
+        self._indexers: dict[str, Indexer] = {}
+        self._subscribers: list[tuple[Listener, tuple[str, ...], str]] = []
+        self._listener_cache: dict[tuple[str, ...], Listeners] = {}  # of subscribers, made when first needed
+        self._node_listeners: dict[str, Listener] = {}
+
+    def subscribe(self, call: Listener, *plurals: str, owner: str = "") -> None:
+        """``call`` with every change of these kinds, by default of all, at once and in order.
+
+        With ``owner``, a kind: only of objects that such an owner controls or did until then.
+        Controllers should only note it and act later.
+        """
+        self._subscribers.append((call, plurals, owner))
+        self._listener_cache.clear()
+
+    def subscribe_node(self, node: str, call: Listener) -> None:
+        """``call`` with every change of a pod that is bound to the node, before anybody else; one per node."""
+        self._node_listeners[node] = call
+
+    def get(self, plural: str, namespace: str, name: str) -> Object | None:
+        table = self._indexers.get(plural)
+        return table.objects.get((namespace, name)) if table is not None else None
+
+    def list(self, plural: str, namespace: str = "") -> Objects:
+        """Objects in order of key; of all namespaces if ``namespace`` is empty."""
+        table = self._indexers.get(plural)
+        return table.list(namespace) if table is not None else []
+
+    def list_owned(self, plural: str, uid: str) -> Objects:
+        """Objects of a kind that have an owner with this uid, in order of key."""
+        return self._list_by_value(plural, ("owner", uid))
+
+    def list_controlled(self, plural: str, uid: str) -> Objects:
+        """Objects of a kind whose controller has this uid, in order of key."""
+        return self._list_by_value(plural, ("controller", uid))
+
+    def pods_on(self, node: str) -> Objects:
+        """The pods bound to a node, in order of key."""
+        return self._list_by_value("pods", ("node", node))
+
+    def pods_using(self, namespace: str, claim: str) -> Objects:
+        """The pods that use a PersistentVolumeClaim, in order of key."""
+        return self._list_by_value("pods", ("claim", namespace, claim))
+
+    def pods_matching(self, namespace: str, selector: Object | None) -> Objects:
+        """The pods that a LabelSelector selects, in order of key."""
+        labels = (selector or {}).get("matchLabels") or {}
+        for key, value in labels.items():
+            pods = self._list_by_value("pods", ("label", namespace, key, value))
+            break
+        else:
+            pods = self.list("pods", namespace)
+        return [pod for pod in pods if selector_matches(selector, labels_of(pod))]
+
+    def services_selecting(self, pod: Object) -> Objects:
+        """The Services whose selectors select a pod, in order of key."""
+        namespace, labels = namespace_of(pod), labels_of(pod)
+        found = [
+            service
+            for key, value in labels.items()
+            for service in self._list_by_value("services", ("selector", namespace, key, value))
+            if service["spec"]["selector"].items() <= labels.items()
+        ]
+        return sorted(found, key=name_of)
+
+    def _list_by_value(self, plural: str, value: Value) -> Objects:
+        table = self._indexers.get(plural)
+        return table.by_value(value) if table is not None else []
+
+    def plurals(self) -> tuple[str, ...]:
+        """The kinds of which there was ever an object."""
+        return tuple(self._indexers)
+
+    def create(self, plural: str, obj: Object, dry_run: bool = False) -> Object:
+        """Store a new object with uid, resourceVersion and creationTimestamp. Raises ExistsError."""
+        metadata = obj.setdefault("metadata", {})
+        key = (metadata.get("namespace", ""), metadata["name"])
+        if self.get(plural, *key) is not None:
+            raise ExistsError(f'{plural} "{metadata["name"]}" already exists')
+        metadata.setdefault("uid", _uuid4(self.sim.rng.getrandbits(128)))
+        metadata.setdefault("creationTimestamp", self.sim.timestamp())
+        if not dry_run:
+            self._commit("ADDED", plural, key, obj, None)
+        return obj
+
+    def update(self, plural: str, obj: Object, expect: str | None = None, dry_run: bool = False) -> Object:
+        """Replace an object; nothing happens if nothing differs. Raises NotFoundError, ConflictError."""
+        metadata = obj["metadata"]
+        key = (metadata.get("namespace", ""), metadata["name"])
+        before = self.get(plural, *key)
+        if before is None:
+            raise NotFoundError(plural, metadata["name"])
+        if expect is not None and expect != before["metadata"]["resourceVersion"]:
+            raise ConflictError(_MODIFIED)
+        return self._replace(plural, key, obj, before, dry_run)
+
+    def _replace(self, plural: str, key: Key, obj: Object, before: Object, dry_run: bool = False) -> Object:
+        obj["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
+        if obj == before:
+            return before
+        if not dry_run:
+            self._commit("MODIFIED", plural, key, obj, before)
+        return obj
+
+    def patch(self, plural: str, namespace: str, name: str, change: Callable[[Object], None]) -> Object | None:
+        """Let ``change`` edit a copy and store that. None if there is no such object (any more)."""
+        before = self.get(plural, namespace, name)
+        if before is None:
+            return None
+        obj: Object = clone(before)
+        change(obj)
+        return self._replace(plural, (namespace, name), obj, before)
+
+    def patch_status(self, plural: str, namespace: str, name: str, change: Callable[[Object], None]) -> Object | None:
+        """As :meth:`patch`, but only the object and its status are copied: ``change`` replaces what is within them."""
+        before = self.get(plural, namespace, name)
+        if before is None:
+            return None
+        obj = {**before, "metadata": {**before["metadata"]}, "status": {**(before.get("status") or {})}}
+        change(obj)
+        return self._replace(plural, (namespace, name), obj, before)
+
+    def remove(self, plural: str, namespace: str, name: str) -> Object:
+        """Take an object away at once. Raises NotFoundError."""
+        before = self.get(plural, namespace, name)
+        if before is None:
+            raise NotFoundError(plural, name)
+        gone = {**before, "metadata": {**before["metadata"]}}
+        self._commit("DELETED", plural, (namespace, name), gone, before)
+        return gone
+
+    def _commit(self, type_: str, plural: str, key: Key, obj: Object, before: Object | None) -> None:
+        self.version += 1
+        obj["metadata"]["resourceVersion"] = str(self.version)
+        if plural not in self._indexers:
+            self._indexers[plural] = Indexer(_INDEXES.get(plural, owner_values))
+        if type_ == "DELETED":
+            self._indexers[plural].drop(key)
+        else:
+            self._indexers[plural].put(key, obj)
+        change = Change(self.version, type_, plural, obj, before, self.sim.now, key)
+        if plural == "pods" and (kubelet := self._node_listeners.get(node_of(obj))):
+            kubelet(change)
+        for call in self._listeners(change):
+            call(change)
+
+    def _listeners(self, change: Change) -> Listeners:
+        wanted = (change.plural, *_owner_kinds(change))
+        if (found := self._listener_cache.get(wanted)) is None:
+            found = self._listener_cache[wanted] = [
+                call
+                for call, plurals, owner in self._subscribers
+                if (not plurals or change.plural in plurals) and (not owner or owner in wanted[1:])
+            ]
+        return found
+
+
+def _owner_kinds(change: Change) -> tuple[str, ...]:
+    """Of the controllers that the object has or had, if any."""
+    references = change.object["metadata"].get("ownerReferences")
+    before = change.before["metadata"].get("ownerReferences") if change.before is not None else references
+    owners = (controller_of(change.object),) if references else ()
+    if before is not references and change.before is not None:
+        owners = (*owners, controller_of(change.before))
+    return tuple(owner["kind"] for owner in owners if owner is not None)

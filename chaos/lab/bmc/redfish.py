@@ -1,0 +1,137 @@
+"""A Redfish service with one ComputerSystem per node (DSP0266, ComputerSystem schema 1.20)."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from chaos.lab.apiserver.http.messages import Handler, json_response
+from chaos.lab.node.logind import LogindError
+from chaos.lab.node.machine import Machine
+from chaos.lab.sim.lockstep import Lockstep
+
+ROOT = "/redfish/v1"
+RESET = "#ComputerSystem.Reset"
+RESET_TYPES = ["On", "ForceOff", "ForceRestart", "GracefulShutdown", "GracefulRestart", "PowerCycle", "PushPowerButton"]
+
+
+class RedfishServer:
+    """Serves ``machines`` by name to one user."""
+
+    def __init__(self, machines: Mapping[str, Machine], lockstep: Lockstep, user: str, password: str) -> None:
+        self._machines, self._lockstep = machines, lockstep
+        self._credentials = b"Basic " + base64.b64encode(f"{user}:{password}".encode())
+
+    def app(self) -> web.Application:
+        app = web.Application(middlewares=[self._guard])
+        for end in ("", "/"):
+            app.router.add_get(f"{ROOT}{end}", self._root)
+            app.router.add_get(f"{ROOT}/Systems{end}", self._systems)
+            app.router.add_get(f"{ROOT}/Systems/{{node}}{end}", self._system)
+            app.router.add_post(f"{ROOT}/Systems/{{node}}/Actions/ComputerSystem.Reset{end}", self._reset)
+        return app
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        with self._lockstep.request():
+            given = request.headers.get("Authorization", "").encode()
+            if request.path.rstrip("/") != ROOT and not hmac.compare_digest(given, self._credentials):
+                return _error(401, "Base.1.18.NoValidSession", "There is no valid session established.")
+            try:
+                return await handler(request)
+            except web.HTTPNotFound:
+                return _error(
+                    404, "Base.1.18.ResourceMissingAtURI", f"The resource at the URI {request.path} was not found."
+                )
+            except web.HTTPMethodNotAllowed:
+                return _error(405, "Base.1.18.OperationNotAllowed", "The HTTP method is not allowed on this resource.")
+
+    async def _root(self, _: web.Request) -> web.Response:
+        return json_response(
+            {
+                "@odata.id": ROOT,
+                "@odata.type": "#ServiceRoot.v1_16_0.ServiceRoot",
+                "Id": "RootService",
+                "Name": "Root Service",
+                "RedfishVersion": "1.18.0",
+                "Systems": {"@odata.id": f"{ROOT}/Systems"},
+            }
+        )
+
+    async def _systems(self, _: web.Request) -> web.Response:
+        return json_response(
+            {
+                "@odata.id": f"{ROOT}/Systems",
+                "@odata.type": "#ComputerSystemCollection.ComputerSystemCollection",
+                "Name": "Computer System Collection",
+                "Members@odata.count": len(self._machines),
+                "Members": [{"@odata.id": f"{ROOT}/Systems/{name}"} for name in self._machines],
+            }
+        )
+
+    async def _system(self, request: web.Request) -> web.Response:
+        machine = self._machine(request)
+        path = f"{ROOT}/Systems/{machine.name}"
+        action = {"target": f"{path}/Actions/ComputerSystem.Reset", "ResetType@Redfish.AllowableValues": RESET_TYPES}
+        on = machine.state == "on"
+        return json_response(
+            {
+                "@odata.id": path,
+                "@odata.type": "#ComputerSystem.v1_20_0.ComputerSystem",
+                "Id": machine.name,
+                "Name": machine.name,
+                "HostName": machine.name,
+                "SystemType": "Physical",
+                "PowerState": "On" if on else "Off",
+                "Status": {"State": "Enabled" if on else "Disabled", "Health": "OK"},
+                "Actions": {RESET: action},
+            }
+        )
+
+    async def _reset(self, request: web.Request) -> web.Response:
+        machine = self._machine(request)
+        try:
+            body: Any = await request.json()
+            kind = body.get("ResetType", "On")
+        except (ValueError, AttributeError):
+            return _error(400, "Base.1.18.MalformedJSON", "The request body was malformed JSON.")
+        if kind not in RESET_TYPES:
+            message = f"The value {kind!r} for the property ResetType is not in the list of acceptable values."
+            return _error(400, "Base.1.18.PropertyValueNotInList", message)
+        if (kind == "On") == (machine.state == "on") and kind != "PushPowerButton":
+            message = f"The request cannot be performed because the system is {machine.state}."
+            return _error(409, "Base.1.18.ResourceInStandby", message)
+        try:
+            reset(machine, kind)
+        except LogindError as error:
+            return _error(409, "Base.1.18.ResourceInUse", str(error))
+        return web.Response(status=204)
+
+    def _machine(self, request: web.Request) -> Machine:
+        machine = self._machines.get(request.match_info["node"])
+        if machine is None:
+            raise web.HTTPNotFound
+        return machine
+
+
+def reset(machine: Machine, kind: str) -> None:
+    """Do what ``kind``, one of RESET_TYPES, asks. Raises LogindError where the machine's system refuses."""
+    if kind in ("ForceOff", "ForceRestart", "PowerCycle"):
+        machine.power_off()
+    if kind in ("On", "ForceRestart", "PowerCycle") or (kind == "PushPowerButton" and machine.state == "off"):
+        machine.power_on()
+    elif kind in ("GracefulShutdown", "PushPowerButton") and machine.is_reachable:
+        machine.logind.power_off()  # logind handles the ACPI power button
+    elif kind == "GracefulRestart" and machine.is_reachable:
+        machine.logind.reboot()
+
+
+def _error(status: int, code: str, message: str) -> web.Response:
+    headers = {"WWW-Authenticate": 'Basic realm="Redfish"'} if status == 401 else {}
+    response = json_response({"error": {"code": code, "message": message}}, status)
+    response.headers.update(headers)
+    return response

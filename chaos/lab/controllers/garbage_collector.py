@@ -1,0 +1,89 @@
+"""The garbage collector: what a deleted object owned is deleted, orphaned, or deleted before its owner.
+
+pkg/controller/garbagecollector: the owner's finalizers orphan and foregroundDeletion say which, without them its
+dependents go in the background.
+"""
+
+from __future__ import annotations
+
+from chaos.lab.apiserver.registry import FINALIZERS, Registry, WriteOptions
+from chaos.lab.apiserver.store.store import Change, clone
+from chaos.lab.controllers.workqueue import WorkQueue
+from chaos.lab.objects.accessors import Object, is_deleting, name_of, namespace_of, uid_of
+from chaos.lab.sim.clock import SimClock
+
+_OWNED_PLURALS = ("replicasets", "controllerrevisions", "pods", "leases", "endpointslices")
+
+
+class GarbageCollector:
+    """Only controlling and node owners exist here, so one owner gone is enough."""
+
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
+        self._registry, self._store = registry, registry.store
+        self._queue: WorkQueue[str] = WorkQueue(sim, self._collect, 0.03, 0.15)
+        self._pending_owners: dict[str, tuple[str, Object]] = {}  # owners that have to wait for what they own, by uid
+
+    def start(self) -> None:
+        self._store.subscribe(self._on_change)
+
+    def _on_change(self, change: Change) -> None:
+        obj = change.object
+        if change.type == "DELETED":
+            self._pending_owners.pop(uid_of(obj), None)
+            self._queue.add(uid_of(obj))
+            for reference in obj["metadata"].get("ownerReferences") or ():
+                if reference["uid"] in self._pending_owners:
+                    self._queue.add(reference["uid"])
+        elif is_deleting(obj) and _policy(obj):
+            if uid_of(obj) not in self._pending_owners:
+                self._queue.add(uid_of(obj))
+            self._pending_owners[uid_of(obj)] = (change.plural, obj)
+        else:
+            self._pending_owners.pop(uid_of(obj), None)
+
+    def _collect(self, owner: str) -> None:
+        plural, obj = self._pending_owners.get(owner, ("", {}))
+        policy = _policy(obj) if plural else ""
+        for owned in _OWNED_PLURALS:
+            for item in self._store.list_owned(owned, owner):
+                if policy == "Orphan":
+                    self._orphan(owned, item, owner)
+                elif not is_deleting(item):
+                    options = WriteOptions(
+                        propagation="Foreground" if policy and self._has_dependents(item) else "Background"
+                    )
+                    self._registry.delete(owned, namespace_of(item), name_of(item), options=options)
+        if plural and not self._has_blocking_dependents(owner):
+            self._remove_finalizers(plural, obj)
+
+    def _has_dependents(self, obj: Object) -> bool:
+        return any(self._store.list_owned(plural, uid_of(obj)) for plural in _OWNED_PLURALS)
+
+    def _has_blocking_dependents(self, owner: str) -> bool:
+        """Whether something with blockOwnerDeletion is left."""
+        return any(
+            reference["uid"] == owner and reference.get("blockOwnerDeletion")
+            for plural in _OWNED_PLURALS
+            for item in self._store.list_owned(plural, owner)
+            for reference in item["metadata"]["ownerReferences"]
+        )
+
+    def _orphan(self, plural: str, item: Object, owner: str) -> None:
+        def change(obj: Object) -> None:
+            rest = [it for it in obj["metadata"]["ownerReferences"] if it["uid"] != owner]
+            obj["metadata"]["ownerReferences"] = rest
+
+        self._store.patch(plural, namespace_of(item), name_of(item), change)
+
+    def _remove_finalizers(self, plural: str, obj: Object) -> None:
+        """Take the finalizer away, with which the object goes if it was the last."""
+        del self._pending_owners[uid_of(obj)]
+        new: Object = clone(obj)
+        new["metadata"]["finalizers"] = [it for it in obj["metadata"]["finalizers"] if it not in FINALIZERS.values()]
+        self._registry.update(plural, new)
+
+
+def _policy(obj: Object) -> str:
+    """Orphan, Foreground, or nothing."""
+    finalizers = obj["metadata"].get("finalizers") or ()
+    return next((policy for policy, finalizer in FINALIZERS.items() if finalizer in finalizers), "")

@@ -1,0 +1,40 @@
+"""Which nodes are to have a pod of a DaemonSet, and which may keep one: asked of every node at every sync."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from chaos.lab.controllers.scheduler.filters import matches_node
+from chaos.lab.objects.accessors import Object, name_of, taints_of, untolerated
+
+
+class Eligibility(NamedTuple):
+    """``runs``: the node is to have a pod; ``stays``: one that it has is left there. daemon_controller.go
+    NodeShouldRunDaemonPod."""
+
+    should_run: bool
+    should_continue_running: bool
+
+
+class EligibilityCache:
+    """Of one prototype; kept until a node's labels or spec are written anew."""
+
+    def __init__(self, prototype: Object) -> None:
+        self.prototype = prototype
+        self._nodes: dict[str, tuple[Object, Object | None, Eligibility]] = {}
+
+    def of(self, node: Object) -> Eligibility:
+        spec, labels = node["spec"], node["metadata"].get("labels")
+        known = self._nodes.get(name_of(node))
+        if known is None or known[0] is not spec or known[1] is not labels:
+            known = self._nodes[name_of(node)] = (spec, labels, self._evaluate(node))
+        return known[2]
+
+    def _evaluate(self, node: Object) -> Eligibility:
+        if not matches_node(self.prototype, node):
+            return Eligibility(should_run=False, should_continue_running=False)
+        taints = taints_of(node)
+        return Eligibility(
+            should_run=not untolerated(self.prototype, taints, ("NoSchedule", "NoExecute")),
+            should_continue_running=not untolerated(self.prototype, taints, ("NoExecute",)),
+        )

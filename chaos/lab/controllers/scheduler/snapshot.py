@@ -1,0 +1,166 @@
+"""What the scheduler knows of nodes and pods, kept up to date change by change. kube-scheduler's cache and snapshot."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import msgspec
+
+from chaos.lab.controllers.scheduler.filters import matches_node, requests_of
+from chaos.lab.controllers.scheduler.ranking import Ranking
+from chaos.lab.objects.accessors import (
+    Object,
+    is_deleting,
+    labels_of,
+    name_of,
+    namespace_of,
+    node_of,
+    selector_matches,
+    taints_of,
+)
+
+Key = tuple[str, str]  # namespace, name
+_Term = tuple[str, tuple[str, str] | None]  # namespace, one of the labels
+_MAX_CACHED = 512  # rankings or counts that are kept
+
+
+class Snapshot:
+    """Nodes, and the pods that run or will run on them: terminal ones are out, as the scheduler's informer filters.
+
+    ``count`` of pods by node; ``requested`` by node and resource.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Object] = {}
+        self.pod_counts: Counter[str] = Counter()
+        self.requested: Counter[tuple[str, str]] = Counter()
+        self._pods: dict[Key, tuple[Object, dict[str, int]]] = {}
+        self._pods_by_node: defaultdict[str, set[Key]] = defaultdict(set)
+        self._domains: dict[bytes, _DomainCounts] = {}
+        self._by_term: defaultdict[_Term, list[_DomainCounts]] = defaultdict(list)
+        self._rankings: dict[bytes, Ranking] = {}
+
+    def put_node(self, node: Object) -> None:
+        """A node is new or has changed."""
+        name = name_of(node)
+        before = self.nodes.get(name)
+        self.nodes[name] = node
+        if before is None or labels_of(before) != labels_of(node):
+            if before is None:
+                self.nodes = dict(sorted(self.nodes.items()))
+            self._clear_caches()
+        elif _scheduling_fields(before) != _scheduling_fields(node):
+            for ranking in self._rankings.values():
+                ranking.on_node_change(name)
+
+    def drop_node(self, name: str) -> None:
+        """A node is gone."""
+        if self.nodes.pop(name, None) is not None:
+            self._clear_caches()
+
+    def put(self, pod: Object) -> None:
+        """A pod is on a node, or its object has changed."""
+        key, node = (namespace_of(pod), name_of(pod)), node_of(pod)
+        known = self._pods.get(key)
+        if known is not None and _is_equivalent(known[0], pod):
+            self._pods[key] = (pod, known[1])
+            return
+        self.drop(key)
+        requests = requests_of(pod)
+        self._pods[key] = (pod, requests)
+        self._pods_by_node[node].add(key)
+        self._adjust(pod, requests, 1)
+
+    def drop(self, key: Key) -> None:
+        """A pod is on no node any more."""
+        known = self._pods.pop(key, None)
+        if known is not None:
+            self._pods_by_node[node_of(known[0])].discard(key)
+            self._adjust(*known, -1)
+
+    def pods_on(self, node: str) -> list[Object]:
+        """The node's pods, in order."""
+        return [self._pods[key][0] for key in sorted(self._pods_by_node[node])]
+
+    def domains(self, pod: Object, constraint: Object) -> dict[str, int]:
+        """Pods that a topologySpreadConstraint of the pod matches, by domain.
+
+        Tainted nodes count (nodeTaintsPolicy Ignore), terminating pods do not.
+        """
+        spec, selector = pod["spec"], constraint.get("labelSelector")
+        of_nodes = [spec.get("nodeSelector"), spec.get("affinity")]
+        key = msgspec.json.encode([namespace_of(pod), constraint["topologyKey"], selector, of_nodes])
+        if key not in self._domains:
+            if len(self._domains) >= _MAX_CACHED:
+                self._domains.clear()
+                self._by_term.clear()
+            found = self._domains[key] = _DomainCounts(pod, constraint, self.nodes)
+            self._by_term[found.term].append(found)
+            for other, _ in self._pods.values():
+                found.adjust(other, 1)
+        return self._domains[key].counts
+
+    def ranking(self, pod: Object) -> Ranking:
+        """Where pods may go whose specs ask for the same."""
+        spec = pod["spec"]
+        topology = [item["topologyKey"] for item in spec.get("topologySpreadConstraints") or []]
+        of_nodes = [spec.get("tolerations"), spec.get("nodeSelector"), spec.get("affinity")]
+        key = msgspec.json.encode([of_nodes, requests_of(pod), topology])
+        if key not in self._rankings:
+            if len(self._rankings) >= _MAX_CACHED:
+                self._rankings.clear()
+            self._rankings[key] = Ranking(pod, self.nodes)
+        return self._rankings[key]
+
+    def _adjust(self, pod: Object, requests: dict[str, int], by: int) -> None:
+        node = node_of(pod)
+        self.pod_counts[node] += by
+        for resource, amount in requests.items():
+            self.requested[node, resource] += by * amount
+        namespace = namespace_of(pod)
+        for label in (None, *labels_of(pod).items()):
+            for domains in self._by_term.get((namespace, label), ()):
+                domains.adjust(pod, by)
+        for ranking in self._rankings.values():
+            ranking.on_load_change(node)
+
+    def _clear_caches(self) -> None:
+        self._domains.clear()
+        self._by_term.clear()
+        self._rankings.clear()
+
+
+class _DomainCounts:
+    """Matching pods by domain, for one kind of pod and one constraint. ``term``: what they all have."""
+
+    def __init__(self, pod: Object, constraint: Object, nodes: dict[str, Object]) -> None:
+        key = constraint["topologyKey"]
+        self._namespace, self._selector = namespace_of(pod), constraint.get("labelSelector")
+        labels = (self._selector or {}).get("matchLabels") or {}
+        self.term: _Term = (self._namespace, next(iter(labels.items()), None))
+        self._domain_by_node = {
+            name: labels_of(node)[key]
+            for name, node in nodes.items()
+            if key in labels_of(node) and matches_node(pod, node)
+        }
+        self.counts = dict.fromkeys(self._domain_by_node.values(), 0)
+
+    def adjust(self, pod: Object, by: int) -> None:
+        if namespace_of(pod) != self._namespace or is_deleting(pod):
+            return
+        domain = self._domain_by_node.get(node_of(pod))
+        if domain is not None and selector_matches(self._selector, labels_of(pod)):
+            self.counts[domain] += by
+
+
+def _is_equivalent(before: Object, after: Object) -> bool:
+    """Whether nothing has changed that counts."""
+    return (
+        is_deleting(before) == is_deleting(after)
+        and (before["spec"] is after["spec"] or before["spec"] == after["spec"])
+        and labels_of(before) == labels_of(after)
+    )
+
+
+def _scheduling_fields(node: Object) -> tuple[object, ...]:
+    return taints_of(node), node["spec"].get("unschedulable"), node["status"].get("allocatable")

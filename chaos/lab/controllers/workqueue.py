@@ -1,0 +1,37 @@
+"""The work queue of a controller: keys, each handled once however often it was added, a few milliseconds later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from chaos.lab.sim.clock import SimClock, Timer
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class WorkQueue(Generic[_Key]):
+    """``handle`` is called with a key after a seeded delay between ``low`` and ``high`` seconds."""
+
+    def __init__(self, sim: SimClock, handle: Callable[[_Key], None], low: float = 0.005, high: float = 0.02) -> None:
+        self._sim, self._handle, self._low, self._high = sim, handle, low, high
+        self._timers: dict[_Key, Timer] = {}
+
+    def add(self, key: _Key, late: float = 0.0) -> None:
+        """``late``: seconds more, for a breakage."""
+        known = self._timers.get(key)
+        if known is None or known.due > self._sim.now + self._low:
+            self.add_after(key, self._sim.rng.uniform(self._low, self._high) + late)
+
+    def add_after(self, key: _Key, delay: float) -> None:
+        """Handle it after the delay, unless it is due earlier already."""
+        known = self._timers.get(key)
+        if known is not None:
+            if known.due <= self._sim.now + delay:
+                return
+            known.cancel()
+        self._timers[key] = self._sim.after(delay, self._run, key)
+
+    def _run(self, key: _Key) -> None:
+        del self._timers[key]
+        self._handle(key)

@@ -1,0 +1,1 @@
+"""sshd and a shell for simulated hosts."""

@@ -1,0 +1,105 @@
+"""Rules of nft(8) as far as nodefall writes them, and what becomes of the host's traffic with the API server."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass, field
+
+from chaos.lab.node.network import Direction, Family
+
+API_PORT = 6443
+_EPHEMERAL = 40000  # a local port, as a client's connection has one
+_SET = r"(?:\{(?P<set>[^{}]+)\}|(?P<one>[^\s{}]+))"
+_MATCH = {
+    "address": re.compile(rf"(?P<family>ip6?)\s+(?P<end>saddr|daddr)\s+{_SET}\s*"),
+    "port": re.compile(rf"(?P<protocol>tcp|udp)\s+(?P<end>sport|dport)\s+{_SET}\s*"),
+    "interface": re.compile(r"(?:iifname|oifname)\s+\"(?P<name>[^\"]+)\"\s*"),
+    "icmp": re.compile(r"icmp(?:v6)?\s+(?:type|code)\s+(?:\{[^{}]*\}|\S+)\s*"),
+}
+_VERDICT = re.compile(r"(?:counter\s+)?(?P<verdict>accept|drop)")
+
+
+class RuleError(ValueError):
+    """Not valid, or more than the lab does."""
+
+
+@dataclass(frozen=True, slots=True)
+class NftRule:
+    """``tests`` by end: networks (saddr, daddr) and ports (sport, dport); ``other``: only for traffic not simulated."""
+
+    verdict: str
+    networks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    ports: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    is_unsimulated: bool = False
+
+    def matches(self, addresses: dict[str, str], ports: dict[str, int]) -> bool:
+        """Whether it is about a TCP packet with these ends."""
+        if self.is_unsimulated:
+            return False
+        for end, networks in self.networks.items():
+            address = ipaddress.ip_address(addresses[end])
+            if not any(address in ipaddress.ip_network(network) for network in networks):
+                return False
+        return all(ports[end] in wanted for end, wanted in self.ports.items())
+
+
+Chains = tuple[tuple[Direction, tuple[NftRule, ...]], ...]
+
+
+def parse_rule(text: str) -> NftRule:
+    """Raises RuleError."""
+    networks: dict[str, tuple[str, ...]] = {}
+    ports: dict[str, tuple[int, ...]] = {}
+    other, rest = False, text.strip()
+    while (verdict := _VERDICT.fullmatch(rest)) is None:
+        kind, match = next(((k, m) for k, p in _MATCH.items() if (m := p.match(rest))), ("", None))
+        if match is None:
+            raise RuleError(f"Error: the lab simulates only rules by address, port and interface\n{text}")
+        if kind == "address":
+            networks[match["end"]] = tuple(_network(match["family"], item) for item in _items(match))
+        elif kind == "port":
+            ports[match["end"]] = tuple(_port(item) for item in _items(match))
+            other = other or match["protocol"] == "udp"
+        else:
+            other = True  # loopback and neighbour discovery: the API server is not asked that way
+        rest = rest[match.end() :]
+    return NftRule(verdict["verdict"], networks, ports, other)
+
+
+def dropped_directions(chains: Chains, family: Family, own: str, server: str) -> set[Direction]:
+    """The directions in which packets between the host (``own``) and the API server do not pass."""
+    lost: set[Direction] = set()
+    for direction, rules in chains:
+        there = direction == "out"
+        addresses = {"saddr": own if there else server, "daddr": server if there else own}
+        ports = {"sport": _EPHEMERAL if there else API_PORT, "dport": API_PORT if there else _EPHEMERAL}
+        wanted = [rule for rule in rules if _matches_family(rule, family) and rule.matches(addresses, ports)]
+        if wanted and wanted[0].verdict == "drop":
+            lost.add(direction)
+    return lost
+
+
+def _matches_family(rule: NftRule, family: Family) -> bool:
+    version = 4 if family == "ipv4" else 6
+    return all(ipaddress.ip_network(n).version == version for networks in rule.networks.values() for n in networks)
+
+
+def _items(match: re.Match[str]) -> list[str]:
+    return [item.strip() for item in (match["set"] or match["one"]).split(",")]
+
+
+def _network(family: str, text: str) -> str:
+    try:
+        found = ipaddress.ip_network(text, strict=False)
+    except ValueError as error:
+        raise RuleError(f"Error: Could not parse address\n{text}") from error
+    if found.version != (4 if family == "ip" else 6):
+        raise RuleError(f"Error: Address family mismatch\n{family} {text}")
+    return str(found)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise RuleError(f"Error: Could not parse port\n{text}")
+    return int(text)

@@ -1,0 +1,96 @@
+"""What a program on a simulated host has: its host, its user, its standard streams."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from chaos.lab.hostshell.packet_filter import Chains
+from chaos.lab.node.machine import Machine
+from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.sim.lockstep import Lockstep
+
+
+@dataclass(slots=True)
+class TransientTimer:
+    """A transient timer of systemd-run."""
+
+    name: str  # without suffix
+    description: str
+    next_elapse: float
+    timer: Timer
+
+
+@dataclass(frozen=True, slots=True)
+class TransientService:
+    """A unit of systemd-run that runs, and the resource that it uses up."""
+
+    resource: Literal["memory", "disk", "pid"]
+    timer: Timer | None  # of its RuntimeMaxSec
+
+
+@dataclass(frozen=True, slots=True)
+class NftTable:
+    """The chains of one table with their direction; and the text that made them."""
+
+    chains: Chains = ()
+    text: str = ""
+
+
+@dataclass
+class HostSystem:
+    """A machine as its programs see it. ``run_as_root`` starts a command that nobody waits for."""
+
+    machine: Machine
+    sim: SimClock
+    lockstep: Lockstep
+    run_as_root: Callable[[list[str]], None]
+    programs: Mapping[str, Program]  # by name
+    timers: dict[str, TransientTimer] = field(default_factory=dict)
+    services: dict[str, TransientService] = field(default_factory=dict)
+    tables: dict[str, NftTable] = field(default_factory=dict)
+
+    @property
+    def uptime(self) -> float:
+        return self.sim.now - self.machine.pid1_start
+
+    def lose_power(self) -> None:
+        """Nothing in memory or /run survives."""
+        for planted in self.timers.values():
+            planted.timer.cancel()
+        self.timers.clear()
+        for service in self.services.values():
+            if service.timer is not None:
+                service.timer.cancel()
+            self.machine.pressure.discard(service.resource)  # the disk's file has no name: it goes with its process
+        self.services.clear()
+        self.tables.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """``read_line`` gives what is left at the end of input."""
+
+    host: HostSystem
+    user: str
+    out: Callable[[str], None]
+    err: Callable[[str], None]
+    read_line: Callable[[], Awaitable[str]]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_root(self) -> bool:
+        return self.user == "root"
+
+    def replace(self, **changes: Any) -> Process:
+        return dataclasses.replace(self, **changes)
+
+    def fail(self, message: str, code: int = 1) -> int:
+        """Write a line to stderr; the exit code."""
+        self.err(message + "\n")
+        return code
+
+
+Program = Callable[[Process, list[str]], Awaitable[int]]

@@ -1,0 +1,224 @@
+"""coreutils and friends, and the files that ``cat`` can show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from chaos.lab.hostshell.process import HostSystem, Process, Program
+from chaos.lab.hostshell.programs.transient_units import FILES
+from chaos.lab.hostshell.shell import Shell, execute
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TICKS = 100
+
+
+def _stat_of_pid1(host: HostSystem) -> str:
+    """proc(5): field 22 is the start in ticks since boot; the machine's kernel starts with PID 1 here."""
+    fields = ["1", "(systemd)", "S", "0", "1", "1", "0", "-1", "4194560"]
+    return " ".join(fields + ["0"] * 12 + [str(round(_pid1_delay(host) * _TICKS))] + ["0"] * 30) + "\n"
+
+
+def _pid1_delay(host: HostSystem) -> float:
+    """What btime, whole seconds, leaves of the start of PID 1."""
+    return host.machine.pid1_start - int(host.machine.pid1_start)
+
+
+def _stat(host: HostSystem) -> str:
+    return f"cpu  0 0 0 0 0 0 0 0 0 0\nbtime {int(host.machine.pid1_start)}\nprocesses 1000\n"
+
+
+_FILES: dict[str, Callable[[HostSystem], str]] = {
+    "/etc/machine-id": lambda host: host.machine.machine_id + "\n",
+    "/etc/hostname": lambda host: host.machine.name + "\n",
+    "/proc/sys/kernel/panic": lambda host: f"{host.machine.spec.panic_timeout}\n",
+    "/proc/sys/kernel/random/boot_id": lambda host: host.machine.boot_id + "\n",
+    "/proc/1/stat": _stat_of_pid1,
+    "/proc/1/comm": lambda _: "systemd\n",
+    "/proc/stat": _stat,
+    "/proc/uptime": lambda host: f"{host.uptime:.2f} {host.uptime:.2f}\n",
+    **FILES,
+}
+
+
+def _read_file(host: HostSystem, path: str) -> str | None:
+    known = _FILES.get(path)
+    return known(host) if known else host.machine.files.get(path)
+
+
+async def cat(process: Process, argv: list[str]) -> int:
+    """Only the files that the simulation has."""
+    code = 0
+    for path in argv[1:]:
+        text = _read_file(process.host, path)
+        if text is None:
+            code = process.fail(f"cat: {path}: No such file or directory")
+        else:
+            process.out(text)
+    return code
+
+
+async def echo(process: Process, argv: list[str]) -> int:
+    """With ``-n`` or without."""
+    newline = argv[1:2] != ["-n"]
+    process.out(" ".join(argv[1:] if newline else argv[2:]) + ("\n" if newline else ""))
+    return 0
+
+
+async def date(process: Process, argv: list[str]) -> int:
+    """``+FORMAT`` with strftime, ``%s`` and ``%N``; UTC."""
+    now = process.host.sim.now
+    moment = datetime.fromtimestamp(now, UTC)
+    formats = [word[1:] for word in argv[1:] if word.startswith("+")]
+    fraction = f"{now:.9f}".partition(".")[2]
+    text = (formats or ["%a %b %e %H:%M:%S UTC %Y"])[0].replace("%s", str(int(now))).replace("%N", fraction)
+    process.out(moment.strftime(text) + "\n")
+    return 0
+
+
+async def sleep(process: Process, argv: list[str]) -> int:
+    """In simulated time."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", argv[1] if len(argv) == 2 else "")
+    if not match:
+        return process.fail(f"sleep: invalid time interval '{argv[1]}'" if argv[1:] else "sleep: missing operand")
+    host = process.host
+    await host.lockstep.wait_until(host.sim.now + float(match[1]) * _UNITS[match[2]])
+    return 0
+
+
+async def succeed(_: Process, __: list[str]) -> int:
+    """true(1)."""
+    return 0
+
+
+async def fail(_: Process, __: list[str]) -> int:
+    """false(1)."""
+    return 1
+
+
+async def uname(process: Process, argv: list[str]) -> int:
+    """Debian 12 on x86_64."""
+    name, release = process.host.machine.name, "6.1.0-28-amd64"
+    build = "#1 SMP PREEMPT_DYNAMIC Debian 6.1.119-1 (2024-11-22)"
+    answers = {
+        "-n": name,
+        "-r": release,
+        "-m": "x86_64",
+        "-v": build,
+        "-a": f"Linux {name} {release} {build} x86_64 GNU/Linux",
+    }
+    process.out(answers.get(" ".join(argv[1:]), "Linux") + "\n")
+    return 0
+
+
+async def hostname(process: Process, argv: list[str]) -> int:
+    """The node's name; with ``-I`` the addresses of its interfaces."""
+    machine = process.host.machine
+    if argv[1:] == ["-I"]:
+        addresses = machine.network.resolve(machine.name)
+        process.out(" ".join([*addresses.values(), ""]) + "\n")
+        return 0
+    if argv[1:]:
+        return process.fail("hostname: the lab simulates only hostname and hostname -I")
+    process.out(machine.name + "\n")
+    return 0
+
+
+async def whoami(process: Process, _: list[str]) -> int:
+    """The user."""
+    process.out(process.user + "\n")
+    return 0
+
+
+async def identity(process: Process, argv: list[str]) -> int:
+    """id(1)."""
+    number = 0 if process.is_root else 1000
+    answers = {"-u": str(number), "-g": str(number), "-un": process.user}
+    everything = f"uid={number}({process.user}) gid={number}({process.user}) groups={number}({process.user})"
+    process.out(answers.get(" ".join(argv[1:]), everything) + "\n")
+    return 0
+
+
+async def getconf(process: Process, argv: list[str]) -> int:
+    """Only ``CLK_TCK``."""
+    if argv[1:] != ["CLK_TCK"]:
+        return process.fail(f"getconf: Unrecognized variable '{' '.join(argv[1:])}'")
+    process.out(f"{_TICKS}\n")
+    return 0
+
+
+async def sudo(process: Process, argv: list[str]) -> int:
+    """``-n``, ``-u root`` and ``--``; everybody may do everything without a password."""
+    words = argv[1:]
+    while words and words[0].startswith("-"):
+        option, *words = words
+        if option == "--":
+            break
+        if option == "-u":
+            if words[:1] != ["root"]:
+                return process.fail("sudo: the lab simulates no other user than root")
+            words = words[1:]
+        elif option not in ("-n", "--non-interactive", "-H"):
+            return process.fail(f"sudo: the lab does not simulate the option {option}")
+    if not words:
+        return process.fail("usage: sudo [-n] [--] command [arg ...]")
+    code = await execute(process.replace(user="root", err=_sudo_stderr(process), environment={}), words, "sudo")
+    return 1 if code == 127 else code
+
+
+def _sudo_stderr(process: Process) -> Callable[[str], None]:
+    """Sudo's own words for a program that is not there."""
+
+    def write(text: str) -> None:
+        match = re.fullmatch(r"sudo: 1: (.*): not found\n", text)
+        process.err(f"sudo: {match[1]}: command not found\n" if match else text)
+
+    return write
+
+
+async def grep(process: Process, argv: list[str]) -> int:
+    """``grep -hs TEXT FILE...``: lines with that very text."""
+    if len(argv) < 4 or argv[1] != "-hs" or re.escape(argv[2]) != argv[2]:
+        return process.fail("grep: the lab simulates only grep -hs TEXT FILE...", 2)
+    known = [_read_file(process.host, path) for path in argv[3:]]
+    lines = [line for text in known if text is not None for line in text.splitlines() if argv[2] in line]
+    process.out("".join(f"{line}\n" for line in lines))
+    return 2 if None in known else 0 if lines else 1
+
+
+async def printenv(process: Process, argv: list[str]) -> int:
+    """``printenv NAME``."""
+    if len(argv) != 2 or argv[1] not in process.environment:
+        return 1
+    process.out(process.environment[argv[1]] + "\n")
+    return 0
+
+
+async def shell(process: Process, argv: list[str]) -> int:
+    """``sh -c SCRIPT [NAME [ARGUMENT...]]``; bash may be told to read no start-up files."""
+    bash = argv[0] == "bash"
+    argv = [word for number, word in enumerate(argv) if not (bash and number < 3 and word in ("--norc", "-p"))]
+    if len(argv) < 3 or argv[1] not in ("-c", "-ec", "-euc"):
+        return process.fail(f"{argv[0]}: the lab simulates only {argv[0]} -c", 2)
+    return await Shell(process, argv[3:] or [argv[0]], bash=bash).run(argv[2])
+
+
+PROGRAMS: dict[str, Program] = {
+    "bash": shell,
+    "cat": cat,
+    "date": date,
+    "echo": echo,
+    "false": fail,
+    "getconf": getconf,
+    "grep": grep,
+    "hostname": hostname,
+    "id": identity,
+    "printenv": printenv,
+    "sh": shell,
+    "sleep": sleep,
+    "sudo": sudo,
+    "true": succeed,
+    "uname": uname,
+    "whoami": whoami,
+}

@@ -1,0 +1,148 @@
+"""systemd-run (transient timers), systemd-inhibit --list, systemd-detect-virt."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Container
+
+from chaos.lab.hostshell.process import HostSystem, Process, Program, TransientTimer
+from chaos.lab.hostshell.programs.options import UnknownOptionError, split_options
+from chaos.lab.hostshell.programs.systemctl import NOT_ROOT
+from chaos.lab.hostshell.programs.transient_units import resource_of, start_filler
+
+_FLAGS = {"--no-block": "no-block", "--quiet": "quiet", "-q": "quiet", "--collect": "collect", "-G": "collect"}
+_VALUED = {
+    "--on-active": "on-active",
+    "--timer-property": "timer-property",
+    "--unit": "unit",
+    "-u": "unit",
+    "--description": "description",
+    "--property": "property",
+    "-p": "property",
+}
+_TIMESPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|sec|seconds?|min|minutes?|m|h|hr|hours?|d|days?|)\s*")
+_UNITS = {"u": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_ACCURACY = 60.0  # systemd.timer(5): AccuracySec defaults to one minute
+
+
+def parse_timespan(text: str) -> float | None:
+    """Seconds of a time span of systemd.time(7); None if it is none."""
+    parts = _TIMESPAN.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != re.sub(r"\s", "", text):
+        return None
+    return sum(float(number) * _UNITS["ms" if unit == "ms" else unit[:1]] for number, unit in parts)
+
+
+async def systemd_run(process: Process, argv: list[str]) -> int:
+    """``systemd-run --on-active=SPAN [--timer-property=AccuracySec=SPAN] [--unit=NAME] COMMAND...``."""
+    own, command = _split_command(argv[1:])
+    try:
+        options, _ = split_options(own, _FLAGS, _VALUED)
+    except UnknownOptionError as error:
+        return process.fail(f"systemd-run: {error}")
+    if "on-active" not in options:
+        return _run_service(process, options, command)
+    return _start_timer(process, options, command)
+
+
+def _new_unit(process: Process, options: dict[str, list[str]], kind: str, taken: Container[str]) -> tuple[str, str]:
+    """The name of a transient unit, and why there can be none, "" if there can."""
+    refusal = f"Failed to start transient {kind} unit: "
+    if not process.is_root:
+        return "", refusal + NOT_ROOT
+    name = options.get("unit", [f"run-r{process.host.sim.rng.getrandbits(128):032x}"])[-1].removesuffix(f".{kind}")
+    if name in taken:
+        return name, f"{refusal}Unit {name}.{kind} was already loaded or has a fragment file."
+    return name, ""
+
+
+def _start_timer(process: Process, options: dict[str, list[str]], command: list[str]) -> int:
+    delay = parse_timespan(options["on-active"][-1])
+    if delay is None or not command:
+        return process.fail("systemd-run: the lab simulates only systemd-run --on-active=SPAN COMMAND")
+    accuracy = _accuracy(options.get("timer-property", []))
+    if accuracy is None:
+        return process.fail("systemd-run: the lab simulates no timer property but AccuracySec")
+    host = process.host
+    name, why = _new_unit(process, options, "timer", host.timers)
+    if why:
+        return process.fail(why)
+    due = host.sim.now + delay + host.sim.rng.uniform(0, accuracy)
+    timer = host.sim.at(due, _elapse, host, name, command)
+    host.timers[name] = TransientTimer(name, shlex.join(command), due, timer)
+    process.err(f"Running timer as unit: {name}.timer\nWill run service as unit: {name}.service\n")
+    return 0
+
+
+def _run_service(process: Process, options: dict[str, list[str]], command: list[str]) -> int:
+    """A transient service: one that uses a resource up."""
+    resource = resource_of(command)
+    if resource is None:
+        return process.fail("systemd-run: the lab simulates only services that use up memory, disk or PIDs")
+    host = process.host
+    name, why = _new_unit(process, options, "service", host.services)
+    if why:
+        return process.fail(why)
+    properties = dict(text.split("=", 1) for text in options.get("property", ()) if "=" in text)
+    start_filler(host, name, resource, parse_timespan(properties.get("RuntimeMaxSec", "")))
+    process.err(f"Running as unit: {name}.service\n")
+    return 0
+
+
+def _split_command(words: list[str]) -> tuple[list[str], list[str]]:
+    """Own options, and the command, which begins at the first word that is no option."""
+    index = 0
+    while index < len(words) and words[index].startswith("-"):
+        if words[index] == "--":
+            return words[:index], words[index + 1 :]
+        index += 2 if words[index] in _VALUED else 1
+    return words[:index], words[index:]
+
+
+def _accuracy(properties: list[str]) -> float | None:
+    accuracy: float | None = _ACCURACY
+    for text in properties:
+        name, _, value = text.partition("=")
+        accuracy = parse_timespan(value) if name == "AccuracySec" else None
+    return accuracy
+
+
+def _elapse(host: HostSystem, name: str, command: list[str]) -> None:
+    """RemainAfterElapse=no: the timer is gone once it has fired."""
+    del host.timers[name]
+    host.run_as_root(command)
+
+
+async def systemd_inhibit(process: Process, argv: list[str]) -> int:
+    """``systemd-inhibit --list``, as a table."""
+    if argv[1:2] != ["--list"]:
+        return process.fail("systemd-inhibit: the lab simulates only --list")
+    heads = ("WHO", "UID", "USER", "PID", "COMM", "WHAT", "WHY", "MODE")
+    rows = [
+        (lock["who"], lock["uid"], "root", lock["pid"], lock["who"], lock["what"], lock["why"], lock["mode"])
+        for lock in process.host.machine.logind.inhibitors()
+    ]
+    table = [tuple(str(cell) for cell in row) for row in (heads, *rows)]
+    if "--no-legend" in argv:
+        table = table[1:]
+    widths = [max((len(row[i]) for row in table), default=0) for i in range(len(heads))]
+    for row in table:
+        process.out(" ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n")
+    if "--no-legend" not in argv:
+        process.out(f"\n{len(rows)} inhibitors listed.\n" if rows else "No inhibitors.\n")
+    return 0
+
+
+async def systemd_detect_virt(process: Process, argv: list[str]) -> int:
+    """Virtual machines, no containers."""
+    container = "--container" in argv or "-c" in argv
+    process.out("none\n" if container else "kvm\n")
+    return 1 if container else 0
+
+
+PROGRAMS: dict[str, Program] = {
+    "systemd-detect-virt": systemd_detect_virt,
+    "systemd-inhibit": systemd_inhibit,
+    "systemd-run": systemd_run,
+}

@@ -1,0 +1,104 @@
+"""Transient services of systemd-run that use a resource up, and what the host shows of memory, disk and process IDs.
+
+This shell cannot run such a script; which resource it takes is known by what it takes it with. All others are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chaos.lab.hostshell.process import HostSystem, Process, Program, TransientService
+from chaos.lab.node.kubelet.node_status import CAPACITY
+from chaos.lab.objects.quantity import parse_quantity
+
+Resource = Literal["memory", "disk", "pid"]
+_KIB = 1024
+PID_MAX, _THREADS_MAX, _THREADS = 16384, 63000, 400
+_FREE = 0.75  # share that is free as long as nobody uses it up
+# Half of the kubelet's thresholds: what a filler leaves.
+_REMAINING = {"memory": 50 << 20, "disk": 0.05, "pid": PID_MAX // 20}
+_SCRIPT_PATTERNS: dict[Resource, tuple[str, ...]] = {
+    "memory": ("head -c", "/dev/zero", "| tail"),
+    "disk": ("fallocate --length",),
+    "pid": ("/proc/loadavg", "while", "&"),
+}
+
+
+def resource_of(command: list[str]) -> Resource | None:
+    """Which resource a service uses up; None if it is not known to use any."""
+    script = command[2] if len(command) > 2 and command[:2] == ["sh", "-c"] else ""
+    return next((kind for kind, marks in _SCRIPT_PATTERNS.items() if all(mark in script for mark in marks)), None)
+
+
+def start_filler(host: HostSystem, name: str, resource: Resource, seconds: float | None) -> None:
+    """The unit runs until it is stopped, until RuntimeMaxSec is over, or until the power goes."""
+    timer = host.sim.at(host.sim.now + seconds, stop_filler, host, name) if seconds is not None else None
+    host.services[name] = TransientService(resource, timer)
+    host.machine.pressure.add(resource)
+
+
+def stop_filler(host: HostSystem, name: str) -> None:
+    """Gone with all that it held; ``--collect`` unloads it."""
+    service = host.services.pop(name)
+    if service.timer is not None:
+        service.timer.cancel()
+    if all(other.resource != service.resource for other in host.services.values()):
+        host.machine.pressure.discard(service.resource)
+
+
+def _capacity(host: HostSystem, name: str) -> int:
+    return int(parse_quantity((CAPACITY | host.machine.spec.capacity)[name]))
+
+
+def meminfo(host: HostSystem) -> str:
+    """proc_meminfo(5), the lines that the kubelet's memory.available is made of."""
+    total = _capacity(host, "memory")
+    free = int(_REMAINING["memory"]) if "memory" in host.machine.pressure else int(total * _FREE)
+    rows = {"MemTotal": total, "MemFree": free, "Inactive(file)": 0, "SwapTotal": host.machine.swap}
+    return "".join(f"{name + ':':<16}{value // _KIB:>8} kB\n" for name, value in rows.items())
+
+
+def loadavg(host: HostSystem) -> str:
+    """proc_loadavg(5): the fourth field is threads that run and threads that are."""
+    threads = PID_MAX - int(_REMAINING["pid"]) if "pid" in host.machine.pressure else _THREADS
+    return f"0.10 0.10 0.10 1/{threads} 4242\n"
+
+
+def swaps(host: HostSystem) -> str:
+    """proc_swaps(5)."""
+    head = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
+    swap = host.machine.swap // _KIB
+    return f"{head}/dev/vda2{' ' * 31}partition\t{swap}\t\t0\t\t-2\n" if swap else head
+
+
+FILES = {
+    "/proc/loadavg": loadavg,
+    "/proc/meminfo": meminfo,
+    "/proc/swaps": swaps,
+    "/proc/sys/kernel/pid_max": lambda _: f"{PID_MAX}\n",
+    "/proc/sys/kernel/threads-max": lambda _: f"{_THREADS_MAX}\n",
+}
+
+
+async def df(process: Process, argv: list[str]) -> int:
+    """``df -P -k PATH``: one file system."""
+    if len(argv) != 4 or set(argv[1:3]) != {"-P", "-k"}:
+        return process.fail("df: the lab simulates only df -P -k PATH")
+    host = process.host
+    total = _capacity(host, "ephemeral-storage") // _KIB
+    available = int(total * (_REMAINING["disk"] if "disk" in host.machine.pressure else _FREE))
+    used = total - available
+    process.out("Filesystem     1024-blocks      Used Available Capacity Mounted on\n")
+    process.out(f"/dev/vda1 {total} {used} {available} {round(100 * used / total)}% /\n")
+    return 0
+
+
+async def stat(process: Process, argv: list[str]) -> int:
+    """Only the type of the control groups' file system."""
+    if argv[1:] != ["--file-system", "--format=%T", "/sys/fs/cgroup"]:
+        return process.fail("stat: the lab simulates only stat --file-system --format=%T /sys/fs/cgroup")
+    process.out("cgroup2fs\n")
+    return 0
+
+
+PROGRAMS: dict[str, Program] = {"df": df, "stat": stat}

@@ -1,0 +1,75 @@
+"""The services of a simulated host: which there are, whether they run, and what starting and stopping them does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.lab.hostshell.process import HostSystem
+from chaos.lab.hostshell.programs.transient_units import stop_filler
+from chaos.lab.node.machine import Machine
+
+_Operation = Callable[[Machine], object]
+
+
+def _restart_runtime(machine: Machine) -> None:
+    machine.runtime.stop_service()
+    machine.runtime.start_service()
+
+
+_OPERATIONS: dict[str, dict[str, _Operation]] = {
+    "kubelet.service": {
+        "start": lambda machine: machine.kubelet.start(),
+        "stop": lambda machine: machine.kubelet.stop(),
+        "restart": lambda machine: machine.kubelet.restart(),
+    },
+    "containerd.service": {
+        "start": lambda machine: machine.runtime.start_service(),
+        "stop": lambda machine: machine.runtime.stop_service(),
+        "restart": _restart_runtime,
+    },
+    "dbus.service": {"start": lambda _: None, "restart": lambda machine: machine.logind.restart_bus()},
+    "systemd-logind.service": {"start": lambda _: None, "restart": lambda machine: machine.logind.restart()},
+}
+SIGNALS = {"STOP": "19", "CONT": "18", "KILL": "9", "TERM": "15"}
+
+
+def is_active(host: HostSystem, unit: str) -> bool | None:
+    """None for a unit that the host does not have."""
+    machine = host.machine
+    if unit.removesuffix(".service") in host.services:
+        return True
+    if unit not in _OPERATIONS or (unit == "systemd-logind.service" and not machine.spec.logind):
+        return None
+    running = {"kubelet.service": machine.kubelet.is_running, "containerd.service": machine.runtime.is_available}
+    return running.get(unit, True)
+
+
+def main_pid(host: HostSystem, unit: str) -> int | None:
+    """The main process of a unit; 0 if it has none, None if the lab gives it no number."""
+    logind = host.machine.logind
+    pids = {"systemd-logind.service": logind.pid, "dbus.service": logind.bus_pid}
+    return host.machine.kubelet.pid if unit == "kubelet.service" else pids.get(unit)
+
+
+def control(host: HostSystem, verb: str, unit: str) -> bool:
+    """Do start, stop or restart; False for what is not simulated."""
+    if verb == "stop" and unit.removesuffix(".service") in host.services:
+        stop_filler(host, unit.removesuffix(".service"))
+        return True
+    deed = _OPERATIONS.get(unit, {}).get(verb)
+    if deed is None:
+        return False
+    deed(host.machine)
+    return True
+
+
+def signal_kubelet(host: HostSystem, name: str) -> bool:
+    """Send a signal by name, ``SIG`` and number included; False for one that is not simulated."""
+    wanted = name.removeprefix("SIG")
+    chosen = next((key for key, number in SIGNALS.items() if wanted in (key, number)), "")
+    kubelet = host.machine.kubelet
+    deeds = {"STOP": kubelet.freeze, "CONT": kubelet.thaw, "KILL": kubelet.kill, "TERM": kubelet.kill}
+    if chosen not in deeds:
+        return False
+    deeds[chosen]()
+    return True

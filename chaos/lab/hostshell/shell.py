@@ -1,0 +1,273 @@
+"""A tiny POSIX shell for the simulated hosts: ``;``, ``&&``, ``||``, ``&``, quoting, ``$name``, ``>/dev/null``.
+
+What a real shell could do and this one cannot (pipes, ``$(...)``, ``if``, files) is refused with exit code 2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from chaos.lab.hostshell.process import Process, Program
+from chaos.lab.node.machine import Machine
+
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t]+|\\\n|(?<![^\s;&|])\#[^\n]*)
+    |(?P<redirect>[012]?(?:>>?|<)[ \t]*(?:/dev/null|/proc/sysrq-trigger|&[12]))
+    |(?P<operator>&&|\|\||[;&\n])
+    |(?P<word>(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s;&|()<>'"\\`])+)""",
+    re.VERBOSE | re.DOTALL,
+)
+_PIECE = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|([^'"\\]+)""", re.DOTALL)
+_VARIABLE = re.compile(r"\\([$`\"\\\n])|\$(?:\{(\w+|[@*#?])\}|(\d|[A-Za-z_]\w*|[@*#?]))")
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_RESERVED = frozenset(
+    ["if", "then", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "{", "}", "!"]
+)
+_DIRECTORIES = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/")
+_SYSRQ = "/proc/sysrq-trigger"
+SYNTAX_ERROR, NOT_FOUND = 2, 127
+
+
+class ShellSyntaxError(ValueError):
+    """The script is no shell, or more than this shell does."""
+
+
+@dataclass(slots=True)
+class SimpleCommand:
+    """One command with the operator before it; ``words`` are still quoted."""
+
+    operator: str
+    words: list[str] = field(default_factory=list)
+    redirects: list[str] = field(default_factory=list)
+    background: bool = False
+
+
+def parse(script: str) -> list[SimpleCommand]:
+    """The commands of a script. Raises ShellSyntaxError."""
+    commands: list[SimpleCommand] = []
+    current, position = SimpleCommand(";"), 0
+    while position < len(script):
+        match = _TOKEN.match(script, position)
+        if not match:
+            raise ShellSyntaxError(f"{script[position]!r} is not simulated")
+        position = match.end()
+        if match.lastgroup == "word":
+            if not current.words and match[0] in _RESERVED:
+                raise ShellSyntaxError(f"{match[0]!r} is not simulated")
+            current.words.append(match[0])
+        elif match.lastgroup == "redirect":
+            current.redirects.append(match[0].replace(" ", ""))
+        elif match.lastgroup == "operator":
+            current = _end_command(commands, current, match[0])
+    if current.words:
+        commands.append(current)
+    elif current.operator != ";":
+        raise ShellSyntaxError("end of file unexpected")
+    return commands
+
+
+def _end_command(commands: list[SimpleCommand], current: SimpleCommand, operator: str) -> SimpleCommand:
+    """End the current command."""
+    if current.words:
+        commands.append(current)
+    elif operator != "\n":
+        raise ShellSyntaxError(f'"{operator}" unexpected')
+    current.background = operator == "&"
+    if current.background and current.operator != ";":
+        raise ShellSyntaxError("a list in the background is not simulated")
+    return SimpleCommand(";" if operator in "\n&" else operator) if current.words else current
+
+
+class Shell:
+    """Runs scripts in ``process``. ``arguments`` are ``$0``, ``$1``, ...; ``bash`` knows the time by itself."""
+
+    def __init__(self, process: Process, arguments: list[str], *, bash: bool = False) -> None:
+        self._process, self._arguments, self._bash = process, arguments, bash
+        self._variables: dict[str, str] = {}
+        self._last_exit_code = 0
+        self._jobs: list[asyncio.Task[int]] = []
+
+    async def run(self, script: str) -> int:
+        """The exit code of the last command, after the end of all: what goes on holds the outputs open."""
+        try:
+            commands = parse(script)
+        except ShellSyntaxError as error:
+            self._process.err(f"{self._arguments[0]}: 1: Syntax error: {error}\n")
+            return SYNTAX_ERROR
+        try:
+            await self._commands(commands)
+            await self._wait()
+        finally:
+            for job in self._jobs:
+                job.cancel()
+        return self._last_exit_code
+
+    async def _commands(self, commands: list[SimpleCommand]) -> None:
+        for command in commands:
+            if (command.operator == "&&" and self._last_exit_code) or (
+                command.operator == "||" and not self._last_exit_code
+            ):
+                continue
+            words = [word for text in command.words for word in self._expand(text)]
+            if not _can_write(self._process, command.redirects):
+                self._process.err(f"{self._arguments[0]}: 1: cannot create {_SYSRQ}: Permission denied\n")
+                self._last_exit_code = SYNTAX_ERROR
+                continue
+            process = redirect(self._process, command.redirects)
+            if command.background:
+                self._start_job(words, process)
+                continue
+            ends = bool(words) and words[0] in ("exec", "exit")
+            self._last_exit_code = await self._command(words, process)
+            if ends and words != ["exec"]:
+                break
+
+    def _start_job(self, words: list[str], process: Process) -> None:
+        """In the background; what it changes in a shell of its own is lost."""
+        branch = contextlib.ExitStack()
+        branch.enter_context(process.host.lockstep.subrequest())
+        shell = Shell(process, self._arguments, bash=self._bash)
+        job = asyncio.get_running_loop().create_task(shell._command(words, process))
+        job.add_done_callback(lambda _: branch.close())
+        self._jobs.append(job)
+        self._last_exit_code = 0
+
+    async def _wait(self) -> int:
+        if self._jobs:
+            with self._process.host.lockstep.suspend_request():
+                await asyncio.gather(*self._jobs)
+            self._jobs.clear()
+        return 0
+
+    async def _command(self, words: list[str], process: Process) -> int:
+        local = {}
+        while words and (match := _ASSIGNMENT.fullmatch(words[0])):
+            local[match[1]] = match[2]
+            words = words[1:]
+        if not words:
+            self._variables |= local
+            return 0
+        name, *rest = words
+        if name in ("read", "wait"):
+            return await (self._read(rest, process) if name == "read" else self._wait())
+        if name == "exit":
+            return int(rest[0]) & 255 if rest and rest[0].isdecimal() else self._last_exit_code
+        if name == "exec":
+            return await execute(process, rest, self._arguments[0]) if rest else 0
+        if (answer := _builtin(process, words)) is not None:
+            return int(not answer)
+        return await execute(process, words, self._arguments[0])
+
+    async def _read(self, words: list[str], process: Process) -> int:
+        names = [word for word in words if not word.startswith("-")]
+        line = await process.read_line()
+        if names:
+            self._variables[names[0]] = line.rstrip("\n")
+        return 0 if line.endswith("\n") else 1
+
+    def _expand(self, text: str) -> list[str]:
+        """The words that one quoted word stands for."""
+        if text in ('"$@"', '"${@}"'):
+            return self._arguments[1:]
+        words, started = [""], False
+        for single, double, escaped, bare in _PIECE.findall(text):
+            if bare:
+                parts = self._substitute(bare).split() if "$" in bare else [bare]
+                words[-1] += parts[0] if parts else ""
+                words += parts[1:]
+                started = started or bool(parts)
+            else:
+                words[-1] += single or escaped or self._substitute(double)
+                started = True
+        return words if started else []
+
+    def _substitute(self, text: str) -> str:
+        """Variables and, for double quotes, escapes; bare text has none left."""
+
+        def replacement(match: re.Match[str]) -> str:
+            if match[1]:
+                return match[1].replace("\n", "")
+            return self._value(match[2] or match[3])
+
+        return _VARIABLE.sub(replacement, text)
+
+    def _value(self, name: str) -> str:
+        if name in "@*":
+            return " ".join(self._arguments[1:])
+        if name == "#":
+            return str(len(self._arguments) - 1)
+        if name == "?":
+            return str(self._last_exit_code)
+        if name.isdecimal():
+            return self._arguments[int(name)] if int(name) < len(self._arguments) else ""
+        if name == "EPOCHREALTIME" and self._bash:
+            return f"{self._process.host.sim.now:.6f}"
+        return self._variables.get(name, "")
+
+
+def _builtin(process: Process, words: list[str]) -> bool | None:
+    """Whether a builtin is content that changes nothing here; None if it is a program."""
+    match words:
+        case ["set" | "export" | "umask" | ":", *_]:
+            return True
+        case ["command", "-v", name]:
+            return _find_program(process, name) is not None
+        case ["test", "-n" | "-z" as empty, text]:
+            return bool(text) == (empty == "-n")
+    return None
+
+
+def _can_write(process: Process, redirects: list[str]) -> bool:
+    """Whether the redirects are allowed: only root writes to /proc/sysrq-trigger."""
+    return process.is_root or not any(text.endswith(_SYSRQ) for text in redirects)
+
+
+def press_sysrq(machine: Machine, text: str) -> None:
+    """A SysRq key: b boots at once, c crashes the kernel, o powers off; others do nothing here."""
+    deeds = {"b": machine.reset, "c": machine.crash, "o": machine.power_off}
+    if (deed := deeds.get(text[:1])) is not None:
+        deed()
+
+
+def redirect(process: Process, redirects: list[str]) -> Process:
+    """The process with its outputs led elsewhere."""
+    out, err = process.out, process.err
+    trigger: Callable[[str], None] = partial(press_sysrq, process.host.machine)
+    for text in redirects:
+        if text.startswith(("<", "0")):
+            continue
+        target = text.lstrip("012>")
+        chosen: Callable[[str], None] = {"/dev/null": _discard, "&1": out, "&2": err, _SYSRQ: trigger}[target]
+        if text.startswith("2"):
+            err = chosen
+        else:
+            out = chosen
+    return process.replace(out=out, err=err)
+
+
+def _discard(_: str) -> None:
+    """Write to /dev/null."""
+
+
+async def execute(process: Process, argv: list[str], shell: str) -> int:
+    """Run a program by its name or path; 127 with a shell's message if there is none."""
+    program = _find_program(process, argv[0])
+    if program is None:
+        process.err(f"{shell}: 1: {argv[0]}: not found\n")
+        return NOT_FOUND
+    return await program(process, [_basename(argv[0]), *argv[1:]])
+
+
+def _find_program(process: Process, name: str) -> Program | None:
+    return process.host.programs.get(_basename(name))
+
+
+def _basename(name: str) -> str:
+    """Without one of the directories in which programs are."""
+    directory = next((d for d in _DIRECTORIES if name.startswith(d)), "")
+    return name.removeprefix(directory)

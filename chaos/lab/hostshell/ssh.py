@@ -1,0 +1,155 @@
+"""sshd of one machine: a port and a host key of its own, while the machine is reachable."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+
+import asyncssh
+
+from chaos.lab.hostshell.process import HostSystem, Process
+from chaos.lab.hostshell.programs import PROGRAMS
+from chaos.lab.hostshell.shell import Shell, execute
+from chaos.lab.node.machine import Machine
+from chaos.lab.server.port_reservation import Listener, PortReservation
+from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim.lockstep import Lockstep
+
+_LOGIN_TIMEOUT = 30  # wall seconds
+
+
+class _Connection(asyncssh.SSHServer):
+    """Lets one user in with one key."""
+
+    def __init__(self, server: SshServer) -> None:
+        self._server = server
+        self._connection: asyncssh.SSHServerConnection | None = None
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connection = conn
+        self._server.connections.add(conn)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
+        if self._connection:
+            self._server.connections.discard(self._connection)
+
+    def public_key_auth_supported(self) -> bool:
+        return True
+
+    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        return username == self._server.user and key.public_data == self._server.client_key.public_data
+
+
+class SshServer:
+    """``client_key`` may log in as ``user``; commands run as that user, ``sudo`` makes them root's."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        gate: PortReservation,
+        lockstep: Lockstep,
+        sim: SimClock,
+        user: str,
+        client_key: asyncssh.SSHKey,
+    ) -> None:
+        self._machine, self._gate, self._lockstep = machine, gate, lockstep
+        self.user, self.client_key = user, client_key
+        self.host_key = asyncssh.generate_private_key("ssh-ed25519")
+        self.connections: set[asyncssh.SSHServerConnection] = set()
+        self.host = HostSystem(machine, sim, lockstep, self._run_as_root, PROGRAMS)
+        self._tasks: set[asyncio.Task[int]] = set()
+        self._was_reachable = False
+
+    async def start(self) -> None:
+        self._machine.on_change.append(self._on_machine_change)
+        self._on_machine_change(self._machine)
+        await self._gate.wait_started()
+
+    async def stop(self) -> None:
+        self._disconnect_all()
+        self._gate.close()
+
+    def _on_machine_change(self, machine: Machine) -> None:
+        if machine.is_reachable:
+            self._gate.start_listening(self._listen, self._lockstep)
+        elif self._was_reachable:
+            self._gate.stop_listening()
+            self._disconnect_all()
+            self.host.lose_power()
+        self._was_reachable = machine.is_reachable
+
+    def _disconnect_all(self) -> None:
+        """The machine is gone: its programs end, its connections break."""
+        for connection in list(self.connections):
+            connection.abort()
+        for task in list(self._tasks):
+            task.cancel()
+
+    async def _listen(self, sock: socket.socket) -> Listener:
+        return await asyncssh.listen(
+            sock=sock,
+            server_factory=lambda: _Connection(self),
+            server_host_keys=[self.host_key],
+            process_factory=self._serve,
+            errors="replace",
+            login_timeout=_LOGIN_TIMEOUT,
+            server_version="OpenSSH_9.2p1 Debian-2+deb12u3",
+            sftp_factory=None,
+            agent_forwarding=False,
+        )
+
+    async def _serve(self, channel: asyncssh.SSHServerProcess[str]) -> None:
+        with self._lockstep.request():
+            task = asyncio.get_running_loop().create_task(self._run(channel))
+            self._tasks.add(task)
+            try:
+                code = await task
+            except (asyncio.CancelledError, BrokenPipeError, ConnectionError):
+                return  # the machine or the client is gone
+            finally:
+                task.cancel()
+                self._tasks.discard(task)
+            with contextlib.suppress(BrokenPipeError, ConnectionError):
+                channel.exit(code)
+
+    async def _run(self, channel: asyncssh.SSHServerProcess[str]) -> int:
+        if channel.command is None:
+            channel.stderr.write("the lab simulates no interactive shell\n")
+            return 1
+
+        async def read_line() -> str:
+            with self._lockstep.suspend_request():
+                return str(await channel.stdin.readline())
+
+        process = Process(
+            self.host, self.user, channel.stdout.write, channel.stderr.write, read_line, _environment(channel)
+        )
+        return await Shell(process, ["bash"], bash=True).run(channel.command)
+
+    def _run_as_root(self, argv: list[str]) -> None:
+        """Run a planted command now; time waits for it."""
+
+        async def run() -> int:
+            with self._lockstep.request():
+                return await execute(process, argv, "systemd")
+
+        process = Process(self.host, "root", _discard, _discard, _no_input)
+        task = asyncio.get_running_loop().create_task(run())
+        self._lockstep.hold_for_new_tasks()
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _environment(channel: asyncssh.SSHServerProcess[str]) -> dict[str, str]:
+    """As sshd sets it: the client's address and port, then the server's."""
+    ends = [*channel.get_extra_info("peername")[:2], *channel.get_extra_info("sockname")[:2]]
+    return {"SSH_CONNECTION": " ".join(str(end) for end in ends)}
+
+
+def _discard(_: str) -> None:
+    """Nobody reads the journal of a simulated machine."""
+
+
+async def _no_input() -> str:
+    return ""

@@ -1,0 +1,95 @@
+"""Whether the kubelet takes a pod: node pressure, room, affinity, taints, shutdown, in this order. Facts 1.6, 9, 12.
+
+pkg/kubelet/kubelet.go NewMainKubelet (the order), pkg/kubelet/lifecycle/predicate.go (reasons and texts).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chaos.lab.controllers.scheduler.filters import matches_node
+from chaos.lab.node.kubelet.node_status import CAPACITY
+from chaos.lab.node.kubelet.pod_worker import ResourceRequests, Worker
+from chaos.lab.node.kubelet.preemption import NoVictimsError, victims, worker_requests
+from chaos.lab.node.kubelet.pressure import Pressure
+from chaos.lab.node.kubelet.process import Process
+from chaos.lab.node.kubelet.status import REJECTED
+from chaos.lab.objects.accessors import taints_of, untolerated
+from chaos.lab.objects.quantity import parse_quantity
+
+_RESOURCES = ("pods", "cpu", "memory")
+_AFFINITY = "node(s) didn't match Pod's node affinity/selector"
+_TAINTS = "node(s) had taints that the pod didn't tolerate"
+
+
+@dataclass(frozen=True, slots=True)
+class AdmitResult:
+    """An empty ``reason`` admits the pod, once the ``victims`` are gone."""
+
+    reason: str = ""
+    message: str = ""
+    victims: tuple[Worker, ...] = ()
+
+
+class Admission:
+    """The kubelet looks neither at NoSchedule taints nor at spec.unschedulable."""
+
+    def __init__(self, process: Process, pressure: Pressure) -> None:
+        self._process, self._pressure = process, pressure
+        capacity = CAPACITY | process.machine.spec.capacity
+        self._allocatable = {
+            "pods": int(capacity["pods"]),
+            "cpu": int(parse_quantity(capacity["cpu"]) * 1000),
+            "memory": int(parse_quantity(capacity["memory"])),
+        }
+
+    def admit(self, worker: Worker, others: list[Worker]) -> AdmitResult:
+        """``others``: the pods that run, or will, or have not ended yet."""
+        if message := self._pressure.refusal(worker):
+            return AdmitResult("Evicted", message)
+        verdict = self._predicates(worker, others)
+        if not verdict.reason and self._process.is_shutting_down:
+            return AdmitResult("NodeShutdown", REJECTED)
+        return verdict
+
+    def _predicates(self, worker: Worker, others: list[Worker]) -> AdmitResult:
+        """Room first; a critical pod is refused only for what preemption cannot help."""
+        used, wanted = _usage(others), worker_requests(worker)
+        lacking = {name: amount - (self._allocatable[name] - used[name]) for name, amount in wanted.items() if amount}
+        lacking = {name: amount for name, amount in lacking.items() if amount > 0}
+        mismatch = self._mismatch(worker)
+        if not lacking or (mismatch.reason and worker.is_critical):
+            return mismatch
+        if worker.is_critical:
+            return _preempt(worker, others, lacking)
+        name = next(iter(lacking))
+        text = f"Node didn't have enough resource: {name}, requested: {wanted[name]}, used: {used[name]}"
+        return AdmitResult(f"OutOf{name}", f"{text}, capacity: {self._allocatable[name]}")
+
+    def _mismatch(self, worker: Worker) -> AdmitResult:
+        node = self._process.registry.store.get("nodes", "", self._process.node)
+        if node is None:
+            return AdmitResult()
+        if not matches_node(worker.pod, node):
+            return AdmitResult("NodeAffinity", f"Predicate NodeAffinity failed: {_AFFINITY}")
+        if not worker.is_static and untolerated(worker.pod, taints_of(node), ("NoExecute",)):
+            return AdmitResult("TaintToleration", f"Predicate TaintToleration failed: {_TAINTS}")
+        return AdmitResult()
+
+
+def _usage(workers: list[Worker]) -> ResourceRequests:
+    used = dict.fromkeys(_RESOURCES, 0)
+    for worker in workers:
+        for name, amount in worker_requests(worker).items():
+            used[name] += amount
+    return used
+
+
+def _preempt(worker: Worker, others: list[Worker], needs: ResourceRequests) -> AdmitResult:
+    try:
+        return AdmitResult(victims=tuple(victims(worker, others, needs)))
+    except NoVictimsError as error:
+        text = f"preemption: error finding a set of pods to preempt: {error}"
+        return AdmitResult(
+            "UnexpectedAdmissionError", f"Unexpected error while attempting to recover from admission failure: {text}"
+        )

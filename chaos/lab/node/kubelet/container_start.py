@@ -1,0 +1,156 @@
+"""How the kubelet starts a pod's containers, and what it does when they end: restartPolicy and CrashLoopBackOff.
+
+Facts 1.6 and 18; delays from recordings. pkg/kubelet/kuberuntime/kuberuntime_manager.go doBackOff, pod_workers.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.lab.node.kubelet.pod_status import PodStatuses
+from chaos.lab.node.kubelet.pod_worker import Worker
+from chaos.lab.node.kubelet.process import Process
+from chaos.lab.node.kubelet.runtime import should_restart
+from chaos.lab.node.network import pod_address
+from chaos.lab.objects.accessors import Object, claims_of, is_deleting
+from chaos.lab.objects.volumes import can_mount, unique_name, volumes_of
+
+SETTLE = (0.05, 0.6)  # containers exited until the kubelet acts on it
+_SANDBOX = (0.3, 0.7)
+_VOLUMES = (0.5, 0.6)  # until it is looked again whether volumes can be mounted
+_RUNNING = (0.03, 0.15)  # container started until Ready is patched
+_FAIL = (0.04, 0.1)  # after a reboot: seen as exited until Failed
+_IN_PLACE = (0.05, 0.2)  # a container is started again in its sandbox
+_RELIST = 1.0  # PLEG; taken as the time from terminated to waiting: no recording has a crash loop
+_RESYNC, _JITTER = 60.0, 0.5  # syncFrequency; workerBackOffPeriodJitterFactor
+RETRY = (1.0, 2.0)  # without a container runtime
+
+
+class ContainerStarter:
+    """``ended`` is called with a worker whose pod has come to its end."""
+
+    def __init__(self, process: Process, statuses: PodStatuses, ended: Callable[[Worker], object]) -> None:
+        self._process, self._statuses, self._on_end = process, statuses, ended
+        self._store, self._runtime = process.registry.store, process.machine.runtime
+        self._addresses = 0
+
+    def start(self, worker: Worker) -> None:
+        """Make a sandbox, and start every container in it."""
+        self._process.after_jitter(*_SANDBOX, self._start_pod, worker)
+
+    def resume(self, worker: Worker) -> None:
+        """Go on with what an earlier process began: containers that run, that have ended, or none."""
+        containers = self._runtime.containers(worker.uid)
+        if not containers:
+            self._statuses.write(worker)
+            self.start(worker)
+        elif all(container.state == "running" for container in containers):
+            worker.state, worker.has_sandbox = "running", True
+            self._statuses.write(worker)
+            self._watch(worker)
+        else:
+            self._after_exit(worker, worker.pod)
+
+    def _watch(self, worker: Worker) -> None:
+        self._runtime.watch(worker.uid, lambda: self._process.after_jitter(*SETTLE, self._on_exit, worker))
+
+    def _start_pod(self, worker: Worker) -> None:
+        pod = self._ready_to_start(worker, self._start_pod)
+        if pod is None:
+            return
+        if claims_of(pod):
+            self._runtime.mounts[worker.uid] = [unique_name(item) for item in volumes_of(self._store, pod)]
+            if not can_mount(self._store, pod, self._process.node):
+                self._process.after_jitter(*_VOLUMES, self._start_pod, worker)
+                return
+        worker.has_sandbox = True
+        self._statuses.write(worker)
+        self._addresses += 1
+        worker.ip = pod_address(self._process.machine.index, self._addresses)
+        self._start_containers(worker, pod)
+
+    def _ready_to_start(self, worker: Worker, again: Callable[[Worker], object]) -> Object | None:
+        """The pod, unless something has come in between; without a container runtime, ``again`` later."""
+        pod = self._statuses.pod(worker)
+        if pod is None or worker.state != "starting":
+            return None
+        if not self._runtime.is_available:
+            self._process.after_jitter(*RETRY, again, worker)
+            return None
+        return pod
+
+    def _start_containers(self, worker: Worker, pod: Object) -> None:
+        before = {container.name: container.id for container in self._runtime.containers(worker.uid)}
+        self._runtime.start(pod)
+        images = {item["name"]: item["image"] for item in pod["spec"]["containers"]}
+        for container in self._runtime.containers(worker.uid):
+            if container.id == before.get(container.name):
+                continue
+            image = f'Container image "{images[container.name]}" already present on machine'
+            self._statuses.emit(pod, "Pulled", f"{image} and can be accessed by the pod")
+            self._statuses.emit(pod, "Created", "Container created")
+            self._statuses.emit(pod, "Started", "Container started")
+        worker.state, worker.crash_backoff = "running", 0.0
+        self._watch(worker)
+        self._process.after_jitter(*_RUNNING, self._statuses.write, worker)
+
+    def _on_exit(self, worker: Worker) -> None:
+        """All containers have: by themselves, or as a process before this one had asked them to (facts 18)."""
+        pod = self._statuses.pod(worker)
+        if pod is not None and worker.state == "running":
+            worker.state = "starting"
+            self._after_exit(worker, pod)
+
+    def _after_exit(self, worker: Worker, pod: Object) -> None:
+        """Restart, or end the pod if restartPolicy says so or it is to be deleted."""
+        containers = self._runtime.containers(worker.uid)
+        itself = all(container.has_own_exit for container in containers)
+        if not itself:
+            worker.ip, worker.has_sandbox = "", False
+        if is_deleting(pod) or not any(should_restart(pod, container) for container in containers):
+            if not itself:
+                self._statuses.write(worker)
+            worker.state = "stopping"
+            self._process.after_jitter(*_FAIL, self._on_end, worker)
+            return
+        worker.has_sandbox = itself
+        self._statuses.write(worker)
+        if itself:
+            self._restart_in_place(worker)
+            return
+        self._statuses.emit(pod, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+        self.start(worker)
+
+    def _restart_in_place(self, worker: Worker) -> None:
+        """Start them again in their sandbox, or wait: a pod worker's round after a crash."""
+        pod = self._ready_to_start(worker, self._restart_in_place)
+        if pod is None:
+            return
+        now = self._process.sim.now
+        ended = max(container.finished_at or now for container in self._runtime.containers(worker.uid))
+        left = worker.backoff.remaining(ended, now)
+        if left > 0:
+            self._wait(worker, pod, left)
+            return
+        worker.backoff.advance(ended, now)
+        self._process.after_jitter(*_IN_PLACE, self._restart, worker)
+
+    def _restart(self, worker: Worker) -> None:
+        pod = self._ready_to_start(worker, self._restart)
+        if pod is not None:
+            self._start_containers(worker, pod)
+
+    def _wait(self, worker: Worker, pod: Object, left: float) -> None:
+        """CrashLoopBackOff. The next round comes when the wait is over, at most a minute later, each with jitter."""
+        where = f"{worker.name}_{worker.namespace}({worker.uid})"
+        for container in self._runtime.containers(worker.uid):
+            text = f"Back-off restarting failed container {container.name} in pod {where}"
+            self._statuses.emit(pod, "BackOff", text, type_="Warning")
+        self._process.after(_RELIST, self._report_waiting, worker)
+        jitter = 1 + _JITTER * self._process.sim.rng.random()
+        self._process.after(min(left, _RESYNC) * jitter, self._restart_in_place, worker)
+
+    def _report_waiting(self, worker: Worker) -> None:
+        if worker.state == "starting" and worker.has_sandbox:
+            worker.crash_backoff = worker.backoff.delay
+            self._statuses.write(worker)

@@ -1,0 +1,187 @@
+"""The kubelet's unit on a machine: its process starts, stops, and is born anew without memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from chaos.lab.apiserver.registry import Registry
+from chaos.lab.apiserver.store.store import Change
+from chaos.lab.node.kubelet import metrics
+from chaos.lab.node.kubelet.node_status import NodeStatusReporter
+from chaos.lab.node.kubelet.pod_workers import PodWorkers
+from chaos.lab.node.kubelet.pressure import EVICTION_HARD, Pressure
+from chaos.lab.node.kubelet.process import Process
+from chaos.lab.node.kubelet.shutdown import ShutdownManager
+from chaos.lab.node.network import Family
+from chaos.lab.objects.accessors import Object
+from chaos.lab.objects.events import Recorder
+from chaos.lab.sim.clock import SimClock
+from chaos.lab.spec import LabSpec
+
+if TYPE_CHECKING:
+    from chaos.lab.node.machine import Machine
+
+_RESTART = (0.1, 0.3)
+_RESTART_SEC = 10.0  # the unit's RestartSec, Restart=always
+_MANAGER = (0.2, 0.4)  # the shutdown manager starts once the container runtime is up
+_LIST_PODS = (0.9, 1.1)  # start to the first look at its pods; recordings 01 and 05
+
+
+class Kubelet:
+    """``running`` also says whether its port answers."""
+
+    def __init__(self, sim: SimClock, registry: Registry, spec: LabSpec, machine: Machine) -> None:
+        self._sim, self._registry, self._spec, self._machine = sim, registry, spec, machine
+        self._recorder = Recorder(sim, registry.store, "kubelet", machine.name)
+        self._process: Process | None = None
+        self._workers: PodWorkers | None = None
+        self._manager: ShutdownManager | None = None
+        self._pids = 0
+        self._should_run = False
+        registry.store.subscribe_node(machine.name, self._on_change)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
+    @property
+    def connection_family(self) -> Family | None:
+        """The address family of its connection to the API server, None without one."""
+        return self._process.link.family if self._process else None
+
+    def start(self) -> None:
+        """Start the unit; nothing happens if it runs. Raises RuntimeError if the machine is off.
+
+        Without a container runtime the process fails, and the unit tries again every 10 s; so it does with swap on
+        (failSwapOn, pkg/kubelet/cm/container_manager_linux.go validateSwapConfiguration).
+        """
+        if self.is_running:
+            return
+        if self._machine.state == "off":
+            raise RuntimeError(f"{self._machine.name} is off")
+        self._should_run = True
+        refuses_swap = self._machine.swap and self._machine.spec.fail_swap_on
+        if refuses_swap or not self._machine.runtime.is_available:
+            self._sim.after(_RESTART_SEC, self._start_if_needed)
+            return
+        self._pids += 1
+        gauges = metrics.Metrics(process_start=round(self._sim.now, 2))
+        process = Process(
+            self._sim, self._registry, self._spec, self._machine, self._recorder, 700 + self._pids, gauges,
+            start_time=self._sim.now,
+        )  # fmt: skip
+        was_shut_down = metrics.STATE_FILE in self._machine.files
+        process.is_shutting_down = was_shut_down and self._spec.has_breakage("shutdown-flag-survives")
+        pressure = Pressure(process)
+        reporter = NodeStatusReporter(process, pressure)
+        self._process, self._workers = process, PodWorkers(process, pressure)
+        pressure.start(self._workers)
+        self._manager = ShutdownManager(process, reporter, self._workers)
+        reporter.start()
+        process.after_jitter(*_MANAGER, self._manager.start)
+        process.after_jitter(*_LIST_PODS, self._workers.start)
+        self._machine.notify()
+
+    def stop(self) -> None:
+        """Stop the unit: the process ends, its lock is closed, containers run on."""
+        self._should_run = False
+        self._end()
+
+    def kill(self) -> None:
+        """SIGKILL to the process; the unit starts another after 10 s. Raises RuntimeError if it does not run."""
+        self._require_process()
+        self._end()
+        self._sim.after(_RESTART_SEC, self._start_if_needed)
+
+    def _end(self) -> None:
+        if self._process is None or self._manager is None:
+            return
+        self._process.is_alive = False
+        self._process.link.close()
+        manager, self._process, self._workers, self._manager = self._manager, None, None, None
+        self._machine.runtime.forget_waiters()
+        manager.close()
+        self._machine.notify()
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the process is stopped by SIGSTOP: its port takes connections and answers nothing."""
+        return self._process is not None and self._process.is_frozen
+
+    def freeze(self) -> None:
+        """SIGSTOP: it keeps its lock, reports nothing, hears nothing. Raises RuntimeError if it does not run."""
+        self._require_process().freeze()
+        self._machine.notify()
+
+    def thaw(self) -> None:
+        """SIGCONT: it does at once what has become due meanwhile. Raises RuntimeError if it does not run."""
+        self._require_process().thaw()
+        self._machine.notify()
+
+    def restart(self) -> None:
+        """Stop, and start a moment later if the machine is still on."""
+        self.stop()
+        self._should_run = True
+        self._sim.after(self._sim.rng.uniform(*_RESTART), self._start_if_needed)
+
+    def lose_lock(self) -> None:
+        """The inhibitor's file descriptor is closed by mistake, as after a cancellation (facts 2)."""
+        if self._manager is not None:
+            self._manager.lose_lock()
+
+    def metrics_text(self) -> str:
+        """What its port answers on ``/metrics``. Raises RuntimeError if it does not run."""
+        process = self._require_process()
+        running = sum(
+            any(item.state == "running" for item in self._machine.runtime.containers(uid))
+            for uid in self._machine.runtime.pods()
+        )
+        return metrics.format_metrics(process.metrics, self._machine.name, self._spec.kubernetes, running)
+
+    def configz(self) -> dict[str, Any]:
+        """What its port answers on ``/configz``. Raises RuntimeError if it does not run."""
+        self._require_process()
+        node = self._machine.spec
+        by_priority = [
+            {"priority": item.priority, "shutdownGracePeriodSeconds": item.shutdown_grace_period_seconds}
+            for item in node.shutdown_grace_period_by_pod_priority
+        ]
+        config: dict[str, Any] = {
+            "shutdownGracePeriod": node.shutdown_grace_period,
+            "shutdownGracePeriodCriticalPods": node.shutdown_grace_period_critical_pods,
+            "nodeLeaseDurationSeconds": 40,
+            "nodeStatusUpdateFrequency": "10s",
+            "nodeStatusReportFrequency": "5m0s",
+            "evictionHard": EVICTION_HARD,
+            "failSwapOn": node.fail_swap_on,
+        }
+        if node.taints:
+            config["registerWithTaints"] = [msgspec.to_builtins(taint) for taint in node.taints]
+        if by_priority:
+            config["shutdownGracePeriodByPodPriority"] = by_priority
+        return {"kubeletconfig": config}
+
+    def pods(self) -> list[Object]:
+        """What its port answers on ``/pods``: the pods bound to the node. Raises RuntimeError if it does not run."""
+        self._require_process()
+        return self._registry.store.pods_on(self._machine.name)
+
+    def _require_process(self) -> Process:
+        if self._process is None:
+            raise RuntimeError(f"the kubelet of {self._machine.name} does not run")
+        return self._process
+
+    @property
+    def pid(self) -> int:
+        """The process's id, 0 if there is none."""
+        return self._process.pid if self._process else 0
+
+    def _start_if_needed(self) -> None:
+        if self._should_run and self._machine.state == "on":
+            self.start()
+
+    def _on_change(self, change: Change) -> None:
+        if self._workers is not None:
+            self._workers.on_change(change)

@@ -1,0 +1,235 @@
+"""The kubelet's heartbeats: Node registration, Lease, node status. Facts 1.5 and 5.1."""
+
+from __future__ import annotations
+
+from chaos.lab.node.kubelet.pressure import SIGNALS, Pressure, condition_change_events
+from chaos.lab.node.kubelet.process import Process
+from chaos.lab.objects.accessors import Object, condition_status
+from chaos.lab.sim.clock import Timer
+
+_PERIOD = 10.0  # lease renewal and status update
+_JITTER = 0.04
+_REPORT = 300.0  # nodeStatusReportFrequency
+_RETRY_PERIOD = 50.0  # nodeStatusUpdateRetry: five tries, each given up after the update frequency
+_RUNTIME_CHECK, _RUNTIME_DOWN = 5.0, 30.0
+_PLEG_DOWN = 180.0
+_STARTING = "container runtime status check may not have completed yet"
+CAPACITY = {"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "40Gi", "pods": "110"}
+
+
+class NodeStatusReporter:
+    """Ready is True unless the process knows of a shutdown or has not seen the container runtime for long."""
+
+    def __init__(self, process: Process, pressure: Pressure) -> None:
+        self._process, self._pressure = process, pressure
+        self._was_schedulable = True
+        self._registry = process.registry
+        self._report_at = 0.0
+        self._runtime_seen_at = process.sim.now
+        self._give_up_timer: Timer | None = None
+        self._is_starting = False  # a breakage: the first status after a reboot says so
+
+    def start(self) -> None:
+        """Register at once, be Ready a moment later, then renew and report in periods with jitter."""
+        process = self._process
+        process.after_jitter(0.05, 0.1, self._register)
+        process.after_jitter(0.1, 0.15, self._renew)
+        process.after_jitter(0.15, 0.3, self._sync)
+        process.after(_RUNTIME_CHECK, self._check_runtime)
+
+    def report_now(self) -> None:
+        """One sync outside the period, not waited for: the manager asks for it (facts 1.4)."""
+        self._process.after_jitter(0.002, 0.012, self._process.link.send, "status now", self._report)
+
+    def _register(self) -> None:
+        self._process.emit_node("Starting", "Starting kubelet.")
+        self._process.link.send("node", self._register_node)
+
+    def _register_node(self) -> None:
+        machine = self._process.machine
+        node = self._registry.store.get("nodes", "", machine.name)
+        if node is None:
+            self._registry.create("nodes", self._new_node())
+        elif node["status"]["nodeInfo"]["bootID"] != machine.boot_id:
+            message = f"Node {machine.name} has been rebooted, boot id: {machine.boot_id}"
+            self._process.emit_node("Rebooted", message, type_="Warning")
+            self._is_starting = self._process.spec.has_breakage("reboot-unready")
+
+    def _renew(self) -> None:
+        """Tried until it succeeds; the period begins anew then."""
+        self._process.link.send("lease", self._renew_now)
+
+    def _renew_now(self) -> None:
+        node = self._registry.store.get("nodes", "", self._process.node)
+        if node is not None:
+            self._renew_for(node)
+        self._process.after(self._period(), self._renew)
+
+    def _renew_for(self, node: Object) -> None:
+        store, sim, name = self._registry.store, self._process.sim, self._process.node
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+        spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": sim.micro_timestamp()}
+        metadata = {"name": name, "namespace": "kube-node-lease", "ownerReferences": [owner]}
+        if store.patch("leases", "kube-node-lease", name, lambda lease: lease.update(spec=spec)) is None:
+            self._registry.create("leases", {"metadata": metadata, "spec": spec})
+
+    def _sync(self) -> None:
+        self._give_up_timer = self._process.after(_RETRY_PERIOD, self._give_up)
+        self._process.link.send("status", self._sync_now)
+
+    def _sync_now(self) -> None:
+        if self._give_up_timer is not None:
+            self._give_up_timer.cancel()
+        self._report()
+        self._process.after(self._period(), self._sync)
+
+    def _give_up(self) -> None:
+        """The next try is a period later, however soon the API server is back (recording 07)."""
+        if self._process.link.cancel("status"):
+            self._process.after(self._period(), self._sync)
+
+    def _check_runtime(self) -> None:
+        if self._process.machine.runtime.is_available:
+            self._runtime_seen_at = self._process.sim.now
+        self._process.after(_RUNTIME_CHECK, self._check_runtime)
+
+    def _errors(self) -> list[str]:
+        """Why the node is not ready, in the order of SET ReadyCondition."""
+        errors, now, runtime = [], self._process.sim.now, self._process.machine.runtime
+        if self._is_starting:
+            errors.append(_STARTING)
+            self._is_starting = False
+        if now - self._runtime_seen_at > _RUNTIME_DOWN:
+            errors.append("container runtime is down")
+        silent = 0.0 if runtime.is_available else now - max(runtime.unavailable_since, self._process.start_time)
+        if silent > _PLEG_DOWN:
+            ago = f"{int(silent) // 60}m{silent % 60:.9g}s"
+            errors.append(f"PLEG is not healthy: pleg was last seen active {ago} ago; threshold is 3m0s")
+        if self._process.is_shutting_down:
+            errors.append("node is shutting down")
+        return errors
+
+    def _period(self) -> float:
+        return _PERIOD * (1 + _JITTER * self._process.sim.rng.random())
+
+    def _report(self) -> None:
+        """Patch the status if something changed, or if it is time to."""
+        node = self._registry.store.get("nodes", "", self._process.node)
+        if node is None:
+            return
+        sim = self._process.sim
+        new = {**node, "metadata": {**node["metadata"]}, "status": {**node["status"]}}
+        self._fill(new)
+        self._emit_cordon_event(node)
+        changed = _without_heartbeats(new) != _without_heartbeats(node)
+        if not changed and sim.now < self._report_at:
+            return
+        self._report_at = sim.now + _REPORT + (sim.rng.uniform(-0.5, 0.5) * _REPORT if changed else 0.0)
+        before, after = condition_status(node, "Ready"), condition_status(new, "Ready")
+        self._registry.store.update("nodes", new)
+        for reason in condition_change_events(node, new):
+            self._process.emit_node(reason, f"Node {self._process.node} status is now: {reason}")
+        if before != after:
+            reason = "NodeReady" if after == "True" else "NodeNotReady"
+            message = f"Node {self._process.node} status is now: {reason}"
+            self._process.emit_node(reason, message)
+
+    def _emit_cordon_event(self, node: Object) -> None:
+        """An event, at a status sync, for spec.unschedulable that has changed (facts 12)."""
+        schedulable = not node["spec"].get("unschedulable")
+        if schedulable != self._was_schedulable:
+            self._was_schedulable = schedulable
+            reason = "NodeSchedulable" if schedulable else "NodeNotSchedulable"
+            self._process.emit_node(reason, f"Node {self._process.node} status is now: {reason}")
+
+    def _fill(self, node: Object) -> None:
+        ready = ("True", "KubeletReady", "kubelet is posting ready status")
+        if errors := self._errors():
+            text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+            ready = ("False", "KubeletNotReady", text)
+        pressed = self._pressure.short_resources()
+        wanted = {
+            item.condition: ("True", *item.under_pressure[:2]) if kind in pressed else ("False", *item.no_pressure[:2])
+            for kind, item in SIGNALS.items()
+        }
+        wanted["Ready"] = ready
+        now = self._process.sim.timestamp()
+        status = node["status"]
+        old = {item["type"]: item for item in status.get("conditions") or []}
+        conditions = []
+        for type_, (value, reason, message) in wanted.items():
+            before = old.pop(type_, None)
+            moved = before["lastTransitionTime"] if before is not None and before["status"] == value else now
+            conditions.append(
+                {"type": type_, "status": value, "lastHeartbeatTime": now, "lastTransitionTime": moved}
+                | {"reason": reason, "message": message}
+            )
+        status["conditions"] = [*old.values(), *conditions]
+        status.update(self._static_status())
+        in_use = sorted({name for names in self._process.machine.runtime.mounts.values() for name in names})
+        status.pop("volumesInUse", None)
+        if in_use:
+            status["volumesInUse"] = in_use
+
+    def _static_status(self) -> Object:
+        machine = self._process.machine
+        version = self._process.spec.kubernetes
+        return {
+            "capacity": CAPACITY | machine.spec.capacity,
+            "allocatable": CAPACITY | machine.spec.capacity,
+            "addresses": [
+                {"type": "InternalIP", "address": machine.address},
+                {"type": "Hostname", "address": machine.name},
+            ],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": machine.kubelet_port}},
+            "nodeInfo": {
+                "machineID": machine.machine_id,
+                "systemUUID": machine.machine_id,
+                "bootID": machine.boot_id,
+                "kernelVersion": "6.1.0-lab",
+                "osImage": "nodefall lab (simulated)",
+                "containerRuntimeVersion": "containerd://2.1.0",
+                "kubeletVersion": version,
+                "kubeProxyVersion": "",
+                "operatingSystem": "linux",
+                "architecture": "amd64",
+                **({"swap": {"capacity": machine.swap}} if machine.swap else {}),
+            },
+        }
+
+    def _new_node(self) -> Object:
+        machine, spec = self._process.machine, self._process.machine.spec
+        labels = {
+            "kubernetes.io/hostname": machine.name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+            **({"topology.kubernetes.io/zone": spec.zone} if spec.zone else {}),
+        }
+        taints: list[Object] = [
+            {"key": taint.key, "effect": taint.effect, **({"value": taint.value} if taint.value else {})}
+            for taint in (() if self._process.spec.has_breakage("register-taints-missing") else spec.taints)
+        ]
+        if spec.role == "control-plane":
+            labels["node-role.kubernetes.io/control-plane"] = ""
+            taints.append({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"})
+        metadata = {"name": machine.name, "labels": labels | spec.labels}
+        ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady"}
+        now = self._process.sim.timestamp()
+        ready |= {"message": _STARTING}
+        ready |= {"lastHeartbeatTime": now, "lastTransitionTime": now}
+        status = {"conditions": [ready], **self._static_status()}
+        if self._process.spec.has_breakage("capacity-missing"):
+            del status["capacity"], status["allocatable"]
+        return {
+            "metadata": metadata,
+            "spec": {"taints": taints, "providerID": f"lab://{machine.name}"},
+            "status": status,
+        }
+
+
+def _without_heartbeats(node: Object) -> Object:
+    status = dict(node["status"])
+    status["conditions"] = [
+        {key: value for key, value in item.items() if key != "lastHeartbeatTime"} for item in status["conditions"]
+    ]
+    return status

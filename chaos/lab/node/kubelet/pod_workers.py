@@ -1,0 +1,296 @@
+"""The kubelet's pod workers: admit, stop, adopt after a restart, delete. Facts 1.6, 5.7; delays from recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.lab.apiserver.store.store import Change, ConflictError, NotFoundError
+from chaos.lab.node.kubelet.admission import Admission
+from chaos.lab.node.kubelet.container_start import RETRY, SETTLE, ContainerStarter
+from chaos.lab.node.kubelet.pod_status import PodStatuses
+from chaos.lab.node.kubelet.pod_worker import Cause, State, Worker
+from chaos.lab.node.kubelet.pressure import Pressure
+from chaos.lab.node.kubelet.process import Process
+from chaos.lab.node.kubelet.static_pods import MirrorPods, is_mirror, read_manifests
+from chaos.lab.node.kubelet.status import PREEMPTED, SHUTDOWN, disruption_target
+from chaos.lab.objects.accessors import (
+    Object,
+    condition,
+    is_deleting,
+    is_terminal,
+    name_of,
+    namespace_of,
+    set_condition,
+    uid_of,
+)
+
+_WATCH = (0.003, 0.012)  # a change until it is acted on
+_UNMOUNT = (0.1, 0.3)  # terminal status until volumes are gone
+_CLEANUP = (0.3, 0.8)  # terminal status until the kubelet's own DELETE
+_RECONCILE = 10.0  # SM syncPeriod
+_REMOVED_GRACE = 1
+_EVICTION_GRACE = 1.0
+_DEFAULT_GRACE = 30
+_LATE = 5.0  # of the breakage disruption-target-late
+
+
+class PodWorkers:
+    """Writes pod status; deletes a pod with grace 0 once its containers are gone."""
+
+    def __init__(self, process: Process, pressure: Pressure) -> None:
+        self._process, self._admission = process, Admission(process, pressure)
+        self._store, self._runtime = process.registry.store, process.machine.runtime
+        self._workers: dict[str, Worker] = {}
+        self._statuses = PodStatuses(process)
+        self._starter = ContainerStarter(process, self._statuses, self._on_stop)
+        self._mirrors = MirrorPods(process, self._statuses.write)
+        self._is_synced = False
+
+    def start(self) -> None:
+        """Static pods at once; the others with the first list of the API server."""
+        self._runtime.finish_lost_containers(self._process.start_time)
+        for pod in read_manifests(self._process.machine.files, self._process.node):
+            worker = self._new_worker(pod, "starting")
+            worker.is_static = True
+            self._process.after_jitter(0.2, 0.3, self._mirrors.ensure, worker)
+            begun = self._runtime.containers(worker.uid)
+            self._process.after_jitter(0.3, 0.6, self._starter.resume if begun else self._admit, worker)
+        self._process.link.send("list", self._list)
+
+    def _list(self) -> None:
+        """Adopt what runs, end what ended, start what is new, kill what is unknown."""
+        self._is_synced = True
+        self._process.link.on_up.append(self._relist)
+        known = set(self._workers)
+        for pod in self._bound_pods():
+            known.add(uid_of(pod))
+            self._process.after_jitter(0.0, 0.3, self._adopt, namespace_of(pod), name_of(pod), uid_of(pod))
+        for uid in self._runtime.pods():
+            if uid not in known:
+                self._runtime.remove(uid)
+        self._process.after(_RECONCILE, self._reconcile)
+
+    def _bound_pods(self) -> list[Object]:
+        """What the API server has for this node, without mirrors."""
+        return [pod for pod in self._store.pods_on(self._process.node) if not is_mirror(pod)]
+
+    def on_change(self, change: Change) -> None:
+        """A pod of this node was written; a list tells what a broken watch did not."""
+        if not self._is_synced or not self._process.link.is_up:
+            return
+        pod = change.object
+        if is_mirror(pod):
+            self._process.after_jitter(*_WATCH, self._mirrors.on_change, pod, self._workers.values())
+        elif change.type == "DELETED":
+            self._process.after_jitter(*_WATCH, self._on_pod_removal, pod)
+        elif is_deleting(pod) or uid_of(pod) not in self._workers:  # else it is one of its own statuses
+            self._process.after_jitter(*_WATCH, self._observe, namespace_of(pod), name_of(pod), uid_of(pod))
+
+    def _relist(self) -> None:
+        """The watch is back: what was missed, and Ready=False that others wrote meanwhile (recording 07)."""
+        pods = {uid_of(pod): pod for pod in self._bound_pods()}
+        for uid, pod in pods.items():
+            self._process.after_jitter(*_WATCH, self._observe, namespace_of(pod), name_of(pod), uid)
+        for worker in list(self._workers.values()):
+            if worker.is_static:
+                self._mirrors.ensure(worker)
+            elif worker.uid not in pods:
+                self._process.after_jitter(*_WATCH, self._release_worker, worker)
+            elif worker.state == "running":
+                self._statuses.write(worker)
+
+    def active_pods(self) -> list[Worker]:
+        """KP GetActivePods: neither ended nor finished before."""
+        return [worker for worker in self._workers.values() if worker.state != "ended"]
+
+    def kill_for_shutdown(self, worker: Worker, grace: int, done: Callable[[Worker], object]) -> None:
+        """Stop for the node's shutdown. A stop that runs already is not made shorter: the runtime keeps to the grace
+        that it was given first (recordings 16 and 27, against the deduction of facts 1.6)."""
+        worker.waiters.append(done)
+        if worker.state != "stopping":
+            worker.cause = SHUTDOWN
+            self._apply_order_breakages(worker)
+            self._stop(worker, float(grace))
+
+    def _apply_order_breakages(self, worker: Worker) -> None:
+        """Breakages: what belongs to the end of a pod is written when its stop begins."""
+        spec = self._process.spec
+        if spec.has_breakage("disruption-target-early"):
+            now = self._process.sim.timestamp()
+            self._store.patch_status(
+                "pods", worker.namespace, worker.name, lambda pod: set_condition(pod, disruption_target(), now)
+            )
+        if spec.has_breakage("pod-ended-while-running"):
+            self._statuses.write(worker, final=True)
+
+    def evict(self, worker: Worker, message: str) -> None:
+        """End a pod for node pressure: hard thresholds leave it 1 s."""
+        worker.cause = Cause("Evicted", message, message)
+        self._statuses.emit(worker.pod, "Evicted", message, type_="Warning")
+        self._stop(worker, _EVICTION_GRACE)
+
+    def _observe(self, namespace: str, name: str, uid: str) -> None:
+        pod = self._store.get("pods", namespace, name)
+        if pod is None or uid_of(pod) != uid:
+            return
+        worker = self._workers.get(uid)
+        if worker is None:
+            self._add(pod)
+        elif is_deleting(pod) and worker.state in ("starting", "running"):
+            self._stop(worker, float(pod["metadata"]["deletionGracePeriodSeconds"]))
+        elif is_deleting(pod) and worker.state == "stopping":
+            self._runtime_stop(worker, pod, float(pod["metadata"]["deletionGracePeriodSeconds"]))
+        elif is_deleting(pod) and worker.state == "ended":
+            self._schedule_delete(worker)
+
+    def _new_worker(self, pod: Object, state: State) -> Worker:
+        spec = pod["spec"]
+        grace = spec.get("terminationGracePeriodSeconds")
+        worker = Worker(pod, uid_of(pod), namespace_of(pod), name_of(pod), spec.get("priority") or 0, grace, state)
+        worker.ip = str(pod.get("status", {}).get("podIP") or "")
+        self._workers[worker.uid] = worker
+        return worker
+
+    def _add(self, pod: Object) -> None:
+        """A pod that this process has not seen: admit it or reject it."""
+        if is_terminal(pod) or is_deleting(pod):
+            worker = self._new_worker(pod, "ended" if is_terminal(pod) else "stopping")
+            if is_deleting(pod):
+                self._schedule_delete(worker)
+            return
+        self._admit(self._new_worker(pod, "starting"))
+
+    def _admit(self, worker: Worker) -> None:
+        verdict = self._admission.admit(worker, [other for other in self.active_pods() if other is not worker])
+        if verdict.reason:
+            worker.state = "ended"
+            self._statuses.reject(worker, verdict.reason, verdict.message)
+        else:
+            self._preempt(list(verdict.victims), worker)
+
+    def _preempt(self, victims: list[Worker], worker: Worker) -> None:
+        """End the victims, one after the other; then start the pod that needs their room."""
+        if worker.state != "starting":
+            return
+        if not victims:
+            self._process.after_jitter(0.002, 0.02, self._statuses.write, worker)
+            self._starter.start(worker)
+            return
+        victim, rest = victims[0], victims[1:]
+        if victim.state == "ended":
+            self._preempt(rest, worker)
+            return
+        victim.waiters.append(lambda _: self._preempt(rest, worker))
+        if victim.state != "stopping":
+            victim.cause = PREEMPTED
+            self._statuses.emit(victim.pod, PREEMPTED.reason, PREEMPTED.message, type_="Warning")
+            self._stop(victim, float(_DEFAULT_GRACE if victim.termination_grace is None else victim.termination_grace))
+
+    def _stop(self, worker: Worker, grace: float) -> None:
+        pod = self._statuses.pod(worker)
+        if pod is None:
+            self._release_worker(worker)
+            return
+        if worker.state != "stopping":
+            worker.state = "stopping"
+            for container in self._runtime.containers(worker.uid):
+                if container.state == "running":
+                    self._statuses.emit(pod, "Killing", f"Stopping container {container.name}")
+            if is_deleting(pod) and self._process.spec.has_breakage("pod-removal-early"):
+                self._process.after_jitter(*_CLEANUP, self._delete, worker)
+        self._runtime_stop(worker, pod, grace)
+
+    def _runtime_stop(self, worker: Worker, pod: Object, grace: float) -> None:
+        if not self._runtime.is_available:
+            self._process.after_jitter(*RETRY, self._runtime_stop, worker, pod, grace)
+            return
+        self._runtime.stop(pod, grace, lambda: self._process.after_jitter(*SETTLE, self._on_stop, worker))
+
+    def _on_stop(self, worker: Worker) -> None:
+        """Every container has exited: write the terminal status; a deleted pod is then taken away."""
+        if worker.state == "ended":
+            return
+        worker.state, worker.has_sandbox = "ended", False
+        self._statuses.write(worker, final=True)
+        if self._process.spec.has_breakage("disruption-target-late"):
+            self._process.after(_LATE, self._statuses.write, worker, True)
+        self._process.after_jitter(*_UNMOUNT, self._unmount, worker)
+        self._call_waiters(worker)
+        pod = self._statuses.pod(worker)
+        if pod is not None and is_deleting(pod):
+            self._schedule_delete(worker)
+
+    def _call_waiters(self, worker: Worker) -> None:
+        waiters, worker.waiters = worker.waiters, []
+        for waiter in waiters:
+            waiter(worker)
+
+    def _unmount(self, worker: Worker) -> None:
+        worker.is_unmounted = True
+        self._runtime.mounts.pop(worker.uid, None)
+
+    def _schedule_delete(self, worker: Worker) -> None:
+        """Nothing of a deleted pod is left here: remove its object, once."""
+        if not worker.is_removing:
+            worker.is_removing = True
+            late = self._process.spec.shift("pod-removal")
+            self._process.after_jitter(_CLEANUP[0] + late, _CLEANUP[1] + late, self._delete, worker)
+
+    def _delete(self, worker: Worker) -> None:
+        self._process.link.send(("delete", worker.uid), self._delete_now, worker)
+
+    def _delete_now(self, worker: Worker) -> None:
+        if self._statuses.pod(worker) is None:
+            return
+        try:
+            self._process.registry.delete("pods", worker.namespace, worker.name, 0, {"uid": worker.uid})
+        except (NotFoundError, ConflictError):
+            return  # somebody else was faster
+
+    def _on_pod_removal(self, pod: Object) -> None:
+        worker = self._workers.get(uid_of(pod))
+        if worker is not None:
+            self._release_worker(worker)
+
+    def _release_worker(self, worker: Worker) -> None:
+        """The object was removed: what still runs is killed with the least grace (facts 10), and a shutdown waits."""
+        self._workers.pop(worker.uid, None)
+        running = any(item.state == "running" for item in self._runtime.containers(worker.uid))
+        mounted = worker.uid in self._runtime.mounts
+        self._process.after(float(_REMOVED_GRACE) if running else mounted * _UNMOUNT[1], self._forget, worker)
+
+    def _forget(self, worker: Worker) -> None:
+        self._runtime.remove(worker.uid)
+        worker.is_unmounted = True
+        self._call_waiters(worker)
+
+    def _adopt(self, namespace: str, name: str, uid: str) -> None:
+        """A pod that was bound to the node before this process began."""
+        pod = self._store.get("pods", namespace, name)
+        if pod is None or uid_of(pod) != uid or uid in self._workers:
+            return
+        containers = self._runtime.containers(uid)
+        if is_terminal(pod):
+            self._adopt_ended(self._new_worker(pod, "ended"), pod)
+        elif not containers:
+            self._add(pod)
+        else:
+            worker = self._new_worker(pod, "starting")
+            self._starter.resume(worker)
+            if worker.state == "running":
+                self._observe(namespace, name, uid)
+
+    def _adopt_ended(self, worker: Worker, pod: Object) -> None:
+        """One that was rejected gets the conditions that its rejection took away (recordings 16 and 27)."""
+        if condition(pod, "Ready") is None:
+            self._statuses.write(worker, final=True)
+        else:
+            self._statuses.drop_address(worker)
+        if is_deleting(pod):
+            self._schedule_delete(worker)
+
+    def _reconcile(self) -> None:
+        """The periodic sync puts back what others changed: Ready=False of the node controller (facts 5.3)."""
+        running = [worker for worker in self._workers.values() if worker.state == "running"]
+        self._statuses.write_changed(running)
+        self._process.after(_RECONCILE, self._reconcile)

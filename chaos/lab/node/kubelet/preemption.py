@@ -1,0 +1,71 @@
+"""Which pods the kubelet ends so that a critical one fits: pure. pkg/kubelet/preemption/preemption.go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from chaos.lab.apiserver.admission.defaults import qos_class
+from chaos.lab.controllers.scheduler.filters import requests_of
+from chaos.lab.node.kubelet.pod_worker import ResourceRequests, Worker
+
+
+class NoVictimsError(RuntimeError):
+    """All pods that may be preempted are not enough."""
+
+
+def victims(critical: Worker, others: Iterable[Worker], needs: ResourceRequests) -> list[Worker]:
+    """The fewest and smallest that give the node what it lacks, Guaranteed ones last. Raises NoVictimsError."""
+    classes: dict[str, list[Worker]] = {"BestEffort": [], "Burstable": [], "Guaranteed": []}
+    for other in others:
+        if _is_preemptable(critical, other):
+            classes[qos_class(other.pod["spec"]["containers"])].append(other)
+    best_effort, burstable, guaranteed = classes.values()
+    if lacking := _subtract(needs, [*best_effort, *burstable, *guaranteed]):
+        text = "".join(f"(res: {resource}, q: {amount}), " for resource, amount in lacking.items())
+        raise NoVictimsError(f"no set of running pods found to reclaim resources: [{text}]")
+    top = _select_by_distance(guaranteed, _subtract(needs, [*best_effort, *burstable]))
+    middle = _select_by_distance(burstable, _subtract(needs, [*best_effort, *top]))
+    return [*_select_by_distance(best_effort, _subtract(needs, [*middle, *top])), *middle, *top]
+
+
+def worker_requests(worker: Worker) -> ResourceRequests:
+    """What a pod takes of a node, in the order in which the kubelet looks at it; told once, as it cannot change."""
+    if not worker.requests:
+        worker.requests = {"pods": 1, **requests_of(worker.pod)}
+    return worker.requests
+
+
+def _is_preemptable(critical: Worker, other: Worker) -> bool:
+    if not other.is_critical:
+        return True
+    priorities = critical.pod["spec"].get("priority"), other.pod["spec"].get("priority")
+    return None not in priorities and bool(priorities[0] > priorities[1])
+
+
+def _subtract(needs: ResourceRequests, pods: list[Worker]) -> ResourceRequests:
+    """What is still needed without these pods."""
+    left = {
+        resource: amount - sum(worker_requests(item)[resource] for item in pods) for resource, amount in needs.items()
+    }
+    return {resource: amount for resource, amount in left.items() if amount > 0}
+
+
+def _select_by_distance(pods: list[Worker], needs: ResourceRequests) -> list[Worker]:
+    """Again and again the pod that leaves the least to be wanted, the smaller one of two; enough of them exist."""
+    left, chosen = list(pods), []
+    while needs:
+        best = min(left, key=lambda item: (_distance(needs, item), *_size(item)))
+        left.remove(best)
+        chosen.append(best)
+        needs = _subtract(needs, [best])
+    return chosen
+
+
+def _distance(needs: ResourceRequests, worker: Worker) -> float:
+    have = worker_requests(worker)
+    return sum((max(0, amount - have[resource]) / amount) ** 2 for resource, amount in needs.items())
+
+
+def _size(worker: Worker) -> tuple[int, int]:
+    have = worker_requests(worker)
+    return have["memory"], have["cpu"]

@@ -1,0 +1,129 @@
+"""Node pressure: conditions, evictions one pod a round, and what is no longer admitted. Facts section 9.
+
+What uses the resource up is outside of Kubernetes (``Machine.pressure``), so evictions go on while it lasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from chaos.lab.node.kubelet.pod_worker import Worker
+from chaos.lab.node.kubelet.process import Process
+from chaos.lab.objects.accessors import MEMORY_PRESSURE, Object, condition_status, untolerated
+
+_ROUND = 10.0  # evictionMonitoringPeriod
+_TRANSITION = 300.0  # evictionPressureTransitionPeriod
+_MEMORY_TAINT = {"key": MEMORY_PRESSURE, "effect": "NoSchedule"}
+
+
+# As the defaults of Linux, and a threshold of process IDs, for which there is none.
+EVICTION_HARD = {
+    "memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%", "imagefs.available": "15%",
+    "imagefs.inodesFree": "5%", "pid.available": "10%",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One resource: its node condition in both states (reason, message, event), and its default threshold."""
+
+    condition: str
+    resource: str
+    threshold: str
+    under_pressure: tuple[str, str, str]
+    no_pressure: tuple[str, str, str]
+
+
+SIGNALS = {
+    "memory": Signal(
+        "MemoryPressure", "memory", "100Mi",
+        ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available", "NodeHasInsufficientMemory"),
+        ("KubeletHasSufficientMemory", "kubelet has sufficient memory available", "NodeHasSufficientMemory"),
+    ),
+    "disk": Signal(
+        "DiskPressure", "ephemeral-storage", "10%",
+        ("KubeletHasDiskPressure", "kubelet has disk pressure", "NodeHasDiskPressure"),
+        ("KubeletHasNoDiskPressure", "kubelet has no disk pressure", "NodeHasNoDiskPressure"),
+    ),
+    "pid": Signal(
+        "PIDPressure", "pids", "0",
+        ("KubeletHasInsufficientPID", "kubelet has insufficient PID available", "NodeHasInsufficientPID"),
+        ("KubeletHasSufficientPID", "kubelet has sufficient PID available", "NodeHasSufficientPID"),
+    ),
+}  # fmt: skip
+
+
+def condition_change_events(before: Object, after: Object) -> list[str]:
+    """The kubelet's events for the pressure conditions that differ, back from Unknown included (recording 07).
+
+    Those of a first registration are left out: nothing has changed for anybody.
+    """
+    found = []
+    for signal in SIGNALS.values():
+        status, old = condition_status(after, signal.condition), condition_status(before, signal.condition)
+        if old not in ("", status):
+            found.append((signal.under_pressure if status == "True" else signal.no_pressure)[2])
+    return found
+
+
+class Evictor(Protocol):
+    """The pod workers, as the eviction manager needs them."""
+
+    def active_pods(self) -> list[Worker]: ...
+
+    def evict(self, worker: Worker, message: str) -> None: ...
+
+
+class Pressure:
+    """What the kubelet's eviction manager has seen, and its rounds."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._last_observed: dict[str, float] = {}
+
+    def start(self, workers: Evictor) -> None:
+        """Look every 10 s."""
+        self._process.after(_ROUND, self._round, workers)
+
+    def short_resources(self) -> list[str]:
+        """The resources whose condition is True: seen short within the last 5 minutes."""
+        now = self._process.sim.now
+        return [
+            kind for kind in SIGNALS if kind in self._last_observed and now - self._last_observed[kind] < _TRANSITION
+        ]
+
+    def refusal(self, worker: Worker) -> str:
+        """Why a pod is not admitted; empty if it is. Under memory pressure alone only BestEffort is refused."""
+        kinds = self.short_resources()
+        if not kinds or worker.is_critical:
+            return ""
+        if kinds == ["memory"]:
+            best_effort = worker.pod["status"].get("qosClass") == "BestEffort"
+            if not best_effort or not untolerated(worker.pod, [_MEMORY_TAINT], ("NoSchedule",)):
+                return ""
+        return f"The node had condition: [{', '.join(SIGNALS[kind].condition for kind in kinds)}]. "
+
+    def _round(self, workers: Evictor) -> None:
+        pressed = [kind for kind in SIGNALS if kind in self._process.machine.pressure]
+        self._last_observed |= dict.fromkeys(pressed, self._process.sim.now)
+        if pressed and (worker := victim(workers.active_pods())) is not None:
+            signal = SIGNALS[pressed[0]]
+            message = (
+                f"The node was low on resource: {signal.resource}. "
+                f"Threshold quantity: {signal.threshold}, available: 0. "
+            )
+            workers.evict(worker, message)
+        self._process.after(_ROUND, self._round, workers)
+
+
+def victim(workers: Iterable[Worker]) -> Worker | None:
+    """The first to go: without requests, least priority. Critical, static and mirror pods never."""
+    candidates = [worker for worker in workers if worker.state == "running" and not worker.is_critical]
+    rank = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
+    return min(
+        candidates,
+        key=lambda worker: (rank[worker.pod["status"]["qosClass"]], worker.priority, worker.namespace, worker.name),
+        default=None,
+    )

@@ -1,0 +1,221 @@
+"""The container runtime of one machine: containers outlive the kubelet's process, but not the machine's power."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from chaos.lab.apiserver.admission.defaults import PREFIX
+from chaos.lab.objects.accessors import Object, name_of, namespace_of, uid_of
+from chaos.lab.sim.clock import SimClock, Timer
+
+MINIMUM_GRACE = 2.0  # minimumGracePeriodInSeconds, kuberuntime_manager.go
+_KILLED = 137
+_LOST = 255
+
+
+@dataclass(slots=True)
+class Container:
+    """``finished`` is None while it runs, and after a power cut until the runtime is back.
+
+    ``ends_at``: when it ends by itself. ``exits_at``: when it will have exited, once it was asked to stop.
+    """
+
+    name: str
+    id: str
+    started_at: float
+    restart_count: int
+    state: Literal["running", "exited"] = "running"
+    finished_at: float | None = None
+    exit_code: int = 0
+    reason: str = ""
+    ends_at: float | None = None
+    exits_at: float | None = None
+    own_exit: tuple[float, int] | None = None  # after SIGTERM, without a kill: when, and the exit code
+    timer: Timer | None = None
+    last: Container | None = None
+
+    @property
+    def has_own_exit(self) -> bool:
+        """Whether it exited without being asked to, and not by the loss of power."""
+        return self.state == "exited" and self.exits_at is None and self.reason != "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """When a pod's containers end by themselves, and how they react to SIGTERM: its annotations."""
+
+    runs_for: float | None
+    stops_after: float
+    exit_code: int
+    ignores_sigterm: bool
+
+
+def behaviour_of(pod: Object) -> Behaviour:
+    """From the annotations lab.nodefall.dev/runs-for, stops-after, exit-code and ignores-sigterm."""
+    annotations = pod["metadata"].get("annotations") or {}
+    runs_for = annotations.get(PREFIX + "runs-for")
+    return Behaviour(
+        None if runs_for is None else float(runs_for),
+        float(annotations.get(PREFIX + "stops-after", 0)),
+        int(annotations.get(PREFIX + "exit-code", 0)),
+        annotations.get(PREFIX + "ignores-sigterm") == "true",
+    )
+
+
+class Runtime:
+    """Containers by pod uid. ``available``: its service runs; containers live on without it, nobody is told."""
+
+    def __init__(self, sim: SimClock) -> None:
+        self.is_available = True
+        self.unavailable_since = 0.0
+        self._sim = sim
+        self._pods: dict[str, list[Container]] = {}
+        self.names: dict[str, tuple[str, str]] = {}  # namespace and name by pod uid
+        self.mounts: dict[str, list[str]] = {}  # unique names of volumes by pod uid, from the wish to mount on
+        self._exit_waiters: dict[str, Callable[[], object]] = {}
+
+    def stop_service(self) -> None:
+        """containerd's unit stops: the shims and their containers do not."""
+        if self.is_available:
+            self.is_available, self.unavailable_since = False, self._sim.now
+
+    def start_service(self) -> None:
+        """It finds its containers again, and tells of those that have ended."""
+        self.is_available = True
+        for uid in list(self._exit_waiters):
+            if all(container.state == "exited" for container in self.containers(uid)):
+                self._sim.after(0, self._notify_exit, uid)
+
+    def pods(self) -> list[str]:
+        return list(self._pods)
+
+    def containers(self, uid: str) -> list[Container]:
+        return self._pods.get(uid, [])
+
+    def start(self, pod: Object) -> None:
+        """Start every container that does not run and is to run, keeping the last state of one that ran before."""
+        uid = uid_of(pod)
+        self.names[uid] = namespace_of(pod), name_of(pod)
+        known = {container.name: container for container in self.containers(uid)}
+        self._pods[uid] = [
+            self._start_one(pod, item["name"], known.get(item["name"])) for item in pod["spec"]["containers"]
+        ]
+
+    def stop(self, pod: Object, grace: float, done: Callable[[], object]) -> None:
+        """SIGTERM, then SIGKILL after the grace; ``done`` when all have exited. Again only shortens the grace.
+
+        A preStop sleep runs within the grace (facts 1.3).
+        """
+        uid = uid_of(pod)
+        limit = self._sim.now + max(grace, MINIMUM_GRACE)
+        behaviour = behaviour_of(pod)
+        hooks = {item["name"]: _pre_stop(item) for item in pod["spec"]["containers"]}
+        self._exit_waiters[uid] = done
+        for container in self.containers(uid):
+            if container.state == "running":
+                self._plan_exit(uid, container, behaviour, hooks.get(container.name, 0.0), limit)
+        if all(container.state == "exited" for container in self.containers(uid)):
+            self._sim.after(0, self._notify_exit, uid)
+
+    def watch(self, uid: str, done: Callable[[], object]) -> None:
+        """Call ``done`` when all containers of a pod have exited that another process began to stop."""
+        self._exit_waiters[uid] = done
+
+    def remove(self, uid: str) -> None:
+        """Forget a pod; what still runs is gone."""
+        self.mounts.pop(uid, None)
+        self.names.pop(uid, None)
+        for container in self._pods.pop(uid, []):
+            _cancel(container)
+        self._exit_waiters.pop(uid, None)
+
+    def forget_waiters(self) -> None:
+        """The kubelet's process ended: nobody wants to know, and nobody will kill what SIGTERM does not end.
+
+        containerd gives up a stop whose caller is gone (recording 27).
+        """
+        self._exit_waiters.clear()
+        for uid, containers in self._pods.items():
+            for container in containers:
+                if container.state == "running" and container.exits_at is not None:
+                    self._await_own_exit(uid, container)
+
+    def _await_own_exit(self, uid: str, container: Container) -> None:
+        _cancel(container)
+        container.exits_at = container.own_exit[0] if container.own_exit else None
+        if container.own_exit:
+            container.timer = self._sim.at(container.own_exit[0], self._exit, uid, container, container.own_exit[1])
+
+    def lose_power(self) -> None:
+        """Everything that ran has exited, unseen: 255, Unknown (recording 05)."""
+        self._exit_waiters.clear()
+        self.mounts.clear()
+        for containers in self._pods.values():
+            for container in containers:
+                if container.state == "running":
+                    _cancel(container)
+                    container.state, container.exit_code, container.reason = "exited", _LOST, "Unknown"
+
+    def finish_lost_containers(self, when: float) -> None:
+        """The runtime is back and gives lost containers their end."""
+        for containers in self._pods.values():
+            for container in containers:
+                if container.state == "exited" and container.finished_at is None:
+                    container.finished_at = when
+
+    def _start_one(self, pod: Object, name: str, before: Container | None) -> Container:
+        if before is not None and (before.state == "running" or not should_restart(pod, before)):
+            return before
+        identity = f"containerd://{self._sim.rng.getrandbits(256):064x}"
+        new = Container(name, identity, self._sim.now, 0)
+        if before is not None:
+            before.last = None
+            new.restart_count, new.last = before.restart_count + 1, before
+        behaviour = behaviour_of(pod)
+        if behaviour.runs_for is not None:
+            new.ends_at = self._sim.now + behaviour.runs_for
+            new.timer = self._sim.at(new.ends_at, self._exit, uid_of(pod), new, behaviour.exit_code)
+        return new
+
+    def _plan_exit(self, uid: str, container: Container, behaviour: Behaviour, hook: float, limit: float) -> None:
+        """A second SIGTERM does not restart what the first began."""
+        if container.exits_at is None:
+            ends = [] if behaviour.ignores_sigterm else [self._sim.now + hook + behaviour.stops_after]
+            ends += [] if container.ends_at is None else [container.ends_at]
+            container.own_exit = (min(ends), behaviour.exit_code) if ends else None
+        due, code = container.own_exit or (limit, _KILLED)
+        if due > limit:
+            due, code = limit, _KILLED
+        if container.exits_at is not None and due >= container.exits_at:
+            return
+        _cancel(container)
+        container.exits_at = due
+        container.timer = self._sim.at(due, self._exit, uid, container, code)
+
+    def _exit(self, uid: str, container: Container, code: int) -> None:
+        container.state, container.finished_at, container.exit_code = "exited", self._sim.now, code
+        container.reason = "Completed" if code == 0 else "Error"
+        if all(other.state == "exited" for other in self.containers(uid)):
+            self._notify_exit(uid)
+
+    def _notify_exit(self, uid: str) -> None:
+        if self.is_available and (done := self._exit_waiters.pop(uid, None)) is not None:
+            done()
+
+
+def should_restart(pod: Object, container: Container) -> bool:
+    """Whether restartPolicy has this container, which has exited, started again. KP ShouldContainerBeRestarted."""
+    policy = pod["spec"].get("restartPolicy", "Always")
+    return policy == "Always" or (policy == "OnFailure" and container.exit_code != 0)
+
+
+def _cancel(container: Container) -> None:
+    if container.timer is not None:
+        container.timer.cancel()
+
+
+def _pre_stop(container: Object) -> float:
+    hook = (container.get("lifecycle") or {}).get("preStop") or {}
+    return float((hook.get("sleep") or {}).get("seconds", 0))

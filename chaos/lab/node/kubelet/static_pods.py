@@ -1,0 +1,106 @@
+"""Static pods: made from the files of a machine, shown to the API server as mirror pods. Facts 1.2, 1.6, 1.8.
+
+A static pod runs without an API server. Its worker that was ended by a shutdown stays ended until the kubelet starts
+anew, also after a cancelled shutdown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from chaos.lab.apiserver.admission.defaults import PREFIX
+from chaos.lab.apiserver.store.store import clone
+from chaos.lab.node.kubelet.pod_worker import Worker
+from chaos.lab.objects.accessors import Object, is_deleting, name_of, namespace_of
+from chaos.lab.spec import StaticPod
+
+if TYPE_CHECKING:
+    from chaos.lab.node.kubelet.process import Process
+
+MANIFESTS = "/etc/kubernetes/manifests/"
+_RETRY = 1.0
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+def manifest(pod: StaticPod) -> str:
+    """The file of a static pod: JSON, which is YAML."""
+    spec: Object = {
+        "containers": [{"name": pod.name, "image": f"registry.k8s.io/{pod.name}"}],
+        "terminationGracePeriodSeconds": pod.termination_grace_period_seconds,
+        "hostNetwork": True,
+    }
+    if pod.priority_class_name:
+        spec["priorityClassName"] = pod.priority_class_name
+    behaviour = {PREFIX + "stops-after": f"{pod.stops_after:g}", PREFIX + "exit-code": str(pod.exit_code)}
+    metadata = {"name": pod.name, "namespace": pod.namespace, "annotations": behaviour}
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}).decode() + "\n"
+
+
+def read_manifests(files: dict[str, str], node: str) -> list[Object]:
+    """The static pods of a machine as its kubelet names them; the uid is a hash of the file and the node."""
+    return [_static_pod(text, node) for path, text in sorted(files.items()) if path.startswith(MANIFESTS)]
+
+
+def _static_pod(text: str, node: str) -> Object:
+    pod: Object = msgspec.json.decode(text, type=dict)
+    uid = hashlib.md5(f"{node}/{text}".encode(), usedforsecurity=False).hexdigest()
+    pod["metadata"] |= {"name": f"{pod['metadata']['name']}-{node}", "uid": uid, "generation": 1}
+    pod["spec"] |= {"nodeName": node, "restartPolicy": "Always"}
+    pod["spec"]["tolerations"] = [{"operator": "Exists", "effect": "NoExecute"}]  # pkg/kubelet/config/common.go
+    return pod
+
+
+def is_mirror(pod: Object) -> bool:
+    """Whether the object only stands for a static pod."""
+    return _MIRROR in (pod["metadata"].get("annotations") or {})
+
+
+def is_mirror_of(pod: Object, static: Object) -> bool:
+    """KP IsMirrorPodOf: made from the very same file, and not going away."""
+    return bool(pod["metadata"]["annotations"][_MIRROR] == static["metadata"]["uid"]) and not is_deleting(pod)
+
+
+def mirror_of(static: Object, node: Object) -> Object:
+    """The object to create for a static pod. ``node`` owns it."""
+    mirror: Object = clone(static)
+    metadata, uid = mirror["metadata"], static["metadata"]["uid"]
+    metadata["annotations"] |= {
+        _MIRROR: uid, "kubernetes.io/config.hash": uid, "kubernetes.io/config.source": "file",
+    }  # fmt: skip
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node["metadata"]["name"], "uid": node["metadata"]["uid"]}
+    metadata["ownerReferences"] = [{**owner, "controller": True}]
+    return mirror
+
+
+class MirrorPods:
+    """Keeps a mirror for each static pod. ``write`` writes a worker's status; its second argument: it has ended."""
+
+    def __init__(self, process: Process, write: Callable[[Worker, bool], object]) -> None:
+        self._process, self._registry, self._write = process, process.registry, write
+
+    def ensure(self, worker: Worker) -> None:
+        """Make the mirror, in place of one that is not, or no longer, this pod's."""
+        self._process.link.send(("mirror", worker.uid), self._ensure_now, worker)
+
+    def on_change(self, mirror: Object, workers: Iterable[Worker]) -> None:
+        """Somebody deleted a mirror: it comes back, and the containers do not notice."""
+        for worker in list(workers):
+            if worker.is_static and (worker.namespace, worker.name) == (namespace_of(mirror), name_of(mirror)):
+                self.ensure(worker)
+
+    def _ensure_now(self, worker: Worker) -> None:
+        store, node = self._registry.store, self._process.node
+        found, owner = store.get("pods", worker.namespace, worker.name), store.get("nodes", "", node)
+        if found is not None and is_mirror_of(found, worker.pod):
+            return
+        if found is not None:
+            self._registry.delete("pods", worker.namespace, worker.name, 0)
+        if owner is None:
+            self._process.after(_RETRY, self.ensure, worker)
+            return
+        self._registry.create("pods", mirror_of(worker.pod, owner))
+        self._write(worker, worker.state == "ended")

@@ -1,0 +1,198 @@
+"""A pod's status as the kubelet writes it: conditions, phase and container statuses from what the runtime knows.
+
+Facts 1.6 and 5.7; shapes, texts and order from the recordings. Only what the kubelet owns is written.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from chaos.lab.node.kubelet.pod_worker import Cause
+from chaos.lab.node.kubelet.runtime import Container, should_restart
+from chaos.lab.objects.accessors import Object, is_terminal
+from chaos.lab.sim.clock import rfc3339
+from chaos.lab.spec import LabSpec
+
+_SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
+SHUTDOWN = Cause("Terminated", _SHUTDOWN, _SHUTDOWN, forces_failed=False)
+PREEMPTED = Cause(
+    "Preempting",
+    "Preempted in order to admit critical pod",
+    "Pod was preempted by Kubelet to accommodate a critical pod.",
+)
+REJECTED = "Pod was rejected as the node is shutting down."
+_OWNED_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+_NEVER_RAN = 137
+
+
+class View(NamedTuple):
+    """What the kubelet knows of a pod. ``final``: it ends now; ``cause``: why the kubelet ended it, if it did.
+
+    ``waiting``: the back-off after which containers that have ended are started again.
+    A ``static`` pod's phase is Failed whatever it exited with, and comes back from it (KP getPhase; facts 1.6).
+    """
+
+    containers: list[Container]
+    spec: LabSpec
+    host_ip: str
+    pod_ip: str = ""
+    has_sandbox: bool = False
+    is_final: bool = False
+    is_static: bool = False
+    cause: Cause | None = None
+    crash_backoff: float = 0.0
+
+
+def disruption_target(message: str = SHUTDOWN.disruption) -> dict[str, Any]:
+    """The kubelet's DisruptionTarget."""
+    return {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": message}
+
+
+def write_status(pod: Object, view: View, now: float) -> None:
+    """Edit the pod's status; what is within it is made anew."""
+    generation = pod["metadata"].get("generation", 1)
+    status = pod.setdefault("status", {})
+    ended, phase = is_terminal(pod), _phase(pod, view)
+    if view.is_static and not view.is_final:
+        status.pop("reason", None)
+        status.pop("message", None)
+    status.update(observedGeneration=generation, phase=phase, hostIP=view.host_ip, hostIPs=[{"ip": view.host_ip}])
+    status.setdefault("startTime", rfc3339(now))
+    for key, value in (("podIP", view.pod_ip), ("podIPs", [{"ip": view.pod_ip}] if view.pod_ip else None)):
+        if value:
+            status[key] = value
+        else:
+            status.pop(key, None)
+    status["containerStatuses"] = _containers(pod, view)
+    running = bool(view.containers) and all(item.state == "running" for item in view.containers)
+    extra: dict[str, dict[str, Any]] = {}
+    if view.is_final and view.cause is not None:
+        late = view.spec.has_breakage("disruption-target-late") and not ended
+        if not late and not view.spec.has_breakage("disruption-target-missing"):
+            extra["DisruptionTarget"] = disruption_target(view.cause.disruption)
+        if phase == "Failed" or view.spec.has_breakage("reason-on-succeeded"):
+            status.update(reason=view.cause.reason, message=view.cause.message)
+    _write_conditions(status, {**_conditions(pod, view, phase, running), **extra}, generation, rfc3339(now))
+
+
+def write_rejection(pod: Object, reason: str, message: str, now: float) -> None:
+    """The kubelet does not admit the pod: Failed, and the conditions it owns vanish (facts 1.6)."""
+    status = pod.setdefault("status", {})
+    status.update(
+        phase="Failed",
+        reason=reason,
+        message=f"Pod was rejected: {message}",
+        observedGeneration=pod["metadata"].get("generation", 1),
+        startTime=rfc3339(now),
+    )
+    status["conditions"] = [item for item in status.get("conditions") or [] if item["type"] not in _OWNED_CONDITIONS]
+    if not status["conditions"]:
+        del status["conditions"]
+
+
+def _phase(pod: Object, view: View) -> str:
+    current = str(pod.get("status", {}).get("phase", "Pending"))
+    if current in ("Succeeded", "Failed") and not view.is_static:
+        return current
+    if view.is_final and (view.is_static or (view.cause is not None and view.cause.forces_failed)):
+        return "Failed"
+    if view.is_final:
+        ended = [item.exit_code for item in view.containers]
+        return "Succeeded" if ended and (not any(ended) or view.spec.has_breakage("exit-code-ignored")) else "Failed"
+    return "Running" if view.containers else "Pending"
+
+
+def _conditions(pod: Object, view: View, phase: str, running: bool) -> dict[str, dict[str, Any]]:
+    ready: dict[str, Any] = {"status": "True"}
+    if phase == "Failed" and view.spec.has_breakage("failed-pod-stays-ready"):
+        pass
+    elif phase in ("Succeeded", "Failed"):
+        ready = {"status": "False", "reason": "PodCompleted" if phase == "Succeeded" else "PodFailed"}
+    elif not running:
+        names = " ".join(item["name"] for item in pod["spec"]["containers"])
+        message = f"containers with unready status: [{names}]"
+        ready = {"status": "False", "reason": "ContainersNotReady", "message": message}
+    sandbox = view.has_sandbox and phase not in ("Succeeded", "Failed")
+    initialized = {"status": "True", "reason": "PodCompleted"} if phase == "Succeeded" else {"status": "True"}
+    return {
+        "PodReadyToStartContainers": {"status": "True" if sandbox else "False"},
+        "Initialized": initialized,
+        "Ready": ready,
+        "ContainersReady": dict(ready),
+        "PodScheduled": {"status": "True"},
+    }
+
+
+def _write_conditions(status: dict[str, Any], wanted: dict[str, dict[str, Any]], generation: int, now: str) -> None:
+    """Own conditions first, in the kubelet's order, then those of other writers."""
+    old = {item["type"]: item for item in status.get("conditions") or []}
+    new: list[dict[str, Any]] = []
+    for type_, body in wanted.items():
+        before = old.pop(type_, None)
+        kept = before is not None and before["status"] == body["status"]
+        moved = before["lastTransitionTime"] if before is not None and kept else now
+        new.append(_condition(type_, generation, moved, *body.items()))
+    status["conditions"] = [*new[: len(_OWNED_CONDITIONS)], *old.values(), *new[len(_OWNED_CONDITIONS) :]]
+
+
+@lru_cache(maxsize=4096)
+def _condition(type_: str, generation: int, moved: str, *body: tuple[str, str]) -> dict[str, Any]:
+    """One for all pods that have the same: it is never changed in place."""
+    return {
+        "type": type_,
+        "observedGeneration": generation,
+        "lastProbeTime": None,
+        "lastTransitionTime": moved,
+        **dict(body),
+    }
+
+
+def _containers(pod: Object, view: View) -> list[dict[str, Any]]:
+    known = {item.name: item for item in view.containers}
+    return [_container(pod, item, known.get(item["name"]), view) for item in pod["spec"]["containers"]]
+
+
+def _container(pod: Object, spec: Object, container: Container | None, view: View) -> dict[str, Any]:
+    body: dict[str, Any] = {"name": spec["name"], "image": spec["image"], "imageID": "", "lastState": {}}
+    if container is None:
+        state: dict[str, Any] = {"waiting": {"reason": "ContainerCreating"}}
+        if view.is_final:
+            state = {"terminated": {"exitCode": _NEVER_RAN, "reason": "ContainerStatusUnknown"}}
+        return {**body, "state": state, "ready": False, "restartCount": 0, "started": False}
+    running = container.state == "running"
+    state = {"running": {"startedAt": rfc3339(container.started_at)}} if running else _terminated(container)
+    last = _terminated(container.last) if container.last else {}
+    if view.crash_backoff and not running and should_restart(pod, container):
+        meta = pod["metadata"]
+        where = f"{meta['name']}_{meta['namespace']}({meta['uid']})"
+        message = f"back-off {go_duration(view.crash_backoff)} restarting failed container={container.name} pod={where}"
+        state, last = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}, state
+    body.update(
+        containerID=container.id,
+        imageID=f"sha256:{spec['image']}",
+        state=state,
+        lastState=last,
+        ready=running and not view.is_final,
+        restartCount=container.restart_count,
+        started=running,
+    )
+    return body
+
+
+def _terminated(container: Container) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "exitCode": container.exit_code,
+        "reason": container.reason,
+        "startedAt": rfc3339(container.started_at),
+        "containerID": container.id,
+    }
+    if container.finished_at is not None:
+        body["finishedAt"] = rfc3339(container.finished_at)
+    return {"terminated": body}
+
+
+def go_duration(seconds: float) -> str:
+    """Whole seconds as Go prints a duration: 10s, 1m20s, 5m0s."""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

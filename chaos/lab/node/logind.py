@@ -1,0 +1,215 @@
+"""systemd-logind of one machine: delay inhibitors, shutdown in two steps, scheduled shutdown. Facts 1.1, 1.7, 18."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from chaos.lab.sim.clock import SimClock, Timer
+
+Kind = Literal["poweroff", "reboot"]
+_DEFAULT_DELAY_MAX = 5.0  # logind.conf(5) InhibitDelayMaxSec
+_DROP_INS = ("/usr/lib/systemd/logind.conf.d/", "/etc/systemd/logind.conf.d/")
+_SETTING = re.compile(r"^InhibitDelayMaxSec=(\d+)s?$", re.MULTILINE)
+_CANCELS_IN_FLIGHT = 257  # the first systemd whose `shutdown -c` works inside the inhibitor window
+
+
+def inhibit_delay_max(files: Mapping[str, str]) -> float:
+    """Seconds that the drop-ins set. One in /etc hides its namesake in /usr/lib; the last name wins."""
+    found = {}
+    for directory in _DROP_INS:
+        for path, text in files.items():
+            if path.startswith(directory) and path.endswith(".conf"):
+                found[path.removeprefix(directory)] = text
+    values = [match[1] for _, text in sorted(found.items()) for match in _SETTING.finditer(text)]
+    return float(values[-1]) if values else _DEFAULT_DELAY_MAX
+
+
+class LogindError(RuntimeError):
+    """What logind answers instead of doing it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inhibitor:
+    what: str
+    who: str
+    why: str
+    mode: str
+    uid: int
+    pid: int
+
+
+class Logind:
+    """``execute`` is called with the kind when nothing holds the shutdown up any longer.
+
+    ``files``: the machine's, by path, with logind's drop-ins. ``installed``: false for a machine without logind.
+    ``announces_schedules``: a breakage, see there.
+    """
+
+    def __init__(
+        self, sim: SimClock, version: int, execute: Callable[[Kind], None], files: dict[str, str] | None = None,
+        installed: bool = True,
+    ) -> None:  # fmt: skip
+        self.version, self.installed = version, installed
+        self._files = files if files is not None else {}
+        self.inhibit_delay_max = _DEFAULT_DELAY_MAX
+        self.preparing_for_shutdown = False
+        self.is_running = self.announces_schedules = False
+        self.bus_pid, self.pid = 300, 310  # of D-Bus and of logind; each restart makes another
+        self._sim, self._execute = sim, execute
+        self._locks: list[Inhibitor] = []
+        self._listeners: list[Callable[[bool], None]] = []
+        self._on_bus_lost: list[Callable[[], None]] = []
+        self._pending_schedule: tuple[Kind, float] | None = None
+        self._schedule_timer: Timer | None = None
+        self._delayed_kind: Kind | None = None
+        self._delay_timer: Timer | None = None
+        self._last_delivery = 0.0
+
+    def start(self) -> None:
+        """The machine has booted."""
+        self.is_running = self.installed
+        self.reload()
+
+    def reload(self) -> None:
+        """SIGHUP: read InhibitDelayMaxSec again; of the drop-ins the last by file name decides (facts 1.7)."""
+        self.inhibit_delay_max = inhibit_delay_max(self._files)
+
+    def power_off(self) -> None:
+        """What ``systemctl poweroff`` asks for. Raises LogindError if a shutdown is in progress."""
+        self._begin("poweroff")
+
+    def reboot(self) -> None:
+        """What ``systemctl reboot`` asks for. Raises LogindError if a shutdown is in progress."""
+        self._begin("reboot")
+
+    def schedule(self, kind: str, at: float) -> None:
+        """Shut down at that time (epoch seconds), in place of what was scheduled. Raises LogindError."""
+        if kind not in ("poweroff", "reboot"):
+            raise LogindError(f"shutdown type {kind!r} is not simulated")
+        self._check_available()
+        self._clear_schedule()
+        chosen: Kind = "poweroff" if kind == "poweroff" else "reboot"
+        self._pending_schedule = (chosen, at)
+        self._schedule_timer = self._sim.at(at, self._on_schedule, chosen)
+        if self.announces_schedules:
+            self.emit_prepare_for_shutdown(True)
+
+    def cancel_scheduled(self) -> bool:
+        """``shutdown -c``: whether there was something. Inside the window only systemd 257 and later really cancel."""
+        if self._delayed_kind is not None and self.version >= _CANCELS_IN_FLIGHT:
+            self._delayed_kind, self.preparing_for_shutdown = None, False
+            self._cancel_delay_timer()
+            self._clear_schedule()
+            return True
+        had = self._pending_schedule is not None
+        self._clear_schedule()
+        return had
+
+    def inhibitors(self) -> list[dict[str, str | int]]:
+        """What ``systemd-inhibit --list`` shows: what, who, why, mode, uid, pid."""
+        return [
+            {"what": i.what, "who": i.who, "why": i.why, "mode": i.mode, "uid": i.uid, "pid": i.pid}
+            for i in self._locks
+        ]
+
+    def scheduled_shutdown(self) -> tuple[str, float] | None:
+        """Kind and time of the scheduled shutdown."""
+        return self._pending_schedule
+
+    def emit_prepare_for_shutdown(self, active: bool) -> None:
+        """Put the signal on the bus as any root process can; logind itself is not changed (facts 1.8)."""
+        for listener in list(self._listeners):
+            arrives = self._sim.now + self._sim.rng.uniform(0.001, 0.004)
+            self._last_delivery = max(self._last_delivery, arrives)  # a bus keeps the order of its messages
+            self._sim.at(self._last_delivery, self._deliver, listener, active)
+
+    def restart(self) -> None:
+        """Restart the service: locks and the scheduled shutdown are kept in /run, a delayed shutdown is forgotten."""
+        self.pid += 1
+        self._delayed_kind, self.preparing_for_shutdown = None, False
+        self._cancel_delay_timer()
+        self.reload()
+
+    def restart_bus(self) -> None:
+        """Restart D-Bus: locks stay, signals under way are lost, and every listener has to come again."""
+        self.bus_pid += 1
+        lost, self._on_bus_lost = self._on_bus_lost, []
+        self._listeners.clear()
+        for call in lost:
+            call()
+
+    def inhibit(self, lock: Inhibitor) -> None:
+        """Take a delay lock. Raises LogindError inside a shutdown, as logind does."""
+        if self.preparing_for_shutdown:
+            raise LogindError("The operation inhibition has been requested for is already running")
+        self._locks.append(lock)
+
+    def release(self, lock: Inhibitor) -> None:
+        """Close the lock's file descriptor, if it is still held."""
+        self._locks = [held for held in self._locks if held is not lock]
+        if self._delayed_kind is not None and not self._locks:
+            self._execute_shutdown()
+
+    def listen(self, listener: Callable[[bool], None], lost: Callable[[], None] | None = None) -> None:
+        """Hear PrepareForShutdown; ``lost`` is called once when the bus is."""
+        self._listeners.append(listener)
+        if lost is not None:
+            self._on_bus_lost.append(lost)
+
+    def unlisten(self, listener: Callable[[bool], None], lost: Callable[[], None] | None = None) -> None:
+        """Stop listening; nothing that is under way is delivered any more."""
+        self._on_bus_lost = [other for other in self._on_bus_lost if other != lost]
+        self._listeners = [other for other in self._listeners if other != listener]
+
+    def stop(self) -> None:
+        """The machine is gone, and with it everything in memory and /run."""
+        self.restart()
+        self.is_running = False
+        self._clear_schedule()
+        self._locks.clear()
+        self._listeners.clear()
+        self._on_bus_lost.clear()
+
+    def _deliver(self, listener: Callable[[bool], None], active: bool) -> None:
+        if listener in self._listeners:
+            listener(active)
+
+    def _on_schedule(self, kind: Kind) -> None:
+        self._pending_schedule = self._schedule_timer = None
+        if not self.preparing_for_shutdown:
+            self._begin(kind)
+
+    def _check_available(self) -> None:
+        if not self.is_running:
+            raise LogindError("logind does not run")
+        if self.preparing_for_shutdown:
+            raise LogindError("There's already a shutdown or sleep operation in progress")
+
+    def _begin(self, kind: Kind) -> None:
+        self._check_available()
+        self.preparing_for_shutdown = True
+        self.emit_prepare_for_shutdown(True)
+        self._delayed_kind = kind
+        if self._locks:
+            self._delay_timer = self._sim.after(self.inhibit_delay_max, self._execute_shutdown)
+        else:
+            self._execute_shutdown()
+
+    def _execute_shutdown(self) -> None:
+        kind, self._delayed_kind = self._delayed_kind, None
+        self._cancel_delay_timer()
+        if kind is not None:
+            self._execute(kind)
+
+    def _clear_schedule(self) -> None:
+        if self._schedule_timer is not None:
+            self._schedule_timer.cancel()
+        self._pending_schedule = self._schedule_timer = None
+
+    def _cancel_delay_timer(self) -> None:
+        if self._delay_timer is not None:
+            self._delay_timer.cancel()
+        self._delay_timer = None

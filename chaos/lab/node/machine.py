@@ -1,0 +1,188 @@
+"""A machine: power, boot, logind, and a kubelet that lives only while the machine does."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+from chaos.lab.apiserver.registry import Registry
+from chaos.lab.node.journal import Journal
+from chaos.lab.node.kubelet.kubelet import Kubelet
+from chaos.lab.node.kubelet.metrics import STATE_FILE
+from chaos.lab.node.kubelet.runtime import Runtime
+from chaos.lab.node.kubelet.static_pods import MANIFESTS, manifest
+from chaos.lab.node.logind import Kind, Logind
+from chaos.lab.node.network import DIRECTIONS, FAMILIES, Addresses, Direction, Family, Network
+from chaos.lab.objects.accessors import set_condition
+from chaos.lab.objects.quantity import parse_quantity
+from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.spec import LabSpec
+
+_FIRMWARE = (1.0, 2.0)  # power button to PID 1
+_SSHD = (3.5, 6.0)  # PID 1 to sshd
+_KUBELET = (0.3, 1.5)  # sshd to kubelet
+_RESET = (0.4, 1.0)  # a reboot's off to on
+_STOP_SERVICES = (0.1, 0.3)  # logind's go-ahead to the kubelet's end; seen in recording 01
+_STOP_MACHINE = (0.6, 1.5)  # logind's go-ahead to power off
+
+
+def kubelet_conf(server: str) -> str:
+    """The kubelet's kubeconfig, as far as it tells where the API server is."""
+    return (
+        "apiVersion: v1\nkind: Config\nclusters:\n- cluster:\n"
+        f"    server: {server}\n  name: nodefall-lab\n"
+    )  # fmt: skip
+
+
+class Machine:
+    """``index``: its place in the LabSpec; ``pressure``: what is short on it now, not for a reason of Kubernetes.
+
+    ``on_change`` is called with the machine whenever ``state``, ``reachable`` or the kubelet's process changes.
+    """
+
+    def __init__(
+        self, sim: SimClock, registry: Registry, spec: LabSpec, index: int, addresses: Mapping[str, Addresses]
+    ) -> None:
+        self.index = index
+        self.spec = node = spec.nodes[index]
+        self.name = node.name
+        self.address = node.address or addresses[node.name]["ipv4"]
+        self.kubelet_port = node.kubelet_port
+        server = next((item.name for item in spec.nodes if item.role == "control-plane"), spec.nodes[0].name)
+        self.network = Network(FAMILIES if spec.dual_stack else ("ipv4",), addresses, server)
+        self.state: Literal["on", "off"] = "off"
+        self.is_reachable = False
+        self.boot_id = ""
+        self.pid1_start = 0.0
+        self.swap = 0  # bytes of it that are on
+        self.machine_id = hashlib.sha256(f"{spec.seed}/{node.name}".encode()).hexdigest()[:32]
+        self.on_change: list[Callable[[Machine], None]] = []
+        self.files: dict[str, str] = {}
+        self.pressure: set[Literal["memory", "disk", "pid"]] = set()
+        self._sim, self._registry = sim, registry
+        self._timers: list[Timer] = []
+        self.files["/etc/kubernetes/kubelet.conf"] = kubelet_conf(f"https://{server}:6443")
+        for name, seconds in node.logind_drop_ins.items():
+            self.files[f"/usr/lib/systemd/logind.conf.d/{name}"] = f"[Login]\nInhibitDelayMaxSec={seconds}\n"
+        for pod in node.static_pods:
+            self.files[f"{MANIFESTS}{pod.name}.yaml"] = manifest(pod)
+        self.logind = Logind(sim, node.systemd, self.shut_down, self.files, node.logind)
+        self.logind.announces_schedules = spec.has_breakage("schedule-announced")
+        self.runtime = Runtime(sim)
+        self.journal = Journal(sim)
+        self.kubelet = Kubelet(sim, registry, spec, self)
+
+    def boot_at_once(self) -> None:
+        """Be up and reachable now: how a lab begins. Raises RuntimeError if the machine is on."""
+        if self.state == "on":
+            raise RuntimeError(f"{self.name} is on already")
+        self._new_boot()
+        if self.spec.swapped_off:
+            self.swap = 0
+        self.state, self.is_reachable = "on", True
+        self._call_listeners()
+
+    def power_on(self) -> None:
+        """Press the button; nothing happens if the machine is on. sshd answers after 5 to 8 s, the kubelet later."""
+        if self.state == "on":
+            return
+        self.state = "on"
+        known = self.spec.boot_seconds
+        self._schedule(0.2 * known if known else self._sim.rng.uniform(*_FIRMWARE), self._boot)
+        self._call_listeners()
+
+    def power_off(self) -> None:
+        """Cut the power: nothing gets a chance to do anything."""
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        if self.state == "off":
+            return
+        self.state = "off"
+        self._clear_memory()
+
+    def reset(self) -> None:
+        """Boot at once, as the reset button or sysrq b does; an off machine stays off."""
+        if self.state == "on":
+            self.power_off()
+            self.power_on()
+
+    def crash(self) -> None:
+        """The kernel panics: nothing runs any more, the power stays on; ``panicTimeout`` decides what follows."""
+        if self.state == "off":
+            return
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        self._clear_memory()
+        if self.spec.panic_timeout:
+            self._schedule(float(self.spec.panic_timeout), self.reset)
+
+    def _clear_memory(self) -> None:
+        """Everything in memory is gone."""
+        self.is_reachable = False
+        self.logind.stop()  # first: it must not take the kubelet's end for the release of its lock
+        self.kubelet.stop()
+        self.runtime.lose_power()
+        self.network.heal()  # rules are not kept on disk
+        self.pressure &= {"disk"}
+        if self._registry.spec.has_breakage("state-file-lost"):
+            self.files.pop(STATE_FILE, None)
+        self._call_listeners()
+
+    def partition(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
+        """Drop packets between the machine and the control plane. The machine's own sshd stays reachable."""
+        self.network.drop(families, directions)
+
+    def heal(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
+        """Let packets pass again."""
+        self.network.heal(families, directions)
+
+    def report_network(self, available: bool) -> None:
+        """NetworkUnavailable as a route controller or network plugin writes it; the kubelet never does (facts 5.4)."""
+        new = {"type": "NetworkUnavailable", "status": "False" if available else "True"}
+        new["reason"] = "RouteCreated" if available else "NoRouteCreated"
+        new["message"] = "RouteController created a route" if available else "Node created without a route"
+        now = self._sim.timestamp()
+        self._registry.store.patch("nodes", "", self.name, lambda node: set_condition(node, dict(new), now))
+
+    def notify(self) -> None:
+        """Tell ``on_change``; the kubelet calls it when its process starts or ends."""
+        self._call_listeners()
+
+    def _boot(self) -> None:
+        self._new_boot()
+        known = self.spec.boot_seconds
+        sshd = 0.6 * known if known else self._sim.rng.uniform(*_SSHD)
+        self._schedule(sshd, self._start_sshd)
+        self._schedule(sshd + (0.2 * known if known else self._sim.rng.uniform(*_KUBELET)), self.kubelet.start)
+
+    def _new_boot(self) -> None:
+        self.boot_id = str(uuid.UUID(int=self._sim.rng.getrandbits(128), version=4))
+        self.pid1_start = round(self._sim.now, 2)
+        self.swap = int(parse_quantity(self.spec.swap or "0"))
+        self.logind.start()
+
+    def _start_sshd(self) -> None:
+        self.is_reachable = True
+        self._call_listeners()
+
+    def shut_down(self, kind: Kind) -> None:
+        """PID 1 stops every unit and then the machine: what logind asks for in the end, or root without logind."""
+        self._schedule(self._sim.rng.uniform(*_STOP_SERVICES), self.kubelet.stop)
+        self._schedule(self._sim.rng.uniform(*_STOP_MACHINE), self._complete_shutdown, kind)
+
+    def _complete_shutdown(self, kind: Kind) -> None:
+        self.power_off()
+        if kind == "reboot":
+            self._schedule(self._sim.rng.uniform(*_RESET), self.power_on)
+
+    def _schedule(self, delay: float, call: Callable[..., None], *args: object) -> None:
+        self._timers = [timer for timer in self._timers if timer.due >= self._sim.now and not timer.cancelled]
+        self._timers.append(self._sim.after(delay, call, *args))
+
+    def _call_listeners(self) -> None:
+        for call in list(self.on_change):
+            call(self)

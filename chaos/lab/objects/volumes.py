@@ -1,0 +1,57 @@
+"""What controllers, scheduler and kubelets ask of claims and volumes: pure lookups. Facts 7.
+
+Volumes are provisioned by the lab, single-attach (ReadWriteOnce) and bound at once.
+"""
+
+from __future__ import annotations
+
+from chaos.lab.apiserver.store.store import Store
+from chaos.lab.objects.accessors import Object, claims_of, is_deleting, is_terminal, namespace_of
+
+DRIVER = "csi.lab.nodefall.dev"
+
+
+def volumes_of(store: Store, pod: Object) -> list[str]:
+    """Names of the PersistentVolumes behind the pod's claims; a claim that is not bound has none."""
+    found = [store.get("persistentvolumeclaims", namespace_of(pod), name) for name in claims_of(pod)]
+    return [claim["spec"]["volumeName"] for claim in found if claim is not None and claim["spec"].get("volumeName")]
+
+
+def unbound_reason(store: Store, pod: Object) -> str:
+    """Why the scheduler cannot place the pod because of its claims; empty if it can."""
+    for name in claims_of(pod):
+        claim = store.get("persistentvolumeclaims", namespace_of(pod), name)
+        if claim is None:
+            return f'persistentvolumeclaim "{name}" not found'
+        if is_deleting(claim):
+            return f'persistentvolumeclaim "{name}" is being deleted'
+        if not claim["spec"].get("volumeName"):
+            return "pod has unbound immediate PersistentVolumeClaims"
+    return ""
+
+
+def unique_name(volume: str) -> str:
+    """As a Node's volumesInUse and volumesAttached name it."""
+    return f"kubernetes.io/csi/{DRIVER}^{volume}"
+
+
+def needs_volumes(pod: Object) -> bool:
+    """Whether the pod keeps its volumes wanted: not once it is terminated (volume/util IsPodTerminated).
+
+    A terminating pod does as long as its last reported containers run, be its node dead or not.
+    """
+    if is_terminal(pod):
+        return False
+    statuses = pod.get("status", {}).get("containerStatuses") or []
+    return not is_deleting(pod) or any("running" in item["state"] for item in statuses)
+
+
+def can_mount(store: Store, pod: Object, node: str) -> bool:
+    """Whether the kubelet may mount the pod's volumes: reported in use, and attached."""
+    wanted = {unique_name(volume) for volume in volumes_of(store, pod)}
+    if not claims_of(pod):
+        return True
+    found = store.get("nodes", "", node)
+    status = found["status"] if found is not None else {}
+    attached = {item["name"] for item in status.get("volumesAttached") or []}
+    return len(wanted) == len(set(claims_of(pod))) and wanted <= attached & set(status.get("volumesInUse") or [])

@@ -1,0 +1,174 @@
+"""What users did through the API, read from the objects: writes that no controller makes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chaos.lab.objects.accessors import (
+    NOT_READY,
+    UNREACHABLE,
+    UNSCHEDULABLE,
+    Object,
+    condition,
+    controller_of,
+    is_deleting,
+    is_terminal,
+    labels_of,
+    name_of,
+    node_of,
+    taints_of,
+    uid_of,
+    untolerated,
+)
+from chaos.lab.replay.recording import Observation, Operation, Recording
+from chaos.lab.replay.verbs import API
+
+_OWNERS = ("priorityclasses", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "replicasets")
+_PRESSURES = ("memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable")
+_CONTROLLER_TAINTS = {NOT_READY, UNREACHABLE, UNSCHEDULABLE, *(f"node.kubernetes.io/{name}" for name in _PRESSURES)}
+_MIRROR = "kubernetes.io/config.mirror"
+_LEAD = 0.05  # watches of several kinds tell in any order; what pods need comes first
+_JOB = "batch.kubernetes.io/job-tracking"  # the Job controller puts and takes it
+_REQUEST_WINDOW = 10.0  # an action's begin to what it does
+_SETTLE_TIME = 5.0  # a controller acts on its owner's change within so many seconds
+_PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
+
+
+def user_taints(node: Object) -> list[Object]:
+    """The taints that no controller writes."""
+    return [taint for taint in taints_of(node) if taint["key"] not in _CONTROLLER_TAINTS]
+
+
+def find_user_operations(recording: Recording) -> list[Operation]:
+    """As deeds ``user-...`` with the object in ``params``."""
+    found = [deed for plural in _OWNERS for deed in _owner_operations(plural, recording.observations[plural])]
+    return [*found, *_node_operations(recording.observations["nodes"]), *_PodOperations(recording).operations()]
+
+
+def _operation(t: float, verb: str, plural: str, obj: Object, **more: object) -> Operation:
+    return Operation(t, f"user-{verb}", "", {"plural": plural, "object": obj, **more})
+
+
+def _changes(seen: list[Observation]) -> Iterator[tuple[Observation, Object | None]]:
+    """Each change with the object before it; None for a new one."""
+    before: dict[str, Object] = {}
+    for item in seen:
+        uid = uid_of(item.object)
+        if item.type != "LIST":
+            yield item, before.get(uid)
+        before[uid] = item.object
+
+
+def _owner_operations(plural: str, seen: list[Observation]) -> Iterator[Operation]:
+    gone: set[str] = set()
+    for item, before in _changes(seen):
+        obj = item.object
+        if controller_of(obj) is not None:
+            continue
+        if before is None and item.type != "DELETED":
+            yield _operation(item.t - _LEAD, "create", plural, obj)
+        elif is_deleting(obj) or item.type == "DELETED":
+            if uid_of(obj) not in gone:
+                gone.add(uid_of(obj))
+                yield _operation(item.t, "delete", plural, obj)
+        elif before is not None and obj.get("spec") != before.get("spec"):
+            yield _operation(item.t, "update", plural, obj)
+
+
+def _node_operations(seen: list[Observation]) -> Iterator[Operation]:
+    listed = {name_of(item.object) for item in seen if item.type == "LIST"}
+    for item, before in _changes(seen):
+        node = item.object
+        if item.type == "DELETED":
+            yield _operation(item.t, "delete", "nodes", node)
+        elif before is None:
+            if name_of(node) not in listed:
+                yield _operation(item.t, "create", "nodes", node)
+        elif _user_fields(before) != _user_fields(node):
+            yield _operation(item.t, "node", "nodes", node)
+
+
+def _user_fields(node: Object) -> object:
+    taints = {(taint["key"], taint.get("value", ""), taint["effect"]) for taint in user_taints(node)}
+    return taints, bool(node["spec"].get("unschedulable")), labels_of(node)
+
+
+class _PodOperations:
+    """Deletions by users are those that neither a condition nor a controller's duty explains.
+
+    Of pods that have a controller, and by force, only when an action tells that something was asked of the API.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._drains = [deed for deed in recording.operations if deed.action == "drain"]
+
+    def operations(self) -> Iterator[Operation]:
+        for item, before in _changes(self._recording.observations["pods"]):
+            pod = item.object
+            if _MIRROR in (pod["metadata"].get("annotations") or {}):
+                continue
+            if before is None:
+                if controller_of(pod) is None and item.type == "ADDED":
+                    yield _operation(item.t, "create", "pods", pod)
+                continue
+            if _disruption_reason(pod) == "EvictionByEvictionAPI" != _disruption_reason(before):
+                if not self._is_drained(pod, item.t):
+                    yield _operation(item.t, "evict", "pods", pod)
+            elif verb := self._deletion(item, before):
+                yield _operation(item.t, verb, "pods", pod, grace=_grace(pod, verb))
+            if item.type != "DELETED" and _finalizers(pod) != _finalizers(before):
+                yield _operation(item.t, "finalizers", "pods", pod)
+
+    def _deletion(self, item: Observation, before: Object) -> str:
+        pod = item.object
+        if item.type == "DELETED" and pod["status"].get("phase") == "Running":
+            # a kubelet tells the end first, pod GC writes Failed
+            return "force-delete" if self._has_api_operation(item.t) else ""
+        begins = not is_deleting(before) and (is_deleting(pod) or item.type == "DELETED")
+        if begins and not _disruption_reason(pod) and not self._is_deleted_by_controller(pod, item.t):
+            return "delete"
+        return ""
+
+    def _is_deleted_by_controller(self, pod: Object, t: float) -> bool:
+        """Whether what controls the pod deletes it: finished ones, surplus ones, those of a node or owner that goes."""
+        owner = controller_of(pod)
+        if owner is None:
+            return False
+        plural = _PLURALS.get(owner["kind"])
+        if plural is None or not self._has_api_operation(t):
+            return True
+        changes = [item for item in self._recording.observations[plural] if uid_of(item.object) == owner["uid"]]
+        now = [item for item in changes if item.t <= t + _SETTLE_TIME]
+        if not now or now[-1].type == "DELETED" or is_deleting(now[-1].object):
+            return True
+        if any(t - _SETTLE_TIME <= item.t and before is not None and before["spec"] != item.object["spec"]
+               for item, before in _changes(now)):  # fmt: skip
+            return True
+        if owner["kind"] == "ReplicaSet":
+            return False
+        return is_terminal(pod) or (owner["kind"] == "DaemonSet" and self._is_unwanted(pod, t))
+
+    def _is_unwanted(self, pod: Object, t: float) -> bool:
+        node = self._recording.node_at(node_of(pod), t)
+        return node is None or bool(untolerated(pod, taints_of(node), ("NoExecute",)))
+
+    def _has_api_operation(self, t: float) -> bool:
+        """Whether an action through the API began shortly before: a cluster that loses pods is no user's deed."""
+        return any(deed.action == API and t - _REQUEST_WINDOW <= deed.t <= t for deed in self._recording.operations)
+
+    def _is_drained(self, pod: Object, t: float) -> bool:
+        return any(deed.t <= t and deed.node == node_of(pod) for deed in self._drains)
+
+
+def _disruption_reason(pod: Object) -> str:
+    target = condition(pod, "DisruptionTarget") or {}
+    return str(target.get("reason", "")) if target.get("status") == "True" else ""
+
+
+def _finalizers(pod: Object) -> list[str]:
+    return [name for name in pod["metadata"].get("finalizers") or [] if name != _JOB]
+
+
+def _grace(pod: Object, verb: str) -> int | None:
+    return 0 if verb == "force-delete" else pod["metadata"].get("deletionGracePeriodSeconds")

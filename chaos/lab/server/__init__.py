@@ -1,0 +1,1 @@
+"""The processes and ports of a lab."""

@@ -1,0 +1,191 @@
+"""Everything that a lab serves, and the files that tell its clients how to reach it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import ssl
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import msgspec
+from aiohttp import web
+
+from chaos.lab.apiserver.http.access import Access, User
+from chaos.lab.apiserver.http.api import ApiServer
+from chaos.lab.bmc.redfish import ROOT, RedfishServer
+from chaos.lab.cluster import Cluster
+from chaos.lab.controllers.server import ControllerManagerServer
+from chaos.lab.hostshell.ssh import SshServer
+from chaos.lab.node.kubelet.server import KubeletServer
+from chaos.lab.server.options import ServeOptions
+from chaos.lab.server.port_reservation import PortReservation
+from chaos.lab.server.tls import make_tls, write_private
+from chaos.lab.sim.lockstep import Lockstep, TimeSource
+from chaos.lab.spec import ApiMisbehaviour, LabSpec
+
+SSH_USER, BMC_USER = "chaos", "ops"
+_WARM_UP = 1.0  # simulated seconds in which the cluster settles before anybody may look
+_KEEP_ALIVE = 30.0  # wall seconds
+_SHUTDOWN_TIMEOUT = 0.2  # wall seconds for open requests when the lab ends
+
+
+class PortError(OSError):
+    """The port that was asked for cannot be had; the text says why."""
+
+
+class Lab:
+    """One lab in ``directory``, which is private to its owner. Start it inside a running loop."""
+
+    def __init__(self, spec: LabSpec, options: ServeOptions, directory: Path) -> None:
+        self.directory, self._options = directory, options
+        self._access, self._bmc_password = Access(spec.users), secrets.token_urlsafe(12)
+        self._ca_file, self._tls = make_tls(directory)
+        gates = {node.name: (PortReservation(), PortReservation()) for node in spec.nodes}
+        nodes = [
+            msgspec.structs.replace(node, address="127.0.0.1", kubelet_port=gates[node.name][0].port)
+            for node in spec.nodes
+        ]
+        self.cluster = Cluster(msgspec.structs.replace(spec, nodes=nodes))
+        self.lockstep = Lockstep(self.cluster.sim, options.speed, options.free)
+        self._time_source = TimeSource(self.lockstep)
+        self._client_key = asyncssh.generate_private_key("ssh-ed25519", comment="nodefall lab")
+        self._kubelets: list[KubeletServer] = []
+        self._hosts: list[tuple[SshServer, int]] = []
+        for name, machine in self.cluster.machines.items():
+            kubelet_gate, ssh_gate = gates[name]
+            self._kubelets.append(KubeletServer(machine, kubelet_gate, self.lockstep, self._tls, self._access))
+            host = SshServer(machine, ssh_gate, self.lockstep, self.cluster.sim, SSH_USER, self._client_key)
+            self._hosts.append((host, ssh_gate.port))
+        self._api = ApiServer(self.cluster, self.lockstep, self._access, options.watch_cache_size)
+        self._controller_manager = ControllerManagerServer(self.cluster.controllers, self.lockstep, self._access)
+        self._redfish = RedfishServer(self.cluster.machines, self.lockstep, BMC_USER, self._bmc_password)
+        self._runners: list[web.AppRunner] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def watch_count(self) -> int:
+        """Watches that are being served."""
+        return len(self._api.watches)
+
+    @property
+    def api_misbehaviours(self) -> set[ApiMisbehaviour]:
+        """Those of the API server that are on; may be changed."""
+        return self._api.fault_injector.enabled
+
+    @property
+    def client_count(self) -> int:
+        """Open connections of the time source and of the API."""
+        server = self._runners[0].server
+        return self._time_source.connection_count + (len(server.connections) if server else 0)
+
+    async def start(self) -> dict[str, Any]:
+        """Serve. What the ready line tells."""
+        self.cluster.start()
+        self.cluster.sim.run_until(self.cluster.sim.now + _WARM_UP)
+        api_port = await self._serve(self._api.app(), self._tls, self._options.port)
+        redfish_port = await self._serve(self._redfish.app(), self._tls)
+        metrics_port = await self._serve(self._controller_manager.app(), self._tls)
+        time_port = await self._time_source.start()
+        for server in self._machine_servers():
+            await server.start()
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self.lockstep.run()), loop.create_task(self._keep_alive())]
+        described = self._describe(f"https://127.0.0.1:{api_port}", f"https://127.0.0.1:{redfish_port}{ROOT}")
+        described["controllerManager"] = f"https://127.0.0.1:{metrics_port}"
+        return described | {"timeSource": {"address": "127.0.0.1", "port": time_port}}
+
+    def failure(self) -> BaseException | None:
+        """What a task that should run for ever died of."""
+        for task in self._tasks:
+            if task.done() and not task.cancelled():
+                return task.exception()
+        return None
+
+    async def stop(self) -> None:
+        """Close every connection and port."""
+        for task in self._tasks:
+            task.cancel()
+        self._api.watches.end_all()
+        await self._time_source.stop()
+        for server in self._machine_servers():
+            await server.stop()
+        for runner in self._runners:
+            await runner.cleanup()
+
+    def _machine_servers(self) -> list[KubeletServer | SshServer]:
+        return [*self._kubelets, *(host for host, _ in self._hosts)]
+
+    async def _serve(self, app: web.Application, tls: ssl.SSLContext, port: int = 0) -> int:
+        """Serve ``app`` on a port of loopback, a free one if it is 0; the port. Raises PortError."""
+        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_TIMEOUT)
+        await runner.setup()
+        self._runners.append(runner)
+        try:
+            await web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls).start()
+        except OSError as error:
+            raise PortError(f"port {port} of 127.0.0.1: {os.strerror(error.errno or 0)}") from error
+        return int(runner.addresses[0][1])
+
+    async def _keep_alive(self) -> None:
+        while True:
+            await asyncio.sleep(_KEEP_ALIVE)
+            self._api.watches.keep_alive()
+
+    def _describe(self, api: str, redfish: str) -> dict[str, Any]:
+        identity, known_hosts = self.directory / "id_ed25519", self.directory / "known_hosts"
+        password, kubeconfig = self.directory / "bmc-password", self.directory / "kubeconfig.yaml"
+        write_private(identity, self._client_key.export_private_key())
+        write_private(password, self._bmc_password.encode())
+        write_private(kubeconfig, self._kubeconfig(api, self._access.admin))
+        users = []
+        for number, user in enumerate(self._access.users[1:]):
+            path = self.directory / f"kubeconfig-user{number}.yaml"
+            write_private(path, self._kubeconfig(api, user))
+            users.append({"name": user.name, "token": user.token, "kubeconfig": str(path)})
+        keys = [(port, host.host_key.export_public_key().decode().split()[:2]) for host, port in self._hosts]
+        known_hosts.write_text("".join(f"[127.0.0.1]:{port} {' '.join(key)}\n" for port, key in keys))
+        hosts = [
+            {
+                "node": host.host.machine.name,
+                "address": "127.0.0.1",
+                "port": port,
+                "user": SSH_USER,
+                "identityFile": str(identity),
+                "power": {
+                    "url": f"{redfish}/Systems/{host.host.machine.name}",
+                    "user": BMC_USER,
+                    "passwordFile": str(password),
+                    "caFile": str(self._ca_file),
+                },
+            }
+            for host, port in self._hosts
+        ]
+        return {
+            "apiServer": api,
+            "caFile": str(self._ca_file),
+            "kubeconfig": str(kubeconfig),
+            "token": self._access.admin.token,
+            "users": users,
+            "hosts": hosts,
+            "knownHosts": str(known_hosts),
+            "pid": os.getpid(),
+            "directory": str(self.directory),
+        }
+
+    def _kubeconfig(self, api: str, user: User) -> bytes:
+        """JSON, which is YAML."""
+        name = self._options.name
+        cluster = {"server": api, "certificate-authority": str(self._ca_file)}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": cluster}],
+            "users": [{"name": name, "user": {"token": user.token}}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "current-context": name,
+        }
+        return json.dumps(config, indent=1).encode()

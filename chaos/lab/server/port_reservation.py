@@ -1,0 +1,73 @@
+"""A TCP port of loopback that is kept for one server, also while that does not listen."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from chaos.lab.sim.lockstep import Lockstep
+
+
+class Listener(Protocol):
+    """What listening gives; closing it closes the socket."""
+
+    def close(self) -> None: ...
+
+
+ListenFunc = Callable[[socket.socket], Awaitable[Listener]]
+
+
+def _bind_socket(port: int = 0) -> socket.socket:
+    """A socket that refuses connections: bound, but not listening."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(("127.0.0.1", port))
+    sock.setblocking(False)
+    return sock
+
+
+class PortReservation:
+    """Open: the server listens. Shut: connections are refused."""
+
+    def __init__(self) -> None:
+        self._socket = _bind_socket()
+        self.port = int(self._socket.getsockname()[1])
+        self._listener: Listener | None = None
+        self._listen_task: asyncio.Task[None] | None = None
+        self._should_listen = False
+
+    def start_listening(self, listen: ListenFunc, lockstep: Lockstep) -> None:
+        """Listen soon; simulated time waits for it."""
+        self._should_listen = True
+        if self._listener is None and self._listen_task is None:
+            self._listen_task = asyncio.get_running_loop().create_task(self._start(listen, lockstep))
+
+    def stop_listening(self) -> None:
+        """Refuse connections from now on; those that exist are the server's to close."""
+        self._should_listen = False
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+            self._socket = _bind_socket(self.port)
+
+    async def wait_started(self) -> None:
+        """Wait until an opening that is under way is done."""
+        if self._listen_task is not None:
+            await self._listen_task
+
+    def close(self) -> None:
+        """Give the port back."""
+        if self._listen_task is not None:
+            self._listen_task.cancel()
+        if self._listener is not None:
+            self._listener.close()
+        self._socket.close()
+
+    async def _start(self, listen: ListenFunc, lockstep: Lockstep) -> None:
+        with lockstep.request():
+            self._listener = await listen(self._socket)
+        self._listen_task = None
+        if not self._should_listen:
+            self.stop_listening()

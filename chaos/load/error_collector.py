@@ -1,0 +1,97 @@
+"""Walking a tree that may be wrong anywhere, and collecting what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from chaos.load.tree import MappingEntry, MappingNode, Mark, Node, ScalarNode, SequenceNode, child_of, to_builtins
+from chaos.model.errors import BadInput, Problem
+
+_MAX_PROBLEMS = 100
+
+
+class ErrorCollector:
+    """Problems of one file."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.problems: list[Problem] = []
+
+    def add(self, mark: Mark, message: str, hint: str = "") -> None:
+        self.problems.append(Problem(self.file, mark.line, mark.column, message, hint))
+
+    def raise_if_any(self) -> None:
+        """Raises BadInput if there are any: in the order of the files' lines, each once."""
+        found = sorted(dict.fromkeys(self.problems), key=lambda p: (p.file != self.file, p.file, p.line, p.column))
+        if len(found) > _MAX_PROBLEMS:
+            rest = len(found) - _MAX_PROBLEMS
+            found[_MAX_PROBLEMS:] = [Problem(self.file, 0, 0, f"and {rest} more problems")]
+        if found:
+            raise BadInput(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A place in the tree, which need not exist: then it is empty, has no text and no items."""
+
+    errors: ErrorCollector
+    entry: MappingEntry | None
+
+    def __bool__(self) -> bool:
+        return self.entry is not None and not (
+            isinstance(self.entry.node, ScalarNode) and self.entry.node.value is None
+        )
+
+    def get(self, *parts: str | int) -> Cursor:
+        entry = self.entry
+        for part in parts:
+            entry = child_of(entry.node, part) if entry else None
+        return Cursor(self.errors, entry)
+
+    @property
+    def node(self) -> Node | None:
+        return self.entry.node if self.entry else None
+
+    @property
+    def text(self) -> str | None:
+        """The text here, None if there is none or something else."""
+        value = self.node.value if isinstance(self.node, ScalarNode) else None
+        return value if isinstance(value, str) else None
+
+    @property
+    def value(self) -> object:
+        return to_builtins(self.node) if self.node else None
+
+    def keys(self) -> list[str]:
+        return list(self.node.items) if isinstance(self.node, MappingNode) else []
+
+    def entries(self) -> Iterator[tuple[str, Cursor]]:
+        for key in self.keys():
+            yield key, self.get(key)
+
+    def items(self) -> Iterator[Cursor]:
+        if isinstance(self.node, SequenceNode):
+            for index in range(len(self.node.items)):
+                yield self.get(index)
+
+    def report(self, message: str, hint: str = "") -> None:
+        """A problem with the value here."""
+        if self.entry:
+            self.errors.add(self.entry.node.mark, message, hint)
+
+    def report_key(self, message: str, hint: str = "") -> None:
+        """A problem with the key here."""
+        if self.entry:
+            self.errors.add(self.entry.key, message, hint)
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """A hint with the nearest name; or with all names, if they are few; or nothing."""
+    names = sorted(known)
+    folded = {name.casefold(): name for name in names}
+    near = get_close_matches(wrong.casefold(), folded, 1, 0.6)
+    if near:
+        return f"did you mean {folded[near[0]]!r}?"
+    return f"known are {', '.join(names)}" if 0 < len(names) <= 12 else ""

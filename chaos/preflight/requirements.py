@@ -1,0 +1,42 @@
+"""What an experiment needs of a cluster and its hosts, as its steps, questions and bounds say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chaos.model.action import Scope
+from chaos.model.assertion import HostFactAssertion
+from chaos.model.experiment import Experiment
+from chaos.model.registry import PluginRegistry
+from chaos.model.requirement import satisfies
+from chaos.preflight.observations import Need
+
+_GRACE = "shutdownGracePeriod"
+
+
+def experiment_needs(experiment: Experiment, catalogue: PluginRegistry) -> frozenset[Need]:
+    """Of all its steps and questions together."""
+    return frozenset(_needs(experiment, catalogue))
+
+
+def _needs(experiment: Experiment, catalogue: PluginRegistry) -> Iterator[Need]:
+    spec = experiment.spec
+    steps = [(catalogue.actions[step.action], step.with_) for step in spec.method]
+    given = [(action, action.params.model_validate(with_)) for action, with_ in steps]
+    asked = [e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_]
+    on_host = any(action.on_host and action.scope is Scope.NODE for action, _ in given)
+    if on_host or any(isinstance(catalogue.assertions[name], HostFactAssertion) for name in asked):
+        yield Need.HOST
+    if on_host:
+        yield Need.ROOT
+    if any(action.takes_down for action, _ in given):
+        yield Need.DOWN
+    if any(action.terminates_pods(params) for action, params in given):
+        yield Need.ENDS_PODS
+    kubelet = spec.requires.get("kubelet", {})
+    if any(action.uses_logind(params) for action, params in given):
+        yield Need.LOGIND
+        if any(name.startswith(_GRACE) and not satisfies(0.0, text) for name, text in kubelet.items()):
+            yield Need.GRACEFUL
+    if kubelet or "kubelet." in experiment.model_dump_json(include={"spec": {"hypothesis", "abort"}}):
+        yield Need.KUBELET_CONFIG

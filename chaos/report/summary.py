@@ -1,0 +1,45 @@
+"""The final words of a run: for a terminal, and for whoever started it."""
+
+from __future__ import annotations
+
+from chaos.model.result import RunResult
+from chaos.model.text import printable
+from chaos.model.verdict import SYMBOLS, Status, Verdict
+from chaos.report.outline import SIMULATED, assumed_facts, format_offset, name_of, origin, pending_undo, sections
+
+_ANSI = {Status.HELD: "32", Status.VIOLATED: "1;31", Status.INCONCLUSIVE: "33", Status.PENDING: "33"}
+_STATUS_WIDTH = len(f"? {Status.INCONCLUSIVE}")
+
+
+def summary(result: RunResult, *, report: str = "", color: bool = False) -> str:
+    """The headline first, a line a verdict, what was left behind; ends in a newline.
+
+    ``report`` is the path of the report to name. A simulated cluster is named in the first and the last line.
+    """
+    start = origin(result)
+    lab = " (simulated cluster)" if result.simulated and "simulated" not in result.headline else ""
+    first = f"{SYMBOLS[result.status]} {printable(result.headline)}{lab}"
+    lines = [_colorize(first, result.status, color), f"  {printable(name_of(result))}: {printable(result.title)}"]
+    for section in sections(result):
+        lines += ["", section.title, *(_verdict_line(verdict, start, color) for verdict in section.verdicts)]
+    rest = [
+        *(f"undo still owed: {printable(line)}" for line in pending_undo(result)),
+        *(f"left behind: {printable(line)}" for line in result.leftovers),
+        *(f"assumed: {printable(line)}" for line in assumed_facts(result)),
+        *(f"note: {printable(line)}" for line in result.notes),
+    ]
+    if report:
+        rest.append(f"report: {printable(report)}")
+    if result.simulated:
+        rest.append(SIMULATED)
+    return "\n".join([*lines, *(["", *rest] if rest else [])]) + "\n"
+
+
+def _verdict_line(verdict: Verdict, start: float, color: bool) -> str:
+    word = f"{SYMBOLS[verdict.status]} {verdict.status}".ljust(_STATUS_WIDTH)
+    why = "" if verdict.status is Status.HELD else f": {printable(verdict.because)}"
+    return f"  {_colorize(word, verdict.status, color)} {format_offset(verdict.at, start):>8}  {printable(verdict.name)}{why}"
+
+
+def _colorize(text: str, status: Status, color: bool) -> str:
+    return f"\x1b[{_ANSI[status]}m{text}\x1b[0m" if color else text

@@ -1,0 +1,99 @@
+"""Run directories: ``reports/<experiment>/<UTC stamp>/``, one file per artefact."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from chaos.model.errors import Refused, UsageError
+from chaos.model.redaction import redact_json
+
+T = TypeVar("T")
+RUN, PLAN, RESULT, EXPERIMENT = "run.json", "plan.json", "result.json", "experiment.yaml"
+RECORDING = "recording.jsonl.gz"
+
+
+class RunInfo(Struct, frozen=True):
+    """What ``undo`` needs to find the cluster again: the inventory holds references to secrets, never secrets."""
+
+    run: str
+    experiment: str
+    started: float
+    inventory: dict[str, Any]
+    lab_pid: int | None = None
+    cluster_uid: str = ""
+    by: str = ""  # login@machine/process
+    nodefall: str = ""  # version
+
+
+def create(root: Path, experiment: str, now: float) -> Path:
+    """A new, empty run directory, readable by its owner only. Raises Refused where there can be none."""
+    stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
+    for attempt in range(1, 1000):
+        directory = root / experiment / (stamp if attempt == 1 else f"{stamp}-{attempt}")
+        try:
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700)
+        except FileExistsError as error:
+            if directory.parent.is_dir():
+                continue
+            raise _cannot_create(directory.parent, error) from error
+        except OSError as error:
+            raise _cannot_create(directory, error) from error
+        return directory
+    raise UsageError(f"{root / experiment} holds too many runs of {stamp}")
+
+
+def _cannot_create(directory: Path, error: OSError) -> Refused:
+    return Refused(
+        f"the run's directory {directory} cannot be made: {error.strerror}", hint="say where with --reports DIRECTORY"
+    )
+
+
+def find(root: Path, name: str) -> Path:
+    """The directory of a run: a path, EXPERIMENT/STAMP, the run's ID, or EXPERIMENT or ``last`` for the newest.
+
+    Raises UsageError.
+    """
+    for candidate in (Path(name), root / name):
+        if (candidate / RUN).is_file():
+            return candidate
+    experiment = "*" if name == "last" else name
+    one_name = Path(experiment).name == experiment and experiment not in ("", "..")
+    runs = root.glob(f"{experiment}/*/{RUN}") if one_name else ()
+    found = sorted(runs, key=lambda p: (p.parent.name, p.parent.stat().st_mtime_ns))
+    found = found or [path for path in root.glob(f"*/*/{RUN}") if _has_id(path, name)]
+    if not found:
+        raise UsageError(
+            f"no run {name!r} in {root}", hint="give a run directory, EXPERIMENT/STAMP, a run's ID or last"
+        )
+    return found[-1].parent
+
+
+def _has_id(path: Path, run: str) -> bool:
+    try:
+        return load(path.parent, RUN, RunInfo).run == run
+    except UsageError:
+        return False  # one that is damaged is found by its path
+
+
+def save(directory: Path, name: str, artefact: Any) -> None:
+    """Write an artefact as indented JSON, on disk when this returns. Raises OSError."""
+    data = msgspec.json.format(redact_json(msgspec.json.encode(artefact)), indent=2)
+    with (directory / name).open("wb") as file:
+        file.write(data + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def load(directory: Path, name: str, type_: type[T]) -> T:
+    """Read an artefact. Raises UsageError if it is missing or not understood."""
+    try:
+        return msgspec.json.decode((directory / name).read_bytes(), type=type_)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UsageError(f"{directory / name} cannot be read: {error}") from error

@@ -1,0 +1,52 @@
+"""What this machine is, and the way to the hosts."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.app.connect import local_machine_id
+from chaos.app.local_identity import jump_hosts, local_identity, server_addresses
+from chaos.model.inventory import Inventory
+
+BASTION = {"address": "192.0.2.7"}
+
+
+def inventory(**more: object) -> Inventory:
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "i"}}
+    return Inventory.model_validate(head | {"cluster": {"kubeconfig": "k"}} | more)
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("https://127.0.0.1:6443", set()),
+        ("https://[::1]:6443", set()),
+        ("https://localhost:6443", set()),
+        ("https://192.0.2.1:6443", {"192.0.2.1"}),
+        ("https://[2001:db8::1]", {"2001:db8::1"}),
+        ("https://no-such-name.invalid", set()),
+        ("", set()),
+    ],
+)
+def test_where_the_api_server_is(text: str, addresses: set[str]) -> None:
+    assert server_addresses(text) == addresses
+
+
+def test_jump_hosts_are_told_by_node_and_address() -> None:
+    named = inventory(
+        defaults={"proxyJump": ["bastion", "ann@192.0.2.9:2222"]},
+        hosts={"bastion": BASTION | {"node": "ip-7"}, "a": {"address": "192.0.2.1"}, "b": {"transport": "docker"}},
+    )
+    expected = {"ip-7": frozenset({"192.0.2.7"}), "ann@192.0.2.9:2222": frozenset({"192.0.2.9"})}
+    assert jump_hosts(named, ["a"]) == expected
+    assert jump_hosts(named, ["not-listed"]) == expected
+    assert jump_hosts(named, ["b"]) == {}
+    assert jump_hosts(inventory(), ["a"]) == {}
+
+
+def test_the_way_to_ourselves_begins_at_that_very_address() -> None:
+    away = local_identity(["203.0.113.77"]).addresses  # none where there is no network
+    assert local_identity(away).addresses == away
+    assert "203.0.113.77" not in away
+    assert local_identity(["not an address"]).addresses == frozenset()
+    assert local_identity([]).machine_id == local_machine_id()

@@ -1,0 +1,78 @@
+"""Where nodes are reached, and which of them an address belongs to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import chaos.facts
+from chaos.app.nodes import kubelet_certificate, node_address
+from chaos.hosts.pool import Hosts
+from chaos.model.command import ANSWERED, HostCommand, Outcome
+from chaos.model.errors import NodefallError, Refused
+from chaos.model.ports import Response
+from chaos.model.registry import discover
+from tests.kit.fakes import FakeClock, FakeKube
+
+PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+V4, V6 = {"type": "InternalIP", "address": "172.18.0.3"}, {"type": "InternalIP", "address": "fc00:f853::3"}
+NAME = {"type": "Hostname", "address": "x-worker"}
+
+
+def node(name: str, *addresses: dict[str, str]) -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": name}, "spec": {}, "status": {"addresses": list(addresses)}}
+
+
+def kube(*nodes: dict[str, Any]) -> FakeKube:
+    answers = {f"/api/v1/nodes/{n['metadata']['name']}": Response(200, json.dumps(n).encode(), {}) for n in nodes}
+    answers["/api/v1/nodes"] = Response(200, json.dumps({"items": nodes}).encode(), {})
+    return FakeKube(answers)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "reached"),
+    [
+        ([V4, V6, NAME], "172.18.0.3"),
+        ([V6, V4, NAME], "fc00:f853::3"),
+        ([NAME, {"type": "ExternalIP", "address": "192.0.2.1"}], "192.0.2.1"),
+        ([NAME], "x-worker"),
+    ],
+)
+def test_the_first_address_of_the_best_type(addresses: list[dict[str, str]], reached: str) -> None:
+    assert node_address(kube(node("n", *addresses)), "n") == reached
+
+
+def test_a_node_without_an_address_is_refused() -> None:
+    with pytest.raises(Refused, match="no address of n is known"):
+        node_address(kube(node("n")), "n")
+    with pytest.raises(Refused, match="no address of other is known"):
+        node_address(kube(), "other")
+
+
+class Shell:
+    """Answers as the host of one node."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def run(self, command: HostCommand) -> Outcome:
+        assert command.argv == ("cat", "/var/lib/kubelet/pki/kubelet.crt")
+        return Outcome(ANSWERED, 0, stdout=PEM.replace("AAAA", self._name))
+
+    def arm(self, command: HostCommand) -> Any:
+        raise AssertionError("not used here")
+
+    def close(self) -> None:
+        return None
+
+
+def test_the_certificate_is_that_of_the_node_with_the_address() -> None:
+    """Of either family; nobody vouches for an address that no node has."""
+    known = kube(node("a", V4), node("b", {"type": "InternalIP", "address": "172.18.0.4"}, V6))
+    hosts = Hosts(Shell, lambda _: None, known, discover(chaos.facts, "FACT"), FakeClock())
+    told = {address: kubelet_certificate(address, known, hosts) for address in ("172.18.0.3", "fc00:f853::3")}
+    assert told == {"172.18.0.3": PEM.replace("AAAA", "a"), "fc00:f853::3": PEM.replace("AAAA", "b")}
+    with pytest.raises(NodefallError, match=r"no node has the address 172\.18\.0\.9"):
+        kubelet_certificate("172.18.0.9", known, hosts)

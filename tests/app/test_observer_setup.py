@@ -1,0 +1,131 @@
+"""Prometheus and the controller-manager are only needed, and only asked, where the experiment asks them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from chaos.app.connect import ClusterConnection
+from chaos.app.load import host_facts
+from chaos.app.observer_setup import check_prometheus, source_checks
+from chaos.app.registry import load_registry
+from chaos.model.errors import NodefallError, Refused
+from chaos.model.experiment import Experiment, Query
+from chaos.model.inventory import ControllerManager, Inventory
+from chaos.model.ports import Response
+
+QUERIES = [Query(name="up", query="up")]
+
+
+def inventory(**prometheus: Any) -> Inventory:
+    given = {"prometheus": prometheus} if prometheus else {}
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "x"}, "lab": {}}
+    return Inventory.model_validate({**head, **given})
+
+
+def test_no_query_needs_no_prometheus_and_no_secret() -> None:
+    check_prometheus([], inventory())
+    check_prometheus([], inventory(url="http://127.0.0.1:1", credentials={"env": "NODEFALL_NO_SUCH_VARIABLE"}))
+
+
+@pytest.mark.parametrize(
+    ("prometheus", "kind", "says"),
+    [
+        ({}, Refused, "the experiment asks Prometheus"),
+        ({"url": "http://127.0.0.1:1", "credentials": {"env": "NODEFALL_NO_SUCH_VARIABLE"}}, Refused, "is not set"),
+        ({"url": "http://127.0.0.1:1"}, NodefallError, "Prometheus at http://127.0.0.1:1"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_before_anything_is_touched(
+    prometheus: dict[str, Any], kind: type[NodefallError], says: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        check_prometheus(QUERIES, inventory(**prometheus))
+    assert says in caught.value.message
+
+
+def experiment(action: str, assertion: str, **params: Any) -> Experiment:
+    asked = {"assert": assertion, "with": params, "within": "10s"}
+    spec = {
+        "title": "x",
+        "targets": {"victim": {}},
+        "steadyState": [{"assert": "nodes-ready"}],
+        "method": [{"name": "go", "action": action, "target": "victim"}],
+        "hypothesis": [asked],
+    }
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "x"}}
+    return Experiment.model_validate({**head, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("action", "assertion", "asked"),
+    [
+        ("cordon", "nodes-ready", False),
+        ("cordon", "inhibitor-held", True),
+        ("cordon", "at-most-one", True),
+        ("poweroff", "nodes-ready", True),
+    ],
+)
+def test_whose_hosts_are_asked(action: str, assertion: str, asked: bool) -> None:
+    wanted = host_facts(experiment(action, assertion), load_registry(), {"victim": ("n1", "n2")})
+    assert {node: facts is not None for node, facts in wanted.items()} == {"n1": asked, "n2": asked}
+
+
+def opened(**cluster: Any) -> ClusterConnection:
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "x"}}
+    made = Inventory.model_validate({**head, "cluster": {"kubeconfig": "k", **cluster}})
+    nobody: Any = SimpleNamespace(component=lambda url: Response(403, b"", {}))
+    return ClusterConnection(made, nobody, nobody, nobody, "", "")
+
+
+OF_CONTROLLERS: dict[str, Any] = {"name": "taint_eviction_controller_pod_deletions_total", "at-least": 1}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "says"),
+    [
+        ({}, "the experiment asks for metrics of the controller-manager"),
+        ({"controllerManager": {"urls": ["https://192.0.2.1:10257"]}}, "at https://192.0.2.1:10257 answers 403"),
+    ],
+)
+def test_the_controller_manager_is_asked_where_the_experiment_does(cluster: dict[str, Any], says: str) -> None:
+    of_kubelet = experiment("cordon", "metric", node="victim", **OF_CONTROLLERS)
+    assert source_checks(of_kubelet, load_registry(), opened(**cluster)) == {}
+    asking = experiment("cordon", "metric", **{"controller-manager": True}, **OF_CONTROLLERS)
+    (ask,) = source_checks(asking, load_registry(), opened(**cluster)).values()
+    with pytest.raises(NodefallError) as caught:
+        ask()
+    assert says in caught.value.message
+
+
+@pytest.mark.parametrize("url", ["https://10.0.0.1:10257", "https://[2001:db8::1]:10257", "https://cp.example"])
+def test_where_a_controller_manager_is(url: str) -> None:
+    assert ControllerManager.model_validate({"urls": [url]}).urls == [url]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://10.0.0.1:10257",
+        "https://me:secret@10.0.0.1:10257",
+        "https://10.0.0.1:10257/metrics",
+        "https://",
+        "10.0.0.1:10257",
+    ],
+)
+def test_where_no_controller_manager_is(url: str) -> None:
+    with pytest.raises(ValidationError, match="is not like https://"):
+        ControllerManager.model_validate({"urls": [url]})
+
+
+def test_a_controller_manager_is_somewhere() -> None:
+    with pytest.raises(ValidationError):
+        ControllerManager.model_validate({"urls": []})
+
+
+def test_a_user_has_a_password() -> None:
+    with pytest.raises(ValidationError, match="user needs credentials"):
+        inventory(url="http://127.0.0.1:1", user="me")

@@ -1,0 +1,181 @@
+"""Secrets, planted wherever they can enter, are in nothing that leaves, whoever repeats them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from chaos.app.judge import JudgedRun
+from chaos.cli import app
+from chaos.cli.output import echo
+from chaos.cli.run.progress import PlainProgress
+from chaos.engine.recorder import Recorder
+from chaos.hosts.power.secrets import SecretContext, read_secret
+from chaos.kube.journal_mirror import JournalMirror, RunIdentity
+from chaos.kube.kubeconfig import load_configuration
+from chaos.kube.node_events import NodeEvents
+from chaos.model import redaction
+from chaos.model.action import FactCheck, ProofStatus, Undo, UndoStep
+from chaos.model.command import HostCommand, KubeCommand
+from chaos.model.decode import decode
+from chaos.model.inventory import Secret
+from chaos.model.plan import PlannedStep
+from chaos.model.ports import Response
+from chaos.model.recording import RecordingEntry
+from chaos.model.result import RESULT_VERSION, RunResult, StepResult, UndoResult
+from chaos.model.timeline import Timeline
+from chaos.model.verdict import Status, Verdict
+from chaos.store import run_directory
+from chaos.store.journal import Journal
+from chaos.store.recording import RecordingWriter
+from tests.kit.fakes import FakeKube
+
+MARK = "hunter2"  # unlike anything else, and left as it is by every escape
+_PARTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=12)
+SECRETS = st.builds(
+    lambda before, after: f"q{before}{MARK}{after}q",
+    _PARTS | st.sampled_from(["a*b_c", "<&\"'>", "\\ `|~", "%2F+/=", "  ", "\u202e", "$(id)"]),
+    _PARTS | st.sampled_from(["]( )[", "&amp;", "\\n", "{}", "\u00e9\u0085"]),
+)
+Entrance = Callable[[Path, str], None]
+
+
+def by_environment(folder: Path, secret: str) -> None:
+    assert read_secret(Secret(env="PW"), SecretContext({"PW": secret}, folder, folder)) == secret
+
+
+def by_file(folder: Path, secret: str) -> None:
+    (folder / "pw").write_text(secret, encoding="utf-8", newline="")
+    (folder / "pw").chmod(0o600)
+    assert read_secret(Secret(file="pw"), SecretContext({}, folder, folder)) == secret
+
+
+def by_command(folder: Path, secret: str) -> None:
+    (folder / "pw").write_text(secret, encoding="utf-8", newline="")
+    argv = [sys.executable, "-c", "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read())"]
+    assert read_secret(Secret(command=[*argv, str(folder / "pw")]), SecretContext({}, folder, folder)) == secret
+
+
+def by_kubeconfig(folder: Path, secret: str) -> None:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"token": secret}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    (folder / "kubeconfig").write_text(json.dumps(config, ensure_ascii=False), encoding="utf-8")
+    load_configuration(str(folder / "kubeconfig"), None)
+
+
+@pytest.fixture(autouse=True)
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_secrets", set())
+    monkeypatch.setattr(redaction, "_pattern", None)
+
+
+def everything(folder: Path, said: str) -> Iterator[bytes]:
+    """All that leaves, after somebody has repeated the secret in ``said`` at every place."""
+    yield from _journal(folder, said)
+    yield from _reports(folder, said)
+    yield from _recording(folder, said)
+    kube = FakeKube({})
+    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (HostCommand(("x", said)),), Undo(), ())
+    NodeEvents(kube, "r-1", "ann", {}).emit_undone(step, 1.0, said)
+    yield repr(kube.sent).encode()
+    yield from _words(folder, said)
+
+
+def _journal(folder: Path, said: str) -> Iterator[bytes]:
+    """On disk and in the cluster."""
+    undo = Undo((UndoStep(KubeCommand("PATCH", "/x", {"a": said})),), (FactCheck("node-ready", said),))
+    maps: list[Any] = []
+
+    class Maps(FakeKube):
+        def request(self, method: str, path: str, *rest: Any, body: Any = None, **more: Any) -> Response:
+            maps.append(body)
+            return Response(200, b"{}", {})
+
+    with Journal(folder) as journal:
+        owed = journal.record_intent("do", "patch-budget", "n1", undo, 1.0)
+        JournalMirror(Maps({}), "kube-system", RunIdentity("r-1", "e", 1.0), journal).publish()
+        journal.mark_undone(owed, said)
+    yield (folder / "journal.jsonl").read_bytes()
+    yield repr(maps).encode()
+
+
+def _reports(folder: Path, said: str) -> Iterator[bytes]:
+    verdict = Verdict("v", "a", Status.VIOLATED, said, said, said)
+    result = RunResult(
+        RESULT_VERSION, "r-1", "e", said, Status.VIOLATED, 1, said, True, "v1", "uid", 10.0, 20.0, {"t": ("n1",)},
+        (StepResult("do", "a", "n1", 11.0, 12.0, "answered", said, ProofStatus.UNPROVEN, said),), (verdict,), (verdict,), (),
+        (), (UndoResult("do", "a", "n1", False, said),), (said,), (said,),
+    )  # fmt: skip
+    JudgedRun(result, Timeline()).write(folder)
+    for path in folder.glob("re*.*"):
+        yield path.read_bytes()
+    yield (folder / "junit.xml").read_bytes()
+    run_directory.save(folder, run_directory.RUN, {"inventory": {"x": said}})
+    yield (folder / run_directory.RUN).read_bytes()
+
+
+class _Clock:
+    def now(self) -> float:
+        return 1.0
+
+
+def _recording(folder: Path, said: str) -> Iterator[bytes]:
+    (folder / "r.gz").unlink(missing_ok=True)
+    with RecordingWriter(folder / "r.gz") as writer:
+        recorder = Recorder(decode, _Clock(), writer.write)  # type: ignore[arg-type]  # it is only asked for the time
+        for kind in ("host", "events", "blind"):
+            recorder.emit(RecordingEntry(1.0, kind, "x", msgspec.Raw(json.dumps({"message": said}).encode()), "n1"))
+    yield gzip.decompress((folder / "r.gz").read_bytes())
+    yield repr(recorder.snapshot().entries).encode()
+
+
+def _words(folder: Path, said: str) -> Iterator[bytes]:
+    """Standard output and error, and the file of a bug."""
+    raw = io.BytesIO()
+    stream = app._RedactingStream(io.TextIOWrapper(raw, encoding="utf-8", errors="replace", write_through=True))
+    progress = PlainProgress(stream)  # type: ignore[arg-type]  # as it is used
+    progress.step("do", "n1", said)
+    progress.note(said * 300)  # cut somewhere
+    stream.write(said)
+    stream.write(json.dumps({"error": said}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        echo(said)
+        patch.setattr(tempfile, "tempdir", str(folder))
+        told = app._describe_error(RuntimeError(said))
+        stream.write("\n".join(told.lines))
+    yield raw.getvalue()
+    for path in folder.glob("nodefall-bug-*"):
+        yield path.read_bytes()
+        path.unlink()
+
+
+@settings(max_examples=int(os.environ.get("NODEFALL_SECRETS", "20")), suppress_health_check=list(HealthCheck))
+@given(secret=SECRETS, before=st.text(max_size=5), after=st.text(max_size=5))
+@pytest.mark.parametrize("enters", [by_environment, by_file, by_command, by_kubeconfig])
+def test_nothing_that_leaves_says_it(
+    tmp_path_factory: pytest.TempPathFactory, enters: Entrance, secret: str, before: str, after: str
+) -> None:
+    assume(enters is not by_kubeconfig or secret.isascii())  # it is sent in a header
+    folder = tmp_path_factory.mktemp("run")
+    enters(folder, secret)
+    for left in everything(folder, f"{before}{secret}{after}"):
+        assert MARK.encode() not in left, left

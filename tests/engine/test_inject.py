@@ -1,0 +1,251 @@
+"""Firing a step: what stops the run while it is being prepared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from threading import Event
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+import chaos.facts
+from chaos.clock.clocks import SystemClock
+from chaos.engine.context import Interrupted, RunContext
+from chaos.engine.failsafe import failsafe_command
+from chaos.engine.inject import START_LEAD, inject
+from chaos.hosts.pool import Hosts
+from chaos.model.action import FailsafeTimer, Undo
+from chaos.model.command import ANSWERED, LOST, DrainRules, HostCommand, Outcome, PodsCommand, PodSelector
+from chaos.model.errors import Aborted
+from chaos.model.experiment import Experiment
+from chaos.model.plan import Plan, PlannedStep
+from chaos.model.ports import Armed, Clock, Response
+from chaos.model.recording import ActionRecord, RecordingEntry
+from chaos.model.registry import discover
+from chaos.model.result import RunResult
+from chaos.model.verdict import Status, Verdict
+from chaos.store.journal import Journal, read_pending
+from tests.kit.fakes import FakeClock, FakeGuard, FakeKube, FakeProgress, FakeSession, answered
+
+HEAL = FailsafeTimer("nodefall-x", 60.0, ("true",))
+FAULT = HostCommand(("false",))
+EMPTY = RunResult(1, "r", "x", "t", Status.PENDING, 2, "", False, "", "", 0.0, 0.0, {}, (), (), ())
+SHOW = "systemctl show --property=NextElapseUSecMonotonic nodefall-x.timer"
+
+
+class Armable(FakeSession):
+    """Waits for one write, which must not come."""
+
+    def arm(self, command: HostCommand) -> Armable:
+        self.sent.append(f"arm {command}")
+        return self
+
+    def calibrate(self, now: Callable[[], float]) -> bool:
+        raise AssertionError("alone")
+
+    def release(self, at: float | None = None) -> None:
+        raise AssertionError("fired")
+
+    def wait(self) -> Outcome:
+        raise AssertionError("fired")
+
+    def cancel(self) -> None:
+        self.sent.append("cancel")
+
+
+class Still(FakeClock):
+    """Time does not move."""
+
+    def sleep(self, seconds: float) -> bool:
+        return True
+
+
+def document() -> Experiment:
+    ready = {"assert": "nodes-ready", "with": {"nodes": "all"}}
+    spec = {"title": "t", "steadyState": [ready], "hypothesis": [ready]}
+    method = {"method": [{"name": "do", "action": "kubelet-stop", "target": "victim"}]}
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "x"}}
+    return Experiment.model_validate(head | {"spec": spec | method})
+
+
+def context_of(folder: Path, step: PlannedStep, clock: Clock, session: FakeSession, kube: FakeKube) -> RunContext:
+    return RunContext(
+        experiment=document(),
+        plan=Plan("r", "x", "", "", 0.0, 0, (), (step,)),
+        clock=clock,
+        kube=kube,
+        hosts=Hosts(lambda _: session, lambda _: None, kube, discover(chaos.facts, "FACT"), clock),
+        journal=Journal(folder),
+        progress=FakeProgress(),
+        emit=lambda line: None,
+        judge=lambda live: EMPTY,
+        judge_steady_state=tuple,
+        deadline=clock.now() + 600,
+        guard=FakeGuard(),
+        publish=lambda: None,
+        reconcile=str,
+    )
+
+
+def test_a_stop_that_comes_while_the_timer_is_planted_prevents_the_fault(tmp_path: Path) -> None:
+    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(disarm=HEAL.unit), (), (), HEAL)
+    session = Armable({SHOW: answered("NextElapseUSecMonotonic=1min 40s\n"), "cat /proc/uptime": answered("40.0 1\n")})
+    context = context_of(tmp_path, step, FakeClock(), session, FakeKube({}))
+
+    def planted() -> Outcome:
+        context.stop.signum = 2
+        return answered()
+
+    session.answers[str(failsafe_command(HEAL, 60.0))] = planted
+    with pytest.raises(Interrupted):
+        inject(context)
+    assert session.sent[-2:] == ["arm false", "cancel"]
+    assert [owed.step for owed in read_pending(tmp_path)] == ["do"]
+
+
+class Tuned(FakeSession):
+    """Of each host that it is armed for in turn, whether its clock is known; ``fired``: at which instants."""
+
+    def __init__(self, known: list[bool]) -> None:
+        super().__init__({})
+        self.known, self.fired = list(known), list[float | None]()
+
+    def arm(self, command: HostCommand) -> Armed:
+        return self
+
+    def calibrate(self, now: Callable[[], float]) -> bool:
+        assert now() == 1000.0
+        return self.known.pop()
+
+    def release(self, at: float | None = None) -> None:
+        self.fired.append(at)
+
+    def wait(self) -> Outcome:
+        return answered()
+
+    def cancel(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("known", "fired"),
+    [([True] * 3, [1000.0 + START_LEAD] * 3), ([True, False, True], [None] * 3), ([], [None])],
+    ids=["all at one instant", "one is not known", "alone"],
+)
+def test_hosts_begin_at_one_instant_if_all_of_them_can(
+    tmp_path: Path, known: list[bool], fired: list[float | None]
+) -> None:
+    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(), ())
+    session = Tuned(known)
+    context = context_of(tmp_path, step, Still(), session, FakeKube({}))
+    context.plan = replace(context.plan, steps=tuple(replace(step, node=f"n{n}") for n in range(len(fired))))
+    inject(context)
+    assert session.fired == fired
+
+
+class Slow(FakeSession):
+    """Of what it is armed with, or of the command ``slow``, nobody hears before ``answer`` is set or it is closed."""
+
+    def __init__(self, slow: str = "") -> None:
+        super().__init__({})
+        self.slow, self.begun, self.answer, self.gone = slow, Event(), Event(), False
+
+    def run(self, command: HostCommand) -> Outcome:
+        return self._wait() if str(command) == self.slow else answered()
+
+    def arm(self, command: HostCommand) -> Armed:
+        return self
+
+    def calibrate(self, now: Callable[[], float]) -> bool:
+        return True
+
+    def release(self, at: float | None = None) -> None: ...
+
+    def wait(self) -> Outcome:
+        return answered() if self.slow else self._wait()
+
+    def cancel(self) -> None: ...
+
+    def close(self) -> None:
+        self.gone = True
+        self.answer.set()
+
+    def _wait(self) -> Outcome:
+        self.begun.set()
+        assert self.answer.wait(60)
+        return Outcome(LOST, error="the line was lost") if self.gone else answered()
+
+
+def aborting(session: Slow) -> RunResult:
+    """What is judged while that session is at work, and before."""
+    condition = Verdict("apart", "nodes-ready", Status.VIOLATED if session.begun.is_set() else Status.PENDING, "x")
+    return replace(EMPTY, abort=(condition,))
+
+
+@pytest.mark.parametrize("slow", ["", "true"], ids=["the step itself", "what is sent before"])
+def test_an_abort_does_not_wait_for_a_host_that_does_not_answer(tmp_path: Path, slow: str) -> None:
+    session, clock = Slow(slow), SystemClock()
+    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (HostCommand(("true",)), FAULT), Undo(), ())
+    context = context_of(tmp_path, step, clock, session, FakeKube({}))
+    context.judge = lambda _: aborting(session)
+    with closing(clock), pytest.raises(Aborted, match="abort condition apart"):
+        inject(context)
+    assert session.gone
+    assert context.abandoned_steps == {("do", "n1")}
+
+
+def test_one_that_answers_soon_is_not_hung_up_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, clock = Slow(), SystemClock()
+    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(), ())
+    context = context_of(tmp_path, step, clock, session, FakeKube({}))
+    lines: list[RecordingEntry] = []
+    context.emit = lines.append
+
+    def judged(_live: bool) -> RunResult:
+        if session.begun.is_set():
+            monkeypatch.setattr("chaos.engine.inject._GRACE", 60.0)
+            session.answer.set()
+        return aborting(session)
+
+    context.judge = judged
+    with closing(clock), pytest.raises(Aborted, match="abort condition apart"):
+        inject(context)
+    assert [msgspec.json.decode(line.object, type=ActionRecord).delivery for line in lines][-1] == ANSWERED
+    assert (session.gone, context.abandoned_steps) == (False, set())
+
+
+class Refusing(FakeKube):
+    """One pod, of which every eviction is refused."""
+
+    def request(self, method: str, path: str, *_: object, **__: object) -> Response:
+        self.sent.append((method, path))
+        if method == "POST":
+            return Response(429, b'{"message": "no"}', {})
+        pod = {"metadata": {"name": "a", "namespace": "b", "uid": "c", "ownerReferences": [{"controller": True}]}}
+        return Response(200, json.dumps({"items": [pod]}).encode(), {})
+
+
+def test_a_drain_that_is_refused_does_not_keep_the_run_from_ending(tmp_path: Path) -> None:
+    """It waits in a thread of its own for an hour; what ends the run ends the wait, and what it saw is recorded."""
+    drain = PodsCommand("evict", PodSelector(node="n1"), wait=3600.0, rules=DrainRules())
+    step = PlannedStep("do", "drain", "n1", {}, {}, (drain,), Undo(), ())
+    clock, kube = SystemClock(), Refusing({})
+    context = context_of(tmp_path, step, clock, FakeSession({}), kube)
+    lines: list[RecordingEntry] = []
+    context.emit = lines.append
+
+    def judged(_live: bool) -> RunResult:
+        if ("POST", "/api/v1/namespaces/b/pods/a/eviction") in kube.sent:
+            context.stop.signum = 2
+        return EMPTY
+
+    context.judge = judged
+    with closing(clock), pytest.raises(Interrupted):
+        inject(context)
+    begin, returned = (msgspec.json.decode(line.object, type=ActionRecord) for line in lines)
+    assert (begin.phase, returned.phase, returned.exit) == ("begin", "returned", 1)
+    (pod,) = returned.evidence["pods"]
+    assert [(refusal["status"], refusal["message"]) for refusal in pod["refusals"]] == [(429, "no")]

@@ -1,0 +1,89 @@
+"""What every power control must do, on a real one each: one table."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from chaos.hosts.power.command import make_command_control
+from chaos.hosts.power.docker import DockerControl
+from chaos.hosts.transports.containers import Container
+from chaos.model.inventory import CommandPower
+from chaos.model.ports import ON_OFF_STATE, PowerControl, RestartPolicyControl
+from tests.kit.bmcs import PLACE, fake_bmc, sushy, within
+from tests.kit.machines import docker_daemon, image, missing
+
+
+@contextmanager
+def programs(folder: Path) -> Iterator[PowerControl]:
+    """A machine that is a file."""
+    state = folder / "state"
+    state.write_text("off\n")
+
+    def set_to(word: str) -> list[str]:
+        return ["sh", "-c", 'echo "$1" > "$2"', "pdu", word, str(state)]
+
+    yield make_command_control(
+        CommandPower.model_validate(
+            {"kind": "command", "on": set_to("on"), "off": set_to("off"), "status": ["cat", str(state)],
+             "isOn": {"exit": [0], "output": "^on$"}, "isOff": {"exit": [0], "output": "^off$"}}
+        ),
+        PLACE,
+    )  # fmt: skip
+
+
+@contextmanager
+def container(folder: Path) -> Iterator[PowerControl]:
+    """One that its restart policy would start again."""
+    if why := missing():
+        pytest.skip(f"no containers: {why}")
+    name = f"nodefall-power-{os.getpid()}"
+    with docker_daemon() as docker:
+        docker("create", "--name", name, "--network", "none", "--restart", "always", image(docker), "sleep", "100")
+        try:
+            yield DockerControl(Container(name, "docker"))
+        finally:
+            docker("rm", "--force", name)
+
+
+@contextmanager
+def bmc(folder: Path) -> Iterator[PowerControl]:
+    if not shutil.which("ipmitool"):
+        pytest.skip("ipmitool is not installed")
+    with fake_bmc(folder) as found:
+        yield found
+
+
+CONTROLS = [sushy, bmc, programs, pytest.param(container, marks=pytest.mark.root)]
+
+
+@pytest.mark.parametrize("opened", CONTROLS)
+def test_on_and_off_are_told_as_they_are(
+    opened: Callable[[Path], AbstractContextManager[PowerControl]], tmp_path: Path
+) -> None:
+    with opened(tmp_path) as control:
+        assert control.capabilities == ON_OFF_STATE
+        assert control.state() == "off"
+        for verb in (control.off, control.on, control.on, control.off, control.off):  # each twice: no harm
+            verb()
+            wanted = "on" if verb == control.on else "off"
+            within(20, lambda wanted=wanted: control.state() == wanted, f"the machine to be {wanted}")  # type: ignore[misc]
+
+
+@pytest.mark.root
+def test_a_restart_policy_is_held_off_and_put_back_by_another_process(tmp_path: Path) -> None:
+    """What it was is told before, and given back by whoever knows it: nothing is kept in memory."""
+    with container(tmp_path) as control:
+        assert isinstance(control, RestartPolicyControl)
+        control.on()
+        before = control.restart_policy()
+        assert before == "always"
+        for policy in ("no", "on-failure:3", "unless-stopped", before):
+            control.set_restart_policy(policy)
+            assert control.restart_policy() == policy
+            assert control.state() == "on"

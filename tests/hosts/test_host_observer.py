@@ -1,0 +1,150 @@
+"""The eye on hosts: what it reads, and what it says when it sees nothing."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+import chaos.facts
+from chaos.hosts.observer import PERIOD, HostObserver
+from chaos.hosts.pool import Hosts
+from chaos.model.clock_offset import ClockOffset
+from chaos.model.command import Outcome
+from chaos.model.recording import RecordingEntry
+from chaos.model.registry import discover
+from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeSession, answered
+
+FACTS = discover(chaos.facts, "FACT")
+BOOT = str(FACTS["boot-id"].command)
+KNOWN: dict[str, object] = {"runtime-socket": "/run/containerd/containerd.sock", "kubelet-unit": "kubelet.service"}
+CONTAINERS = str(FACTS["containers"].command_for(KNOWN))
+MADE_OF = {
+    str(FACTS["runtime-socket"].command): answered("/run/containerd/containerd.sock\n"),
+    str(FACTS["kubelet-unit"].command): answered("Id=kubelet.service\nLoadState=loaded\nActiveState=active\n"),
+}
+
+
+class Script:
+    """A clock that does one thing a round and stops the watch after the last."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.lines: list[RecordingEntry] = []
+        self.done = threading.Event()
+
+    def run(
+        self,
+        power: FakePower | None,
+        answers: dict[str, Outcome],
+        rounds: list[dict[str, object]],
+        extras: Sequence[str] = (),
+    ) -> list[RecordingEntry]:
+        session = FakeSession(dict(answers))
+        hosts = Hosts(lambda _: session, lambda _: power, FakeKube({}), FACTS, self.clock)
+        watch = self.watch = HostObserver(hosts, self.clock, ["n1"], ["machine", "boot-id"], extras)
+        for number, change in enumerate(rounds, 1):
+            self.clock.agenda.append((1000.0 + number * PERIOD, partial(self._turn, change, power, session)))
+        self.clock.agenda.append((1000.0 + (len(rounds) + 1) * PERIOD, partial(self._end, watch)))
+        watch.start(self.lines.append)
+        assert self.done.wait(10)
+        assert watch.has_synced()
+        return self.lines
+
+    def offsets(self) -> dict[str, ClockOffset]:
+        return self.watch.offsets()
+
+    def _end(self, watch: HostObserver) -> None:
+        watch.stop()
+        self.done.set()
+
+    def _turn(self, change: dict[str, object], power: FakePower | None, session: FakeSession) -> None:
+        if power is not None and "power" in change:
+            power.value = str(change["power"])
+        for name, key in (("boot-id", BOOT), ("containers", CONTAINERS)):
+            if name in change:
+                answer = change[name]
+                session.answers[key] = answer if isinstance(answer, Outcome) else answered(str(answer))
+
+
+def told(lines: list[RecordingEntry]) -> list[tuple[str, str, object]]:
+    return [(line.kind, line.type, msgspec.json.decode(line.object)) for line in lines]
+
+
+def test_a_machine_that_goes_off_and_comes_back() -> None:
+    lines = Script().run(
+        FakePower("on"), {BOOT: answered("b1\n")}, [{"power": "off"}, {}, {"power": "on", "boot-id": "b2\n"}]
+    )
+    seen = told(lines)
+    assert seen[:2] == [("host", "machine", "on"), ("host", "boot-id", "b1")]
+    off = seen.index(("host", "machine", "off"))
+    window = {"from": 1000.0 + PERIOD, "to": None, "reason": "the machine is off"}
+    assert seen[off + 1] == ("blind", "host@n1", window), "nobody knocks at the door of a machine that is off"
+    closed = next(s for s in seen[off + 2 :] if s[0] == "blind")
+    assert isinstance(closed[2], dict)
+    assert closed[2]["to"] == 1000.0 + 3 * PERIOD
+    assert ("host", "boot-id", "b2") in seen[seen.index(closed) - 1 :]
+
+
+def test_a_lost_line_is_a_blind_window_once() -> None:
+    lost = Outcome("not-sent", error="connection refused")
+    seen = told(Script().run(None, {BOOT: lost}, [{}, {}, {"boot-id": "b1\n"}]))
+    windows = [s for s in seen if s[0] == "blind"]
+    assert [isinstance(w[2], dict) and w[2]["to"] is None for w in windows] == [True, False]
+    assert "connection refused" in str(windows[0][2])
+    assert ("host", "boot-id", "b1") in seen
+
+
+def test_a_broken_power_control_blinds_only_for_power() -> None:
+    seen = told(Script().run(FakePower("on", broken=True), {BOOT: answered("b1\n")}, [{}]))
+    assert [s[1] for s in seen if s[0] == "blind"] == ["power@n1"]
+    assert ("host", "boot-id", "b1") in seen
+
+
+def test_what_a_host_cannot_tell_hides_nothing_else() -> None:
+    answers = {BOOT: answered("b1\n"), CONTAINERS: answered("", 127, "sh: 1: exec: crictl: not found"), **MADE_OF}
+    rounds: list[dict[str, object]] = [{}, {"containers": '{"containers": []}'}, {"boot-id": Outcome("lost")}]
+    seen = told(Script().run(None, answers, rounds, ["containers"]))
+    windows = [s for s in seen if s[0] == "blind"]
+    assert [(w[1], isinstance(w[2], dict) and w[2]["to"]) for w in windows] == [
+        ("containers@n1", None),
+        ("containers@n1", 1000.0 + 2 * PERIOD),
+        ("host@n1", None),
+    ]
+    assert "crictl: not found" in str(windows[0][2])
+    assert [s[1] for s in seen if s[0] == "host"].count("boot-id") == 3
+    assert ("host", "containers", {"running": []}) in seen
+
+
+def journal(*lines: tuple[float, str]) -> Outcome:
+    entries = [{"__REALTIME_TIMESTAMP": str(int(t * 1e6)), "MESSAGE": text} for t, text in lines]
+    return answered("".join(json.dumps(entry) + "\n" for entry in entries), 0 if lines else 1)
+
+
+def test_the_journal_is_read_on_without_gap_or_repetition() -> None:
+    def asked(seconds: int) -> str:
+        return str(FACTS["kubelet-journal"].command_for({**KNOWN, "unread-seconds": seconds}))
+
+    first, second, third = (5.0, "one"), (6.0, "two"), (7.0, "three")
+    answers = {BOOT: answered("b1\n"), **MADE_OF, asked(2): journal(), asked(4): journal(first)}
+    late = asked(6)  # the host was away at one reading
+    answers[late] = journal(first, second, third)
+    lost: dict[str, object] = {"boot-id": Outcome("not-sent", error="no route")}
+    seen = told(Script().run(None, answers, [{}, lost, {"boot-id": "b1\n"}], ["kubelet-journal"]))
+    read = [s[2] for s in seen if s[:2] == ("host", "kubelet-journal")]
+    lines = [[line["message"] for line in value["lines"]] for value in read if isinstance(value, dict)]
+    assert lines == [[], ["one"], ["two", "three"]]
+
+
+def test_a_hosts_clock_is_compared_now_and_then() -> None:
+    script = Script()
+    answers = {BOOT: answered("b1\n"), str(FACTS["host-time"].command): answered("1003.500000000\n")}
+    rounds: list[dict[str, object]] = [{} for _ in range(20)]
+    seen = told(script.run(None, answers, rounds, ["host-time"]))
+    assert seen.count(("host", "host-time", 1003.5)) == 2, "every thirty seconds"
+    assert script.offsets() == {"host n1": ClockOffset(-26.5, 0.0)}, (
+        "it was set back meanwhile: what was seen last counts"
+    )

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chaos.hosts.transports.ssh import SshSession, open_session
+from tests.kit.connectionkit import Line, docker_line, ssh_line
+from tests.kit.machines import Docker, docker_daemon, image, missing
+from tests.kit.sshd import SSHD, Server, serving
+
+
+@pytest.fixture(scope="session")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sshd")
+
+
+@pytest.fixture
+def server(keys: Path) -> Iterator[Server]:
+    if not SSHD.exists():
+        pytest.skip("openssh-server is not installed")
+    with serving(keys) as found:
+        yield found
+
+
+@pytest.fixture
+def session(server: Server) -> Iterator[SshSession]:
+    found = open_session(server.settings())
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def docker() -> Iterator[Docker]:
+    if why := missing():
+        pytest.skip(f"no containers: {why}")
+    with docker_daemon() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def box(docker: Docker) -> Iterator[str]:
+    """A container with a shell and nothing else."""
+    name = f"nodefall-box-{os.getpid()}"
+    docker("run", "--detach", "--name", name, "--network", "none", image(docker), "sleep", "infinity")
+    yield name
+    docker("rm", "--force", name)
+
+
+@pytest.fixture(params=["ssh", pytest.param("docker", marks=pytest.mark.root)])
+def line(request: pytest.FixtureRequest, keys: Path, tmp_path: Path) -> Iterator[Line]:
+    if request.param == "ssh" and not SSHD.exists():
+        pytest.skip("openssh-server is not installed")
+    if request.param == "ssh":
+        with ssh_line(keys, tmp_path) as found:
+            yield found
+    else:
+        with docker_line(request.getfixturevalue("docker"), request.getfixturevalue("box")) as found:
+            yield found

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import base64
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chaos.hosts.transports.host_keys import (
+    fingerprint,
+    known_hosts_name,
+    known_key_types,
+    parse_known_hosts,
+    scan_command,
+    verify,
+)
+from chaos.hosts.transports.settings import HostSettings
+from chaos.hosts.transports.ssh import open_session
+from chaos.model.command import HostCommand
+from chaos.model.errors import Refused
+from tests.kit.sshd import Server, keygen, public
+
+A, B = base64.b64encode(b"key a").decode(), base64.b64encode(b"key b").decode()
+
+
+@dataclass
+class Fake:
+    name: str
+    data: bytes
+
+    def get_name(self) -> str:
+        return self.name
+
+    def asbytes(self) -> bytes:
+        return self.data
+
+
+def host(address: str = "10.0.0.1", port: int = 22) -> HostSettings:
+    return HostSettings("w1", address, "chaos", Path("/k/known hosts"), port)
+
+
+@pytest.mark.parametrize(
+    ("known", "address", "port", "said"),
+    [
+        (f"10.0.0.1 ssh-ed25519 {A}", "10.0.0.1", 22, ""),
+        (f"a,10.0.0.1,b\tssh-ed25519 {A} comment here", "10.0.0.1", 22, ""),
+        (f"W1.Example ssh-ed25519 {A}", "w1.example", 22, ""),
+        (f"w1.example ssh-ed25519 {A}", "W1.EXAMPLE", 22, ""),
+        (f"[10.0.0.1]:2222 ssh-ed25519 {A}", "10.0.0.1", 2222, ""),
+        (f"[fd00::7]:2222 ssh-ed25519 {A}", "FD00::7", 2222, ""),
+        (f"fd00::7 ssh-ed25519 {A}", "fd00::7", 22, ""),
+        (f"10.0.0.* ssh-ed25519 {A}", "10.0.0.1", 22, ""),
+        (f"10.0.0.? ssh-ed25519 {A}", "10.0.0.1", 22, ""),
+        (f"[10.0.0.*]:2222 ssh-ed25519 {A}", "10.0.0.1", 2222, ""),
+        (f"10.0.0.1 ssh-ed25519 {B}\n10.0.0.1 ssh-ed25519 {A}", "10.0.0.1", 22, ""),
+        ("", "10.0.0.1", 22, "is not in"),
+        (f"# 10.0.0.1 ssh-ed25519 {A}", "10.0.0.1", 22, "is not in"),
+        (f"10.0.0.1 ssh-ed25519 {A}", "10.0.0.1", 2222, "is not in"),
+        (f"[10.0.0.1]:2222 ssh-ed25519 {A}", "10.0.0.1", 22, "is not in"),
+        (f"10.0.0.1? ssh-ed25519 {A}", "10.0.0.1", 22, "is not in"),
+        (f"10.0.0.*,!10.0.0.1 ssh-ed25519 {A}", "10.0.0.1", 22, "is not in"),
+        ("10.0.0.1 ssh-ed25519 not/base64!", "10.0.0.1", 22, "is not in"),
+        ("10.0.0.1 ssh-ed25519 \x80", "10.0.0.1", 22, "is not in"),
+        (f"10.0.0.1 ssh-rsa {B}", "10.0.0.1", 22, "only ssh-rsa is known of it"),
+        (f"@cert-authority 10.0.0.1 ssh-ed25519 {A}", "10.0.0.1", 22, "is not in"),
+        ("|1|broken ssh-ed25519 " + A, "10.0.0.1", 22, "is not in"),
+        (f"10.0.0.1 ssh-ed25519 {B}", "10.0.0.1", 22, "has changed"),
+        (f"@revoked * ssh-ed25519 {A}", "10.0.0.1", 22, "is revoked"),
+        (f"10.0.0.1 ssh-ed25519 {A}\n@revoked 10.0.0.1 ssh-ed25519 {A}", "10.0.0.1", 22, "is revoked"),
+        (f"10.0.0.1 ssh-ed25519 {A}\n@revoked 10.0.0.1 ssh-ed25519 {B}", "10.0.0.1", 22, ""),
+    ],
+)
+def test_known_hosts(known: str, address: str, port: int, said: str) -> None:
+    def check() -> None:
+        verify(parse_known_hosts(known), host(address, port), Fake("ssh-ed25519", b"key a"))
+
+    if not said:
+        check()
+        return
+    with pytest.raises(Refused, match=said) as caught:
+        check()
+    assert fingerprint(b"key a") in caught.value.message
+    assert caught.value.hint
+
+
+@given(st.text())
+def test_any_text_is_read(text: str) -> None:
+    for entry in parse_known_hosts(text):
+        assert isinstance(entry.covers("10.0.0.1"), bool)
+
+
+def test_types_to_ask_for() -> None:
+    entries = parse_known_hosts(f"h ssh-rsa {A}\nh ssh-ed25519 {B}\nh ssh-rsa {B}\n@revoked h ecdsa-sha2-nistp256 {A}")
+    assert known_key_types(entries, "h") == ("ssh-rsa", "ssh-ed25519")
+
+
+@pytest.mark.parametrize(
+    ("via", "expected"),
+    [
+        ((), "ssh-keyscan -p 2222 10.0.0.1 >> '/k/known hosts'"),
+        (("b1",), "ssh ssh://chaos@b1:22 ssh-keyscan -p 2222 10.0.0.1 >> '/k/known hosts'"),
+        (("b1", "b2"), "ssh -J ssh://chaos@b1:22 ssh://chaos@b2:22 ssh-keyscan -p 2222 10.0.0.1 >> '/k/known hosts'"),
+    ],
+)
+def test_scan_command(via: tuple[str, ...], expected: str) -> None:
+    assert scan_command(host(port=2222), tuple(host(v) for v in via)) == expected
+
+
+def mend(server: Server) -> Refused:
+    """Be refused, run the very command that the hint gives, and get in."""
+    with pytest.raises(Refused) as caught:
+        open_session(server.settings())
+    command = caught.value.hint.partition("run: ")[2]
+    subprocess.run(["sh", "-c", command], check=True, capture_output=True)
+    session = open_session(server.settings())
+    assert session.run(HostCommand(("true",))).exit == 0
+    session.close()
+    return caught.value
+
+
+def test_unknown_is_mended_by_the_hint(server: Server) -> None:
+    (server.folder / "known_hosts").unlink()
+    refused = mend(server)
+    listed = subprocess.run(
+        ["ssh-keygen", "-lf", f"{server.host_key}.pub"], check=True, capture_output=True, text=True
+    ).stdout
+    assert listed.split()[1] in refused.message
+
+
+def test_changed_is_mended_by_the_hint(server: Server, tmp_path: Path) -> None:
+    server.know(f"{server.name} {public(keygen(tmp_path / 'old'))}")
+    refused = mend(server)
+    assert "has changed" in refused.message
+    assert f"ssh-keygen -R '{known_hosts_name(server.settings())}'" in refused.hint
+
+
+def test_hashed_by_openssh(server: Server, tmp_path: Path) -> None:
+    known = server.folder / "known_hosts"
+    subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(known)], check=True, capture_output=True)
+    assert known.read_text().startswith("|1|")
+    session = open_session(server.settings())
+    assert session.run(HostCommand(("true",))).exit == 0
+    session.close()
+    known.write_text(known.read_text().replace(public(server.host_key), public(keygen(tmp_path / "other"))))
+    with pytest.raises(Refused, match="has changed"):
+        open_session(server.settings())
+
+
+def test_revoked(server: Server) -> None:
+    key = public(server.host_key)
+    server.know(f"{server.name} {key}\n@revoked * {key}")
+    with pytest.raises(Refused, match="is revoked"):
+        open_session(server.settings())
+
+
+def test_known_hosts_that_cannot_be_read(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="cannot be read: Is a directory"):
+        open_session(server.settings(known_hosts=tmp_path))

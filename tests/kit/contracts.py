@@ -1,0 +1,59 @@
+"""For every action an experiment of one step, with the parameters of its own example."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import chaos.actions
+from chaos.model.action import Action, Scope, UndoKind
+from chaos.model.registry import discover
+
+ACTIONS: dict[str, Action] = discover(chaos.actions, "ACTION")
+# Actions that a lab refuses, and a part of the reason.
+# Its hosts have no clock each.
+REFUSED = {
+    "cancel-shutdown-in-flight": "has systemd 252, which answers 0 and goes down all the same",
+    "clock-skew": "the fact clock-skew is not known",
+}
+# What must have happened before.
+FIRST = {"out-of-service": {"name": "first", "action": "power-cut", "target": "victim"}}
+MANIFESTS = Path(__file__).parent / "contract"
+
+
+def experiment(directory: Path, action: str, recovery: str = "3m") -> Path:
+    """One step with the parameters of the action's own example."""
+    given = yaml.safe_load(ACTIONS[action].example).get("with", {})
+    step = {"name": "do", "action": action, "with": given}
+    if ACTIONS[action].scope is Scope.NODE:
+        step["target"] = "victim"
+    # A kubelet keeps the condition and its taint for five minutes after the pressure: that node is not for others.
+    victim = "worker-3" if action.endswith("-pressure") else "worker-2"
+    path = directory / "contract.yaml"
+    document: dict[str, Any] = {
+        "apiVersion": "nodefall.dev/v1alpha1",
+        "kind": "Experiment",
+        "metadata": {"name": "contract"},
+        "spec": {
+            "title": f"the contract of {action}",
+            "targets": {"victim": {"nodes": [victim]}},
+            "steadyState": [
+                {"assert": "nodes-ready", "with": {"nodes": "all"}},
+                *([{"assert": "inhibitor-held", "with": {"node": "victim"}}] if ACTIONS[action].on_host else []),
+            ],
+            "method": [FIRST[action], step] if action in FIRST else [step],
+            "hypothesis": [{"assert": "nodes-ready", "with": {"not-ready-at-most": 1}, "within": "5s"}],
+            "recovery": {"within": recovery},
+        },
+    }
+    if ACTIONS[action].undo_kind is UndoKind.IRREVERSIBLE:
+        document["spec"]["allow"] = ["irreversible"]
+    if given.get("namespace") == "workload":
+        (directory / "held.yaml").write_bytes((MANIFESTS / "held.yaml").read_bytes())
+        document["spec"]["workload"] = {"manifests": ["held.yaml"]}
+    path.write_text(json.dumps(document))
+    path.chmod(0o644)
+    return path

@@ -1,0 +1,210 @@
+"""One action on a real machine through the real engine: arm, inject, proof, undo. Only Kubernetes is a stand-in."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import chaos.actions
+import chaos.assertions
+import chaos.facts
+from chaos.clock.clocks import SystemClock
+from chaos.engine.context import RunContext, StopRequest
+from chaos.engine.recorder import Recorder
+from chaos.engine.run import RunInputs, execute
+from chaos.hosts.inspection import inspect_hosts
+from chaos.hosts.observer import HostObserver
+from chaos.hosts.pool import Hosts
+from chaos.hosts.transports.containers import Container
+from chaos.hosts.transports.docker import DockerSession
+from chaos.hosts.transports.retry import RetryingSession
+from chaos.hosts.transports.settings import HostSettings
+from chaos.hosts.transports.ssh import open_session
+from chaos.judge.context import Options, bind
+from chaos.judge.judge import judge, steady_state
+from chaos.load.experiment import load_experiment
+from chaos.model.action import Target
+from chaos.model.decode import decode
+from chaos.model.duration import parse_duration
+from chaos.model.errors import Refused, Unreachable
+from chaos.model.kube import Node
+from chaos.model.ports import Clock, PowerControl, Response, Session
+from chaos.model.registry import PluginRegistry, discover
+from chaos.model.result import RunResult
+from chaos.model.verdict import Verdict
+from chaos.plan.cluster import ClusterView
+from chaos.plan.planner import PlanInputs, make_plan
+from chaos.preflight.observations import HostObservations
+from chaos.store.journal import Journal
+from tests.kit.fakes import FakeGuard, FakeKube, FakeProgress
+from tests.kit.kind_standin import StandIn
+from tests.kit.machines import RealHost
+from tests.kit.vms import VirtualMachine
+
+CATALOGUE = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+Machine = RealHost | VirtualMachine
+ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitors")
+
+
+def open_hosts(
+    hosts: Mapping[str, Machine],
+    folder: Path,
+    clock: SystemClock,
+    ipv6: bool = False,
+    transport: str = "ssh",
+    kube: FakeKube | None = None,
+) -> Hosts:
+    """Sessions by SSH with verified keys or by docker; without ``kube`` every node is Ready as far as the API says."""
+    nodes = {name: _node(name) for name in hosts}
+    answers = {f"/api/v1/nodes/{name}": Response(200, json.dumps(node).encode(), {}) for name, node in nodes.items()}
+
+    def session(name: str) -> Session:
+        host = hosts[name]
+        if transport == "docker":
+            return RetryingSession(DockerSession(Container(host.name, "docker")), clock)
+        if not host.running:
+            raise Unreachable(f"{name} is off")
+        address = host.addresses[ipv6]
+        known = folder / f"known_hosts_{name}"
+        called = address if host.port == 22 else f"[{address}]:{host.port}"
+        known.write_text("".join(f"{called} {key}\n" for key in host.host_keys))
+        settings = HostSettings(name, address, "chaos", known, port=host.port, identity_file=host.identity, agent=False)
+        return RetryingSession(open_session(settings), clock)
+
+    def power(name: str) -> PowerControl | None:
+        return hosts[name].power()
+
+    return Hosts(session, power, kube or FakeKube(answers), discover(chaos.facts, "FACT"), clock)
+
+
+def _node(name: str) -> dict[str, Any]:
+    ready = {"type": "Ready", "status": "True"}
+    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1"}
+    return {"metadata": metadata, "spec": {}, "status": {"conditions": [ready]}}
+
+
+def drive(
+    host: Machine | list[RealHost],
+    action: str,
+    given: Mapping[str, Any],
+    folder: Path,
+    *,
+    then: str = "2s",
+    during: Callable[[Hosts], None] | None = None,
+    more: list[dict[str, Any]] | None = None,
+    max_duration: str = "3m",
+    transport: str = "ssh",
+    standin: Callable[[Clock], StandIn] | None = None,
+    stop: StopRequest | None = None,
+) -> RunResult:
+    """The result of a run whose method is one step ``do`` (and the steps ``more``).
+
+    ``then``: how long after the fault the undo begins. ``during`` is called once, from the first look after the fault,
+    while it lasts.
+    """
+    hosts = {h.name: h for h in (host if isinstance(host, list) else [host])}
+    with ExitStack() as stack:
+        clock = SystemClock()
+        stack.callback(clock.close)
+        kube = standin(clock) if standin else None
+        there = open_hosts(hosts, folder, clock, transport=transport, kube=kube)
+        stack.callback(there.close)
+        file = _experiment(folder, action, given, list(hosts), then, more or [], max_duration)
+        experiment = load_experiment(file, CATALOGUE)
+        view = ClusterView("uid", {n: msgspec.convert(kube.node if kube else _node(n), Node) for n in hosts}, ())
+        wanted = frozenset(f for step in experiment.spec.method for f in CATALOGUE.actions[step.action].facts)
+        draft = PlanInputs(
+            run="real",
+            now=clock.now(),
+            seed=1,
+            experiment_text=file.read_bytes(),
+            view=view,
+            nodes_by_target={"victim": tuple(hosts)},
+            targets=_targets(
+                inspect_hosts(dict.fromkeys(hosts, wanted), view, there, kube or FakeKube({}), clock, str)
+            ),
+            namespace="",
+        )
+        plan = make_plan(experiment, CATALOGUE, draft)
+        recorder = Recorder(decode, clock)
+        options = Options(bind={"victim": tuple(hosts)})
+        called: list[bool] = []
+
+        def judged(live: bool) -> RunResult:
+            with recorder.lock_timeline() as timeline:
+                result = judge(experiment, timeline, CATALOGUE, options, live=live)
+            if live and during and not called and result.steps and result.steps[0].returned is not None:
+                called.append(True)
+                during(there)
+            return result
+
+        def steady() -> tuple[Verdict, ...]:
+            with recorder.lock_timeline() as timeline:
+                return steady_state(bind(experiment, timeline, CATALOGUE, options, live=True), timeline.end)
+
+        progress = FakeProgress()
+        stack.callback(lambda: sys.stdout.write("\n".join(progress.told)))  # for a test that fails
+        context = RunContext(
+            experiment=experiment,
+            plan=plan,
+            clock=clock,
+            kube=FakeKube({}),
+            hosts=there,
+            journal=stack.enter_context(Journal(folder)),
+            progress=progress,
+            emit=recorder.emit,
+            judge=judged,
+            judge_steady_state=steady,
+            deadline=clock.now() + parse_duration(max_duration),
+            guard=FakeGuard(),
+            publish=lambda: None,
+            reconcile=str,
+            stop=stop or StopRequest(),
+        )
+        facts = sorted({*ALWAYS, *(f for step in plan.steps for f in CATALOGUE.actions[step.action].proof_facts)})
+        watch = HostObserver(there, clock, list(hosts), facts)
+        return execute(context, RunInputs([[watch, *([kube] if kube else [])]], (), {}))
+
+
+def _targets(found: Mapping[str, HostObservations]) -> dict[str, Target]:
+    """Raises Refused as preflight does for hosts that do not answer, or whose power control does not."""
+    for signs in found.values():
+        if why := signs.error or signs.power_error:
+            raise Refused(why, hint=signs.hint or signs.power_hint)
+    return {name: signs.target for name, signs in found.items()}
+
+
+def _experiment(
+    folder: Path,
+    action: str,
+    given: Mapping[str, Any],
+    nodes: list[str],
+    then: str,
+    more: list[dict[str, Any]],
+    limit: str,
+) -> Path:
+    held = {"assert": "inhibitor-held", "with": {"node": "victim"}}
+    document = {
+        "apiVersion": "nodefall.dev/v1alpha1",
+        "kind": "Experiment",
+        "metadata": {"name": "real"},
+        "spec": {
+            "title": f"{action} on a real machine",
+            "targets": {"victim": {"nodes": nodes}},
+            "steadyState": [held],
+            "method": [{"name": "do", "action": action, "target": "victim", "with": dict(given)}, *more],
+            "hypothesis": [{"assert": "inhibitor-held", "with": {"node": "victim"}, "never": {"for": then}}],
+            "recovery": {"within": "2m"},
+            "maxDuration": limit,
+        },
+    }
+    path = folder / "real.yaml"
+    path.write_text(json.dumps(document))
+    path.chmod(0o644)
+    return path

@@ -1,0 +1,74 @@
+"""The shipped experiments as their files tell, and how one is run on the lab that it names."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import yaml
+
+from tests.kit.processes import EXPERIMENTS, ROOT, WALL, environment, nodefall, plugin_options, result_of
+
+TOOL = runpy.run_path(str(ROOT / "tools" / "experiments_readme.py"))
+SHELF = {item.name: item for item in TOOL["shipped"]()}
+OUTCOMES = {"held": "passed", "violated": "failure", "aborted": "error"}
+
+
+def rights(name: str) -> list[dict[str, Any]]:
+    """Exactly those that ``nodefall rbac`` prints for it, as the lab's authorizer knows them."""
+    told = nodefall("rbac", EXPERIMENTS / f"{name}.yaml", "--json", cwd=ROOT)
+    return [_rule(right) for right in json.loads(told.stdout)["rights"]]
+
+
+def _rule(right: dict[str, str]) -> dict[str, Any]:
+    if right["resource"].startswith("/"):
+        return {"verbs": [right["verb"]], "nonResourceURLs": [right["resource"]]}
+    return (
+        {"verbs": [right["verb"]], "apiGroups": [right["group"]], "resources": [right["resource"]]}
+        | {"namespaces": [right["namespace"]] if right["namespace"] else []}
+        | {"resourceNames": [right["name"]] if right["name"] else []}
+    )
+
+
+def _write_lab(name: str, cwd: Path, breakages: Sequence[str]) -> None:
+    """The experiment's own lab with ``breakages``, and the least rights."""
+    inventory = yaml.safe_load((ROOT / "hosts" / SHELF[name].notes["lab"]).read_text(encoding="utf-8"))
+    inventory["lab"] |= {"breakages": list(breakages), "rights": rights(name)}
+    (cwd / "lab.json").write_text(json.dumps(inventory))
+
+
+def run(name: str, cwd: Path, breakages: Sequence[str] = ()) -> tuple[int, dict[str, Any]]:
+    """Exit code and result of ``nodefall run``."""
+    _write_lab(name, cwd, breakages)
+    done = nodefall("run", EXPERIMENTS / f"{name}.yaml", "-i", "lab.json", "--seed", "1", "--json", cwd=cwd)
+    return done.returncode, result_of(done)
+
+
+def run_as_test(name: str, cwd: Path) -> tuple[str, dict[str, Any]]:
+    """``passed``, ``failure`` or ``error`` under pytest with nodefall's plug-in, and the result."""
+    _write_lab(name, cwd, ())
+    options = ["--nodefall-inventory", "lab.json", "--nodefall-seed", "1", "--junitxml", "junit.xml"]
+    alone = ["-c", os.devnull, "-p", "no:cacheprovider", *plugin_options()]
+    command = [sys.executable, "-m", "pytest", *alone, *options, str(EXPERIMENTS / f"{name}.yaml")]
+    done = subprocess.run(
+        command, cwd=cwd, env=environment(cwd), capture_output=True, text=True, timeout=WALL, check=False
+    )
+    cases = list(ET.parse(cwd / "junit.xml").iter("testcase"))  # noqa: S314 - our own
+    assert len(cases) == 1, done.stdout
+    outcome = next((child.tag for child in cases[0] if child.tag != "properties"), "passed")
+    (kept,) = cwd.glob(f"reports/{name}/*/result.json")
+    return outcome, json.loads(kept.read_text(encoding="utf-8"))
+
+
+def part(items: Iterable[Any], count: int | None) -> list[Any]:
+    """``count`` of them, seeded: the same in every process, and others when the list changes; all if None."""
+    ordered = sorted(items, key=lambda item: (zlib.crc32(repr(item).encode()), repr(item)))
+    return ordered if count is None else ordered[:count]

@@ -1,0 +1,96 @@
+"""Made-up clusters for the tables of checks: everything is in order unless a test says otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+import chaos.preflight.checks
+from chaos.model.action import Target
+from chaos.model.inventory import Inventory
+from chaos.model.kube import Node, Pod
+from chaos.model.registry import discover
+from chaos.plan.cluster import ClusterView
+from chaos.preflight.check import Check
+from chaos.preflight.observations import (
+    LISTS,
+    ClusterObservations,
+    ExperimentNeeds,
+    HostObservations,
+    LocalIdentity,
+    Need,
+)
+
+CHECKS: dict[str, Check] = discover(chaos.preflight.checks, "CHECK")
+OWN = LocalIdentity("0123456789abcdef0123456789abcdef", frozenset({"10.0.0.99"}), "our-boot")
+FACTS: dict[str, Any] = {
+    "machine-id": "fedcba9876543210fedcba9876543210",
+    "boot-id": "its-boot",
+    "pid1-start": 1.0,
+    "root": True,
+    "kubelet-unit": "kubelet.service",
+    "kubelet-inhibitor": True,
+    "inhibitors": [],
+    "inhibit-delay-max": "t 30000000",
+    "planted-timers": [],
+    "systemd-version": 252,
+    "shared-kernel": False,
+    "ssh-peer": {"address": "10.0.0.99", "port": 22},
+    "host-addresses": ["10.0.0.1", "172.17.0.1"],
+    "host-time": 1000.0,
+    "configz": {"shutdownGracePeriod": "30s", "shutdownGracePeriodCriticalPods": "10s"},
+}
+EVERYTHING = frozenset(Need)
+USE = ExperimentNeeds("x", EVERYTHING, ("n1", "n2"))
+READY = [{"type": "Ready", "status": "True"}]
+
+
+def inventory(**more: Any) -> Inventory:
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "i"}}
+    return Inventory.model_validate(head | {"cluster": {"kubeconfig": "k"}} | more)
+
+
+def node(
+    name: str, *addresses: str, labels: dict[str, str] | None = None, machine_id: str = "", ready: bool = True
+) -> Node:
+    told = [{"type": "InternalIP", "address": address} for address in addresses]
+    conditions = [{"type": "Ready", "status": str(ready)}]
+    status = {"conditions": conditions, "addresses": told, "nodeInfo": {"machineID": machine_id}}
+    return msgspec.convert({"metadata": {"name": name, "labels": labels or {}}, "status": status}, Node)
+
+
+def pod(name: str, on: str, *, owner: str = "", grace: int = 30, namespace: str = "default", **more: Any) -> Pod:
+    owners = [{"kind": owner, "name": "o", "controller": True}] if owner else []
+    metadata = {"name": name, "namespace": namespace, "ownerReferences": owners} | more
+    spec = {"nodeName": on, "terminationGracePeriodSeconds": grace}
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": {"conditions": READY}}, Pod)
+
+
+def host(
+    name: str = "n1", without: str = "", static: tuple[str, ...] = (), power: str = "power", **facts: Any
+) -> HostObservations:
+    """A host of which all is known, ``facts`` (with ``_`` for ``-``) as given, and ``without`` one of them."""
+    known = FACTS | {key.replace("_", "-"): value for key, value in facts.items()}
+    known.pop(without, None)
+    unknown = {without: "nobody answered"} if without else {}
+    return HostObservations(name, Target(name, facts=known, unknown=unknown, static_pods=static, power=power))
+
+
+def signs(
+    *hosts: HostObservations, pods: tuple[Pod, ...] = (), nodes: tuple[Node, ...] = (), **more: Any
+) -> ClusterObservations:
+    made = {each.node: each for each in hosts or (host(),)}
+    view = {each.metadata.name: each for each in nodes} or {name: node(name, "10.0.0.1") for name in made}
+    given: dict[str, Any] = {
+        "uses": (USE,),
+        "lists": {path: [] for path in LISTS},
+        "own": OWN,
+        "inventory": inventory(),
+    } | more
+    return ClusterObservations(view=ClusterView("uid", view, pods), hosts=made, **given)
+
+
+def said(check: str, looked_at: ClusterObservations) -> list[tuple[str, str, str]]:
+    """Severity, host and words of each thing that it says."""
+    return [(str(d.severity), d.host, d.message) for d in CHECKS[check].run(looked_at)]

@@ -1,0 +1,163 @@
+"""In a process of nodefall's own: at one position of its journal, one death.
+
+Positions are named after what the journal and the recording have just got, or are just about to get: ``before-intend``
+and ``intend`` (a deed is owed), ``mirror`` (the cluster gets a copy), ``planted`` (the timer that heals is there),
+``begin`` (armed, not fired), ``returned``, ``proved``, ``undo`` (begins), ``undo-sent``, ``strike`` (the undo is
+proven), ``undone``, ``unmirror``; a second one of a name is ``strike-2``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import resource
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import chaos.actions
+import chaos.assertions
+import chaos.engine.inject
+import chaos.facts
+import chaos.report
+from chaos.cli import app
+from chaos.engine import rollback
+from chaos.engine.recorder import Recorder
+from chaos.model.recording import RecordingEntry
+from chaos.model.registry import discover
+from chaos.store.journal import Journal
+
+SLOW = (
+    *("kubernetes.client", "paramiko", "chaos.load.inventory", "chaos.kube.client", "chaos.hosts.power.redfish"),
+    *(
+        "chaos.cli.run.run_impl",
+        "chaos.cli.run.command",
+        "chaos.cli.undo.command",
+        "chaos.cli.undo.undo_impl",
+        "chaos.app.run",
+    ),
+    "chaos.hosts.transports.ssh",
+)
+DEATHS = ("SIGKILL", "SIGTERM", "SIGINT", "full-disk", "lost-network", "lost-terminal")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One command of nodefall's, in a directory of its own. Without a position it dies nowhere, and tells them all.
+
+    ``terminal``: the path of its own; ``link``: asks whoever started it for what a process cannot do to itself.
+    """
+
+    arguments: list[str]
+    cwd: Path
+    link: Connection
+    position: str = ""
+    death: str = ""
+    terminal: str = ""
+
+
+def work(job: Job) -> None:
+    """The whole life of the process."""
+    os.setsid()
+    os.chdir(job.cwd)
+    _streams(job)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    _install(_Tripwire(job))
+    sys.argv = ["nodefall", *job.arguments]
+    app.run()
+
+
+def _streams(job: Job) -> None:
+    """The first terminal that a leader of a session opens is its own."""
+    said = os.open(job.terminal or job.cwd / "said", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    for number in (1, 2):
+        os.dup2(said, number)
+    if job.terminal:
+        os.dup2(said, 0)
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", encoding="utf-8", buffering=1) for number in (1, 2))
+
+
+def warm() -> None:
+    """Import what every command would: in the process that all of them are forked from."""
+    for package, name in ((chaos.actions, "ACTION"), (chaos.assertions, "ASSERTION"), (chaos.facts, "FACT")):
+        discover(package, name)
+    discover(chaos.report, "RENDERER")
+    for name in SLOW:
+        importlib.import_module(name)
+
+
+class _Tripwire:
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._seen: Counter[str] = Counter()
+
+    def at(self, name: str) -> None:
+        """Here we are."""
+        self._seen[name] += 1
+        place = name if self._seen[name] == 1 else f"{name}-{self._seen[name]}"
+        if not self._job.position:
+            self._job.link.send(place)
+        elif place == self._job.position:
+            self._die()
+
+    def _die(self) -> None:
+        self._job.link.send(self._job.death)
+        if self._job.death == "full-disk":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))  # Python ignores SIGXFSZ
+        elif self._job.death in ("lost-network", "lost-terminal"):
+            self._job.link.recv()  # it is gone
+            rollback.PROOF_SECONDS = 60.0  # of the five minutes in which a line may come back: this one does not
+        else:
+            os.kill(os.getpid(), getattr(signal, self._job.death))
+
+
+def _install(wire: _Tripwire) -> None:
+    """Around what is written and sent; what it does is not changed."""
+    _around(Journal, "_add", _record, wire)
+    _after(Recorder, "emit", _phase, wire)
+    _after(chaos.engine.inject, "arm", lambda *_: "planted", wire)
+    _after(rollback._Attempt, "_send", lambda *_: "undo-sent", wire)
+
+
+def _record(record: Any) -> str:
+    if record.intent:
+        return "intend"
+    if record.undone is not None:
+        return "strike"
+    return "mirror" if record.replica else "unmirror"
+
+
+def _phase(line: RecordingEntry) -> str:
+    return str(msgspec.json.decode(line.object)["phase"]) if line.kind == "action" else ""
+
+
+def _around(owner: Any, name: str, call: Callable[..., str], wire: _Tripwire) -> None:
+    original = getattr(owner, name)
+
+    def wrapped(self: Any, *given: Any) -> Any:
+        wire.at(f"before-{call(*given)}")
+        answer = original(self, *given)
+        wire.at(call(*given))
+        return answer
+
+    setattr(owner, name, wrapped)
+
+
+def _after(owner: Any, name: str, call: Callable[..., str], wire: _Tripwire) -> None:
+    original = getattr(owner, name)
+
+    def wrapped(*given: Any, **named: Any) -> Any:
+        answer = original(*given, **named)
+        if place := call(*given[1:]):
+            wire.at(place)
+        return answer
+
+    setattr(owner, name, wrapped)

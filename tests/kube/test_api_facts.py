@@ -1,0 +1,60 @@
+"""Facts of any API object, by JSON pointer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from chaos.kube.api_facts import ApiFacts, UnknownFact
+from chaos.model.api_fact import field, object_fact, taint_fact, unschedulable_fact
+from chaos.model.ports import Response
+from tests.kit.fakes import FakeKube
+
+NODE = {
+    "metadata": {"annotations": {"a.b/c": "x", "t~1": "y"}},
+    "spec": {"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule"}, {"key": "k", "value": "v"}]},
+}
+
+
+def read(fact: str, status: int = 200, body: bytes = json.dumps(NODE).encode()) -> Any:
+    assert ApiFacts.supports(fact)
+    return ApiFacts(FakeKube({"/api/v1/nodes/n1": Response(status, body, {})})).read("n1", fact)
+
+
+@pytest.mark.parametrize(
+    ("fact", "value"),
+    [
+        (unschedulable_fact("n1"), True),
+        (unschedulable_fact("n2"), None),
+        (taint_fact("k", "NoSchedule"), ""),
+        (taint_fact("k", "NoExecute"), None),
+        (object_fact("/api/v1/nodes/n1", "/metadata/annotations/a.b~1c"), "x"),
+        (object_fact("/api/v1/nodes/n1", "/spec/taints/1/value"), "v"),
+        (object_fact("/api/v1/nodes/n1", "/spec/taints/7/value"), None),
+        (object_fact("/api/v1/nodes/n1", "/metadata/annotations/none/deeper"), None),
+        ("namespace/gone", "gone"),
+    ],
+)
+def test_what_is_there_and_what_is_not(fact: str, value: Any) -> None:
+    assert read(fact) == value
+
+
+def test_a_pointer_can_name_anything() -> None:
+    assert field(NODE, "/metadata/annotations/t~01") == "y"
+    assert field(NODE, "") == NODE
+
+
+def test_not_knowing_is_not_absence() -> None:
+    with pytest.raises(UnknownFact, match="answered 503"):
+        read(unschedulable_fact("n1"), 503)
+    with pytest.raises(UnknownFact):
+        read(unschedulable_fact("n1"), 200, b"<html>")
+    with pytest.raises(UnknownFact, match="answered 404"):
+        read("node-ready", 404)
+
+
+def test_a_hosts_facts_are_not_its() -> None:
+    assert not ApiFacts.supports("machine")
+    assert not ApiFacts.supports("kubelet-state")

@@ -1,0 +1,182 @@
+"""The cluster's lock against an API server that keeps Leases: who gets it, who is told what, and who stops."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from chaos.kube.errors import KubeUnreachable
+from chaos.kube.lease import ABORT, LEASE_DURATION, MACHINE
+from chaos.kube.lease_lock import ClusterLock, Identity
+from chaos.model.errors import Aborted, Refused
+from chaos.model.labels import RUN_LABEL
+from chaos.model.ports import Response
+from tests.kit.fakes import FakeKube
+
+PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+
+class Leases(FakeKube):
+    """Stores one Lease; a write must name the version that it was made for."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.lease: dict[str, Any] | None = None
+        self.version = 0
+        self.broken: Response | KubeUnreachable | None = None
+
+    def answer(self, method: str, path: str, body: Any) -> Response:
+        if isinstance(self.broken, KubeUnreachable):
+            raise self.broken
+        if self.broken:
+            return self.broken
+        assert path.startswith(PATH)
+        if method == "POST":
+            return self._store(body) if self.lease is None else self._status(409)
+        if self.lease is None:
+            return self._status(404)
+        given = (body or {}).get("preconditions" if method == "DELETE" else "metadata", {}).get("resourceVersion")
+        if method in {"PUT", "DELETE"} and given != self.lease["metadata"]["resourceVersion"]:
+            return self._status(409)
+        if method == "DELETE":
+            self.lease = None
+            return self._status(200)
+        return self._store(body) if method == "PUT" else Response(200, json.dumps(self.lease).encode(), {})
+
+    def _store(self, lease: dict[str, Any]) -> Response:
+        self.version += 1
+        self.lease = {**lease, "metadata": {**lease["metadata"], "resourceVersion": str(self.version)}}
+        return Response(200, json.dumps(self.lease).encode(), {})
+
+    def _status(self, code: int) -> Response:
+        return Response(code, b'{"message": "no"}', {})
+
+    def annotate(self, **annotations: str) -> None:
+        assert self.lease
+        self._store({**self.lease, "metadata": {**self.lease["metadata"], "annotations": annotations}})
+
+    def spec(self) -> dict[str, Any]:
+        assert self.lease
+        return dict(self.lease["spec"])
+
+
+def lock(kube: Leases, name: str, machine: str = "", wall: float | None = None) -> ClusterLock:
+    about = {RUN_LABEL: f"run of {name}"} | ({MACHINE: machine} if machine else {})
+    return ClusterLock(kube, "kube-system", Identity(name, about), lambda: 1000.0 if wall is None else wall)
+
+
+def silent(text: str) -> None:
+    raise AssertionError(text)
+
+
+def test_the_second_is_refused_and_told_who_has_it() -> None:
+    kube = Leases()
+    first, second = lock(kube, "ann"), lock(kube, "bob")
+    first.acquire(silent)
+    with pytest.raises(Refused, match=r"ann is at work on this cluster \(run run of ann\)"):
+        second.acquire(silent)
+    first.release()
+    assert kube.lease is None
+    second.acquire(silent)
+    assert kube.spec()["holderIdentity"] == "bob"
+    second.release()
+
+
+def test_one_that_died_on_this_machine_is_not_waited_for() -> None:
+    kube = Leases()
+    dead = lock(kube, "ann", "here")
+    assert dead._try_acquire(None)
+    heir = lock(kube, "bob", "here")
+    heir.acquire(silent)
+    assert (heir.fence, kube.spec()["leaseTransitions"]) == (2, 2)
+    with pytest.raises(Aborted, match="bob has taken the cluster's lock"):
+        dead.renew()
+    with pytest.raises(Aborted, match="bob has taken"):
+        dead.check()
+    dead.release()
+    assert kube.spec()["holderIdentity"] == "bob"
+    heir.release()
+
+
+def test_one_that_seems_dead_is_watched_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the watcher's own clock, as the holder's may be wrong; it is alive if it renews meanwhile."""
+    monkeypatch.setattr("chaos.kube.lease_lock.POLL_PERIOD", 0.01)
+    kube = Leases()
+    silent_one = lock(kube, "ann", wall=1000.0)
+    assert silent_one._try_acquire(None)
+    told: list[str] = []
+
+    def note(text: str) -> None:
+        told.append(text)
+        silent_one.renew()
+
+    with pytest.raises(Refused, match="ann is at work"):
+        lock(kube, "bob", wall=1000.0 + LEASE_DURATION + 1).acquire(note)
+    assert told == ["waiting up to 30s for the lock of ann, unless it renews it"]
+
+
+def test_one_that_does_not_renew_for_its_whole_time_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chaos.kube.lease_lock.POLL_PERIOD", 0.001)
+    moments = iter(range(0, 10_000, 7))
+    monkeypatch.setattr("chaos.kube.lease_lock.time.monotonic", lambda: float(next(moments)))
+    kube, told = Leases(), list[str]()
+    assert lock(kube, "ann")._try_acquire(None)
+    heir = lock(kube, "bob", wall=1000.0 + LEASE_DURATION + 1)
+    heir.acquire(told.append)
+    assert kube.spec()["holderIdentity"] == "bob"
+    assert len(told) == 1
+    heir.release()
+
+
+def test_a_holder_that_was_stopped_too_long_asks_before_it_acts(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = Leases()
+    holder = lock(kube, "ann")
+    assert holder._try_acquire(None)
+    holder.check()
+    asked = kube.version
+    now = time.monotonic()
+    monkeypatch.setattr("chaos.kube.lease_lock.time.monotonic", lambda: now + 25.0)
+    holder.check()
+    assert kube.version == asked + 1
+    kube.broken = KubeUnreachable("timeout", "no answer in time")
+    monkeypatch.setattr("chaos.kube.lease_lock.time.monotonic", lambda: now + 50.0)
+    assert not holder.renew()
+    with pytest.raises(Aborted, match="could not be renewed: no answer in time"):
+        holder.check()
+
+
+def test_without_the_right_nobody_begins() -> None:
+    kube = Leases()
+    kube.broken = Response(403, b'{"message": "leases is forbidden"}', {})
+    with pytest.raises(Refused, match="leases is forbidden") as caught:
+        lock(kube, "ann").acquire(silent)
+    assert "nodefall rbac" in caught.value.hint
+
+
+def test_somebody_asks_it_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chaos.kube.lease_lock.POLL_PERIOD", 0.01)
+    kube, asked = Leases(), list[str]()
+    holder = lock(kube, "ann")
+    holder.on_abort = asked.append
+    holder.acquire(silent)
+    kube.annotate(**{ABORT: "wrong cluster"})
+    deadline = time.monotonic() + 10
+    while not asked and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert asked[0] == "wrong cluster"
+    holder.renew()
+    assert kube.lease
+    assert kube.lease["metadata"]["annotations"][ABORT] == "wrong cluster"
+    holder.release()
+
+
+def test_a_lock_that_somebody_removed_is_lost() -> None:
+    kube = Leases()
+    holder = lock(kube, "ann")
+    assert holder._try_acquire(None)
+    kube.lease = None
+    with pytest.raises(Aborted, match="somebody removed the cluster's lock"):
+        holder.renew()

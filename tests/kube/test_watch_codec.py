@@ -1,0 +1,90 @@
+"""Bytes to lines to objects, also with the objects of a real cluster."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from itertools import chain, pairwise, repeat
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chaos.kube.watch_codec import TruncatedLineError, WatchCodec, split_lines
+from chaos.model.recording import RecordingEntry
+from chaos.model.resources import RESOURCES
+from chaos.observers.backoff import Backoff
+
+RECORDINGS = Path(__file__).parent.parent / "recordings"
+LINE = st.binary(min_size=1, max_size=40).filter(lambda b: b"\n" not in b and b.strip() != b"")
+
+
+@given(st.lists(LINE, max_size=12), st.data())
+def test_lines_do_not_depend_on_how_they_were_cut_up(lines: list[bytes], data: st.DataObject) -> None:
+    stream = b"".join(line + b"\n" for line in lines)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
+    edges = [0, *cuts, len(stream)]
+    chunks = [stream[a:b] for a, b in pairwise(edges)]
+    assert list(split_lines(chunks)) == lines
+
+
+@given(st.lists(LINE, max_size=4), LINE)
+def test_a_cut_line_is_told_after_the_whole_ones(lines: list[bytes], half: bytes) -> None:
+    whole = split_lines([b"".join(line + b"\n" for line in lines) + half])
+    assert [next(whole) for _ in lines] == lines
+    with pytest.raises(TruncatedLineError):
+        next(whole)
+
+
+def test_a_line_that_does_not_end_is_given_up_before_memory_is() -> None:
+    """However it is cut up; whole lines before it are told, and many short ones are no long one."""
+    endless = chain([b"{}\n"], repeat(b"x" * 1000))
+    lines = split_lines(endless, max_bytes=5000)
+    assert next(lines) == b"{}"
+    with pytest.raises(TruncatedLineError, match="longer than"):
+        next(lines)
+    assert len(list(split_lines([b"1234\n" * 2000], max_bytes=5000))) == 2000
+
+
+def recorded() -> Iterator[RecordingEntry]:
+    for path in sorted(RECORDINGS.glob("*.jsonl.gz"))[:3]:
+        with gzip.open(path) as file:
+            for text in file:
+                line = msgspec.json.decode(text, type=RecordingEntry)
+                if line.kind in RESOURCES and line.type != "BOOKMARK":
+                    yield line
+
+
+def test_objects_of_a_real_cluster_are_understood_and_cut_down() -> None:
+    wires = {plural: WatchCodec(resource) for plural, resource in RESOURCES.items()}
+    count = 0
+    for line in recorded():
+        wire = wires[line.kind]
+        found = wire.decode_object(line.object)
+        assert found.error == ""
+        again = wire.decode_object(found.encode())
+        assert again == found, "what is recorded says the same"
+        assert not {"env", "args", "managedFields", "image"} & keys(json.loads(bytes(found.encode())))
+        count += 1
+    assert count > 1000
+
+
+def keys(value: object) -> set[str]:
+    if isinstance(value, dict):
+        return set(value) | {key for inner in value.values() for key in keys(inner)}
+    if isinstance(value, list):
+        return {key for inner in value for key in keys(inner)}
+    return set()
+
+
+def test_pace() -> None:
+    pace = Backoff()
+    delays = [pace.record_failure(0.0) for _ in range(12)]
+    assert delays[0] == 0.0, "the first try is made at once"
+    for delay, most in zip(delays[1:], [0.25, 0.5, 1, 2, 4, 5, 5, 5, 5, 5, 5], strict=True):
+        assert most / 2 <= delay <= most
+    assert pace.record_failure(60.0) == 0.0, "a good time makes failures forgotten"
+    assert [pace.record_end(t) for t in (300.0, 0.1, 300.0, 0.1, 0.1, 0.1)] == [True, True, True, True, False, False]

@@ -1,0 +1,80 @@
+"""The workload's commands."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.kube.workload import PRIORITY_CLASSES, apply, collection_path, create_commands, namespace_for, removal
+from chaos.model.errors import Aborted
+from chaos.model.ports import Response
+from tests.kit.fakes import FakeKube
+
+COLLECTIONS = [
+    ("v1", "Service", "/api/v1/namespaces/ns/services"),
+    ("apps/v1", "Deployment", "/apis/apps/v1/namespaces/ns/deployments"),
+    ("apps/v1", "StatefulSet", "/apis/apps/v1/namespaces/ns/statefulsets"),
+    ("policy/v1", "PodDisruptionBudget", "/apis/policy/v1/namespaces/ns/poddisruptionbudgets"),
+    ("networking.k8s.io/v1", "NetworkPolicy", "/apis/networking.k8s.io/v1/namespaces/ns/networkpolicies"),
+    ("networking.k8s.io/v1", "Ingress", "/apis/networking.k8s.io/v1/namespaces/ns/ingresses"),
+    ("v1", "ResourceQuota", "/api/v1/namespaces/ns/resourcequotas"),
+    ("networking.k8s.io/v1", "IngressClass", "/apis/networking.k8s.io/v1/namespaces/ns/ingressclasses"),
+]
+
+
+@pytest.mark.parametrize(("version", "kind", "path"), COLLECTIONS)
+def test_collection(version: str, kind: str, path: str) -> None:
+    assert collection_path({"apiVersion": version, "kind": kind}, "ns") == path
+
+
+def test_everything_is_labelled_and_in_the_namespace() -> None:
+    manifest = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "labels": {"app": "web"}}}
+    namespace, service = create_commands([manifest], "nodefall-r1", "r1")
+    assert namespace.body is not None
+    assert service.body is not None
+    assert namespace.body["metadata"]["name"] == "nodefall-r1"
+    assert service.body["metadata"]["namespace"] == "nodefall-r1"
+    labels = {"app": "web", "nodefall.dev/run": "r1", "app.kubernetes.io/managed-by": "nodefall"}
+    assert service.body["metadata"]["labels"] == labels
+    assert "namespace" not in manifest["metadata"], "the manifest is not changed"
+
+
+def test_a_refusal_is_told_in_the_servers_words() -> None:
+    kube = FakeKube({"/api/v1/namespaces": Response(403, b'{"message": "namespaces is forbidden"}', {})})
+    with pytest.raises(Aborted, match="403: namespaces is forbidden"):
+        apply(kube, create_commands([], "nodefall-r1", "r1"))
+
+
+def test_names_fit_and_removal_is_proven() -> None:
+    name = namespace_for("graceful-poweroff-" + "x" * 80)
+    assert len(name) <= 63
+    assert not name.endswith("-")
+    assert [str(check) for check in removal([], "ns", "r1").proof] == ["namespace/ns is gone"]
+
+
+def test_a_priority_class_is_the_runs_own_and_goes_by_its_label() -> None:
+    manifest = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "a"}, "value": 7}
+    workload = create_commands([manifest], "nodefall-r1", "r1")
+    assert workload[1].path == PRIORITY_CLASSES
+    assert workload[1].body is not None
+    assert workload[1].body["metadata"]["labels"]["nodefall.dev/run"] == "r1"
+    assert "namespace" not in workload[1].body["metadata"]
+    undo = removal(workload, "nodefall-r1", "r1")
+    ours = f"{PRIORITY_CLASSES}?labelSelector=nodefall.dev/run%3Dr1"
+    assert [str(step.command) for step in undo.steps] == [
+        "DELETE /api/v1/namespaces/nodefall-r1",
+        f"DELETE {ours}",
+    ]
+    assert str(undo.proof[1]) == f"object{ours}#/items/0 is None"
+
+
+def test_finalizers_of_the_manifests_do_not_outlive_them() -> None:
+    """A run that dies before its own step takes them away would leave a namespace that never ends."""
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
+    plain = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "free"}}
+    undo = removal(create_commands([manifest, plain], "ns", "r1"), "ns", "r1")
+    path = "/api/v1/namespaces/ns/pods/held"
+    assert [str(step.command) for step in undo.steps] == [
+        "DELETE /api/v1/namespaces/ns",
+        f'PATCH {path} {{"metadata": {{"finalizers": null}}}}',
+    ]
+    assert str(undo.steps[1].unless) == f"object{path}#/metadata/finalizers is None"

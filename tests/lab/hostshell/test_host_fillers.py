@@ -1,0 +1,80 @@
+"""Units that use a resource up: what the host shows of it, and every way in which they end."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.actions import disk_pressure, memory_pressure, pid_pressure
+from chaos.facts import disk, kubelet_flags, memory, memory_filler, pids, swap
+from chaos.model.command import HostCommand
+from chaos.model.fact import HostFact
+from tests.kit.lab_host import Host
+
+SCRIPTS = {"memory": memory_pressure._SCRIPT, "disk": disk_pressure._SCRIPT, "pid": pid_pressure._SCRIPT}
+
+
+def plant(host: Host, kind: str, seconds: str = "30") -> tuple[int, str, str]:
+    unit = ("systemd-run", "--collect", f"--unit=nodefall-{kind}-filler", f"--property=RuntimeMaxSec={seconds}")
+    script = ("sh", "-c", SCRIPTS[kind], "nodefall", "/var/lib/kubelet", "1", "2")
+    return host.run(str(HostCommand((*unit, "--", *script))))
+
+
+def wait(host: Host, seconds: float) -> None:
+    host.cluster.sim.run_until(host.cluster.sim.now + seconds)
+
+
+def fact(host: Host, wanted: HostFact, **known: object) -> object:
+    code, out, _ = host.run(str(wanted.command_for(known)))
+    return wanted.parse(out, code)
+
+
+@pytest.mark.parametrize("kind", SCRIPTS)
+def test_a_filler_presses_until_it_is_stopped(kind: str) -> None:
+    host = Host()
+    assert plant(host, kind) == (0, "", f"Running as unit: nodefall-{kind}-filler.service\n")
+    assert host.machine.pressure == {kind}
+    assert "already loaded" in plant(host, kind)[2]
+    assert host.run(f"systemctl is-active nodefall-{kind}-filler")[1] == "active\n"
+    assert host.run(f"systemctl stop nodefall-{kind}-filler.service") == (0, "", "")
+    assert host.machine.pressure == set()
+    assert host.run(f"systemctl stop nodefall-{kind}-filler.service")[0] == 5
+
+
+@pytest.mark.parametrize("kind", SCRIPTS)
+def test_it_ends_with_its_time_and_with_the_power(kind: str) -> None:
+    host = Host()
+    plant(host, kind)
+    wait(host, 29)
+    assert host.machine.pressure == {kind}
+    wait(host, 2)
+    assert host.machine.pressure == set()
+    plant(host, kind)
+    host.lose_power()
+    assert host.machine.pressure == set()
+    wait(host, 60)  # its timer has gone too
+
+
+def test_the_host_shows_what_is_left() -> None:
+    host = Host()
+    free = fact(host, memory.FACT), fact(host, disk.FACT, **{"kubelet-flags": {}}), fact(host, pids.FACT)
+    assert free[0] == {"total": 8 << 30, "available": 6 << 30}
+    assert free[1] == {"root": "/var/lib/kubelet", "total": 40 << 30, "available": 30 << 30, "mount": "/"}
+    assert free[2] == {"max": 16384, "running": 400}
+    assert fact(host, swap.FACT) == 0
+    assert fact(host, memory_filler.FACT) == "inactive"
+    for kind in SCRIPTS:
+        plant(host, kind)
+    assert fact(host, memory.FACT) == {"total": 8 << 30, "available": 50 << 20}
+    assert fact(host, disk.FACT, **{"kubelet-flags": {}}) == {**free[1], "available": 2 << 30}
+    assert fact(host, pids.FACT) == {"max": 16384, "running": 16384 - 819}
+    assert fact(host, memory_filler.FACT) == "active"
+
+
+def test_the_kubelets_flags_are_seen() -> None:
+    flags = fact(Host(), kubelet_flags.FACT)
+    assert flags == {"kubeconfig": "/etc/kubernetes/kubelet.conf", "config": "/var/lib/kubelet/config.yaml"}
+
+
+def test_other_services_are_refused() -> None:
+    code, _, err = Host().run("systemd-run --unit=x -- sh -c 'echo hello'")
+    assert (code, "the lab simulates only services that" in err) == (1, True)

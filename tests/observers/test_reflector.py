@@ -1,0 +1,459 @@
+"""The list/watch loop against a server that misbehaves: nothing lost, nothing doubled, honest blind windows."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from chaos.kube import pagination
+from chaos.kube.client import ApiClient
+from chaos.model.resources import RESOURCES
+from chaos.observers.health import PERIOD, ApiHealth
+from chaos.observers.pods import PodsObserver
+from chaos.observers.reflector import Reflector
+from tests.kit.misbehaving import PATIENCE, KubeServer, Lines, ManualClock, plain_api, pod, serving
+
+
+@dataclass
+class Bench:
+    server: KubeServer
+    port: int
+    api: ApiClient
+    clock: ManualClock
+    lines: Lines
+    health: ApiHealth
+    pods: PodsObserver
+
+    def start(self, health: bool = False) -> None:
+        """Until the first watch is open."""
+        if health:
+            self.health.start(self.lines)
+            self.clock.until(self.health.has_synced)
+        else:
+            self.pods = PodsObserver(self.api, self.clock)
+        self.pods.start(self.lines)
+        self.clock.until(lambda: self.pods.has_synced() and self.server.watches == 1)
+
+    def healthy(self, seconds: int) -> float:
+        """Let time pass in step with the health check; when it last saw the server well."""
+        for _ in range(seconds):
+            self.clock.advance(PERIOD)
+            self.clock.until(lambda: self.health.last_good == self.clock.now())
+        return self.health.last_good
+
+    def seen(self, *names: str, step: float = 0.0) -> None:
+        """Wait until every name was told."""
+        self.clock.until(lambda: set(names) <= set(self.lines.names()), step)
+
+    def closed(self, step: float = 0.1) -> tuple[float, float, str]:
+        """Wait for the end of the last blind window; the window."""
+        self.clock.until(lambda: bool(self.lines.windows()) and self.lines.windows()[-1][1] is not None, step)
+        start, end, reason = self.lines.windows()[-1]
+        assert end is not None
+        return start, end, reason
+
+    def opened(self, watches: int) -> None:
+        """Wait until so many watches have ever been opened."""
+        self.clock.until(lambda: self.server.opened == watches)
+
+    def blind_or_closed(self) -> None:
+        """Wait, while time stands still, until a loss was noticed."""
+        self.clock.until(lambda: bool(self.lines.windows()))
+
+    def blind(self, step: float = 0.0) -> float:
+        """Wait for a blind window to open; its start."""
+        self.clock.until(lambda: bool(self.lines.windows()) and self.lines.windows()[-1][1] is None, step)
+        return self.lines.windows()[-1][0]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    server, clock = KubeServer(), ManualClock()
+    for name in ("a", "b", "c"):
+        server.put(pod(name))
+    with serving(server) as port:
+        api = plain_api(tmp_path, port)
+        health = ApiHealth(api, clock)
+        bench = Bench(server, port, api, clock, Lines(), health, PodsObserver(api, clock, health))
+        yield bench
+        bench.pods.stop()
+        bench.health.stop()
+        clock.wake()
+
+
+def test_lists_then_watches_without_a_gap(bench: Bench) -> None:
+    bench.start()
+    bench.server.put(pod("d"))
+    bench.server.put(pod("a"))
+    bench.server.delete("b")
+    bench.server.put(pod("end"))
+    bench.seen("end")
+    assert bench.lines.told() == [
+        ("LIST", "a", "101"),
+        ("LIST", "b", "102"),
+        ("LIST", "c", "103"),
+        ("ADDED", "d", "104"),
+        ("MODIFIED", "a", "105"),
+        ("DELETED", "b", "106"),
+        ("ADDED", "end", "107"),
+    ]
+    assert bench.lines.windows() == []
+
+
+def test_only_the_allowed_fields_are_recorded(bench: Bench) -> None:
+    bench.start()
+    spec = {"nodeName": "n1", "containers": [{"name": "main", "env": [{"name": "TOKEN", "value": "secret"}]}]}
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "secret", "kubernetes.io/config.source": "file"}
+    metadata = {**pod("x")["metadata"], "annotations": annotations, "managedFields": [{"manager": "secret"}]}
+    bench.server.put({**pod("x", spec=spec), "metadata": metadata})
+    bench.seen("x")
+    recorded = bytes(bench.lines.all[-1].object)
+    assert b"secret" not in recorded
+    assert json.loads(recorded)["spec"] == {"nodeName": "n1", "containers": [{"name": "main"}]}
+
+
+def test_pages_are_put_together(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pagination, "PAGE_SIZE", 2)
+    bench.start()
+    assert bench.lines.names() == ["a", "b", "c"]
+    assert [query.get("continue") for _, query in bench.server.requests[:2]] == [None, "2"]
+
+
+def test_an_expired_continue_token_makes_one_full_list(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pagination, "PAGE_SIZE", 2)
+    bench.server.expire_continue = True
+    bench.start()
+    assert bench.lines.names() == ["a", "b", "c"]
+    assert "limit" not in bench.server.requests[2][1]
+
+
+@pytest.mark.parametrize("as_event", [False, True])
+def test_gone_is_answered_by_a_new_list_and_its_difference(bench: Bench, as_event: bool) -> None:
+    bench.start()
+    bench.clock.advance(10)
+    bench.server.gone_as_event = as_event
+    bench.server.put(pod("a"), quietly=True)
+    bench.server.delete("b", quietly=True)
+    bench.server.put(pod("d"), quietly=True)
+    bench.server.compact()
+    bench.server.end_watches()
+    bench.blind_or_closed()
+    start, end, reason = bench.closed()
+    assert bench.lines.told()[3:] == [("LIST", "a", "104"), ("LIST", "d", "106"), ("DELETED", "b", "102")]
+    assert [line.note for line in bench.lines.of("pods") if line.type == "DELETED"] == ["missing at relist"]
+    assert start <= 1010 <= end
+    assert "410" in reason
+
+
+def test_a_recreated_object_of_the_same_name_is_gone_before_it_is_new(bench: Bench) -> None:
+    bench.start()
+    bench.clock.advance(10)
+    bench.server.delete("b", quietly=True)
+    bench.server.put({**pod("b"), "metadata": {**pod("b")["metadata"], "uid": "other"}}, quietly=True)
+    bench.server.compact()
+    bench.server.end_watches()
+    bench.closed()
+    uids = [json.loads(bytes(line.object))["metadata"]["uid"] for line in bench.lines.of("pods")[3:]]
+    assert list(zip([t for t, _, _ in bench.lines.told()[3:]], uids, strict=True)) == [
+        ("DELETED", "uid-b"),
+        ("LIST", "other"),
+    ]
+
+
+def test_a_clean_end_is_no_blindness(bench: Bench) -> None:
+    bench.start()
+    for number in range(3):
+        bench.clock.advance(300)
+        bench.server.end_watches()
+        bench.opened(number + 2)
+        bench.server.put(pod(f"after-{number}"))
+        bench.seen(f"after-{number}")  # the new watch is open for us too, before time goes on
+    assert bench.lines.windows() == []
+    assert bench.server.count(watch=False) == 1
+
+
+def test_a_server_that_ends_watches_at_once_is_not_hammered(bench: Bench) -> None:
+    bench.server.end_at_once = True
+    bench.pods = PodsObserver(bench.api, bench.clock)
+    bench.pods.start(bench.lines)
+    bench.blind()
+    began, before = bench.clock.now(), len(bench.server.requests)
+    bench.clock.until(lambda: bench.clock.now() > began + 60, step=0.1)
+    assert len(bench.server.requests) - before <= 2 * 60 / 2.5 + 12  # a watch and a list per try, 2.5 to 5 s apart
+    bench.server.end_at_once = False
+    bench.server.put(pod("end"))
+    bench.seen("end", step=0.1)
+
+
+def test_a_cut_loses_and_doubles_nothing(bench: Bench) -> None:
+    bench.start()
+    bench.clock.advance(100)
+    bench.server.put(pod("d"))
+    bench.seen("d")
+    bench.clock.advance(7)
+    bench.server.closing = True
+    bench.server.cut_watches()
+    assert bench.blind() == 1100.0  # the last byte
+    bench.server.put(pod("e"))
+    bench.server.put(pod("e"))
+    bench.server.delete("d")
+    bench.clock.advance(5)
+    bench.server.closing = False
+    start, end, reason = bench.closed()
+    assert bench.lines.told()[3:] == [
+        ("ADDED", "d", "104"),
+        ("ADDED", "e", "105"),
+        ("MODIFIED", "e", "106"),
+        ("DELETED", "d", "107"),
+    ]
+    assert (start, "cut" in reason) == (1100.0, True)
+    assert end >= 1112
+    last = [line for line in bench.lines.all if line.kind == "blind"][-1]
+    late = bench.lines.all.index(last)
+    assert all(bench.lines.all.index(line) < late for line in bench.lines.of("pods")), "late events come inside"
+    assert all(line.t <= end for line in bench.lines.of("pods"))
+
+
+def test_a_cut_in_the_middle_of_a_line(bench: Bench) -> None:
+    bench.start()
+    bench.clock.advance(50)
+    bench.server.halve_next = True
+    bench.server.put(pod("d"))
+    bench.blind_or_closed()
+    start, _, reason = bench.closed()
+    assert bench.lines.told()[3:] == [("ADDED", "d", "104")]
+    assert (start, "middle of a line" in reason) == (1050.0, True)
+
+
+def test_the_window_stays_open_until_the_watch_has_caught_up(bench: Bench) -> None:
+    """The list of the check has an object that the watch owes; a bookmark settles it."""
+    bench.start()
+    bench.clock.advance(50)
+    bench.server.closing = True
+    bench.server.cut_watches()
+    bench.blind()
+    bench.server.put(pod("owed"), quietly=True)
+    bench.server.closing = False
+    bench.clock.until(lambda: bench.server.watches == 1 and bench.server.count(watch=False) == 2, step=0.1)
+    bench.clock.advance(30)
+    assert bench.lines.windows()[-1][1] is None
+    bench.server.bookmark()
+    _, end, _ = bench.closed(step=0)
+    assert end >= 1080
+
+
+def test_a_server_that_is_down_and_comes_back(tmp_path: Path) -> None:
+    server, clock, lines = KubeServer(), ManualClock(), Lines()
+    server.put(pod("a"))
+    with serving(server) as port:
+        api = plain_api(tmp_path, port)
+        pods = PodsObserver(api, clock)
+        pods.start(lines)
+        clock.until(lambda: server.watches == 1)
+        clock.advance(20)
+    clock.until(lambda: any("refused" in reason or "cut" in reason for _, _, reason in lines.windows()))
+    server.put(pod("b"))
+    clock.until(lambda: clock.now() > 1060, step=0.1)
+    with serving(server, port=port):
+        clock.until(lambda: lines.windows()[-1][1] is not None, step=0.1)
+        pods.stop()
+    clock.wake()
+    assert lines.told() == [("LIST", "a", "101"), ("ADDED", "b", "102")]
+    start, end, _ = lines.windows()[-1]
+    assert start <= 1020
+    assert end is not None
+    assert end >= 1060
+
+
+def test_never_seen_is_blind_from_the_start(tmp_path: Path) -> None:
+    server, clock, lines = KubeServer(), ManualClock(), Lines()
+    server.answers["/api/v1/pods"] = (403, b'{"message":"pods is forbidden"}')
+    with serving(server) as port:
+        pods = PodsObserver(plain_api(tmp_path, port), clock)
+        pods.start(lines)
+        clock.until(lambda: bool(lines.windows()))
+        start, end, reason = lines.windows()[0]
+        assert (start, end, pods.has_synced()) == (1000.0, None, False)
+        assert "403 pods is forbidden" in reason
+        pods.stop()
+        clock.wake()
+
+
+@pytest.mark.parametrize(("status", "waited_for"), [(403, False), (404, False), (500, True)])
+def test_nobody_waits_for_what_the_user_may_not_see(tmp_path: Path, status: int, waited_for: bool) -> None:
+    server, clock, lines = KubeServer(), ManualClock(), Lines()
+    resource = RESOURCES["poddisruptionbudgets"]
+    server.answers[resource.path] = (status, b'{"message":"cannot list poddisruptionbudgets.policy"}')
+    with serving(server) as port:
+        watch = Reflector(resource, plain_api(tmp_path, port), clock, optional=True)
+        watch.start(lines)
+        clock.until(lambda: len(server.requests) > 2, step=1.0)
+        assert watch.has_synced() is not waited_for
+        assert lines.windows() == [(1000.0, None, lines.windows()[0][2])]
+        assert "cannot list poddisruptionbudgets.policy" in lines.windows()[0][2]
+        watch.stop()
+        clock.wake()
+
+
+def test_a_next_line_character_does_not_split_a_line(bench: Bench) -> None:
+    bench.start()
+    annotations = {"note": "one\u0085two\u2028three", "kubernetes.io/config.source": "a\u0085b"}
+    bench.server.put({**pod("d"), "metadata": {**pod("d")["metadata"], "annotations": annotations}})
+    bench.seen("d")
+    recorded = json.loads(bytes(bench.lines.all[-1].object))
+    assert recorded["metadata"]["annotations"] == {"kubernetes.io/config.source": "a\u0085b"}
+
+
+def test_a_bookmark_moves_on_where_the_watch_is_resumed(bench: Bench) -> None:
+    bench.start()
+    bench.server.version += 50
+    bench.server.bookmark()
+    bench.clock.until(lambda: any(line.type == "BOOKMARK" for line in bench.lines.all))
+    bench.clock.advance(300)
+    bench.server.end_watches()
+    bench.opened(2)
+    assert bench.server.requests[-1][1]["resourceVersion"] == "153"
+
+
+def test_one_undecodable_object_spoils_nothing_else(bench: Bench) -> None:
+    bad = {"status": {"phase": "Running", "containerStatuses": 7}}
+    bench.server.put(pod("bad-in-list") | bad)
+    bench.start()
+    bench.server.put(pod("bad-in-watch") | bad)
+    bench.server.say(b'{"type":"MODIFIED","object":{"metadata":{"name":["no","name"]}}}\n')
+    bench.server.say(b"no json at all\n")
+    bench.server.say(b'{"type":"MODIFIED","object":{"metadata":{"name":"\xff"}}}\n')
+    bench.server.put(pod("good"))
+    bench.seen("good")
+    notes = {
+        json.loads(bytes(line.object))["metadata"]["name"]: line.note
+        for line in bench.lines.of("pods")
+        if isinstance(line.note, str)
+    }
+    assert set(notes) == {"bad-in-list", "bad-in-watch"}
+    assert all(note.startswith("undecodable: ") for note in notes.values())
+    moments = bench.lines.windows()
+    assert len(moments) == 3
+    assert all(start == end and "undecodable" in reason for start, end, reason in moments)
+
+
+def test_with_health_a_quiet_watch_that_breaks_was_seen_until_the_last_answer(bench: Bench) -> None:
+    bench.start(health=True)
+    good = bench.healthy(60)
+    bench.server.closing = True
+    bench.server.cut_watches()
+    assert bench.blind() == good
+    bench.clock.advance(3)
+    bench.server.closing = False
+    start, end, _ = bench.closed()
+    assert (start, end >= good + 3) == (good, True)
+
+
+def test_a_stall_without_reset_is_noticed_by_the_health_check(bench: Bench) -> None:
+    bench.start(health=True)
+    good = bench.healthy(30)
+    bench.server.flowing.clear()
+    bench.server.put(pod("late"))
+    assert bench.blind(step=0.1) == good
+    bench.clock.advance(10)
+    assert "late" not in bench.lines.names()
+    bench.server.flowing.set()
+    start, end, reason = bench.closed()
+    bench.seen("late")
+    assert (start, "in time" in reason) == (good, True)
+    assert bench.lines.names().count("late") == 1
+    late = next(line for line in bench.lines.of("pods") if b"late" in bytes(line.object))
+    assert late.t <= end
+
+
+def test_a_slow_answer_is_blindness_too(bench: Bench) -> None:
+    bench.start(health=True)
+    good = bench.healthy(10)
+    bench.server.flowing.clear()
+    bench.server.put(pod("late"))
+    before = len(bench.server.requests)
+    bench.clock.advance(PERIOD)
+    bench.clock.until(lambda: len(bench.server.requests) > before)
+    bench.clock.advance(1.5)
+    bench.server.flowing.set()
+    bench.blind()
+    bench.seen("late")
+    start, _, reason = bench.closed()
+    assert (start, "took 1.5s to answer" in reason) == (good, True)
+
+
+def test_our_own_stand_still_is_blindness_too(bench: Bench) -> None:
+    bench.start(health=True)
+    good = bench.healthy(10)
+    bench.clock.advance(30)
+    start, _, reason = bench.closed()
+    assert start <= good + 1
+    assert "stood still" in reason
+
+
+def test_nothing_is_told_after_stop(bench: Bench) -> None:
+    bench.start()
+    bench.pods.stop()
+    told = len(bench.lines.all)
+    bench.clock.until(lambda: all(thread.name != "watch of pods" for thread in threading.enumerate()))
+    bench.server.put(pod("d"))
+    assert len(bench.lines.all) == told
+
+
+def test_a_woken_clock_makes_no_hot_loop(bench: Bench) -> None:
+    bench.server.closing = True
+    bench.pods = PodsObserver(bench.api, bench.clock)
+    bench.clock.wake()
+    bench.pods.start(bench.lines)
+    bench.clock.until(lambda: len(bench.server.requests) >= 4)
+    bench.pods.stop()
+    assert len(bench.server.requests) < 20
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_happens_to_the_connection_every_event_is_told_once(bench: Bench, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - repeatable
+    bench.start()
+
+    def halve() -> None:
+        bench.server.halve_next = True
+
+    faults: list[Callable[[], None]] = [bench.server.cut_watches, bench.server.end_watches, halve]
+    for number in range(60):
+        if chance.random() < 0.3:
+            bench.server.bookmark()
+        bench.server.put(pod(f"p{number % 7}"))
+        if chance.random() < 0.2:
+            bench.server.delete(f"p{number % 7}")
+        if chance.random() < 0.3:
+            chance.choice(faults)()
+        bench.clock.advance(chance.choice([0.0, 0.3, 2.0]))
+        threading.Event().wait(chance.choice([0.0, 0.02]))
+    bench.server.halve_next = False
+    bench.server.put(pod("end"))
+    bench.seen("end", step=0.1)
+    wanted = []
+    for _, line in bench.server.log[3:]:
+        event = json.loads(line)
+        metadata = event["object"]["metadata"]
+        if event["type"] != "BOOKMARK":
+            wanted.append((event["type"], metadata["name"], metadata["resourceVersion"]))
+    assert bench.lines.told()[3:] == wanted
+    assert bench.server.count(watch=True) > 5, "the connection did break"
+    bench.clock.until(lambda: not bench.lines.windows() or bench.lines.windows()[-1][1] is not None, step=0.1)
+
+
+def test_the_health_check_measures_the_servers_clock(bench: Bench) -> None:
+    assert bench.health.offsets() == {}
+    bench.start(health=True)
+    bench.health.stop()
+    (offset,) = bench.health.offsets().values()
+    assert abs(time.time() - bench.clock.now() - offset.seconds) <= PATIENCE, "the test server tells the real time"
+    assert offset.within == pytest.approx(0.5)
