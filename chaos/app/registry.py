@@ -1,16 +1,18 @@
-"""What is put together once."""
+"""The registry of this installation, built once."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from chaos.model.registry import PluginRegistry, discover
+from chaos.model.registry import Group, PluginRegistry, discover
 
 
 @cache
 def load_registry() -> PluginRegistry:
-    """All actions and assertions of this installation."""
+    """Actions and assertions, built in and from other distributions. Raises PluginError."""
     import chaos.actions  # noqa: PLC0415 - slow
     import chaos.assertions  # noqa: PLC0415
 
-    return PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+    return PluginRegistry(
+        discover(chaos.actions, "ACTION", Group.ACTIONS), discover(chaos.assertions, "ASSERTION", Group.ASSERTIONS)
+    )

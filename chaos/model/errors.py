@@ -61,6 +61,12 @@ class UndoPending(NodefallError):
     code = Exit.UNDO_PENDING
 
 
+class PluginError(NodefallError):
+    """A plug-in cannot be used: it does not load, has no name, or its name is taken."""
+
+    code = Exit.USAGE
+
+
 class UsageError(NodefallError):
     """The command line, or a combination of its options, makes no sense."""
 

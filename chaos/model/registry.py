@@ -1,31 +1,93 @@
-"""What an experiment may name: actions and assertions, found by walking their packages."""
+"""Registry of plug-ins: the modules of our packages, and entry points of other distributions."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
 from chaos.model.action import Action
 from chaos.model.assertion import Assertion
+from chaos.model.errors import PluginError
+from chaos.model.fact import HostFact
+
+
+class Group(StrEnum):
+    """Entry point groups; an entry point names a plug-in object, as the built-in modules do in a constant."""
+
+    ACTIONS = "nodefall.actions"
+    ASSERTIONS = "nodefall.assertions"
+    FACTS = "nodefall.facts"
+    CHECKS = "nodefall.checks"
+    OBSERVERS = "nodefall.observers"
+    TRANSPORTS = "nodefall.transports"
+    POWER = "nodefall.power"
+    RENDERERS = "nodefall.renderers"
 
 
 @dataclass(frozen=True, slots=True)
 class PluginRegistry:
-    """Everything that can be named, by name."""
+    """Plug-ins by name. Kinds that a caller does not need may be left empty."""
 
     actions: Mapping[str, Action]
     assertions: Mapping[str, Assertion]
+    facts: Mapping[str, HostFact] = field(default_factory=dict)
+    checks: Mapping[str, Any] = field(default_factory=dict)
+    observers: Mapping[str, Any] = field(default_factory=dict)
+    transports: Mapping[str, Any] = field(default_factory=dict)
+    power: Mapping[str, Any] = field(default_factory=dict)
+    renderers: Mapping[str, Any] = field(default_factory=dict)
 
 
-def discover(package: ModuleType, attribute: str) -> dict[str, Any]:
-    """``attribute`` of every module of ``package`` that has it, by its ``name``; sorted."""
-    found = {}
-    for info in pkgutil.iter_modules(package.__path__):
-        plugin = getattr(importlib.import_module(f"{package.__name__}.{info.name}"), attribute, None)
-        if plugin is not None:
-            found[plugin.name] = plugin
+def discover(package: ModuleType, attribute: str, group: str = "") -> dict[str, Any]:
+    """Plug-ins by name, sorted: ``attribute`` of each module of ``package``, and the entry points of ``group``.
+
+    Without a group only the built-in ones. Raises PluginError for a name that is used twice, an entry point that cannot
+    be loaded, and one without a name.
+    """
+    found: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for origin, plugin in [*_builtin(package, attribute), *(_external(group) if group else ())]:
+        name = getattr(plugin, "name", None)
+        if not isinstance(name, str) or not name:
+            raise PluginError(f"plug-in rejected: {origin} has no name", hint="set its attribute `name` to a text")
+        if name in found:
+            raise PluginError(
+                f"duplicate plug-in name {name!r}: {origins[name]} and {origin}",
+                hint="uninstall one of them, or rename the plug-in",
+            )
+        found[name], origins[name] = plugin, origin
     return dict(sorted(found.items()))
+
+
+def _builtin(package: ModuleType, attribute: str) -> Iterator[tuple[str, Any]]:
+    """Origin and plug-in of each module that has one."""
+    for info in pkgutil.iter_modules(package.__path__):
+        module = f"{package.__name__}.{info.name}"
+        plugin = getattr(importlib.import_module(module), attribute, None)
+        if plugin is not None:
+            yield f"{module}.{attribute}", plugin
+
+
+def _external(group: str) -> Iterator[tuple[str, Any]]:
+    """Origin and plug-in of each entry point, by name, so that errors do not depend on the order of ``sys.path``."""
+    for point in sorted(entry_points(group=group), key=lambda point: (point.name, point.value)):
+        origin = _origin(point)
+        try:
+            plugin = point.load()
+        except Exception as error:
+            raise PluginError(
+                f"plug-in {point.name!r} of {group} cannot be loaded: {origin}: {type(error).__name__}: {error}",
+                hint="fix or uninstall that distribution",
+            ) from error
+        yield origin, plugin
+
+
+def _origin(point: EntryPoint) -> str:
+    distribution = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"
+    return f"{point.value} ({distribution})"

@@ -1,0 +1,80 @@
+"""Plug-ins from modules and entry points, and what is refused."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+import chaos.actions
+from chaos.model import registry
+from chaos.model.errors import Exit, PluginError
+from chaos.model.registry import Group, discover
+
+
+def install(monkeypatch: pytest.MonkeyPatch, **plugins: object) -> None:
+    """Offer each plug-in as an entry point; a value of None names a module that does not exist."""
+    module = ModuleType("outside_plugins")
+    points = []
+    for name, plugin in plugins.items():
+        setattr(module, name, plugin)
+        where = "outside_plugins" if plugin is not None else "no_such_module"
+        points.append(EntryPoint(name, f"{where}:{name}", Group.ACTIONS))
+    monkeypatch.setitem(sys.modules, "outside_plugins", module)
+    monkeypatch.setattr(registry, "entry_points", lambda group: EntryPoints(points).select(group=group))
+
+
+def test_without_a_group_only_built_in_plugins_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, SYSCTL=SimpleNamespace(name="sysctl"))
+    assert "sysctl" not in discover(chaos.actions, "ACTION")
+
+
+def test_entry_points_join_the_built_in_plugins_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    sysctl = SimpleNamespace(name="sysctl")
+    install(monkeypatch, SYSCTL=sysctl)
+    found = discover(chaos.actions, "ACTION", Group.ACTIONS)
+    assert found["sysctl"] is sysctl
+    assert list(found) == sorted(found)
+    assert set(found) == {*discover(chaos.actions, "ACTION"), "sysctl"}
+
+
+def test_another_group_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, SYSCTL=SimpleNamespace(name="sysctl"))
+    assert "sysctl" not in discover(chaos.actions, "ACTION", Group.FACTS)
+
+
+def test_a_duplicate_name_is_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, MINE=SimpleNamespace(name="cordon"))
+    with pytest.raises(PluginError) as raised:
+        discover(chaos.actions, "ACTION", Group.ACTIONS)
+    assert "'cordon'" in raised.value.message
+    assert "chaos.actions.cordon.ACTION" in raised.value.message
+    assert "outside_plugins:MINE" in raised.value.message
+    assert raised.value.code is Exit.USAGE
+
+
+def test_a_plugin_that_does_not_load_is_named_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, BROKEN=None)
+    with pytest.raises(PluginError, match=r"no_such_module:BROKEN.*ModuleNotFoundError: No module named") as raised:
+        discover(chaos.actions, "ACTION", Group.ACTIONS)
+    assert isinstance(raised.value.__cause__, ModuleNotFoundError)
+
+
+@pytest.mark.parametrize("plugin", [object(), SimpleNamespace(name=""), SimpleNamespace(name=7)])
+def test_a_plugin_needs_a_name(monkeypatch: pytest.MonkeyPatch, plugin: object) -> None:
+    install(monkeypatch, MINE=plugin)
+    with pytest.raises(PluginError, match="has no name"):
+        discover(chaos.actions, "ACTION", Group.ACTIONS)
+
+
+def test_the_distribution_of_a_plugin_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "outside-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text(f"[{Group.ACTIONS}]\nsysctl = no_such_module:ACTION\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(PluginError, match=r"outside 1\.2"):
+        discover(chaos.actions, "ACTION", Group.ACTIONS)
