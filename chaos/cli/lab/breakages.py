@@ -16,7 +16,7 @@ _EXAMPLES = examples("nodefall lab breakages", "nodefall lab up --breakage evict
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def breakages(as_json: bool) -> None:
     """List what the simulated cluster can do wrong on purpose, to see experiments fail."""
-    from chaos.lab.breakages import BREAKAGES  # noqa: PLC0415 - only when asked for
+    from chaos.lab.facade import BREAKAGES  # noqa: PLC0415 - only when asked for
 
     if as_json:
         click.echo(json.dumps([asdict(item) for item in BREAKAGES.values()], indent=2))

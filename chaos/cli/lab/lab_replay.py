@@ -14,10 +14,7 @@ from chaos.cli.output import echo
 
 def replay_command(path: Path, only_count: bool, as_json: bool) -> int:
     """Print the comparison; the exit code. Raises BadInput, and NodefallError for what cannot be replayed."""
-    from chaos.lab.replay.compare import count_states
-    from chaos.lab.replay.parser import parse
-    from chaos.lab.replay.recording import NotARecordingError, ReplayError
-    from chaos.lab.replay.verify import replay
+    from chaos.lab.facade import NotARecordingError, ReplayError, count_states, parse, replay
     from chaos.model.errors import Exit, NodefallError, bad_input
 
     try:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from chaos.clock.clocks import SystemClock
-from chaos.lab.private_dir import LOCK, remove_directory
+from chaos.clock import SystemClock
+from chaos.lab.facade import LOCK, remove_directory
 from chaos.model.errors import Refused, UsageError
 
 DEFAULT_NAME = "lab"

@@ -1,28 +1,32 @@
-"""The programs of the simulated hosts, in the real ones' words."""
+"""Programs of the simulated hosts, with the output of the real ones."""
 
 from __future__ import annotations
 
 from chaos.lab.hostshell.process import Program
 from chaos.lab.hostshell.programs.busctl import PROGRAMS as BUSCTL
-from chaos.lab.hostshell.programs.coreutils import PROGRAMS as BASIC
-from chaos.lab.hostshell.programs.crictl import PROGRAMS as LOOKING
-from chaos.lab.hostshell.programs.network_tools import PROGRAMS as REACH
+from chaos.lab.hostshell.programs.coreutils import PROGRAMS as COREUTILS
+from chaos.lab.hostshell.programs.crictl import PROGRAMS as CRICTL
+from chaos.lab.hostshell.programs.find import PROGRAMS as FIND
+from chaos.lab.hostshell.programs.journalctl import PROGRAMS as JOURNALCTL
+from chaos.lab.hostshell.programs.network_tools import PROGRAMS as NETWORK_TOOLS
 from chaos.lab.hostshell.programs.nft import PROGRAMS as NFT
 from chaos.lab.hostshell.programs.processes import PROGRAMS as PROCESSES
 from chaos.lab.hostshell.programs.shutdown import PROGRAMS as SHUTDOWN
 from chaos.lab.hostshell.programs.systemctl import PROGRAMS as SYSTEMCTL
 from chaos.lab.hostshell.programs.systemd import PROGRAMS as SYSTEMD
-from chaos.lab.hostshell.programs.transient_units import PROGRAMS as FILLERS
+from chaos.lab.hostshell.programs.transient_units import PROGRAMS as TRANSIENT_UNITS
 
 PROGRAMS: dict[str, Program] = {
-    **BASIC,
     **BUSCTL,
-    **FILLERS,
-    **LOOKING,
+    **COREUTILS,
+    **CRICTL,
+    **FIND,
+    **JOURNALCTL,
+    **NETWORK_TOOLS,
     **NFT,
     **PROCESSES,
-    **REACH,
     **SHUTDOWN,
     **SYSTEMCTL,
     **SYSTEMD,
+    **TRANSIENT_UNITS,
 }

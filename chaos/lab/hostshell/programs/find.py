@@ -1,0 +1,21 @@
+"""find(1), for the sockets of container runtimes only."""
+
+from __future__ import annotations
+
+from chaos.lab.hostshell.process import Process, Program
+from chaos.lab.hostshell.programs.crictl import SOCKET
+
+
+async def find(process: Process, argv: list[str]) -> int:
+    """``find PATH... -maxdepth 0 -type s``: print those of the paths that are sockets."""
+    paths = [word for word in argv[1:] if word.startswith("/")]
+    if argv[1 + len(paths) :] != ["-maxdepth", "0", "-type", "s"]:
+        return process.fail("find: the lab simulates only find PATH... -maxdepth 0 -type s")
+    missing = [path for path in paths if path != SOCKET]
+    for path in missing:
+        process.err(f"find: '{path}': No such file or directory\n")
+    process.out(f"{SOCKET}\n" * paths.count(SOCKET))
+    return 1 if missing else 0
+
+
+PROGRAMS: dict[str, Program] = {"find": find}
