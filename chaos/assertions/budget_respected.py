@@ -14,8 +14,7 @@ from chaos.judge.pods import disruption
 from chaos.judge.signals import mask, mask_pods
 from chaos.model.assertion import NothingToJudge, View
 from chaos.model.experiment import Model
-from chaos.model.kube import Pod
-from chaos.model.kube_more import LabelSelector, PodDisruptionBudget
+from chaos.model.kube import LabelSelector, Pod, PodDisruptionBudget
 from chaos.model.recording import BlindWindow
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import History, Version

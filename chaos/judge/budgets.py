@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chaos.model.kube import Pod, pod_condition
-from chaos.model.kube_more import LabelSelector, Requirement
+from chaos.model.kube import LabelSelector, Pod, Requirement, pod_condition
 
 
 def selects(selector: LabelSelector | None, pod: Pod) -> bool:

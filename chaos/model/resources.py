@@ -6,8 +6,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from chaos.model.kube import Event, Lease, Node, Pod, Workload
-from chaos.model.kube_more import EndpointSlice, Job, PersistentVolumeClaim, PodDisruptionBudget, VolumeAttachment
+from chaos.model.kube import (
+    EndpointSlice,
+    Event,
+    Job,
+    Lease,
+    Node,
+    PersistentVolumeClaim,
+    Pod,
+    PodDisruptionBudget,
+    VolumeAttachment,
+    Workload,
+)
 
 KubeObject = (
     Node

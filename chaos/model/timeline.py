@@ -10,8 +10,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from chaos.model.kube import Event, Lease, Node, Pod, Workload
-from chaos.model.kube_more import EndpointSlice, Job, PersistentVolumeClaim, PodDisruptionBudget, VolumeAttachment
+from chaos.model.kube import (
+    EndpointSlice,
+    Event,
+    Job,
+    Lease,
+    Node,
+    PersistentVolumeClaim,
+    Pod,
+    PodDisruptionBudget,
+    VolumeAttachment,
+    Workload,
+)
 from chaos.model.recording import ActionRecord, BlindWindow, ProbeResult, QueryResult
 
 T = TypeVar("T")

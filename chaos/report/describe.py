@@ -9,18 +9,21 @@ from typing import Any
 from msgspec import Struct, to_builtins
 
 from chaos.model.kube import (
+    AttachmentSpec,
     ContainerStatus,
     Event,
+    Job,
     Lease,
     Node,
     Pod,
+    PodDisruptionBudget,
+    VolumeAttachment,
     Workload,
     full_name,
     node_condition,
     phase,
     pod_condition,
 )
-from chaos.model.kube_more import AttachmentSpec, Job, PodDisruptionBudget, VolumeAttachment
 from chaos.model.recording import ActionRecord, BlindWindow, ProbeResult
 from chaos.model.text import on_node, printable
 from chaos.model.timeline import Entry

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from chaos.judge.budgets import selects
-from chaos.model.kube import Metadata, Pod
-from chaos.model.kube_more import LabelSelector, Requirement
+from chaos.model.kube import LabelSelector, Metadata, Pod, Requirement
 from chaos.model.verdict import Status
 from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask
 

@@ -11,31 +11,29 @@ from typing import Any
 import pytest
 
 from chaos.model.kube import (
+    AttachmentSource,
+    AttachmentSpec,
+    AttachmentStatus,
+    BudgetStatus,
     Condition,
     ContainerState,
     ContainerStateTerminated,
     ContainerStatus,
+    Job,
+    JobStatus,
     Metadata,
     Node,
     NodeSpec,
     NodeStatus,
     Pod,
+    PodDisruptionBudget,
     PodSpec,
     PodStatus,
     Taint,
+    VolumeAttachment,
     Workload,
     WorkloadSpec,
     WorkloadStatus,
-)
-from chaos.model.kube_more import (
-    AttachmentSource,
-    AttachmentSpec,
-    AttachmentStatus,
-    BudgetStatus,
-    Job,
-    JobStatus,
-    PodDisruptionBudget,
-    VolumeAttachment,
 )
 from chaos.model.recording import ActionRecord, BlindWindow, ProbeResult
 from chaos.model.result import RunResult

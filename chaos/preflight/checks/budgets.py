@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from chaos.judge.budgets import is_healthy, selects
-from chaos.model.kube import full_name
-from chaos.model.kube_more import PodDisruptionBudget
+from chaos.model.kube import PodDisruptionBudget, full_name
 from chaos.preflight.check import Check, Diagnosis, list_error_notes, note, ok, refusal
 from chaos.preflight.observations import BUDGETS, ClusterObservations, Need, fault_groups
 

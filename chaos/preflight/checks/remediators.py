@@ -9,7 +9,7 @@ import msgspec
 
 from chaos.judge.budgets import matches
 from chaos.model.api_fact import field
-from chaos.model.kube_more import LabelSelector
+from chaos.model.kube import LabelSelector
 from chaos.preflight.check import Check, Diagnosis, list_error_notes, note, ok, refusal, warning
 from chaos.preflight.observations import (
     DAEMONSETS,

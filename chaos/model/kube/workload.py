@@ -1,0 +1,117 @@
+"""Workloads, Jobs, PodDisruptionBudgets and EndpointSlices."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from chaos.model.kube.meta import Base, Condition, LabelSelector, Metadata, ObjectReference
+
+
+class WorkloadSpec(Base):
+    replicas: int | None = None
+
+
+class WorkloadStatus(Base):
+    """Union of what Deployments, StatefulSets, ReplicaSets and DaemonSets report."""
+
+    observed_generation: int | None = None
+    replicas: int | None = None
+    ready_replicas: int | None = None
+    available_replicas: int | None = None
+    updated_replicas: int | None = None
+    unavailable_replicas: int | None = None
+    terminating_replicas: int | None = None
+    desired_number_scheduled: int | None = None
+    number_ready: int | None = None
+    number_available: int | None = None
+
+
+class Workload(Base):
+    """A Deployment, StatefulSet, ReplicaSet or DaemonSet; the kind is the timeline's key."""
+
+    metadata: Metadata = field(default_factory=Metadata)
+    spec: WorkloadSpec | None = None
+    status: WorkloadStatus | None = None
+
+
+class JobSpec(Base):
+    parallelism: int | None = None
+    completions: int | None = None
+    backoff_limit: int | None = None
+    suspend: bool | None = None
+    pod_replacement_policy: str | None = None
+
+
+class JobStatus(Base):
+    active: int | None = None
+    ready: int | None = None
+    terminating: int | None = None
+    succeeded: int | None = None
+    failed: int | None = None
+    start_time: str | None = None
+    completion_time: str | None = None
+    conditions: list[Condition] | None = None
+
+
+class Job(Base):
+    metadata: Metadata = field(default_factory=Metadata)
+    spec: JobSpec | None = None
+    status: JobStatus | None = None
+
+
+class BudgetSpec(Base):
+    """minAvailable and maxUnavailable are numbers or like ``25%``."""
+
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    selector: LabelSelector | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class BudgetStatus(Base):
+    """``disrupted_pods``: evictions that were granted and not yet seen, time by pod name."""
+
+    observed_generation: int | None = None
+    disruptions_allowed: int | None = None
+    current_healthy: int | None = None
+    desired_healthy: int | None = None
+    expected_pods: int | None = None
+    disrupted_pods: dict[str, str] | None = None
+    conditions: list[Condition] | None = None
+
+
+class PodDisruptionBudget(Base):
+    metadata: Metadata = field(default_factory=Metadata)
+    spec: BudgetSpec | None = None
+    status: BudgetStatus | None = None
+
+
+class EndpointConditions(Base):
+    """Null means unknown, which the API tells consumers to take as ready and serving, and not terminating."""
+
+    ready: bool | None = None
+    serving: bool | None = None
+    terminating: bool | None = None
+
+
+class SliceEndpoint(Base):
+    addresses: list[str] | None = None
+    conditions: EndpointConditions | None = None
+    target_ref: ObjectReference | None = None
+    node_name: str | None = None
+    zone: str | None = None
+
+
+class EndpointPort(Base):
+    name: str | None = None
+    port: int | None = None
+    protocol: str | None = None
+
+
+class EndpointSlice(Base):
+    """Its Service is named by the label ``kubernetes.io/service-name``."""
+
+    metadata: Metadata = field(default_factory=Metadata)
+    address_type: str = ""
+    endpoints: list[SliceEndpoint] | None = None
+    ports: list[EndpointPort] | None = None
