@@ -16,7 +16,7 @@ from typing import Any
 
 from lab_load import lab_load, start_load
 
-from chaos.clock.clocks import SystemClock
+from chaos.clock import SystemClock
 from chaos.kube.client import connect
 from chaos.model.recording import RecordingEntry
 from chaos.observers.cluster import ClusterObservers

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from chaos.app.connect import ClusterConnection, local_machine_id, login
-from chaos.clock.clocks import SystemClock
+from chaos.clock import SystemClock
 from chaos.kube.journal_mirror import PendingRun, delete_configmap, pending_runs
 from chaos.kube.lease import MACHINE
 from chaos.kube.lease_lock import ClusterLock, Identity

@@ -17,7 +17,7 @@ from chaos.model.inventory import Inventory
 from chaos.model.ports import Clock, PowerControl, Session
 
 if TYPE_CHECKING:
-    from chaos.clock.clocks import RemoteClock, SystemClock
+    from chaos.clock import RemoteClock, SystemClock
     from chaos.hosts.pool import Hosts
     from chaos.kube.client import ApiClient
 
@@ -71,7 +71,7 @@ def with_lab_cluster(asked: Inventory, made: Inventory) -> Inventory:
 @contextmanager
 def _connect(inventory: Inventory, lab_pid: int | None) -> Iterator[ClusterConnection]:
     from chaos.app.nodes import kubelet_certificate
-    from chaos.clock.clocks import RemoteClock, SystemClock
+    from chaos.clock import RemoteClock, SystemClock
     from chaos.kube.client import cluster_uid, connect, server_is_loopback, server_version
 
     cluster = inventory.cluster

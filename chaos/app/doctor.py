@@ -14,7 +14,7 @@ from chaos.app.connect import ClusterConnection
 from chaos.app.load import LoadedExperiment, required_permissions
 from chaos.app.observer_setup import source_checks
 from chaos.app.preflight_data import CHECKS, PreflightCase, collect
-from chaos.clock.clocks import SystemClock
+from chaos.clock import SystemClock
 from chaos.kube.cluster_snapshot import cluster_view
 from chaos.kube.journal_mirror import pending_runs
 from chaos.kube.lease_lock import read_lock

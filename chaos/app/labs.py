@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import chaos
 from chaos.app.interrupts import defer_signals
-from chaos.clock.clocks import SystemClock
+from chaos.clock import SystemClock
 from chaos.model.errors import Exit, NodefallError, Refused, UsageError
 from chaos.model.inventory import Inventory, Lab, Rule
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from chaos.app.labs import start_lab
-from chaos.clock.clocks import RemoteClock, SystemClock
+from chaos.clock import RemoteClock, SystemClock
 from chaos.model.errors import NodefallError
 from chaos.model.inventory import Lab, TimeSource
 from chaos.model.ports import Clock
@@ -52,7 +52,7 @@ def woken_from_elsewhere(clock: Clock) -> list[bool]:
     return results
 
 
-def test_system_clock_sleeps_at_least_as_long_as_asked() -> None:
+def test_system_clock_sleeps_at_least_the_requested_time() -> None:
     clock = SystemClock()
     before = clock.now()
     assert clock.sleep(0.02)
@@ -97,7 +97,7 @@ def test_a_participant_holds_time_and_wakes_exactly(clock: RemoteClock) -> None:
 
 
 @pytest.mark.lab
-def test_nobody_asleep_means_no_time(clock: RemoteClock) -> None:
+def test_time_stands_still_while_no_thread_sleeps(clock: RemoteClock) -> None:
     before = clock.now()
     SystemClock().sleep(0.1)
     assert clock.now() == before
@@ -147,7 +147,7 @@ def test_a_thread_that_ends_or_blocks_on_something_else_does_not_hold_time(clock
 
 
 @pytest.mark.lab
-def test_threads_that_only_ask_share_one_connection(clock: RemoteClock) -> None:
+def test_threads_that_only_read_the_time_share_one_connection(clock: RemoteClock) -> None:
     times: list[float] = []
     threads = [threading.Thread(target=lambda: times.extend(clock.now() for _ in range(100))) for _ in range(8)]
     for thread in threads:
@@ -168,7 +168,7 @@ def test_no_time_source_is_a_clear_error() -> None:
 @pytest.mark.parametrize(
     ("answers", "what"),
     [
-        (b"nonsense\n", "does not know the role observer"),
+        (b"nonsense\n", "does not support the role observer"),
         (b"ok\nlater\n", "answered 'later'"),
         (b"ok\n", "closed the connection"),
     ],

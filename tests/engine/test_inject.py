@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 import chaos.facts
-from chaos.clock.clocks import SystemClock
+from chaos.clock import SystemClock
 from chaos.engine.context import Interrupted, RunContext
 from chaos.engine.failsafe import failsafe_command
 from chaos.engine.inject import START_LEAD, inject

@@ -14,7 +14,7 @@ import msgspec
 import chaos.actions
 import chaos.assertions
 import chaos.facts
-from chaos.clock.clocks import SystemClock
+from chaos.clock import SystemClock
 from chaos.engine.context import RunContext, StopRequest
 from chaos.engine.recorder import Recorder
 from chaos.engine.run import RunInputs, execute

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.clock.clocks import RemoteClock
+from chaos.clock import RemoteClock
 from chaos.kube.client import connect
 from chaos.lab.apiserver.store.store import Change
 from chaos.lab.objects.accessors import Object

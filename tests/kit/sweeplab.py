@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import yaml
 
 from chaos.app.labs import make_inventory
-from chaos.clock.clocks import RemoteClock
+from chaos.clock import RemoteClock
 from chaos.lab.hostshell.process import HostSystem
 from chaos.lab.hostshell.programs.units import is_active
 from chaos.lab.node.kubelet.metrics import STATE_FILE

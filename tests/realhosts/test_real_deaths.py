@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from chaos.clock.clocks import SystemClock
+from chaos.clock import SystemClock
 from chaos.engine.context import StopRequest
 from chaos.engine.rollback import roll_back
 from chaos.model.result import UndoResult

@@ -8,7 +8,7 @@ import pytest
 
 from chaos.actions import disk_pressure, memory_pressure, pid_pressure
 from chaos.actions._pressure import start_filler
-from chaos.clock.clocks import SystemClock
+from chaos.clock import SystemClock
 from tests.kit.drive import open_hosts
 from tests.kit.machines import RealHost
 

@@ -11,7 +11,7 @@ import click
 from chaos.app.cluster_lock import describe_pending, lock_namespace
 from chaos.app.connect import ClusterConnection, connect_cluster, inventory_path
 from chaos.cli.output import echo
-from chaos.clock.clocks import SystemClock
+from chaos.clock import SystemClock
 from chaos.kube.journal_mirror import PendingRun, pending_runs
 from chaos.kube.lease import LeaseRecord
 from chaos.kube.lease_lock import read_lock, request_abort

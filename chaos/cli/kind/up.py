@@ -15,7 +15,7 @@ from chaos.cli.bundled import bundled_path
 from chaos.cli.kind.tools import Echo, Tools
 from chaos.cli.lab.workload import wait_for_nodes
 from chaos.cli.output import write
-from chaos.clock.clocks import SystemClock
+from chaos.clock import SystemClock
 from chaos.kube.client import cluster_uid, connect
 from chaos.load.yaml_dump import dump
 from chaos.model.errors import NodefallError, Refused, UsageError

@@ -16,7 +16,7 @@ import msgspec
 from chaos.app.labs import LOG
 from chaos.cli.bundled import bundled_path
 from chaos.cli.lab.lab_state import LabDirectory, LabState, lab_names
-from chaos.clock.clocks import SystemClock
+from chaos.clock import SystemClock
 from chaos.model.duration import format_duration, timestamp
 from chaos.model.errors import Exit, Refused
 from chaos.model.text import printable

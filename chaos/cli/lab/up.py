@@ -19,7 +19,7 @@ from chaos.cli.lab.process import start_ticks
 from chaos.cli.lab.status import next_steps, to_dict
 from chaos.cli.lab.workload import READY_TIMEOUT, apply, wait_for_nodes, wait_for_workload
 from chaos.cli.output import write
-from chaos.clock.clocks import RemoteClock, SystemClock
+from chaos.clock import RemoteClock, SystemClock
 from chaos.kube.client import connect
 from chaos.load.manifests import LocatedObject, load_objects
 from chaos.model.duration import format_duration

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from chaos.app.labs import start_lab
-from chaos.clock.clocks import SystemClock
+from chaos.clock import SystemClock
 from chaos.model.errors import NodefallError
 from chaos.model.inventory import Lab, RedfishPower
 

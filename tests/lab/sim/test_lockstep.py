@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from chaos.clock.clocks import RemoteClock
+from chaos.clock import RemoteClock
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep, TimeSource
 

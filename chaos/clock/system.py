@@ -1,0 +1,43 @@
+"""This machine's clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from chaos.clock.wake_event import WakeEvent, wait_readable
+
+
+class SystemClock:
+    """This machine's time, read once and carried on by the monotonic clock, so that it never jumps."""
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.monotonic()
+        self._wake_event = WakeEvent()
+
+    def now(self) -> float:
+        return time.monotonic() + self._offset
+
+    def sleep(self, seconds: float) -> bool:
+        """Sleep ``seconds``; False if :meth:`wake` ended the sleep early."""
+        return not wait_readable(max(seconds, 0.0), self._wake_event)
+
+    def wake(self) -> None:
+        """End every sleep, now and from now on, until :meth:`resume`. Safe in a signal handler."""
+        self._wake_event.set()
+
+    def resume(self) -> None:
+        """Let sleeps last again after :meth:`wake`."""
+        self._wake_event.clear()
+
+    @contextmanager
+    def participant(self) -> Iterator[None]:
+        """No-op: real time has no lockstep."""
+        yield
+
+    def release(self) -> None:
+        """No-op: this clock has no state per thread."""
+
+    def close(self) -> None:
+        self._wake_event.close()
