@@ -47,4 +47,4 @@ def plan(
     found = run_checks(CHECKS, looked.observations)
     overruled = refuse(found, anyway=anyway)
     made = make_plan(loaded.experiment, catalogue, looked.drafts[case.name])
-    return replace(made, overruled=overruled, warnings=tuple(describe(finding) for finding in warnings(found))), view
+    return replace(made, overridden=overruled, warnings=tuple(describe(finding) for finding in warnings(found))), view

@@ -68,7 +68,7 @@ def execute(context: RunContext, prepared: RunInputs) -> RunResult:
             failed = {(entry.step, entry.node) for entry in undone}
             undone += _roll_back(context, lambda owed: (owed.step, owed.node) not in failed)
             unsettled = context.reconcile()
-    return _result(context, structs.replace(result, steady=result.steady_state or steady), undone, ended, unsettled)
+    return _result(context, structs.replace(result, steady_state=result.steady_state or steady), undone, ended, unsettled)
 
 
 def _attempt(context: RunContext, prepared: RunInputs) -> NodefallError | Interrupted | None:

@@ -92,7 +92,7 @@ def test_what_is_not_understood_is_told(kind: str, obj: Any, what: str) -> None:
         )
     else:
         histories: dict[str, Any] = {"pods": timeline.pods, "nodes": timeline.nodes}
-        assert next(iter(histories[kind].values())).last.unseen
+        assert next(iter(histories[kind].values())).last.final_state_unknown
 
 
 JSON = st.recursive(

@@ -33,7 +33,7 @@ def test_too_old(age: float, said: str) -> None:
 
 def test_what_only_looks_different_is_the_same() -> None:
     check_unchanged(
-        PLAN, replace(PLAN, created=1300.0, facts={"n1": {"disk": 7}}, steps=(replace(STEP, memory={"x": 1}),))
+        PLAN, replace(PLAN, created=1300.0, facts={"n1": {"disk": 7}}, steps=(replace(STEP, undo_state={"x": 1}),))
     )
 
 
@@ -42,11 +42,11 @@ def test_what_only_looks_different_is_the_same() -> None:
     [
         ({"cluster_uid": "cluster-2"}, "it is for the cluster cluster-1, this is cluster-2"),
         ({"experiment_hash": "other"}, "the experiment x was changed since"),
-        ({"overruled": ("logind: no",)}, "preflight refuses more now: logind"),
+        ({"overridden": ("logind: no",)}, "preflight refuses more now: logind"),
         ({"targets": ()}, "n1 would not be chosen for victim any more"),
         ({"targets": (TARGET, replace(TARGET, node="n2"))}, "other nodes would be chosen now"),
         ({"targets": (replace(TARGET, uid="uid-2"),)}, r"another one \(its uid was uid-1, now it is uid-2\)"),
-        ({"targets": (replace(TARGET, boot="boot 2"),)}, "n1 was booted since"),
+        ({"targets": (replace(TARGET, boot_identity="boot 2"),)}, "n1 was booted since"),
         ({"steps": ()}, "the step stop on n1 would not be done any more"),
         ({"steps": (replace(STEP, commands=(HostCommand(("rm",)),)),)}, "commands of the step stop on n1 would be"),
         ({"steps": (replace(STEP, params={"a": 1}),)}, "params of the step stop on n1"),
@@ -58,5 +58,5 @@ def test_what_has_changed_is_said(changed: dict[str, Any], said: str) -> None:
 
 
 def test_what_was_set_aside_and_read_may_be_told_in_other_words() -> None:
-    kept = replace(PLAN, overruled=("clock: 7.0s ahead", "logind: no"))
-    check_unchanged(kept, replace(PLAN, overruled=("clock: 7.1s ahead",)))
+    kept = replace(PLAN, overridden=("clock: 7.0s ahead", "logind: no"))
+    check_unchanged(kept, replace(PLAN, overridden=("clock: 7.1s ahead",)))
