@@ -127,7 +127,7 @@ def test_every_resource_has_a_history(plural: str) -> None:
     histories: Any = getattr(timeline, plural, None) or timeline.workloads
     ((key, history),) = histories.items()
     assert key in ("x", "u", ("ns", "x"), (plural, "ns", "x"))
-    assert [version.gone for version in history] == [False, False, True]
+    assert [version.is_deleted for version in history] == [False, False, True]
 
 
 def test_budgets_endpoints_and_volumes_as_the_api_sends_them() -> None:
