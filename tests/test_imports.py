@@ -1,43 +1,85 @@
-"""Who may import whom (design of the package): kept true on the syntax trees."""
+"""Who may import whom (docs/architecture.md): kept true on the syntax trees."""
 
 from __future__ import annotations
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent / "chaos"
 MODULES = sorted(ROOT.rglob("*.py"))
-PURE = ("actions", "assertions", "doctor", "facts", "judge", "plan", "report")
-# What only one folder imports.
-OWNERS = {
-    "kubernetes": "observers",
-    "paramiko": "transports",
-    "prometheus_api_client": "observers",
-    "yaml": "load",
-    "cel_expr_python": "judge",
-    "click": "cli",
-    "rich": "cli",
-    "pytest": "plugin",
-    "aiohttp": "lab",
-    "asyncssh": "lab",
-    "cryptography": "lab",
-    "urllib3": "",
-    "requests": "",
+PURE = ("actions", "assertions", "facts", "judge", "plan", "preflight", "report")
+_PURE_ROOMS = {
+    "actions": ("facts", "model"),
+    "assertions": ("judge", "model"),
+    "facts": ("model",),
+    "judge": ("model",),
+    "plan": ("model",),
+    "preflight": ("judge", "model", "plan"),
+    "report": ("model",),
 }
-SHARED = {"urllib3": ("observers", "power"), "requests": ()}
-FORBIDDEN_IN_PURE = ("time", "random", "logging", "socket", "subprocess", "threading", "os", "pathlib", "urllib3")
-# A sibling may only import another where it is no plug-in but what plug-ins share.
-SHARED_SIBLINGS = {"doctor": ("check", "signs"), "facts": ("login1", "inhibitors", "kubelet_process", "units")}
-# Folders that only these may import.
-USERS = {"cli": ("cli",), "session": ("", "cli", "plugin", "session"), "api": ("cli", "plugin"), "lab": ("cli", "lab")}
-PLUGINS = ("actions", "assertions", "doctor", "facts", "report")
+# What each room may import of the others. The cli may import every room but the lab, of which it has the facade.
+ROOMS: dict[str, tuple[str, ...]] = {
+    "model": (),
+    "load": ("model",),
+    **_PURE_ROOMS,
+    "store": ("model",),
+    "clock": ("model",),
+    "kube": ("model", "plan", "store"),
+    "observers": ("kube", "model"),
+    "hosts": ("clock", "kube", "model", "observers", "plan", "preflight"),
+    "engine": ("clock", "hosts", "kube", "model", "observers", "plan", "store"),
+    "app": (
+        *("", "clock", "engine", "hosts", "kube", "load", "model", "observers", "store"),
+        *_PURE_ROOMS,
+    ),
+    "": ("app", "model"),
+    "plugin": ("", "api", "app", "load", "model", "report", "store"),
+    "lab": (),
+}
+# What only these rooms import.
+OWNERS = {
+    "kubernetes": ("kube",),
+    "paramiko": ("hosts",),
+    "prometheus_api_client": ("observers",),
+    "yaml": ("load",),
+    "cel_expr_python": ("judge",),
+    "click": ("cli",),
+    "rich": ("cli",),
+    "pytest": ("plugin",),
+    "aiohttp": ("lab",),
+    "asyncssh": ("lab",),
+    "cryptography": ("lab",),
+    "urllib3": ("kube", "observers", "hosts"),
+    "requests": (),
+}
+FORBIDDEN_IN_PURE = ("time", "random", "socket", "subprocess", "threading", "os", "pathlib", "urllib3")
+# The siblings that plug-ins share; so are modules whose name begins with an underscore.
+SHARED_SIBLINGS = {
+    "preflight": ("check", "observations"),
+    "facts": ("login1", "inhibitors", "kubelet_process", "units"),
+    "report": (
+        "describe",
+        "markup",
+        "observations",
+        "outline",
+        "page_data",
+        "renderer",
+        "summary",
+        "svg",
+        "timeline_lanes",
+    ),
+}
+PLUGINS = ("actions", "assertions", "preflight", "facts", "report")
+FACADE = "chaos.lab.facade"
+MAX_MODULE_LINES, MAX_FUNCTION_LINES = 300, 40
 
 
 def imports(path: Path) -> list[str]:
     names = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -46,57 +88,119 @@ def imports(path: Path) -> list[str]:
     return names
 
 
-def folder(path: Path) -> str:
+def room_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0] if path.parent != ROOT else ""
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_import_rules(path: Path) -> None:
-    where = folder(path)
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _every_module(*rooms: str) -> pytest.MarkDecorator:
+    paths = [path for path in MODULES if not rooms or room_of(path) in rooms]
+    return pytest.mark.parametrize("path", paths, ids=lambda p: str(p.relative_to(ROOT)))
+
+
+@_every_module()
+def test_rooms_import_only_what_they_may(path: Path) -> None:
+    room = room_of(path)
     for name in imports(path):
         top, *rest = name.split(".")
-        if top == "chaos" and rest:
-            if where == "lab":
-                assert rest[0] == "lab", f"the lab imports nothing of the rest of chaos, here {name}"
-            if where == "model":
-                assert rest[0] == "model", f"model imports nothing else, here {name}"
-            if path.name != "__main__.py":
-                users = USERS.get(rest[0], (where,))
-                assert where in users, f"only {users} may import {name}, here {where}"
-            if where in PURE:
-                assert rest[0] in ("model", *PURE), f"the pure zone imports {name}"
-            if where in PLUGINS and rest[0] == where and len(rest) > 1:
-                allowed = rest[1].startswith("_") or rest[1] in SHARED_SIBLINGS.get(where, ())
-                assert allowed, f"siblings in {where} import each other: {name}"
-        owners = SHARED.get(top) or ((OWNERS[top],) if top in OWNERS else None)
-        if owners is not None and where != "":
-            assert where in owners, f"{top} belongs in {owners}, here in {where}"
+        if top == "chaos" and rest and path.name != "__main__.py":
+            _check_room(room, rest[0] if (ROOT / rest[0]).is_dir() or rest[0] == "api" else "", name)
+            if room in PLUGINS and rest[0] == room and len(rest) > 1:
+                shared = rest[1].startswith("_") or rest[1] in SHARED_SIBLINGS.get(room, ())
+                assert shared, f"siblings in {room} import each other: {name}"
+        if top in OWNERS and room != "":
+            assert room in OWNERS[top], f"{top} belongs in {OWNERS[top]}, here in {room}"
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if folder(p) in PURE], ids=lambda p: str(p.relative_to(ROOT)))
+def _check_room(room: str, other: str, name: str) -> None:
+    if other == room:
+        return
+    if other == "lab":
+        assert room in ("cli", "app"), f"{room} imports the lab: {name}"
+        assert f"{name}.".startswith(f"{FACADE}."), f"only {FACADE} of the lab is for others, here {name}"
+    elif room == "cli":
+        assert other != "plugin", f"the cli imports {name}"
+    else:
+        assert other in ROOMS[room], f"{room} may import {ROOMS[room]}, here {name}"
+
+
+def test_rooms_are_in_layers() -> None:
+    """The table itself has no circle."""
+    TopologicalSorter({room: set(others) - {""} for room, others in ROOMS.items() if room}).prepare()
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """Packages that only hold others have no part in it."""
+    names = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts): path for path in MODULES}
+    graph = {
+        name: {found for full in imports(path) for found in (full, full.rpartition(".")[0]) if found in names} - {name}
+        for name, path in names.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"import circle: {' -> '.join(error.args[1])}")
+
+
+@_every_module(*PURE)
 def test_the_pure_zone_is_pure(path: Path) -> None:
-    """No I/O, no clock, no logging; a seeded random.Random in plan is the one exception."""
-    allowed = {"plan": ("random",)}.get(folder(path), ())
+    """No I/O, no clock; a seeded random.Random in plan is the one exception."""
+    allowed = {"plan": ("random",)}.get(room_of(path), ())
     for name in imports(path):
         top = name.split(".")[0]
         assert top not in FORBIDDEN_IN_PURE or top in allowed, f"{path.name} imports {name}"
     calls = [
-        node.func.id
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        node.func.id for node in ast.walk(_tree(path)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     ]
     assert not {"open", "print", "input", "exec", "eval"} & set(calls)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+@_every_module()
 def test_one_clock_and_one_exit(path: Path) -> None:
-    """time.sleep and time.time belong to the Clock and to the lab's own pacing; sys.exit to the cli."""
+    """time.sleep and time.time belong to the clock and to the lab's pacing; sys.exit to the cli."""
     where = path.relative_to(ROOT).as_posix()
-    text = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(text):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             called = f"{node.value.id}.{node.attr}"
             if called in ("time.sleep", "time.time", "datetime.now"):
-                assert where == "engine/clock.py" or where.startswith("lab/"), f"{where} uses {called}"
+                assert where.startswith(("clock/", "lab/")), f"{where} uses {called}"
             if called == "sys.exit":
                 assert where.startswith("cli/") or where.endswith("__main__.py"), f"{where} exits"
+
+
+@_every_module()
+def test_modules_and_functions_are_small(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_MODULE_LINES
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            assert lines <= MAX_FUNCTION_LINES, f"{node.name} has {lines} lines"
+
+
+@_every_module()
+def test_no_broad_except_loses_its_traceback(path: Path) -> None:
+    """It raises, keeps the exception, or logs it with its traceback."""
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.ExceptHandler) and _is_broad(node.type):
+            assert node.name or any(_preserves(inner) for inner in ast.walk(node)), f"line {node.lineno}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "suppress":
+            assert not any(_is_broad(argument) for argument in node.args), f"line {node.lineno}: suppresses everything"
+
+
+def _is_broad(node: ast.expr | None) -> bool:
+    if node is None:
+        return True
+    kinds = node.elts if isinstance(node, ast.Tuple) else [node]
+    return any(isinstance(kind, ast.Name) and kind.id in ("Exception", "BaseException") for kind in kinds)
+
+
+def _preserves(node: ast.AST) -> bool:
+    logs = isinstance(node, ast.Attribute) and node.attr == "exception"
+    return isinstance(node, ast.Raise) or logs or (isinstance(node, ast.keyword) and node.arg == "exc_info")
+
+
+def test_rules_are_checked_against_every_room() -> None:
+    assert {room_of(path) for path in MODULES} <= {*ROOMS, "cli"}
