@@ -19,7 +19,7 @@ from time import monotonic, time
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from chaos.engine.concurrency import run_simultaneously
+from chaos.hosts.concurrency import run_simultaneously
 from chaos.engine.inject import START_LEAD
 from chaos.hosts.transports.settings import HostSettings
 from chaos.hosts.transports.ssh import ArmedCommand, SshSession, open_session

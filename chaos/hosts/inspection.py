@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.engine.concurrency import run_concurrently
+from chaos.hosts.concurrency import run_concurrently
 from chaos.hosts.pool import MACHINE, Hosts
 from chaos.kube.response import status_message
 from chaos.kube.watch_codec import DECODE_ERRORS

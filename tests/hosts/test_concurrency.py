@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from chaos.engine.concurrency import MAX_THREADS, run_concurrently, run_simultaneously
+from chaos.hosts.concurrency import MAX_THREADS, run_concurrently, run_simultaneously
 from tests.kit.fakes import FakeClock
 
 
