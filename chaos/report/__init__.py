@@ -1,1 +1,1 @@
-"""Renderers: a result and its timeline in, text out. One file each; ``_`` modules are what they share."""
+"""Renderers: pure functions from a RunResult and its Timeline to text, one module each, and the code they share."""

@@ -1,4 +1,4 @@
-"""One entry of a timeline in words."""
+"""One-line descriptions of timeline entries."""
 
 from __future__ import annotations
 
@@ -32,49 +32,49 @@ _MAX_LENGTH = 400
 
 
 def describe(entry: Entry) -> str:
-    """What ``entry`` says, on one line, fit to be shown."""
-    teller = _FORMATTERS.get(type(entry.object))
-    told = teller(entry) if teller else _describe_other(entry)
-    gone = " was deleted" if entry.type == "DELETED" else ""
+    """Describe ``entry`` on one printable line."""
+    formatter = _FORMATTERS.get(type(entry.object))
+    text = formatter(entry) if formatter else _describe_other(entry)
+    deleted = " was deleted" if entry.type == "DELETED" else ""
     note = f" ({entry.note})" if entry.note else ""
-    return printable(f"{told}{gone}{note}", _MAX_LENGTH)
+    return printable(f"{text}{deleted}{note}", _MAX_LENGTH)
 
 
 def node_state(node: Node) -> str:
-    """``ready``, ``notready`` or ``unknown``, from the Ready condition."""
+    """Return ``ready``, ``notready`` or ``unknown``, from the Ready condition."""
     ready = node_condition(node, "Ready")
     return {"True": "ready", "False": "notready"}.get(ready.status if ready else "", "unknown")
 
 
 def node_text(node: Node) -> str:
-    """The Ready condition in words."""
+    """Describe the Ready condition."""
     ready = node_condition(node, "Ready")
     if ready is None:
         return "no Ready condition"
-    why = ": ".join(part for part in (ready.reason, ready.message) if part)
-    return f"Ready={ready.status}" + (f" ({why})" if why and ready.status != "True" else "")
+    reason = ": ".join(part for part in (ready.reason, ready.message) if part)
+    return f"Ready={ready.status}" + (f" ({reason})" if reason and ready.status != "True" else "")
 
 
 def taints(node: Node) -> tuple[str, ...]:
-    """Its taints as ``key:Effect``, sorted."""
+    """Taints of the node as ``key:Effect``, sorted."""
     return tuple(sorted(f"{t.key}:{t.effect}" for t in (node.spec.taints if node.spec else None) or ()))
 
 
 def pod_state(pod: Pod) -> str:
-    """``succeeded``, ``failed``, ``terminating``, ``ready``, ``running`` (not ready) or ``pending``."""
-    now = phase(pod)
-    if now in ("Succeeded", "Failed"):
-        return now.lower()
+    """Return ``succeeded``, ``failed``, ``terminating``, ``ready``, ``running`` (not ready) or ``pending``."""
+    current = phase(pod)
+    if current in ("Succeeded", "Failed"):
+        return current.lower()
     if pod.metadata.deletion_timestamp:
         return "terminating"
     ready = pod_condition(pod, "Ready")
     if ready and ready.status == "True":
         return "ready"
-    return "running" if now == "Running" else "pending"
+    return "running" if current == "Running" else "pending"
 
 
 def pod_text(pod: Pod) -> str:
-    """Phase, reason, readiness, disruption and exit codes in words."""
+    """Describe phase, reason, readiness, disruption and exit codes."""
     status = pod.status
     parts = [phase(pod) or "no phase"]
     if status and status.reason:
@@ -88,19 +88,18 @@ def pod_text(pod: Pod) -> str:
     if disrupted:
         parts.append(f"DisruptionTarget {disrupted}")
     codes = [_exit_text(c) for c in (status.container_statuses if status else None) or ()]
-    shown = ", ".join(code for code in codes if code)
-    return ", ".join(parts) + (f", {shown}" if shown else "")
+    return ", ".join([*parts, *(code for code in codes if code)])
 
 
 def disruption(pod: Pod) -> str:
-    """The reason of its DisruptionTarget condition, "" if it has none."""
+    """Reason of the pod's DisruptionTarget condition, "" without one."""
     found = pod_condition(pod, "DisruptionTarget")
     return (found.reason or "without reason") if found and found.status == "True" else ""
 
 
 def _exit_text(container: ContainerStatus) -> str:
-    ended = container.state.terminated if container.state else None
-    return f"{container.name} exit {ended.exit_code}" if ended else ""
+    terminated = container.state.terminated if container.state else None
+    return f"{container.name} exit {terminated.exit_code}" if terminated else ""
 
 
 def _describe_node(entry: Entry) -> str:
@@ -131,12 +130,12 @@ def _describe_event(entry: Entry) -> str:
 def _describe_workload(entry: Entry) -> str:
     workload: Workload = entry.object
     status = workload.status
-    wanted = workload.spec.replicas if workload.spec else None
-    if wanted is None and status:
-        wanted = status.desired_number_scheduled
+    desired = workload.spec.replicas if workload.spec else None
+    if desired is None and status:
+        desired = status.desired_number_scheduled
     ready = (status.ready_replicas or status.number_ready or 0) if status else 0
     available = (status.available_replicas or status.number_available or 0) if status else 0
-    return f"{entry.kind} {full_name(workload.metadata)}: {ready} ready, {available} available of {wanted}"
+    return f"{entry.kind} {full_name(workload.metadata)}: {ready} ready, {available} available of {desired}"
 
 
 def _describe_action(entry: Entry) -> str:
@@ -153,15 +152,15 @@ def _describe_action(entry: Entry) -> str:
 
 def _describe_blind(entry: Entry) -> str:
     blind: BlindWindow = entry.object
-    lasted = f"for {blind.end - blind.start:.1f}s" if blind.end is not None else "from here on"
-    return f"nothing could be seen of {blind.source or entry.type} {lasted}: {blind.reason}"
+    duration = f"for {blind.end - blind.start:.1f} s" if blind.end is not None else "from here on"
+    return f"no observations of {blind.source or entry.type} {duration}: {blind.reason}"
 
 
 def _describe_other(entry: Entry) -> str:
     if entry.kind == "metrics":
         return f"metrics of {entry.node}: {_json(entry.object) if entry.object else entry.type}"
     if entry.kind == "host" and entry.type == "containers":
-        return f"containers that run on {entry.node}: {_describe_containers(entry.object)}"
+        return f"running containers on {entry.node}: {_describe_containers(entry.object)}"
     if entry.kind == "host":
         return f"{entry.type} on {entry.node} = {_json(entry.object)}"
     return f"{entry.kind} {entry.type}{f' on {entry.node}' if entry.node else ''}: {_json(entry.object)}"
@@ -175,14 +174,14 @@ def _describe_containers(value: Any) -> str:
 def _describe_probe(entry: Entry) -> str:
     answer: ProbeResult = entry.object
     status = f" (HTTP {answer.status})" if answer.status is not None else ""
-    return f"probe {entry.type}: {'good' + status if answer.ok else answer.error}"
+    return f"probe {entry.type}: {'ok' + status if answer.ok else answer.error}"
 
 
 def _describe_budget(entry: Entry) -> str:
     status = entry.object.status
     counts = (
         f"allows {status.disruptions_allowed}, {status.current_healthy} of {status.expected_pods} healthy,"
-        f" {status.desired_healthy} wanted"
+        f" {status.desired_healthy} desired"
         if status
         else "has no status"
     )
@@ -194,15 +193,15 @@ def _describe_attachment(entry: Entry) -> str:
     spec = found.spec or AttachmentSpec()
     volume = spec.source.persistent_volume_name if spec.source else None
     state = "attached" if found.status and found.status.attached else "not attached"
-    leaving = ", being removed" if found.metadata.deletion_timestamp else ""
-    return f"volume {volume or '?'} and {spec.node_name}: {state}{leaving}"
+    deleting = ", being deleted" if found.metadata.deletion_timestamp else ""
+    return f"volume {volume or '?'} and {spec.node_name}: {state}{deleting}"
 
 
 def _describe_job(entry: Entry) -> str:
     status = entry.object.status
     counts = [(name, getattr(status, name)) for name in ("active", "succeeded", "failed")] if status else []
-    shown = ", ".join(f"{count} {name}" for name, count in counts if count) or "no pods"
-    return f"job {full_name(entry.object.metadata)}: {shown}"
+    pods = ", ".join(f"{count} {name}" for name, count in counts if count) or "no pods"
+    return f"job {full_name(entry.object.metadata)}: {pods}"
 
 
 def _json(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""``report.html``: one page that needs nothing but itself; script and style are assets of this package, inlined."""
+"""``report.html``: a self-contained page; script and style are assets of this package, inlined."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _KEYS_HINT = "Drag to move, Ctrl + wheel to zoom; with the keyboard: arrows, + a
 
 
 def render(result: RunResult, timeline: Timeline) -> str:
-    """The whole document, ending in a newline."""
+    """Render the whole document, ending in a newline."""
     style, script = _assets(_STYLES), _assets(_SCRIPTS)
-    drawn = lanes(timeline, [node for nodes in result.targets.values() for node in nodes])
-    data = script_json(page_data(result, timeline, drawn))
+    chart = lanes(timeline, [node for nodes in result.targets.values() for node in nodes])
+    data = script_json(page_data(result, timeline, chart))
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -58,7 +58,7 @@ def render(result: RunResult, timeline: Timeline) -> str:
         "main",
         _left_behind(result),
         _verdicts(result),
-        _chart(render_svg(result, timeline, drawn)),
+        _chart(render_svg(result, timeline, chart)),
         _steps(result),
         _observations(result, timeline),
         _run_details(result),
@@ -75,7 +75,7 @@ def _assets(names: tuple[str, ...]) -> Html:
 
 
 def _policy(style: str, script: str) -> str:
-    """Only this very style and this very script; nothing from anywhere else."""
+    """Content security policy that admits only this style and this script."""
 
     def source(code: str) -> str:
         return f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'"
@@ -85,30 +85,30 @@ def _policy(style: str, script: str) -> str:
 
 
 def _header(result: RunResult) -> Html:
-    word = tag("span", f"{SYMBOLS[result.status]} {result.status}", class_=f"badge {result.status}")
+    badge = tag("span", f"{SYMBOLS[result.status]} {result.status}", class_=f"badge {result.status}")
     lab = tag("span", "simulated cluster", class_="badge lab") if result.simulated else Html()
     return tag(
         "header",
         tag(
             "p",
-            word,
+            badge,
             SPACE,
             lab,
             SPACE,
             tag("span", f"{name_of(result)} · {format_utc(result.started)}", class_="quiet"),
         ),
-        tag("h1", result.headline.removeprefix(f"{result.status}: ")),  # the badge above says it
+        tag("h1", result.headline.removeprefix(f"{result.status}: ")),  # the badge above has the status
         tag("p", result.title, class_="quiet"),
         class_=str(result.status),
     )
 
 
 def _left_behind(result: RunResult) -> Html:
-    lines = [tag("li", tag("strong", "Undo still owed:"), SPACE, line) for line in pending_undo(result)]
+    lines = [tag("li", tag("strong", "Undo pending:"), SPACE, line) for line in pending_undo(result)]
     lines += [tag("li", line) for line in result.leftovers]
     if not lines:
-        words = "Nothing was left behind." if result.run else "Judged from a recording: nothing was touched for it."
-        return tag("p", words, class_="quiet clean")
+        text = "Nothing was left behind." if result.run else "Judged from a recording: nothing was changed."
+        return tag("p", text, class_="quiet clean")
     return tag("section", tag("h2", "Left behind"), tag("ul", join(lines)), class_="alarm")
 
 
@@ -118,7 +118,7 @@ def _verdicts(result: RunResult) -> Html:
         tag("tbody", tag("tr", tag("th", section.title, colspan="4", scope="rowgroup")), _verdict_rows(section, start))
         for section in sections(result)
     ]
-    head = ("Verdict", "Expectation", "What was seen", "Evidence")
+    head = ("Verdict", "Expectation", "Reason", "Evidence")
     cells = join(tag("th", cell, scope="col") for cell in head)
     caption = tag("caption", "Every expectation with its verdict, reason and evidence")
     whole = tag("table", caption, tag("thead", tag("tr", cells)), join(parts, "\n"), class_="verdicts")
@@ -145,17 +145,17 @@ def _verdict_rows(section: Section, start: float) -> Html:
 
 
 def _decision_time(verdict: Verdict, start: float) -> Html:
-    """When it was decided, and the deadline."""
+    """Time of the decision, and the deadline."""
     decided = f"at {format_offset(verdict.at, start)}" if verdict.at is not None else ""
     due = f"due {format_offset(verdict.deadline, start)}" if verdict.deadline is not None else ""
     return tag("span", ", ".join(part for part in (decided, due) if part), class_="sub")
 
 
 def _expected_and_observed(verdict: Verdict) -> Html:
-    """Expected beside observed, where the verdict gives them."""
+    """Expected and observed side by side, where the verdict has them."""
     pairs = (("expected", verdict.expected), ("observed", verdict.observed))
-    told = [join((tag("dt", name), tag("dd", value))) for name, value in pairs if value]
-    return tag("dl", join(told)) if told else Html()
+    items = [join((tag("dt", name), tag("dd", value))) for name, value in pairs if value]
+    return tag("dl", join(items)) if items else Html()
 
 
 def _evidence_links(evidence: tuple[int, ...]) -> Html:
@@ -175,13 +175,13 @@ def _chart(still: Html) -> Html:
         tag("button", label, type="button", id=name, title=title)
         for label, name, title in (("+", "in", "zoom in"), ("-", "out", "zoom out"), ("all", "reset", "show all"))
     ]
-    every = tag("label", Html('<input type="checkbox" id="every"/> '), "also pods that did not change")
-    bar = tag("div", join(buttons), every, tag("span", _KEYS_HINT, class_="quiet"), class_="bar")
-    where = "What happened, a lane per node and pod; the same is in the table of what was seen"
-    canvas = tag("canvas", tabindex="0", role="img", aria_label=where, id="lanes")
+    all_pods = tag("label", Html('<input type="checkbox" id="all-pods"/> '), "also pods that did not change")
+    bar = tag("div", join(buttons), all_pods, tag("span", _KEYS_HINT, class_="quiet"), class_="bar")
+    label = "Timeline, a lane per node and pod; the table of observations has the same data"
+    canvas = tag("canvas", tabindex="0", role="img", aria_label=label, id="lanes")
     board = tag("div", tag("div", canvas, id="sizer"), id="board")
     drawn = tag("div", bar, board, tag("div", id="tip", role="status"), tag("ul", join(legend), class_="legend"))
-    return tag("section", tag("h2", "What happened"), tag("div", drawn, class_="scripted"), tag("noscript", still))
+    return tag("section", tag("h2", "Timeline"), tag("div", drawn, class_="scripted"), tag("noscript", still))
 
 
 def _steps(result: RunResult) -> Html:
@@ -189,11 +189,11 @@ def _steps(result: RunResult) -> Html:
     rows = [_step_row(step, start) for step in result.steps]
     if not rows:
         return tag("section", tag("h2", "Steps"), tag("p", "No step was sent."))
-    body = table(("Step", "Node", "Sent", "Effect", "Evidence"), rows, "What was done, and what proves it")
+    body = table(("Step", "Node", "Sent", "Effect", "Evidence"), rows, "Steps and their proofs")
     found = [tag("tr", join(tag("td", cell) for cell in row)) for row in phases(result, start)]
     head = tuple(name.capitalize() for name in PHASES)
-    together = table(head, found, "When each node of a step did what") if found else Html()
-    return tag("section", tag("h2", "Steps"), tag("div", body, class_="wide"), together)
+    by_node = table(head, found, "Phases of each step by node") if found else Html()
+    return tag("section", tag("h2", "Steps"), tag("div", body, class_="wide"), by_node)
 
 
 def _step_row(step: StepResult, start: float) -> Html:
@@ -216,31 +216,30 @@ def _step_row(step: StepResult, start: float) -> Html:
 
 
 def _observations(result: RunResult, timeline: Timeline) -> Html:
-    start, proving = origin(result), set(cited_seqs(result))
-    found, left_out = observations(timeline, proving, _MAX_ROWS)
+    start, cited = origin(result), set(cited_seqs(result))
+    found, omitted = observations(timeline, cited, _MAX_ROWS)
     rows = (
         tag(
             "tr",
             tag("td", format_offset(entry.t, start), class_="time"),
             tag("td", f"#{entry.seq}"),
             tag("td", entry.kind),
-            tag("td", told),
+            tag("td", text),
             id=f"e{entry.seq}",
-            class_=("cited " if entry.seq in proving else "")
-            + f"kind-{'action' if entry.kind == 'action' else 'other'}",
+            class_=("cited " if entry.seq in cited else "") + f"kind-{'action' if entry.kind == 'action' else 'other'}",
         )
-        for entry, told in found
+        for entry, text in found
     )
-    body = table(("When", "Number", "Kind", "What was seen"), rows, "Changes in the order in which they were seen")
-    rest = tag("p", f"{left_out} more changes are in the recording.", class_="quiet") if left_out else Html()
-    summary = tag("summary", tag("h2", f"What was seen ({len(found)} rows)"))
-    return tag("details", summary, tag("div", body, class_="wide seen"), rest, id="seen")
+    body = table(("When", "Number", "Kind", "Observation"), rows, "Changes in the order of observation")
+    rest = tag("p", f"The recording has {omitted} more changes.", class_="quiet") if omitted else Html()
+    summary = tag("summary", tag("h2", f"Observations ({len(found)} rows)"))
+    return tag("details", summary, tag("div", body, class_="wide observations"), rest, id="observations")
 
 
 def _run_details(result: RunResult) -> Html:
-    guesses = assumed_facts(result)
+    assumed = assumed_facts(result)
     lists = [
-        ("Assumed", guesses or ("Nothing: every bound was read from the cluster.",)),
+        ("Assumed", assumed or ("Nothing: every bound was read from the cluster.",)),
         ("Notes", result.notes),
     ]
     parts = [
@@ -252,4 +251,4 @@ def _run_details(result: RunResult) -> Html:
     return tag("section", tag("div", tag("h2", "How it was run"), tag("dl", facts)), join(parts), class_="about")
 
 
-RENDERER = Renderer("html", "report.html", "one page with lanes, to look at and to keep", render)
+RENDERER = Renderer("html", "report.html", "a self-contained page with a timeline", render)

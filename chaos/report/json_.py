@@ -1,13 +1,15 @@
-"""``result.json``: the RunResult as it is, with what its evidence numbers stand for.
+"""``result.json``: the RunResult and the entries that its evidence numbers refer to.
 
 One object; keys sorted, in snake_case; times in seconds since the epoch; ``version`` is RESULT_VERSION. Verdicts and
 steps hold evidence numbers, and ``resolved`` maps each of them to {seq, t, kind, node, what}. Decoding the text as
-RunResult gives the result back.
+RunResult gives the result back. Keys of 0.1.0 that have been renamed are written, too; they are deprecated.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import to_builtins
 
@@ -16,18 +18,42 @@ from chaos.model.timeline import Timeline
 from chaos.report.outline import evidence
 from chaos.report.renderer import Renderer
 
+# Deprecated keys of 0.1.0 and the keys that replace them.
+_RESULT_KEYS = {
+    "by": "started_by",
+    "left_behind": "leftovers",
+    "nodefall": "nodefall_version",
+    "steady": "steady_state",
+}
+_STEP_KEYS = {"shown": "proof_status"}
+_VERDICT_KEYS = {"assumed": "assumed_facts"}
+
 
 def render(result: RunResult, timeline: Timeline) -> str:
-    """The result as JSON, in ASCII, ending in a newline."""
+    """Render the result as JSON, in ASCII, ending in a newline."""
     document = to_builtins(result, str_keys=True)
     document["resolved"] = {str(seq): to_builtins(found) for seq, found in evidence(result, timeline).items()}
+    _add_deprecated_keys(document)
     plain = json.dumps(document, ensure_ascii=False, allow_nan=False)
     return json.dumps(json.loads(_replace_surrogates(plain)), sort_keys=True, indent=2) + "\n"
 
 
+def _add_deprecated_keys(document: dict[str, Any]) -> None:
+    for step in document["steps"]:
+        _alias(step, _STEP_KEYS)
+    for part in ("steady_state", "hypothesis", "abort", "recovery"):
+        for verdict in document[part]:
+            _alias(verdict, _VERDICT_KEYS)
+    _alias(document, _RESULT_KEYS)
+
+
+def _alias(document: dict[str, Any], keys: Mapping[str, str]) -> None:
+    document.update({old: document[new] for old, new in keys.items()})
+
+
 def _replace_surrogates(text: str) -> str:
-    """Lone surrogates (bytes that were no UTF-8) become U+FFFD: strict JSON readers refuse them."""
+    """Replace lone surrogates (bytes that were not UTF-8) by U+FFFD: strict JSON readers reject them."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-RENDERER = Renderer("json", "result.json", "everything, for programs", render)
+RENDERER = Renderer("json", "result.json", "the complete result, for programs", render)

@@ -1,7 +1,7 @@
-"""``junit.xml``: what CI systems read. Shape: the common JUnit schema (windyroad's XSD, which Jenkins' is wider than).
+"""``junit.xml`` for CI systems, in the common JUnit schema (Windyroad's XSD, a subset of Jenkins').
 
-Violated is a failure. Inconclusive must not look green and is no failure of the cluster: an error of type
-"inconclusive". A step not proven to have taken effect and an undo still owed are errors too.
+A violated verdict is a failure. An inconclusive one must not look green, but is no failure of the cluster: an error of
+type "inconclusive". A step without proof that it took effect and a pending undo are errors, too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OUTCOMES = {Status.VIOLATED: "failure", Status.INCONCLUSIVE: "error", Status.PE
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """``outcome`` is failure, error or "" for passed; ``type`` its kind; ``seconds`` how long it took."""
+    """A test case. ``outcome`` is failure, error or "" for passed; ``type`` is the error type."""
 
     group: str
     name: str
@@ -56,8 +56,8 @@ def render(result: RunResult, timeline: Timeline) -> str:
         "time": _seconds(result.ended - result.started),
     }
     root = ET.Element("testsuites")  # no attributes: the schema has none here
-    about = {"package": "nodefall", "id": "0", "name": printable(name_of(result)), "hostname": "localhost"}
-    suite = ET.SubElement(root, "testsuite", {**about, "timestamp": _timestamp(result.started), **totals})
+    attributes = {"package": "nodefall", "id": "0", "name": printable(name_of(result)), "hostname": "localhost"}
+    suite = ET.SubElement(root, "testsuite", {**attributes, "timestamp": _timestamp(result.started), **totals})
     properties = ET.SubElement(suite, "properties")
     for name, value in run_details(result):
         ET.SubElement(properties, "property", {"name": name, "value": printable(value)})
@@ -78,13 +78,13 @@ def _step_cases(result: RunResult) -> Iterator[_Case]:
 
 
 def _verdict_cases(result: RunResult, timeline: Timeline) -> Iterator[_Case]:
-    seen, start = evidence(result, timeline), origin(result)
+    cited, start = evidence(result, timeline), origin(result)
     for section in sections(result):
         for verdict in section.verdicts:
             took = verdict.at - verdict.start if verdict.at is not None and verdict.start is not None else 0.0
             facts = [
                 f"evidence {e.seq} {format_offset(e.t, start)}: {e.what}"
-                for e in map(seen.__getitem__, verdict.evidence)
+                for e in map(cited.__getitem__, verdict.evidence)
             ]
             details = (f"expected: {verdict.expected}", f"observed: {verdict.observed}", *facts)
             outcome = _OUTCOMES.get(verdict.status, "")
@@ -99,22 +99,22 @@ def _error_type(verdict: Verdict) -> str:
 def _undo_cases(result: RunResult) -> Iterator[_Case]:
     for undo in result.undo:
         name = f"{on_node(undo.step, undo.node)} is undone"
-        yield _Case("undo", name, 0.0, "" if undo.proven else "error", "undo owed", undo.because)
+        yield _Case("undo", name, 0.0, "" if undo.proven else "error", "undo pending", undo.because)
 
 
 def _add_case(suite: ET.Element, case: _Case, experiment: str) -> None:
-    where = f"nodefall.{printable(experiment)}.{case.group}"
-    attributes = {"name": printable(case.name), "classname": where, "time": _seconds(case.seconds)}
+    classname = f"nodefall.{printable(experiment)}.{case.group}"
+    attributes = {"name": printable(case.name), "classname": classname, "time": _seconds(case.seconds)}
     element = ET.SubElement(suite, "testcase", attributes)
     if case.outcome:
-        told = {"type": case.type, "message": printable(case.message)}
+        error = {"type": case.type, "message": printable(case.message)}
         lines = (case.message, *case.details)
-        ET.SubElement(element, case.outcome, told).text = "\n".join(printable(line) for line in lines)
+        ET.SubElement(element, case.outcome, error).text = "\n".join(printable(line) for line in lines)
 
 
 def _system_out(result: RunResult) -> Iterator[str]:
     yield result.headline
-    yield from (f"undo still owed: {line}" for line in pending_undo(result))
+    yield from (f"undo pending: {line}" for line in pending_undo(result))
     yield from (f"left behind: {line}" for line in result.leftovers)
     yield from (f"assumed: {line}" for line in assumed_facts(result))
     yield from (f"note: {line}" for line in result.notes)
@@ -127,7 +127,7 @@ def _seconds(value: float) -> str:
 
 
 def _timestamp(t: float) -> str:
-    """xs:dateTime without a zone, as the schema's pattern wants it; in UTC."""
+    """Format as xs:dateTime in UTC without a zone, as the schema requires."""
     day, _, clock = format_utc(t).removesuffix(" UTC").partition(" ")
     return f"{day}T{clock}" if clock else "1970-01-01T00:00:00"
 

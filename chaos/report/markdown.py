@@ -1,4 +1,4 @@
-"""``report.md``: the report for a pull request, an issue or a terminal."""
+"""``report.md``: a report for pull requests, issues and terminals."""
 
 from __future__ import annotations
 
@@ -32,15 +32,14 @@ _AUTOLINK = re.compile(r"(?i)(?<=www)\.|:(?=//)")
 
 
 def escape(text: str) -> str:
-    """``text`` as itself: no markup, no link, no table cell, no HTML."""
-    shown = _SPECIAL.sub(r"\\\1", printable(text).replace("&", "&amp;"))
-    return _AUTOLINK.sub(lambda m: "\\" + m[0], shown)
+    """Escape ``text`` so that it has no markup, link, table cell or HTML."""
+    escaped = _SPECIAL.sub(r"\\\1", printable(text).replace("&", "&amp;"))
+    return _AUTOLINK.sub(lambda m: "\\" + m[0], escaped)
 
 
 def escape_line(text: str) -> str:
-    """As :func:`escape`, for the start of a line, where it must not make a list or a heading."""
-    shown = escape(text)
-    return _LINE_START.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", shown)
+    """Escape like :func:`escape`, and at the start of a line also list markers and heading underlines."""
+    return _LINE_START.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", escape(text))
 
 
 def render(result: RunResult, timeline: Timeline) -> str:
@@ -71,7 +70,7 @@ def render(result: RunResult, timeline: Timeline) -> str:
 
 
 def _nothing_left_behind(result: RunResult) -> str:
-    return "nothing" if result.run else "judged from a recording: nothing was touched for it"
+    return "nothing" if result.run else "judged from a recording: nothing was changed"
 
 
 def _bullets(items: Sequence[str], none: str) -> list[str]:
@@ -95,9 +94,9 @@ def _steps(result: RunResult, start: float) -> list[str]:
         )
         for s in result.steps
     ]
-    told = _table(("step", "action", "node", "began", "sent", "effect"), rows) if rows else ["- none"]
-    together = phases(result, start)
-    return [*told, "", *_table(PHASES, together)] if together else told
+    table = _table(("step", "action", "node", "began", "sent", "effect"), rows) if rows else ["- none"]
+    rows_by_phase = phases(result, start)
+    return [*table, "", *_table(PHASES, rows_by_phase)] if rows_by_phase else table
 
 
 def _verdicts(found: tuple[Verdict, ...], start: float) -> list[str]:
@@ -122,7 +121,7 @@ def _verdicts(found: tuple[Verdict, ...], start: float) -> list[str]:
 
 def _evidence(result: RunResult, timeline: Timeline, start: float) -> list[str]:
     rows = [(str(e.seq), format_offset(e.t, start), e.kind, e.what) for e in evidence(result, timeline).values()]
-    return _table(("number", "when", "kind", "what was seen"), rows) if rows else ["- none"]
+    return _table(("number", "when", "kind", "observation"), rows) if rows else ["- none"]
 
 
 RENDERER = Renderer("markdown", "report.md", "tables to paste into an issue", render)

@@ -1,4 +1,4 @@
-"""HTML that is escaped unless it says that it is markup."""
+"""HTML in which every string is escaped, except markup of type Html."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VOID = frozenset({"meta", "line", "rect", "path"})
 
 
 class Html(str):
-    """Markup; everything else is text and gets escaped."""
+    """Markup; any other string is text and is escaped."""
 
     __slots__ = ()
 
@@ -22,25 +22,25 @@ SPACE = Html(" ")  # text() strips its edges
 
 
 def tag(name: str, /, *children: str, **attributes: str) -> Html:
-    """An element. ``class_`` and ``data_x`` become ``class`` and ``data-x``; children that are not Html are escaped."""
-    told = "".join(f' {key.strip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items())
+    """Make an element. ``class_`` and ``data_x`` become ``class`` and ``data-x``; children are escaped unless Html."""
+    rendered = "".join(f' {key.strip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items())
     if name in _VOID:
-        return Html(f"<{name}{told}/>")
-    return Html(f"<{name}{told}>{join(children)}</{name}>")
+        return Html(f"<{name}{rendered}/>")
+    return Html(f"<{name}{rendered}>{join(children)}</{name}>")
 
 
 def text(value: str) -> Html:
-    """``value`` escaped for content and quoted attributes, invisible characters shown; markup stays."""
+    """Escape ``value`` for content and quoted attributes, control characters included; Html stays unchanged."""
     return value if isinstance(value, Html) else Html(escape(printable(value), quote=True))
 
 
 def join(parts: Iterable[str], between: str = "") -> Html:
-    """Parts, each escaped unless it is markup."""
+    """Join parts, each escaped unless it is Html."""
     return Html(between.join(text(part) for part in parts))
 
 
 def table(head: Sequence[str], rows: Iterable[str], caption: str, **attributes: str) -> Html:
-    """A table with a caption for screen readers; ``rows`` are ``tr`` elements."""
+    """Make a table with a caption for screen readers; ``rows`` are ``tr`` elements."""
     cells = join(tag("th", cell, scope="col") for cell in head)
     return tag(
         "table",
@@ -52,6 +52,6 @@ def table(head: Sequence[str], rows: Iterable[str], caption: str, **attributes: 
 
 
 def script_json(value: Any) -> Html:
-    """JSON that nothing in a script element can end or open, as ``</script>`` and ``<!--`` would."""
+    """Encode ``value`` as JSON that is safe inside a script element: ``<``, ``>`` and ``&`` are escaped."""
     plain = json.dumps(value, separators=(",", ":"), sort_keys=True)
     return Html(plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

@@ -1,4 +1,4 @@
-"""The rows of "what was seen": changes, not repetitions."""
+"""Rows of the observations table: changes, without repetitions."""
 
 from __future__ import annotations
 
@@ -27,30 +27,31 @@ _KINDS = frozenset(
 )
 
 
-def observations(timeline: Timeline, wanted: set[int], limit: int) -> tuple[list[tuple[Entry, str]], int]:
-    """Entries that say something new, with their words, and how many of those were left out for ``limit``.
+def observations(timeline: Timeline, cited: set[int], limit: int) -> tuple[list[tuple[Entry, str]], int]:
+    """Entries that differ from the previous one of their subject, with descriptions, and the number omitted.
 
-    Entries numbered in ``wanted`` and actions are always there. What lies before the run (listed events) is not new.
+    At most ``limit`` rows, but entries with a sequence number in ``cited`` and actions are always included. Listed
+    events happened before the run and are no change.
     """
     rows: list[tuple[Entry, str]] = []
     last: dict[tuple[str, str], str] = {}
-    left_out = 0
+    omitted = 0
     for entry in timeline.entries:
-        told = describe(entry)
+        text = describe(entry)
         key = _subject(entry)
-        fresh = entry.kind in _KINDS and entry.type != BOOKMARK and last.get(key) != told
+        is_new = entry.kind in _KINDS and entry.type != BOOKMARK and last.get(key) != text
         if entry.type == LIST and (entry.kind == "events" or entry.kind not in _KINDS):
-            fresh = False
-        last[key] = told
-        if entry.seq in wanted or entry.kind == "action" or (fresh and len(rows) < limit):
-            rows.append((entry, told))
-        elif fresh:
-            left_out += 1
-    return rows, left_out
+            is_new = False
+        last[key] = text
+        if entry.seq in cited or entry.kind == "action" or (is_new and len(rows) < limit):
+            rows.append((entry, text))
+        elif is_new:
+            omitted += 1
+    return rows, omitted
 
 
 def _subject(entry: Entry) -> tuple[str, str]:
-    """What an entry is about: two entries about the same that say the same are a repetition."""
+    """Subject of an entry: equal descriptions of the same subject are a repetition."""
     metadata = getattr(entry.object, "metadata", None)
     if metadata is not None and not isinstance(entry.object, Lease):
         return entry.kind, metadata.uid or metadata.name

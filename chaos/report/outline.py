@@ -1,4 +1,4 @@
-"""What all renderers say about a result, in the same order and words."""
+"""Parts of a result that all renderers show, in the same order and wording."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from chaos.model.verdict import Verdict
 from chaos.report.describe import describe
 
 STEP_SYMBOLS = {ProofStatus.PROVEN: "✓", ProofStatus.DISPROVEN: "✗", ProofStatus.UNPROVEN: "?"}
-SIMULATED = "This was a simulated cluster: it shows what the lab models, not what your cluster does."
+SIMULATED = "This cluster was simulated: the result shows what the lab models, not what your cluster does."
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Verdicts of one part of the experiment; ``key`` is a word without spaces."""
+    """Verdicts of one part of the experiment; ``key`` is a single word."""
 
     key: str
     title: str
@@ -31,7 +31,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One entry that a verdict or a proof points to; ``t`` in epoch seconds, None if the timeline lacks it."""
+    """One entry that a verdict or a proof cites; ``t`` in epoch seconds, None if the timeline lacks the entry."""
 
     seq: int
     t: float | None
@@ -41,14 +41,14 @@ class Evidence:
 
 
 def sections(result: RunResult) -> tuple[Section, ...]:
-    """The parts that have verdicts, in the order of a run."""
-    every = (
+    """Parts of the experiment that have verdicts, in the order of a run."""
+    parts = (
         Section("steady", "Steady state", result.steady_state),
         Section("hypothesis", "Hypothesis", result.hypothesis),
         Section("abort", "Abort conditions", result.abort),
         Section("recovery", "Recovery", result.recovery),
     )
-    return tuple(section for section in every if section.verdicts)
+    return tuple(section for section in parts if section.verdicts)
 
 
 def verdicts(result: RunResult) -> Iterator[Verdict]:
@@ -57,25 +57,25 @@ def verdicts(result: RunResult) -> Iterator[Verdict]:
 
 
 def name_of(result: RunResult) -> str:
-    """The experiment's name; says so if the cluster was simulated."""
+    """Name of the experiment, with a note if the cluster was simulated."""
     return result.experiment + (" (simulated)" if result.simulated else "")
 
 
 def origin(result: RunResult) -> float:
-    """The moment that offsets count from: the first step's begin, or the start without one."""
+    """Origin of offsets in epoch seconds: the begin of the first step, or the start of the run without steps."""
     return min((s.begin for s in result.steps if s.begin is not None), default=result.started)
 
 
 def format_offset(t: float | None, start: float) -> str:
-    """``+12.3s`` after ``start``, "" for an unknown time."""
+    """Format ``t`` relative to ``start``, like ``+12.3s``; "" for an unknown time."""
     if t is None:
         return ""
-    shift = round(t - start, 1)
-    return f"-{format_duration(-shift)}" if shift < 0 else f"+{format_duration(shift)}"
+    offset = round(t - start, 1)
+    return f"-{format_duration(-offset)}" if offset < 0 else f"+{format_duration(offset)}"
 
 
 def format_utc(t: float) -> str:
-    """``2026-11-21 03:35:37 UTC``; "unknown" outside the calendar."""
+    """Format epoch seconds like ``2026-11-21 03:35:37 UTC``; "unknown" outside the calendar."""
     try:
         return datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
@@ -83,17 +83,17 @@ def format_utc(t: float) -> str:
 
 
 def assumed_facts(result: RunResult) -> tuple[str, ...]:
-    """Facts that were taken from a default, as ``name=value``, each once."""
+    """Facts taken from a default, as ``name=value``, without duplicates."""
     return tuple(dict.fromkeys(fact for verdict in verdicts(result) for fact in verdict.assumed_facts))
 
 
 def pending_undo(result: RunResult) -> tuple[str, ...]:
-    """Undos that are not proven, one sentence each."""
+    """Undos without proof, one sentence each."""
     return tuple(f"{u.step} ({on_node(u.action, u.node)}): {u.because}" for u in result.undo if not u.proven)
 
 
 def run_details(result: RunResult) -> list[tuple[str, str]]:
-    """How it was run, as (name, value)."""
+    """Circumstances of the run, as (name, value)."""
     targets = "; ".join(f"{name}: {', '.join(nodes)}" for name, nodes in sorted(result.targets.items()))
     return [
         ("Run", result.run or "judged from a recording"),
@@ -110,7 +110,7 @@ def run_details(result: RunResult) -> list[tuple[str, str]]:
 
 
 def step_text(step: StepResult) -> str:
-    """What is known of whether the step took effect."""
+    """Describe whether the step is proven to have taken effect."""
     return f"{step.proof_status}{' (weakly)' if step.weak else ''}: {step.because}"
 
 
@@ -118,7 +118,7 @@ PHASES = ("step", "node", "armed", "fired", "began on the host", "returned", "pr
 
 
 def phases(result: RunResult, start: float) -> list[tuple[str, ...]]:
-    """A row of :data:`PHASES` for each node of the steps that have more than one; milliseconds tell them apart."""
+    """A row of :data:`PHASES` for each node of the steps on several nodes, with milliseconds."""
     nodes = Counter(step.step for step in result.steps)
     return [
         (
@@ -139,17 +139,17 @@ def _format_precise(t: float | None, start: float) -> str:
 
 
 def cited_seqs(result: RunResult) -> list[int]:
-    """Numbers of all entries that verdicts and proofs point to, sorted."""
-    pointing = chain((v.evidence for v in verdicts(result)), (s.evidence for s in result.steps))
-    return sorted(set(chain.from_iterable(pointing)))
+    """Sequence numbers of all entries that verdicts and proofs cite, sorted."""
+    citations = chain((v.evidence for v in verdicts(result)), (s.evidence for s in result.steps))
+    return sorted(set(chain.from_iterable(citations)))
 
 
 def evidence(result: RunResult, timeline: Timeline) -> dict[int, Evidence]:
-    """Everything that is pointed to, by number."""
-    wanted = cited_seqs(result)
-    chosen = set(wanted)
-    entries = {entry.seq: entry for entry in timeline.entries if entry.seq in chosen}
-    return {seq: _evidence(seq, entries.get(seq)) for seq in wanted}
+    """All cited entries, by sequence number."""
+    seqs = cited_seqs(result)
+    cited = set(seqs)
+    entries = {entry.seq: entry for entry in timeline.entries if entry.seq in cited}
+    return {seq: _evidence(seq, entries.get(seq)) for seq in seqs}
 
 
 def _evidence(seq: int, entry: Entry | None) -> Evidence:

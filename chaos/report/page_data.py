@@ -1,4 +1,4 @@
-"""What the page's script gets: plain JSON, times in seconds after the origin."""
+"""Input of the HTML report's script: plain JSON, times in seconds after the origin."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from chaos.report.outline import cited_seqs, origin, sections, step_text
 from chaos.report.timeline_lanes import Lane, Span, lane_of
 
 
-def page_data(result: RunResult, timeline: Timeline, drawn: list[Lane]) -> dict[str, Any]:
-    """lanes, steps, verdicts, blinds and evidence; see each function below."""
+def page_data(result: RunResult, timeline: Timeline, lanes: list[Lane]) -> dict[str, Any]:
+    """Return lanes, steps, verdicts, blinds and evidence; the functions below define each shape."""
     start = origin(result)
     begin, end = window(result, timeline)
     return {
         "start": _relative(begin, start),
         "end": _relative(end, start),
-        "lanes": [_lane(lane, start, result) for lane in drawn],
+        "lanes": [_lane(lane, start, result) for lane in lanes],
         "steps": _steps(result, start),
         "verdicts": _verdicts(result, start),
         "blinds": _blinds(timeline, start, end),
-        "evidence": _evidence(result, timeline, drawn, start),
+        "evidence": _evidence(result, timeline, lanes, start),
     }
 
 
 def window(result: RunResult, timeline: Timeline) -> tuple[float, float]:
-    """What is drawn: the timeline, or the run if nothing was seen; never empty."""
+    """Return begin and end of the chart: of the timeline, or of the run if the timeline is empty. At least 1 s long."""
     begin, end = (timeline.start, timeline.end) if timeline.entries else (result.started, result.ended)
     return begin, max(end, begin + 1)
 
@@ -88,30 +88,30 @@ def _verdicts(result: RunResult, start: float) -> list[dict[str, Any]]:
 
 
 def _blinds(timeline: Timeline, start: float, end: float) -> list[dict[str, Any]]:
-    """``kind`` nodes or pods hatches those lanes, recording all; with a ``node`` that node's lane alone."""
+    """Blind windows. ``kind`` nodes or pods hatches those lanes, recording all lanes, ``node`` the lane of that node."""
     found = []
     for blind in timeline.blind_windows:
         kind, _, node = blind.source.partition("@")
-        upto = end if blind.end is None else blind.end
-        why = printable(f"nothing could be seen of {blind.source}: {blind.reason}")
+        until = end if blind.end is None else blind.end
+        text = printable(f"no observations of {blind.source}: {blind.reason}")
         found.append(
             {
                 "kind": kind,
                 "node": node,
                 "start": _relative(blind.start, start),
-                "end": _relative(upto, start),
-                "text": why,
+                "end": _relative(until, start),
+                "text": text,
             }
         )
     return found
 
 
-def _evidence(result: RunResult, timeline: Timeline, drawn: list[Lane], start: float) -> dict[str, list[Any]]:
-    """By number: [time, index of the lane or -1]."""
-    place = {lane.key: index for index, lane in enumerate(drawn)}
-    wanted = set(cited_seqs(result))
+def _evidence(result: RunResult, timeline: Timeline, lanes: list[Lane], start: float) -> dict[str, list[Any]]:
+    """Cited entries by sequence number: [time, index of the lane or -1]."""
+    index_of = {lane.key: index for index, lane in enumerate(lanes)}
+    cited = set(cited_seqs(result))
     return {
-        str(e.seq): [_relative(e.t, start), place.get(lane_of(e, timeline), -1)]
+        str(e.seq): [_relative(e.t, start), index_of.get(lane_of(e, timeline), -1)]
         for e in timeline.entries
-        if e.seq in wanted
+        if e.seq in cited
     }

@@ -1,4 +1,4 @@
-"""What every renderer module offers as ``RENDERER``; ``discover(chaos.report, "RENDERER")`` finds them."""
+"""The type of ``RENDERER`` in every renderer module."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chaos.model.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    """``file`` is the name in the run's directory; ``render`` is pure."""
+    """A report format. ``file`` is its file name in the run directory; ``render`` is a pure function."""
 
     name: str
     file: str

@@ -1,4 +1,4 @@
-"""The final words of a run: for a terminal, and for whoever started it."""
+"""Summary of a run, for a terminal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _STATUS_WIDTH = len(f"? {Status.INCONCLUSIVE}")
 
 
 def summary(result: RunResult, *, report: str = "", color: bool = False) -> str:
-    """The headline first, a line a verdict, what was left behind; ends in a newline.
+    """Headline, one line per verdict, and everything left behind; ends in a newline.
 
-    ``report`` is the path of the report to name. A simulated cluster is named in the first and the last line.
+    ``report`` is the path of the report, printed if given. The first and the last line mark a simulated cluster.
     """
     start = origin(result)
     lab = " (simulated cluster)" if result.simulated and "simulated" not in result.headline else ""
@@ -23,7 +23,7 @@ def summary(result: RunResult, *, report: str = "", color: bool = False) -> str:
     for section in sections(result):
         lines += ["", section.title, *(_verdict_line(verdict, start, color) for verdict in section.verdicts)]
     rest = [
-        *(f"undo still owed: {printable(line)}" for line in pending_undo(result)),
+        *(f"undo pending: {printable(line)}" for line in pending_undo(result)),
         *(f"left behind: {printable(line)}" for line in result.leftovers),
         *(f"assumed: {printable(line)}" for line in assumed_facts(result)),
         *(f"note: {printable(line)}" for line in result.notes),
@@ -36,9 +36,10 @@ def summary(result: RunResult, *, report: str = "", color: bool = False) -> str:
 
 
 def _verdict_line(verdict: Verdict, start: float, color: bool) -> str:
-    word = f"{SYMBOLS[verdict.status]} {verdict.status}".ljust(_STATUS_WIDTH)
-    why = "" if verdict.status is Status.HELD else f": {printable(verdict.because)}"
-    return f"  {_colorize(word, verdict.status, color)} {format_offset(verdict.at, start):>8}  {printable(verdict.name)}{why}"
+    status = f"{SYMBOLS[verdict.status]} {verdict.status}".ljust(_STATUS_WIDTH)
+    reason = "" if verdict.status is Status.HELD else f": {printable(verdict.because)}"
+    at = format_offset(verdict.at, start)
+    return f"  {_colorize(status, verdict.status, color)} {at:>8}  {printable(verdict.name)}{reason}"
 
 
 def _colorize(text: str, status: Status, color: bool) -> str:

@@ -1,4 +1,4 @@
-"""A still picture of the lanes, for readers without scripts."""
+"""A static SVG of the lanes, for readers without scripts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from chaos.report.timeline_lanes import Lane
 _WIDTH, _LABEL, _ROW, _TOP, _MAX_LANES = 1160, 260, 18, 24, 120
 
 
-def render_svg(result: RunResult, timeline: Timeline, drawn: list[Lane]) -> Html:
-    """Nodes and the pods that changed, at most 120 lanes, the steps as lines."""
-    shown = [lane for lane in drawn if lane.kind == "node" or lane.has_changes][:_MAX_LANES]
+def render_svg(result: RunResult, timeline: Timeline, lanes: list[Lane]) -> Html:
+    """Draw nodes and the pods that changed, at most 120 lanes, with steps as vertical lines."""
+    shown = [lane for lane in lanes if lane.kind == "node" or lane.has_changes][:_MAX_LANES]
     begin, end = window(result, timeline)
     height = _TOP + _ROW * len(shown) + 4
 
@@ -29,7 +29,9 @@ def render_svg(result: RunResult, timeline: Timeline, drawn: list[Lane]) -> Html
             tag("text", f"{s.step} {format_offset(s.begin, origin(result))}", x=x(s.begin), y="11"))
         for s in result.steps if s.begin is not None
     ]  # fmt: skip
-    label = f"{len(shown)} of {len(drawn)} lanes from {format_offset(begin, origin(result))} to {format_offset(end, origin(result))}"
+    start = origin(result)
+    times = f"from {format_offset(begin, start)} to {format_offset(end, start)}"
+    label = f"{len(shown)} of {len(lanes)} lanes {times}"
     view = f"0 0 {_WIDTH} {height}"
     return tag("svg", tag("title", label), join(rows), join(lines), viewBox=view, role="img", class_="still")
 

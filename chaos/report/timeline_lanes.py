@@ -1,4 +1,4 @@
-"""A lane per node and pod: what state it was in from when to when."""
+"""Lanes of the timeline chart: the states of each node and pod over time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_LENGTH = 300
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """[start, end) in epoch seconds; ``text`` tells the state in words."""
+    """A state during [start, end), in epoch seconds; ``text`` describes the state."""
 
     start: float
     end: float
@@ -26,7 +26,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment worth a sign: ``kind`` is disruption or gone."""
+    """A marked moment; ``kind`` is disruption or gone."""
 
     t: float
     kind: str
@@ -35,7 +35,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """``group`` is the node; ``changed`` if more was seen than one state throughout; ``taints`` only for nodes."""
+    """States of one object. ``group`` is the node; ``has_changes``: more than one state; ``taints``: only of nodes."""
 
     kind: str
     key: str  # node name or pod uid
@@ -48,7 +48,7 @@ class Lane:
 
 
 def lanes(timeline: Timeline, targets: Iterable[str] = ()) -> list[Lane]:
-    """Grouped by node, targets first, each node before its pods; pods without a node last."""
+    """Lanes grouped by node: targets first, each node before its pods, pods without a node last."""
     first = set(targets)
     pods = [_pod_lane(uid, history, timeline) for uid, history in timeline.pods.items()]
     nodes = [_node_lane(name, history, timeline) for name, history in timeline.nodes.items()]
@@ -61,7 +61,7 @@ def lanes(timeline: Timeline, targets: Iterable[str] = ()) -> list[Lane]:
 
 
 def lane_of(entry: Entry, timeline: Timeline) -> str:
-    """The key of the lane that an entry is about, "" if none."""
+    """Key of the lane that an entry belongs to, "" without one."""
     if entry.kind == "pods":
         return str(entry.object.metadata.uid)
     if entry.kind == "nodes":
@@ -74,9 +74,10 @@ def lane_of(entry: Entry, timeline: Timeline) -> str:
 
 def _node_lane(name: str, history: History[Node], timeline: Timeline) -> Lane:
     states = _spans(((v, node_state(v.object), node_text(v.object)) for v in history), timeline.end)
-    tainted = _spans(((v, "taint", ", ".join(taints(v.object))) for v in history), timeline.end)
-    shown = tuple(span for span in tainted if span.text)
-    return Lane("node", name, printable(name), name, len(states) > 1 or bool(shown), states, shown, _deletions(history))
+    spans = _spans(((v, "taint", ", ".join(taints(v.object))) for v in history), timeline.end)
+    tainted = tuple(span for span in spans if span.text)
+    has_changes = len(states) > 1 or bool(tainted)
+    return Lane("node", name, printable(name), name, has_changes, states, tainted, _deletions(history))
 
 
 def _pod_lane(uid: str, history: History[Pod], timeline: Timeline) -> Lane:
@@ -84,14 +85,14 @@ def _pod_lane(uid: str, history: History[Pod], timeline: Timeline) -> Lane:
     last = history.last.object
     node = (last.spec.node_name if last.spec else None) or UNSCHEDULED
     marks = (*_disruptions(history), *_deletions(history))
-    # Finished long ago and never touched again: in real clusters these lie about.
+    # Real clusters hold many pods that finished long ago and never change again.
     idle = len(states) == 1 and (is_finished(history.versions[0].object) or not marks)
-    changed = not idle or states[0].start > timeline.start + 1
-    return Lane("pod", uid, printable(full_name(last.metadata)), node, changed and bool(states), states, (), marks)
+    has_changes = bool(states) and (not idle or states[0].start > timeline.start + 1)
+    return Lane("pod", uid, printable(full_name(last.metadata)), node, has_changes, states, (), marks)
 
 
 def _spans(versions: Iterable[tuple[Version[Node] | Version[Pod], str, str]], until: float) -> tuple[Span, ...]:
-    """Neighbours with the same state and text become one; nothing is drawn while the object is gone."""
+    """Spans of consecutive versions with the same state and text; none while the object does not exist."""
     spans: list[Span] = []
     current: tuple[float, str, str] | None = None
     for version, state, text in versions:
@@ -114,5 +115,5 @@ def _disruptions(history: History[Pod]) -> tuple[Mark, ...]:
 
 
 def _deletions(history: History[Node] | History[Pod]) -> tuple[Mark, ...]:
-    how = {False: "deleted", True: "deleted, unseen: missing at the next list"}
-    return tuple(Mark(v.t, "gone", how[v.final_state_unknown]) for v in history if v.is_deleted)
+    text = {False: "deleted", True: "deletion not observed: missing at the next list"}
+    return tuple(Mark(v.t, "gone", text[v.final_state_unknown]) for v in history if v.is_deleted)

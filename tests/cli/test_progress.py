@@ -147,7 +147,7 @@ def test_the_summary_begins_with_the_headline_and_ends_with_the_simulated_cluste
     lines = summary(result_of("exp"), report="reports/exp/report.html").splitlines()
     assert lines[:2] == ["✗ exp (simulated cluster)", "  exp (simulated): exp"]
     assert "  ✗ violated          +2s  exp: exp" in lines
-    assert "undo still owed: exp (exp on exp): exp" in lines
+    assert "undo pending: exp (exp on exp): exp" in lines
     assert "left behind: exp" in lines
     assert "assumed: exp" in lines
     assert lines[-2] == "report: reports/exp/report.html"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ from chaos.model.recording import RecordingEntry
 from chaos.model.result import RunResult
 from chaos.model.verdict import Status
 from chaos.store.recording import build_timeline, read_recording
-from tests.kit.story import HERE, RECORDINGS, blinded, catalogue, manifests, shipped
+from tests.kit.story import RECORDINGS, blinded, catalogue, manifests, shipped
 
 HELD, VIOLATED, INCONCLUSIVE = Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE
 IN_DEMO: dict[str, Any] = {"manifests": (), "namespace": "demo"}
@@ -32,7 +33,7 @@ def lines_of(number: str) -> list[RecordingEntry]:
 
 
 def named(name: str) -> Experiment:
-    own = HERE / "experiments" / f"{name}.yaml"
+    own = Path(__file__).parent / "experiments" / f"{name}.yaml"
     return Experiment.model_validate(yaml.safe_load(own.read_text())) if own.exists() else shipped(name)
 
 

@@ -1,4 +1,4 @@
-"""Results and timelines to render: a recording of a real cluster, and small ones whose every string is hostile."""
+"""Results and timelines to render: a recording of a real cluster, and a small one in which every string is hostile."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _seqs(timeline: Timeline, kind: str, name: str, has: str) -> tuple[int, ...]
 
 @pytest.fixture(scope="session")
 def recorded() -> Made:
-    """Recording 01 and a result that has every kind of verdict, made by hand."""
+    """Recording 01 and a handmade result that has every kind of verdict."""
     timeline = build_timeline(read_recording(RECORDINGS / "01-graceful-poweroff.jsonl.gz"))
     begins = [(e, r) for e, r in timeline.actions if r.phase == "begin"]
     (off, _), (on, _) = begins[0], begins[1]
@@ -58,7 +58,7 @@ def recorded() -> Made:
     )  # fmt: skip
     violated = Verdict(
         "every pod ends with the reason that the kubelet gives", "pods", Status.VIOLATED,
-        "demo/web-6749b54fc9-x was still Running 40s after power-off", "disruption TerminationByKubelet within 40s",
+        "demo/web-6749b54fc9-x was still Running 40 s after power-off", "disruption TerminationByKubelet within 40s",
         "no DisruptionTarget condition", off.t + 40, off.t, off.t + 40, ended,
     )  # fmt: skip
     unknown = Verdict(
@@ -68,7 +68,7 @@ def recorded() -> Made:
     timeline.blind_windows.append(BlindWindow(off.t + 20, off.t + 26, "connection reset", "pods"))
     steps = tuple(
         StepResult(name, entry.type, "ra-worker", entry.t, entry.t + 0.3, "answered", f"systemctl {name}",
-                   ProofStatus.PROVEN, "ra-worker was off +8.1s after it", machine)
+                   ProofStatus.PROVEN, "ra-worker was off 8.1 s after the step", machine)
         for name, entry in (("power-off", off), ("power-on", on))
     )  # fmt: skip
     result = RunResult(
@@ -120,5 +120,5 @@ def _hostile(text: str) -> Made:
 
 @pytest.fixture(scope="session")
 def hostile() -> Callable[[str], Made]:
-    """A result and timeline in which every string from outside is the given one."""
+    """Make a result and a timeline in which every external string is the given one."""
     return _hostile

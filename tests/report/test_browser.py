@@ -1,4 +1,4 @@
-"""The page in a real browser: its script runs under its own policy and draws every lane."""
+"""The page in a real browser: the script runs under the content security policy and draws every lane."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is install
 
 
 def dump(page: str, folder: Path) -> str:
-    """The document after its script ran."""
+    """Return the document after its script ran."""
     file = folder / "report.html"
     file.write_text(page, encoding="utf-8")
     flags = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
@@ -34,18 +34,18 @@ def body_of(dom: str) -> dict[str, str]:
     return dict(re.findall(r'data-(\w+)="([^"]*)"', found[1]))
 
 
-def test_the_script_draws_a_lane_per_node_and_changed_pod(recorded: Made, tmp_path: Path) -> None:
+def test_script_draws_a_lane_per_node_and_changed_pod(recorded: Made, tmp_path: Path) -> None:
     dom = dump(html.render(*recorded), tmp_path)
     assert body_of(dom) == {"drawn": "true", "lanes": "20"}  # 4 nodes, 16 pods
     assert 'class="chosen"' in dom  # the violated verdict
 
 
-def test_hostile_words_neither_run_nor_break_the_script(hostile: Callable[[str], Made], tmp_path: Path) -> None:
-    deed = "document.body.dataset.owned=1"
-    bad = f"</script><script>{deed}</script><img src=x onerror='{deed}'>\x00'\""
+def test_hostile_text_neither_runs_nor_breaks_the_script(hostile: Callable[[str], Made], tmp_path: Path) -> None:
+    code = "document.body.dataset.owned=1"
+    bad = f"</script><script>{code}</script><img src=x onerror='{code}'>\x00'\""
     dom = dump(html.render(*hostile(bad)), tmp_path)
     assert body_of(dom) == {"drawn": "true", "lanes": "2"}
 
 
-def test_a_run_that_saw_nothing_still_draws(recorded: Made, tmp_path: Path) -> None:
+def test_run_without_observations_is_drawn(recorded: Made, tmp_path: Path) -> None:
     assert body_of(dump(html.render(recorded[0], Timeline()), tmp_path)) == {"drawn": "true", "lanes": "0"}

@@ -1,4 +1,4 @@
-"""JUnit: the shape that CI systems accept, and what each verdict becomes."""
+"""JUnit report: the schema that CI systems accept, and the outcome of each verdict."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def outcome(case: ET.Element) -> str:
     return " ".join(f"{child.tag}:{child.get('type')}" for child in case)
 
 
-def test_the_document_has_the_common_shape(recorded: Made) -> None:
+def test_document_has_the_common_schema(recorded: Made) -> None:
     for element in parse(recorded).iter():
         required, allowed, children = SHAPE[element.tag]
         assert required <= set(element.attrib) <= required | allowed
@@ -74,7 +74,7 @@ def test_counts_and_times(recorded: Made) -> None:
 def test_verdicts(status: Status, expected: str, recorded: Made) -> None:
     result, timeline = recorded
     verdict = Verdict("pods end", "pods", status, "one did not", at=12.5, start=10.0)
-    changed = msgspec.structs.replace(result, steps=(), undo=(), steady=(), hypothesis=(verdict,), recovery=())
+    changed = msgspec.structs.replace(result, steps=(), undo=(), steady_state=(), hypothesis=(verdict,), recovery=())
     (case,) = parse((changed, timeline))[0].findall("testcase")
     assert outcome(case) == expected
     assert case.get("time") == "2.500"
@@ -83,22 +83,22 @@ def test_verdicts(status: Status, expected: str, recorded: Made) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown", "expected"),
+    ("status", "expected"),
     [(ProofStatus.PROVEN, ""), (ProofStatus.DISPROVEN, "error:unproven"), (ProofStatus.UNPROVEN, "error:unproven")],
 )
-def test_steps_must_be_proven(shown: ProofStatus, expected: str, recorded: Made) -> None:
+def test_steps_must_be_proven(status: ProofStatus, expected: str, recorded: Made) -> None:
     result, timeline = recorded
-    step = msgspec.structs.replace(result.steps[0], shown=shown)
-    changed = msgspec.structs.replace(result, steps=(step,), undo=(), steady=(), hypothesis=(), recovery=())
+    step = msgspec.structs.replace(result.steps[0], proof_status=status)
+    changed = msgspec.structs.replace(result, steps=(step,), undo=(), steady_state=(), hypothesis=(), recovery=())
     (case,) = parse((changed, timeline))[0].findall("testcase")
     assert case.get("name") == "power-off on ra-worker is proven"
     assert outcome(case) == expected
 
 
-@pytest.mark.parametrize(("proven", "expected"), [(True, ""), (False, "error:undo owed")])
-def test_an_undo_that_is_owed_is_an_error(proven: bool, expected: str, recorded: Made) -> None:
+@pytest.mark.parametrize(("proven", "expected"), [(True, ""), (False, "error:undo pending")])
+def test_pending_undo_is_an_error(proven: bool, expected: str, recorded: Made) -> None:
     result, timeline = recorded
     undo = (UndoResult("cut", "partition", "ra-worker", proven, "no answer"),)
-    changed = msgspec.structs.replace(result, steps=(), undo=undo, steady=(), hypothesis=(), recovery=())
+    changed = msgspec.structs.replace(result, steps=(), undo=undo, steady_state=(), hypothesis=(), recovery=())
     (case,) = parse((changed, timeline))[0].findall("testcase")
     assert outcome(case) == expected

@@ -1,4 +1,4 @@
-"""What the page is made of: lanes, rows of what was seen, its policy."""
+"""Parts of the HTML report: lanes, rows of observations, content security policy."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_pod_states(made: Pod, state: str) -> None:
     assert pod_state(made) == state
 
 
-def test_lanes_join_what_stays_the_same_and_end_where_the_object_does() -> None:
+def test_lanes_join_equal_states_and_end_with_the_object() -> None:
     timeline = timeline_of(
         (10, "nodes", "LIST", node("True")),
         (10, "pods", "LIST", pod("Running", ready=True)),
@@ -121,13 +121,13 @@ def test_lanes_join_what_stays_the_same_and_end_where_the_object_does() -> None:
     assert (first.has_changes, second.has_changes) == (True, True)
 
 
-def test_a_deletion_that_was_not_seen_says_so() -> None:
+def test_unobserved_deletion_is_marked() -> None:
     timeline = timeline_of((10, "pods", "LIST", pod("Running")))
     timeline.add(Entry(1, 12, "pods", "DELETED", pod("Running"), note="missing at relist"))
-    assert lanes(timeline)[0].marks[0].text == "deleted, unseen: missing at the next list"
+    assert lanes(timeline)[0].marks[0].text == "deletion not observed: missing at the next list"
 
 
-def test_targets_stand_first_and_pods_without_a_node_last() -> None:
+def test_targets_come_first_and_unscheduled_pods_last() -> None:
     timeline = timeline_of(
         (10, "nodes", "LIST", node("True", name="a")),
         (10, "nodes", "LIST", node("True", name="b")),
@@ -140,7 +140,7 @@ def test_targets_stand_first_and_pods_without_a_node_last() -> None:
     ]
 
 
-def test_a_pod_that_never_changed_is_known_as_such() -> None:
+def test_pod_without_changes_has_no_changes() -> None:
     same = pod("Running", ready=True)
     timeline = timeline_of((10, "pods", "LIST", same), (12, "pods", "MODIFIED", same), (30, "pods", "MODIFIED", same))
     assert not lanes(timeline)[0].has_changes
@@ -185,23 +185,23 @@ def test_a_pod_that_never_changed_is_known_as_such() -> None:
             ActionRecord("off", "returned", command="systemctl poweroff", delivery="answered", exit=0),
             "poweroff: returned, systemctl poweroff, answered with 0 (step off)",
         ),
-        ("blind", "pods", BlindWindow(1, 3.5, "reset", "pods"), "nothing could be seen of pods for 2.5s: reset"),
-        ("blind", "pods", BlindWindow(1, None, "reset", "pods"), "nothing could be seen of pods from here on: reset"),
+        ("blind", "pods", BlindWindow(1, 3.5, "reset", "pods"), "no observations of pods for 2.5 s: reset"),
+        ("blind", "pods", BlindWindow(1, None, "reset", "pods"), "no observations of pods from here on: reset"),
         ("host", "machine", "off", "machine on  = off"),
-        ("host", "containers", {"running": []}, "containers that run on : none"),
+        ("host", "containers", {"running": []}, "running containers on : none"),
         (
             "host",
             "containers",
             {"running": [{"namespace": "d", "pod": "p", "container": "c", "id": "1"}]},
-            "containers that run on : d/p/c",
+            "running containers on : d/p/c",
         ),
-        ("probe", "shop", ProbeResult(True, 200, "", 0.1), "probe shop: good (HTTP 200)"),
+        ("probe", "shop", ProbeResult(True, 200, "", 0.1), "probe shop: ok (HTTP 200)"),
         ("probe", "shop", ProbeResult(False, None, "connection refused"), "probe shop: connection refused"),
         (
             "poddisruptionbudgets",
             "ADDED",
             PodDisruptionBudget(Metadata("b", "d"), None, BudgetStatus(None, 0, 5, 5, 6)),
-            "poddisruptionbudget d/b allows 0, 5 of 6 healthy, 5 wanted",
+            "poddisruptionbudget d/b allows 0, 5 of 6 healthy, 5 desired",
         ),
         (
             "volumeattachments",
@@ -220,11 +220,11 @@ def test_a_pod_that_never_changed_is_known_as_such() -> None:
         ("metrics", "503", {}, "metrics of : 503"),
     ],
 )
-def test_entries_in_words(kind: str, type_: str, thing: Any, words: str) -> None:
+def test_descriptions_of_entries(kind: str, type_: str, thing: Any, words: str) -> None:
     assert describe(Entry(0, 1.0, kind, type_, thing)).split() == words.split()
 
 
-def test_what_was_seen_has_changes_and_evidence_and_says_what_it_leaves_out() -> None:
+def test_observations_are_changes_and_evidence_with_count_of_omitted_rows() -> None:
     timeline = timeline_of(
         (1, "nodes", "LIST", node("True")),
         (2, "nodes", "MODIFIED", node("True")),
@@ -235,12 +235,12 @@ def test_what_was_seen_has_changes_and_evidence_and_says_what_it_leaves_out() ->
     )
     assert [entry.seq for entry, _ in observations(timeline, set(), 9)[0]] == [0, 2, 3, 4]
     assert [entry.seq for entry, _ in observations(timeline, {1, 5}, 9)[0]] == [0, 1, 2, 3, 4, 5]
-    rows, left_out = observations(timeline, {3}, 1)
+    rows, omitted = observations(timeline, {3}, 1)
     assert [entry.seq for entry, _ in rows] == [0, 3, 4]
-    assert left_out == 1
+    assert omitted == 1
 
 
-def test_blind_windows_hatch_their_lanes_to_the_end_if_still_open(recorded: Made) -> None:
+def test_open_blind_window_hatches_its_lane_to_the_end(recorded: Made) -> None:
     result, _ = recorded
     start = result.steps[0].begin or 0.0
     timeline = timeline_of((start, "nodes", "LIST", node("True")), (start + 30, "nodes", "MODIFIED", node("True")))
@@ -252,7 +252,7 @@ def test_blind_windows_hatch_their_lanes_to_the_end_if_still_open(recorded: Made
     assert [(b["kind"], b["node"], b["start"], b["end"]) for b in found] == [("pods", "", 5, 9), ("host", "n1", 20, 30)]
 
 
-def test_every_evidence_link_leads_to_a_row(recorded: Made) -> None:
+def test_every_evidence_link_has_a_row(recorded: Made) -> None:
     page = html.render(*recorded)
     ids = set(re.findall(r' id="(e\d+)"', page))
     links = set(re.findall(r'href="#(e\d+)"', page))
@@ -262,13 +262,13 @@ def test_every_evidence_link_leads_to_a_row(recorded: Made) -> None:
     assert {f"e{seq}" for verdict in data["verdicts"] for seq in verdict["evidence"]} <= ids
 
 
-def test_the_page_needs_nothing_from_elsewhere(recorded: Made) -> None:
+def test_page_loads_no_external_resources(recorded: Made) -> None:
     page = html.render(*recorded)
     assert not re.search(r"""(?:src|action|srcset)\s*=|@import|url\(|\bfetch\(|XMLHttpRequest|style=""", page)
     assert set(re.findall(r'href="(.)', page)) == {"#"}
 
 
-def test_the_policy_admits_exactly_the_style_and_script_of_the_page(recorded: Made) -> None:
+def test_policy_admits_only_the_style_and_script_of_the_page(recorded: Made) -> None:
     page = html.render(*recorded)
     for kind, code in (("style", page.split("<style>")[1].split("</style>")[0]), ("script", _script(page))):
         digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()

@@ -1,4 +1,4 @@
-"""When the nodes of one step were armed, fired, begun and proven; only where a step has several."""
+"""Phase table of steps on several nodes: armed, fired, began, returned, proven."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def result(*nodes: str) -> RunResult:
 
 
 @pytest.mark.parametrize("cell", ["-0.500s", "+0.001s", "+0.012s", "+0.250s", "+2.000s", "n2"])
-def test_several_nodes_have_a_table(cell: str) -> None:
+def test_step_on_several_nodes_has_a_table(cell: str) -> None:
     many = result("n1", "n2")
     row = next(line for line in markdown.render(many, Timeline()).splitlines() if line.startswith("| off | n2"))
     assert cell in row.replace("\\", "")
     assert f"<td>{cell}</td>" in html.render(many, Timeline())
 
 
-def test_one_node_has_none_but_json_tells() -> None:
+def test_step_on_one_node_has_phases_only_in_json() -> None:
     one = result("n1")
     assert "began on the host" not in markdown.render(one, Timeline())
     assert "Began on the host" not in html.render(one, Timeline())
-    told = msgspec.json.decode(json_.render(one, Timeline()))["steps"][0]["phases"]
-    assert told == {"armed": 99.5, "fired": 100.001, "began": 100.012, "proven": 102.0}
+    phases = msgspec.json.decode(json_.render(one, Timeline()))["steps"][0]["phases"]
+    assert phases == {"armed": 99.5, "fired": 100.001, "began": 100.012, "proven": 102.0}

@@ -1,4 +1,4 @@
-"""All renderers: hostile names and messages change no structure; what must be said is said."""
+"""All renderers: hostile names and messages do not change the structure, and required content is present."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ PAYLOADS = (
     "x" * 5000,
 )
 ANY = st.text(st.characters(exclude_categories=()), max_size=60) | st.sampled_from(PAYLOADS)
-# The builder is a session's constant, so sharing it between examples is sound.
+# The fixture is session-scoped and stateless, so examples can share it.
 PROPERTY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=80)
 
 
 def framed(text: str) -> str:
-    """Never empty and never one of our own words, so that only escaping can change the structure."""
+    """Frame the text, so that it is never empty or a word of nodefall: only escaping can change the structure."""
     return f"q{text}q"
 
 
 class Page(HTMLParser):
-    """Elements with the names of their attributes, all attributes, and the text of scripts and styles."""
+    """Elements with their attribute names, all attributes, and the text of scripts and styles."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class Page(HTMLParser):
 
 
 def markdown_shape(text: str) -> list[str]:
-    """Kinds of all tokens; hard to fool, as the parser is another project's."""
+    """Types of all tokens of an independent Markdown parser."""
     tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
     inner = [child for token in tokens for child in token.children or ()]
     return [token.type for token in (*tokens, *inner)]
@@ -95,7 +95,7 @@ def renderers() -> Iterable[Renderer]:
     return found.values()
 
 
-def test_every_renderer_is_discovered_with_a_file_of_its_own() -> None:
+def test_every_renderer_is_discovered_with_a_distinct_file() -> None:
     assert {r.name: r.file for r in renderers()} == {
         "html": "report.html",
         "json": "result.json",
@@ -107,7 +107,7 @@ def test_every_renderer_is_discovered_with_a_file_of_its_own() -> None:
 @pytest.mark.parametrize("renderer", renderers(), ids=lambda r: r.name)
 @given(text=ANY)
 @PROPERTY
-def test_no_control_characters_and_always_utf8(renderer: Renderer, hostile: Make, text: str) -> None:
+def test_output_is_utf8_without_control_characters(renderer: Renderer, hostile: Make, text: str) -> None:
     out = renderer.render(*hostile(text))
     assert no_controls(out)
     assert out.encode("utf-8").endswith(b"\n")
@@ -115,7 +115,7 @@ def test_no_control_characters_and_always_utf8(renderer: Renderer, hostile: Make
 
 @given(text=ANY)
 @PROPERTY
-def test_html_keeps_its_structure_whatever_it_is_told(hostile: Make, text: str) -> None:
+def test_html_keeps_its_structure_with_any_text(hostile: Make, text: str) -> None:
     page, plain = Page(html.render(*hostile(framed(text)))), Page(html.render(*hostile("qq")))
     assert page.elements == plain.elements
     assert page.inside["script"] == plain.inside["script"]
@@ -125,7 +125,7 @@ def test_html_keeps_its_structure_whatever_it_is_told(hostile: Make, text: str) 
 
 
 def shape(value: Any) -> Any:
-    """The JSON with every string blanked but fixed words."""
+    """Return the JSON value with every string blanked."""
     if isinstance(value, dict):
         return {key: shape(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -135,11 +135,11 @@ def shape(value: Any) -> Any:
 
 @given(text=ANY)
 @PROPERTY
-def test_markdown_keeps_its_structure_whatever_it_is_told(hostile: Make, text: str) -> None:
-    said = markdown.render(*hostile(framed(text)))
-    kinds, plain = markdown_shape(said), markdown_shape(markdown.render(*hostile("qq")))
+def test_markdown_keeps_its_structure_with_any_text(hostile: Make, text: str) -> None:
+    out = markdown.render(*hostile(framed(text)))
+    kinds, plain = markdown_shape(out), markdown_shape(markdown.render(*hostile("qq")))
     assert [k for k in kinds if k != "text_special"] == [k for k in plain if k != "text_special"]
-    for block in said.split("\n\n"):
+    for block in out.split("\n\n"):
         widths = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in block.splitlines() if line.startswith("|")}
         assert len(widths) <= 1
 
@@ -147,19 +147,19 @@ def test_markdown_keeps_its_structure_whatever_it_is_told(hostile: Make, text: s
 @given(text=ANY)
 @PROPERTY
 def test_junit_parses_and_keeps_its_structure(hostile: Make, text: str) -> None:
-    said, plain = (ET.fromstring(junit.render(*hostile(t))) for t in (framed(text), "qq"))  # noqa: S314 (our own)
-    assert [(e.tag, sorted(e.attrib)) for e in said.iter()] == [(e.tag, sorted(e.attrib)) for e in plain.iter()]
+    out, plain = (ET.fromstring(junit.render(*hostile(t))) for t in (framed(text), "qq"))  # noqa: S314 (our own)
+    assert [(e.tag, sorted(e.attrib)) for e in out.iter()] == [(e.tag, sorted(e.attrib)) for e in plain.iter()]
 
 
 @given(text=ANY)
 @PROPERTY
-def test_json_gives_the_result_back(hostile: Make, text: str) -> None:
+def test_json_decodes_to_the_result(hostile: Make, text: str) -> None:
     result, timeline = hostile(text)
     back = msgspec.json.decode(json_.render(result, timeline), type=RunResult)
     assert back == hostile(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))[0]
 
 
-def test_json_says_what_evidence_numbers_stand_for(recorded: Made) -> None:
+def test_json_resolves_evidence_numbers(recorded: Made) -> None:
     document = json.loads(json_.render(*recorded))
     (seq,) = document["hypothesis"][0]["evidence"]
     found = document["resolved"][str(seq)]
@@ -169,7 +169,7 @@ def test_json_says_what_evidence_numbers_stand_for(recorded: Made) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "escaped"),
     [
         ("plain words, 12:30", "plain words, 12:30"),
         ("a|b", "a\\|b"),
@@ -184,59 +184,70 @@ def test_json_says_what_evidence_numbers_stand_for(recorded: Made) -> None:
         ("back\\", "back\\\\"),
     ],
 )
-def test_markdown_escapes(text: str, shown: str) -> None:
-    assert markdown.escape(text) == shown
+def test_markdown_escapes(text: str, escaped: str) -> None:
+    assert markdown.escape(text) == escaped
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "escaped"),
     [("1. x", "1\\. x"), ("2) x", "2\\) x"), ("- x", "\\- x"), ("+ x", "\\+ x"), ("=== x", "\\=== x")],
 )
-def test_markdown_line_starts(text: str, shown: str) -> None:
-    assert markdown.escape_line(text) == shown
+def test_markdown_line_starts(text: str, escaped: str) -> None:
+    assert markdown.escape_line(text) == escaped
 
 
 @pytest.mark.parametrize("renderer", [r for r in renderers() if r.name != "json"], ids=lambda r: r.name)
 @pytest.mark.parametrize("simulated", [True, False])
-def test_a_simulated_cluster_is_named_and_a_real_one_is_not(
-    renderer: Renderer, simulated: bool, recorded: Made
-) -> None:
+def test_only_simulated_clusters_are_marked(renderer: Renderer, simulated: bool, recorded: Made) -> None:
     result, timeline = recorded
-    said = renderer.render(msgspec.structs.replace(result, simulated=simulated), timeline)
-    assert (SIMULATED in said) is simulated
-    assert ("graceful-poweroff (simulated)" in said) is simulated
+    out = renderer.render(msgspec.structs.replace(result, simulated=simulated), timeline)
+    assert (SIMULATED in out) is simulated
+    assert ("graceful-poweroff (simulated)" in out) is simulated
 
 
 @pytest.mark.parametrize("renderer", renderers(), ids=lambda r: r.name)
-def test_what_was_left_behind_is_told(renderer: Renderer, hostile: Make) -> None:
+def test_leftovers_pending_undo_and_notes_are_rendered(renderer: Renderer, hostile: Make) -> None:
     result, timeline = hostile("x")
     undo = (msgspec.structs.replace(result.undo[0], because="the lock is gone"),)
-    told = msgspec.structs.replace(result, undo=undo, left_behind=("namespace nodefall-1",), notes=("seen twice",))
-    said = renderer.render(told, timeline)
-    for words in ("the lock is gone", "namespace nodefall-1", "seen twice"):
-        assert words in said
+    changed = msgspec.structs.replace(result, undo=undo, leftovers=("namespace nodefall-1",), notes=("seen twice",))
+    out = renderer.render(changed, timeline)
+    for text in ("the lock is gone", "namespace nodefall-1", "seen twice"):
+        assert text in out
 
 
 @pytest.mark.parametrize("renderer", [r for r in renderers() if r.name in ("html", "markdown")], ids=lambda r: r.name)
-def test_of_a_recording_nobody_knows_what_was_left(renderer: Renderer, recorded: Made) -> None:
+def test_judging_a_recording_has_no_leftovers(renderer: Renderer, recorded: Made) -> None:
     result, timeline = recorded
-    words = "udged from a recording: nothing was touched for it"
-    assert words in renderer.render(msgspec.structs.replace(result, run="", undo=(), left_behind=()), timeline)
-    assert words not in renderer.render(msgspec.structs.replace(result, run="r1", undo=(), left_behind=()), timeline)
+    words = "udged from a recording: nothing was changed"
+    assert words in renderer.render(msgspec.structs.replace(result, run="", undo=(), leftovers=()), timeline)
+    assert words not in renderer.render(msgspec.structs.replace(result, run="r1", undo=(), leftovers=()), timeline)
 
 
 @pytest.mark.parametrize("renderer", renderers(), ids=lambda r: r.name)
-def test_rendering_needs_no_timeline(renderer: Renderer, recorded: Made) -> None:
-    said = renderer.render(recorded[0], Timeline())
-    assert "not part of this timeline" in said or renderer.name == "html"
+def test_rendering_works_without_a_timeline(renderer: Renderer, recorded: Made) -> None:
+    out = renderer.render(recorded[0], Timeline())
+    assert "not part of this timeline" in out or renderer.name == "html"
 
 
 @pytest.mark.parametrize("renderer", renderers(), ids=lambda r: r.name)
-def test_who_ran_it_from_where_with_what(renderer: Renderer, recorded: Made) -> None:
+def test_run_details_are_rendered(renderer: Renderer, recorded: Made) -> None:
     out = renderer.render(*recorded).replace("\\", "")
     assert all(text in out for text in ("ann@laptop/4242-ab12cd34", "9.8.7", "c0ffee"))
 
 
-def test_rendering_twice_gives_the_same(recorded: Made) -> None:
+def test_rendering_is_deterministic(recorded: Made) -> None:
     for renderer in renderers():
         assert renderer.render(*recorded) == renderer.render(*recorded)
+
+
+def test_json_has_the_deprecated_keys_of_0_1_0(recorded: Made) -> None:
+    document = json.loads(json_.render(*recorded))
+    new_keys = {
+        "by": "started_by",
+        "left_behind": "leftovers",
+        "nodefall": "nodefall_version",
+        "steady": "steady_state",
+    }
+    assert {old: document[old] for old in new_keys} == {old: document[new] for old, new in new_keys.items()}
+    assert document["steps"][0]["shown"] == document["steps"][0]["proof_status"] == "proven"
+    assert document["hypothesis"][2]["assumed"] == document["hypothesis"][2]["assumed_facts"] == ["a=40s"]

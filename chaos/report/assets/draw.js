@@ -1,4 +1,4 @@
-// Drawing: only the rows in sight, one pass, colours from the style sheet.
+// Drawing: only visible rows, in one pass, with colours from the style sheet.
 const canvas = document.getElementById("lanes"), board = document.getElementById("board");
 const pen = canvas.getContext("2d");
 const FONT = "12px system-ui, sans-serif";
@@ -119,7 +119,7 @@ function hatch(left, right, top, tall) {
   pen.restore();
 }
 
-// The time judged as a band, the deadline as its end stop, the decision as a diamond.
+// A verdict: the judged time as a band, the deadline as its end, the decision as a diamond.
 function drawVerdict(verdict, y) {
   const colour = ink[verdict.status], middle = y + ROW / 2;
   if (verdict.start !== null && verdict.deadline !== null) {
@@ -143,7 +143,7 @@ function diamond(left, middle, size, colour) {
   pen.fill();
 }
 
-// The chosen verdict: its time over all lanes, its evidence on them.
+// The selected verdict: its time as a band across all lanes, its evidence as diamonds.
 function drawChosen() {
   const verdict = view.chosen;
   if (!verdict) return;

@@ -1,11 +1,11 @@
 "use strict";
-document.documentElement.classList.add("scripts"); // shows what is of no use without them
+document.documentElement.classList.add("scripts"); // shows the parts that need scripts
 // Data, view and rows. Times are seconds after the first step.
 const data = JSON.parse(document.getElementById("data").textContent);
 const AXIS = 30, ROW = 20, LEAST_SECONDS = 0.2;
 const span = Math.max(1, data.end - data.start);
 const full = { from: data.start - span * 0.01, to: data.end + span * 0.02 };
-const view = { ...full, width: 0, height: 0, gutter: 0, scroll: 0, every: false, chosen: null };
+const view = { ...full, width: 0, height: 0, gutter: 0, scroll: 0, allPods: false, chosen: null };
 let rows = [];
 
 // One row per step list, verdict and lane; nodes stand before their pods.
@@ -15,7 +15,7 @@ function layout() {
     if (verdict.deadline !== null || verdict.at !== null) rows.push({ kind: "verdict", label: verdict.name, verdict });
   }
   data.lanes.forEach((lane, index) => {
-    if (lane.kind === "node" || lane.changed || view.every) rows.push({ kind: lane.kind, label: lane.name, lane, index });
+    if (lane.kind === "node" || lane.changed || view.allPods) rows.push({ kind: lane.kind, label: lane.name, lane, index });
   });
 }
 
@@ -47,15 +47,15 @@ function moveTo(from, size) {
   view.to = view.from + size;
 }
 
-// Blind windows that hide a row: all nodes, all pods, what is asked of one node's host, or everything (a cut recording).
+// Blind windows of a row: of all nodes, of all pods, of one node's host, or of everything (a truncated recording).
 function blindsOf(row) {
   if (!row.lane) return [];
   return data.blinds.filter((blind) =>
     blind.node ? row.kind === "node" && blind.node === row.lane.name : [row.kind + "s", "recording"].includes(blind.kind));
 }
 
-// What the pointer is over, in words; "" over nothing.
-function tell(px, py) {
+// Description of the item under the pointer, "" without one.
+function describe(px, py) {
   const row = rows[Math.floor((py - AXIS + view.scroll) / ROW)];
   if (py < AXIS || !row) return "";
   const t = time(px), near = (view.to - view.from) / (view.width - view.gutter) * 5;

@@ -1,4 +1,4 @@
-// Input: wheel, drag, keys, verdict rows, evidence links. Marks the body when all is drawn, or with the error.
+// Input: wheel, drag, keys, verdict rows, evidence links. Marks the body when drawing is complete, or with the error.
 const tip = document.getElementById("tip");
 let queued = false, grip = null;
 
@@ -16,10 +16,10 @@ function choose(id) {
 
 function showTip(event) {
   const box = canvas.getBoundingClientRect();
-  const words = grip ? "" : tell(event.clientX - box.left, event.clientY - box.top);
-  tip.textContent = words;
-  tip.style.visibility = words ? "visible" : "hidden";
-  if (!words) return;
+  const text = grip ? "" : describe(event.clientX - box.left, event.clientY - box.top);
+  tip.textContent = text;
+  tip.style.visibility = text ? "visible" : "hidden";
+  if (!text) return;
   const left = Math.min(event.clientX + 14, window.innerWidth - tip.offsetWidth - 8);
   const below = event.clientY + 16 + tip.offsetHeight < window.innerHeight;
   tip.style.left = Math.max(4, left) + "px";
@@ -30,19 +30,19 @@ function reset() { moveTo(full.from, full.to - full.from); }
 
 function press(key) {
   const size = view.to - view.from, middle = view.from + size / 2;
-  const deeds = {
+  const commands = {
     ArrowLeft: () => moveTo(view.from - size / 8, size), ArrowRight: () => moveTo(view.from + size / 8, size),
     ArrowUp: () => { board.scrollTop -= ROW * 3; }, ArrowDown: () => { board.scrollTop += ROW * 3; },
     "+": () => zoom(0.7, middle), "=": () => zoom(0.7, middle), "-": () => zoom(1 / 0.7, middle), 0: reset,
   };
-  if (!(key in deeds)) return false;
-  deeds[key]();
+  if (!(key in commands)) return false;
+  commands[key]();
   redraw();
   return true;
 }
 
 function listen() {
-  // Without Ctrl the wheel scrolls the page: a chart must not catch a reader who only passes by.
+  // Without Ctrl the wheel scrolls the page: the chart must not stop a reader from scrolling past it.
   canvas.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
@@ -70,8 +70,8 @@ function listen() {
   for (const [id, key] of [["in", "+"], ["out", "-"], ["reset", "0"]]) {
     document.getElementById(id).addEventListener("click", () => press(key));
   }
-  document.getElementById("every").addEventListener("change", (event) => {
-    view.every = event.target.checked;
+  document.getElementById("all-pods").addEventListener("change", (event) => {
+    view.allPods = event.target.checked;
     layout();
     redraw();
   });
@@ -86,7 +86,7 @@ function listen() {
 function openTarget() {
   const target = /^#e\d+$/.test(location.hash) && document.getElementById(location.hash.slice(1));
   if (!target) return;
-  document.getElementById("seen").open = true;
+  document.getElementById("observations").open = true;
   target.scrollIntoView({ block: "center" });
 }
 
