@@ -53,7 +53,7 @@ BREAKAGES_HEAD = """
 `nodefall lab up --breakage ID` makes the lab do something wrong. These experiments notice it: their verdict turns from
 held to violated, or the other way round. The others say what they say without it. (With heartbeats-ignored no node
 stays Ready, and the abort condition ends every other run that lasts a minute.) "Undecided": the run cannot be
-finished, or not judged, and is inconclusive. Of some breakages nobody can notice anything.
+finished, or not judged, and is inconclusive. Some breakages cannot be noticed by any experiment.
 """
 
 

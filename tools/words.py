@@ -45,12 +45,15 @@ PHRASES = {
     "let in": "admit, allow",
     "of its own": "separate, dedicated",
 }
+# Sentences of Kubernetes' documentation that are quoted.
+QUOTES = ("keys that tell Kubernetes", "tells the StatefulSet controller")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
 _PHRASE = re.compile(r"\b(" + "|".join(re.escape(p).replace(r"\ ", r"\s+") for p in PHRASES) + r")\b", re.IGNORECASE)
 _INSTEAD = {word: instead for words, instead in BANNED.items() for word in words.split()}
 _INSTEAD_OF_NAME = _INSTEAD | {word: instead for words, instead in BANNED_NAMES.items() for word in words.split()}
-_PROSE_TOKENS = (tokenize.STRING, tokenize.COMMENT)
+# From Python 3.12 on f-strings are tokens of another type.
+_PROSE_TOKENS = (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 
 Finding = tuple[int, str, str]  # line, word, what to write instead
 
@@ -77,6 +80,8 @@ def _in_python(text: str) -> Iterator[Finding]:
 
 def _in_prose(lines: Iterable[tuple[int, str]]) -> Iterator[Finding]:
     for number, line in lines:
+        for quote in QUOTES:
+            line = line.replace(quote, "")  # noqa: PLW2901 - what is left of it
         for word in _WORD.findall(line):
             if word.lower() in _INSTEAD:
                 yield number, word, _INSTEAD[word.lower()]
