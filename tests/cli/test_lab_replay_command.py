@@ -57,7 +57,7 @@ def test_count_needs_no_lab(tmp_path: Path) -> None:
 def test_what_the_lab_cannot_do(tmp_path: Path) -> None:
     done = replay(str(changed(tmp_path / "r.jsonl", '"type":"partition"', '"type":"earthquake"')))
     assert done.returncode == 2
-    assert "the lab cannot do what was done here: earthquake" in done.stderr
+    assert "action not simulated by the lab: earthquake" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["", "nonsense\n", '{"t": 1, "kind": "meta", "type": "recording", "object": {}}\n'])

@@ -1,12 +1,12 @@
-"""The cheapest assignment: which of several equal pods of one history is which of the other. Pure."""
+"""Minimum-cost assignment, to pair interchangeable pods of two histories. Pure."""
 
 from __future__ import annotations
 
 
 def assign(costs: list[list[float]]) -> list[int]:
-    """For each row of a square matrix its column, with the least sum of costs. The Hungarian method, O(n^3)."""
+    """Column of each row of a square matrix, with the least sum of costs. Hungarian method, O(n^3)."""
     size = len(costs)
-    row_of = [-1] * (size + 1)  # by column; the last is a column of none
+    row_of = [-1] * (size + 1)  # by column; the last one is virtual
     by_row, by_column = [0.0] * size, [0.0] * (size + 1)
     for row in range(size):
         row_of[size] = row
@@ -23,7 +23,7 @@ def assign(costs: list[list[float]]) -> list[int]:
 def _cheapest_path(
     costs: list[list[float]], row_of: list[int], by_row: list[float], by_column: list[float]
 ) -> tuple[int, list[int]]:
-    """The free column that is cheapest to reach, and the way back; the potentials are made to fit."""
+    """Free column with the cheapest augmenting path, and that path; updates the potentials."""
     size = len(costs)
     path, least, done = [size] * size, [float("inf")] * size, [False] * (size + 1)
     column = size

@@ -1,4 +1,4 @@
-"""The lab that a recording was made on: its LabSpec, and its objects as they were at first."""
+"""Build the lab of a recording: its LabSpec, and its initial objects."""
 
 from __future__ import annotations
 
@@ -39,15 +39,17 @@ _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _OWNERS = ("deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets")
 _TEMPLATE_KINDS = ("deployments", "replicasets", "statefulsets", "daemonsets")
 _REVISION_KINDS = {"statefulsets": "StatefulSet", "daemonsets": "DaemonSet"}
-_SIGNAL_POLL = 0.5  # the recorded containers look for a signal once a second: the middle (meta.behaviourNote)
-_ADOPTION_TIME = 2.0  # kubelets know their pods by then
+_SIGNAL_POLL = (
+    0.5  # seconds; recorded containers check for signals once a second, so the mean delay (meta.behaviourNote)
+)
+_ADOPTION_TIME = 2.0  # seconds after which the kubelets have adopted their pods
 _FINAL_DELETION_DELAY = 0.1
 _CAPACITY_RESOURCES = ("cpu", "memory", "pods")
 _ZONE = "topology.kubernetes.io/zone"
 
 
 def lab_spec(recording: Recording, start: float, seed: int = 1) -> LabSpec:
-    """Nodes and settings of the recording; the lab begins at ``start`` (epoch seconds). Raises ReplayError."""
+    """LabSpec with the nodes and settings of the recording, starting at epoch seconds ``start``. Raises ReplayError."""
     meta = recording.meta
     kinds = ("pods", *_OWNERS)
     found = {namespace_of(item.object) for kind in kinds for item in recording.observations[kind]}
@@ -63,7 +65,7 @@ def lab_spec(recording: Recording, start: float, seed: int = 1) -> LabSpec:
         )
         spec.check()
     except (SpecError, msgspec.ValidationError, ValueError, TypeError) as error:
-        raise ReplayError(f"the recorded cluster cannot be simulated: {error}") from error
+        raise ReplayError(f"cannot simulate the recorded cluster: {error}") from error
     return spec
 
 
@@ -102,9 +104,9 @@ def _node(node: Object, recording: Recording) -> NodeSpec:
 
 
 def load_objects(cluster: Cluster, recording: Recording) -> None:
-    """Put the first lists into a cluster that has just started: owners first, then pods with what runs of them.
+    """Create the initial objects in a cluster that has just started: owners first, then pods and their containers.
 
-    To be called before its kubelets look at their pods: they adopt what runs, as after a restart of theirs.
+    Call before the kubelets sync their pods: they adopt running containers, as after a kubelet restart.
     """
     for obj in recording.initial_objects("priorityclasses"):
         if cluster.store.get("priorityclasses", "", name_of(obj)) is None:
@@ -114,23 +116,23 @@ def load_objects(cluster: Cluster, recording: Recording) -> None:
         for obj in recording.initial_objects(plural):
             if plural == "replicasets" and not _is_current(obj, scaled_up):
                 continue  # a revision of an earlier roll-out
-            made = cluster.store.create(plural, add_behaviour(plural, obj, recording))
+            created = cluster.store.create(plural, add_behaviour(plural, obj, recording))
             if plural in _REVISION_KINDS:
-                _create_revision(cluster, made, _REVISION_KINDS[plural], recording.initial_objects("pods"))
+                _create_revision(cluster, created, _REVISION_KINDS[plural], recording.initial_objects("pods"))
     for (owner, node), times in recording.daemon_failures().items():
         cluster.controllers.daemon_sets.record_failures(owner, node, times)
     for pod in recording.initial_objects("pods"):
-        made = add_behaviour("pods", pod, recording)
-        cluster.store.create("pods", made)
-        machine = cluster.machines.get(node_of(made))
-        if machine is not None and made["status"].get("phase") == "Running":
-            machine.runtime.start(made)
+        new = add_behaviour("pods", pod, recording)
+        cluster.store.create("pods", new)
+        machine = cluster.machines.get(node_of(new))
+        if machine is not None and new["status"].get("phase") == "Running":
+            machine.runtime.start(new)
 
 
 def resume_deletions(cluster: Cluster, recording: Recording) -> None:
-    """Pods that were being deleted at first are deleted when they were, or now with what is left of the grace.
+    """Continue deletions that started before the recording: at the recorded time, or now with the remaining grace.
 
-    Those that have ended go when the recording begins: it caught them between two writes of the kubelet.
+    Terminal pods go when the recording starts, as it started between two writes of the kubelet.
     """
     now = cluster.sim.now
     for pod in [pod for pod in recording.initial_objects("pods") if is_deleting(pod)]:
@@ -143,40 +145,39 @@ def resume_deletions(cluster: Cluster, recording: Recording) -> None:
 
 
 def _create_revision(cluster: Cluster, owner: Object, kind: str, pods: list[Object]) -> None:
-    """The revision that its pods are of, under its recorded name: nothing is to be rolled out."""
-    mine = [pod for pod in pods if (controller_of(pod) or {}).get("uid") == uid_of(owner)]
-    hashes = {revision_of(pod).removeprefix(f"{name_of(owner)}-") for pod in mine}
+    """Create the ControllerRevision of the owner's pods under its recorded name, so that no rollout starts."""
+    owned = [pod for pod in pods if (controller_of(pod) or {}).get("uid") == uid_of(owner)]
+    hashes = {revision_of(pod).removeprefix(f"{name_of(owner)}-") for pod in owned}
     if len(hashes) > 1:
-        raise ReplayError(f"{kind} {name_of(owner)} is being rolled out: pods of the revisions {', '.join(hashes)}")
+        raise ReplayError(f"{kind} {name_of(owner)}: rollout in progress: pods of revisions {', '.join(hashes)}")
     for digest in hashes:
         revision = new_revision(owner, kind, digest, 1)
         cluster.store.create("controllerrevisions", revision)
 
 
 def _is_current(replica_set: Object, scaled_up: set[str]) -> bool:
-    """Whether it has pods, or nothing of its Deployment has."""
+    """Whether the ReplicaSet has replicas, or its Deployment has none."""
     owner = controller_of(replica_set)
     return bool(replica_set["spec"].get("replicas")) or (owner is not None and owner["uid"] not in scaled_up)
 
 
 def add_behaviour(plural: str, obj: Object, recording: Recording) -> Object:
-    """The object as it was recorded, with the behaviour that the recording tells of its containers."""
-    made: Object = clone(obj)
+    """Copy of a recorded object, with annotations for the recorded behaviour of its containers."""
+    new: Object = clone(obj)
     behaviour = recording.meta.get("behaviour") or {}
-    if plural in _TEMPLATE_KINDS and "template" not in made["spec"]:
-        what = f"{plural} {namespace_of(made)}/{name_of(made)}"
-        raise ReplayError(f"{what} was recorded without its template: what its pods are like is not known")
+    if plural in _TEMPLATE_KINDS and "template" not in new["spec"]:
+        subject = f"{plural} {namespace_of(new)}/{name_of(new)}"
+        raise ReplayError(f"{subject}: recorded without its template")
     if plural in _TEMPLATE_KINDS:
-        name = owner_of({"metadata": {**made["metadata"]}}) if plural == "replicasets" else ""
-        _annotate_pod(
-            made["spec"]["template"], _behaviour_rules(behaviour, name or f"{namespace_of(made)}/{name_of(made)}")
-        )
+        name = owner_of({"metadata": {**new["metadata"]}}) if plural == "replicasets" else ""
+        rules = _behaviour_rules(behaviour, name or f"{namespace_of(new)}/{name_of(new)}")
+        _annotate_pod(new["spec"]["template"], rules)
     elif plural == "pods":
-        made.setdefault("status", {})
+        new.setdefault("status", {})
         for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
-            made["metadata"].pop(key, None)
-        _annotate_pod(made, _behaviour_rules(behaviour, owner_of(made)))
-    return made
+            new["metadata"].pop(key, None)
+        _annotate_pod(new, _behaviour_rules(behaviour, owner_of(new)))
+    return new
 
 
 def _behaviour_rules(behaviour: dict[str, Any], owner: str) -> dict[str, Any]:
@@ -184,7 +185,7 @@ def _behaviour_rules(behaviour: dict[str, Any], owner: str) -> dict[str, Any]:
 
 
 def _annotate_pod(pod: Object, rules: dict[str, Any]) -> None:
-    """How its containers take SIGTERM, as annotations that the lab knows; hooks as the sleep that they are."""
+    """Describe reactions to SIGTERM by the lab's annotations, and preStop hooks by sleep actions."""
     annotations = pod.setdefault("metadata", {}).get("annotations") or {}
     pod["metadata"]["annotations"] = annotations
     if "stopsAfter" in rules:

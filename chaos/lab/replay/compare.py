@@ -1,4 +1,4 @@
-"""Two histories compared, state by state: what was recorded against what the lab did. Pure."""
+"""Compare the recorded history with the history of the lab, state by state. Pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from chaos.lab.replay.states import NodeState, PodState, State, StateHistory, Tr
 from chaos.lab.replay.tolerances import Tolerances
 from chaos.lab.spec import ControllerSpec
 
-_MIN_TOLERANCE, _RELATIVE_TOLERANCE = 2.0, 0.1  # deterministic mechanisms: within the greater of 2 s and 10 %
-_MONITOR_PASS = 5.2  # of the node lifecycle controller (facts 5.2)
+_MIN_TOLERANCE, _RELATIVE_TOLERANCE = 2.0, 0.1  # deterministic mechanisms: the greater of 2 s and 10 %
+_MONITOR_PASS = 5.2  # seconds between two passes of the node lifecycle controller (facts 5.2)
 _NODE_SHUTDOWN = "NodeShutdown"
-_NODE_COST, _ORDER_COST = 1e-3, 1e-6  # of several assignments with the same differences the most natural
+_NODE_COST, _ORDER_COST = 1e-3, 1e-6  # tie-breakers between assignments with equally many differences
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """``t``: seconds after the first action, of the recording or, for what the lab added, of the lab."""
+    """One difference, at ``t`` seconds after the first operation; of the lab for states that only the lab has."""
 
     subject: str
     t: float
@@ -28,9 +28,9 @@ class Difference:
 
 @dataclass
 class Result:
-    """``matched`` of ``total`` recorded states were there, and nothing else was if there are no differences.
+    """Result of a comparison: ``matched`` of ``total`` recorded states, and the differences.
 
-    ``seed``: of the lab that came nearest.
+    ``seed`` is the seed of the lab with the best match.
     """
 
     total: int
@@ -40,54 +40,47 @@ class Result:
 
     @property
     def is_match(self) -> bool:
-        """Whether every recorded state matched and the lab did nothing else."""
+        """Whether every recorded state matched and the lab has no other states."""
         return self.matched == self.total and not self.differences
 
 
 def count_states(recording: Recording) -> int:
-    """How many states there are to match: from the recording alone."""
-    return sum(len(track.stable_transitions()) for track in _histories(recording.observations).values())
+    """Number of states to match; needs no lab."""
+    return sum(len(history.stable_transitions()) for history in _histories(recording.observations).values())
 
 
-def compare(recording: Recording, seen: dict[str, list[Observation]], settings: ControllerSpec) -> Result:
-    """``seen``: the lab's history of nodes and pods, in the recording's time."""
-    return _Comparison(recording, seen, settings).run()
+def compare(recording: Recording, lab: dict[str, list[Observation]], settings: ControllerSpec) -> Result:
+    """Compare with ``lab``: the observations of nodes and pods in the lab, at the recording's times."""
+    return _Comparison(recording, lab, settings).run()
 
 
-def _histories(seen: dict[str, list[Observation]]) -> dict[str, StateHistory]:
-    return {**node_histories(seen["nodes"]), **pod_histories(seen["pods"])}
+def _histories(observations: dict[str, list[Observation]]) -> dict[str, StateHistory]:
+    return {**node_histories(observations["nodes"]), **pod_histories(observations["pods"])}
 
 
 @dataclass
 class _Pair:
-    """A recorded track beside one of the lab's: what differs, and how many of its states are there."""
+    """Comparison of a recorded history with one of the lab: differences, and number of matched states."""
 
     matched: int = 0
     differences: list[Difference] = field(default_factory=list)
 
 
 class _Comparison:
-    def __init__(self, recording: Recording, seen: dict[str, list[Observation]], settings: ControllerSpec) -> None:
-        self._end, self._first_operation_time, self._operations = (
-            recording.end,
-            recording.first_operation_time(),
-            recording.operations,
-        )
-        self._recorded_histories, self._lab_histories = _histories(recording.observations), _histories(seen)
+    def __init__(self, recording: Recording, lab: dict[str, list[Observation]], settings: ControllerSpec) -> None:
+        self._end, self._operations = recording.end, recording.operations
+        self._first_operation_time = recording.first_operation_time()
+        self._recorded_histories, self._lab_histories = _histories(recording.observations), _histories(lab)
         self._recorded_tolerances = Tolerances(self._recorded_histories, settings, recording)
         self._lab_tolerances = Tolerances(self._lab_histories, settings, recording)
         self._result = Result(count_states(recording))
 
     def run(self) -> Result:
         groups: dict[str, tuple[list[StateHistory], list[StateHistory]]] = {}
-        for side, tracks in enumerate((self._recorded_histories, self._lab_histories)):
-            for key, track in tracks.items():
-                alike = (
-                    self._recorded_histories[key].equivalence_key
-                    if key in self._recorded_histories
-                    else track.equivalence_key
-                )
-                groups.setdefault(alike, ([], []))[side].append(track)
+        for side, histories in enumerate((self._recorded_histories, self._lab_histories)):
+            for key, history in histories.items():
+                equivalence_key = self._recorded_histories.get(key, history).equivalence_key
+                groups.setdefault(equivalence_key, ([], []))[side].append(history)
         for recorded, lab in groups.values():
             for pair in self._pairs(recorded, lab):
                 self._result.matched += pair.matched
@@ -97,10 +90,10 @@ class _Comparison:
         return self._result
 
     def _pairs(self, recorded: list[StateHistory], lab: list[StateHistory]) -> list[_Pair]:
-        """Those who are exchangeable are paired so that the least differs."""
-        straight = [self._compare_pair(*both) for both in zip_longest(recorded, lab)]
-        if len(straight) == 1 or not any(pair.differences for pair in straight):
-            return straight
+        """Pair interchangeable histories so that the number of differences is minimal."""
+        in_order = [self._compare_pair(*both) for both in zip_longest(recorded, lab)]
+        if len(in_order) == 1 or not any(pair.differences for pair in in_order):
+            return in_order
         rows: list[StateHistory | None] = [*recorded, *[None] * (len(lab) - len(recorded))]
         columns: list[StateHistory | None] = [*lab, *[None] * (len(recorded) - len(lab))]
         pairs = [[self._compare_pair(row, column) for column in columns] for row in rows]
@@ -117,85 +110,79 @@ class _Comparison:
         pair = _Pair()
         if recorded is None and lab is not None:
             if lab.transitions[0].t <= self._end - max(_MIN_TOLERANCE, self._lab_tolerances.width(lab, 0)):
-                pair.matched = -1  # as a state of the lab's own in a track that is there does
+                pair.matched = -1  # counts like an extra state in a recorded history
                 self._add_difference(pair, lab, lab.transitions[0].t, "only in the lab")
         elif recorded is not None and lab is None:
-            moments = recorded.stable_transitions()
-            self._add_difference(pair, recorded, moments[0].t, f"not in the lab; recorded {len(moments)} states of it")
+            transitions = recorded.stable_transitions()
+            text = f"not in the lab; recorded {len(transitions)} states of it"
+            self._add_difference(pair, recorded, transitions[0].t, text)
         elif recorded is not None and lab is not None:
             self._compare_histories(pair, recorded, lab)
         return pair
 
     def _compare_histories(self, pair: _Pair, recorded: StateHistory, lab: StateHistory) -> None:
-        """Each recorded state in order; one that the lab leaves for a state of its own is not matched."""
+        """Match the recorded states in order; each extra state of the lab counts as one recorded state not matched."""
         extra = self._count_extra(pair, recorded, lab)
-        used, bad, merged = 0, 0, recorded.stable_transitions()
-        for moment in merged:
-            width = self._recorded_tolerances.width(recorded, recorded.transitions.index(moment))
-            found = self._find(moment, lab.transitions, used, width)
-            if found is None and _is_between_passes(merged, moment):
+        position, missing, stable = 0, 0, recorded.stable_transitions()
+        for transition in stable:
+            width = self._recorded_tolerances.width(recorded, recorded.transitions.index(transition))
+            found = self._find(transition, lab.transitions, position, width)
+            if found is None and _is_between_passes(stable, transition):
                 continue
             if found is None:
-                bad += 1
-                self._add_difference(pair, recorded, moment.t, self._missing_text(moment, lab))
+                missing += 1
+                self._add_difference(pair, recorded, transition.t, self._missing_text(transition, lab))
             else:
-                used = found
+                position = found
         if self._removal_differs(pair, recorded, lab):
             extra += 1
-        pair.matched = max(0, len(merged) - bad - extra)
+        pair.matched = max(0, len(stable) - missing - extra)
 
     def _find(
-        self, wanted: Transition, moments: list[Transition], begin: int, width: float, *, swap: bool = False
+        self, wanted: Transition, transitions: list[Transition], start: int, width: float, *, swap: bool = False
     ) -> int | None:
-        """Where to go on looking once it is found. ``swap``: ``moments`` are the recorded ones, not the lab's."""
-        for index in range(begin, len(moments)):
-            other = moments[index]
+        """Index at which to continue after a match; None without one. ``swap``: search in the recorded transitions."""
+        for index in range(start, len(transitions)):
+            other = transitions[index]
             recorded, lab = (other, wanted) if swap else (wanted, other)
             if _states_match(recorded.state, lab.state) and self._is_in_time(recorded.t, lab.t, width):
                 return index + (other.state == wanted.state)
         return None
 
-    def _missing_text(self, moment: Transition, lab: StateHistory) -> str:
-        times = [
-            f"{other.t - self._first_operation_time:.1f} s" for other in lab.transitions if other.state == moment.state
-        ]
+    def _missing_text(self, transition: Transition, lab: StateHistory) -> str:
+        matches = [other for other in lab.transitions if other.state == transition.state]
+        times = [f"{other.t - self._first_operation_time:.1f} s" for other in matches]
         where = f"in the lab at {', '.join(times)}" if times else "never in the lab"
-        return f"recorded {moment.state}; {where}"
+        return f"recorded {transition.state}; {where}"
 
     def _count_extra(self, pair: _Pair, recorded: StateHistory, lab: StateHistory) -> int:
-        """What the lab did that was not recorded, in order."""
-        begin, number, merged = 0, 0, lab.stable_transitions()
-        for moment in merged:
-            width = self._lab_tolerances.width(lab, lab.transitions.index(moment))
-            if moment.t > self._end - max(_MIN_TOLERANCE, width):
+        """Count and report the states of the lab that were not recorded."""
+        position, extra, stable = 0, 0, lab.stable_transitions()
+        for transition in stable:
+            width = self._lab_tolerances.width(lab, lab.transitions.index(transition))
+            if transition.t > self._end - max(_MIN_TOLERANCE, width):
                 break
-            found = self._find(moment, recorded.transitions, begin, width, swap=True)
-            if found is None and _is_between_passes(merged, moment):
+            found = self._find(transition, recorded.transitions, position, width, swap=True)
+            if found is None and _is_between_passes(stable, transition):
                 continue
             if found is None:
-                number += 1
-                self._add_difference(pair, recorded, moment.t, f"only in the lab: {moment.state}")
+                extra += 1
+                self._add_difference(pair, recorded, transition.t, f"only in the lab: {transition.state}")
             else:
-                begin = found
-        return number
+                position = found
+        return extra
 
     def _removal_differs(self, pair: _Pair, recorded: StateHistory, lab: StateHistory) -> bool:
-        """Whether one of both was removed and the other was not, or at another time."""
+        """Whether only one of the two was removed, or at another time."""
         width = self._recorded_tolerances.width(recorded, len(recorded.transitions) - 1)
-        if recorded.removed_at is None and (
-            lab.removed_at is None or lab.removed_at > self._end - max(_MIN_TOLERANCE, width)
-        ):
+        recorded_at, lab_at = recorded.removed_at, lab.removed_at
+        if recorded_at is None and (lab_at is None or lab_at > self._end - max(_MIN_TOLERANCE, width)):
             return False
-        if (
-            recorded.removed_at is not None
-            and lab.removed_at is not None
-            and self._is_in_time(recorded.removed_at, lab.removed_at, width)
-        ):
+        if recorded_at is not None and lab_at is not None and self._is_in_time(recorded_at, lab_at, width):
             return False
-        at = recorded.removed_at if recorded.removed_at is not None else lab.removed_at
+        at = recorded_at if recorded_at is not None else lab_at
         texts = [
-            f"removed at {item - self._first_operation_time:.1f} s" if item else "kept"
-            for item in (recorded.removed_at, lab.removed_at)
+            f"removed at {t - self._first_operation_time:.1f} s" if t else "not removed" for t in (recorded_at, lab_at)
         ]
         self._add_difference(pair, recorded, at or 0.0, f"recorded: {texts[0]}; in the lab: {texts[1]}")
         return True
@@ -205,35 +192,34 @@ class _Comparison:
             return True
         if recorded <= self._first_operation_time:
             return lab <= self._first_operation_time + _MIN_TOLERANCE
-        return abs(recorded - lab) <= max(
-            _MIN_TOLERANCE, _RELATIVE_TOLERANCE * (recorded - self._cause(recorded).t), width
-        )
+        relative = _RELATIVE_TOLERANCE * (recorded - self._cause(recorded).t)
+        return abs(recorded - lab) <= max(_MIN_TOLERANCE, relative, width)
 
     def _cause(self, t: float) -> Operation:
-        """The last action that began before."""
-        return [deed for deed in self._operations if deed.t <= t][-1]
+        """Last operation that started before ``t``."""
+        return [operation for operation in self._operations if operation.t <= t][-1]
 
-    def _add_difference(self, pair: _Pair, track: StateHistory, t: float, text: str) -> None:
-        pair.differences.append(Difference(track.subject, round(t - self._first_operation_time, 3), text))
+    def _add_difference(self, pair: _Pair, history: StateHistory, t: float, text: str) -> None:
+        pair.differences.append(Difference(history.subject, round(t - self._first_operation_time, 3), text))
 
 
 def _states_match(recorded: State, lab: State) -> bool:
-    """Equal, but for Ready of a rejected pod: its kubelet's return and its deletion race (recordings 10 and 16)."""
+    """Equality, except Ready of a rejected pod: the kubelet's return races with the deletion (recordings 10, 16)."""
     if isinstance(recorded, PodState) and isinstance(lab, PodState) and recorded.reason == lab.reason == _NODE_SHUTDOWN:
         return recorded._replace(ready="") == lab._replace(ready="")
     return recorded == lab
 
 
-def _is_between_passes(moments: list[Transition], moment: Transition) -> bool:
-    """A node whose condition taints go at once or with the next pass: the state between may not be seen (facts 5.4)."""
-    index = moments.index(moment)
-    if not 0 < index < len(moments) - 1:
+def _is_between_passes(transitions: list[Transition], transition: Transition) -> bool:
+    """Whether the state may go unseen: a node's condition taints go at once or with the next pass (facts 5.4)."""
+    index = transitions.index(transition)
+    if not 0 < index < len(transitions) - 1:
         return False
-    following = moments[index + 1]
-    before, state, after = (item.state for item in moments[index - 1 : index + 2])
+    following = transitions[index + 1]
+    before, state, after = (item.state for item in transitions[index - 1 : index + 2])
     if not (isinstance(before, NodeState) and isinstance(state, NodeState) and isinstance(after, NodeState)):
         return False
-    return state[:3] == after[:3] != before[:3] and following.t - moment.t <= _MONITOR_PASS
+    return state[:3] == after[:3] != before[:3] and following.t - transition.t <= _MONITOR_PASS
 
 
 def _node_cost(recorded: StateHistory | None, lab: StateHistory | None) -> float:

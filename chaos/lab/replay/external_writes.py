@@ -1,4 +1,4 @@
-"""What users did through the API, read from the objects: writes that no controller makes. Pure."""
+"""Operations of users through the API, inferred from the objects: writes that no controller makes. Pure."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _OWNERS = ("priorityclasses", "poddisruptionbudgets", "deployments", "statefulse
 _PRESSURES = ("memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable")
 _CONTROLLER_TAINTS = {NOT_READY, UNREACHABLE, UNSCHEDULABLE, *(f"node.kubernetes.io/{name}" for name in _PRESSURES)}
 _MIRROR = "kubernetes.io/config.mirror"
-_LEAD = 0.05  # watches of several kinds tell in any order; what pods need comes first
-_JOB = "batch.kubernetes.io/job-tracking"  # the Job controller puts and takes it
-_REQUEST_WINDOW = 10.0  # an action's begin to what it does
-_SETTLE_TIME = 5.0  # a controller acts on its owner's change within so many seconds
+_LEAD = 0.05  # seconds; watches of several kinds are not in order, and pods need their owners first
+_JOB = "batch.kubernetes.io/job-tracking"  # added and removed by the Job controller
+_REQUEST_WINDOW = 10.0  # seconds from the start of an action to its effect
+_SETTLE_TIME = 5.0  # seconds in which a controller acts on a change of the owner
 _PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
 
 
 def user_taints(node: Object) -> list[Object]:
-    """The taints that no controller writes."""
+    """Taints that no controller writes."""
     return [taint for taint in taints_of(node) if taint["key"] not in _CONTROLLER_TAINTS]
 
 
 def find_user_operations(recording: Recording) -> list[Operation]:
-    """As deeds ``user-...`` with the object in ``params``."""
-    found = [deed for plural in _OWNERS for deed in _owner_operations(plural, recording.observations[plural])]
+    """Operations ``user-...`` with the object in ``params``."""
+    found = [item for plural in _OWNERS for item in _owner_operations(plural, recording.observations[plural])]
     return [*found, *_node_operations(recording.observations["nodes"]), *_PodOperations(recording).operations()]
 
 
@@ -49,35 +49,35 @@ def _operation(t: float, verb: str, plural: str, obj: Object, **more: object) ->
     return Operation(t, f"user-{verb}", "", {"plural": plural, "object": obj, **more})
 
 
-def _changes(seen: list[Observation]) -> Iterator[tuple[Observation, Object | None]]:
-    """Each change with the object before it; None for a new one."""
+def _changes(observations: list[Observation]) -> Iterator[tuple[Observation, Object | None]]:
+    """Each change with the previous object; None for a new one."""
     before: dict[str, Object] = {}
-    for item in seen:
+    for item in observations:
         uid = uid_of(item.object)
         if item.type != "LIST":
             yield item, before.get(uid)
         before[uid] = item.object
 
 
-def _owner_operations(plural: str, seen: list[Observation]) -> Iterator[Operation]:
-    gone: set[str] = set()
-    for item, before in _changes(seen):
+def _owner_operations(plural: str, observations: list[Observation]) -> Iterator[Operation]:
+    deleted: set[str] = set()
+    for item, before in _changes(observations):
         obj = item.object
         if controller_of(obj) is not None:
             continue
         if before is None and item.type != "DELETED":
             yield _operation(item.t - _LEAD, "create", plural, obj)
         elif is_deleting(obj) or item.type == "DELETED":
-            if uid_of(obj) not in gone:
-                gone.add(uid_of(obj))
+            if uid_of(obj) not in deleted:
+                deleted.add(uid_of(obj))
                 yield _operation(item.t, "delete", plural, obj)
         elif before is not None and obj.get("spec") != before.get("spec"):
             yield _operation(item.t, "update", plural, obj)
 
 
-def _node_operations(seen: list[Observation]) -> Iterator[Operation]:
-    listed = {name_of(item.object) for item in seen if item.type == "LIST"}
-    for item, before in _changes(seen):
+def _node_operations(observations: list[Observation]) -> Iterator[Operation]:
+    listed = {name_of(item.object) for item in observations if item.type == "LIST"}
+    for item, before in _changes(observations):
         node = item.object
         if item.type == "DELETED":
             yield _operation(item.t, "delete", "nodes", node)
@@ -94,16 +94,17 @@ def _user_fields(node: Object) -> object:
 
 
 class _PodOperations:
-    """Deletions by users are those that neither a condition nor a controller's duty explains.
+    """Operations on pods. Deletions by users are those that neither a condition nor a controller explains.
 
-    Of pods that have a controller, and by force, only when an action tells that something was asked of the API.
+    Deletions by force, and of pods with a controller, count only near a recorded action through the API.
     """
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._drains = [deed for deed in recording.operations if deed.action == "drain"]
+        self._drains = [item for item in recording.operations if item.action == "drain"]
 
     def operations(self) -> Iterator[Operation]:
+        """Creations, evictions, deletions, and changes of finalizers."""
         for item, before in _changes(self._recording.observations["pods"]):
             pod = item.object
             if _MIRROR in (pod["metadata"].get("annotations") or {}):
@@ -123,15 +124,15 @@ class _PodOperations:
     def _deletion(self, item: Observation, before: Object) -> str:
         pod = item.object
         if item.type == "DELETED" and pod["status"].get("phase") == "Running":
-            # a kubelet tells the end first, pod GC writes Failed
+            # a kubelet reports the end of a pod first, and pod GC writes Failed
             return "force-delete" if self._has_api_operation(item.t) else ""
-        begins = not is_deleting(before) and (is_deleting(pod) or item.type == "DELETED")
-        if begins and not _disruption_reason(pod) and not self._is_deleted_by_controller(pod, item.t):
+        starts = not is_deleting(before) and (is_deleting(pod) or item.type == "DELETED")
+        if starts and not _disruption_reason(pod) and not self._is_deleted_by_controller(pod, item.t):
             return "delete"
         return ""
 
     def _is_deleted_by_controller(self, pod: Object, t: float) -> bool:
-        """Whether what controls the pod deletes it: finished ones, surplus ones, those of a node or owner that goes."""
+        """Whether the controller deletes the pod: finished, surplus, or of a deleted node or owner."""
         owner = controller_of(pod)
         if owner is None:
             return False
@@ -154,11 +155,12 @@ class _PodOperations:
         return node is None or bool(untolerated(pod, taints_of(node), ("NoExecute",)))
 
     def _has_api_operation(self, t: float) -> bool:
-        """Whether an action through the API began shortly before: a cluster that loses pods is no user's deed."""
-        return any(deed.action == API and t - _REQUEST_WINDOW <= deed.t <= t for deed in self._recording.operations)
+        """Whether an action through the API started shortly before; without one, the cluster itself deleted the pod."""
+        operations = self._recording.operations
+        return any(item.action == API and t - _REQUEST_WINDOW <= item.t <= t for item in operations)
 
     def _is_drained(self, pod: Object, t: float) -> bool:
-        return any(deed.t <= t and deed.node == node_of(pod) for deed in self._drains)
+        return any(drain.t <= t and drain.node == node_of(pod) for drain in self._drains)
 
 
 def _disruption_reason(pod: Object) -> str:

@@ -1,6 +1,6 @@
-"""Whether a kubelet held its inhibitor, as the recording shows: a defect of v1.36.2 that strikes in most tries.
+"""Inhibitor locks of the recorded kubelets. Kubernetes v1.36.2 has a defect that usually loses them.
 
-Facts 2 and 18. It is read from ``systemd-inhibit --list``, or else from how the next shutdown went.
+Facts 2 and 18. Read from ``systemd-inhibit --list``, or else inferred from the next shutdown.
 """
 
 from __future__ import annotations
@@ -11,63 +11,61 @@ from chaos.lab.objects.accessors import condition, name_of, node_of
 from chaos.lab.replay.recording import Operation, Recording, to_epoch
 
 _SHUTDOWNS = ("poweroff", "reboot", "schedule-shutdown")
-_GRACEFUL_AFTER = 2.5  # seconds; without a lock the kubelet is stopped within 0.3
+_GRACEFUL_AFTER = 2.5  # seconds; without a lock the kubelet stops within 0.3 s
 _MESSAGE = "node is shutting down"
 
 
 def lost_after_cancel(recording: Recording) -> Literal["always", "never", "seeded"]:
-    """Of the first cancellation whose outcome shows."""
-    for deed in recording.operations:
-        if deed.action == "prepare-for-shutdown" and not deed.params.get("active", "true" in deed.command):
-            held = _has_lock_after(recording, deed)
-            if held is not None:
-                return "never" if held else "always"
+    """Outcome of the first cancelled shutdown that shows one."""
+    for item in recording.operations:
+        if item.action == "prepare-for-shutdown" and not item.params.get("active", "true" in item.command):
+            has_lock = _has_lock_after(recording, item)
+            if has_lock is not None:
+                return "never" if has_lock else "always"
     return "seeded"
 
 
 def has_logind(recording: Recording, node: str) -> bool:
-    """False if nothing held a lock at first and a shutdown was not heard of: the kubelet has no manager at work."""
-    return (
-        has_lock_initially(recording, node) is not False
-        or not _shutdowns(recording, node)
-        or _reported_shutdown(recording, node)
-    )
+    """False without an initial lock and without a report of a shutdown: the kubelet's shutdown manager is off."""
+    if has_lock_initially(recording, node) is not False or not _shutdowns(recording, node):
+        return True
+    return _reported_shutdown(recording, node)
 
 
 def has_lock_initially(recording: Recording, node: str) -> bool | None:
-    """None if nobody looked before the first action."""
-    seen = [
-        held for t, name, held in recording.inhibitor_samples if name == node and t <= recording.first_operation_time()
-    ]
-    return seen[-1] if seen else None
+    """Whether the kubelet held a lock before the first operation; None without a sample."""
+    end = recording.first_operation_time()
+    samples = [has_lock for t, name, has_lock in recording.inhibitor_samples if name == node and t <= end]
+    return samples[-1] if samples else None
 
 
 def _has_lock_after(recording: Recording, cancel: Operation) -> bool | None:
-    """What was seen before anything else was done to the node, or how its next shutdown went."""
-    later = [deed for deed in recording.operations if deed.t > cancel.t and deed.node == cancel.node]
-    until = later[0].t if later else recording.end
-    seen = [held for t, name, held in recording.inhibitor_samples if name == cancel.node and cancel.t < t <= until]
-    if seen:
-        return seen[-1]
+    """Last sample before the next operation on the node, else the outcome of its next shutdown."""
+    later = [item for item in recording.operations if item.t > cancel.t and item.node == cancel.node]
+    end = later[0].t if later else recording.end
+    of_node = [(t, has_lock) for t, name, has_lock in recording.inhibitor_samples if name == cancel.node]
+    samples = [has_lock for t, has_lock in of_node if cancel.t < t <= end]
+    if samples:
+        return samples[-1]
     if later and later[0].action in _SHUTDOWNS:
         return _is_graceful(recording, later[0])
     return None
 
 
 def _is_graceful(recording: Recording, shutdown: Operation) -> bool:
-    """Whether the kubelet still ended pods of the node when a machine that waits for nobody is off."""
+    """Whether the kubelet still ended pods at a time when a machine without lock is off."""
     for item in recording.observations["pods"]:
         target = condition(item.object, "DisruptionTarget") or {}
         late = item.t > shutdown.t + _GRACEFUL_AFTER and node_of(item.object) == shutdown.node
         if late and target.get("reason") == "TerminationByKubelet":
             since = to_epoch(target["lastTransitionTime"])
-            if since >= shutdown.t + _GRACEFUL_AFTER - 1.0:  # whole seconds
+            if since >= shutdown.t + _GRACEFUL_AFTER - 1.0:  # lastTransitionTime has whole seconds
                 return True
     return False
 
 
 def _shutdowns(recording: Recording, node: str) -> list[Operation]:
-    return [deed for deed in recording.operations if deed.node == node and deed.action in _SHUTDOWNS]
+    return [item for item in recording.operations if item.node == node and item.action in _SHUTDOWNS]
 
 
 def _reported_shutdown(recording: Recording, node: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a recorded action is in the lab. One function an action; what the lab has no means for is refused."""
+"""Recorded operations on the simulated machines and cluster, one function per action."""
 
 from __future__ import annotations
 
@@ -18,152 +18,153 @@ from chaos.lab.replay.verbs import API, supported_names
 from chaos.lab.spec import parse_duration
 
 _OperationFunc = Callable[[ReplaySession, Operation], object]
-_POWER_ON_POLL = 0.2  # a machine that is to be switched on is looked at so often until it is off
-_RESTART_WINDOW = 5.0  # a kubelet that was restarted is back within so many seconds
+_POWER_ON_POLL = 0.2  # seconds between checks whether a machine is off and can be switched on
+_RESTART_WINDOW = 5.0  # seconds from a kubelet's restart to its return
 _MINUTES = re.compile(r"\+(\d+)\b")
 
 
 def check_operations(recording: Recording) -> None:
-    """Raises ReplayError for actions that cannot be replayed, all in one text."""
+    """Raise ReplayError, with all actions that the lab does not simulate, or for an unknown node."""
     known = {API, *_HOST, *_CLUSTER, *USER_OPERATIONS}
-    unknown = sorted({deed.action for deed in recording.operations} - known)
+    unknown = sorted({item.action for item in recording.operations} - known)
     if unknown:
-        text = f"the lab cannot do what was done here: {', '.join(unknown)}; it can do {', '.join(supported_names())}"
-        raise ReplayError(text)
+        supported = ", ".join(supported_names())
+        raise ReplayError(f"action not simulated by the lab: {', '.join(unknown)}; supported: {supported}")
     nodes = {name_of(node) for node in recording.initial_objects("nodes")}
-    for deed in recording.operations:
-        if (deed.action in _HOST or deed.node) and deed.node not in nodes:
-            raise ReplayError(f"action {deed.action} on {deed.node!r}: no such node in the first list")
+    for item in recording.operations:
+        if (item.action in _HOST or item.node) and item.node not in nodes:
+            raise ReplayError(f"action {item.action} on {item.node!r}: no such node in the first list")
 
 
-def execute(stage: ReplaySession, deed: Operation) -> None:
-    """Do it now, on the lab's clock. Raises ReplayError for what the lab refuses to simulate."""
-    if deed.action == API:
-        return  # module ``users`` reads from the objects what it changed
+def execute(session: ReplaySession, operation: Operation) -> None:
+    """Execute an operation now, on the lab's clock. Raises ReplayError for an object that the lab rejects."""
+    if operation.action == API:
+        return  # module external_writes infers the changes from the objects
+    function = _HOST.get(operation.action) or _CLUSTER.get(operation.action) or USER_OPERATIONS[operation.action]
     try:
-        (_HOST.get(deed.action) or _CLUSTER.get(deed.action) or USER_OPERATIONS[deed.action])(stage, deed)
+        function(session, operation)
     except InvalidError as error:
-        raise ReplayError(f"action {deed.action}: {error}") from error
+        raise ReplayError(f"action {operation.action}: {error}") from error
 
 
 def _shut_down(machine: Machine, kind: Kind) -> None:
-    """Without logind, systemctl asks PID 1 itself. logind refuses while a shutdown is under way."""
+    """Shut down by logind, or by PID 1 where logind does not run. logind refuses during a shutdown."""
     if not machine.logind.is_running:
         machine.shut_down(kind)
         return
     try:
         (machine.logind.power_off if kind == "poweroff" else machine.logind.reboot)()
     except LogindError:
-        return  # as it answered then; what followed is compared
+        return  # the recorded logind refused too; its consequences are compared
 
 
-def _prepare_for_shutdown(stage: ReplaySession, deed: Operation) -> None:
-    active = deed.params.get("active", "true" in deed.command or not deed.command)
-    stage.machine(deed).logind.emit_prepare_for_shutdown(bool(active))
+def _prepare_for_shutdown(session: ReplaySession, operation: Operation) -> None:
+    active = operation.params.get("active", "true" in operation.command or not operation.command)
+    session.machine(operation).logind.emit_prepare_for_shutdown(bool(active))
 
 
-def _schedule(stage: ReplaySession, deed: Operation) -> None:
-    delay = deed.params.get("delay") or deed.params.get("in") or deed.params.get("after")
-    minutes = _MINUTES.search(deed.command)
+def _schedule(session: ReplaySession, operation: Operation) -> None:
+    delay = operation.params.get("delay") or operation.params.get("in") or operation.params.get("after")
+    minutes = _MINUTES.search(operation.command)
     if not isinstance(delay, str) and not minutes:
-        raise ReplayError(f"action {deed.action}: its parameters {deed.params} do not say when")
+        raise ReplayError(f"action {operation.action}: no delay in its parameters {operation.params}")
     wait = parse_duration(delay) if isinstance(delay, str) else 60.0 * int(minutes[1] if minutes else 0)
-    kind = "reboot" if " -r" in deed.command else "poweroff"
-    stage.machine(deed).logind.schedule(deed.params.get("kind", kind), deed.t + wait)
+    kind = "reboot" if " -r" in operation.command else "poweroff"
+    session.machine(operation).logind.schedule(operation.params.get("kind", kind), operation.t + wait)
 
 
-def _partition(stage: ReplaySession, deed: Operation) -> None:
-    if deed.params.get("from", "control-plane") not in ("control-plane", "everything-but-us"):
-        raise ReplayError(f"action partition: the lab cannot cut a node off from {deed.params['from']}")
-    stage.machine(deed).partition(deed.params.get("families") or FAMILIES)
+def _partition(session: ReplaySession, operation: Operation) -> None:
+    if operation.params.get("from", "control-plane") not in ("control-plane", "everything-but-us"):
+        raise ReplayError(f"action partition: the lab does not simulate a partition from {operation.params['from']}")
+    session.machine(operation).partition(operation.params.get("families") or FAMILIES)
 
 
-def _hard_reboot(stage: ReplaySession, deed: Operation) -> None:
-    stage.machine(deed).power_off()
-    _schedule_power_on(stage, deed)
+def _hard_reboot(session: ReplaySession, operation: Operation) -> None:
+    session.machine(operation).power_off()
+    _schedule_power_on(session, operation)
 
 
-def _reboot(stage: ReplaySession, deed: Operation) -> None:
-    """With the power-on pressed so that the kubelet starts when it did: how long a boot takes is no mechanism."""
-    if any(at > deed.t for at in stage.recording.kubelet_starts(deed.node)):
-        _shut_down(stage.machine(deed), "poweroff")
-        _schedule_power_on(stage, deed)
+def _reboot(session: ReplaySession, operation: Operation) -> None:
+    """Reboot such that the kubelet starts at the recorded time: the duration of a boot is not a mechanism."""
+    if any(at > operation.t for at in session.recording.kubelet_starts(operation.node)):
+        _shut_down(session.machine(operation), "poweroff")
+        _schedule_power_on(session, operation)
     else:
-        _shut_down(stage.machine(deed), "reboot")
+        _shut_down(session.machine(operation), "reboot")
 
 
-def _schedule_power_on(stage: ReplaySession, deed: Operation) -> None:
-    sim, machine = stage.cluster.sim, stage.machine(deed)
+def _schedule_power_on(session: ReplaySession, operation: Operation) -> None:
+    sim, machine = session.cluster.sim, session.machine(operation)
     boot = machine.spec.boot_seconds
-    back = next((at for at in stage.recording.kubelet_starts(deed.node) if at > deed.t), deed.t + boot)
+    starts = session.recording.kubelet_starts(operation.node)
+    kubelet_start = next((at for at in starts if at > operation.t), operation.t + boot)
 
-    def press() -> None:
+    def press_power_button() -> None:
         if machine.state == "on":
-            sim.after(_POWER_ON_POLL, press)
+            sim.after(_POWER_ON_POLL, press_power_button)
         else:
             machine.power_on()
 
-    sim.at(back - boot, press)
+    sim.at(kubelet_start - boot, press_power_button)
 
 
-def _kubelet_restart(stage: ReplaySession, deed: Operation) -> None:
-    """Inside a shutdown the new process races with the machine's end: it counts if it came to report Ready."""
-    machine, recording = stage.machine(deed), stage.recording
+def _kubelet_restart(session: ReplaySession, operation: Operation) -> None:
+    """Restart the kubelet. During a shutdown, where the new process may be too late, only if it reported Ready."""
+    machine, recording = session.machine(operation), session.recording
     if not machine.logind.preparing_for_shutdown:
         machine.kubelet.restart()
         return
     machine.kubelet.stop()
-    back = [at for at in recording.kubelet_starts(deed.node) if deed.t < at <= deed.t + _RESTART_WINDOW]
-    if back and any(
-        back[0] <= at <= deed.t + _RESTART_WINDOW for at in recording.kubelet_events(deed.node, "NodeReady")
-    ):
-        stage.cluster.sim.at(back[0], _kubelet_start, stage, deed)
+    end = operation.t + _RESTART_WINDOW
+    starts = [at for at in recording.kubelet_starts(operation.node) if operation.t < at <= end]
+    if starts and any(starts[0] <= at <= end for at in recording.kubelet_events(operation.node, "NodeReady")):
+        session.cluster.sim.at(starts[0], _kubelet_start, session, operation)
 
 
-def _kubelet_start(stage: ReplaySession, deed: Operation) -> None:
-    if stage.machine(deed).state == "on":
-        stage.machine(deed).kubelet.start()
+def _kubelet_start(session: ReplaySession, operation: Operation) -> None:
+    if session.machine(operation).state == "on":
+        session.machine(operation).kubelet.start()
 
 
-def _runtime_restart(stage: ReplaySession, deed: Operation) -> None:
-    stage.machine(deed).runtime.stop_service()
-    stage.machine(deed).runtime.start_service()
+def _runtime_restart(session: ReplaySession, operation: Operation) -> None:
+    session.machine(operation).runtime.stop_service()
+    session.machine(operation).runtime.start_service()
 
 
-def _thaw(stage: ReplaySession, deed: Operation) -> None:
-    machine = stage.machine(deed)
+def _thaw(session: ReplaySession, operation: Operation) -> None:
+    machine = session.machine(operation)
     if machine.kubelet.is_frozen:
         machine.kubelet.thaw()
 
 
-def _drain(stage: ReplaySession, deed: Operation) -> None:
-    Drain(stage.cluster, deed.node, parse_duration(str(deed.params.get("timeout", "0"))), force=True)
+def _drain(session: ReplaySession, operation: Operation) -> None:
+    Drain(session.cluster, operation.node, parse_duration(str(operation.params.get("timeout", "0"))), force=True)
 
 
 _HOST: dict[str, _OperationFunc] = {
-    "poweroff": lambda stage, deed: _shut_down(stage.machine(deed), "poweroff"),
+    "poweroff": lambda session, operation: _shut_down(session.machine(operation), "poweroff"),
     "reboot": _reboot,
     "hard-reboot": _hard_reboot,
-    "power-cut": lambda stage, deed: stage.machine(deed).power_off(),
-    "power-on": lambda stage, deed: stage.machine(deed).power_on(),
+    "power-cut": lambda session, operation: session.machine(operation).power_off(),
+    "power-on": lambda session, operation: session.machine(operation).power_on(),
     "prepare-for-shutdown": _prepare_for_shutdown,
     "schedule-shutdown": _schedule,
-    "cancel-shutdown": lambda stage, deed: stage.machine(deed).logind.cancel_scheduled(),
-    "kubelet-stop": lambda stage, deed: stage.machine(deed).kubelet.stop(),
+    "cancel-shutdown": lambda session, operation: session.machine(operation).logind.cancel_scheduled(),
+    "kubelet-stop": lambda session, operation: session.machine(operation).kubelet.stop(),
     "kubelet-start": _kubelet_start,
     "kubelet-restart": _kubelet_restart,
-    "kubelet-kill": lambda stage, deed: stage.machine(deed).kubelet.kill(),
-    "kubelet-freeze": lambda stage, deed: stage.machine(deed).kubelet.freeze(),
+    "kubelet-kill": lambda session, operation: session.machine(operation).kubelet.kill(),
+    "kubelet-freeze": lambda session, operation: session.machine(operation).kubelet.freeze(),
     "kubelet-thaw": _thaw,
-    "runtime-stop": lambda stage, deed: stage.machine(deed).runtime.stop_service(),
-    "runtime-start": lambda stage, deed: stage.machine(deed).runtime.start_service(),
+    "runtime-stop": lambda session, operation: session.machine(operation).runtime.stop_service(),
+    "runtime-start": lambda session, operation: session.machine(operation).runtime.start_service(),
     "runtime-restart": _runtime_restart,
-    "dbus-restart": lambda stage, deed: stage.machine(deed).logind.restart_bus(),
-    "logind-restart": lambda stage, deed: stage.machine(deed).logind.restart(),
+    "dbus-restart": lambda session, operation: session.machine(operation).logind.restart_bus(),
+    "logind-restart": lambda session, operation: session.machine(operation).logind.restart(),
     "partition": _partition,
-    "heal": lambda stage, deed: stage.machine(deed).heal(),
+    "heal": lambda session, operation: session.machine(operation).heal(),
 }
 _CLUSTER: dict[str, _OperationFunc] = {
     "drain": _drain,
-    "controller-manager-restart": lambda stage, _deed: stage.cluster.controllers.restart(),
+    "controller-manager-restart": lambda session, _operation: session.cluster.controllers.restart(),
 }

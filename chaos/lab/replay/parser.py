@@ -1,4 +1,4 @@
-"""From the lines of a recording to what the replay needs, with the deeds that no line names."""
+"""Parse the entries of a recording, and infer the operations that no entry names."""
 
 from __future__ import annotations
 
@@ -12,87 +12,84 @@ from chaos.lab.spec import SpecError, parse_duration
 
 _CHANGES = ("LIST", "ADDED", "MODIFIED", "DELETED")
 _START_OPERATIONS = ("power-on", "reboot", "hard-reboot", "kubelet-start", "kubelet-restart", "kubelet-kill")
-_RESTART_DURATION = 0.3  # from a kubelet's restart to its event
+_RESTART_DURATION = 0.3  # seconds from a kubelet's restart to its event
 
 
-def parse(lines: Iterable[dict[str, Any]]) -> Recording:
-    """From the lines as JSON objects {t, kind, type, object, node}. Raises NotARecordingError."""
-    made: Recording | None = None
+def parse(entries: Iterable[dict[str, Any]]) -> Recording:
+    """Parse entries, JSON objects {t, kind, type, object, node}. Raises NotARecordingError."""
+    recording: Recording | None = None
     steps: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
+    for number, entry in enumerate(entries, 1):
         try:
-            if made is None:
-                made = Recording(line["t"], line["t"], line["object"] if line["kind"] == "meta" else {})
-            made.end = line["t"]
-            _add_entry(made, line, steps)
+            if recording is None:
+                recording = Recording(entry["t"], entry["t"], entry["object"] if entry["kind"] == "meta" else {})
+            recording.end = entry["t"]
+            _add_entry(recording, entry, steps)
         except (KeyError, TypeError, AttributeError) as error:
-            raise NotARecordingError(f"line {number} is not of a recording: {error!r}") from error
-    if made is None:
+            raise NotARecordingError(f"line {number}: not an entry of a recording: {error!r}") from error
+    if recording is None:
         raise NotARecordingError("the recording is empty")
-    if not made.initial_objects("nodes"):
-        raise NotARecordingError("the recording has no list of nodes to begin with")
-    made.operations += [*_implied_heals(made), *find_user_operations(made)]
-    made.operations += _implied_restarts(made)
-    made.operations.sort(key=lambda deed: deed.t)
-    return made
+    if not recording.initial_objects("nodes"):
+        raise NotARecordingError("the recording does not start with a list of nodes")
+    recording.operations += [*_implied_heals(recording), *find_user_operations(recording)]
+    recording.operations += _implied_restarts(recording)
+    recording.operations.sort(key=lambda item: item.t)
+    return recording
 
 
-def _add_entry(made: Recording, line: dict[str, Any], steps: dict[str, str]) -> None:
-    kind, type_ = line["kind"], line["type"]
-    if kind in made.observations:
-        if type_ in _CHANGES and "metadata" in line["object"]:
-            made.observations[kind].append(Observation(line["t"], type_, line["object"]))
+def _add_entry(recording: Recording, entry: dict[str, Any], steps: dict[str, str]) -> None:
+    kind, type_ = entry["kind"], entry["type"]
+    if kind in recording.observations:
+        if type_ in _CHANGES and "metadata" in entry["object"]:
+            recording.observations[kind].append(Observation(entry["t"], type_, entry["object"]))
     elif kind == "action":
-        _add_action(made, line, steps)
+        _add_action(recording, entry, steps)
     elif kind == "host" and type_ == "configz":
-        config = line["object"].get("kubeletconfig", line["object"])
-        made.configs.setdefault(line["node"], config)
-    elif kind == "host" and type_ == "inhibitors" and isinstance(line["object"], list):
-        held = any(lock.get("who") == "kubelet" for lock in line["object"])
-        made.inhibitor_samples.append((line["t"], line["node"], held))
+        config = entry["object"].get("kubeletconfig", entry["object"])
+        recording.configs.setdefault(entry["node"], config)
+    elif kind == "host" and type_ == "inhibitors" and isinstance(entry["object"], list):
+        has_lock = any(lock.get("who") == "kubelet" for lock in entry["object"])
+        recording.inhibitor_samples.append((entry["t"], entry["node"], has_lock))
 
 
-def _add_action(made: Recording, line: dict[str, Any], steps: dict[str, str]) -> None:
-    body, node = line["object"], line.get("node", "")
+def _add_action(recording: Recording, entry: dict[str, Any], steps: dict[str, str]) -> None:
+    body, node = entry["object"], entry.get("node", "")
     params, command = body.get("params") or {}, body.get("command") or ""
     if body.get("phase") == "begin":
-        verb = verb_of(line["type"], params, steps)
+        verb = verb_of(entry["type"], params, steps)
         steps[str(body.get("step", ""))] = verb
-        made.operations.append(Operation(line["t"], verb, node, params, command))
+        recording.operations.append(Operation(entry["t"], verb, node, params, command))
     elif body.get("phase") == "undone":
-        begun = steps.get(str(body.get("step", "")), "")
-        undo = UNDO.get(begun, "")
-        done = [deed.action for deed in made.operations if deed.node == node and deed.action in (begun, undo)]
-        if undo and done[-1:] == [begun]:
-            made.operations.append(Operation(line["t"], undo, node, {}))
+        verb = steps.get(str(body.get("step", "")), "")
+        undo = UNDO.get(verb, "")
+        actions = [item.action for item in recording.operations if item.node == node and item.action in (verb, undo)]
+        if undo and actions[-1:] == [verb]:
+            recording.operations.append(Operation(entry["t"], undo, node, {}))
 
 
-def _implied_heals(made: Recording) -> list[Operation]:
-    """Partitions that end by themselves, when nothing tells of it."""
+def _implied_heals(recording: Recording) -> list[Operation]:
+    """Ends of partitions with a duration that no entry reports."""
     found = []
-    for deed in made.operations:
-        later = [
-            item.t for item in made.operations if item.node == deed.node and item.action == "heal" and item.t > deed.t
-        ]
-        if deed.action == "partition" and not later and isinstance(deed.params.get("duration"), str):
-            try:
-                found.append(Operation(deed.t + parse_duration(deed.params["duration"]), "heal", deed.node, {}))
-            except SpecError as error:
-                raise NotARecordingError(f"action partition: {error}") from error
+    for item in recording.operations:
+        if item.action != "partition" or not isinstance(item.params.get("duration"), str):
+            continue
+        later = [other for other in recording.operations if other.node == item.node and other.t > item.t]
+        if any(other.action == "heal" for other in later):
+            continue
+        try:
+            found.append(Operation(item.t + parse_duration(item.params["duration"]), "heal", item.node, {}))
+        except SpecError as error:
+            raise NotARecordingError(f"action partition: {error}") from error
     return found
 
 
-def _implied_restarts(made: Recording) -> list[Operation]:
-    """Starts of a kubelet that no action explains: somebody restarted it."""
+def _implied_restarts(recording: Recording) -> list[Operation]:
+    """Restarts of kubelets that no operation explains."""
     found = []
-    for node in {item.object["metadata"]["name"] for item in made.observations["nodes"]}:
-        starts = made.kubelet_starts(node)
-        for before, at in zip([made.start, *starts], starts, strict=False):
-            done = [
-                deed
-                for deed in made.operations
-                if deed.node == node and before <= deed.t < at and deed.action in _START_OPERATIONS
-            ]
-            if not done:
+    for node in {item.object["metadata"]["name"] for item in recording.observations["nodes"]}:
+        starts = recording.kubelet_starts(node)
+        for before, at in zip([recording.start, *starts], starts, strict=False):
+            earlier = [item for item in recording.operations if item.node == node and before <= item.t < at]
+            if not any(item.action in _START_OPERATIONS for item in earlier):
                 found.append(Operation(at - _RESTART_DURATION, "kubelet-restart", node, {}))
     return found

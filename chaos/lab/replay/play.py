@@ -1,4 +1,4 @@
-"""Run a recording's actions on a lab made of its beginning, as fast as possible; what the lab's API showed."""
+"""Run the operations of a recording, as fast as possible, on a lab that starts with its first objects."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from chaos.lab.replay.recording import Observation, Recording
 from chaos.lab.replay.session import ReplaySession
 from chaos.lab.replay.user_operations import apply_user_fields
 
-_LEAD = 45.0  # simulated seconds before the recording's first line: everything that runs has settled by then
-_REGISTRATION_TIME = 0.5  # nodes have registered, kubelets have not yet looked at their pods
-_FIRST_RENEWAL_DELAY = 0.325  # the middle of a kubelet's restart and its first renewal
-_RENEWAL_PERIOD = 10.2  # the middle of two renewals (facts 5.1)
-_PASS_DURATION = 0.0175  # the middle of how long a pass of the node lifecycle controller takes
-_TAIL = 25.0  # what the recording saw at its end may come later here, within its window
+_LEAD = 45.0  # simulated seconds from the lab's start to the recording's, in which the cluster settles
+_REGISTRATION_TIME = 0.5  # seconds after which nodes are registered, before kubelets sync their pods
+_FIRST_RENEWAL_DELAY = 0.325  # mean seconds from a kubelet's restart to its first renewal
+_RENEWAL_PERIOD = 10.2  # mean seconds between two renewals (facts 5.1)
+_PASS_DURATION = 0.0175  # mean seconds of a pass of the node lifecycle controller
+_TAIL = 25.0  # seconds after the recording's end: its last transitions may be later in the lab, within their tolerance
 
 
 def play(recording: Recording, seed: int = 1) -> dict[str, list[Observation]]:
-    """What the lab's API showed of nodes and pods. Raises ReplayError if the lab cannot do what was done."""
+    """Observations of nodes and pods in the lab. Raises ReplayError for an operation that is not simulated."""
     spec = build.lab_spec(recording, recording.start - _LEAD, seed)
-    recording.first_operation_time()
+    recording.first_operation_time()  # raises ReplayError without operations
     operations.check_operations(recording)
     monitor = recording.monitor_pass()
     if monitor is not None:
         period = spec.controllers.node_monitor_period + _PASS_DURATION
         first = _first_pass(recording, seed)
         spec.start -= (first - monitor) % period
-    stage = ReplaySession(Cluster(spec), recording)
-    cluster = stage.cluster
+    session = ReplaySession(Cluster(spec), recording)
+    cluster = session.cluster
     cluster.start()
     cluster.sim.run_until(spec.start + _REGISTRATION_TIME)
     build.load_objects(cluster, recording)
     for node in recording.initial_objects("nodes"):
-        apply_user_fields(stage, node)
+        apply_user_fields(session, node)
     _align_heartbeats(cluster, recording)
     build.resume_deletions(cluster, recording)
     recorded_choices.apply_choices(cluster, recording)
@@ -41,24 +41,24 @@ def play(recording: Recording, seed: int = 1) -> dict[str, list[Observation]]:
     for name, machine in cluster.machines.items():
         if locks.has_lock_initially(recording, name) is False:
             machine.kubelet.lose_lock()
-    seen = _record_changes(cluster)
-    for deed in recording.operations:
-        cluster.sim.run_until(deed.t)
-        operations.execute(stage, deed)
+    observations = _record_changes(cluster)
+    for operation in recording.operations:
+        cluster.sim.run_until(operation.t)
+        operations.execute(session, operation)
     cluster.sim.run_until(recording.end + _TAIL)
-    return seen
+    return observations
 
 
 def _first_pass(recording: Recording, seed: int) -> float:
-    """When the node lifecycle controller of a lab of this seed makes its first pass: it then tells of new nodes."""
+    """Time of the node lifecycle controller's first pass in a lab with this seed: of the event RegisteredNode."""
     spec = build.lab_spec(recording, recording.start - _LEAD, seed)
     cluster, found = Cluster(spec), []
 
-    def look(change: Change) -> None:
+    def on_change(change: Change) -> None:
         if change.plural == "events" and change.object["reason"] == "RegisteredNode":
             found.append(cluster.sim.now)
 
-    cluster.store.subscribe(look)
+    cluster.store.subscribe(on_change)
     cluster.start()
     while not found:
         cluster.sim.run_until(cluster.sim.now + 0.1)
@@ -66,7 +66,7 @@ def _first_pass(recording: Recording, seed: int) -> float:
 
 
 def _align_heartbeats(cluster: Cluster, recording: Recording) -> None:
-    """Each kubelet renews its Lease as it did last before the first action: it is restarted a period before."""
+    """Align Lease renewals with the last ones before the first operation, by a restart of each kubelet before."""
     for name, machine in cluster.machines.items():
         before = [at for at in recording.renewals(name) if at <= recording.first_operation_time()]
         if before:
@@ -77,15 +77,15 @@ def _align_heartbeats(cluster: Cluster, recording: Recording) -> None:
 
 
 def _record_changes(cluster: Cluster) -> dict[str, list[Observation]]:
-    """Begins with a list, as a recording does."""
-    seen = {
+    """Observations from now on, starting with a list, as in a recording."""
+    observations = {
         plural: [Observation(cluster.sim.now, "LIST", obj) for obj in cluster.store.list(plural)]
         for plural in ("nodes", "pods")
     }
 
-    def changed(change: Change) -> None:
-        if change.plural in seen:
-            seen[change.plural].append(Observation(cluster.sim.now, change.type, change.object))
+    def on_change(change: Change) -> None:
+        if change.plural in observations:
+            observations[change.plural].append(Observation(cluster.sim.now, change.type, change.object))
 
-    cluster.store.subscribe(changed)
-    return seen
+    cluster.store.subscribe(on_change)
+    return observations

@@ -1,7 +1,7 @@
-"""What a recording shows of things that fell by chance: the lab's dice are made to fall likewise.
+"""Random choices of a recorded cluster, which the lab repeats.
 
-Which of the permitted nodes the scheduler chose, which of two waiting nodes was tainted first, when pod GC looked.
-Nothing that a rule decides is taken from here.
+The scheduler's choice among feasible nodes, the order in which nodes were tainted, and the times of pod GC. What a rule
+of Kubernetes decides is not taken from the recording.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.controllers.scheduler.filters import matches_node
+from chaos.lab.controllers.scheduler.node_affinity import matches_node
 from chaos.lab.objects.accessors import (
     NOT_READY,
     OUT_OF_SERVICE,
@@ -29,19 +29,19 @@ from chaos.lab.objects.accessors import (
 from chaos.lab.replay.recording import Observation, Recording
 from chaos.lab.replay.states import owner_of
 
-_CACHE_AGE = 0.25  # a scheduler can know a node as it was so long ago
-_GC_PERIOD = 20.0055  # the middle of two loops of pod GC
+_CACHE_AGE = 0.25  # seconds by which the scheduler's view of a node may be old
+_GC_PERIOD = 20.0055  # mean seconds between two runs of pod GC
 
 
 class Bindings:
-    """Every binding of a history: when, of which pod, to which node."""
+    """All bindings of a history: time, and the bound pod."""
 
-    def __init__(self, seen: Iterable[Observation]) -> None:
+    def __init__(self, observations: Iterable[Observation]) -> None:
         self._initial_uids: set[str] = set()
         self._pending: dict[tuple[str, str], list[tuple[float, str]]] = {}
         self.all: list[tuple[float, Object]] = []
         unbound: set[str] = set()
-        for item in seen:
+        for item in observations:
             uid = uid_of(item.object)
             if item.type == "LIST":
                 self._initial_uids.add(uid)
@@ -53,78 +53,77 @@ class Bindings:
                 self._pending.setdefault(self._key(item.object), []).append((item.t, node_of(item.object)))
 
     def next_binding_time(self, pod: Object) -> float:
-        """When a pod like this was bound next; infinity for never."""
-        left = self._pending.get(self._key(pod))
-        return left[0][0] if left else float("inf")
+        """Time of the next recorded binding of such a pod; infinity without one."""
+        pending = self._pending.get(self._key(pod))
+        return pending[0][0] if pending else float("inf")
 
-    def pick(self, pod: Object, may_go: Callable[[str], bool]) -> str | None:
-        """The node of the first such binding that is permitted."""
-        left = self._pending.get(self._key(pod), [])
-        found = next((entry for entry in left if may_go(entry[1])), None)
+    def pick(self, pod: Object, is_feasible: Callable[[str], bool]) -> str | None:
+        """Node of the first recorded binding of such a pod to a feasible node; None without one."""
+        pending = self._pending.get(self._key(pod), [])
+        found = next((entry for entry in pending if is_feasible(entry[1])), None)
         if found is None:
             return None
-        left.remove(found)
+        pending.remove(found)
         return found[1]
 
     def _key(self, pod: Object) -> tuple[str, str]:
         if uid_of(pod) in self._initial_uids:
             return "", uid_of(pod)
-        named = (controller_of(pod) or {}).get("kind") == "StatefulSet"
-        return owner_of(pod), name_of(pod) if named else ""
+        is_identified = (controller_of(pod) or {}).get("kind") == "StatefulSet"
+        return owner_of(pod), name_of(pod) if is_identified else ""
 
 
-def misplaced_bindings(seen: dict[str, list[Observation]]) -> list[tuple[float, str]]:
-    """When and why pods were bound to nodes that the scheduler may not choose (facts 12)."""
+def misplaced_bindings(observations: dict[str, list[Observation]]) -> list[tuple[float, str]]:
+    """Time and description of each binding to a node that is not feasible (facts 12)."""
     found = []
-    for t, pod in Bindings(seen["pods"]).all:
-        reasons = [_rejection(pod, node) for node in _node_versions(seen["nodes"], node_of(pod), t)]
+    for t, pod in Bindings(observations["pods"]).all:
+        reasons = [_rejection(pod, node) for node in _node_versions(observations["nodes"], node_of(pod), t)]
         if all(reasons) and not is_deleting(pod):
             why = reasons[-1] if reasons else "does not exist"
             found.append((t, f"pod {name_of(pod)} was bound to {node_of(pod)}, which {why}"))
     return found
 
 
-def _node_versions(seen: list[Observation], node: str, t: float) -> list[Object]:
-    """The node as it was just before, and as it became since then."""
-    mine = [item for item in seen if name_of(item.object) == node and item.t <= t]
-    last = [item for item in mine if item.t <= t - _CACHE_AGE][-1:]
-    return [
-        item.object for item in [*last, *[item for item in mine if item.t > t - _CACHE_AGE]] if item.type != "DELETED"
-    ]
+def _node_versions(observations: list[Observation], node: str, t: float) -> list[Object]:
+    """Versions of the node that the scheduler may have seen at time ``t``."""
+    versions = [item for item in observations if name_of(item.object) == node and item.t <= t]
+    last = [item for item in versions if item.t <= t - _CACHE_AGE][-1:]
+    newer = [item for item in versions if item.t > t - _CACHE_AGE]
+    return [item.object for item in [*last, *newer] if item.type != "DELETED"]
 
 
 def _rejection(pod: Object, node: Object) -> str:
     if untolerated(pod, taints_of(node), ("NoSchedule", "NoExecute")):
-        return "has taints that it does not tolerate"
-    return "" if matches_node(pod, node) else "is not one that it selects"
+        return "has taints that the pod does not tolerate"
+    return "" if matches_node(pod, node) else "does not match its node selector"
 
 
 def apply_choices(cluster: Cluster, recording: Recording) -> None:
-    """Make the dice of a lab that has started fall as they did."""
+    """Make the controllers of a running lab repeat the recorded choices."""
     bindings = Bindings(recording.observations["pods"])
     cluster.controllers.scheduler.order, cluster.controllers.scheduler.pick = bindings.next_binding_time, bindings.pick
-    tainted = _taint_times(recording)
+    taint_times = _taint_times(recording)
 
-    def next_of(waiting: list[str]) -> str:
+    def select_next(nodes: list[str]) -> str:
         now = cluster.sim.now - _GC_PERIOD
-        return min(waiting, key=lambda name: next((t for t in tainted.get(name, []) if t > now), float("inf")))
+        return min(nodes, key=lambda name: next((t for t in taint_times.get(name, []) if t > now), float("inf")))
 
-    cluster.controllers.node_lifecycle.select_next = next_of
-    seen = _first_pod_gc(recording)
-    if seen is not None:
-        cluster.controllers.pod_gc.run_next_at(seen - _GC_PERIOD * int((seen - cluster.sim.now) / _GC_PERIOD))
+    cluster.controllers.node_lifecycle.select_next = select_next
+    first_gc = _first_pod_gc(recording)
+    if first_gc is not None:
+        cluster.controllers.pod_gc.run_next_at(first_gc - _GC_PERIOD * int((first_gc - cluster.sim.now) / _GC_PERIOD))
 
 
 def _taint_times(recording: Recording) -> dict[str, list[float]]:
-    """By node: when it got a NoExecute taint for its condition."""
+    """Times at which nodes got a NoExecute taint for their condition, by node."""
     found: dict[str, list[float]] = {}
     before: dict[str, bool] = {}
     for item in recording.observations["nodes"]:
         name = name_of(item.object)
-        has = any(has_taint(item.object, key, "NoExecute") for key in (NOT_READY, UNREACHABLE))
-        if has and not before.get(name, False):
+        is_tainted = any(has_taint(item.object, key, "NoExecute") for key in (NOT_READY, UNREACHABLE))
+        if is_tainted and not before.get(name, False):
             found.setdefault(name, []).append(item.t)
-        before[name] = has
+        before[name] = is_tainted
     return found
 
 
@@ -134,16 +133,16 @@ def _is_out_of_service(node: Object) -> bool:
 
 
 def _first_pod_gc(recording: Recording) -> float | None:
-    """When pod GC was first seen to work: its condition, or a pod of a node out of service turned Failed."""
+    """Time of the first visible run of pod GC: its condition on a pod, or a Failed pod of an out-of-service node."""
     phases: dict[str, str] = {}
     for item in recording.observations["pods"]:
         uid, phase = uid_of(item.object), item.object["status"].get("phase", "")
         target = condition(item.object, "DisruptionTarget") or {}
-        turned = item.type == "MODIFIED" and phase == "Failed" and phases.get(uid, phase) != phase
+        has_failed = item.type == "MODIFIED" and phase == "Failed" and phases.get(uid, phase) != phase
         if target.get("reason") == "DeletionByPodGC" and item.type != "LIST":
             return item.t
         node = recording.node_at(node_of(item.object), item.t)
-        if turned and is_deleting(item.object) and node and _is_out_of_service(node):
+        if has_failed and is_deleting(item.object) and node and _is_out_of_service(node):
             return item.t
         phases[uid] = phase
     return None

@@ -1,4 +1,4 @@
-"""A recording as the replay needs it: what was there at first, what changed, what was done."""
+"""A recording in the form of the replay: initial objects, changes, operations."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ PLURALS = (
     "priorityclasses", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "replicasets",
     "nodes", "pods", "leases", "events",
 )  # fmt: skip
-_QUEUE_DELAY = 0.05  # the middle of how long a node waits in the NoExecute queue
+_QUEUE_DELAY = 0.05  # seconds; mean delay of a node in the NoExecute queue
 _ON_NODE = re.compile(r"on node (\S+),")
 
 
 class ReplayError(ValueError):
-    """The recording cannot be replayed; the text says why."""
+    """The recording cannot be replayed."""
 
 
 class NotARecordingError(ReplayError):
-    """The lines are not those of a recording."""
+    """The entries are not those of a recording."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One line about an object: when (epoch seconds), LIST, ADDED, MODIFIED or DELETED, and the object."""
+    """One observed object: time in epoch seconds, type (LIST, ADDED, MODIFIED or DELETED), and the object."""
 
     t: float
     type: str
@@ -37,7 +37,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """The begin of an action, by the name that it has in module ``verbs``."""
+    """Start of an action, at ``t`` epoch seconds; ``action`` is a name of module ``verbs``."""
 
     t: float
     action: str
@@ -48,9 +48,10 @@ class Operation:
 
 @dataclass
 class Recording:
-    """``begin`` and ``end``: first and last line, epoch seconds; ``configs``: each node's kubelet configuration.
+    """Observations by plural, operations, and host data of one recording.
 
-    ``locks``: when, on which node, whether the kubelet was seen to hold an inhibitor.
+    ``start`` and ``end`` are the times of the first and last entry, in epoch seconds. ``inhibitor_samples``: time,
+    node, and whether the kubelet held an inhibitor. ``configs``: kubelet configuration by node.
     """
 
     start: float
@@ -62,24 +63,24 @@ class Recording:
     configs: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def initial_objects(self, plural: str) -> list[Object]:
-        """The objects of the first list: one line of type LIST each, before any other line of the kind."""
+        """Objects of the first list: the LIST observations before any other of this kind."""
         return [item.object for item in takewhile(lambda item: item.type == "LIST", self.observations[plural])]
 
     def first_operation_time(self) -> float:
-        """When the first action began. Raises ReplayError if there is none."""
+        """Time of the first operation. Raises ReplayError without operations."""
         if not self.operations:
-            raise ReplayError("the recording holds no action: nothing to replay")
+            raise ReplayError("nothing to replay: the recording has no actions")
         return self.operations[0].t
 
     def renewals(self, node: str) -> list[float]:
-        """The renew times of a node's Lease, epoch seconds on the node's clock."""
+        """Renew times of a node's Lease, in epoch seconds of the node's clock."""
         leases = [item.object for item in self.observations["leases"] if name_of(item.object) == node]
         return sorted({to_epoch(lease["spec"]["renewTime"]) for lease in leases if lease["spec"].get("renewTime")})
 
     def daemon_failures(self) -> dict[tuple[str, str], list[float]]:
-        """(uid of the DaemonSet, node) -> when failed pods of it were deleted there before the recording.
+        """Deletion times of failed pods before the recording, by UID of the DaemonSet and node.
 
-        From the events of the first list: the controller's back-off is not to be seen otherwise.
+        From the events of the first list, as the controller's back-off shows nowhere else.
         """
         found: dict[tuple[str, str], list[float]] = {}
         for event in self.initial_objects("events"):
@@ -90,11 +91,11 @@ class Recording:
         return {key: sorted(times) for key, times in found.items()}
 
     def kubelet_starts(self, node: str) -> list[float]:
-        """When its kubelet was seen to start: its own event, which comes within 0.2 s."""
+        """Start times of the node's kubelet: of its Starting events, which follow within 0.2 s."""
         return self.kubelet_events(node, "Starting")
 
     def kubelet_events(self, node: str, reason: str) -> list[float]:
-        """When the kubelet's events of this reason about its own Node came."""
+        """Times of the kubelet's events with this reason about its own Node."""
         return [
             item.t
             for item in self.observations["events"]
@@ -106,24 +107,24 @@ class Recording:
         ]
 
     def boot_seconds(self, node: str) -> float:
-        """Power button to kubelet, as the first power-on of the node shows it; 0 if it was never seen."""
-        for deed in self.operations:
-            if deed.action in ("power-on", "hard-reboot") and deed.node == node:
-                later = [at for at in self.kubelet_starts(node) if at > deed.t]
-                later += [at for at in self.renewals(node) if at > deed.t and deed.action == "power-on"]
-                return min(later) - deed.t if later else 0.0
+        """Seconds from power-on to kubelet start, by the first power-on of the node; 0 without one."""
+        for operation in self.operations:
+            if operation.action in ("power-on", "hard-reboot") and operation.node == node:
+                later = [at for at in self.kubelet_starts(node) if at > operation.t]
+                later += [at for at in self.renewals(node) if at > operation.t and operation.action == "power-on"]
+                return min(later) - operation.t if later else 0.0
         return 0.0
 
     def node_at(self, name: str, t: float) -> Object | None:
-        """The Node as it was then, None if there was none."""
-        seen = [item for item in self.observations["nodes"] if item.t <= t and name_of(item.object) == name]
-        return seen[-1].object if seen and seen[-1].type != "DELETED" else None
+        """The Node at time ``t``; None if there was none."""
+        found = [item for item in self.observations["nodes"] if item.t <= t and name_of(item.object) == name]
+        return found[-1].object if found and found[-1].type != "DELETED" else None
 
     def monitor_pass(self) -> float | None:
-        """When a pass of the node lifecycle controller was seen to write, if one was.
+        """Time of a pass of the node lifecycle controller; None if the recording shows none.
 
-        Only its passes make a node Unknown, or take NoExecute taints away (facts 5.2, 5.4). Next best is when it put
-        one on a node that is not Ready: a queue that is looked at every 100 ms stands between.
+        Only its passes make a node Unknown or remove NoExecute taints (facts 5.2, 5.4). The next best sign is a taint
+        added to a node that is not Ready, delayed by a queue that is polled every 100 ms.
         """
         before: dict[str, Object] = {}
         queued: float | None = None
@@ -145,13 +146,13 @@ def _is_monitor_write(old: Object, new: Object) -> bool:
 
 
 def _has_no_execute_taint(node: Object) -> bool:
-    """Whether it has a NoExecute taint for its condition."""
+    """Whether the node has a NoExecute taint for its condition."""
     return any(has_taint(node, key, "NoExecute") for key in (NOT_READY, UNREACHABLE))
 
 
 def to_epoch(text: str) -> float:
-    """Epoch seconds of an RFC 3339 time. Raises ReplayError."""
+    """Convert an RFC 3339 time to epoch seconds. Raises ReplayError."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError as error:
-        raise ReplayError(f"not a time: {text!r}") from error
+        raise ReplayError(f"invalid RFC 3339 time: {text!r}") from error

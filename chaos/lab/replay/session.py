@@ -1,4 +1,4 @@
-"""Where a recording is played."""
+"""The lab on which a recording is replayed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from chaos.lab.replay.recording import Operation, Recording
 
 @dataclass(frozen=True, slots=True)
 class ReplaySession:
-    """The lab, and what it is to repeat."""
+    """A simulated cluster, and the recording to replay on it."""
 
     cluster: Cluster
     recording: Recording
 
-    def machine(self, deed: Operation) -> Machine:
-        """The machine that a deed is done to."""
-        return self.cluster.machines[deed.node]
+    def machine(self, operation: Operation) -> Machine:
+        """Machine of an operation's node."""
+        return self.cluster.machines[operation.node]

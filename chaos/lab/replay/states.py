@@ -1,4 +1,4 @@
-"""Histories as sequences of states: of nodes, and of pods by identity. No clock, no lab."""
+"""State histories of nodes, and of pods by identity. Pure: no clock, no lab."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from chaos.lab.objects.accessors import (
 )
 from chaos.lab.replay.recording import Observation
 
-MERGE_WINDOW = 1.0  # changes within so many seconds are one state
+MERGE_WINDOW = 1.0  # seconds; changes this close together count as one state
 _TERMINAL_PHASES = ("Succeeded", "Failed")
-_INTERCHANGEABLE_OWNERS = ("ReplicaSet", "Job")  # owners whose pods have no identity
+_INTERCHANGEABLE_OWNERS = ("ReplicaSet", "Job")  # kinds whose pods are interchangeable
 _ELAPSED = re.compile(r" [0-9hms.]+ ago")  # "pleg was last seen active 3m1.2s ago" changes with every sync
 
 
 class NodeState(NamedTuple):
-    """What is compared of a node."""
+    """Compared part of a node."""
 
     ready: str
     reason: str
@@ -42,7 +42,7 @@ class NodeState(NamedTuple):
 
 
 class PodState(NamedTuple):
-    """What is compared of a pod."""
+    """Compared part of a pod."""
 
     phase: str
     reason: str
@@ -61,7 +61,7 @@ State = NodeState | PodState
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A state and when it was reached, epoch seconds."""
+    """A state and the time at which it was reached, in epoch seconds."""
 
     t: float
     state: State
@@ -69,11 +69,11 @@ class Transition:
 
 @dataclass(slots=True)
 class StateHistory:
-    """All states of one subject, each different from the one before. ``gone``: when it was removed.
+    """All states of one subject, each different from its predecessor.
 
-    ``alike``: tracks with the same are exchangeable, as equal pods of one owner on one node are: which of them goes
-    first leaves no trace. ``owner``: of a pod, as :func:`owner_of`. ``after``: key of the track that it replaces;
-    ``old_node``: where that was.
+    Histories with the same ``equivalence_key`` are interchangeable, such as equal pods of one owner on one node: the
+    order in which they end leaves no trace. ``owner`` of a pod is :func:`owner_of`. ``replaced_key`` is the key of the
+    history that this one replaces, ``replaced_node`` the last node of that pod. ``removed_at`` is in epoch seconds.
     """
 
     key: str
@@ -87,21 +87,24 @@ class StateHistory:
     removed_at: float | None = None
 
     def add(self, t: float, state: State) -> None:
+        """Add a transition at ``t`` unless the state is unchanged."""
         if not self.transitions or self.transitions[-1].state != state:
             self.transitions.append(Transition(t, state))
 
     def stable_transitions(self) -> list[Transition]:
-        """Those that are not followed by another within a second."""
-        kept: list[Transition] = []
-        for index, moment in enumerate(self.transitions):
-            passing = index + 1 < len(self.transitions) and self.transitions[index + 1].t - moment.t <= MERGE_WINDOW
-            if not passing and (not kept or kept[-1].state != moment.state):
-                kept.append(moment)
-        return kept
+        """Transitions that are not followed by another within MERGE_WINDOW."""
+        stable: list[Transition] = []
+        for index, transition in enumerate(self.transitions):
+            following = self.transitions[index + 1 : index + 2]
+            if following and following[0].t - transition.t <= MERGE_WINDOW:
+                continue
+            if not stable or stable[-1].state != transition.state:
+                stable.append(transition)
+        return stable
 
 
 def node_state(node: Object) -> NodeState:
-    """Ready's status, reason and message, and the taints as key:effect."""
+    """Status, reason and message of the Ready condition, and the taints as key:effect."""
     ready = condition(node, "Ready") or {}
     taints = frozenset(f"{item['key']}:{item['effect']}" for item in node.get("spec", {}).get("taints") or [])
     message = _ELAPSED.sub(" ago", ready.get("message", ""))
@@ -109,7 +112,7 @@ def node_state(node: Object) -> NodeState:
 
 
 def pod_state(pod: Object, deleted: bool = False) -> PodState:
-    """Phase, reason, reason of a true DisruptionTarget, whether it is being deleted, Ready's status."""
+    """Phase, reason, reason of a true DisruptionTarget, pending deletion, and status of Ready."""
     status = pod.get("status", {})
     target = condition(pod, "DisruptionTarget") or {}
     return PodState(
@@ -121,24 +124,24 @@ def pod_state(pod: Object, deleted: bool = False) -> PodState:
     )
 
 
-def node_histories(seen: Iterable[Observation]) -> dict[str, StateHistory]:
-    """By name."""
-    tracks: dict[str, StateHistory] = {}
-    for item in seen:
+def node_histories(observations: Iterable[Observation]) -> dict[str, StateHistory]:
+    """Histories of nodes by key ``node NAME``."""
+    histories: dict[str, StateHistory] = {}
+    for item in observations:
         name = name_of(item.object)
         key = f"node {name}"
-        track = tracks.setdefault(key, StateHistory(key, key, name, key))
+        history = histories.setdefault(key, StateHistory(key, key, name, key))
         if item.type == "DELETED":
-            track.removed_at = item.t
+            history.removed_at = item.t
         else:
-            track.removed_at = None
-            track.add(item.t, node_state(item.object))
-    return tracks
+            history.removed_at = None
+            history.add(item.t, node_state(item.object))
+    return histories
 
 
-def pod_histories(seen: Iterable[Observation]) -> dict[str, StateHistory]:
-    """By uid for those of the first list; replacements by owner, old node and order."""
-    return _PodMatcher().run(seen)
+def pod_histories(observations: Iterable[Observation]) -> dict[str, StateHistory]:
+    """Histories of pods: by UID for pods of the first list, by owner, replaced node and order for replacements."""
+    return _PodMatcher().run(observations)
 
 
 @dataclass(slots=True)
@@ -149,64 +152,62 @@ class _LostPod:
 
 
 class _PodMatcher:
-    """Pairs each new pod with the pod of its owner that was lost first and has no replacement yet."""
+    """Matches each new pod with the pod of its owner that was lost first and has no replacement yet."""
 
     def __init__(self) -> None:
         self._histories: dict[str, StateHistory] = {}
-        self._key: dict[str, str] = {}
+        self._key_by_uid: dict[str, str] = {}
         self._lost: dict[str, list[_LostPod]] = {}
         self._lost_uids: set[str] = set()
         self._order: Counter[str] = Counter()
 
-    def run(self, seen: Iterable[Observation]) -> dict[str, StateHistory]:
-        for item in seen:
+    def run(self, observations: Iterable[Observation]) -> dict[str, StateHistory]:
+        for item in observations:
             self._add(item)
         return self._histories
 
     def _add(self, item: Observation) -> None:
         uid = uid_of(item.object)
-        if uid not in self._key:
-            self._key[uid] = self._new_history(item)
-        track = self._histories[self._key[uid]]
-        track.node = node_of(item.object) or track.node
-        track.add(item.t, pod_state(item.object, item.type == "DELETED"))
+        if uid not in self._key_by_uid:
+            self._key_by_uid[uid] = self._new_history(item)
+        history = self._histories[self._key_by_uid[uid]]
+        history.node = node_of(item.object) or history.node
+        history.add(item.t, pod_state(item.object, item.type == "DELETED"))
         if item.type == "DELETED":
-            track.removed_at = item.t
-        state = track.transitions[-1].state
-        if (
-            isinstance(state, PodState)
-            and (state.deleting or state.phase in _TERMINAL_PHASES)
-            and uid not in self._lost_uids
-        ):
+            history.removed_at = item.t
+        state = history.transitions[-1].state
+        is_lost = isinstance(state, PodState) and (state.deleting or state.phase in _TERMINAL_PHASES)
+        if is_lost and uid not in self._lost_uids:
             self._lost_uids.add(uid)
             if item.type == "LIST" and (controller_of(item.object) or {}).get("kind") == "ReplicaSet":
                 return  # replaced before the recording began
-            lost = _LostPod(_target_node(item.object), name_of(item.object), track.key)
+            lost = _LostPod(_target_node(item.object), name_of(item.object), history.key)
             self._lost.setdefault(owner_of(item.object), []).append(lost)
 
     def _new_history(self, item: Observation) -> str:
         pod = item.object
         subject = f"pod {namespace_of(pod)}/{name_of(pod)}"
-        pooled = (controller_of(pod) or {}).get("kind") in _INTERCHANGEABLE_OWNERS
+        is_interchangeable = (controller_of(pod) or {}).get("kind") in _INTERCHANGEABLE_OWNERS
         if item.type == "LIST":
-            key = alike = uid_of(pod)
-            if pooled and is_active(pod):
+            key = equivalence_key = uid_of(pod)
+            if is_interchangeable and is_active(pod):
                 revision = labels_of(pod).get("pod-template-hash", "")
-                alike = f"{owner_of(pod)} {revision} on {node_of(pod)}"
-            self._histories[key] = StateHistory(key, subject, node_of(pod), alike, owner_of(pod))
+                equivalence_key = f"{owner_of(pod)} {revision} on {node_of(pod)}"
+            self._histories[key] = StateHistory(key, subject, node_of(pod), equivalence_key, owner_of(pod))
             return key
         old = self._replaced_pod(pod)
-        where = f"{owner_of(pod)} from {old.node or 'nowhere'}" if old else f"{owner_of(pod)} anew"
+        where = f"{owner_of(pod)} from {old.node or 'no node'}" if old else f"{owner_of(pod)} without predecessor"
         self._order[where] += 1
         key = f"replacement {self._order[where]} of {where}"
-        track = StateHistory(key, key, node_of(pod), f"new of {owner_of(pod)}" if pooled else key, owner_of(pod))
+        equivalence_key = f"new of {owner_of(pod)}" if is_interchangeable else key
+        history = StateHistory(key, key, node_of(pod), equivalence_key, owner_of(pod))
         if old:
-            track.replaced_key, track.replaced_node = old.key, old.node
-        self._histories[key] = track
+            history.replaced_key, history.replaced_node = old.key, old.node
+        self._histories[key] = history
         return key
 
     def _replaced_pod(self, pod: Object) -> _LostPod | None:
-        """A StatefulSet replaces by name, a DaemonSet by node; the others take the one that was lost first."""
+        """Pod that ``pod`` replaces: same name in a StatefulSet, same node in a DaemonSet, else the first lost."""
         lost = self._lost.get(owner_of(pod), [])
         kind = (controller_of(pod) or {}).get("kind", "")
         for old in lost:
@@ -220,7 +221,7 @@ class _PodMatcher:
 
 
 def owner_of(pod: Object) -> str:
-    """Namespace/name of what owns the pod; a ReplicaSet of a Deployment stands for that. Bare pods own themselves."""
+    """Namespace/name of the owner: the Deployment of a ReplicaSet's pod, and a pod without controller itself."""
     owner = controller_of(pod)
     if owner is None:
         return f"{namespace_of(pod)}/{name_of(pod)}"
@@ -232,7 +233,7 @@ def owner_of(pod: Object) -> str:
 
 
 def _target_node(pod: Object) -> str:
-    """The node it is bound to, or made for by a DaemonSet."""
+    """Node that the pod is bound to, or that a DaemonSet created it for."""
     if node_of(pod):
         return node_of(pod)
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}

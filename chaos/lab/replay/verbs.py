@@ -1,10 +1,10 @@
-"""What a recorded action is called here: by its name, or by one that people also use."""
+"""Names of recorded actions, and their aliases."""
 
 from __future__ import annotations
 
 from typing import Any
 
-API = "api"  # done through the API server: what it changed is read from the objects (module ``users``)
+API = "api"  # through the API server: module external_writes infers the changes from the objects
 
 _HOST = {
     "poweroff": "power-off shutdown graceful-poweroff graceful-shutdown",
@@ -49,18 +49,18 @@ UNDO = {
     "poweroff": "power-on",
     "power-cut": "power-on",
 }
-_UNDO_NAMES = ("heal", "undo", "restore", "recover")  # of the step that params.of names
+_UNDO_NAMES = ("heal", "undo", "restore", "recover")  # ends of the step that params.of names
 
 
 def supported_names() -> list[str]:
-    """Every name that an action may have."""
+    """Names of all supported actions, without aliases."""
     return sorted({*_HOST, *_API.split()})
 
 
 def verb_of(action: str, params: dict[str, Any], steps: dict[str, str]) -> str:
-    """One of the names above, or the action itself if it is none. ``steps``: what earlier steps were."""
+    """Name of a recorded action; ``action`` itself if it is unknown. ``steps``: names of earlier steps."""
     name = action.lower().replace("_", "-")
-    begun = steps.get(str(params.get("of", "")))
-    if name in _UNDO_NAMES and begun in UNDO:
-        return UNDO[begun]
+    verb = steps.get(str(params.get("of", "")))
+    if name in _UNDO_NAMES and verb in UNDO:
+        return UNDO[verb]
     return _NAMES.get(name, action)

@@ -1,4 +1,4 @@
-"""Whether a recording is a history that the lab can produce."""
+"""Verify that the lab reproduces a recording."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ SEEDS = 5
 
 
 def replay(recording: Recording, seeds: int = SEEDS) -> Result:
-    """The best of so many seeds, the first that matches wholly ends the search. Raises ReplayError.
+    """Best result of up to ``seeds`` seeds; a complete match ends the search. Raises ReplayError.
 
-    Heartbeats and dice are taken from the recording (module ``chances``). A seed only decides what leaves no trace,
-    as the order of goroutines; nearly every seed matches.
+    Heartbeats and random choices follow the recording (module ``recorded_choices``). A seed only decides what leaves no
+    trace, such as the order of goroutines; nearly every seed matches.
     """
     best: Result | None = None
     for seed in range(1, seeds + 1):
