@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.lab.apiserver.store.store import Change
-from chaos.lab.controllers.scheduler.filters import count_intolerable_taints, node_refusal, requests_of
+from chaos.lab.controllers.scheduler.filters import node_refusal
+from chaos.lab.controllers.scheduler.resources import requests_of
+from chaos.lab.controllers.scheduler.scores import count_intolerable_taints
 from chaos.lab.objects.accessors import (
     MEMORY_PRESSURE,
     Object,

@@ -10,7 +10,7 @@ from chaos.lab.apiserver.store.index import Key
 from chaos.lab.apiserver.store.store import Change
 from chaos.lab.controllers.node_eligibility import EligibilityCache
 from chaos.lab.controllers.revisions import revision_of
-from chaos.lab.controllers.scheduler.filters import named_nodes
+from chaos.lab.controllers.scheduler.node_affinity import named_nodes
 from chaos.lab.objects.accessors import Object, name_of, namespace_of, node_of
 
 

@@ -8,7 +8,7 @@ from chaos.lab.controllers.daemon_pods import DaemonPods, NodeCounts
 from chaos.lab.controllers.daemon_rollout import max_unavailable, pods_to_replace
 from chaos.lab.controllers.node_eligibility import EligibilityCache
 from chaos.lab.controllers.revisions import LABEL, Revisions, revision_of
-from chaos.lab.controllers.scheduler.filters import matches_node
+from chaos.lab.controllers.scheduler.node_affinity import matches_node
 from chaos.lab.controllers.workload import WorkloadController
 from chaos.lab.objects.accessors import (
     NOT_READY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chaos.lab.controllers.scheduler.filters import matches_node
+from chaos.lab.controllers.scheduler.node_affinity import matches_node
 from chaos.lab.objects.accessors import Object, name_of, taints_of, untolerated
 
 

@@ -1,4 +1,4 @@
-"""The register of breakages: speaking ids, every rule of facts 16, every id hooked, and nothing else."""
+"""Breakages: ids, texts, one for every rule of facts 16, and exactly one hook for each id."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import chaos.lab
 from chaos.lab.breakages import BREAKAGES
 from tests.kit.simkit import spec
 
-_HOOK = re.compile(r"spec\.(broken|shift)\(\s*\"([^\"]+)\"\s*\)")
-_ANY_HOOK = re.compile(r"\.(broken|shift)\(")
+_HOOK = re.compile(r"spec\.(has_breakage|shift)\(\s*\"([^\"]+)\"\s*\)")
+_ANY_HOOK = re.compile(r"\.(has_breakage|shift)\(")
 
 
 def _hooks() -> dict[str, set[str]]:
-    """What mechanisms ask for, by method."""
-    found: dict[str, set[str]] = {"broken": set(), "shift": set()}
+    """Ids in the lab's calls, by method."""
+    found: dict[str, set[str]] = {"has_breakage": set(), "shift": set()}
     for path in Path(chaos.lab.__file__).parent.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        for method, word in _HOOK.findall(text):
-            found[method].add(word)
+        for method, breakage in _HOOK.findall(text):
+            found[method].add(breakage)
         if path.name not in ("spec.py", "breakages.py"):
             assert len(_ANY_HOOK.findall(text)) == len(_HOOK.findall(text)), f"{path}: ids are literals"
     return found
@@ -28,7 +28,7 @@ def _hooks() -> dict[str, set[str]]:
 def test_every_breakage_is_hooked_and_every_hook_is_a_breakage() -> None:
     hooks = _hooks()
     shifted = {item.id for item in BREAKAGES.values() if item.seconds}
-    assert hooks["broken"] == set(BREAKAGES) - shifted
+    assert hooks["has_breakage"] == set(BREAKAGES) - shifted
     assert hooks["shift"] == {re.sub("-(late|early)$", "", item) for item in shifted}
 
 

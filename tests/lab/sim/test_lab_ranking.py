@@ -1,4 +1,4 @@
-"""What the scheduler keeps from pod to pod against what it finds when it looks at everything anew."""
+"""The scheduler's cached ranking against a fresh evaluation of every node."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.controllers.scheduler.filters import feasible_nodes, named_nodes, score
+from chaos.lab.controllers.scheduler.filters import feasible_nodes
+from chaos.lab.controllers.scheduler.node_affinity import named_nodes
+from chaos.lab.controllers.scheduler.ranking import RankingCache
+from chaos.lab.controllers.scheduler.scores import score
 from chaos.lab.controllers.scheduler.snapshot import Snapshot
 
 Object = dict[str, Any]
@@ -59,29 +62,35 @@ PODS = st.builds(
     st.lists(SPREADS, max_size=2),
     st.booleans(),
 )
-DEEDS = st.lists(st.one_of(NODES, PODS, st.sampled_from(["drop n1", "drop pod"])), max_size=25)
+CHANGES = st.lists(st.one_of(NODES, PODS, st.sampled_from(["drop n1", "drop pod"])), max_size=25)
 
 
-@given(st.lists(NODES, min_size=3, max_size=6), DEEDS)
-def test_the_ranking_is_that_of_a_look_at_every_node(nodes: list[Object], deeds: list[Object | str]) -> None:
-    kept, known = Snapshot(), dict[str, Object]()
+@given(st.lists(NODES, min_size=3, max_size=6), CHANGES)
+def test_cached_ranking_equals_a_fresh_evaluation(nodes: list[Object], changes: list[Object | str]) -> None:
+    snapshot, known = Snapshot(), dict[str, Object]()
+    rankings = RankingCache(snapshot)
     placed = dict[tuple[str, str], Object]()
-    for deed in [*nodes, *deeds]:
-        if deed == "drop n1":
+    for change in [*nodes, *changes]:
+        if change == "drop n1":
             known.pop("n1", None)
-            kept.drop_node("n1")
-        elif isinstance(deed, str):
+            snapshot.drop_node("n1")
+        elif isinstance(change, str):
             key = next(iter(placed), ("demo", "none"))
             placed.pop(key, None)
-            kept.drop(key)
-        elif "status" in deed:
-            known[deed["metadata"]["name"]] = deed
-            kept.put_node(deed)
+            snapshot.drop(key)
+        elif "status" in change:
+            known[change["metadata"]["name"]] = change
+            snapshot.put_node(change)
         else:
-            _place(deed, kept, known, placed)
+            best = rankings.best(change)
+            assert best == _evaluate(change, known, placed)
+            if best:
+                bound = {**change, "spec": {**change["spec"], "nodeName": best[0]}}
+                placed["demo", change["metadata"]["name"]] = bound
+                snapshot.put(bound)
 
 
-def _place(new: Object, kept: Snapshot, nodes: dict[str, Object], placed: dict[tuple[str, str], Object]) -> None:
+def _evaluate(new: Object, nodes: dict[str, Object], placed: dict[tuple[str, str], Object]) -> list[str]:
     fresh = Snapshot()
     for item in nodes.values():
         fresh.put_node(item)
@@ -89,16 +98,11 @@ def _place(new: Object, kept: Snapshot, nodes: dict[str, Object], placed: dict[t
         fresh.put(other)
     found = feasible_nodes(new, fresh.nodes.values(), fresh)[0]
     scores = {item["metadata"]["name"]: score(new, item, fresh) for item in found}
-    best = sorted(name for name, value in scores.items() if value == min(scores.values()))
-    assert kept.ranking(new).best(new, kept) == best
-    if best:
-        bound = {**new, "spec": {**new["spec"], "nodeName": best[0]}}
-        placed["demo", new["metadata"]["name"]] = bound
-        kept.put(bound)
+    return sorted(name for name, value in scores.items() if value == min(scores.values()))
 
 
 def test_nodes_that_an_affinity_names() -> None:
-    def naming(*terms: Object) -> Object:
+    def requiring(*terms: Object) -> Object:
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
         return {"spec": {"affinity": {"nodeAffinity": required}}}
 
@@ -106,8 +110,8 @@ def test_nodes_that_an_affinity_names() -> None:
     other = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2", "n3"]}]}
     not_there = {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}]}
     by_label = {"matchExpressions": [{"key": ZONE, "operator": "Exists"}]}
-    assert named_nodes(naming(by_name)) == {"n1"}
-    assert named_nodes(naming(by_name, other)) == {"n1", "n2", "n3"}
-    assert named_nodes(naming(by_name, by_label)) is None
-    assert named_nodes(naming(not_there)) is None
+    assert named_nodes(requiring(by_name)) == {"n1"}
+    assert named_nodes(requiring(by_name, other)) == {"n1", "n2", "n3"}
+    assert named_nodes(requiring(by_name, by_label)) is None
+    assert named_nodes(requiring(not_there)) is None
     assert named_nodes({"spec": {}}) is None

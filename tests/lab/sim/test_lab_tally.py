@@ -10,7 +10,7 @@ from chaos.lab.apiserver.store.store import Change, Store
 from chaos.lab.controllers.node_eligibility import EligibilityCache
 from chaos.lab.controllers.owner_index import OwnerIndex, PodCounts
 from chaos.lab.controllers.revisions import revision_of
-from chaos.lab.controllers.scheduler.filters import matches_node
+from chaos.lab.controllers.scheduler.node_affinity import matches_node
 from chaos.lab.objects.accessors import (
     condition,
     is_active,

@@ -1,9 +1,9 @@
-"""Whom the scheduler preempts so that a pod of higher priority fits: pure. kube-scheduler's DefaultPreemption."""
+"""Victims whose removal lets a pod of higher priority fit: pure. kube-scheduler's plugin DefaultPreemption."""
 
 from __future__ import annotations
 
 from chaos.lab.controllers.scheduler.filters import UNRESOLVABLE, refusal
-from chaos.lab.controllers.scheduler.snapshot import Snapshot
+from chaos.lab.controllers.scheduler.snapshot import Key, Snapshot
 from chaos.lab.objects.accessors import (
     Object,
     is_deleting,
@@ -18,7 +18,7 @@ Rank = tuple[int, int, int, int, str]
 
 
 def select_candidate(pod: Object, snapshot: Snapshot, budgets: list[Object]) -> tuple[str, list[Object]] | None:
-    """The node and its victims, None if preemption cannot help or is under way already."""
+    """Node and victims of the best preemption; None if none helps, or if one is in progress."""
     if pod["spec"].get("preemptionPolicy") == "Never" or _has_terminating_victims(pod, snapshot):
         return None
     best: tuple[Rank, str, list[Object]] | None = None
@@ -34,7 +34,7 @@ def select_candidate(pod: Object, snapshot: Snapshot, budgets: list[Object]) -> 
 
 
 def _has_terminating_victims(pod: Object, snapshot: Snapshot) -> bool:
-    """Whether pods of lower priority terminate on the node that it was nominated for."""
+    """Whether pods of lower priority are terminating on the pod's nominated node."""
     nominated = pod.get("status", {}).get("nominatedNodeName")
     return nominated is not None and any(
         is_deleting(other) and _priority(other) < _priority(pod) for other in snapshot.pods_on(nominated)
@@ -42,7 +42,7 @@ def _has_terminating_victims(pod: Object, snapshot: Snapshot) -> bool:
 
 
 def _select_victims(pod: Object, node: Object, snapshot: Snapshot, budgets: list[Object]) -> list[Object]:
-    """Everything of lower priority, less what can be spared: those that budgets protect first, then by priority."""
+    """Pods of lower priority, without those that can be spared: pods that budgets protect first, then by priority."""
     lower = [other for other in snapshot.pods_on(name_of(node)) if _priority(other) < _priority(pod)]
     if not lower:
         return []
@@ -63,25 +63,25 @@ def _select_victims(pod: Object, node: Object, snapshot: Snapshot, budgets: list
 
 
 def violations(pods: list[Object], budgets: list[Object]) -> list[Object]:
-    """The pods whose budgets allow no more disruptions, taken in order."""
-    left = {uid_of(budget): budget["status"]["disruptionsAllowed"] for budget in budgets}
-    found = []
+    """Pods whose removal, one after the other, violates a budget."""
+    allowed = {uid_of(budget): budget["status"]["disruptionsAllowed"] for budget in budgets}
+    violating = []
     for pod in pods:
-        mine = [
+        matching = [
             budget
             for budget in budgets
             if namespace_of(budget) == namespace_of(pod)
             and selector_matches(budget["spec"].get("selector"), labels_of(pod))
         ]
-        if any(left[uid_of(budget)] <= 0 for budget in mine):
-            found.append(pod)
-        for budget in mine:
-            left[uid_of(budget)] -= 1
-    return found
+        if any(allowed[uid_of(budget)] <= 0 for budget in matching):
+            violating.append(pod)
+        for budget in matching:
+            allowed[uid_of(budget)] -= 1
+    return violating
 
 
 def _rank(victims: list[Object], budgets: list[Object], node: str) -> Rank:
-    """Fewest violated budgets, lowest highest priority, lowest sum, fewest victims."""
+    """Order of candidates: fewest budget violations, lowest top priority, lowest sum, fewest victims."""
     priorities = [_priority(victim) for victim in victims]
     return len(violations(victims, budgets)), max(priorities), sum(priorities), len(victims), node
 
@@ -94,5 +94,5 @@ def _start_time(pod: Object) -> str:
     return str(pod.get("status", {}).get("startTime") or "")
 
 
-def _key(pod: Object) -> tuple[str, str]:
+def _key(pod: Object) -> Key:
     return namespace_of(pod), name_of(pod)

@@ -1,4 +1,4 @@
-"""The scheduler: binds pods in the order of priority and of the queue, and tries again when nodes or pods change."""
+"""The scheduler: binds pods by priority and position in the queue, and retries when nodes or pods change."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Callable
 
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store.store import Change
-from chaos.lab.controllers.scheduler.filters import feasible_nodes, fit_error_message, named_nodes, refusal, score
+from chaos.lab.controllers.scheduler.filters import feasible_nodes, fit_error_message, refusal
+from chaos.lab.controllers.scheduler.node_affinity import named_nodes
 from chaos.lab.controllers.scheduler.preemption import select_candidate
+from chaos.lab.controllers.scheduler.ranking import RankingCache
+from chaos.lab.controllers.scheduler.scores import score
 from chaos.lab.controllers.scheduler.snapshot import Key, Snapshot
 from chaos.lab.controllers.workqueue import WorkQueue
 from chaos.lab.objects.accessors import (
@@ -30,24 +33,25 @@ _KUBERNETES_PREFIX = "kubernetes.io/"  # Kubernetes' own taints
 
 
 class Scheduler:
-    """Never looks at Ready, only at taints and spec.unschedulable.
+    """kube-scheduler. Readiness has no effect, only taints and spec.unschedulable.
 
-    What is arbitrary, a replay can decide: ``order`` of pods that wait with the same priority, and which of the
-    permitted nodes to ``pick``, None for the scheduler's own choice.
+    A replay can replace the arbitrary choices: ``order`` of pending pods with the same priority, and which of the
+    feasible nodes to ``pick``, None for the scheduler's own choice.
     """
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._registry, self._store = sim, registry, registry.store
         self._recorder = Recorder(sim, registry.store, "default-scheduler")
-        self._queue_times: dict[str, float] = {}  # by uid: when a pod came into the queue, or back after a refusal
+        self._queue_times: dict[str, float] = {}  # by uid: when a pod entered the queue, or failed to schedule
         self._pending: set[Key] = set()
-        self._nominated_pods: set[Key] = set()  # those that wait for their victims to be gone
+        self._nominated_pods: set[Key] = set()  # pending until their victims are gone
         self._dirty_pods: set[Key] = set()  # since the last pass
         self._dirty_nodes: set[str] = set()
         self._snapshot = Snapshot()
+        self._rankings = RankingCache(self._snapshot)
         self._queue: WorkQueue[str] = WorkQueue(sim, self._run, 0.003, 0.012)
         self.order: Callable[[Object], float] = lambda _: 0.0
-        self.pick: Callable[[Object, Callable[[str], bool]], str | None] = lambda _pod, _may_go: None
+        self.pick: Callable[[Object, Callable[[str], bool]], str | None] = lambda _pod, _is_feasible: None
 
     def start(self) -> None:
         self._store.subscribe(self._on_change, "pods", "persistentvolumeclaims", "nodes")
@@ -96,15 +100,15 @@ class Scheduler:
                 self._snapshot.drop(key)
 
     def _add_nominated_pods(self, pod: Object) -> list[Key]:
-        """Room for those nominated for a node that are no less important: RunFilterPluginsWithNominatedPods."""
-        held = []
+        """Count nominated pods of at least this priority as if bound: RunFilterPluginsWithNominatedPods. Their keys."""
+        added = []
         for key in sorted(self._nominated_pods - {(namespace_of(pod), name_of(pod))}):
             other = self._store.get("pods", *key)
             if other is not None and (other["spec"].get("priority") or 0) >= (pod["spec"].get("priority") or 0):
                 node = other["status"]["nominatedNodeName"]
                 self._snapshot.put({**other, "spec": {**other["spec"], "nodeName": node}})
-                held.append(key)
-        return held
+                added.append(key)
+        return added
 
     def _update_snapshot(self) -> None:
         for name in self._dirty_nodes:
@@ -123,18 +127,18 @@ class Scheduler:
         self._dirty_pods.clear()
 
     def _without_ignored_taints(self, node: Object) -> Object:
-        """The node without the taints that a scheduler that does wrong overlooks."""
-        overlooked = {"NoSchedule"} if self._registry.spec.has_breakage("no-schedule-ignored") else set()
-        overlooked |= {"PreferNoSchedule"} if self._registry.spec.has_breakage("prefer-no-schedule-ignored") else set()
-        if not overlooked:
+        """The node without the taints that a breakage makes the scheduler ignore."""
+        ignored = {"NoSchedule"} if self._registry.spec.has_breakage("no-schedule-ignored") else set()
+        ignored |= {"PreferNoSchedule"} if self._registry.spec.has_breakage("prefer-no-schedule-ignored") else set()
+        if not ignored:
             return node
         taints = [
-            item for item in taints_of(node) if item["effect"] not in overlooked or _KUBERNETES_PREFIX in item["key"]
+            item for item in taints_of(node) if item["effect"] not in ignored or _KUBERNETES_PREFIX in item["key"]
         ]
         return {**node, "spec": {**node["spec"], "taints": taints}}
 
     def _rank(self, pod: Object) -> tuple[int, float, float, str]:
-        """PrioritySort: by priority, then by when it was queued, not by age; the last is as good as any."""
+        """Position in the queue, by priority and then by queue time, not by age: PrioritySort. The uid breaks ties."""
         return -pod["spec"].get("priority", 0), self.order(pod), self._queue_times.get(uid_of(pod), 0.0), uid_of(pod)
 
     def _schedule(self, pod: Object, snapshot: Snapshot) -> None:
@@ -157,10 +161,10 @@ class Scheduler:
         return node is not None and not refusal(pod, node, self._snapshot)
 
     def _best(self, pod: Object, snapshot: Snapshot) -> list[str]:
-        """The nodes with the best score, in order."""
+        """Nodes with the best score, by name."""
         names = named_nodes(pod)
         if names is None:
-            return snapshot.ranking(pod).best(pod, snapshot)
+            return self._rankings.best(pod)
         nodes = [snapshot.nodes[name] for name in sorted(names) if name in snapshot.nodes]
         scores = {name_of(node): score(pod, node, snapshot) for node in feasible_nodes(pod, nodes, snapshot)[0]}
         return [name for name, value in scores.items() if value == min(scores.values())]
@@ -176,7 +180,7 @@ class Scheduler:
         return self._store.patch_status("pods", namespace_of(pod), name_of(pod), change)
 
     def _preempt(self, pod: Object, snapshot: Snapshot) -> None:
-        """Delete the victims with a reason; the pod is nominated for their node and waits until they are gone."""
+        """Delete the victims and nominate the pod for their node; it is pending until they are gone."""
         found = select_candidate(pod, snapshot, self._store.list("poddisruptionbudgets"))
         if found is None:
             return
@@ -210,7 +214,5 @@ class Scheduler:
 
 def _is_relevant(before: Object, after: Object) -> bool:
     """Whether a change of the node can make a pod fit."""
-    same_spec = taints_of(before) == taints_of(after) and before["spec"].get("unschedulable") == after["spec"].get(
-        "unschedulable"
-    )
-    return not same_spec or labels_of(before) != labels_of(after)
+    is_cordon_change = before["spec"].get("unschedulable") != after["spec"].get("unschedulable")
+    return is_cordon_change or taints_of(before) != taints_of(after) or labels_of(before) != labels_of(after)

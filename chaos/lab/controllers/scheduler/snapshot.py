@@ -1,13 +1,14 @@
-"""What the scheduler knows of nodes and pods, kept up to date change by change. kube-scheduler's cache and snapshot."""
+"""The scheduler's snapshot of nodes and pods, updated with every change. kube-scheduler's cache and snapshot."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from typing import Protocol
 
 import msgspec
 
-from chaos.lab.controllers.scheduler.filters import matches_node, requests_of
-from chaos.lab.controllers.scheduler.ranking import Ranking
+from chaos.lab.controllers.scheduler.node_affinity import matches_node
+from chaos.lab.controllers.scheduler.resources import requests_of
 from chaos.lab.objects.accessors import (
     Object,
     is_deleting,
@@ -21,27 +22,40 @@ from chaos.lab.objects.accessors import (
 
 Key = tuple[str, str]  # namespace, name
 _Term = tuple[str, tuple[str, str] | None]  # namespace, one of the labels
-_MAX_CACHED = 512  # rankings or counts that are kept
+_MAX_CACHED = 512  # domain counts in the cache
+
+
+class SnapshotListener(Protocol):
+    """A cache that depends on a snapshot."""
+
+    def on_node_change(self, name: str) -> None:
+        """Taints, cordon or allocatable resources of the node have changed."""
+
+    def on_load_change(self, name: str) -> None:
+        """The pods on the node have changed."""
+
+    def on_topology_change(self) -> None:
+        """The set of nodes, or the labels of a node, have changed."""
 
 
 class Snapshot:
-    """Nodes, and the pods that run or will run on them: terminal ones are out, as the scheduler's informer filters.
+    """Nodes and their non-terminal pods, filtered as in the scheduler's informer.
 
-    ``count`` of pods by node; ``requested`` by node and resource.
+    ``pod_counts`` by node; ``requested`` amounts by node and resource.
     """
 
     def __init__(self) -> None:
         self.nodes: dict[str, Object] = {}
         self.pod_counts: Counter[str] = Counter()
         self.requested: Counter[tuple[str, str]] = Counter()
+        self.listeners: list[SnapshotListener] = []
         self._pods: dict[Key, tuple[Object, dict[str, int]]] = {}
         self._pods_by_node: defaultdict[str, set[Key]] = defaultdict(set)
         self._domains: dict[bytes, _DomainCounts] = {}
         self._by_term: defaultdict[_Term, list[_DomainCounts]] = defaultdict(list)
-        self._rankings: dict[bytes, Ranking] = {}
 
     def put_node(self, node: Object) -> None:
-        """A node is new or has changed."""
+        """Add or replace a node."""
         name = name_of(node)
         before = self.nodes.get(name)
         self.nodes[name] = node
@@ -50,16 +64,16 @@ class Snapshot:
                 self.nodes = dict(sorted(self.nodes.items()))
             self._clear_caches()
         elif _scheduling_fields(before) != _scheduling_fields(node):
-            for ranking in self._rankings.values():
-                ranking.on_node_change(name)
+            for listener in self.listeners:
+                listener.on_node_change(name)
 
     def drop_node(self, name: str) -> None:
-        """A node is gone."""
+        """Remove a node."""
         if self.nodes.pop(name, None) is not None:
             self._clear_caches()
 
     def put(self, pod: Object) -> None:
-        """A pod is on a node, or its object has changed."""
+        """Add or replace a pod that is bound to a node."""
         key, node = (namespace_of(pod), name_of(pod)), node_of(pod)
         known = self._pods.get(key)
         if known is not None and _is_equivalent(known[0], pod):
@@ -72,45 +86,33 @@ class Snapshot:
         self._adjust(pod, requests, 1)
 
     def drop(self, key: Key) -> None:
-        """A pod is on no node any more."""
+        """Remove a pod."""
         known = self._pods.pop(key, None)
         if known is not None:
             self._pods_by_node[node_of(known[0])].discard(key)
             self._adjust(*known, -1)
 
     def pods_on(self, node: str) -> list[Object]:
-        """The node's pods, in order."""
+        """Pods on the node, by key."""
         return [self._pods[key][0] for key in sorted(self._pods_by_node[node])]
 
     def domains(self, pod: Object, constraint: Object) -> dict[str, int]:
-        """Pods that a topologySpreadConstraint of the pod matches, by domain.
+        """Number of pods that match a topologySpreadConstraint of the pod, by domain.
 
         Tainted nodes count (nodeTaintsPolicy Ignore), terminating pods do not.
         """
         spec, selector = pod["spec"], constraint.get("labelSelector")
-        of_nodes = [spec.get("nodeSelector"), spec.get("affinity")]
-        key = msgspec.json.encode([namespace_of(pod), constraint["topologyKey"], selector, of_nodes])
+        node_filters = [spec.get("nodeSelector"), spec.get("affinity")]
+        key = msgspec.json.encode([namespace_of(pod), constraint["topologyKey"], selector, node_filters])
         if key not in self._domains:
             if len(self._domains) >= _MAX_CACHED:
                 self._domains.clear()
                 self._by_term.clear()
-            found = self._domains[key] = _DomainCounts(pod, constraint, self.nodes)
-            self._by_term[found.term].append(found)
+            counts = self._domains[key] = _DomainCounts(pod, constraint, self.nodes)
+            self._by_term[counts.term].append(counts)
             for other, _ in self._pods.values():
-                found.adjust(other, 1)
+                counts.adjust(other, 1)
         return self._domains[key].counts
-
-    def ranking(self, pod: Object) -> Ranking:
-        """Where pods may go whose specs ask for the same."""
-        spec = pod["spec"]
-        topology = [item["topologyKey"] for item in spec.get("topologySpreadConstraints") or []]
-        of_nodes = [spec.get("tolerations"), spec.get("nodeSelector"), spec.get("affinity")]
-        key = msgspec.json.encode([of_nodes, requests_of(pod), topology])
-        if key not in self._rankings:
-            if len(self._rankings) >= _MAX_CACHED:
-                self._rankings.clear()
-            self._rankings[key] = Ranking(pod, self.nodes)
-        return self._rankings[key]
 
     def _adjust(self, pod: Object, requests: dict[str, int], by: int) -> None:
         node = node_of(pod)
@@ -121,17 +123,21 @@ class Snapshot:
         for label in (None, *labels_of(pod).items()):
             for domains in self._by_term.get((namespace, label), ()):
                 domains.adjust(pod, by)
-        for ranking in self._rankings.values():
-            ranking.on_load_change(node)
+        for listener in self.listeners:
+            listener.on_load_change(node)
 
     def _clear_caches(self) -> None:
         self._domains.clear()
         self._by_term.clear()
-        self._rankings.clear()
+        for listener in self.listeners:
+            listener.on_topology_change()
 
 
 class _DomainCounts:
-    """Matching pods by domain, for one kind of pod and one constraint. ``term``: what they all have."""
+    """Number of matching pods by domain, for pods of one kind and one constraint.
+
+    ``term``: namespace and one label that every matching pod has.
+    """
 
     def __init__(self, pod: Object, constraint: Object, nodes: dict[str, Object]) -> None:
         key = constraint["topologyKey"]
@@ -154,7 +160,7 @@ class _DomainCounts:
 
 
 def _is_equivalent(before: Object, after: Object) -> bool:
-    """Whether nothing has changed that counts."""
+    """Whether both versions of a pod are the same to the scheduler."""
     return (
         is_deleting(before) == is_deleting(after)
         and (before["spec"] is after["spec"] or before["spec"] == after["spec"])

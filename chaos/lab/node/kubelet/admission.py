@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chaos.lab.controllers.scheduler.filters import matches_node
+from chaos.lab.controllers.scheduler.node_affinity import matches_node
 from chaos.lab.node.kubelet.node_status import CAPACITY
 from chaos.lab.node.kubelet.pod_worker import ResourceRequests, Worker
 from chaos.lab.node.kubelet.preemption import NoVictimsError, victims, worker_requests

@@ -1,14 +1,15 @@
-"""The kubelet's unit on a machine: its process starts, stops, and is born anew without memory."""
+"""kubelet.service of a machine: starts, stops and restarts the kubelet's process."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store.store import Change
 from chaos.lab.node.kubelet import metrics
+from chaos.lab.node.kubelet.machine_view import MachineView
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
 from chaos.lab.node.kubelet.pressure import EVICTION_HARD, Pressure
@@ -20,19 +21,16 @@ from chaos.lab.objects.events import Recorder
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import LabSpec
 
-if TYPE_CHECKING:
-    from chaos.lab.node.machine import Machine
-
 _RESTART = (0.1, 0.3)
 _RESTART_SEC = 10.0  # the unit's RestartSec, Restart=always
 _MANAGER = (0.2, 0.4)  # the shutdown manager starts once the container runtime is up
-_LIST_PODS = (0.9, 1.1)  # start to the first look at its pods; recordings 01 and 05
+_LIST_PODS = (0.9, 1.1)  # start to the first list of pods; recordings 01 and 05
 
 
 class Kubelet:
-    """``running`` also says whether its port answers."""
+    """The unit and its current process, if any. The port answers exactly while the process runs."""
 
-    def __init__(self, sim: SimClock, registry: Registry, spec: LabSpec, machine: Machine) -> None:
+    def __init__(self, sim: SimClock, registry: Registry, spec: LabSpec, machine: MachineView) -> None:
         self._sim, self._registry, self._spec, self._machine = sim, registry, spec, machine
         self._recorder = Recorder(sim, registry.store, "kubelet", machine.name)
         self._process: Process | None = None
@@ -48,19 +46,19 @@ class Kubelet:
 
     @property
     def connection_family(self) -> Family | None:
-        """The address family of its connection to the API server, None without one."""
+        """Address family of the connection to the API server, None without a connection."""
         return self._process.link.family if self._process else None
 
     def start(self) -> None:
-        """Start the unit; nothing happens if it runs. Raises RuntimeError if the machine is off.
+        """Start the unit if it is stopped. Raises RuntimeError if the machine is off.
 
-        Without a container runtime the process fails, and the unit tries again every 10 s; so it does with swap on
-        (failSwapOn, pkg/kubelet/cm/container_manager_linux.go validateSwapConfiguration).
+        The process exits without a container runtime, or with swap on and failSwapOn; the unit restarts it every 10 s.
+        pkg/kubelet/cm/container_manager_linux.go validateSwapConfiguration.
         """
         if self.is_running:
             return
         if self._machine.state == "off":
-            raise RuntimeError(f"{self._machine.name} is off")
+            raise RuntimeError(f"kubelet of {self._machine.name}: the machine is off")
         self._should_run = True
         refuses_swap = self._machine.swap and self._machine.spec.fail_swap_on
         if refuses_swap or not self._machine.runtime.is_available:
@@ -85,12 +83,12 @@ class Kubelet:
         self._machine.notify()
 
     def stop(self) -> None:
-        """Stop the unit: the process ends, its lock is closed, containers run on."""
+        """Stop the unit: the process ends, its inhibitor lock is released, containers keep running."""
         self._should_run = False
         self._end()
 
     def kill(self) -> None:
-        """SIGKILL to the process; the unit starts another after 10 s. Raises RuntimeError if it does not run."""
+        """Send SIGKILL to the process; the unit restarts it after 10 s. Raises RuntimeError without a process."""
         self._require_process()
         self._end()
         self._sim.after(_RESTART_SEC, self._start_if_needed)
@@ -107,32 +105,32 @@ class Kubelet:
 
     @property
     def is_frozen(self) -> bool:
-        """Whether the process is stopped by SIGSTOP: its port takes connections and answers nothing."""
+        """Whether the process is stopped by SIGSTOP: its port accepts connections and never responds."""
         return self._process is not None and self._process.is_frozen
 
     def freeze(self) -> None:
-        """SIGSTOP: it keeps its lock, reports nothing, hears nothing. Raises RuntimeError if it does not run."""
+        """Send SIGSTOP: the process keeps its lock and does nothing. Raises RuntimeError without a process."""
         self._require_process().freeze()
         self._machine.notify()
 
     def thaw(self) -> None:
-        """SIGCONT: it does at once what has become due meanwhile. Raises RuntimeError if it does not run."""
+        """Send SIGCONT: deferred work runs at once. Raises RuntimeError without a process."""
         self._require_process().thaw()
         self._machine.notify()
 
     def restart(self) -> None:
-        """Stop, and start a moment later if the machine is still on."""
+        """Stop the unit, and start it 0.1 to 0.3 s later if the machine is still on."""
         self.stop()
         self._should_run = True
         self._sim.after(self._sim.rng.uniform(*_RESTART), self._start_if_needed)
 
     def lose_lock(self) -> None:
-        """The inhibitor's file descriptor is closed by mistake, as after a cancellation (facts 2)."""
+        """Close the inhibitor's file descriptor by mistake, as after a cancelled shutdown (facts 2)."""
         if self._manager is not None:
             self._manager.lose_lock()
 
     def metrics_text(self) -> str:
-        """What its port answers on ``/metrics``. Raises RuntimeError if it does not run."""
+        """Response to ``/metrics``. Raises RuntimeError without a process."""
         process = self._require_process()
         running = sum(
             any(item.state == "running" for item in self._machine.runtime.containers(uid))
@@ -141,7 +139,7 @@ class Kubelet:
         return metrics.format_metrics(process.metrics, self._machine.name, self._spec.kubernetes, running)
 
     def configz(self) -> dict[str, Any]:
-        """What its port answers on ``/configz``. Raises RuntimeError if it does not run."""
+        """Response to ``/configz``. Raises RuntimeError without a process."""
         self._require_process()
         node = self._machine.spec
         by_priority = [
@@ -164,18 +162,18 @@ class Kubelet:
         return {"kubeletconfig": config}
 
     def pods(self) -> list[Object]:
-        """What its port answers on ``/pods``: the pods bound to the node. Raises RuntimeError if it does not run."""
+        """Response to ``/pods``: the pods bound to the node. Raises RuntimeError without a process."""
         self._require_process()
         return self._registry.store.pods_on(self._machine.name)
 
     def _require_process(self) -> Process:
         if self._process is None:
-            raise RuntimeError(f"the kubelet of {self._machine.name} does not run")
+            raise RuntimeError(f"kubelet of {self._machine.name}: not running")
         return self._process
 
     @property
     def pid(self) -> int:
-        """The process's id, 0 if there is none."""
+        """ID of the process, 0 without one."""
         return self._process.pid if self._process else 0
 
     def _start_if_needed(self) -> None:

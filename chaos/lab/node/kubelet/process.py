@@ -1,36 +1,34 @@
-"""What the parts of one kubelet process share. A process dies at once: none of its timers runs afterwards.
+"""One kubelet process: the state that its parts share, and timers that end with the process.
 
-A stopped process (SIGSTOP) does nothing until it goes on, and then everything that has become due.
+A stopped process (SIGSTOP) defers its due timers until SIGCONT.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.node.kubelet.apiserver_link import ApiServerLink
+from chaos.lab.node.kubelet.machine_view import MachineView
 from chaos.lab.node.kubelet.metrics import Metrics
 from chaos.lab.objects.accessors import Object
 from chaos.lab.objects.events import Recorder
 from chaos.lab.sim.clock import SimClock, Timer
 from chaos.lab.spec import LabSpec
 
-if TYPE_CHECKING:
-    from chaos.lab.node.machine import Machine
-
-_EVENT_RETRY_TIMEOUT = 120.0  # client-go: 12 tries 10 s apart, then an event is dropped
+_EVENT_RETRY_TIMEOUT = 120.0  # client-go: 12 attempts, 10 s apart
 
 
 @dataclass(slots=True, eq=False)
 class Process:
-    """``shutting_down`` is memory of the process only (facts 1.4, 1.7)."""
+    """``is_shutting_down`` is lost when the process ends (facts 1.4, 1.7)."""
 
     sim: SimClock
     registry: Registry
     spec: LabSpec
-    machine: Machine
+    machine: MachineView
     recorder: Recorder
     pid: int
     metrics: Metrics
@@ -43,30 +41,30 @@ class Process:
     _event_count: int = 0
 
     def __post_init__(self) -> None:
-        self.link = ApiServerLink(self)
+        self.link = ApiServerLink(self.sim, self, self.machine.network)
 
     @property
     def node(self) -> str:
         return self.machine.name
 
     def after(self, delay: float, call: Callable[..., Any], *args: Any) -> Timer:
-        """As Sim.after, but nothing happens once the process is gone, or while it is stopped."""
+        """Call ``delay`` seconds from now if the process is still alive; deferred while it is stopped."""
         timer = self.sim.after(delay, call, *args)
         timer.guard = self._may_run
         return timer
 
     def after_jitter(self, low: float, high: float, call: Callable[..., Any], *args: Any) -> Timer:
-        """After a seeded delay between the two, in seconds."""
+        """Call after a random delay between ``low`` and ``high`` seconds, as :meth:`after`."""
         timer = self.sim.at(self.sim.now + self.sim.rng.uniform(low, high), call, *args)
         timer.guard = self._may_run
         return timer
 
     def freeze(self) -> None:
-        """SIGSTOP."""
+        """Handle SIGSTOP."""
         self.is_frozen = True
 
     def thaw(self) -> None:
-        """SIGCONT."""
+        """Handle SIGCONT: run the deferred timers."""
         self.is_frozen = False
         due, self._deferred_timers = self._deferred_timers, []
         for timer in due:
@@ -74,17 +72,17 @@ class Process:
                 timer.run()
 
     def log(self, source: str, message: str, **values: object) -> None:
-        """A line of level 1, written where the kubelet runs with ``--v=1`` or more."""
+        """Write a klog line of level 1 to the journal if the kubelet runs with ``--v=1`` or more."""
         if self.machine.spec.kubelet_verbosity:
             self.machine.journal.write(self.pid, source, message, **values)
 
     def emit(self, kind: str, obj: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
-        """An event, sent when the API server can be reached, unless that takes too long."""
+        """Send an event once the API server can be reached; drop the event after 120 s."""
         self._event_count += 1
         self.link.send(("event", self._event_count), self._emit, self.sim.now, kind, obj, reason, message, type_)
 
     def emit_node(self, reason: str, message: str, *, type_: str = "Normal") -> None:
-        """An event about the own Node."""
+        """Send an event about the kubelet's Node."""
         self.emit("Node", {"metadata": {"name": self.node}}, reason, message, type_=type_)
 
     def _emit(self, since: float, kind: str, obj: Object, reason: str, message: str, type_: str) -> None:

@@ -1,0 +1,37 @@
+"""The machine as its kubelet sees it. A port: the machine imports the kubelet, not the other way round."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from chaos.lab.node.journal import Journal
+from chaos.lab.node.kubelet.runtime import Runtime
+from chaos.lab.node.logind import Logind
+from chaos.lab.node.network import Network
+from chaos.lab.spec import NodeSpec
+
+
+class MachineView(Protocol):
+    """``index``: position in the LabSpec. ``files``: contents by path. ``swap``: active swap in bytes.
+
+    ``pressure``: resources that are short for a reason outside Kubernetes.
+    """
+
+    index: int
+    spec: NodeSpec
+    name: str
+    address: str
+    kubelet_port: int
+    machine_id: str
+    boot_id: str
+    swap: int
+    state: Literal["on", "off"]
+    files: dict[str, str]
+    pressure: set[Literal["memory", "disk", "pid"]]
+    network: Network
+    logind: Logind
+    runtime: Runtime
+    journal: Journal
+
+    def notify(self) -> None:
+        """Report that the kubelet's process has started, stopped, or ended."""
