@@ -1,1 +1,1 @@
-"""Wiring: from an experiment and an inventory to a run on an open cluster. Neither prints nor exits."""
+"""The application: wires inventories, experiments, plans and runs together. Never prints, never exits."""

@@ -1,4 +1,4 @@
-"""The cluster's lock and its debts, for the commands that change a cluster."""
+"""The cluster's lock and its pending undo, for commands that change a cluster."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from chaos.model.text import on_node
 
 @contextmanager
 def hold_lock(
-    opened: ClusterConnection, run: str, note: Callable[[str], object], *, wait_for_holder: bool = False
+    connection: ClusterConnection, run: str, note: Callable[[str], object], *, wait_for_holder: bool = False
 ) -> Iterator[ClusterLock]:
-    """Hold it, and give it up at the end. Call with this machine's own lock held. Raises Refused.
+    """Hold the cluster's lock for the block. Requires this machine's process lock. Raises Refused.
 
-    ``note`` is told that a dead holder's time must be awaited; it may refuse to.
+    ``note`` is called before waiting for the lease of a dead holder to expire; it may raise Refused.
     """
     clock = SystemClock()
-    lock = ClusterLock(opened.kube, lock_namespace(opened), _identity(run), clock.now)
+    lock = ClusterLock(connection.kube, lock_namespace(connection), _identity(run), clock.now)
     try:
         lock.acquire(note, wait_for_live=wait_for_holder)
         yield lock
@@ -38,42 +38,46 @@ def hold_lock(
         clock.close()
 
 
-def lock_namespace(opened: ClusterConnection) -> str:
-    """Where the lock and the journals of runs are kept."""
-    if opened.inventory.cluster is None:
+def lock_namespace(connection: ClusterConnection) -> str:
+    """The namespace of the lock's Lease and of the journals of runs. Raises UsageError."""
+    if connection.inventory.cluster is None:
         raise UsageError("the inventory has no cluster")
-    return opened.inventory.cluster.namespace
+    return connection.inventory.cluster.namespace
 
 
-def refuse_pending_undo(opened: ClusterConnection) -> list[PendingRun]:
-    """No run begins while another's undo is owed. Those that owe nothing any more. Raises Refused."""
-    found = pending_runs(opened.kube, lock_namespace(opened))
-    for debt in found:
-        if debt.has_pending:
-            whose = f" of {debt.identity.holder}" if debt.identity.holder else ""
+def refuse_pending_undo(connection: ClusterConnection) -> list[PendingRun]:
+    """The recorded runs, all of them undone. Raises Refused if one has a pending undo."""
+    found = pending_runs(connection.kube, lock_namespace(connection))
+    for pending in found:
+        if pending.has_pending:
+            identity = pending.identity
+            whose = f" of {identity.holder}" if identity.holder else ""
             raise Refused(
-                f"run {debt.identity.run}{whose} still owes {describe_pending(debt)}",
-                hint=f"nodefall undo {debt.identity.run}, with --inventory if it ran on another machine",
+                f"run {identity.run}{whose} has a pending undo: {describe_pending(pending)}",
+                hint=f"run nodefall undo {identity.run}, with --inventory if the run was on another machine",
             )
     return found
 
 
-def remove_finished_runs(opened: ClusterConnection) -> None:
-    """With the lock held: remove what is left of runs that owe nothing. Raises Refused."""
-    for debt in refuse_pending_undo(opened):
-        delete_configmap(opened.kube, lock_namespace(opened), debt.identity.run)
+def remove_finished_runs(connection: ClusterConnection) -> None:
+    """Delete the ConfigMaps of runs without a pending undo. Requires the cluster's lock. Raises Refused."""
+    for finished in refuse_pending_undo(connection):
+        delete_configmap(connection.kube, lock_namespace(connection), finished.identity.run)
 
 
-def describe_pending(debt: PendingRun) -> str:
-    """What is owed, in words."""
-    if debt.error:
-        return f"nobody knows what, as its journal cannot be read ({debt.error})"
-    return ", ".join(dict.fromkeys(f"the undo of {on_node(o.step, o.node)}" for o in debt.pending if o.undo.proof))
+def describe_pending(pending: PendingRun) -> str:
+    """The steps of a run that are to be undone, as ``power-off on worker-1``, comma-separated."""
+    if pending.error:
+        return f"unknown: the journal is unreadable ({pending.error})"
+    steps = (on_node(entry.step, entry.node) for entry in pending.pending if entry.undo.proof)
+    return ", ".join(dict.fromkeys(steps))
 
 
 def _identity(run: str) -> Identity:
-    """``MACHINE`` tells who shares this machine's own lock: of them only one lives."""
+    """The identity of this process. Processes with the same ``MACHINE`` share a process lock: only one can be alive."""
     machine = local_machine_id()
-    place = f"{machine} {os.getuid()} {tempfile.gettempdir()}"
-    about = {RUN_LABEL: run} | ({MACHINE: hashlib.sha256(place.encode()).hexdigest()[:16]} if machine else {})
-    return Identity(f"{login()}@{socket.gethostname()}/{os.getpid()}-{secrets.token_hex(4)}", about)
+    scope = f"{machine} {os.getuid()} {tempfile.gettempdir()}"
+    annotations = {RUN_LABEL: run}
+    if machine:
+        annotations[MACHINE] = hashlib.sha256(scope.encode()).hexdigest()[:16]
+    return Identity(f"{login()}@{socket.gethostname()}/{os.getpid()}-{secrets.token_hex(4)}", annotations)

@@ -1,4 +1,4 @@
-"""Who is asked before machines of a real cluster go down."""
+"""Confirmation before a plan takes down machines of a real cluster."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from chaos.model.plan import Plan
 from chaos.model.registry import PluginRegistry
 
 Confirm = Callable[[Plan, ClusterConnection, list[str]], None]
-"""Is shown the plan, the cluster and :func:`going_down` of them. Raises Refused where it is not to be done."""
+"""Called with the plan, its cluster and the nodes from :func:`nodes_taken_down`. Raises Refused to cancel the run."""
 
 
-def nodes_taken_down(plan: Plan, opened: ClusterConnection, catalogue: PluginRegistry) -> list[str]:
-    """The machines that the plan takes down; none of a simulated cluster."""
-    cluster = opened.inventory.cluster
+def nodes_taken_down(plan: Plan, connection: ClusterConnection, registry: PluginRegistry) -> list[str]:
+    """Names of the real machines that the plan takes down; none in a simulated cluster."""
+    cluster = connection.inventory.cluster
     if cluster is None or cluster.simulated:
         return []
-    return sorted({step.node for step in plan.steps if catalogue.actions[step.action].takes_down})
+    return sorted({step.node for step in plan.steps if registry.actions[step.action].takes_down})
 
 
-def always_confirm(plan: Plan, opened: ClusterConnection, down: list[str]) -> None:
-    """It was said when it was asked for."""
+def always_confirm(plan: Plan, connection: ClusterConnection, nodes: list[str]) -> None:
+    """Confirm every plan."""
 
 
-def refuse_unconfirmed(plan: Plan, opened: ClusterConnection, down: list[str]) -> None:  # noqa: ARG001 - as Agree
-    """Raises Refused where a machine goes down: there is nobody to ask."""
-    if down:
-        who = ", ".join(down)
-        raise Refused(f"{who} would go down, and nobody has agreed to that", hint="agree=True says that it is meant")
+def refuse_unconfirmed(plan: Plan, connection: ClusterConnection, nodes: list[str]) -> None:  # noqa: ARG001 - a Confirm
+    """Refuse plans that take machines down, for callers who cannot ask a person. Raises Refused."""
+    if nodes:
+        raise Refused(f"not confirmed: the run takes down {', '.join(nodes)}", hint="pass agree=True to confirm")

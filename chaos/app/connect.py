@@ -1,4 +1,4 @@
-"""Opening what an inventory describes: the lab if it is one, the clock, the API server, the hosts."""
+"""Connects to what an inventory describes: a lab if it is one, the clock, the API server, the hosts."""
 
 # ruff: noqa: PLC0415 - what is slow to import is imported where a cluster is really needed
 from __future__ import annotations
@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ MACHINE_ID = Path("/etc/machine-id")
 
 @dataclass(frozen=True, slots=True)
 class ClusterConnection:
-    """An open cluster. ``lab_pid`` is set where a lab was started for it."""
+    """An open connection to a cluster. ``lab_pid``: the process of the lab that was started for it."""
 
     inventory: Inventory
     clock: SystemClock | RemoteClock
@@ -40,7 +40,7 @@ class ClusterConnection:
 
 @contextmanager
 def refuse_before_side_effects() -> Iterator[None]:
-    """What fails before anything was touched is refused, whatever it was."""
+    """Turn inconclusive errors into Refused: in this block nothing has had a side effect yet."""
     try:
         yield
     except NodefallError as error:
@@ -51,7 +51,7 @@ def refuse_before_side_effects() -> Iterator[None]:
 
 @contextmanager
 def connect_cluster(inventory: Inventory, *, seed: int | None = None) -> Iterator[ClusterConnection]:
-    """Open a cluster, and close it after use; a lab is started for it and stopped again."""
+    """Connect for the block. A lab is started before and stopped after it. Raises NodefallError."""
     with ExitStack() as stack:
         pid = None
         if inventory.lab is not None:
@@ -62,10 +62,10 @@ def connect_cluster(inventory: Inventory, *, seed: int | None = None) -> Iterato
         yield stack.enter_context(_connect(inventory, pid))
 
 
-def with_lab_cluster(asked: Inventory, made: Inventory) -> Inventory:
-    """The lab's cluster and hosts, with the limits and the Prometheus that were asked for."""
-    kept = {"protected": asked.protected, "limits": asked.limits, "prometheus": asked.prometheus}
-    return made.model_copy(update=kept)
+def with_lab_cluster(requested: Inventory, created: Inventory) -> Inventory:
+    """The cluster and hosts of a created lab, with the limits and the Prometheus of the requested inventory."""
+    settings = {"protected": requested.protected, "limits": requested.limits, "prometheus": requested.prometheus}
+    return created.model_copy(update=settings)
 
 
 @contextmanager
@@ -86,18 +86,18 @@ def _connect(inventory: Inventory, lab_pid: int | None) -> Iterator[ClusterConne
         uid = cluster_uid(kube)
         if cluster.expect_uid and cluster.expect_uid != uid:
             raise Refused(
-                f"this is another cluster: expectUID is {cluster.expect_uid}, its own is {uid}",
-                hint="see cluster.kubeconfig and cluster.context of the inventory",
+                f"wrong cluster: expected UID {cluster.expect_uid}, but the server reports {uid}",
+                hint="check cluster.kubeconfig and cluster.context of the inventory",
             )
         if not cluster.expect_uid and not server_is_loopback(kube):
             raise Refused(
-                f"{kube.server} is not on loopback, and the inventory does not say which cluster it is",
-                hint=f"if it is the one you mean, add to cluster in the inventory: expectUID: {uid}",
+                f"unverified cluster: {kube.server} is not on loopback, and the inventory has no expectUID",
+                hint=f"if this is the right cluster, add to cluster in the inventory: expectUID: {uid}",
             )
         if cluster.simulated and not server_is_loopback(kube):
             raise Refused(
-                f"{kube.server} is not on loopback, so it is no lab",
-                hint="remove cluster.simulated from the inventory: nobody would be asked before machines go down",
+                f"not a lab: {kube.server} is not on loopback",
+                hint="remove cluster.simulated from the inventory: it skips the confirmation before machines go down",
             )
         hosts = _hosts(inventory, kube, clock)
         stack.callback(hosts.close)
@@ -108,48 +108,32 @@ def _connect(inventory: Inventory, lab_pid: int | None) -> Iterator[ClusterConne
 def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock) -> Hosts:
     import chaos.facts
     from chaos.app.nodes import node_address
+    from chaos.hosts.driver import HostContext, SharedObjects, power_control_of, transport_of
     from chaos.hosts.pool import Hosts
-    from chaos.hosts.power.factory import make_power_control
     from chaos.hosts.power.secrets import SecretContext
-    from chaos.hosts.transports.containers import Container, find_engine
-    from chaos.hosts.transports.docker import DockerSession
     from chaos.hosts.transports.retry import RetryingSession
-    from chaos.hosts.transports.settings import LocalUser, host_settings
-    from chaos.hosts.transports.ssh import open_session
-    from chaos.model.registry import discover
+    from chaos.hosts.transports.settings import LocalUser
+    from chaos.model.registry import Group, discover
 
-    local = LocalUser(login(), Path.home())
+    user, secrets = LocalUser(login(), Path.home()), SecretContext(os.environ, Path.home())
+    shared = SharedObjects()
 
-    @cache
-    def container(name: str, engine: str | None) -> Container:
-        """One for all, as it remembers which container it is."""
-        return Container(name, find_engine(engine))
+    def context(node: str) -> HostContext:
+        key, _ = inventory.host_of(node)
+        return HostContext(inventory, key, node, user, secrets, lambda: node_address(kube, node), shared)
 
     def session(node: str) -> Session:
-        key, host = inventory.host_of(node)
-        if (host.transport or inventory.defaults.transport) == "docker":
-            engine = host.engine or inventory.defaults.engine
-            return RetryingSession(DockerSession(container(host.container or node, engine)), clock)
-        address = "" if host.address else node_address(kube, node)
-        return RetryingSession(open_session(host_settings(inventory, key, local, address)), clock)
+        host = context(node)
+        return RetryingSession(transport_of(host).open_session(host), clock)
 
     def power(node: str) -> PowerControl | None:
-        key, host = inventory.host_of(node)
-        if host.power is None:
-            return None
-        default = host.container or node
-        return make_power_control(
-            host.power,
-            key,
-            SecretContext(os.environ, Path.home()),
-            lambda name, engine: container(name or default, engine),
-        )
+        return power_control_of(context(node))
 
-    return Hosts(session, power, kube, discover(chaos.facts, "FACT"), clock)
+    return Hosts(session, power, kube, discover(chaos.facts, "FACT", Group.FACTS), clock)
 
 
 def login() -> str:
-    """The login user of this machine; a user ID without a name, as containers have, is given as a number."""
+    """The login user of this machine; the numeric user ID if it has no name, as in containers."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -157,18 +141,18 @@ def login() -> str:
 
 
 def inventory_path(option: str | None) -> Path:
-    """The inventory that was asked for: there is no ambient cluster. Raises UsageError."""
+    """The inventory of the option or the environment; there is no default. Raises UsageError."""
     name = option or os.environ.get(ENV_INVENTORY)
     if not name:
         raise UsageError(
-            "no inventory: say which cluster with --inventory FILE",
+            "no inventory: give --inventory FILE",
             hint=f"or set {ENV_INVENTORY}; hosts/lab.yaml is a simulated cluster, and nodefall demo needs none",
         )
     return Path(name)
 
 
 def local_machine_id() -> str:
-    """The ID of the machine that nodefall runs on, "" where there is none."""
+    """The machine-id(5) of the machine that nodefall runs on, "" if it has none."""
     try:
         return MACHINE_ID.read_text(encoding="ascii").strip()
     except OSError:

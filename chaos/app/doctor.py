@@ -1,4 +1,4 @@
-"""Every check of a cluster, for the experiments that are to be run there. Touches nothing."""
+"""Runs every preflight check of a cluster for a set of experiments. No side effects."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ _EMPTY_VIEW = ClusterView("", {})
 
 
 class Report(Struct, frozen=True, rename="camel"):
-    """What ``nodefall doctor --json`` prints; ``possible`` lists by experiment the nodes on which nothing refuses it,
-    ``impossible`` those that are refused on all of them or do not fit the cluster.
+    """The output of ``nodefall doctor --json``.
 
-    ``exit_code``: 0 no experiment is refused anywhere, 4 each of them everywhere, else 2.
+    ``possible``: by experiment, the nodes on which no check refuses it. ``impossible``: experiments that are refused on
+    all nodes, or do not match the cluster. ``exit_code``: 0 if nothing is refused, 4 if every experiment is refused on
+    all nodes, else 2.
     """
 
     version: int
@@ -53,7 +54,10 @@ class Report(Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class DoctorRequest:
-    """``shipped``: the experiments are nobody's own choice; ``done`` is told of each host that was looked at."""
+    """``bundled``: the experiments are those of the distribution, not of the user.
+
+    ``on_host_inspected`` is called with the name of each host.
+    """
 
     connection: ClusterConnection
     registry: PluginRegistry
@@ -62,103 +66,102 @@ class DoctorRequest:
 
 
 def check_names(loaded: Sequence[LoadedExperiment]) -> None:
-    """Raises UsageError where two have the same name: what is said of one could not be told from the other's."""
+    """Raises UsageError if two experiments have the same name, by which findings refer to them."""
     names = [each.experiment.metadata.name for each in loaded]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UsageError(f"two of the experiments have the name {twice[0]}", hint="give each of them once")
+    if duplicates := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"two experiments have the name {duplicates[0]}", hint="give each experiment once")
 
 
-def diagnose(loaded: Sequence[LoadedExperiment], patient: DoctorRequest) -> Report:
-    """Look at everything. Raises NodefallError where the cluster does not answer; see :func:`check_names` too."""
-    opened = patient.connection
-    lacking = _missing_permissions(loaded, patient)
-    view = _view(opened, any(lacking))
-    cases = [_case(each, rights, view, patient) for each, rights in zip(loaded, lacking, strict=True)]
-    signs = _with_pending_undo(
-        collect(cases, opened, patient.registry, view, on_host_inspected=patient.on_host_inspected).observations, opened
-    )
-    found = run_checks(CHECKS, signs, bundled=patient.bundled)
-    where = {use.name: _runnable_nodes(use, found) for use in signs.experiments}
-    cluster = opened.inventory.cluster
+def diagnose(loaded: Sequence[LoadedExperiment], request: DoctorRequest) -> Report:
+    """Run all checks. Raises NodefallError if the cluster does not respond. Names must be unique (check_names)."""
+    connection = request.connection
+    missing = _missing_permissions(loaded, request)
+    view = _view(connection, any(missing))
+    cases = [_case(each, permissions, view, request) for each, permissions in zip(loaded, missing, strict=True)]
+    data = collect(cases, connection, request.registry, view, on_host_inspected=request.on_host_inspected)
+    observations = _with_pending_undo(data.observations, connection)
+    found = run_checks(CHECKS, observations, bundled=request.bundled)
+    runnable = {needs.name: _runnable_nodes(needs, found) for needs in observations.experiments}
+    cluster = connection.inventory.cluster
     return Report(
         version=VERSION,
-        server=opened.kube.server,
-        cluster_uid=opened.uid,
-        kubernetes=opened.version,
+        server=connection.kube.server,
+        cluster_uid=connection.uid,
+        kubernetes=connection.version,
         simulated=bool(cluster and cluster.simulated),
-        hosts=tuple(sorted(signs.hosts)),
-        possible={name: nodes for name, nodes in where.items() if nodes is not None},
-        impossible=tuple(name for name, nodes in where.items() if nodes is None),
+        hosts=tuple(sorted(observations.hosts)),
+        possible={name: nodes for name, nodes in runnable.items() if nodes is not None},
+        impossible=tuple(name for name, nodes in runnable.items() if nodes is None),
         findings=tuple(found),
-        exit_code=int(overall_exit(found, signs.experiments)),
+        exit_code=int(overall_exit(found, observations.experiments)),
     )
 
 
-def _missing_permissions(loaded: Sequence[LoadedExperiment], patient: DoctorRequest) -> list[tuple[Permission, ...]]:
-    """By experiment; each right is asked for once."""
-    needed = [required_permissions(each, patient.registry, patient.connection.inventory.cluster) for each in loaded]
-    gone = set(missing_permissions(patient.connection.kube, sorted({right for rights in needed for right in rights})))
-    return [tuple(right for right in rights if right in gone) for rights in needed]
+def _missing_permissions(loaded: Sequence[LoadedExperiment], request: DoctorRequest) -> list[tuple[Permission, ...]]:
+    """The missing permissions of each experiment; each permission is reviewed once."""
+    needed = [required_permissions(each, request.registry, request.connection.inventory.cluster) for each in loaded]
+    every = sorted({permission for permissions in needed for permission in permissions})
+    missing = set(missing_permissions(request.connection.kube, every))
+    return [tuple(permission for permission in permissions if permission in missing) for permissions in needed]
 
 
-def _view(opened: ClusterConnection, lacking: bool) -> ClusterView:
+def _view(connection: ClusterConnection, missing: bool) -> ClusterView:
     try:
-        return cluster_view(opened.kube, opened.uid)
+        return cluster_view(connection.kube, connection.uid)
     except Refused:
-        if not lacking:
+        if not missing:
             raise
-        return replace(_EMPTY_VIEW, uid=opened.uid)  # the missing right is told
+        return replace(_EMPTY_VIEW, uid=connection.uid)  # the check of permissions reports what is missing
 
 
 def _case(
-    loaded: LoadedExperiment, lacking: tuple[Permission, ...], view: ClusterView, patient: DoctorRequest
+    loaded: LoadedExperiment, missing: tuple[Permission, ...], view: ClusterView, request: DoctorRequest
 ) -> PreflightCase:
-    opened = patient.connection
+    connection = request.connection
     targets = loaded.experiment.spec.targets
-    nodes = {name: tuple(candidates(spec, view, opened.inventory)) for name, spec in targets.items()}
-    case = PreflightCase(loaded, nodes, missing_permissions=lacking, source_errors=_source_errors(loaded, patient))
+    nodes = {name: tuple(candidates(spec, view, connection.inventory)) for name, spec in targets.items()}
+    case = PreflightCase(loaded, nodes, missing_permissions=missing, source_errors=_source_errors(loaded, request))
     try:
-        select_nodes(targets, view, opened.inventory, seed=0)
+        select_nodes(targets, view, connection.inventory, seed=0)
     except Refused as refused:
         return replace(case, mismatch=(refused.message, refused.hint))
     return case
 
 
-def _source_errors(loaded: LoadedExperiment, patient: DoctorRequest) -> dict[str, tuple[str, str] | tuple[()]]:
-    """Why those who are asked do not answer, () if they do."""
-    why: dict[str, tuple[str, str] | tuple[()]] = {}
-    for name, ask in source_checks(loaded.experiment, patient.registry, patient.connection).items():
+def _source_errors(loaded: LoadedExperiment, request: DoctorRequest) -> dict[str, tuple[str, str] | tuple[()]]:
+    """Error and hint of each metric source, () if it responds."""
+    errors: dict[str, tuple[str, str] | tuple[()]] = {}
+    for name, check in source_checks(loaded.experiment, request.registry, request.connection).items():
         try:
-            ask()
+            check()
         except NodefallError as error:
-            why[name] = error.message, error.hint
+            errors[name] = error.message, error.hint
         else:
-            why[name] = ()
-    return why
+            errors[name] = ()
+    return errors
 
 
-def _with_pending_undo(signs: ClusterObservations, opened: ClusterConnection) -> ClusterObservations:
-    """With who is at work, and what is owed; that we may not look is told by the check of rights."""
-    place, unlisted = lock_namespace(opened), dict(signs.list_errors)
-    holder, owed = "", {}
+def _with_pending_undo(observations: ClusterObservations, connection: ClusterConnection) -> ClusterObservations:
+    """``observations`` with the lock's holder and the pending undo, as far as permissions allow to read them."""
+    namespace, list_errors = lock_namespace(connection), dict(observations.list_errors)
+    holder, pending_undo = "", {}
     with closing(SystemClock()) as clock:
         try:
-            record = read_lock(opened.kube, place)
+            record = read_lock(connection.kube, namespace)
             holder = record.holder if record and record.holder and record.is_recent(clock.now()) else ""
         except NodefallError as error:
-            unlisted["leases"] = error.message
+            list_errors["leases"] = error.message
     try:
-        owed = {
-            debt.identity.run: describe_pending(debt) for debt in pending_runs(opened.kube, place) if debt.has_pending
-        }
+        runs = [run for run in pending_runs(connection.kube, namespace) if run.has_pending]
+        pending_undo = {run.identity.run: describe_pending(run) for run in runs}
     except NodefallError as error:
-        unlisted["configmaps"] = error.message
-    return replace(signs, lock_holder=holder, pending_undo=owed, list_errors=unlisted)
+        list_errors["configmaps"] = error.message
+    return replace(observations, lock_holder=holder, pending_undo=pending_undo, list_errors=list_errors)
 
 
-def _runnable_nodes(use: ExperimentNeeds, found: Sequence[Finding]) -> tuple[str, ...] | None:
-    """The nodes on which nothing stands against it; None where it cannot be done."""
-    mine = [f for f in found if use.name in f.experiments and (f.severity is Severity.REFUSAL or f.is_incompatible)]
-    against = {finding.subject for finding in mine}
-    left = tuple(node for node in use.nodes if f"host {node}" not in against)
-    return None if CLUSTER in against or (use.nodes and not left) else left
+def _runnable_nodes(needs: ExperimentNeeds, found: Sequence[Finding]) -> tuple[str, ...] | None:
+    """The nodes on which no finding refuses the experiment; None if it cannot be run."""
+    concerned = (finding for finding in found if needs.name in finding.experiments)
+    refused = {f.subject for f in concerned if f.severity is Severity.REFUSAL or f.is_incompatible}
+    runnable = tuple(node for node in needs.nodes if f"host {node}" not in refused)
+    return None if CLUSTER in refused or (needs.nodes and not runnable) else runnable

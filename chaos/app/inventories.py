@@ -1,4 +1,4 @@
-"""Inventories that are files, or were made by a program."""
+"""Inventories, from files or built by a program."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from chaos.model.inventory import Inventory, Lab
 
 
 def as_inventory(given: Inventory | Path | str) -> Inventory:
-    """Raises BadInput."""
+    """``given``, or the inventory in that file. Raises BadInput."""
     return given if isinstance(given, Inventory) else load_inventory(Path(given))
 
 
 def lab_inventory(given: Inventory | Path | str | None, settings: Mapping[str, Any]) -> Inventory:
-    """That of a lab with ``settings`` in force; by default ``lab: {}``. Raises BadInput, UsageError."""
+    """The inventory of a lab with ``settings`` applied; by default ``lab: {}``. Raises BadInput, UsageError."""
     if given is None:
         head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "lab"}}
         inventory = Inventory.model_validate(head | {"lab": {}})
@@ -31,7 +31,7 @@ def lab_inventory(given: Inventory | Path | str | None, settings: Mapping[str, A
 
 
 def with_settings(lab: Lab, settings: Mapping[str, Any]) -> Lab:
-    """With other ``settings``, by the names that an inventory has. Raises UsageError."""
+    """``lab`` with ``settings`` applied, by the keys of an inventory. Raises UsageError."""
     try:
         return Lab.model_validate({**lab.model_dump(by_alias=True), **settings})
     except ValidationError as error:

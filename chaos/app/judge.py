@@ -1,4 +1,4 @@
-"""An experiment judged on what was recorded, without a cluster."""
+"""Judges an experiment on a recording, without a cluster."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from chaos.store.recording import build_timeline, read_recording
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """What was decided, and what was seen."""
+    """The verdicts of a run, and the timeline they were derived from."""
 
     result: RunResult
     timeline: Timeline
 
     def write(self, directory: Path) -> None:
-        """All reports, and the result. Raises OSError."""
+        """Write the result and all reports. Raises OSError."""
         run_directory.save(directory, run_directory.RESULT, self.result)
         for renderer in discover(chaos.report, "RENDERER").values():
             text = redact(renderer.render(self.result, self.timeline))
@@ -40,7 +40,7 @@ class JudgedRun:
 
 @dataclass(frozen=True, slots=True)
 class JudgeOverrides:
-    """What a recording does not say by itself, by name."""
+    """Values that replace or complete those of the recording: nodes by target, recorded action by step, facts."""
 
     bind: Mapping[str, Sequence[str]]
     steps: Mapping[str, str]
@@ -48,66 +48,67 @@ class JudgeOverrides:
 
 
 def judge_recording(
-    recording: Path, loaded: LoadedExperiment, told: JudgeOverrides, catalogue: PluginRegistry
+    recording: Path, loaded: LoadedExperiment, overrides: JudgeOverrides, registry: PluginRegistry
 ) -> JudgedRun:
-    """``recording``: a file, or a run's directory. Raises BadInput, and UsageError for what nobody knows."""
-    options = _options(loaded, told)
+    """Judge ``recording``, a file or a run directory. Raises BadInput, and UsageError for unknown names."""
+    options = _options(loaded, overrides)
     timeline = build_timeline(read_recording(_file(recording)))
     _check_nodes(options, timeline)
-    return JudgedRun(judge(loaded.experiment, timeline, catalogue, options), timeline)
+    return JudgedRun(judge(loaded.experiment, timeline, registry, options), timeline)
 
 
 def _file(path: Path) -> Path:
-    """Raises BadInput for a directory without one."""
+    """The recording itself, if ``path`` is a run directory. Raises BadInput if it has none."""
     if not path.is_dir():
         return path
     if not (path / run_directory.RECORDING).exists():
         raise bad_input(
-            str(path), f"holds no {run_directory.RECORDING}", "give a recording (*.jsonl.gz) or a run directory"
+            str(path), f"contains no {run_directory.RECORDING}", "give a recording (*.jsonl.gz) or a run directory"
         )
     return path / run_directory.RECORDING
 
 
-def _options(loaded: LoadedExperiment, told: JudgeOverrides) -> Options:
-    """Raises UsageError for names that the experiment does not know."""
+def _options(loaded: LoadedExperiment, overrides: JudgeOverrides) -> Options:
+    """The judge's options. Raises UsageError for names that the experiment does not have."""
     kinds = [(str(m.get("kind")), str((m.get("metadata") or {}).get("name"))) for m in loaded.manifests]
     spec = loaded.experiment.spec
-    nodes = {_one_of("bind", "target", t, spec.targets): tuple(n) for t, n in told.bind.items() if t != WORKLOAD}
+    nodes = {_one_of("bind", "target", t, spec.targets): tuple(n) for t, n in overrides.bind.items() if t != WORKLOAD}
     names = [step.name for step in spec.method]
-    steps = {_one_of("map", "step", step, names): action for step, action in told.steps.items()}
+    steps = {_one_of("map", "step", step, names): action for step, action in overrides.steps.items()}
     facts = {}
-    for name, value in told.facts.items():
+    for name, value in overrides.facts.items():
         try:
             facts[known_fact(name)] = _value(value)
         except ValueError as error:
             raise UsageError(f"fact {name}={value}: {error}") from error
-    namespace = next(reversed(told.bind.get(WORKLOAD, ("",))), "")
+    namespace = next(reversed(overrides.bind.get(WORKLOAD, ("",))), "")
     return Options(bind=nodes, namespace=namespace, steps=steps, facts=facts, manifests=kinds)
 
 
 def _value(text: str) -> str:
-    """A duration or a number from 0. Raises ValueError."""
+    """``text``, if it is a duration or a number of at least 0. Raises ValueError."""
     try:
         number = float(text)
     except ValueError:
         parse_duration(text)
         return text
     if not math.isfinite(number) or number < 0:
-        raise ValueError(f"{text!r} is not a number from 0; write a number, or a duration like 90s")
+        raise ValueError(f"{text!r} is not a number of at least 0; write a number, or a duration like 90s")
     return text
 
 
 def _one_of(option: str, what: str, name: str, known: Iterable[str]) -> str:
+    """``name``, if it is ``known``. Raises UsageError with a suggestion."""
     names = list(known)
     if name in names:
         return name
     near = get_close_matches(name, names, 1, 0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
-    raise UsageError(f"{option}: there is no {what} {name!r}", hint=hint)
+    raise UsageError(f"{option}: unknown {what} {name!r}", hint=hint)
 
 
 def _check_nodes(options: Options, timeline: Timeline) -> None:
-    """Raises UsageError for a bound node that was never seen."""
+    """Raises UsageError for a bound node that is not in the recording."""
     for target, nodes in options.bind.items():
         for node in nodes:
             if node not in timeline.nodes:

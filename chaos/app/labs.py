@@ -1,4 +1,4 @@
-"""A lab for one command: started as a process of its own, told as an ordinary inventory, stopped afterwards."""
+"""Lab processes: started for a command, reached through an ordinary inventory, stopped afterwards."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from chaos.model.inventory import Inventory, Lab, Rule
 _READY_TIMEOUT = 30.0  # wall seconds
 _READY_PER_NODE = 0.1
 _STOP_TIMEOUT = 10.0
-_UNAVAILABLE = 69  # how chaos.lab ends when it cannot have its port
+_UNAVAILABLE = 69  # exit code of chaos.lab if its port is in use
 CONTROL_PLANE = "control-plane"
 LOG = "lab.log"
 MARK = "NODEFALL_LAB"
@@ -32,11 +32,11 @@ MARK = "NODEFALL_LAB"
 
 @dataclass(frozen=True, slots=True)
 class LabServeOptions:
-    """How a lab is served, beside what the inventory says of it.
+    """Options of a lab process that are not part of the inventory.
 
-    ``speed``: free-running, so many simulated seconds a second; None: in lockstep. ``directory``: by default a
-    temporary one. ``lock``: a descriptor that the process keeps open to its end. ``mark``: its environment tells it, as
-    MARK. ``started`` is told its ID.
+    ``speed``: simulated seconds per second of a free-running lab; None for lockstep. ``directory``: a temporary one by
+    default. ``lock_fd``: a descriptor that the process keeps open. ``mark``: the value of MARK in its environment.
+    ``on_start`` is called with the process ID.
     """
 
     name: str = "lab"
@@ -48,82 +48,82 @@ class LabServeOptions:
     on_start: Callable[[int], None] = lambda _: None
 
     def arguments(self, lab: Lab) -> list[str]:
-        """Of the lab's command line."""
+        """The command-line arguments of ``chaos.lab``."""
         pace = ["--pace", f"{lab.speed:g}"] if self.speed is None else ["--speed", f"{self.speed:g}"]
         directory = [f"--directory={self.directory}"] if self.directory else []
         return [*pace, "--name", f"nodefall-{self.name}", "--port", str(self.port), *directory]
 
 
 class RunningLab:
-    """``inventory`` reaches it like any cluster; ``facts`` is its ready line."""
+    """A lab process. ``inventory`` describes it like any cluster; ``facts`` is its ready line."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], facts: dict[str, Any], errors: IO[bytes], name: str = "lab"
+        self, process: subprocess.Popen[bytes], facts: dict[str, Any], stderr: IO[bytes], name: str = "lab"
     ) -> None:
-        self._process, self._errors = process, errors
+        self._process, self._errors = process, stderr
         self.facts, self.inventory = facts, make_inventory(facts, name)
         self.detached = False
 
     @property
     def output(self) -> str:
-        """What it wrote on stderr; worth showing if it ended by itself."""
+        """The stderr of the process, for errors."""
         return _read_stderr(self._errors)
 
     @property
     def returncode(self) -> int | None:
-        """The exit code, once the process is gone."""
+        """The exit code, None while the process runs."""
         return self._process.poll()
 
     def wait(self, seconds: float) -> bool:
-        """Whether it has ended by then; a process closes its connections before it is gone."""
+        """Whether the process ends within ``seconds``."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
         return self.returncode is not None
 
     def detach(self) -> None:
-        """Let it run on when this process ends. Raises NodefallError if it has ended."""
+        """Let the lab outlive this process. Raises NodefallError if it has ended."""
         try:
             _write_stdin(self._process, b"detach\n")
         except BrokenPipeError as error:
-            raise NodefallError(f"the lab has ended by itself: {self.output or 'it said nothing'}") from error
+            raise NodefallError(f"the lab has ended by itself: {self.output or 'it text nothing'}") from error
         self.detached = True
 
     def stop(self) -> None:
-        """End the lab; twice is harmless."""
+        """Terminate the process. Idempotent."""
         _terminate(self._process)
 
 
 @contextmanager
-def start_lab(lab: Lab, seed: int | None = None, serving: LabServeOptions | None = None) -> Iterator[RunningLab]:
-    """Start ``lab`` and wait until it answers; it is stopped afterwards, unless it was detached.
+def start_lab(lab: Lab, seed: int | None = None, options: LabServeOptions | None = None) -> Iterator[RunningLab]:
+    """Run a lab for the block, and stop it afterwards unless it was detached.
 
-    Raises NodefallError with what it said if it does not answer.
+    Raises NodefallError with the output of the process if it does not become ready.
     """
-    serving = serving or LabServeOptions()
-    with closing(SystemClock()) as clock, _log(serving.directory) as errors:
+    options = options or LabServeOptions()
+    with closing(SystemClock()) as clock, _log(options.directory) as stderr:
         process, running = None, None
         try:
-            with defer_signals():  # interrupted within Popen, nobody would know of the process
-                process = _start(lab, serving, errors)
-            serving.on_start(process.pid)
-            facts = _wait_until_ready(process, _spec(lab, seed, clock.now()), errors)
-            running = RunningLab(process, facts, errors, serving.name)
+            with defer_signals():  # interrupted within Popen, the process would be leaked
+                process = _start(lab, options, stderr)
+            options.on_start(process.pid)
+            facts = _wait_until_ready(process, _spec(lab, seed, clock.now()), stderr)
+            running = RunningLab(process, facts, stderr, options.name)
             yield running
         finally:
             if process and not (running and running.detached):
                 _terminate(process)
 
 
-def _start(lab: Lab, serving: LabServeOptions, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(lab: Lab, options: LabServeOptions, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "chaos.lab", *serving.arguments(lab)],
+        [sys.executable, "-m", "chaos.lab", *options.arguments(lab)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=errors,
+        stderr=stderr,
         start_new_session=True,  # Ctrl-C is for nodefall, which still needs the lab to roll back
         cwd=Path(chaos.__file__).parents[1],  # -m looks for modules there first, and not in the user's directory
-        env={**os.environ, MARK: serving.mark},
-        pass_fds=() if serving.lock_fd is None else (serving.lock_fd,),
+        env={**os.environ, MARK: options.mark},
+        pass_fds=() if options.lock_fd is None else (options.lock_fd,),
     )
 
 
@@ -132,7 +132,7 @@ def _log(directory: Path | None) -> IO[bytes]:
 
 
 def make_inventory(facts: dict[str, Any], name: str = "lab") -> Inventory:
-    """The inventory of a lab with this ready line."""
+    """The inventory of the lab with the ready line ``facts``."""
     document = {
         "apiVersion": "nodefall.dev/v1alpha1",
         "kind": "Inventory",
@@ -150,7 +150,7 @@ def make_inventory(facts: dict[str, Any], name: str = "lab") -> Inventory:
 
 
 def _kubeconfig(facts: dict[str, Any]) -> str:
-    """Of the user whose rights were given, else of the administrator."""
+    """The kubeconfig of the user with limited permissions if there is one, else of the administrator."""
     return str(facts["users"][0]["kubeconfig"] if facts["users"] else facts["kubeconfig"])
 
 
@@ -169,7 +169,7 @@ def _host(host: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
-    """The LabSpec: one control plane and the workers, zones in turn."""
+    """The LabSpec as JSON: one control plane, and the workers in alternating zones."""
     common: dict[str, Any] = {
         "shutdownGracePeriod": lab.shutdown_grace_period,
         "shutdownGracePeriodCriticalPods": lab.shutdown_grace_period_critical_pods,
@@ -194,7 +194,7 @@ def _spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
         "breakages": lab.breakages,
         "users": [] if lab.rights is None else [_user(lab.rights)],
         "seed": lab.seed if seed is None else seed,
-        "start": float(int(now)),  # reports carry the day on which they were made
+        "start": float(int(now)),  # reports show the date
     }
 
 
@@ -202,45 +202,45 @@ def _user(rights: Sequence[Rule]) -> dict[str, Any]:
     return {"name": "nodefall", "rules": [rule.model_dump(by_alias=True) for rule in rights]}
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], spec: dict[str, Any], errors: IO[bytes]) -> dict[str, Any]:
-    """Hand over the spec; the ready line. Raises NodefallError."""
+def _wait_until_ready(process: subprocess.Popen[bytes], spec: dict[str, Any], stderr: IO[bytes]) -> dict[str, Any]:
+    """Send the spec to the process, and return its ready line. Raises NodefallError."""
     assert process.stdout is not None  # noqa: S101 - a pipe
-    with contextlib.suppress(BrokenPipeError):  # it died already: its output says why
+    with contextlib.suppress(BrokenPipeError):  # the process has died: its output is reported below
         _write_stdin(process, json.dumps(spec).encode() + b"\n")
-    patience = _READY_TIMEOUT + _READY_PER_NODE * len(spec["nodes"])
-    line = _read_line(process.stdout.fileno(), patience)
+    timeout = _READY_TIMEOUT + _READY_PER_NODE * len(spec["nodes"])
+    line = _read_line(process.stdout.fileno(), timeout)
     if line.endswith(b"\n"):
         facts: dict[str, Any] = json.loads(line)
         return facts
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(1.0)  # having closed its output it is about to end
+        process.wait(1.0)  # its stdout is closed: it is about to end
     code = process.returncode
-    said = _read_stderr(errors) or "it said nothing"
+    text = _read_stderr(stderr) or "no output"
     if code == _UNAVAILABLE:
-        raise Refused(f"the lab cannot listen: {said}", hint="choose another with --port, or none: a free one is taken")
+        raise Refused(f"the lab cannot listen: {text}", hint="choose another --port, or omit it to use a free one")
     if code == Exit.USAGE:
-        raise UsageError(f"there can be no such lab: {said.removeprefix('LabSpec: ')}")
-    why = f"did not answer within {patience:g} s" if code is None else "did not start"
-    raise NodefallError(f"the lab {why}: {said}")
+        raise UsageError(f"invalid lab: {text.removeprefix('LabSpec: ')}")
+    reason = f"did not become ready within {timeout:g} s" if code is None else "did not start"
+    raise NodefallError(f"the lab {reason}: {text}")
 
 
 def _write_stdin(process: subprocess.Popen[bytes], line: bytes) -> None:
-    """Raises BrokenPipeError if nobody listens."""
+    """Write one line. Raises BrokenPipeError if the process has ended."""
     assert process.stdin is not None  # noqa: S101 - a pipe
     process.stdin.write(line)
     process.stdin.flush()
 
 
-def _read_stderr(errors: IO[bytes]) -> str:
-    said = os.pread(errors.fileno(), 1 << 16, 0)  # the file's position belongs to the lab
-    return said.decode(errors="replace").strip()
+def _read_stderr(stderr: IO[bytes]) -> str:
+    text = os.pread(stderr.fileno(), 1 << 16, 0)  # the process shares the position of the file
+    return text.decode(errors="replace").strip()
 
 
-def _read_line(fd: int, patience: float) -> bytes:
-    """The first line, or what came of it before the end or the deadline."""
+def _read_line(fd: int, timeout: float) -> bytes:
+    """The first line; what was received of it, if the stream ends or ``timeout`` seconds pass before its end."""
     data = b""
     with closing(SystemClock()) as clock, selectors.DefaultSelector() as selector:
-        end = clock.now() + patience
+        end = clock.now() + timeout
         selector.register(fd, selectors.EVENT_READ)
         while not data.endswith(b"\n") and selector.select(max(end - clock.now(), 0)):
             chunk = os.read(fd, 65536)
@@ -251,16 +251,16 @@ def _read_line(fd: int, patience: float) -> bytes:
 
 
 def _terminate(process: subprocess.Popen[bytes]) -> None:
-    """Say stop, wait, and insist."""
+    """Ask the process to stop, then terminate it, then kill it."""
     if process.poll() is None and process.stdin and not process.stdin.closed:
         with contextlib.suppress(BrokenPipeError):
             _write_stdin(process, b"stop\n")
-    for insist in (process.terminate, process.kill):
+    for escalate in (process.terminate, process.kill):
         try:
             process.wait(_STOP_TIMEOUT)
             break
         except subprocess.TimeoutExpired:
-            insist()
+            escalate()
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe:

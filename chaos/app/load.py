@@ -1,4 +1,4 @@
-"""Experiments from files, and what they will ask of a cluster and its hosts."""
+"""Loads experiments, and derives what they need of a cluster and its hosts."""
 
 from __future__ import annotations
 
@@ -23,60 +23,60 @@ from chaos.plan.planner import expand_steps
 
 @dataclass(frozen=True, slots=True)
 class LoadedExperiment:
-    """An experiment file with its workload's objects."""
+    """An experiment file with the manifests of its workload."""
 
     path: Path
     experiment: Experiment
     manifests: list[dict[str, Any]]
 
     def with_max_duration(self, max_duration: str | None) -> LoadedExperiment:
-        """With another maxDuration: timers on hosts are planned by it too."""
+        """A copy with another maxDuration, which also sets the failsafe timers on hosts; unchanged if None."""
         if not max_duration:
             return self
         spec = self.experiment.spec.model_copy(update={"max_duration": max_duration})
         return replace(self, experiment=self.experiment.model_copy(update={"spec": spec}))
 
 
-def load(path: Path, catalogue: PluginRegistry) -> LoadedExperiment:
-    """Raises BadInput."""
-    experiment = load_experiment(path, catalogue)
+def load(path: Path, registry: PluginRegistry) -> LoadedExperiment:
+    """Load an experiment and its manifests. Raises BadInput with all problems."""
+    experiment = load_experiment(path, registry)
     workload = experiment.spec.workload
     manifests = load_manifests([path.parent / name for name in workload.manifests]) if workload else []
     return LoadedExperiment(path, experiment, manifests)
 
 
 def required_permissions(
-    loaded: LoadedExperiment, catalogue: PluginRegistry, cluster: Cluster | None
+    loaded: LoadedExperiment, registry: PluginRegistry, cluster: Cluster | None
 ) -> list[Permission]:
-    """What an experiment needs on a cluster; that of the inventory says where the lock is kept."""
+    """The permissions that a run needs; ``cluster`` gives the namespace of the lock and the optional features."""
     workload = create_commands(loaded.manifests, "nodefall", "nodefall") if loaded.manifests else []
-    gone = removal(workload, "nodefall", "nodefall") if workload else Undo()
-    keeps = cluster.namespace if cluster else LOCK_NAMESPACE
+    undo = removal(workload, "nodefall", "nodefall") if workload else Undo()
+    lock_namespace = cluster.namespace if cluster else LOCK_NAMESPACE
     proxy, events = (cluster.allow_node_proxy, cluster.events) if cluster else (False, True)
-    setting = PermissionInputs(keeps, workload, gone, proxy, events)
-    return compute_permissions(loaded.experiment, catalogue, setting)
+    inputs = PermissionInputs(lock_namespace, workload, undo, proxy, events)
+    return compute_permissions(loaded.experiment, registry, inputs)
 
 
 def host_facts(
-    experiment: Experiment, catalogue: PluginRegistry, chosen: Mapping[str, tuple[str, ...]]
+    experiment: Experiment, registry: PluginRegistry, nodes_by_target: Mapping[str, tuple[str, ...]]
 ) -> dict[str, frozenset[str] | None]:
-    """The facts that the steps want of each node's host; None where nobody asks it anything."""
+    """The facts that the steps need, by node; None for a host that the experiment does not use."""
     spec = experiment.spec
-    asked = [e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_]
-    by_host = any(isinstance(catalogue.assertions[name], HostFactAssertion) for name in asked)
-    nothing: frozenset[str] | None = frozenset() if by_host else None
-    wanted = {node: nothing for nodes in chosen.values() for node in nodes}
-    for step, node in expand_steps(experiment, chosen):
-        action = catalogue.actions[step.action]
+    assertions = [e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_]
+    uses_hosts = any(isinstance(registry.assertions[name], HostFactAssertion) for name in assertions)
+    initial: frozenset[str] | None = frozenset() if uses_hosts else None
+    needed = {node: initial for nodes in nodes_by_target.values() for node in nodes}
+    for step, node in expand_steps(experiment, nodes_by_target):
+        action = registry.actions[step.action]
         if node and (action.on_host or action.facts):
-            wanted[node] = (wanted[node] or frozenset()) | frozenset(action.facts)
-    return wanted
+            needed[node] = (needed[node] or frozenset()) | frozenset(action.facts)
+    return needed
 
 
 def api_reads(
-    experiment: Experiment, catalogue: PluginRegistry, chosen: Mapping[str, tuple[str, ...]], namespace: str
+    experiment: Experiment, registry: PluginRegistry, nodes_by_target: Mapping[str, tuple[str, ...]], namespace: str
 ) -> Iterator[str]:
-    """Paths of the API objects that the steps' actions look at."""
-    for step, node in expand_steps(experiment, chosen):
-        action = catalogue.actions[step.action]
+    """Paths of the API objects that the actions of the steps read."""
+    for step, node in expand_steps(experiment, nodes_by_target):
+        action = registry.actions[step.action]
         yield from action.api_reads(node, action.params.model_validate(step.with_), namespace)

@@ -1,4 +1,4 @@
-"""What this machine is, and what it needs to reach a cluster and its hosts: none of that may become a target."""
+"""The identity of this machine, and the hosts it needs to reach a cluster: none of them may become a target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from chaos.app.connect import local_machine_id, login
-from chaos.hosts.transports.settings import HostSettings, LocalUser, host_settings
+from chaos.hosts.driver import HostContext, transport_of
+from chaos.hosts.transports.settings import HostSettings, LocalUser
 from chaos.model.inventory import Inventory
 from chaos.preflight.observations import LocalIdentity
 
@@ -18,7 +19,7 @@ _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 def local_identity(others: Iterable[str]) -> LocalIdentity:
-    """``others`` are addresses of nodes and of the API server: each way there begins at an address of ours."""
+    """The machine ID, boot ID, pod and source addresses of this process. ``others``: where it connects to."""
     addresses = {_source_address(address) for address in others} - {""}
     namespace = _read(_NAMESPACE)
     pod = f"{namespace}/{socket.gethostname()}" if namespace else ""
@@ -26,24 +27,24 @@ def local_identity(others: Iterable[str]) -> LocalIdentity:
 
 
 def server_addresses(url: str) -> frozenset[str]:
-    """Of the API server, without loopback."""
+    """The addresses of the API server at ``url``, without loopback."""
     return resolve(urlsplit(url).hostname or "")
 
 
 def jump_hosts(inventory: Inventory, nodes: Iterable[str]) -> dict[str, frozenset[str]]:
-    """The addresses of all jump hosts on the way to these nodes: by node, where it is a host of the inventory."""
+    """The addresses of all jump hosts to these nodes, by node name if the jump host is a host of the inventory."""
     local = LocalUser(login(), Path.home())
     found: dict[str, frozenset[str]] = {}
     for node in nodes:
-        key, host = inventory.host_of(node)
-        if (host.transport or inventory.defaults.transport) != "docker":
-            for jump in host_settings(inventory, key, local, node).jumps:
-                found[_node_of(inventory, jump)] = resolve(jump.address)
+        key, _ = inventory.host_of(node)
+        context = HostContext(inventory, key, node, local)
+        for jump in transport_of(context).jump_hosts(context):
+            found[_node_of(inventory, jump)] = resolve(jump.address)
     return found
 
 
 def resolve(name: str) -> frozenset[str]:
-    """The addresses of a name, without loopback; none where it has none."""
+    """The addresses of a host name, without loopback; none if it cannot be resolved."""
     try:
         found = {str(entry[4][0]).split("%")[0] for entry in socket.getaddrinfo(name, None)} if name else set()
     except OSError:
@@ -57,15 +58,15 @@ def _node_of(inventory: Inventory, jump: HostSettings) -> str:
 
 
 def _source_address(address: str) -> str:
-    """Our own address on the way there, which to ourselves is that very one; "" where there is no way.
+    """The local source address of connections to ``address``; "" if there is no route.
 
     Connecting a datagram socket sends nothing.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        with socket.socket(family, socket.SOCK_DGRAM) as line:
-            line.connect((address, 9))
-            return str(line.getsockname()[0])
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, 9))
+            return str(probe.getsockname()[0])
     except OSError:
         return ""
 

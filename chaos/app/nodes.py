@@ -1,4 +1,4 @@
-"""Nodes as the API knows them: where a host is reached, and whose certificate belongs to a kubelet's address."""
+"""Node objects: the address of a host, and the certificate of the kubelet at an address."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ class _Nodes(Struct):
 
 
 def node_address(kube: KubeApi, node: str) -> str:
-    """Of its host; asked for each time, as it may change with a restart. Raises Refused.
+    """The address of the node's host, read each time as it may change with a restart. Raises Refused.
 
-    A dual-stack node has two of a type: the first is that of the family that its cluster prefers.
+    A dual-stack node has two addresses of a type: the first is in the IP family that the cluster prefers.
     """
     response = kube.request("GET", f"/api/v1/nodes/{node}")
     status = msgspec.json.decode(response.body, type=Node).status if response.status == 200 else None
     by_type = {a.type: a.address for a in reversed((status.addresses if status else None) or ())}
     address = by_type.get("InternalIP") or by_type.get("ExternalIP") or by_type.get("Hostname")
     if not address:
-        raise Refused(f"no address of {node} is known", hint="give its host an address in the inventory")
+        raise Refused(f"node {node} has no address", hint="set the address of its host in the inventory")
     return address
 
 
 def kubelet_certificate(address: str, kube: KubeApi, hosts: Hosts) -> str:
-    """The one that the kubelet at ``address`` made, read over a session that is verified. Raises NodefallError."""
+    """The self-signed certificate of the kubelet at ``address``, read over a verified session. Raises NodefallError."""
     response = kube.request("GET", "/api/v1/nodes")
     nodes = msgspec.json.decode(response.body, type=_Nodes).items if response.status == 200 else []
     for node in nodes:

@@ -1,4 +1,4 @@
-"""Nobody watches."""
+"""A Progress that discards everything."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from chaos.model.verdict import Verdict
 
 
 class NullProgress:
-    """Implements ``chaos.model.ports.Progress``; says nothing."""
+    """Discards everything; implements ``chaos.model.ports.Progress``."""
 
     def phase(self, name: str) -> None:
-        """Nothing."""
+        """Discard."""
 
     def step(self, name: str, node: str, what: str) -> None:
-        """Nothing."""
+        """Discard."""
 
     def verdict(self, verdict: Verdict) -> None:
-        """Nothing."""
+        """Discard."""
 
     def note(self, text: str) -> None:
-        """Nothing."""
+        """Discard."""
 
     def tick(self, now: float) -> None:
-        """Nothing."""
+        """Discard."""

@@ -1,6 +1,6 @@
-"""Which eyes a run opens: on the cluster, its kubelets, controllers and hosts, the user's endpoints, Prometheus."""
+"""The observers of a run: of the cluster, kubelets, controllers, hosts, the user's endpoints and Prometheus."""
 
-# ruff: noqa: PLC0415 - what is slow to import is imported where it is needed
+# ruff: noqa: PLC0415 - slow imports are deferred
 from __future__ import annotations
 
 import os
@@ -26,91 +26,95 @@ if TYPE_CHECKING:
     from chaos.observers.promql import PrometheusClient
     from chaos.observers.scraper import MetricsObserver
 
-BASE_FACTS = ("machine", "boot-id", "pid1-start", "inhibitors")  # read of every target, whatever the steps ask for
-OPTIONAL_FACTS = ("containers", "host-time", "kubelet-journal")  # read where the host can tell
+BASE_FACTS = ("machine", "boot-id", "pid1-start", "inhibitors")  # read on every target
+OPTIONAL_FACTS = ("containers", "host-time", "kubelet-journal")  # read where the host supports them
 
 
 @dataclass(frozen=True, slots=True)
 class ObserverSet:
-    """Observers, started stage by stage; and what is looked at once more before the final judgement."""
+    """Observers, started stage by stage, and the samples to take before the final judgement."""
 
     stages: Sequence[Sequence[Observer]]
     final_samples: Sequence[Callable[[], None]]
 
 
 def build_observers(
-    experiment: Experiment, catalogue: PluginRegistry, opened: ClusterConnection, planned: Plan
+    experiment: Experiment, registry: PluginRegistry, connection: ClusterConnection, plan: Plan
 ) -> ObserverSet:
-    """Eyes on the cluster first; those on kubelets and hosts ask them for addresses."""
+    """The observers of a plan. Those of the cluster start first: those of kubelets and hosts need its addresses."""
     from chaos.hosts.observer import HostObserver
     from chaos.observers.clock_offsets import ClockOffsetObserver
     from chaos.observers.cluster import ClusterObservers
     from chaos.observers.probe import build_probe_observer
 
-    nodes = sorted({target.node for target in planned.targets})
+    nodes = sorted({target.node for target in plan.targets})
     facts = set(BASE_FACTS)
-    for step in planned.steps:
-        facts.update(catalogue.actions[step.action].proof_facts)
-    known = [node for node in nodes if "machine-id" in planned.facts[node]]  # else nobody asks the host anything
-    cluster = ClusterObservers(opened.kube, opened.clock)
-    proxy = bool(opened.inventory.cluster and opened.inventory.cluster.allow_node_proxy)
-    hosts = HostObserver(opened.hosts, opened.clock, known, sorted(facts), OPTIONAL_FACTS)
+    for step in plan.steps:
+        facts.update(registry.actions[step.action].proof_facts)
+    reachable = [node for node in nodes if "machine-id" in plan.facts[node]]  # other hosts are not used by any step
+    cluster = ClusterObservers(connection.kube, connection.clock)
+    proxy = bool(connection.inventory.cluster and connection.inventory.cluster.allow_node_proxy)
+    hosts = HostObserver(connection.hosts, connection.clock, reachable, sorted(facts), OPTIONAL_FACTS)
     probes = [
-        build_probe_observer(probe, opened.kube, cluster.health, planned.namespace, opened.clock)
+        build_probe_observer(probe, connection.kube, cluster.health, plan.namespace, connection.clock)
         for probe in experiment.spec.probes
     ]
-    controllers = _controller_manager_scrapers(experiment, catalogue, opened)
-    asking = _prometheus_observers(experiment.spec.queries, opened)
-    clocks = ClockOffsetObserver(opened.clock, [cluster.health.offsets, hosts.offsets, *(a.offsets for a in asking)])
+    controllers = _controller_manager_scrapers(experiment, registry, connection)
+    prometheus = _prometheus_observers(experiment.spec.queries, connection)
+    clocks = ClockOffsetObserver(
+        connection.clock, [cluster.health.offsets, hosts.offsets, *(each.offsets for each in prometheus)]
+    )
     stages: list[list[Observer]] = [
         list(cluster.watches),
-        [cluster.kubelets(nodes, proxy), *controllers, hosts, *probes, *asking, clocks],
+        [cluster.kubelets(nodes, proxy), *controllers, hosts, *probes, *prometheus, clocks],
     ]
-    return ObserverSet(stages, [*(each.final_sample for each in asking), clocks.final_sample])
+    return ObserverSet(stages, [*(each.final_sample for each in prometheus), clocks.final_sample])
 
 
 def source_checks(
-    experiment: Experiment, catalogue: PluginRegistry, opened: ClusterConnection
+    experiment: Experiment, registry: PluginRegistry, connection: ClusterConnection
 ) -> dict[str, Callable[[], None]]:
-    """By whom else it asks than the API server and hosts: a question to each, which raises NodefallError."""
-    asked: dict[str, Callable[[], None]] = {}
+    """Checks of the metric sources that an experiment uses, by name; each raises NodefallError if it fails."""
+    checks: dict[str, Callable[[], None]] = {}
     if experiment.spec.queries:
-        asked["prometheus"] = partial(check_prometheus, experiment.spec.queries, opened.inventory)
-    if uses_controller_manager(experiment, catalogue):
-        asked["controller-manager"] = partial(_check_controller_managers, opened)
-    return asked
+        checks["prometheus"] = partial(check_prometheus, experiment.spec.queries, connection.inventory)
+    if uses_controller_manager(experiment, registry):
+        checks["controller-manager"] = partial(_check_controller_managers, connection)
+    return checks
 
 
-def _check_controller_managers(opened: ClusterConnection) -> None:
+def _check_controller_managers(connection: ClusterConnection) -> None:
     from chaos.observers.controller_manager import verify_reachable
 
-    verify_reachable(_controller_manager_settings(opened.inventory).urls, opened.kube.component)
+    verify_reachable(_controller_manager_settings(connection.inventory).urls, connection.kube.component)
 
 
 def _controller_manager_scrapers(
-    experiment: Experiment, catalogue: PluginRegistry, opened: ClusterConnection
+    experiment: Experiment, registry: PluginRegistry, connection: ClusterConnection
 ) -> list[MetricsObserver]:
     from chaos.observers.controller_manager import controller_managers
 
-    if not uses_controller_manager(experiment, catalogue):
+    if not uses_controller_manager(experiment, registry):
         return []
     return [
-        controller_managers(_controller_manager_settings(opened.inventory).urls, opened.kube.component, opened.clock)
+        controller_managers(
+            _controller_manager_settings(connection.inventory).urls, connection.kube.component, connection.clock
+        )
     ]
 
 
 def _controller_manager_settings(inventory: Inventory) -> ControllerManager:
-    """Raises Refused where the inventory names none."""
+    """The settings in the inventory. Raises Refused if there are none."""
     if inventory.cluster is None or inventory.cluster.controller_manager is None:
         raise Refused(
-            "the experiment asks for metrics of the controller-manager",
+            "no controllerManager in the inventory: the experiment uses its metrics",
             hint="add controllerManager: {urls: [...]} to cluster in the inventory (docs/recordings.md)",
         )
     return inventory.cluster.controller_manager
 
 
 def check_prometheus(queries: Sequence[Query], inventory: Inventory) -> None:
-    """Raises NodefallError where Prometheus is not there, or does not understand a query."""
+    """Run each query once. Raises NodefallError if Prometheus is unreachable or rejects a query."""
     if not queries:
         return
     server = _prometheus_client(_prometheus_settings(inventory))
@@ -118,24 +122,29 @@ def check_prometheus(queries: Sequence[Query], inventory: Inventory) -> None:
         server.query(query.query)
 
 
-def _prometheus_observers(queries: Sequence[Query], opened: ClusterConnection) -> list[PrometheusObserver]:
+def _prometheus_observers(queries: Sequence[Query], connection: ClusterConnection) -> list[PrometheusObserver]:
     from chaos.observers.prometheus import PrometheusObserver
 
     if not queries:
         return []
-    server = _prometheus_settings(opened.inventory)
-    return [PrometheusObserver(_prometheus_client(server), queries, parse_duration(server.stale_after), opened.clock)]
+    server = _prometheus_settings(connection.inventory)
+    return [
+        PrometheusObserver(_prometheus_client(server), queries, parse_duration(server.stale_after), connection.clock)
+    ]
 
 
 def _prometheus_settings(inventory: Inventory) -> Prometheus:
-    """Raises Refused where the inventory names none."""
+    """The settings in the inventory. Raises Refused if there are none."""
     if inventory.prometheus is None:
-        raise Refused("the experiment asks Prometheus", hint="add prometheus: {url: ...} to the inventory")
+        raise Refused(
+            "no prometheus in the inventory: the experiment queries it",
+            hint="add prometheus: {url: ...} to the inventory",
+        )
     return inventory.prometheus
 
 
 def _prometheus_client(server: Prometheus) -> PrometheusClient:
-    """Nothing is sent yet. Raises Refused for a secret that is not there."""
+    """A client that has not connected yet. Raises Refused if its secret cannot be read."""
     from chaos.hosts.power.secrets import SecretContext, read_secret
     from chaos.observers.promql import PrometheusClient
 

@@ -1,7 +1,8 @@
-"""What a run still owes beats whatever else ended a command."""
+"""An error that leaves an undo pending is reported as such."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,28 +11,31 @@ from chaos.model.errors import NodefallError, UndoPending
 from chaos.model.text import on_node
 from chaos.store.journal import read_pending
 
+logger = logging.getLogger(__name__)
+
 
 @contextmanager
 def guard_pending_undo(directory: Path) -> Iterator[None]:
-    """Turn any error, and an interruption, into UndoOwed where the journal in ``directory`` owes something."""
+    """Turn errors and interruptions into UndoPending if the journal in ``directory`` has a pending undo."""
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
-        owed = _describe_pending(directory)
-        if not owed:
+        pending = _describe_pending(directory)
+        if not pending:
             raise
+        logger.error("failed with a pending undo: %s", pending, exc_info=error)  # noqa: TRY400 - also for interruptions
         hint = f"nodefall undo {directory}"
         if isinstance(error, NodefallError):
-            why, hint = error.message, f"{error.hint + '; then' if error.hint else 'run'}: {hint}"
+            reason, hint = error.message, f"{error.hint + '; then' if error.hint else 'run'}: {hint}"
         else:
-            why = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
-        raise UndoPending(f"{why}; still to be undone: {owed}", hint=hint) from error
+            reason = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
+        raise UndoPending(f"{reason}; pending undo: {pending}", hint=hint) from error
 
 
 def _describe_pending(directory: Path) -> str:
-    """In words; what only stands in the journal, with nothing to take back, does not count."""
+    """The steps to be undone, comma-separated; entries with nothing to undo do not count."""
     try:
-        found = [on_node(o.step, o.node) for o in read_pending(directory) if o.undo.proof]
+        steps = [on_node(entry.step, entry.node) for entry in read_pending(directory) if entry.undo.proof]
     except NodefallError:
-        return "nobody knows what, as the journal cannot be read"
-    return ", ".join(dict.fromkeys(found))
+        return "unknown: the journal is unreadable"
+    return ", ".join(dict.fromkeys(steps))

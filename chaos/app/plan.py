@@ -1,4 +1,4 @@
-"""From an experiment and an open cluster to a plan."""
+"""Makes a plan from an experiment and an open cluster."""
 
 from __future__ import annotations
 
@@ -21,30 +21,34 @@ from chaos.preflight.findings import describe, refuse, run_checks, warnings
 
 
 def new_run_id(loaded: LoadedExperiment) -> str:
-    """An ID that no other run has."""
+    """A unique run ID."""
     return f"{loaded.experiment.metadata.name}-{secrets.token_hex(3)}"
 
 
 def plan(
     loaded: LoadedExperiment,
-    opened: ClusterConnection,
-    catalogue: PluginRegistry,
+    connection: ClusterConnection,
+    registry: PluginRegistry,
     seed: int | None,
     run: str,
     *,
     anyway: bool = False,
 ) -> tuple[Plan, ClusterView]:
-    """Choose targets, gather facts, refuse what must not be; ``anyway``: only what is final. Touches nothing."""
-    refuse_missing(opened.kube, required_permissions(loaded, catalogue, opened.inventory.cluster))
+    """Select targets, collect facts, run preflight checks and plan every step. No side effects.
+
+    ``anyway`` overrides refusals that are not final. Raises NodefallError.
+    """
+    refuse_missing(connection.kube, required_permissions(loaded, registry, connection.inventory.cluster))
     seed = secrets.randbits(32) if seed is None else seed
     spec = loaded.experiment.spec
-    for ask in source_checks(loaded.experiment, catalogue, opened).values():
-        ask()
-    view = cluster_view(opened.kube, opened.uid)
-    chosen = select_nodes(spec.targets, view, opened.inventory, seed)
-    case = PreflightCase(loaded, chosen, run=run, seed=seed)
-    looked = collect([case], opened, catalogue, view, same_run=True)
-    found = run_checks(CHECKS, looked.observations)
-    overruled = refuse(found, anyway=anyway)
-    made = make_plan(loaded.experiment, catalogue, looked.drafts[case.name])
-    return replace(made, overridden=overruled, warnings=tuple(describe(finding) for finding in warnings(found))), view
+    for check in source_checks(loaded.experiment, registry, connection).values():
+        check()
+    view = cluster_view(connection.kube, connection.uid)
+    nodes = select_nodes(spec.targets, view, connection.inventory, seed)
+    case = PreflightCase(loaded, nodes, run=run, seed=seed)
+    data = collect([case], connection, registry, view, same_run=True)
+    findings = run_checks(CHECKS, data.observations)
+    overridden = refuse(findings, anyway=anyway)
+    planned = make_plan(loaded.experiment, registry, data.drafts[case.name])
+    messages = tuple(describe(finding) for finding in warnings(findings))
+    return replace(planned, overridden=overridden, warnings=messages), view

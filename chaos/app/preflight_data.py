@@ -1,4 +1,4 @@
-"""Gathering what the doctor's checks look at: for the doctor itself, and as preflight of a plan."""
+"""Collects what the preflight checks evaluate, for the doctor and for a plan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ CHECKS: Mapping[str, Check] = discover(chaos.preflight.checks, "CHECK")
 
 @dataclass(frozen=True, slots=True)
 class PreflightCase:
-    """An experiment, and by target the nodes that were chosen, or that might be. ``lacking`` are missing rights."""
+    """An experiment, and by target its nodes: those selected for a run, or all candidates.
+
+    ``mismatch`` is the error and hint if no nodes can be selected. ``source_errors`` are errors and hints of metric
+    sources, by the name of their check; () for a source that responds.
+    """
 
     loaded: LoadedExperiment
     nodes: Mapping[str, tuple[str, ...]]
@@ -44,7 +48,7 @@ class PreflightCase:
 
 @dataclass(frozen=True, slots=True)
 class PreflightData:
-    """``drafts`` are what plans are made of, by experiment."""
+    """``drafts`` are the inputs of plans, by experiment."""
 
     observations: ClusterObservations
     drafts: Mapping[str, PlanInputs] = field(default_factory=dict)
@@ -52,52 +56,57 @@ class PreflightData:
 
 def collect(
     cases: Sequence[PreflightCase],
-    opened: ClusterConnection,
-    catalogue: PluginRegistry,
+    connection: ClusterConnection,
+    registry: PluginRegistry,
     view: ClusterView,
     *,
     same_run: bool = False,
     on_host_inspected: Callable[[str], object] = lambda _: None,
 ) -> PreflightData:
-    """Ask the cluster and all hosts at once. Touches nothing. ``done`` is told of each host."""
-    wanted = _required_facts(cases, catalogue)
-    proxy = bool(opened.inventory.cluster and opened.inventory.cluster.allow_node_proxy)
-    hosts = inspect_hosts(wanted, view, opened.hosts, opened.kube, opened.clock, on_host_inspected, proxy)
-    lists, unlisted = list_objects(opened.kube, LISTS)
-    drafts = {case.name: _draft(case, opened, catalogue, view, hosts) for case in cases if not case.missing_permissions}
-    server = server_addresses(opened.kube.server)
-    signs = ClusterObservations(
+    """Read the cluster, and all hosts concurrently. No side effects.
+
+    ``same_run``: the nodes are the targets of one run. ``on_host_inspected`` is called with the name of each host.
+    """
+    required = _required_facts(cases, registry)
+    proxy = bool(connection.inventory.cluster and connection.inventory.cluster.allow_node_proxy)
+    hosts = inspect_hosts(required, view, connection.hosts, connection.kube, connection.clock, on_host_inspected, proxy)
+    lists, list_errors = list_objects(connection.kube, LISTS)
+    drafts = {
+        case.name: _draft(case, connection, registry, view, hosts) for case in cases if not case.missing_permissions
+    }
+    server = server_addresses(connection.kube.server)
+    observations = ClusterObservations(
         view=view,
-        inventory=opened.inventory,
-        experiments=tuple(_experiment_needs(case, catalogue, drafts.get(case.name)) for case in cases),
+        inventory=connection.inventory,
+        experiments=tuple(_experiment_needs(case, registry, drafts.get(case.name)) for case in cases),
         hosts=hosts,
         lists=lists,
-        list_errors=unlisted,
+        list_errors=list_errors,
         local_identity=local_identity(
-            server | {address for node in wanted for address in node_addresses(view.nodes[node])}
+            server | {address for node in required for address in node_addresses(view.nodes[node])}
         ),
         api_server_addresses=server,
-        jump_addresses=jump_hosts(opened.inventory, wanted),
+        jump_addresses=jump_hosts(connection.inventory, required),
         hosts_are_targets=same_run,
     )
-    return PreflightData(signs, drafts)
+    return PreflightData(observations, drafts)
 
 
-def _required_facts(cases: Sequence[PreflightCase], catalogue: PluginRegistry) -> dict[str, frozenset[str] | None]:
-    """The facts of each node's host; None where no experiment asks it anything."""
+def _required_facts(cases: Sequence[PreflightCase], registry: PluginRegistry) -> dict[str, frozenset[str] | None]:
+    """The facts to read, by node; None for a host that no experiment uses."""
     checked = frozenset(fact for check in CHECKS.values() for fact in check.facts)
-    wanted: dict[str, frozenset[str] | None] = {}
+    required: dict[str, frozenset[str] | None] = {}
     for case in cases:
-        for node, facts in host_facts(case.loaded.experiment, catalogue, case.nodes).items():
-            before = wanted.get(node)
-            wanted[node] = before if facts is None else facts | (before or frozenset()) | checked
-    return dict(sorted(wanted.items()))
+        for node, facts in host_facts(case.loaded.experiment, registry, case.nodes).items():
+            earlier = required.get(node)
+            required[node] = earlier if facts is None else facts | (earlier or frozenset()) | checked
+    return dict(sorted(required.items()))
 
 
 def _draft(
     case: PreflightCase,
-    opened: ClusterConnection,
-    catalogue: PluginRegistry,
+    connection: ClusterConnection,
+    registry: PluginRegistry,
     view: ClusterView,
     hosts: Mapping[str, HostObservations],
 ) -> PlanInputs:
@@ -105,23 +114,23 @@ def _draft(
     namespace = namespace_for(case.run) if case.loaded.manifests else ""
     return PlanInputs(
         run=case.run,
-        now=opened.clock.now(),
+        now=connection.clock.now(),
         seed=case.seed,
         experiment_text=case.loaded.path.read_bytes(),
         view=view,
         nodes_by_target=case.nodes,
         targets={node: hosts[node].target for nodes in case.nodes.values() for node in nodes},
         namespace=namespace,
-        objects=get_objects(api_reads(experiment, catalogue, case.nodes, namespace), opened.kube),
+        objects=get_objects(api_reads(experiment, registry, case.nodes, namespace), connection.kube),
         source=str(case.loaded.path.absolute()),
     )
 
 
-def _experiment_needs(case: PreflightCase, catalogue: PluginRegistry, draft: PlanInputs | None) -> ExperimentNeeds:
+def _experiment_needs(case: PreflightCase, registry: PluginRegistry, draft: PlanInputs | None) -> ExperimentNeeds:
     spec = case.loaded.experiment.spec
-    use = ExperimentNeeds(
+    needs = ExperimentNeeds(
         name=case.name,
-        needs=experiment_needs(case.loaded.experiment, catalogue),
+        needs=experiment_needs(case.loaded.experiment, registry),
         nodes=tuple(sorted({node for nodes in case.nodes.values() for node in nodes})),
         requires=spec.requires,
         max_duration=parse_duration(spec.max_duration),
@@ -129,22 +138,22 @@ def _experiment_needs(case: PreflightCase, catalogue: PluginRegistry, draft: Pla
         target_error=case.mismatch,
         source_errors=case.source_errors,
     )
-    return replace(use, step_error=_preparer(case, catalogue, draft)) if draft else use
+    return replace(needs, step_error=_step_error_func(case, registry, draft)) if draft else needs
 
 
-def _preparer(
-    case: PreflightCase, catalogue: PluginRegistry, draft: PlanInputs
+def _step_error_func(
+    case: PreflightCase, registry: PluginRegistry, draft: PlanInputs
 ) -> Callable[[str], tuple[str, str] | None]:
     experiment = case.loaded.experiment
 
-    def prepare(node: str) -> tuple[str, str] | None:
-        """The first step that cannot be done there; of those about the cluster for ""."""
+    def step_error(node: str) -> tuple[str, str] | None:
+        """Error and hint of the first step that cannot be prepared on ``node``; "" stands for the cluster."""
         for step in experiment.spec.method:
             if node in (case.nodes[step.target] if step.target else ("",)):
                 try:
-                    plan_step(experiment, step, catalogue.actions[step.action], node, draft)
+                    plan_step(experiment, step, registry.actions[step.action], node, draft)
                 except Refused as refused:
                     return refused.message, refused.hint
         return None
 
-    return prepare
+    return step_error

@@ -1,0 +1,37 @@
+"""Progress that is logged, too."""
+
+from __future__ import annotations
+
+import logging
+
+from chaos.model.ports import Progress
+from chaos.model.text import on_node
+from chaos.model.verdict import Verdict
+
+logger = logging.getLogger(__name__)
+
+
+class LoggedProgress:
+    """Logs progress at DEBUG and passes it on; implements ``chaos.model.ports.Progress``."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def phase(self, name: str) -> None:
+        logger.debug("phase: %s", name)
+        self._progress.phase(name)
+
+    def step(self, name: str, node: str, what: str) -> None:
+        logger.debug("step %s: %s", on_node(name, node), what)
+        self._progress.step(name, node, what)
+
+    def verdict(self, verdict: Verdict) -> None:
+        logger.debug("verdict %s: %s: %s", verdict.status, verdict.name, verdict.because)
+        self._progress.verdict(verdict)
+
+    def note(self, text: str) -> None:
+        logger.debug("note: %s", text)
+        self._progress.note(text)
+
+    def tick(self, now: float) -> None:
+        self._progress.tick(now)

@@ -1,0 +1,144 @@
+"""The inputs and the context with which the engine executes a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from chaos import __version__
+from chaos.app.connect import ClusterConnection
+from chaos.app.load import LoadedExperiment
+from chaos.app.observer_setup import build_observers
+from chaos.engine.context import RunContext
+from chaos.engine.inputs import RunInputs
+from chaos.engine.recorder import Recorder
+from chaos.engine.run import WORKLOAD
+from chaos.engine.services import RunServices
+from chaos.judge.context import PLURALS, Options, bind
+from chaos.judge.judge import judge, steady_state
+from chaos.kube.journal_mirror import JournalMirror, RunIdentity
+from chaos.kube.lease_lock import ClusterLock
+from chaos.kube.node_events import NodeEvents
+from chaos.kube.workload import create_commands
+from chaos.model.duration import parse_duration
+from chaos.model.plan import Plan
+from chaos.model.ports import Progress
+from chaos.model.recording import OVERRIDDEN, WARNINGS
+from chaos.model.registry import PluginRegistry
+from chaos.model.result import RunResult
+from chaos.model.timeline import Timeline
+from chaos.model.verdict import Status, Verdict
+from chaos.plan.cluster import ClusterView
+from chaos.store.journal import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJudge:
+    """Judges the timeline of a run that is still being recorded."""
+
+    loaded: LoadedExperiment
+    registry: PluginRegistry
+    recorder: Recorder
+    options: Options
+
+    def judge(self, live: bool) -> RunResult:
+        """All verdicts; with ``live``, those whose deadline is in the future are pending."""
+        with self.recorder.lock_timeline() as timeline:
+            return judge(self.loaded.experiment, timeline, self.registry, self.options, live=live)
+
+    def steady_state(self) -> tuple[Verdict, ...]:
+        """The verdicts of the steady state now, and a pending one for each object that no observer has seen yet."""
+        with self.recorder.lock_timeline() as timeline:
+            context = bind(self.loaded.experiment, timeline, self.registry, self.options, live=True)
+            return (*steady_state(context, timeline.end), *self._unobserved_objects(timeline))
+
+    def _unobserved_objects(self, timeline: Timeline) -> Iterator[Verdict]:
+        """Each kind of object has a separate watch, and one may be late."""
+        for manifest in self.loaded.manifests:
+            kind, name = manifest["kind"], manifest["metadata"]["name"]
+            if kind in PLURALS and (PLURALS[kind], self.options.namespace, name) not in timeline.workloads:
+                yield Verdict(f"{kind} {name}", WORKLOAD, Status.PENDING, "it was not seen yet")
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetup:
+    """Everything that is known of a run before its first side effect."""
+
+    loaded: LoadedExperiment
+    registry: PluginRegistry
+    connection: ClusterConnection
+    plan: Plan
+    view: ClusterView
+    lock: ClusterLock
+
+    def context(self, journal: Journal, recorder: Recorder, progress: Progress) -> RunContext:
+        """The context that the phases of the run share."""
+        return RunContext(self._inputs(), self._services(journal, recorder, progress))
+
+    def _inputs(self) -> RunInputs:
+        experiment, namespace = self.loaded.experiment, self.plan.namespace
+        observers = build_observers(experiment, self.registry, self.connection, self.plan)
+        return RunInputs(
+            experiment=experiment,
+            plan=self.plan,
+            deadline=self.connection.clock.now() + parse_duration(experiment.spec.max_duration),
+            observers=observers.stages,
+            workload=create_commands(self.loaded.manifests, namespace, self.plan.run) if namespace else (),
+            meta=self._meta(),
+            final_samples=observers.final_samples,
+        )
+
+    def _services(self, journal: Journal, recorder: Recorder, progress: Progress) -> RunServices:
+        connection, plan, holder = self.connection, self.plan, self.lock.identity.holder
+        identity = RunIdentity(plan.run, plan.experiment, plan.created, holder)
+        mirror = JournalMirror(connection.kube, self.lock.namespace, identity, journal)
+        live = LiveJudge(self.loaded, self.registry, recorder, self._judge_options())
+        return RunServices(
+            clock=connection.clock,
+            kube=connection.kube,
+            hosts=connection.hosts,
+            journal=journal,
+            progress=progress,
+            emit=recorder.emit,
+            judge=live.judge,
+            judge_steady_state=live.steady_state,
+            guard=self.lock,
+            publish=mirror.publish,
+            reconcile=mirror.reconcile,
+            events=self._node_events(),
+        )
+
+    def _judge_options(self) -> Options:
+        """The bindings and facts that the judge need not derive from the timeline."""
+        nodes: dict[str, tuple[str, ...]] = {}
+        for target in self.plan.targets:
+            nodes[target.target] = (*nodes.get(target.target, ()), target.node)
+        cluster = self.connection.inventory.cluster
+        return Options(bind=nodes, namespace=self.plan.namespace, inventory=cluster.facts if cluster else {})
+
+    def _node_events(self) -> NodeEvents | None:
+        cluster = self.connection.inventory.cluster
+        if cluster is None or not cluster.events:
+            return None
+        uids = {target.node: target.uid for target in self.plan.targets}
+        return NodeEvents(self.connection.kube, self.plan.run, self.lock.identity.holder, uids)
+
+    def _meta(self) -> dict[str, object]:
+        cluster, plan = self.connection.inventory.cluster, self.plan
+        return {
+            "run": plan.run,
+            "experiment": plan.experiment,
+            "planHash": plan.hash,
+            "experimentHash": plan.experiment_hash,
+            "seed": plan.seed,
+            "kubernetes": self.connection.version,
+            "clusterUID": self.connection.uid,
+            "simulated": bool(cluster and cluster.simulated),
+            "targets": {target.node: target.target for target in plan.targets},
+            "workload": plan.namespace,
+            "nodes": len(self.view.nodes),
+            "by": self.lock.identity.holder,
+            "nodefall": __version__,
+            **({OVERRIDDEN: plan.overridden} if plan.overridden else {}),
+            **({WARNINGS: plan.warnings} if plan.warnings else {}),
+        }
