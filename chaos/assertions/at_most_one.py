@@ -12,6 +12,7 @@ from chaos.judge.container_termination import end_of, finished_version
 from chaos.judge.pods import node_of
 from chaos.judge.quantifiers import combine
 from chaos.judge.signals import mask_pods, source_time
+from chaos.model.api_fact import PseudoFact
 from chaos.model.assertion import View
 from chaos.model.evidence import all_readings
 from chaos.model.experiment import Model
@@ -91,7 +92,7 @@ class _Incarnation:
         for reading, uids in self._readings():
             if self.uid not in uids:
                 yield Sample(reading.t, False, reading.seq, seen)
-        for power in all_readings(self.timeline, self.node, "machine"):
+        for power in all_readings(self.timeline, self.node, PseudoFact.MACHINE):
             if power.value == "off":
                 yield Sample(power.t, False, power.seq, seen)
 

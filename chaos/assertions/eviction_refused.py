@@ -11,7 +11,7 @@ from chaos.judge.signals import Pattern, matches
 from chaos.model.assertion import NothingToJudge, View
 from chaos.model.evidence import is_number
 from chaos.model.experiment import Model
-from chaos.model.recording import ActionRecord
+from chaos.model.recording import ActionPhase, ActionRecord
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Entry, Timeline
 
@@ -33,7 +33,7 @@ DrainStart = tuple[Entry, ActionRecord, ActionRecord | None]
 def _evictions(timeline: Timeline, anchor: float) -> Iterator[DrainStart]:
     """Steps that evict, begun at the anchor or later: the begin, and the return if there is one."""
     for index, (entry, record) in enumerate(timeline.actions):
-        if record.phase != "begin" or entry.t < anchor or entry.type not in _EVICTION_ACTIONS:
+        if record.phase != ActionPhase.BEGIN or entry.t < anchor or entry.type not in _EVICTION_ACTIONS:
             continue
         if record.params.get("disable-eviction"):
             continue
@@ -42,7 +42,7 @@ def _evictions(timeline: Timeline, anchor: float) -> Iterator[DrainStart]:
             for other, told in timeline.actions[index + 1 :]
             if (other.node, other.type, told.step) == (entry.node, entry.type, record.step)
         )
-        yield entry, record, next((told for told in own if told.phase == "returned"), None)
+        yield entry, record, next((told for told in own if told.phase == ActionPhase.RETURNED), None)
 
 
 def _signal(entry: Entry, pod: dict[str, Any], params: Params) -> Signal:

@@ -10,6 +10,7 @@ from pydantic import Field
 from chaos.judge.signals import mask
 from chaos.model.assertion import View
 from chaos.model.experiment import Model
+from chaos.model.recording import ActionPhase
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Timeline
 
@@ -47,7 +48,7 @@ def _samples(timeline: Timeline, node: str, params: Params) -> Iterator[Sample]:
         }[locked]
         yield Sample(reading.t, None if locked is None else locked is params.held, reading.seq, seen)
     for entry, record in timeline.actions:
-        if entry.node == node and record.phase == "begin":
+        if entry.node == node and record.phase == ActionPhase.BEGIN:
             seen = f"the inhibitors were not read since {record.step or entry.type} began"
             yield Sample(entry.t, None, entry.seq, seen)
 

@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 
 from chaos.hosts.concurrency import run_concurrently
-from chaos.hosts.pool import MACHINE, Hosts
+from chaos.hosts.pool import Hosts
 from chaos.kube.response import status_message
 from chaos.kube.watch_codec import DECODE_ERRORS
 from chaos.model.action import Target
+from chaos.model.api_fact import PseudoFact
 from chaos.model.errors import NodefallError
 from chaos.model.kube import Node
 from chaos.model.ports import Clock, KubeApi, Response
@@ -123,7 +124,7 @@ def _inspect_power(signs: HostObservations, hosts: Hosts) -> HostObservations:
         power = hosts.power(node)
         if power is None:
             return signs
-        state = hosts.read(node, MACHINE) if "state" in power.capabilities else "on"
+        state = hosts.read(node, PseudoFact.MACHINE) if "state" in power.capabilities else "on"
         policy = hosts.restart_policy(node)
     except NodefallError as error:
         return replace(signs, power_error=f"the power control of {node}: {error.message}", power_hint=error.hint)

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from chaos.hosts.pool import MACHINE, Hosts
+from chaos.hosts.pool import Hosts
+from chaos.model.api_fact import PseudoFact
 from chaos.model.clock_offset import ClockOffset, ClockOffsetBounds
 from chaos.model.errors import NodefallError
 from chaos.model.fact import SECONDS_SINCE_READ
@@ -35,9 +36,9 @@ class HostObserver:
         self, hosts: Hosts, clock: Clock, nodes: Sequence[str], facts: Sequence[str], extras: Sequence[str] = ()
     ) -> None:
         self._hosts, self._clock = hosts, clock
-        self._facts = [f for f in facts if f != MACHINE]
+        self._facts = [f for f in facts if f != PseudoFact.MACHINE]
         self._extras = list(extras)
-        self._reads_power = MACHINE in facts
+        self._reads_power = PseudoFact.MACHINE in facts
         self._blind_since: dict[str, float] = {}
         self._nodes_read: set[str] = set()
         self._nodes = list(nodes)
@@ -86,12 +87,12 @@ class HostObserver:
             return True
         source = f"power@{node}"
         try:
-            state = self._hosts.read(node, MACHINE)
+            state = self._hosts.read(node, PseudoFact.MACHINE)
         except NodefallError as error:
             self._open_window(source, node, error.message, sink)
             return True
         self._close_window(source, node, sink)
-        self._emit(node, MACHINE, state, sink)
+        self._emit(node, PseudoFact.MACHINE, state, sink)
         return bool(state != "off")
 
     def _read_facts(self, node: str, sink: Sink, alive: bool) -> bool:

@@ -10,13 +10,12 @@ from typing import Any
 from chaos.kube.api_facts import ApiFacts, UnknownFact
 from chaos.kube.commands import KubeTransport
 from chaos.model.action import FactCheck
-from chaos.model.command import ANSWERED, LOST, NOT_SENT, ApiCommand, Command, HostCommand, Outcome, PowerCommand
+from chaos.model.api_fact import PseudoFact
+from chaos.model.command import ApiCommand, Command, Delivery, HostCommand, Outcome, PowerCommand, PowerVerb
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.fact import HostFact
 from chaos.model.ports import Clock, KubeApi, PowerControl, RestartPolicyControl, Session
 
-MACHINE, RESTART_POLICY = "machine", "restart-policy"
-BOOT_POSTED = "boot-posted"  # whether the Node object names the boot that the host is in
 _NO_INPUTS: Mapping[str, Any] = {}
 
 
@@ -55,11 +54,11 @@ class Hosts:
 
     def read(self, node: str, fact: str, given: Mapping[str, Any] = _NO_INPUTS) -> Any:
         """The value of a fact right now; ``given``: what it needs and only the reader knows. Raises UnknownFact."""
-        if fact == MACHINE:
+        if fact == PseudoFact.MACHINE:
             return self._power_state(node)
-        if fact == RESTART_POLICY:
+        if fact == PseudoFact.RESTART_POLICY:
             return self.restart_policy(node)
-        if fact == BOOT_POSTED:
+        if fact == PseudoFact.BOOT_POSTED:
             return self._api.boot_id(node) == self.read(node, "boot-id")
         if self._api.supports(fact):
             return self._api.read(node, fact)
@@ -71,7 +70,7 @@ class Hosts:
         except ValueError as error:
             raise UnknownFact(f"{fact} of {node}: {error}") from error
         outcome = self.send(node, command)
-        if outcome.delivery != ANSWERED:
+        if outcome.delivery != Delivery.ANSWERED:
             raise UnknownFact(f"{fact} of {node}: {outcome.error or 'the line was lost'}")
         try:
             return host_fact.parse(outcome.stdout, outcome.exit or 0)
@@ -102,7 +101,7 @@ class Hosts:
         """Send one command wherever it goes. Raises NodefallError only where nothing was sent."""
         if isinstance(command, HostCommand):
             outcome = self.session(node).run(command)
-            if outcome.delivery == NOT_SENT:
+            if outcome.delivery == Delivery.NOT_SENT:
                 self.disconnect(node)
             return outcome
         if isinstance(command, ApiCommand):
@@ -113,10 +112,10 @@ class Hosts:
         try:
             _run_power_command(power, command)
         except Unreachable as error:
-            return Outcome(NOT_SENT, error=error.message)
+            return Outcome(Delivery.NOT_SENT, error=error.message)
         except NodefallError as error:  # it may have been done all the same: the state read later tells
-            return Outcome(LOST, error=error.message)
-        return Outcome(ANSWERED, 0)
+            return Outcome(Delivery.LOST, error=error.message)
+        return Outcome(Delivery.ANSWERED, 0)
 
     def restart_policy(self, node: str) -> str:
         """By which the machine comes on by itself; "" where nothing of the kind is known."""
@@ -149,9 +148,9 @@ class Hosts:
 
 
 def _run_power_command(power: PowerControl, command: PowerCommand) -> None:
-    if command.verb == "on":
+    if command.verb is PowerVerb.ON:
         power.on()
-    elif command.verb == "off":
+    elif command.verb is PowerVerb.OFF:
         power.off()
     elif isinstance(power, RestartPolicyControl):
         power.set_restart_policy(command.value)

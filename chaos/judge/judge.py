@@ -16,7 +16,7 @@ from chaos.judge.requires import unmet_requirements
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit
 from chaos.model.experiment import Experiment
-from chaos.model.recording import OVERRIDDEN, TRUNCATED_RECORDING, WARNINGS
+from chaos.model.recording import OVERRIDDEN, TRUNCATED_RECORDING, WARNINGS, ActionPhase
 from chaos.model.registry import PluginRegistry
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult
 from chaos.model.timeline import Timeline
@@ -168,7 +168,7 @@ def _recovery(context: JudgeContext, steps: list[StepResult], horizon: float) ->
         if not context.live:
             status, because = Status.INCONCLUSIVE, with_remedy(because, "a timeline in which all steps were done")
         return tuple(Verdict(f"recovery: {n}", "recovery", status, because) for n in names)
-    undone = [entry.t for entry, record in context.timeline.actions if record.phase == "undone"]
+    undone = [entry.t for entry, record in context.timeline.actions if record.phase == ActionPhase.UNDONE]
     base = max([*known, *undone])
     proofs = [context.timeline.entries[seq].t for s in steps for seq in s.evidence[-1:]]
     start = max([base, *proofs])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from chaos.judge.step_matching import StepMatch
 from chaos.model.action import Proof, ProofResult, ProofStatus, StepRun
 from chaos.model.evidence import is_number
+from chaos.model.recording import ActionPhase
 from chaos.model.registry import PluginRegistry
 from chaos.model.result import Phases, StepResult
 from chaos.model.text import on_node
@@ -59,7 +60,7 @@ def _recorded_result(run: StepRun, timeline: Timeline) -> ProofResult | None:
     seqs = (
         entry.seq
         for entry, record in timeline.actions
-        if record.phase == "proved" and entry.node == run.node and entry.type == run.action and entry.t >= run.begin
+        if record.phase == ActionPhase.PROVED and entry.node == run.node and entry.type == run.action and entry.t >= run.begin
     )
     return ProofResult(ProofStatus.PROVEN, f"recorded as proved ({told})", tuple(seqs)[:1])
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chaos.model.action import StepRun
-from chaos.model.command import Outcome
+from chaos.model.command import Delivery, Outcome
 from chaos.model.duration import parse_duration
 from chaos.model.experiment import Experiment, Step, TargetSpec
-from chaos.model.recording import ActionRecord
+from chaos.model.recording import ActionPhase, ActionRecord
 from chaos.model.text import on_node
 from chaos.model.timeline import Entry, Timeline
 
@@ -144,7 +144,7 @@ def _is_begin_of(entry: Entry, record: ActionRecord, step: Step, action: str) ->
     """Mapped to another action, a step's parameters say nothing about that one's."""
     params = step.with_ if action == step.action else {}
     named = all(name in record.params and _is_same_value(record.params[name], value) for name, value in params.items())
-    return record.phase == "begin" and entry.type == action and named
+    return record.phase == ActionPhase.BEGIN and entry.type == action and named
 
 
 def _is_same_value(recorded: Any, wanted: Any) -> bool:
@@ -185,12 +185,12 @@ def _step_run(timeline: Timeline, step: Step, index: int) -> StepRun:
     entry, begin = timeline.actions[index]
     same = (entry.t, entry.type, begin)  # a line that was recorded twice is not another action
     later = [(e, r) for e, r in timeline.actions[index + 1 :] if e.node == entry.node and (e.t, e.type, r) != same]
-    ended = next((e for e, r in later if r.phase in ("undo", "undone") or _ends_effect(entry.type, e, r)), None)
+    ended = next((e for e, r in later if r.phase in (ActionPhase.UNDO, ActionPhase.UNDONE) or _ends_effect(entry.type, e, r)), None)
     own = [(e, r) for e, r in _entries_of_step(later, entry, begin)]
-    returned = next(((e, r) for e, r in own if r.phase == "returned"), None)
+    returned = next(((e, r) for e, r in own if r.phase == ActionPhase.RETURNED), None)
     evidence: dict[str, Any] = {}
     for _, record in own:
-        if record.phase == "proved":
+        if record.phase == ActionPhase.PROVED:
             evidence |= record.evidence
     return StepRun(
         step=step.name,
@@ -201,15 +201,21 @@ def _step_run(timeline: Timeline, step: Step, index: int) -> StepRun:
         returned=returned[0].t if returned else None,
         until=ended.t if ended else timeline.end,
         until_seq=ended.seq if ended else None,
-        outcome=Outcome(returned[1].delivery, returned[1].exit) if returned else None,
+        outcome=_outcome(returned[1]) if returned else None,
         evidence=evidence,
         phases=returned[1].evidence if returned else {},
     )
 
 
+def _outcome(record: ActionRecord) -> Outcome | None:
+    """Outcome of the command; None where another recorder wrote no delivery that we know."""
+    known = record.delivery in frozenset(Delivery)
+    return Outcome(Delivery(record.delivery), record.exit) if known else None
+
+
 def _ends_effect(action: str, entry: Entry, record: ActionRecord) -> bool:
     """Whether what was done ends the effect of ``action`` before it on the same node."""
-    return record.phase == "begin" and (entry.type in _RESET_ACTIONS or action in _REVERTED_ACTIONS.get(entry.type, ()))
+    return record.phase == ActionPhase.BEGIN and (entry.type in _RESET_ACTIONS or action in _REVERTED_ACTIONS.get(entry.type, ()))
 
 
 def _entries_of_step(
@@ -218,7 +224,7 @@ def _entries_of_step(
     """The lines that follow a begin, until the same step begins again."""
     for other, record in later:
         if other.type == entry.type and record.step == begin.step:
-            if record.phase == "begin":
+            if record.phase == ActionPhase.BEGIN:
                 return
             yield other, record
 
@@ -229,7 +235,7 @@ def _unmatched_actions(search: _Search) -> Iterator[str]:
             (entry.t, entry.type, entry.node) == (used.t, used.type, used.node)
             for used in (search.timeline.actions[i][0] for i in search.used_indexes)
         )
-        if record.phase == "begin" and index not in search.used_indexes and not twice:
+        if record.phase == ActionPhase.BEGIN and index not in search.used_indexes and not twice:
             yield (
                 on_node(f"the recorded action {entry.type} ({record.step})", entry.node)
                 + " is not a step of the experiment"

@@ -7,12 +7,20 @@ from typing import Any
 import msgspec
 
 from chaos.kube.watch_codec import DECODE_ERRORS
-from chaos.model.api_fact import CONDITION, OBJECT, TAINT, condition_status, field, node_path, taint_value
+from chaos.model.api_fact import (
+    CONDITION,
+    NAMESPACE,
+    OBJECT,
+    TAINT,
+    PseudoFact,
+    condition_status,
+    field,
+    node_path,
+    taint_value,
+)
 from chaos.model.errors import NodefallError
 from chaos.model.kube import Node, is_ready
 from chaos.model.ports import KubeApi
-
-NODE_READY, NAMESPACE = "node-ready", "namespace/"
 
 
 class UnknownFact(NodefallError):
@@ -27,11 +35,11 @@ class ApiFacts:
 
     @staticmethod
     def supports(fact: str) -> bool:
-        return fact == NODE_READY or fact.startswith((NAMESPACE, f"{OBJECT}/", TAINT, CONDITION))
+        return fact == PseudoFact.NODE_READY or fact.startswith((NAMESPACE, f"{OBJECT}/", TAINT, CONDITION))
 
     def read(self, node: str, fact: str) -> Any:
         """Raises UnknownFact."""
-        if fact == NODE_READY:
+        if fact == PseudoFact.NODE_READY:
             return self._ready(node)
         if fact.startswith(NAMESPACE):
             path = f"/api/v1/namespaces/{fact.removeprefix(NAMESPACE)}"

@@ -8,16 +8,7 @@ from chaos.kube.errors import KubeUnreachable
 from chaos.kube.pod_commands import PodsTask
 from chaos.kube.response import decode_body, status_message
 from chaos.model.api_fact import field, node_path
-from chaos.model.command import (
-    ANSWERED,
-    LOST,
-    MERGE_PATCH,
-    ApiCommand,
-    KubeCommand,
-    Outcome,
-    PodsCommand,
-    TaintsCommand,
-)
+from chaos.model.command import MERGE_PATCH, ApiCommand, Delivery, KubeCommand, Outcome, PodsCommand, TaintsCommand
 from chaos.model.ports import Clock, KubeApi, Response
 
 _CONFLICT = 409
@@ -39,7 +30,7 @@ class KubeTransport:
         except KubeUnreachable as error:
             if not error.sent:
                 raise
-            return Outcome(LOST, error=error.message)
+            return Outcome(Delivery.LOST, error=error.message)
 
     def _request(self, command: KubeCommand) -> Outcome:
         response = self._kube.request(
@@ -76,7 +67,7 @@ def merge_taints(taints: list[dict[str, Any]], command: TaintsCommand) -> list[d
 def _outcome(response: Response, evidence: dict[str, Any] | None = None) -> Outcome:
     good = response.status < 300
     return Outcome(
-        ANSWERED,
+        Delivery.ANSWERED,
         response.status,
         stdout=response.body.decode("utf-8", "replace") if good else "",
         stderr="" if good else f"the API server answered {response.status}: {status_message(response)}",

@@ -12,7 +12,7 @@ from typing import Any
 
 from chaos.kube.errors import KubeUnreachable
 from chaos.kube.response import decode_body, retry_after, status_message
-from chaos.model.command import ANSWERED, LOST, MERGE_PATCH, STRATEGIC_PATCH, Outcome, PodsCommand
+from chaos.model.command import MERGE_PATCH, STRATEGIC_PATCH, Delivery, Outcome, PodsCommand, PodVerb
 from chaos.model.drain_filter import RawPod, pod_name, select_pods
 from chaos.model.duration import timestamp
 from chaos.model.errors import NodefallError
@@ -69,10 +69,10 @@ class PodsTask:
         if self._command.rules:
             found = select_pods(pods, self._command.rules, self._daemonset_exists)
             if found.refusals:
-                return Outcome(ANSWERED, EXIT_FAILED, stderr=f"nothing was evicted: {found.refusal_message}")
+                return Outcome(Delivery.ANSWERED, EXIT_FAILED, stderr=f"nothing was evicted: {found.refusal_message}")
             pods, left = found.to_evict, [pod_name(pod) for pod in found.to_skip]
         elif not pods:
-            return Outcome(ANSWERED, EXIT_FAILED, stderr=f"there are no {self._command.pods}")
+            return Outcome(Delivery.ANSWERED, EXIT_FAILED, stderr=f"there are no {self._command.pods}")
         ones = [_PodTask(pod) for pod in pods]
         self._run_tasks(ones)
         return self._outcome(ones, left)
@@ -140,14 +140,14 @@ class PodsTask:
             "preconditions": precondition,
             **({} if grace is None else {"gracePeriodSeconds": grace}),
         }
-        if self._command.verb == "evict":
+        if self._command.verb is PodVerb.EVICT:
             named = {"name": metadata["name"], "namespace": metadata["namespace"]}
             body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": named, "deleteOptions": options}
             return self._kube.request("POST", f"{one.path}/eviction", body=body)
-        if self._command.verb == "delete":
+        if self._command.verb is PodVerb.DELETE:
             body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
             return self._kube.request("DELETE", one.path, body=body)
-        if self._command.verb == "mark-disruption":
+        if self._command.verb is PodVerb.MARK_DISRUPTION:
             body = {"metadata": precondition, "status": {"conditions": [self._disruption_condition()]}}
             return self._kube.request("PATCH", f"{one.path}/status", body=body, content_type=STRATEGIC_PATCH)
         patch = {"metadata": {**precondition, "finalizers": None}}
@@ -175,12 +175,12 @@ class PodsTask:
         evidence = {"pods": [one.to_dict() for one in ones], **({"left": left} if left else {})}
         failed = [f"{pod_name(one.pod)}: {one.error}" for one in ones if one.error]
         if failed:
-            return Outcome(ANSWERED, EXIT_FAILED, stderr="; ".join(failed), evidence=evidence)
+            return Outcome(Delivery.ANSWERED, EXIT_FAILED, stderr="; ".join(failed), evidence=evidence)
         if lost := [one for one in ones if not one.status]:
-            return Outcome(LOST, error=f"no answer about {pod_name(lost[0].pod)}", evidence=evidence)
+            return Outcome(Delivery.LOST, error=f"no answer about {pod_name(lost[0].pod)}", evidence=evidence)
         undone = [one for one in ones if not one.is_accepted or (self._command.wait and not one.is_gone)]
         why = [f"{pod_name(one.pod)} {'is not gone' if one.is_accepted else 'was refused'}" for one in undone]
-        return Outcome(ANSWERED, EXIT_REFUSED if undone else EXIT_OK, stderr="; ".join(why), evidence=evidence)
+        return Outcome(Delivery.ANSWERED, EXIT_REFUSED if undone else EXIT_OK, stderr="; ".join(why), evidence=evidence)
 
 
 def _is_finished(one: _PodTask) -> bool:

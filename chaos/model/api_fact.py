@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
-OBJECT, TAINT, CONDITION = "object", "taint/", "condition/"
+
+class PseudoFact(StrEnum):
+    """Facts that no host is asked for: of the power control and of the Node object."""
+
+    MACHINE = "machine"  # a PowerState, from the power control
+    RESTART_POLICY = "restart-policy"  # from the power control
+    BOOT_POSTED = "boot-posted"  # whether the Node object names the boot that the host is in
+    NODE_READY = "node-ready"  # whether the Node is Ready
+
+
+OBJECT, TAINT, CONDITION = "object", "taint/", "condition/"  # prefixes of facts
+NAMESPACE = "namespace/"  # prefix: whether a namespace exists
 
 
 def object_fact(path: str, pointer: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
@@ -67,6 +68,15 @@ class DrainRules(Struct, frozen=True, omit_defaults=True):
     delete_emptydir_data: bool = False
 
 
+class PodVerb(StrEnum):
+    """What a PodsCommand does to each pod."""
+
+    EVICT = "evict"
+    DELETE = "delete"
+    REMOVE_FINALIZERS = "remove-finalizers"
+    MARK_DISRUPTION = "mark-disruption"
+
+
 class PodsCommand(Struct, frozen=True, tag="pods", omit_defaults=True):
     """Evict, delete, remove-finalizers or mark-disruption, for each of ``pods``.
 
@@ -75,7 +85,7 @@ class PodsCommand(Struct, frozen=True, tag="pods", omit_defaults=True):
     The outcome's exit is 0 when everything was done, 1 when something was refused or left, else 2.
     """
 
-    verb: str
+    verb: PodVerb
     pods: PodSelector
     grace: int | None = None
     wait: float = 0.0
@@ -105,10 +115,25 @@ class TaintsCommand(Struct, frozen=True, tag="taints", omit_defaults=True):
         return f"taints of {self.node}: {' '.join([*(f'-{name}' for name in self.remove), *(f'+{t}' for t in added)])}"
 
 
+class PowerVerb(StrEnum):
+    """What a PowerCommand does: power on, cut the power (at once, not graceful), set the restart policy."""
+
+    ON = "on"
+    OFF = "off"
+    RESTART_POLICY = "restart-policy"
+
+
+class PowerState(StrEnum):
+    """State of a machine as its power control reports it."""
+
+    ON = "on"
+    OFF = "off"
+
+
 class PowerCommand(Struct, frozen=True, tag="power", omit_defaults=True):
     """``on``, ``off`` (at once, not graceful) or ``restart-policy`` (set to ``value``), through the power control."""
 
-    verb: str
+    verb: PowerVerb
     value: str = ""
 
     def __str__(self) -> str:
@@ -119,14 +144,22 @@ ApiCommand = KubeCommand | PodsCommand | TaintsCommand
 Command = HostCommand | ApiCommand | PowerCommand
 
 
+class Delivery(StrEnum):
+    """What is known of a command that was to be sent."""
+
+    NOT_SENT = "not-sent"  # may be retried
+    ANSWERED = "answered"
+    LOST = "lost"  # sent without an answer: it may have happened
+
+
 class Outcome(Struct, frozen=True, omit_defaults=True):
-    """``delivery``: not-sent (may be retried), answered, or lost (sent, no answer: it may have happened).
+    """Result of a command.
 
     ``began``: when the host says it started (seconds since the epoch, its clock). ``exit``: the program's exit
     code or the HTTP status. ``evidence``: what the recording keeps of the answer.
     """
 
-    delivery: str
+    delivery: Delivery
     exit: int | None = None
     stdout: str = ""
     stderr: str = ""
@@ -135,12 +168,9 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
     evidence: dict[str, Any] = {}
 
 
-NOT_SENT, ANSWERED, LOST = "not-sent", "answered", "lost"
-
-
 def is_success(command: Command, outcome: Outcome) -> bool:
     """True if the command answered as it should, or was lost where that is expected."""
-    if outcome.delivery == LOST:
+    if outcome.delivery is Delivery.LOST:
         return isinstance(command, HostCommand) and command.ends_session
     accept = () if isinstance(command, PowerCommand) else command.accept
-    return outcome.delivery == ANSWERED and (not accept or outcome.exit in accept)
+    return outcome.delivery is Delivery.ANSWERED and (not accept or outcome.exit in accept)

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from chaos.model.action import Proof, ProofResult, ProofStatus, StepRun
+from chaos.model.api_fact import PseudoFact
+from chaos.model.command import Delivery
 from chaos.model.kube import node_condition
-from chaos.model.recording import ActionRecord
+from chaos.model.recording import ActionPhase, ActionRecord
 from chaos.model.timeline import Entry, Fact, Timeline
 
 _BOOT_ACTIONS = ("hard-reboot", "kernel-crash", "power-cut", "poweroff", "reboot", "schedule-shutdown")
@@ -26,7 +28,7 @@ def readings_after(timeline: Timeline, step: StepRun, fact: str, until: float | 
     found = [
         r for r in timeline.readings(step.node, fact) if step.begin <= r.t <= end and (last is None or r.seq < last)
     ]
-    for entry, record in step_entries(timeline, step, "proved"):
+    for entry, record in step_entries(timeline, step, ActionPhase.PROVED):
         if entry.t <= end and fact in record.evidence:
             found.append(Fact(entry.t, entry.seq, record.evidence[fact]))
     return sorted(found, key=lambda r: r.t)
@@ -37,7 +39,7 @@ def all_readings(timeline: Timeline, node: str, fact: str) -> list[Fact]:
     proved = (
         Fact(entry.t, entry.seq, record.evidence[fact])
         for entry, record in timeline.actions
-        if entry.node == node and record.phase == "proved" and fact in record.evidence
+        if entry.node == node and record.phase == ActionPhase.PROVED and fact in record.evidence
     )
     return sorted([*timeline.readings(node, fact), *proved], key=lambda r: r.t)
 
@@ -57,7 +59,7 @@ def step_entries(timeline: Timeline, step: StepRun, phase: str) -> list[tuple[En
 
 def returned_entries(timeline: Timeline, step: StepRun) -> list[tuple[Entry, ActionRecord]]:
     """The step's own "returned" lines; another step of the same action may have returned later."""
-    return [line for line in step_entries(timeline, step, "returned") if line[0].t == step.returned]
+    return [line for line in step_entries(timeline, step, ActionPhase.RETURNED) if line[0].t == step.returned]
 
 
 def last_reading_before(timeline: Timeline, step: StepRun, fact: str) -> Fact | None:
@@ -68,7 +70,7 @@ def last_reading_before(timeline: Timeline, step: StepRun, fact: str) -> Fact | 
 
 def power_lost(timeline: Timeline, step: StepRun) -> ProofResult:
     """Proven when the power control said off; that it says on shows nothing of a machine that boots again."""
-    off = next((r for r in readings_after(timeline, step, "machine") if r.value == "off"), None)
+    off = next((r for r in readings_after(timeline, step, PseudoFact.MACHINE) if r.value == "off"), None)
     if off:
         return ProofResult(ProofStatus.PROVEN, f"{step.node} was off {off.t - step.begin:+.1f}s after it", (off.seq,))
     return no_proof(f"no power control was seen to say that {step.node} is off")
@@ -79,7 +81,7 @@ def machine_off(timeline: Timeline, step: StepRun) -> ProofResult:
     off = power_lost(timeline, step)
     if off.status is ProofStatus.PROVEN:
         return off
-    readings = readings_after(timeline, step, "machine")
+    readings = readings_after(timeline, step, PseudoFact.MACHINE)
     if readings and readings[-1].value == "on" and boot_changed(timeline, step).status is not ProofStatus.PROVEN:
         last = readings[-1]
         return ProofResult(
@@ -95,7 +97,9 @@ def boot_changed(timeline: Timeline, step: StepRun) -> ProofResult:
     have done it has begun.
     """
     begins = (
-        e.t for e, r in timeline.actions if e.node == step.node and r.phase == "begin" and e.type in _BOOT_ACTIONS
+        e.t
+        for e, r in timeline.actions
+        if e.node == step.node and r.phase == ActionPhase.BEGIN and e.type in _BOOT_ACTIONS
     )
     end = min((t for t in begins if t > step.begin), default=timeline.end)
     history = timeline.nodes.get(step.node)
@@ -125,8 +129,8 @@ def is_number(value: Any) -> bool:
 
 def exit_code_zero(timeline: Timeline, step: StepRun) -> ProofResult:
     """Weak: the host accepted the command."""
-    for entry, record in step_entries(timeline, step, "returned"):
-        if entry.t == step.returned and record.delivery == "answered" and record.exit == 0:
+    for entry, record in step_entries(timeline, step, ActionPhase.RETURNED):
+        if entry.t == step.returned and record.delivery == Delivery.ANSWERED and record.exit == 0:
             return ProofResult(ProofStatus.PROVEN, "the host accepted it (exit code 0)", (entry.seq,), weak=True)
     return no_proof("the host did not answer it with exit code 0")
 

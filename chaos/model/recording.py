@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -60,6 +61,16 @@ class RecordingEntry(Struct, omit_defaults=True):
     object: Raw
     node: str | UnsetType = UNSET
     note: str | UnsetType = UNSET
+
+
+class ActionPhase(StrEnum):
+    """Phase of a step, or of its undo, as an ``action`` entry records it."""
+
+    BEGIN = "begin"
+    RETURNED = "returned"
+    PROVED = "proved"
+    UNDO = "undo"  # the undo begins
+    UNDONE = "undone"
 
 
 class ActionRecord(Struct, omit_defaults=True, frozen=True):

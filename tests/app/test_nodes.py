@@ -10,7 +10,7 @@ import pytest
 import chaos.facts
 from chaos.app.nodes import kubelet_certificate, node_address
 from chaos.hosts.pool import Hosts
-from chaos.model.command import ANSWERED, HostCommand, Outcome
+from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import NodefallError, Refused
 from chaos.model.ports import Response
 from chaos.model.registry import discover
@@ -59,7 +59,7 @@ class Shell:
 
     def run(self, command: HostCommand) -> Outcome:
         assert command.argv == ("cat", "/var/lib/kubelet/pki/kubelet.crt")
-        return Outcome(ANSWERED, 0, stdout=PEM.replace("AAAA", self._name))
+        return Outcome(Delivery.ANSWERED, 0, stdout=PEM.replace("AAAA", self._name))
 
     def arm(self, command: HostCommand) -> Any:
         raise AssertionError("not used here")

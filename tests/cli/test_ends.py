@@ -14,14 +14,14 @@ import pytest
 from chaos.app.pending_undo_guard import guard_pending_undo
 from chaos.cli.run.progress import BestEffortProgress, PlainProgress
 from chaos.model.action import FactCheck, Undo, UndoStep
-from chaos.model.command import PowerCommand
+from chaos.model.command import PowerCommand, PowerVerb
 from chaos.model.errors import NodefallError, UndoPending
 from chaos.store import run_directory
 from chaos.store.journal import NAME, Journal, read_pending
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENT = ROOT / "experiments" / "graceful-poweroff.yaml"
-UNDO = Undo((UndoStep(PowerCommand("on")),), (FactCheck("machine", "on"),))
+UNDO = Undo((UndoStep(PowerCommand(PowerVerb.ON)),), (FactCheck("machine", "on"),))
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("NODEFALL")} | {"PYTHONPATH": str(ROOT)}
 NOBODY = "apiVersion: nodefall.dev/v1alpha1\nkind: Inventory\nmetadata: {name: x}\ncluster: {kubeconfig: k.yaml}\n"
 KUBECONFIG = """apiVersion: v1

@@ -13,7 +13,7 @@ import chaos.facts
 from chaos.hosts.observer import PERIOD, HostObserver
 from chaos.hosts.pool import Hosts
 from chaos.model.clock_offset import ClockOffset
-from chaos.model.command import Outcome
+from chaos.model.command import Delivery, Outcome
 from chaos.model.recording import RecordingEntry
 from chaos.model.registry import discover
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeSession, answered
@@ -90,7 +90,7 @@ def test_a_machine_that_goes_off_and_comes_back() -> None:
 
 
 def test_a_lost_line_is_a_blind_window_once() -> None:
-    lost = Outcome("not-sent", error="connection refused")
+    lost = Outcome(Delivery.NOT_SENT, error="connection refused")
     seen = told(Script().run(None, {BOOT: lost}, [{}, {}, {"boot-id": "b1\n"}]))
     windows = [s for s in seen if s[0] == "blind"]
     assert [isinstance(w[2], dict) and w[2]["to"] is None for w in windows] == [True, False]
@@ -106,7 +106,7 @@ def test_a_broken_power_control_blinds_only_for_power() -> None:
 
 def test_what_a_host_cannot_tell_hides_nothing_else() -> None:
     answers = {BOOT: answered("b1\n"), CONTAINERS: answered("", 127, "sh: 1: exec: crictl: not found"), **MADE_OF}
-    rounds: list[dict[str, object]] = [{}, {"containers": '{"containers": []}'}, {"boot-id": Outcome("lost")}]
+    rounds: list[dict[str, object]] = [{}, {"containers": '{"containers": []}'}, {"boot-id": Outcome(Delivery.LOST)}]
     seen = told(Script().run(None, answers, rounds, ["containers"]))
     windows = [s for s in seen if s[0] == "blind"]
     assert [(w[1], isinstance(w[2], dict) and w[2]["to"]) for w in windows] == [
@@ -132,7 +132,7 @@ def test_the_journal_is_read_on_without_gap_or_repetition() -> None:
     answers = {BOOT: answered("b1\n"), **MADE_OF, asked(2): journal(), asked(4): journal(first)}
     late = asked(6)  # the host was away at one reading
     answers[late] = journal(first, second, third)
-    lost: dict[str, object] = {"boot-id": Outcome("not-sent", error="no route")}
+    lost: dict[str, object] = {"boot-id": Outcome(Delivery.NOT_SENT, error="no route")}
     seen = told(Script().run(None, answers, [{}, lost, {"boot-id": "b1\n"}], ["kubelet-journal"]))
     read = [s[2] for s in seen if s[:2] == ("host", "kubelet-journal")]
     lines = [[line["message"] for line in value["lines"]] for value in read if isinstance(value, dict)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from chaos.model.command import ANSWERED, LOST, HostCommand, Outcome
+from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import NodefallError
 from chaos.model.ports import ON_OFF_STATE, Armed, Response
 from chaos.model.verdict import Verdict
@@ -47,7 +47,7 @@ class FakeSession:
 
     def run(self, command: HostCommand) -> Outcome:
         self.sent.append(str(command))
-        answer = self.answers.get(str(command), Outcome(LOST, error="the line was lost"))
+        answer = self.answers.get(str(command), Outcome(Delivery.LOST, error="the line was lost"))
         return answer if isinstance(answer, Outcome) else answer()
 
     def arm(self, command: HostCommand) -> Armed:
@@ -137,4 +137,4 @@ class FakeProgress:
 
 
 def answered(stdout: str = "", exit_code: int = 0, stderr: str = "") -> Outcome:
-    return Outcome(ANSWERED, exit_code, stdout, stderr)
+    return Outcome(Delivery.ANSWERED, exit_code, stdout, stderr)

@@ -11,13 +11,13 @@ import pytest
 from chaos.kube.commands import KubeTransport, merge_taints
 from chaos.kube.errors import KubeUnreachable
 from chaos.model.command import (
-    ANSWERED,
-    LOST,
+    Delivery,
     DrainRules,
     KubeCommand,
     Outcome,
     PodsCommand,
     PodSelector,
+    PodVerb,
     TaintsCommand,
     is_success,
 )
@@ -94,7 +94,7 @@ def one_pod(command: PodsCommand, **answers: list[Response | KubeUnreachable]) -
 
 
 def drain(wait: float = 60.0) -> PodsCommand:
-    return PodsCommand("evict", PodSelector(node="n1"), wait=wait, rules=NONE)
+    return PodsCommand(PodVerb.EVICT, PodSelector(node="n1"), wait=wait, rules=NONE)
 
 
 EVICT, GET = "POST /api/v1/namespaces/demo/pods/web/eviction", "GET /api/v1/namespaces/demo/pods/web"
@@ -104,7 +104,7 @@ THERE, ANOTHER = response(200, pod("web")), response(200, pod("web", metadata={"
 @pytest.mark.parametrize("end", [response(404), ANOTHER], ids=["gone", "another pod has its name"])
 def test_a_refusal_is_kept_and_tried_again_after_5_s_then_the_pods_end_is_awaited(end: Response) -> None:
     outcome, kube = one_pod(drain(), evict=[refusal(), refusal(), response(201)], get=[THERE, THERE, end])
-    assert (outcome.delivery, outcome.exit) == (ANSWERED, 0)
+    assert (outcome.delivery, outcome.exit) == (Delivery.ANSWERED, 0)
     assert kube.times(EVICT) == [0, 5, 10]
     assert kube.times(GET) == [11, 12, 13]
     message = f"{BUDGET} {CAUSE}"
@@ -161,7 +161,7 @@ def test_a_lost_answer_is_asked_again_while_there_is_time() -> None:
     outcome, kube = one_pod(drain(), evict=[lost, response(404)])
     assert (outcome.exit, kube.times(EVICT)) == (0, [0, 5])
     outcome, _ = one_pod(drain(wait=0), evict=[lost])
-    assert outcome.delivery == LOST
+    assert outcome.delivery == Delivery.LOST
 
 
 def test_a_run_that_stops_ends_the_wait() -> None:
@@ -174,7 +174,7 @@ def test_a_run_that_stops_ends_the_wait() -> None:
 
 
 def test_each_is_asked_once_where_nothing_is_awaited() -> None:
-    outcome, kube = one_pod(PodsCommand("evict", PodSelector(node="n1"), grace=7), evict=[refusal()])
+    outcome, kube = one_pod(PodsCommand(PodVerb.EVICT, PodSelector(node="n1"), grace=7), evict=[refusal()])
     assert (outcome.exit, len(kube.times(EVICT)), kube.clock.slept) == (1, 1, 0.0)
     assert kube.log[-1][2] == {
         "apiVersion": "policy/v1",
@@ -185,15 +185,15 @@ def test_each_is_asked_once_where_nothing_is_awaited() -> None:
 
 
 def test_delete_and_remove_finalizers() -> None:
-    outcome, kube = one_pod(PodsCommand("delete", PodSelector(node="n1"), grace=0), delete=[response(200)])
+    outcome, kube = one_pod(PodsCommand(PodVerb.DELETE, PodSelector(node="n1"), grace=0), delete=[response(200)])
     sent = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "uid-web"}, "gracePeriodSeconds": 0}
     assert (outcome.exit, kube.log[-1][2]) == (0, sent)
-    outcome, kube = one_pod(PodsCommand("remove-finalizers", PodSelector(node="n1")), patch=[response(200)])
+    outcome, kube = one_pod(PodsCommand(PodVerb.REMOVE_FINALIZERS, PodSelector(node="n1")), patch=[response(200)])
     assert (outcome.exit, kube.log[-1][2]) == (0, {"metadata": {"uid": "uid-web", "finalizers": None}})
 
 
 def test_mark_disruption_sets_what_an_eviction_sets() -> None:
-    outcome, kube = one_pod(PodsCommand("mark-disruption", PodSelector(node="n1")), status=[response(200)])
+    outcome, kube = one_pod(PodsCommand(PodVerb.MARK_DISRUPTION, PodSelector(node="n1")), status=[response(200)])
     at = "1970-01-01T00:16:40Z"
     said = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting", "lastTransitionTime": at}
     condition = {"type": "DisruptionTarget", "status": "True", **said}
@@ -205,11 +205,11 @@ def test_how_pods_are_chosen() -> None:
     clock = FakeClock()
     kube = Kube(clock, {"GET /api/v1/namespaces/demo/pods": [response(200, {"items": []})]})
     choice = PodSelector(node="n1", namespace="demo", name="web", selector="app=web")
-    outcome = KubeTransport(kube, clock).send(PodsCommand("delete", choice))
+    outcome = KubeTransport(kube, clock).send(PodsCommand(PodVerb.DELETE, choice))
     assert kube.queries == [{"fieldSelector": "spec.nodeName=n1,metadata.name=web", "labelSelector": "app=web"}]
     said = "there are no pods on n1 (namespace demo, name web, labels app=web)"
     assert (outcome.exit, outcome.stderr) == (2, said)
-    empty = KubeTransport(kube, clock).send(PodsCommand("evict", PodSelector(node="n1", namespace="demo"), rules=NONE))
+    empty = KubeTransport(kube, clock).send(PodsCommand(PodVerb.EVICT, PodSelector(node="n1", namespace="demo"), rules=NONE))
     assert empty.exit == 0  # as kubectl: a node without pods is drained
 
 

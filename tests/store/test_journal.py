@@ -16,7 +16,9 @@ from chaos.model.command import (
     KubeCommand,
     PodsCommand,
     PodSelector,
+    PodVerb,
     PowerCommand,
+    PowerVerb,
     TaintsCommand,
 )
 from chaos.model.errors import BadInput, NodefallError, Refused
@@ -24,11 +26,11 @@ from chaos.store.journal import NAME, Journal, read_pending
 
 UNDO = Undo(
     (
-        UndoStep(PowerCommand("on"), unless=FactCheck("machine", "on")),
+        UndoStep(PowerCommand(PowerVerb.ON), unless=FactCheck("machine", "on")),
         UndoStep(HostCommand(("systemctl", "restart", "kubelet")), grace_seconds=3.5),
         UndoStep(KubeCommand("DELETE", "/api/v1/namespaces/x", accept=(200, 404))),
         UndoStep(TaintsCommand("n1", ("a:NoExecute",), ({"key": "k", "effect": "NoSchedule"},))),
-        UndoStep(PodsCommand("evict", PodSelector(node="n1"), grace=0, wait=60.0, rules=DrainRules(force=True))),
+        UndoStep(PodsCommand(PodVerb.EVICT, PodSelector(node="n1"), grace=0, wait=60.0, rules=DrainRules(force=True))),
     ),
     (FactCheck("node-ready", True),),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.model.command import NOT_SENT, HostCommand, Outcome
+from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import Unreachable
 from chaos.model.ports import Armed, Clock, Session
 
@@ -17,7 +17,7 @@ class RetryingSession:
         """As the session's; lost and answered outcomes are final."""
         outcome = self._session.run(command)
         for _ in range(self._tries - 1):
-            if outcome.delivery != NOT_SENT or not self._clock.sleep(self._pause):
+            if outcome.delivery != Delivery.NOT_SENT or not self._clock.sleep(self._pause):
                 break
             outcome = self._session.run(command)
         return outcome

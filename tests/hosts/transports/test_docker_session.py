@@ -9,7 +9,7 @@ import pytest
 
 from chaos.hosts.transports.containers import Container, ContainerState, engine_error, find_engine
 from chaos.hosts.transports.docker import DockerSession
-from chaos.model.command import NOT_SENT, HostCommand
+from chaos.model.command import Delivery, HostCommand
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from tests.kit.machines import Docker
 
@@ -29,7 +29,7 @@ def test_a_container_that_was_made_anew_is_another_host(docker: Docker, box: str
         docker("rm", "--force", name)
         docker(*again)
         outcome = session.run(MARK)
-        assert outcome.delivery == NOT_SENT
+        assert outcome.delivery == Delivery.NOT_SENT
         assert "made anew" in outcome.error
         with pytest.raises(Refused, match="made anew") as caught:
             session.arm(MARK)
@@ -45,9 +45,9 @@ def test_one_that_is_off_gets_nothing_and_is_the_same_after_a_restart(docker: Do
     docker("exec", box, "rm", "-f", "/var/tmp/mark")
     docker("kill", box)
     threading.Event().wait(0.5)
-    assert armed.wait().delivery == NOT_SENT
+    assert armed.wait().delivery == Delivery.NOT_SENT
     outcome = session.run(MARK)
-    assert (outcome.delivery, "does not run: it is exited" in outcome.error) == (NOT_SENT, True)
+    assert (outcome.delivery, "does not run: it is exited" in outcome.error) == (Delivery.NOT_SENT, True)
     docker("start", box)
     assert session.run(HostCommand(("test", "-e", "/var/tmp/mark"))).exit == 1
 
@@ -59,7 +59,7 @@ def test_a_container_without_a_shell_is_told(docker: Docker, box: str) -> None:
         outcome = DockerSession(Container(box, "docker")).run(MARK)
     finally:
         docker("exec", box, "mv", "/bin/sh.away", "/bin/sh")
-    assert outcome.delivery == NOT_SENT
+    assert outcome.delivery == Delivery.NOT_SENT
     assert "executable file not found" in outcome.error
 
 
@@ -68,7 +68,7 @@ def test_what_waits_ends_when_the_session_is_closed(docker: Docker, box: str) ->
     session = DockerSession(Container(box, "docker"))
     armed = session.arm(MARK)
     session.close()
-    assert armed.wait().delivery == NOT_SENT
+    assert armed.wait().delivery == Delivery.NOT_SENT
     for _ in range(50):
         if "nodefall-" not in docker("exec", box, "ps", "-e", "-o", "args"):
             return

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chaos.hosts.transports.channel_io import LIMIT
-from chaos.model.command import ANSWERED, LOST, NOT_SENT, HostCommand, is_success
+from chaos.model.command import Delivery, HostCommand, is_success
 from tests.kit.connectionkit import Line
 
 
@@ -33,18 +33,23 @@ def command(*argv: str, stdin: str = "", timeout: float = 30.0) -> HostCommand:
 )
 def test_answers(line: Line, argv: tuple[str, ...], exit_code: int, stdout: str, stderr: str) -> None:
     outcome = line.session.run(HostCommand(argv))
-    assert (outcome.delivery, outcome.exit, outcome.stdout, outcome.stderr) == (ANSWERED, exit_code, stdout, stderr)
+    assert (outcome.delivery, outcome.exit, outcome.stdout, outcome.stderr) == (
+        Delivery.ANSWERED,
+        exit_code,
+        stdout,
+        stderr,
+    )
     assert outcome.error == ""
 
 
 def test_a_missing_program_is_an_answer(line: Line) -> None:
     outcome = line.session.run(command("no-such-program-here"))
-    assert (outcome.delivery, outcome.exit) == (ANSWERED, 127)
+    assert (outcome.delivery, outcome.exit) == (Delivery.ANSWERED, 127)
 
 
 def test_a_program_ended_by_a_signal_is_an_answer_that_is_no_success(line: Line) -> None:
     outcome = line.session.run(command("sh", "-c", "kill -TERM $$"))
-    assert outcome.delivery == ANSWERED
+    assert outcome.delivery == Delivery.ANSWERED
     assert outcome.exit is None or outcome.exit == 143
     assert not is_success(command("x"), outcome)
 
@@ -77,12 +82,12 @@ def test_big_output_is_cut_and_said(line: Line, redirect: str, name: str) -> Non
 
 def test_output_held_open_by_what_was_left_behind(line: Line) -> None:
     outcome = line.session.run(command("sh", "-c", "sleep 3 & echo done", timeout=20))
-    assert (outcome.delivery, outcome.exit, outcome.stdout) == (ANSWERED, 0, "done\n")
+    assert (outcome.delivery, outcome.exit, outcome.stdout) == (Delivery.ANSWERED, 0, "done\n")
 
 
 def test_time_out_is_lost_and_the_line_stays_good(line: Line) -> None:
     outcome = line.session.run(command("sh", "-c", "echo first; exec sleep 9", timeout=2.5))
-    assert (outcome.delivery, outcome.exit, outcome.stdout) == (LOST, None, "first\n")
+    assert (outcome.delivery, outcome.exit, outcome.stdout) == (Delivery.LOST, None, "first\n")
     assert "2.5 s" in outcome.error
     assert line.session.run(command("true")).exit == 0
 
@@ -90,7 +95,7 @@ def test_time_out_is_lost_and_the_line_stays_good(line: Line) -> None:
 def test_many_commands_at_once(line: Line) -> None:
     with ThreadPoolExecutor(12) as pool:
         outcomes = list(pool.map(lambda n: line.session.run(command("sh", "-c", f"sleep 0.1; echo {n}")), range(12)))
-    assert [(o.delivery, o.stdout) for o in outcomes] == [(ANSWERED, f"{n}\n") for n in range(12)]
+    assert [(o.delivery, o.stdout) for o in outcomes] == [(Delivery.ANSWERED, f"{n}\n") for n in range(12)]
 
 
 def _running(line: Line, flag: str) -> bool:
@@ -104,7 +109,7 @@ def test_a_lost_line_is_lost_and_is_opened_again(line: Line) -> None:
         _await(line, flag)
         line.cut()
         outcome = future.result(20)
-    assert (outcome.delivery, outcome.exit) == (LOST, None)
+    assert (outcome.delivery, outcome.exit) == (Delivery.LOST, None)
     assert "lost" in outcome.error
     assert line.session.run(command("echo", "again")).stdout == "again\n"
     assert line.session.run(command("cat", count)).stdout == "x\n"  # what may have run was not sent again
@@ -113,11 +118,11 @@ def test_a_lost_line_is_lost_and_is_opened_again(line: Line) -> None:
 def test_armed_fires_once_and_says_when(line: Line) -> None:
     armed = line.session.arm(command("sh", "-c", 'cat; echo "$0 end"; exit 4', "a b", stdin="input\n"))
     outcome = armed.wait()
-    assert (outcome.delivery, outcome.exit, outcome.stdout) == (ANSWERED, 4, "input\na b end\n")
+    assert (outcome.delivery, outcome.exit, outcome.stdout) == (Delivery.ANSWERED, 4, "input\na b end\n")
     own = line.session.run(command("date", "+%s")).stdout
     assert outcome.began is not None
     assert abs(outcome.began - float(own)) < 60
-    assert armed.wait().delivery == NOT_SENT
+    assert armed.wait().delivery == Delivery.NOT_SENT
 
 
 def test_armed_begins_at_an_instant(line: Line) -> None:
@@ -126,17 +131,17 @@ def test_armed_begins_at_an_instant(line: Line) -> None:
     tuned, at = armed.calibrate(time.time), time.time() + 0.15
     armed.release(at)
     outcome = armed.wait()
-    assert (outcome.delivery, outcome.exit, outcome.stdout) == (ANSWERED, 0, "input\n")
+    assert (outcome.delivery, outcome.exit, outcome.stdout) == (Delivery.ANSWERED, 0, "input\n")
     assert outcome.began is not None
     assert at - (0.06 if tuned else 60) < outcome.began < at + 60
-    assert armed.wait().delivery == NOT_SENT
+    assert armed.wait().delivery == Delivery.NOT_SENT
 
 
 def test_tuned_and_cancelled_runs_nothing(line: Line) -> None:
     armed = line.session.arm(command("touch", f"{line.folder}/mark"))
     armed.calibrate(time.time)
     armed.cancel()
-    assert armed.wait().delivery == NOT_SENT
+    assert armed.wait().delivery == Delivery.NOT_SENT
     assert line.session.run(command("ls", line.folder)).stdout == ""
 
 
@@ -144,7 +149,7 @@ def test_cancelled_runs_nothing(line: Line) -> None:
     armed = line.session.arm(command("touch", f"{line.folder}/mark"))
     armed.cancel()
     armed.cancel()
-    assert armed.wait().delivery == NOT_SENT
+    assert armed.wait().delivery == Delivery.NOT_SENT
     control = line.session.arm(command("touch", f"{line.folder}/control"))
     assert control.wait().exit == 0
     assert line.session.run(command("ls", line.folder)).stdout == "control\n"
@@ -158,7 +163,7 @@ def test_fired_and_the_line_is_lost(line: Line) -> None:
         _await(line, flag)
         line.cut()
         outcome = future.result(20)
-    assert outcome.delivery == LOST
+    assert outcome.delivery == Delivery.LOST
     assert outcome.began is not None
 
 
@@ -169,13 +174,13 @@ def test_hanging_up_ends_the_wait_and_not_the_program(line: Line) -> None:
         future = pool.submit(armed.wait)
         _await(line, begun)
         line.session.close()
-        assert future.result(60).delivery == LOST
+        assert future.result(60).delivery == Delivery.LOST
     _await(line, ended)
 
 
 def test_armed_time_out(line: Line) -> None:
     outcome = line.session.arm(command("sleep", "9", timeout=2.5)).wait()
-    assert outcome.delivery == LOST
+    assert outcome.delivery == Delivery.LOST
 
 
 def _await(line: Line, flag: str) -> None:

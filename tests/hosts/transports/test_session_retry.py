@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from chaos.hosts.transports.retry import RetryingSession
-from chaos.model.command import ANSWERED, LOST, NOT_SENT, HostCommand, Outcome
+from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import Unreachable
 from chaos.model.ports import Armed
 
@@ -15,7 +15,7 @@ TRUE = HostCommand(("true",))
 class Scripted:
     """Answers in order; counts what was asked of it. Also the clock: ``awake`` sleeps are allowed."""
 
-    def __init__(self, *deliveries: str, awake: int = 99) -> None:
+    def __init__(self, *deliveries: Delivery, awake: int = 99) -> None:
         self.deliveries, self.asked, self.awake = list(deliveries), 0, awake
 
     def run(self, command: HostCommand) -> Outcome:
@@ -23,7 +23,7 @@ class Scripted:
         return Outcome(self.deliveries.pop(0))
 
     def arm(self, command: HostCommand) -> Armed:
-        if self.run(command).delivery == NOT_SENT:
+        if self.run(command).delivery == Delivery.NOT_SENT:
             raise Unreachable("no")
         return Ready()
 
@@ -48,7 +48,7 @@ class Ready:
     def release(self, at: float | None = None) -> None: ...
 
     def wait(self) -> Outcome:
-        return Outcome(ANSWERED, 0)
+        return Outcome(Delivery.ANSWERED, 0)
 
     def cancel(self) -> None: ...
 
@@ -56,23 +56,25 @@ class Ready:
 @pytest.mark.parametrize(
     ("deliveries", "awake", "asked", "final"),
     [
-        ((ANSWERED,), 9, 1, ANSWERED),
-        ((NOT_SENT, NOT_SENT, ANSWERED), 9, 3, ANSWERED),
-        ((NOT_SENT, LOST, ANSWERED), 9, 2, LOST),
-        ((LOST, ANSWERED), 9, 1, LOST),
-        ((NOT_SENT, NOT_SENT, NOT_SENT, ANSWERED), 9, 3, NOT_SENT),
-        ((NOT_SENT, ANSWERED), 0, 1, NOT_SENT),
+        ((Delivery.ANSWERED,), 9, 1, Delivery.ANSWERED),
+        ((Delivery.NOT_SENT, Delivery.NOT_SENT, Delivery.ANSWERED), 9, 3, Delivery.ANSWERED),
+        ((Delivery.NOT_SENT, Delivery.LOST, Delivery.ANSWERED), 9, 2, Delivery.LOST),
+        ((Delivery.LOST, Delivery.ANSWERED), 9, 1, Delivery.LOST),
+        ((Delivery.NOT_SENT, Delivery.NOT_SENT, Delivery.NOT_SENT, Delivery.ANSWERED), 9, 3, Delivery.NOT_SENT),
+        ((Delivery.NOT_SENT, Delivery.ANSWERED), 0, 1, Delivery.NOT_SENT),
     ],
 )
-def test_only_what_was_not_sent_is_sent_again(deliveries: tuple[str, ...], awake: int, asked: int, final: str) -> None:
+def test_only_what_was_not_sent_is_sent_again(
+    deliveries: tuple[Delivery, ...], awake: int, asked: int, final: str
+) -> None:
     fake = Scripted(*deliveries, awake=awake)
     assert RetryingSession(fake, fake).run(TRUE).delivery == final
     assert fake.asked == asked
 
 
 def test_arming_is_tried_again() -> None:
-    fake = Scripted(NOT_SENT, NOT_SENT, ANSWERED)
-    assert RetryingSession(fake, fake).arm(TRUE).wait().delivery == ANSWERED
-    never = Scripted(NOT_SENT, NOT_SENT, NOT_SENT)
+    fake = Scripted(Delivery.NOT_SENT, Delivery.NOT_SENT, Delivery.ANSWERED)
+    assert RetryingSession(fake, fake).arm(TRUE).wait().delivery == Delivery.ANSWERED
+    never = Scripted(Delivery.NOT_SENT, Delivery.NOT_SENT, Delivery.NOT_SENT)
     with pytest.raises(Unreachable):
         RetryingSession(never, never).arm(TRUE)

@@ -14,7 +14,7 @@ import pytest
 
 from chaos.hosts.transports.connection import close_quietly
 from chaos.hosts.transports.ssh import RemoteCommand, SshSession, open_session
-from chaos.model.command import ANSWERED, NOT_SENT, HostCommand
+from chaos.model.command import Delivery, HostCommand
 from chaos.model.errors import Refused, Unreachable
 from chaos.preflight.observations import LocalIdentity
 from tests.kit.preflightkit import host, said, signs
@@ -29,11 +29,13 @@ def test_one_connection_serves_many_commands_at_once(server: Server, session: Ss
     before = session.connect()
     with ThreadPoolExecutor(20) as pool:
         outcomes = list(pool.map(lambda n: session.run(command("sh", "-c", f"sleep 0.1; echo {n}")), range(20)))
-    assert [(o.delivery, o.stdout) for o in outcomes] == [(ANSWERED, f"{n}\n") for n in range(20)]
+    assert [(o.delivery, o.stdout) for o in outcomes] == [(Delivery.ANSWERED, f"{n}\n") for n in range(20)]
     assert session.connect() is before
 
 
-@pytest.mark.parametrize(("seconds", "known"), [(0.3, {ANSWERED}), (4, {ANSWERED, NOT_SENT})])
+@pytest.mark.parametrize(
+    ("seconds", "known"), [(0.3, {Delivery.ANSWERED}), (4, {Delivery.ANSWERED, Delivery.NOT_SENT})]
+)
 def test_channels_that_the_host_refuses_cost_nobody_the_line(
     server: Server, monkeypatch: pytest.MonkeyPatch, seconds: float, known: set[str]
 ) -> None:
@@ -43,7 +45,7 @@ def test_channels_that_the_host_refuses_cost_nobody_the_line(
     with ThreadPoolExecutor(20) as pool:
         outcomes = list(pool.map(lambda _: session.run(command("sleep", str(seconds))), range(20)))
     assert {o.delivery for o in outcomes} == known, [o.error for o in outcomes]
-    assert all("more channels" in o.error for o in outcomes if o.delivery == NOT_SENT)
+    assert all("more channels" in o.error for o in outcomes if o.delivery == Delivery.NOT_SENT)
     assert session.connect() is before
     session.close()
 
@@ -75,7 +77,7 @@ def test_not_sent_where_nobody_listens(server: Server) -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     outcome = SshSession(server.settings(port=port)).run(command("true"))
-    assert outcome.delivery == NOT_SENT
+    assert outcome.delivery == Delivery.NOT_SENT
     assert "refused" in outcome.error
     with pytest.raises(Unreachable, match="Connection refused"):
         open_session(server.settings(port=port))
@@ -194,7 +196,7 @@ def test_armed_but_the_line_is_gone_is_not_sent(server: Server, session: SshSess
     transport = session.connect().transport
     server.cut()
     transport.join(10)
-    assert armed.wait().delivery == NOT_SENT
+    assert armed.wait().delivery == Delivery.NOT_SENT
     assert list(tmp_path.iterdir()) == []
 
 
@@ -205,7 +207,7 @@ def test_sudo_that_is_not_there(session: SshSession) -> None:
     ran = session.run(command("true"))
     if ran.exit == 0:
         pytest.skip("this machine has sudo")
-    assert ran.delivery == NOT_SENT
+    assert ran.delivery == Delivery.NOT_SENT
     assert "there is no sudo" in ran.error
     with pytest.raises(Refused, match="there is no sudo"):
         session.arm(command("true"))
