@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from chaos.lab.breakages import BREAKAGES
-from tests.kit.experiment_runs import SHELF, part, run
+from tests.kit.experiment_runs import BUNDLED, part, run
 
 pytestmark = pytest.mark.lab
 COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 2
@@ -26,8 +26,8 @@ _APART = (  # these do together what none of them does alone
 # No node stays Ready, and the abort condition ends whatever lasts a minute; and pods that a node rejects are made and
 # bound again and again, as fast as the lab can.
 _ALONE = ("heartbeats-ignored", "no-schedule-taint-missing", "no-schedule-taint-late", "replacement-late")
-NOTICED = [(name, breakage) for name, item in SHELF.items() for breakage in item.breakages]
-UNDECIDED = [(name, breakage) for name, item in SHELF.items() for breakage in item.undecided_by]
+NOTICED = [(name, breakage) for name, item in BUNDLED.items() for breakage in item.breakages]
+UNDECIDED = [(name, breakage) for name, item in BUNDLED.items() for breakage in item.undecided_by]
 
 
 def _groups() -> list[list[str]]:
@@ -42,7 +42,7 @@ def _groups() -> list[list[str]]:
 
 def _unnoticed() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each experiment with all other breakages, a quarter of them at once."""
-    for name, item in SHELF.items():
+    for name, item in BUNDLED.items():
         left = {*item.breakages, *item.undecided_by, *_ALONE}
         for group in _groups():
             yield name, tuple(b for b in group if b not in left)
@@ -51,7 +51,7 @@ def _unnoticed() -> Iterator[tuple[str, tuple[str, ...]]]:
 @pytest.mark.parametrize(("name", "breakage"), part(NOTICED, COUNT), ids=str)
 def test_it_is_noticed(tmp_path: Path, name: str, breakage: str) -> None:
     _, result = run(name, tmp_path, [breakage])
-    wanted = SHELF[name].notes["verdict"]
+    wanted = BUNDLED[name].notes["verdict"]
     assert result["status"] != wanted, result["headline"]
     assert wanted != "held" or result["status"] == "violated", result["headline"]
 
@@ -64,6 +64,6 @@ def test_it_cannot_be_decided(tmp_path: Path, name: str, breakage: str) -> None:
 
 @pytest.mark.parametrize(("name", "group"), part(_unnoticed(), COUNT), ids=lambda value: str(value)[:40])
 def test_it_is_not_noticed(tmp_path: Path, name: str, group: tuple[str, ...]) -> None:
-    wanted = SHELF[name].notes["verdict"]
+    wanted = BUNDLED[name].notes["verdict"]
     _, result = run(name, tmp_path, group)
     assert result["headline"].split(":")[0] == wanted, f"{group}: {result['headline']}"

@@ -11,20 +11,23 @@ from chaos.app.load import load
 from chaos.app.registry import load_registry
 from chaos.lab.breakages import BREAKAGES, Breakage
 from chaos.load.inventory import load_inventory
-from tests.kit.experiment_runs import SHELF, TOOL
+from tests.kit.experiment_runs import BUNDLED
+from tools import experiments_readme
 
 ROOT = Path(__file__).parents[2]
 _ROOTS = ("pkg/", "plugin/", "staging/src/k8s.io/", "test/")  # of kubernetes/kubernetes
 
 
-@pytest.mark.parametrize("name", SHELF)
+@pytest.mark.parametrize("name", BUNDLED)
 def test_it_says_what_it_tests(name: str) -> None:
-    item = SHELF[name]
+    item = BUNDLED[name]
     loaded = load(item.path, load_registry())
     assert loaded.experiment.metadata.name == name
-    assert item.family in TOOL["FAMILIES"]
-    assert set(TOOL["NEEDED"]) <= set(item.notes) <= {*TOOL["NEEDED"], *TOOL["OPTIONAL"]}
-    assert item.notes["verdict"] in TOOL["VERDICTS"]
+    assert item.family in experiments_readme.FAMILIES
+    assert (
+        set(experiments_readme.REQUIRED) <= set(item.notes) <= {*experiments_readme.NEEDED, *experiments_readme.OPTIONAL}
+    )
+    assert item.notes["verdict"] in experiments_readme.VERDICTS
     assert item.notes["verdict"] != "violated" or "really" in item.notes, "what does Kubernetes do instead?"
     assert item.notes["documentation"].startswith("https://")
     assert not {*item.breakages, *item.undecided_by} - set(BREAKAGES)
@@ -40,7 +43,7 @@ def test_it_says_what_it_tests(name: str) -> None:
 
 def test_a_page_has_one_title() -> None:
     titles: dict[str, set[str]] = {}
-    for item in SHELF.values():
+    for item in BUNDLED.values():
         page = item.notes["documentation"].partition("#")[0]
         titles.setdefault(page, set()).add(item.comments[1].partition(': "')[0])
     assert {page: told for page, told in titles.items() if len(told) > 1} == {}
@@ -48,10 +51,10 @@ def test_a_page_has_one_title() -> None:
 
 @pytest.mark.parametrize("breakage", BREAKAGES.values(), ids=lambda item: item.id)
 def test_a_breakage_is_noticed_or_cannot_be(breakage: Breakage) -> None:
-    noticed = [name for name, item in SHELF.items() if breakage.id in item.breakages]
+    noticed = [name for name, item in BUNDLED.items() if breakage.id in item.breakages]
     assert bool(noticed) != bool(breakage.unobservable_reason), noticed
 
 
 def test_the_page_is_current() -> None:
     kept = (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
-    assert kept == TOOL["page"](), "run `python tools/experiments_readme.py`"
+    assert kept == experiments_readme.page(), "run `python tools/experiments_readme.py`"

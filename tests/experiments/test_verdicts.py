@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.experiment_runs import OUTCOMES, SHELF, part, run_as_test
+from tests.kit.experiment_runs import BUNDLED, OUTCOMES, part, run_as_test
 
 pytestmark = pytest.mark.lab
 COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 3
 
 
-@pytest.mark.parametrize("name", part(SHELF, COUNT))
+@pytest.mark.parametrize("name", part(BUNDLED, COUNT))
 def test_it_has_its_verdict(tmp_path: Path, name: str) -> None:
-    wanted = SHELF[name].notes["verdict"]
+    wanted = BUNDLED[name].notes["verdict"]
     outcome, result = run_as_test(name, tmp_path)
     assert (outcome, result["headline"].split(":")[0]) == (OUTCOMES[wanted], wanted), result["headline"]
     assert all(undo["proven"] for undo in result["undo"])

@@ -1,4 +1,4 @@
-"""Real BMCs for tests, as processes of their own: sushy-tools' Redfish emulator and pyghmi's fake BMC."""
+"""Real BMCs for tests, each a process: sushy-tools' Redfish emulator and pyghmi's fake BMC."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from pathlib import Path
 
 import bcrypt
 
-from chaos.hosts.power.ipmi import make_ipmi_control
-from chaos.hosts.power.redfish import make_redfish_control
+from chaos.hosts.power.ipmi import IpmiPower, make_ipmi_control
+from chaos.hosts.power.redfish import RedfishPower, make_redfish_control
 from chaos.hosts.power.secrets import SecretContext
 from chaos.model.errors import NodefallError
-from chaos.model.inventory import IpmiPower, RedfishPower
 from chaos.model.ports import PowerControl
 
 SYSTEM = "27946b59-9e44-4fa7-8e91-f3527a1ef094"  # of the fake driver
@@ -31,7 +30,7 @@ def free_port(kind: socket.SocketKind) -> int:
 
 
 def within(seconds: float, holds: Callable[[], bool], what: str) -> None:
-    """Wait until it holds. A control that cannot tell yet may tell later."""
+    """Wait until ``holds`` is true. A control that raises NodefallError is polled again."""
     tick = threading.Event()
     for _ in range(int(seconds / 0.1)):
         try:

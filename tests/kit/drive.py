@@ -15,9 +15,13 @@ import chaos.actions
 import chaos.assertions
 import chaos.facts
 from chaos.clock import SystemClock
-from chaos.engine.context import RunContext, StopRequest
+from chaos.engine.context import RunContext
+from chaos.engine.inputs import RunInputs
 from chaos.engine.recorder import Recorder
-from chaos.engine.run import RunInputs, execute
+from chaos.engine.run import execute
+from chaos.engine.services import RunServices
+from chaos.engine.state import RunState
+from chaos.engine.stop import StopRequest
 from chaos.hosts.inspection import inspect_hosts
 from chaos.hosts.observer import HostObserver
 from chaos.hosts.pool import Hosts
@@ -150,9 +154,7 @@ def drive(
 
         progress = FakeProgress()
         stack.callback(lambda: sys.stdout.write("\n".join(progress.told)))  # for a test that fails
-        context = RunContext(
-            experiment=experiment,
-            plan=plan,
+        services = RunServices(
             clock=clock,
             kube=FakeKube({}),
             hosts=there,
@@ -161,15 +163,15 @@ def drive(
             emit=recorder.emit,
             judge=judged,
             judge_steady_state=steady,
-            deadline=clock.now() + parse_duration(max_duration),
             guard=FakeGuard(),
             publish=lambda: None,
             reconcile=str,
-            stop=stop or StopRequest(),
         )
         facts = sorted({*ALWAYS, *(f for step in plan.steps for f in CATALOGUE.actions[step.action].proof_facts)})
         watch = HostObserver(there, clock, list(hosts), facts)
-        return execute(context, RunInputs([[watch, *([kube] if kube else [])]], (), {}))
+        deadline = clock.now() + parse_duration(max_duration)
+        inputs = RunInputs(experiment, plan, deadline, [[watch, *([kube] if kube else [])]])
+        return execute(RunContext(inputs, services, RunState(stop or StopRequest())))
 
 
 def _targets(found: Mapping[str, HostObservations]) -> dict[str, Target]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import subprocess
 import sys
 import zlib
@@ -16,9 +15,9 @@ from xml.etree import ElementTree as ET
 import yaml
 
 from tests.kit.processes import EXPERIMENTS, ROOT, WALL, environment, nodefall, plugin_options, result_of
+from tools.experiments_readme import bundled_experiments
 
-TOOL = runpy.run_path(str(ROOT / "tools" / "experiments_readme.py"))
-SHELF = {item.name: item for item in TOOL["shipped"]()}
+BUNDLED = {item.name: item for item in bundled_experiments()}
 OUTCOMES = {"held": "passed", "violated": "failure", "aborted": "error"}
 
 
@@ -40,7 +39,7 @@ def _rule(right: dict[str, str]) -> dict[str, Any]:
 
 def _write_lab(name: str, cwd: Path, breakages: Sequence[str]) -> None:
     """The experiment's own lab with ``breakages``, and the least rights."""
-    inventory = yaml.safe_load((ROOT / "hosts" / SHELF[name].notes["lab"]).read_text(encoding="utf-8"))
+    inventory = yaml.safe_load((ROOT / "hosts" / BUNDLED[name].notes["lab"]).read_text(encoding="utf-8"))
     inventory["lab"] |= {"breakages": list(breakages), "rights": rights(name)}
     (cwd / "lab.json").write_text(json.dumps(inventory))
 

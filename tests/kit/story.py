@@ -23,9 +23,9 @@ from chaos.model.verdict import Status, Verdict
 from chaos.store.recording import build_timeline, read_recording
 
 T0 = 1_800_000_000.0
-HERE = Path(__file__).parent
-RECORDINGS = HERE.parent / "recordings"
-EXPERIMENTS = HERE.parent.parent / "experiments"
+_TESTS = Path(__file__).parents[1]
+RECORDINGS = _TESTS / "recordings"
+EXPERIMENTS = _TESTS.parent / "experiments"
 HELD, VIOLATED, INCONCLUSIVE, PENDING = Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE, Status.PENDING
 KUBELET_SAYS = {"True": ("KubeletReady", "kubelet is posting ready status"), "False": ("KubeletNotReady", "")}
 
