@@ -1,6 +1,6 @@
-"""``nodefall sudoers``: what experiments need of sudo on the hosts, said as it is."""
+"""``nodefall sudoers``: the sudo rules that experiments need on hosts."""
 
-# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
 import json
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _LOGIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
 _ROOT = (
-    "This amounts to root: steps wait on the host in `sudo -n -- sh -c ...`, so that sudo's work is done before the",
-    "fault, and undo sends what the fault left to undo. Give it to a login of its own, with a key of its own.",
+    "This is equivalent to root: steps wait on the host in `sudo -n -- sh -c ...`, so that sudo has finished before the",
+    "fault, and undo sends arbitrary commands. Grant it to a dedicated login with a dedicated key.",
 )
 EPILOG = """\b
 Examples:
@@ -33,69 +33,69 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("experiments", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--inventory", "-i", help="For the login users of its hosts; no cluster is asked.")
+@click.option("--inventory", "-i", help="For the login users of its hosts; no cluster is contacted.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a sudoers file.")
 def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool) -> None:
     """Print the sudo rules that EXPERIMENTS need on the hosts of an inventory, as a file for /etc/sudoers.d.
 
-    There is no small rule: where hosts are touched, it amounts to root, and the file says so. Experiments that act
-    through the API alone need no rule at all.
+    A rule is always equivalent to root, as the file explains. Experiments that only use the API need no rule.
     """
     from chaos.api import load
     from chaos.app.connect import inventory_path
     from chaos.app.registry import load_registry
     from chaos.load.inventory import load_inventory
 
-    known = load_registry()
-    wanting = {}
+    registry = load_registry()
+    plugins = {}
     for path in experiments:
         loaded = load(path)
-        if asking := _host_plugins(loaded.experiment, known):
-            wanting[loaded.experiment.metadata.name] = asking
+        if names := _host_plugins(loaded.experiment, registry):
+            plugins[loaded.experiment.metadata.name] = names
     users = _users(load_inventory(inventory_path(inventory)))
     if as_json:
-        told = [{"user": user, "hosts": hosts} for user, hosts in users.items()] if wanting else []
-        click.echo(json.dumps({"rules": told, "amountsToRoot": bool(told), "because": wanting}))
+        rules = [{"user": user, "hosts": hosts} for user, hosts in users.items()] if plugins else []
+        click.echo(json.dumps({"rules": rules, "amountsToRoot": bool(rules), "because": plugins}))
         return
-    echo(*_lines(wanting, users))
+    echo(*_lines(plugins, users))
 
 
-def _host_plugins(experiment: Experiment, catalogue: PluginRegistry) -> list[str]:
-    """The actions and assertions that ask hosts something."""
+def _host_plugins(experiment: Experiment, registry: PluginRegistry) -> list[str]:
+    """The actions and assertions that use hosts."""
     from chaos.model.assertion import HostFactAssertion
 
     spec = experiment.spec
-    asked = (e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_)
-    found = {name for name in asked if isinstance(catalogue.assertions[name], HostFactAssertion)}
-    found |= {step.action for step in spec.method if catalogue.actions[step.action].on_host}
+    assertions = (e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_)
+    found = {name for name in assertions if isinstance(registry.assertions[name], HostFactAssertion)}
+    found |= {step.action for step in spec.method if registry.actions[step.action].on_host}
     return sorted(found)
 
 
 def _users(inventory: Inventory) -> dict[str, list[str]]:
-    """The hosts by the login that needs sudo there. Raises UsageError for one that no sudoers file can name."""
+    """The hosts by the login that needs sudo there. Raises UsageError for a login that sudoers(5) cannot express."""
     from chaos.app.connect import login
-    from chaos.hosts.transports.settings import LocalUser, host_settings
+    from chaos.hosts.driver import HostContext, transport_of
+    from chaos.hosts.transports.settings import LocalUser
 
     found: dict[str, list[str]] = {}
     if inventory.lab:
-        return found  # it has hosts of its own
+        return found  # its hosts are simulated
     for key in inventory.hosts or ("every node",):
-        transport = inventory.hosts[key].transport if key in inventory.hosts else None
-        settings = host_settings(inventory, key, LocalUser(login(), Path.home()))
-        if (transport or inventory.defaults.transport) == "docker" or not settings.sudo_prefix:
+        context = HostContext(inventory, key, key, LocalUser(login(), Path.home()))
+        user = transport_of(context).sudo_user(context)
+        if not user:
             continue
-        if not _LOGIN.fullmatch(settings.user):
-            raise UsageError(f"{key}: no sudo rule can be written for the login {settings.user!r}")
-        found.setdefault(settings.user, []).append(key)
+        if not _LOGIN.fullmatch(user):
+            raise UsageError(f"{key}: no sudo rule can be written for the login {user!r}")
+        found.setdefault(user, []).append(key)
     return found
 
 
-def _lines(wanting: Mapping[str, list[str]], users: Mapping[str, list[str]]) -> Iterator[str]:
-    """A sudoers file."""
-    if not wanting:
-        yield "# No sudo is needed: these experiments ask no host anything."
+def _lines(plugins: Mapping[str, list[str]], users: Mapping[str, list[str]]) -> Iterator[str]:
+    """The lines of a sudoers file."""
+    if not plugins:
+        yield "# No sudo is needed: these experiments use no host."
         return
-    for experiment, names in wanting.items():
+    for experiment, names in plugins.items():
         yield f"# {experiment}: {', '.join(names)}"
     if not users:
         yield "# No rule is needed: hosts are reached as root, or through a container engine, or are simulated."

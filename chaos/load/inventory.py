@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,11 @@ from chaos.load.document import expect_kind, read_document
 from chaos.load.error_collector import Cursor, ErrorCollector, did_you_mean
 from chaos.load.pydantic_errors import check_model
 from chaos.load.tree import MappingEntry, Node, ScalarNode, to_builtins
+from chaos.model.driver import DEFAULT_TRANSPORT, file_keys, power_drivers, transport_drivers
 from chaos.model.inventory import Inventory
 
 _CONNECTION = (("identityFile",), ("knownHosts",))
-_HOST = (*_CONNECTION, ("power", "caFile"), ("power", "password", "file"))
-_UNSUPPORTED = {  # planned: said so, instead of "expected 'ssh'"
-    "os": frozenset({"windows"}),
-    "transport": frozenset({"winrm"}),
-}
+_PLANNED = {"os": frozenset({"windows"}), "transport": frozenset({"winrm"})}  # for an error that says "not yet"
 _FILES = (
     ("cluster", "kubeconfig"),
     ("cluster", "kubeletCA"),
@@ -36,6 +34,7 @@ def load_inventory(path: Path) -> Inventory:
     _check_nodes(cursor.get("hosts"))
     value: Any = to_builtins(root)
     inventory = check_model(Inventory, root, _without_unsupported(cursor, value), problems)
+    _check_options(cursor, value, problems)
     problems.raise_if_any()
     assert isinstance(inventory, Inventory)  # noqa: S101 - None only with a problem
     return inventory
@@ -46,8 +45,8 @@ def _resolve_files(root: Cursor, folder: Path) -> None:
     places = [root.get(*parts) for parts in _FILES]
     places += [root.get("defaults", *parts) for parts in _CONNECTION]
     hosts = [host for _, host in root.get("hosts").entries()]
-    places += [host.get(*parts) for host in hosts for parts in _HOST]
-    places += [secret.get("file") for host in hosts for _, secret in host.get("power", "environment").entries()]
+    places += [host.get(*parts) for host in hosts for parts in _CONNECTION]
+    places += [place for host in hosts for place in _power_files(host.get("power"))]
     done: list[Node] = []  # an alias shares its node
     for place in places:
         if place.text and isinstance(place.node, ScalarNode) and not any(place.node is node for node in done):
@@ -56,6 +55,37 @@ def _resolve_files(root: Cursor, folder: Path) -> None:
                 place.node.value = str(folder / Path(place.text).expanduser())
             except RuntimeError:
                 place.report(f"there is no home directory for {place.text!r}")
+
+
+def _power_files(power: Cursor) -> Iterator[Cursor]:
+    """Paths in the settings of a power driver."""
+    driver = power_drivers().get(power.get("kind").text or "")
+    for *parents, last in file_keys(driver.settings) if driver else ():
+        if parents[-1:] == ["*"]:
+            yield from (entry.get(last) for _, entry in power.get(*parents[:-1]).entries())
+        else:
+            yield power.get(*parents, last)
+
+
+def _check_options(root: Cursor, value: Mapping[str, Any], problems: ErrorCollector) -> None:
+    """Check each host's ``options``, together with those of ``defaults``, by the driver of its transport."""
+    defaults = root.get("defaults")
+    for key, host in root.get("hosts").entries():
+        name = host.get("transport").text or defaults.get("transport").text or DEFAULT_TRANSPORT
+        place = host.get("options") or defaults.get("options")
+        if not place or name not in transport_drivers():
+            continue
+        shared, own = (_options(part) for part in (value.get("defaults"), value["hosts"].get(key)))
+        model = transport_drivers()[name].options
+        if model is None:
+            place.report_key(f"transport {name} has no options", "remove them")
+        elif place.node:
+            check_model(model, place.node, {**shared, **own}, problems)
+
+
+def _options(connection: Any) -> Mapping[str, Any]:
+    options = connection.get("options") if isinstance(connection, dict) else None
+    return options if isinstance(options, dict) else {}
 
 
 def _check_jumps(root: Cursor) -> None:
@@ -74,19 +104,16 @@ def _check_jumps(root: Cursor) -> None:
 
 def _without_unsupported(root: Cursor, value: dict[str, Any]) -> dict[str, Any]:
     """``value`` without the parts that this version refuses, each of which is one problem, not a heap of them."""
+    unsupported = {**_PLANNED, "transport": _PLANNED["transport"] - transport_drivers().keys()}
     defaults, hosts = value.get("defaults"), value.get("hosts")
-    if _report_unsupported(root.get("defaults", "transport"), _UNSUPPORTED["transport"]) and isinstance(defaults, dict):
+    if _report_unsupported(root.get("defaults", "transport"), unsupported["transport"]) and isinstance(defaults, dict):
         value = value | {"defaults": {k: v for k, v in defaults.items() if k != "transport"}}
     if not isinstance(hosts, dict):
         return value
     kept = {}
     for key, host in root.get("hosts").entries():
         place = next(
-            (
-                p
-                for what, names in _UNSUPPORTED.items()
-                if (p := _report_unsupported(host.get(*what.split(".")), names))
-            ),
+            (p for what, names in unsupported.items() if (p := _report_unsupported(host.get(*what.split(".")), names))),
             None,
         )
         if place is None:

@@ -146,6 +146,9 @@ def _union_members(annotation: Any) -> list[Any]:
     if get_origin(annotation) in (Union, UnionType):
         return [flat for member in get_args(annotation) for flat in _union_members(member)]
     if hasattr(annotation, "__metadata__"):
+        for mark in annotation.__metadata__:
+            if hasattr(mark, "members"):  # a union that depends on the installed plug-ins
+                return list(mark.members())
         return _union_members(get_args(annotation)[0])
     return [annotation]
 

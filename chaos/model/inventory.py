@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictInt, model_validator
 
 from chaos.model.bound import FACTS, known_fact
+from chaos.model.driver import OneOfPowerDrivers, OneOfTransports, PowerSettings
 from chaos.model.duration import parse_duration
 from chaos.model.experiment import DurationText, Metadata, Model
+from chaos.model.field_types import ContainerEngine, ContainerName, Secret, Url, full_match
 from chaos.model.labels import LOCK_NAMESPACE
 
-
-def _pattern_validator(pattern: str, says: str) -> AfterValidator:
-    """A text that is all ``pattern``; ``says`` is what is told of another one."""
-
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise ValueError(f"{text!r} {says}")
-        return text
-
-    return AfterValidator(check)
-
-
-NamespaceName = Annotated[str, _pattern_validator(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is no name of a namespace")]
+NamespaceName = Annotated[str, full_match(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is no name of a namespace")]
 SimulatedVersion = Annotated[
-    str, _pattern_validator(r"v1\.36\.\d+", "is not simulated; the lab behaves as v1.36: give v1.36.2 or another patch")
+    str, full_match(r"v1\.36\.\d+", "is not simulated; the lab behaves as v1.36: give v1.36.2 or another patch")
 ]
-Quantity = Annotated[str, _pattern_validator(r"(\d+(k|[KMGT]i|[MGT])?)?", "is no number of bytes; write 2Gi")]
-MacAddress = Annotated[
-    str, _pattern_validator(r"[0-9A-Fa-f]{2}([:-]?[0-9A-Fa-f]{2}){5}", "is no MAC address; write 52:54:00:12:34:56")
-]
-HostAddress = Annotated[str, _pattern_validator(r"[A-Za-z0-9:][A-Za-z0-9:.%_-]*", "is neither a name nor an address")]
-ContainerName = Annotated[str, _pattern_validator(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "is no container's name or ID")]
+Quantity = Annotated[str, full_match(r"(\d+(k|[KMGT]i|[MGT])?)?", "is no number of bytes; write 2Gi")]
+_LATE = ConfigDict(defer_build=True)  # the schema depends on the drivers that are installed: built when first needed
 
 
 def _fact_name(name: str) -> str:
@@ -50,38 +35,6 @@ def _fact_value(value: Any) -> str:
     return text
 
 
-def _no_login(url: str) -> str:
-    """A login in a URL would be a secret in a file, and end in run.json."""
-    if "@" in url.partition("://")[2].partition("/")[0]:
-        raise ValueError("a login is not written into a URL; give it beside, with the secret as a reference")
-    return url
-
-
-Url = Annotated[str, AfterValidator(_no_login)]
-
-
-class Secret(Model):
-    """Where a secret is, never the secret."""
-
-    env: str | None = None
-    file: str | None = None
-    command: list[str] | None = Field(None, min_length=1, description="argv, run without a shell")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _reference(cls, value: Any) -> Any:
-        if not isinstance(value, dict | Secret):
-            where = "{env: NAME}, {file: PATH} or {command: [PROGRAM, ARGUMENT]}"
-            raise ValueError(f"a secret is not written in a file; say where it is: {where}")  # noqa: TRY004 - pydantic wants it
-        return value
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if sum(x is not None for x in (self.env, self.file, self.command)) != 1:
-            raise ValueError("give exactly one of env, file or command")
-        return self
-
-
 class TimeSource(Model):
     """A clock other than this machine's; the lab serves one."""
 
@@ -93,9 +46,7 @@ class ControllerManager(Model):
     """kube-controller-manager's own port, asked with the kubeconfig's credentials where an experiment wants it."""
 
     urls: list[
-        Annotated[
-            str, _pattern_validator(r"https://[^/?#@\s]+", "is not like https://10.0.0.1:10257, without login and path")
-        ]
+        Annotated[str, full_match(r"https://[^/?#@\s]+", "is not like https://10.0.0.1:10257, without login and path")]
     ] = Field(min_length=1, description="of each replica: only the counters of the one that leads move")
     ca: str | None = Field(None, description="file; default: the cluster's CA")
 
@@ -133,92 +84,13 @@ class Prometheus(Model):
         return self
 
 
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from error
-    return text
-
-
-Argv = Annotated[list[str], Field(min_length=1)]
-ContainerEngine = Literal["docker", "podman"]
-
-
-class RedfishPower(Model):
-    kind: Literal["redfish"]
-    url: Url = Field(description="of the ComputerSystem, as https://bmc/redfish/v1/Systems/1")
-    user: str | None = None
-    password: Secret | None = None
-    ca_file: str | None = Field(None, alias="caFile")
-
-
-class IpmiPower(Model):
-    kind: Literal["ipmi"]
-    address: HostAddress = Field(description="of the BMC")
-    port: StrictInt = Field(623, ge=1, le=65535)
-    user: str
-    password: Secret
-    cipher_suite: StrictInt | None = Field(
-        None, alias="cipherSuite", ge=1, le=17, description="default: the best that the BMC offers"
-    )
-
-
-class DockerPower(Model):
-    kind: Literal["docker"]
-    container: ContainerName | None = Field(None, description="name or ID; default: the Node's name")
-    engine: ContainerEngine | None = Field(None, description="default: docker where it is installed, else podman")
-
-
-class ExitMatch(Model):
-    """What a program says by its end: an exit code, what it prints, or both."""
-
-    exit: list[StrictInt] | None = Field(None, min_length=1)
-    output: Annotated[str, AfterValidator(_pattern)] | None = Field(
-        None, description="regular expression that fits somewhere in its standard output"
-    )
-
-    @model_validator(mode="after")
-    def _something(self) -> Self:
-        if self.exit is None and self.output is None:
-            raise ValueError("give exit, output or both")
-        return self
-
-
-class CommandPower(Model):
-    """Programs of this machine, run without a shell; on and off must end with 0."""
-
-    kind: Literal["command"]
-    on: Argv
-    off: Argv | None = None
-    status: Argv
-    is_on: ExitMatch = Field(alias="isOn", description="when status means on")
-    is_off: ExitMatch = Field(alias="isOff", description="when status means off")
-    environment: dict[str, Secret] = Field({}, description="secrets for the programs, by environment variable")
-    timeout: DurationText = "30s"
-
-
-class ManualPower(Model):
-    kind: Literal["manual"]
-    deadline: DurationText = Field("5m", description="for the person who is asked")
-
-
-class WakeOnLanPower(Model):
-    kind: Literal["wake-on-lan"]
-    mac: MacAddress
-    broadcast: str = Field("255.255.255.255", description="address that the packet is sent to")
-    port: StrictInt = Field(9, ge=1, le=65535)
-
-
-Power = Annotated[
-    RedfishPower | IpmiPower | DockerPower | CommandPower | ManualPower | WakeOnLanPower, Field(discriminator="kind")
-]
-
-
 class Connection(Model):
     """How to reach a host; in ``defaults`` for all of them."""
 
-    transport: Literal["ssh", "docker"] | None = None
+    model_config = _LATE
+
+    transport: Annotated[str, OneOfTransports()] | None = None
+    options: dict[str, Any] = Field({}, description="what only the host's transport knows, by its own keys")
     engine: ContainerEngine | None = Field(
         None, description="of transport docker; default: docker where it is installed, else podman"
     )
@@ -241,7 +113,7 @@ class Host(Connection):
     container: ContainerName | None = Field(
         None, description="of transport docker: name or ID; default: the Node's name"
     )
-    power: Power | None = None
+    power: Annotated[PowerSettings, OneOfPowerDrivers()] | None = None
 
 
 class ProtectedNodes(Model):
@@ -323,13 +195,15 @@ class Lab(Model):
 class Inventory(Model):
     """One inventory file: either ``lab`` or ``cluster`` and ``hosts``."""
 
+    model_config = _LATE
+
     api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion")
     kind: Literal["Inventory"]
     metadata: Metadata
     lab: Lab | None = None
     cluster: Cluster | None = None
     prometheus: Prometheus | None = None
-    defaults: Connection = Connection()
+    defaults: Connection = Field(default_factory=Connection)
     hosts: dict[str, Host] = {}
     protected: ProtectedNodes = ProtectedNodes()
     limits: Limits = Limits()

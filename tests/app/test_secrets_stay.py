@@ -30,7 +30,7 @@ from chaos.model import redaction
 from chaos.model.action import FactCheck, ProofStatus, Undo, UndoStep
 from chaos.model.command import HostCommand, KubeCommand
 from chaos.model.decode import decode
-from chaos.model.inventory import Secret
+from chaos.model.field_types import Secret
 from chaos.model.plan import PlannedStep
 from chaos.model.ports import Response
 from chaos.model.recording import RecordingEntry

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import chaos.actions
 import chaos.assertions
+from chaos.hosts.power.redfish import RedfishPower
 from chaos.load import load_experiment, load_inventory, load_manifests
 from chaos.load.scalars import resolve
 from chaos.load.schema import json_schema
@@ -20,7 +21,6 @@ from chaos.load.tree import to_builtins
 from chaos.load.yaml_nodes import compose
 from chaos.model.action import Scope, UndoKind
 from chaos.model.errors import BadInput
-from chaos.model.inventory import RedfishPower
 from chaos.model.registry import PluginRegistry, discover
 
 DATA = Path(__file__).parent / "data"

@@ -1,1 +1,1 @@
-"""How a dead machine comes back, and where its secrets are."""
+"""Power control of machines. One file per driver, each exposes ``DRIVER``; secrets and programs are shared."""

@@ -1,4 +1,4 @@
-"""Running a program of this machine: no shell, bounded in time, its secrets in the environment only."""
+"""Running programs of this machine: no shell, a time limit, secrets in the environment only."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from chaos.model.errors import NodefallError, Unreachable
 
-_MAX_OUTPUT = 300  # characters of what a program said
+_MAX_OUTPUT = 300  # characters of a program's output that errors quote
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
-    """How it ended; ``said`` is its last words, without secrets."""
+    """Result of a program. ``secrets`` are removed from :attr:`output`."""
 
     exit: int
     stdout: str
@@ -23,6 +23,7 @@ class ProgramResult:
 
     @property
     def output(self) -> str:
+        """End of stderr, else of stdout, else the exit code; for errors."""
         text = self.stderr.strip() or self.stdout.strip()
         for secret in self.secrets:
             text = text.replace(secret, "***")
@@ -32,25 +33,25 @@ class ProgramResult:
 def run_program(
     argv: Sequence[str], timeout: float, secrets: Mapping[str, str] | None = None, hint: str = ""
 ) -> ProgramResult:
-    """Run it and wait; ``secrets`` are environment variables. Raises Unreachable where it could not be started."""
+    """Run a program to its end; ``secrets`` are environment variables. Raises Unreachable if it cannot start."""
     secrets = secrets or {}
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             argv,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=timeout,
             check=False,
-            start_new_session=True,  # Ctrl-C is for us: what was begun ends
+            start_new_session=True,  # Ctrl-C is for nodefall alone: the program runs to its end
             env={**os.environ, **secrets},
         )
     except subprocess.TimeoutExpired as error:
         raise NodefallError(
             f"{argv[0]} did not end in {timeout:g} s and was stopped",
-            hint="it may have been done all the same: ask for the state",
+            hint="check the power state: the program may have had its effect",
         ) from error
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise Unreachable(f"{argv[0]} cannot be run: {why}", hint=hint or "see power of the inventory") from None
-    stdout, stderr = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
-    return ProgramResult(done.returncode, stdout, stderr, tuple(filter(None, secrets.values())))
+        raise Unreachable(f"{argv[0]} cannot be run: {why}", hint=hint or "check power in the inventory") from None
+    stdout, stderr = (text.decode("utf-8", "replace") for text in (completed.stdout, completed.stderr))
+    return ProgramResult(completed.returncode, stdout, stderr, tuple(filter(None, secrets.values())))

@@ -5,24 +5,35 @@ from __future__ import annotations
 import base64
 import http.client
 import ssl
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
+from pydantic import Field
 
+from chaos.hosts.driver import PowerDriver
 from chaos.hosts.power.secrets import SecretContext, read_secret
+from chaos.model.driver import FilePath, PowerSettings
 from chaos.model.errors import NodefallError, Refused, Unreachable
-from chaos.model.inventory import RedfishPower
+from chaos.model.field_types import Secret, Url
 from chaos.model.ports import ON_OFF_STATE
 from chaos.model.redaction import register_secret
 
-TIMEOUT = 15.0  # seconds of wall time for a connection, and for each answer
-_MAX_BODY = 1 << 20  # bytes of an answer that are looked at
+TIMEOUT = 15.0  # seconds of wall time to connect, and for each response
+_MAX_BODY = 1 << 20  # bytes of a response that are read
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
-# A machine on its way counts as being where it came from: off is only what is proven off.
+# In a transition the former state counts: a machine is off only when it is proven off.
 _STATES = {"On": "on", "PoweringOff": "on", "Paused": "on", "Off": "off", "PoweringOn": "off"}
 _RESETS = {"on": "On", "off": "ForceOff"}
-_ALREADY_IN_STATE = (400, 409)  # what services answer to a reset into the state they are in
+_ALREADY_IN_STATE = (400, 409)  # status of a reset into the state that the system is in already
+
+
+class RedfishPower(PowerSettings):
+    kind: Literal["redfish"]
+    url: Url = Field(description="of the ComputerSystem, as https://bmc/redfish/v1/Systems/1")
+    user: str | None = None
+    password: Secret | None = None
+    ca_file: FilePath | None = Field(None, alias="caFile")
 
 
 class _Reset(msgspec.Struct):
@@ -39,8 +50,8 @@ class _System(msgspec.Struct):
     actions: _Actions | None = msgspec.field(default=None, name="Actions")
 
 
-def make_redfish_control(power: RedfishPower, place: SecretContext, timeout: float = TIMEOUT) -> RedfishControl:
-    """The power control of one machine. Raises Refused for a URL, a CA file or a secret that cannot be used."""
+def make_redfish_control(power: RedfishPower, context: SecretContext, timeout: float = TIMEOUT) -> RedfishControl:
+    """Power control of one machine. Raises Refused for a URL, a CA file or a secret that cannot be used."""
     try:
         url = urlsplit(power.url)
         _ = url.port
@@ -52,14 +63,14 @@ def make_redfish_control(power: RedfishPower, place: SecretContext, timeout: flo
         raise Refused(f"power url of {url.hostname} is not encrypted", hint="use https, with caFile for its own CA")
     headers = {"Accept": "application/json", "OData-Version": "4.0"}
     if power.user is not None and power.password is not None:
-        login = f"{power.user}:{read_secret(power.password, place)}"
+        login = f"{power.user}:{read_secret(power.password, context)}"
         register_secret(login)
         headers["Authorization"] = "Basic " + base64.b64encode(login.encode()).decode()
-    return RedfishControl(power.url, headers, _tls_context(power, place) if url.scheme == "https" else None, timeout)
+    return RedfishControl(power.url, headers, _tls_context(power, context) if url.scheme == "https" else None, timeout)
 
 
-def _tls_context(power: RedfishPower, place: SecretContext) -> ssl.SSLContext:
-    path = place.path(power.ca_file) if power.ca_file else None
+def _tls_context(power: RedfishPower, context: SecretContext) -> ssl.SSLContext:
+    path = context.path(power.ca_file) if power.ca_file else None
     try:
         return ssl.create_default_context(cafile=path)
     except (OSError, ssl.SSLError) as error:
@@ -67,7 +78,7 @@ def _tls_context(power: RedfishPower, place: SecretContext) -> ssl.SSLContext:
 
 
 class RedfishControl:
-    """Implements ``chaos.model.ports.PowerControl``. Every request is a connection of its own."""
+    """Implements ``chaos.model.ports.PowerControl``. Every request opens a new connection."""
 
     capabilities = ON_OFF_STATE
 
@@ -75,18 +86,18 @@ class RedfishControl:
         self._url, self._headers, self._context, self._timeout = urlsplit(url), headers, context, timeout
 
     def state(self) -> str:
-        """``on`` or ``off``; a machine that is powering on is still off, one powering off still on."""
-        found = self._system().power
-        if found not in _STATES:
-            raise NodefallError(f"{self._endpoint} says that PowerState is {found!r}", hint="look at the machine's BMC")
-        return _STATES[found]
+        """``on`` or ``off``; ``off`` while it is powering on, ``on`` while it is powering off."""
+        state = self._system().power
+        if state not in _STATES:
+            raise NodefallError(f"{self._endpoint} reports PowerState {state!r}", hint="check the machine's BMC")
+        return _STATES[state]
 
     def on(self) -> None:
-        """Power it on; done when the BMC has accepted it."""
+        """Power on; returns when the BMC has accepted the request."""
         self._reset("on")
 
     def off(self) -> None:
-        """Cut its power; done when the BMC has accepted it."""
+        """Cut the power; returns when the BMC has accepted the request."""
         self._reset("off")
 
     @property
@@ -112,12 +123,13 @@ class RedfishControl:
             raise NodefallError(f"{self._endpoint} has no Reset action", hint="url must be that of a ComputerSystem")
         if reset.allowed is not None and kind not in reset.allowed:
             raise NodefallError(
-                f"{self._endpoint} cannot {kind}; it can {', '.join(reset.allowed)}", hint="power it by hand"
+                f"{self._endpoint} does not support {kind}, only {', '.join(reset.allowed)}", hint="power it by hand"
             )
         target = urlsplit(reset.target)
         if target.netloc and target.netloc != self._url.netloc:
             raise NodefallError(
-                f"{self._endpoint} sends us to {target.netloc} for a reset", hint="credentials are not sent elsewhere"
+                f"{self._endpoint} names a reset target on another server: {target.netloc}",
+                hint="fix url: credentials are not sent to another server",
             )
         status, body = self._request("POST", target.path, {"ResetType": kind})
         if status in (200, 202, 204) or (status in _ALREADY_IN_STATE and self.state() == wanted):
@@ -133,14 +145,14 @@ class RedfishControl:
             return response.status, response.read(_MAX_BODY)
         except (OSError, http.client.HTTPException) as error:
             raise NodefallError(
-                f"{self._endpoint} gave no answer to {method}: {error or type(error).__name__}",
-                hint="it may have been done all the same: ask for the state",
+                f"{self._endpoint} did not answer {method}: {error or type(error).__name__}",
+                hint="check the power state: the request may have been carried out",
             ) from error
         finally:
             connection.close()
 
     def _connection(self) -> http.client.HTTPConnection:
-        """Connected, its certificate verified. Raises Unreachable."""
+        """An open connection with a verified certificate. Raises Unreachable."""
         host, port = self._url.hostname or "", self._url.port
         if self._context:
             connection: http.client.HTTPConnection = http.client.HTTPSConnection(
@@ -157,22 +169,26 @@ class RedfishControl:
             ) from error
         except OSError as error:
             raise Unreachable(
-                f"{self._endpoint} cannot be reached: {error.strerror or error}", hint="see power.url of the inventory"
+                f"{self._endpoint} cannot be reached: {error.strerror or error}",
+                hint="check power.url of the inventory",
             ) from error
         return connection
 
     def _error(self, what: str, status: int, body: bytes) -> NodefallError:
-        hints = {401: "see user and password of power", 403: "the user needs the right to control power"}
+        hints = {401: "check user and password of power", 403: "the user needs the right to control power"}
         return NodefallError(
             f"{self._endpoint} answered {status} to {what}{_message(body)}",
-            hint=hints.get(status, "see power.url of the inventory, and the BMC's own log"),
+            hint=hints.get(status, "check power.url of the inventory, and the log of the BMC"),
         )
 
 
 def _message(body: bytes) -> str:
-    """The message of a Redfish error, as ``: text``; "" if there is none."""
+    """``: TEXT`` with the message of a Redfish error, "" if there is none."""
     try:
         text = msgspec.json.decode(body)["error"]["message"]
     except (msgspec.DecodeError, KeyError, TypeError):
         return ""
     return f": {str(text)[:300]}"
+
+
+DRIVER = PowerDriver("redfish", RedfishPower, lambda power, host: make_redfish_control(power, host.secrets))

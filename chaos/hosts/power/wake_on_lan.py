@@ -1,28 +1,43 @@
-"""Wake-on-LAN: a magic packet (AMD's Magic Packet Technology, publication 20213) wakes a machine, and that is all."""
+"""Wake-on-LAN: a magic packet (AMD's Magic Packet Technology, publication 20213) powers a machine on, nothing more."""
 
 from __future__ import annotations
 
 import socket
+from typing import Annotated, Literal
 
+from pydantic import Field, StrictInt
+
+from chaos.hosts.driver import PowerDriver
+from chaos.model.driver import PowerSettings
 from chaos.model.errors import NodefallError, Refused, Unreachable
-from chaos.model.inventory import WakeOnLanPower
+from chaos.model.field_types import full_match
 from chaos.model.ports import ON
 
 REPEATS = 3  # a datagram may be lost, and a second one does no harm
+MacAddress = Annotated[
+    str, full_match(r"[0-9A-Fa-f]{2}([:-]?[0-9A-Fa-f]{2}){5}", "is no MAC address; write 52:54:00:12:34:56")
+]
+
+
+class WakeOnLanPower(PowerSettings):
+    kind: Literal["wake-on-lan"]
+    mac: MacAddress
+    broadcast: str = Field("255.255.255.255", description="address that the packet is sent to")
+    port: StrictInt = Field(9, ge=1, le=65535)
 
 
 def make_wake_on_lan_control(power: WakeOnLanPower) -> WakeOnLanControl:
-    """The power control of one machine."""
+    """Power control of one machine."""
     return WakeOnLanControl(power)
 
 
 def magic_packet(mac: str) -> bytes:
-    """Six bytes of ones, then sixteen times the address."""
+    """Six bytes of ones, then the address sixteen times."""
     return b"\xff" * 6 + bytes.fromhex(mac.replace(":", "").replace("-", "")) * 16
 
 
 class WakeOnLanControl:
-    """Implements ``chaos.model.ports.PowerControl``; nobody answers, so it never knows the state."""
+    """Implements ``chaos.model.ports.PowerControl``. The packet has no reply, so the state is never known."""
 
     capabilities = ON
 
@@ -30,12 +45,13 @@ class WakeOnLanControl:
         self._power = power
 
     def state(self) -> str:
+        """Raises NodefallError."""
         raise NodefallError(
-            "Wake-on-LAN cannot tell whether a machine is on", hint="give its host a power control that can"
+            "power state is unknown: Wake-on-LAN cannot read it", hint="give the host a power control that can"
         )
 
     def on(self) -> None:
-        """Done when the packets are on the wire; whether it wakes, only the host itself can tell."""
+        """Send the packets; returns when they are on the wire. Only the host itself can show whether it woke up."""
         packet = magic_packet(self._power.mac)
         family = socket.AF_INET6 if ":" in self._power.broadcast else socket.AF_INET
         try:
@@ -46,9 +62,13 @@ class WakeOnLanControl:
                     sock.sendto(packet, (self._power.broadcast, self._power.port))
         except OSError as error:
             raise Unreachable(
-                f"no magic packet could be sent to {self._power.broadcast}: {error.strerror or error}",
-                hint="see broadcast of power in the inventory",
+                f"magic packet could not be sent to {self._power.broadcast}: {error.strerror or error}",
+                hint="check broadcast of power in the inventory",
             ) from error
 
     def off(self) -> None:
-        raise Refused("Wake-on-LAN can only wake a machine", hint="give its host a power control that can cut power")
+        """Raises Refused."""
+        raise Refused("Wake-on-LAN cannot cut power", hint="give the host a power control that can")
+
+
+DRIVER = PowerDriver("wake-on-lan", WakeOnLanPower, lambda power, _: make_wake_on_lan_control(power))

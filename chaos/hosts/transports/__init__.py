@@ -1,1 +1,1 @@
-"""Lines to hosts: how commands get there and what comes back."""
+"""Sessions to hosts. A transport exposes ``DRIVER``; the other files are shared parts of transports."""

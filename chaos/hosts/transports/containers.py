@@ -6,11 +6,15 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 from chaos.model.errors import NodefallError, Refused, Unreachable
+
+if TYPE_CHECKING:
+    from chaos.hosts.driver import SharedObjects
 
 ENGINES = ("docker", "podman")
 TIMEOUT = 30.0  # seconds of wall time for one answer
@@ -108,6 +112,11 @@ class Container:
         if done.returncode == 0:
             return done.stdout
         raise engine_error(what, done.stderr.decode("utf-8", "replace"))
+
+
+def container_of(shared: SharedObjects, name: str, engine: str | None) -> Container:
+    """The container of that name; one object for transport and power, as it remembers the container's ID."""
+    return shared.get(("container", name, engine), lambda: Container(name, find_engine(engine)))
 
 
 def engine_error(what: str, stderr: str) -> NodefallError:

@@ -12,12 +12,13 @@ from contextlib import closing
 from threading import Lock
 from time import monotonic
 
+from chaos.hosts.driver import HostContext, TransportDriver
 from chaos.hosts.transports.channel_io import ExitReason
-from chaos.hosts.transports.containers import Container, engine_error
+from chaos.hosts.transports.containers import Container, container_of, engine_error
 from chaos.hosts.transports.host_clock import CALIBRATION_TIMEOUT, HostClock
 from chaos.hosts.transports.local_process import LocalProcess
 from chaos.hosts.transports.script import exit_code_argv, has_host_clock, is_ready
-from chaos.model.command import ANSWERED, LOST, NOT_SENT, HostCommand, Outcome
+from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import NodefallError, Unreachable
 
 _NO_LONGER_READY = "it no longer waits on the host"
@@ -42,7 +43,7 @@ class DockerSession:
             armed = self.arm(command)
         except NodefallError as error:
             hint = f" ({error.hint})" if error.hint else ""
-            return Outcome(NOT_SENT, error=f"{error.message}{hint}")
+            return Outcome(Delivery.NOT_SENT, error=f"{error.message}{hint}")
         return armed.wait()
 
     def arm(self, command: HostCommand) -> ArmedExec:
@@ -100,13 +101,13 @@ class ArmedExec:
             return
         self._is_released, piped = True, self._process
         if not piped.is_running:
-            self._not_sent = Outcome(NOT_SENT, stderr=piped.stderr, error=_NO_LONGER_READY)
+            self._not_sent = Outcome(Delivery.NOT_SENT, stderr=piped.stderr, error=_NO_LONGER_READY)
             return
         piped.extend(monotonic() + self._command.timeout)
         try:
             piped.send(self._clock.clock_argument(at))
         except OSError as error:
-            self._not_sent = Outcome(NOT_SENT, error=f"the line was lost before: {error}")
+            self._not_sent = Outcome(Delivery.NOT_SENT, error=f"the line was lost before: {error}")
             return
         piped.write_stdin(self._command.stdin)
 
@@ -117,7 +118,7 @@ class ArmedExec:
             self.release()
             if self._not_sent:
                 return self._not_sent
-            self._not_sent = Outcome(NOT_SENT, error=_NO_LONGER_READY)
+            self._not_sent = Outcome(Delivery.NOT_SENT, error=_NO_LONGER_READY)
             began = self._clock.read_start_time(piped.read_line)
             return self._outcome(piped, piped.wait(), began)
 
@@ -131,10 +132,23 @@ class ArmedExec:
             ExitReason.TIMED_OUT: f"no answer in {self._command.timeout:g} s; it may still be running",
         }.get(ended, "")
         return Outcome(
-            ANSWERED if ended is ExitReason.EXITED else LOST,
+            Delivery.ANSWERED if ended is ExitReason.EXITED else Delivery.LOST,
             exit=piped.exit,
             stdout=piped.stdout,
             stderr=piped.stderr,
             began=began,
             error="; ".join(filter(None, (reason, piped.note))),
         )
+
+
+class DockerTransport(TransportDriver):
+    """``docker exec`` or ``podman exec``; commands run as root."""
+
+    name = "docker"
+
+    def open_session(self, host: HostContext) -> DockerSession:
+        engine = host.host.engine or host.inventory.defaults.engine
+        return DockerSession(container_of(host.shared, host.host.container or host.node, engine))
+
+
+DRIVER = DockerTransport()

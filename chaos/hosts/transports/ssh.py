@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec import structs
 
+from chaos.hosts.driver import HostContext, TransportDriver
 from chaos.hosts.transports.channel_io import ChannelProcess, ExitReason, is_disconnected
 from chaos.hosts.transports.connection import SshConnection, close_quietly, connect
 from chaos.hosts.transports.host_clock import CALIBRATION_TIMEOUT, HostClock
 from chaos.hosts.transports.script import armed_command_line, command_line, has_host_clock, is_ready, sudo_refusal
-from chaos.hosts.transports.settings import HostSettings
-from chaos.model.command import ANSWERED, LOST, NOT_SENT, HostCommand, Outcome
+from chaos.hosts.transports.settings import HostSettings, host_settings
+from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import NodefallError, Refused, Unreachable
 
 if TYPE_CHECKING:
@@ -86,9 +87,9 @@ class SshSession:
         try:
             job = self._start(command_line(command.argv, self._prefix(command)), deadline)
         except NodefallError as error:
-            return Outcome(NOT_SENT, error=_describe(error))
+            return Outcome(Delivery.NOT_SENT, error=_describe(error))
         except LostBeforeStart as error:
-            return Outcome(LOST, error=str(error))
+            return Outcome(Delivery.LOST, error=str(error))
         with job:
             job.process.write_stdin(command.stdin)
             return self._outcome(command, job, job.process.wait())
@@ -194,17 +195,17 @@ class SshSession:
 
     def _outcome(self, command: HostCommand, job: RemoteCommand, ended: ExitReason) -> Outcome:
         exchange = job.process
-        base = Outcome(ANSWERED, stdout=exchange.stdout, stderr=exchange.stderr, error=exchange.note)
+        base = Outcome(Delivery.ANSWERED, stdout=exchange.stdout, stderr=exchange.stderr, error=exchange.note)
         if ended is ExitReason.EXITED:
             refusal = self._refusal(command, exchange.stderr) if job.channel.exit_status in (1, 127) else ""
-            delivery = NOT_SENT if refusal else ANSWERED
+            delivery = Delivery.NOT_SENT if refusal else Delivery.ANSWERED
             return structs.replace(base, delivery=delivery, exit=job.channel.exit_status, error=refusal or base.error)
         reason = {
             ExitReason.KILLED: "it was ended by a signal",
             ExitReason.LOST: f"the line to {self.settings.label} was lost before it ended",
             ExitReason.TIMED_OUT: f"no answer in {command.timeout:g} s; it may still be running",
         }[ended]
-        delivery = ANSWERED if ended is ExitReason.KILLED else LOST
+        delivery = Delivery.ANSWERED if ended is ExitReason.KILLED else Delivery.LOST
         return structs.replace(base, delivery=delivery, error="; ".join(filter(None, (reason, base.error))))
 
     def _refusal(self, command: HostCommand, stderr: str) -> str:
@@ -242,13 +243,13 @@ class ArmedCommand:
             return
         self._is_released, job = True, self._remote
         if job.closed or job.channel.exit_status_ready():
-            self._not_sent = Outcome(NOT_SENT, stderr=job.process.stderr, error=_NO_LONGER_READY)
+            self._not_sent = Outcome(Delivery.NOT_SENT, stderr=job.process.stderr, error=_NO_LONGER_READY)
             return
         job.process.extend(monotonic() + self._command.timeout)
         try:
             job.channel.sendall(self._clock.clock_argument(at).encode())
         except (OSError, EOFError) as error:
-            self._not_sent = Outcome(NOT_SENT, error=f"the line was lost before: {error}")
+            self._not_sent = Outcome(Delivery.NOT_SENT, error=f"the line was lost before: {error}")
             return
         job.process.write_stdin(self._command.stdin)
 
@@ -259,7 +260,7 @@ class ArmedCommand:
             self.release()
             if self._not_sent:
                 return self._not_sent
-            self._not_sent = Outcome(NOT_SENT, error=_NO_LONGER_READY)
+            self._not_sent = Outcome(Delivery.NOT_SENT, error=_NO_LONGER_READY)
             began = self._clock.read_start_time(job.process.read_line)
             outcome = self._outcome(self._command, job, job.process.wait())
             return structs.replace(outcome, began=began)
@@ -271,3 +272,23 @@ class ArmedCommand:
 
 def _describe(error: NodefallError) -> str:
     return f"{error.message} ({error.hint})" if error.hint else error.message
+
+
+class SshTransport(TransportDriver):
+    """OpenSSH servers, through jump hosts where the inventory names some."""
+
+    name = "ssh"
+
+    def open_session(self, host: HostContext) -> SshSession:
+        address = "" if host.host.address else host.find_address()
+        return open_session(host_settings(host.inventory, host.key, host.local, address))
+
+    def jump_hosts(self, host: HostContext) -> tuple[HostSettings, ...]:
+        return host_settings(host.inventory, host.key, host.local, host.node).jumps
+
+    def sudo_user(self, host: HostContext) -> str:
+        settings = host_settings(host.inventory, host.key, host.local)
+        return settings.user if settings.sudo_prefix else ""
+
+
+DRIVER = SshTransport()

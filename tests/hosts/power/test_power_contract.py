@@ -1,4 +1,4 @@
-"""What every power control must do, on a real one each: one table."""
+"""The contract of power controls, on a real one of each kind."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.hosts.power.command import make_command_control
+from chaos.hosts.power.command import CommandPower, make_command_control
 from chaos.hosts.power.docker import DockerControl
 from chaos.hosts.transports.containers import Container
-from chaos.model.inventory import CommandPower
 from chaos.model.ports import ON_OFF_STATE, PowerControl, RestartPolicyControl
 from tests.kit.bmcs import PLACE, fake_bmc, sushy, within
 from tests.kit.machines import docker_daemon, image, missing
@@ -39,7 +38,7 @@ def programs(folder: Path) -> Iterator[PowerControl]:
 
 @contextmanager
 def container(folder: Path) -> Iterator[PowerControl]:
-    """One that its restart policy would start again."""
+    """A container whose restart policy would start it again."""
     if why := missing():
         pytest.skip(f"no containers: {why}")
     name = f"nodefall-power-{os.getpid()}"
@@ -62,11 +61,11 @@ def bmc(folder: Path) -> Iterator[PowerControl]:
 CONTROLS = [sushy, bmc, programs, pytest.param(container, marks=pytest.mark.root)]
 
 
-@pytest.mark.parametrize("opened", CONTROLS)
-def test_on_and_off_are_told_as_they_are(
-    opened: Callable[[Path], AbstractContextManager[PowerControl]], tmp_path: Path
+@pytest.mark.parametrize("make", CONTROLS)
+def test_the_state_follows_on_and_off(
+    make: Callable[[Path], AbstractContextManager[PowerControl]], tmp_path: Path
 ) -> None:
-    with opened(tmp_path) as control:
+    with make(tmp_path) as control:
         assert control.capabilities == ON_OFF_STATE
         assert control.state() == "off"
         for verb in (control.off, control.on, control.on, control.off, control.off):  # each twice: no harm
@@ -76,8 +75,8 @@ def test_on_and_off_are_told_as_they_are(
 
 
 @pytest.mark.root
-def test_a_restart_policy_is_held_off_and_put_back_by_another_process(tmp_path: Path) -> None:
-    """What it was is told before, and given back by whoever knows it: nothing is kept in memory."""
+def test_a_restart_policy_is_disabled_and_restored(tmp_path: Path) -> None:
+    """The former policy is read first and passed back later: the control stores nothing."""
     with container(tmp_path) as control:
         assert isinstance(control, RestartPolicyControl)
         control.on()

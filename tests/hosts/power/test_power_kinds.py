@@ -1,4 +1,4 @@
-"""What each power control has of its own, and what it says when it cannot."""
+"""What is special to each power control, and its errors."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from chaos.hosts.power.command import CommandControl, make_command_control
+from chaos.hosts.power.command import CommandControl, CommandPower, make_command_control
 from chaos.hosts.power.ipmi import IpmiControl, make_ipmi_control
-from chaos.hosts.power.manual import ManualControl, make_manual_control
+from chaos.hosts.power.manual import ManualControl, ManualPower, make_manual_control
 from chaos.hosts.power.redfish import make_redfish_control
 from chaos.hosts.power.secrets import SecretContext
-from chaos.hosts.power.wake_on_lan import magic_packet, make_wake_on_lan_control
+from chaos.hosts.power.wake_on_lan import WakeOnLanPower, magic_packet, make_wake_on_lan_control
 from chaos.model.errors import NodefallError, Refused, Unreachable
-from chaos.model.inventory import CommandPower, ManualPower, WakeOnLanPower
 from chaos.model.ports import ON, ON_OFF, ON_OFF_STATE
 from tests.kit.bmcs import PASSWORD, PLACE, fake_bmc, free_port, ipmi_power, sushy, sushy_power
 
@@ -37,24 +36,24 @@ def shell(script: str) -> list[str]:
 
 
 @IPMITOOL
-def test_ipmi_says_who_is_not_let_in_without_the_password(tmp_path: Path) -> None:
+def test_ipmi_names_the_rejected_login_without_the_password(tmp_path: Path) -> None:
     with fake_bmc(tmp_path) as good:
         assert isinstance(good, IpmiControl)
-        for place, user in ((WRONG, "admin"), (PLACE, "nobody")):
-            with pytest.raises(Unreachable, match=f"lets nobody in as {user}") as caught:
-                make_ipmi_control(ipmi_power(good._power.port, user), place, timeout=60).on()
+        for context, user in ((WRONG, "admin"), (PLACE, "nobody")):
+            with pytest.raises(Unreachable, match=f"rejected the login of {user}") as caught:
+                make_ipmi_control(ipmi_power(good._power.port, user), context, timeout=60).on()
             assert "hunter2" not in str(caught.value) + caught.value.hint
         assert good.state() == "off"
 
 
 @IPMITOOL
-def test_ipmi_where_nobody_listens() -> None:
+def test_ipmi_without_a_server() -> None:
     with pytest.raises(NodefallError, match=r"IPMI at 127\.0\.0\.1:\d+|ipmitool did not end"):
         make_ipmi_control(ipmi_power(free_port(socket.SOCK_DGRAM)), PLACE, timeout=15).state()
 
 
 def ipmitool(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> IpmiControl:
-    """A program of that name, which keeps what it was given."""
+    """A program of that name that records its arguments and password."""
     program = folder / "ipmitool"
     program.write_text(f'#!/bin/sh\necho "$@" >> {folder}/argv; echo "$IPMI_PASSWORD" > {folder}/env\n{script}\n')
     program.chmod(0o755)
@@ -63,18 +62,18 @@ def ipmitool(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Ipmi
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "error"),
     [
-        ("echo Chassis Power is unknown", "does not say on or off"),
-        ("true", "does not say on or off: exit code 0"),
+        ("echo Chassis Power is unknown", "reports neither on nor off"),
+        ("true", "reports neither on nor off: exit code 0"),
         ("echo Insufficient privilege level >&2; exit 1", "answered to status: Insufficient privilege level"),
-        ("echo Unable to establish LAN session >&2; exit 1", "lets nobody in as admin"),
+        ("echo Unable to establish LAN session >&2; exit 1", "rejected the login of admin"),
         (f"echo bad login {PASSWORD} >&2; exit 1", r"answered to status: bad login \*\*\*"),
         ("exec sleep 20", "did not end in 2 s"),
     ],
 )
-def test_words_of_ipmitool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str) -> None:
-    with pytest.raises(NodefallError, match=said) as caught:
+def test_errors_of_ipmitool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, error: str) -> None:
+    with pytest.raises(NodefallError, match=error) as caught:
         ipmitool(tmp_path, script, monkeypatch).state()
     assert caught.value.hint
 
@@ -97,7 +96,7 @@ def test_ipmitool_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.Monk
     assert caught.value.hint == "install ipmitool"
 
 
-def test_redfish_says_who_is_not_let_in(tmp_path: Path) -> None:
+def test_redfish_rejects_a_wrong_password(tmp_path: Path) -> None:
     with sushy(tmp_path) as good:
         port = good._url.port  # type: ignore[attr-defined]
         with pytest.raises(NodefallError, match="answered 401") as caught:
@@ -111,8 +110,8 @@ def test_redfish_says_who_is_not_let_in(tmp_path: Path) -> None:
     [
         ({"status": shell("exit 0")}, "on"),
         ({"status": shell("exit 1")}, "off"),
-        ({"status": shell("exit 2")}, "neither isOn nor isOff fits .exit code 2"),
-        ({"isOff": {"exit": [0]}}, "isOn and isOff both fit"),
+        ({"status": shell("exit 2")}, "neither isOn nor isOff matches .exit code 2"),
+        ({"isOff": {"exit": [0]}}, "isOn and isOff both match"),
         ({"status": shell("echo state: UP"), "isOn": {"output": "UP$"}, "isOff": {"output": "DOWN$"}}, "on"),
         ({"status": shell("echo state: DOWN"), "isOn": {"output": "UP$"}, "isOff": {"output": "DOWN$"}}, "off"),
         ({"status": shell("echo UP; exit 1"), "isOn": {"exit": [0], "output": "UP"}, "isOff": {"output": "DOWN"}},
@@ -121,7 +120,7 @@ def test_redfish_says_who_is_not_let_in(tmp_path: Path) -> None:
         ({"status": ["no-such-program"]}, "no-such-program cannot be run"),
     ],
 )  # fmt: skip
-def test_what_a_program_says(changes: dict[str, Any], state: str) -> None:
+def test_state_from_a_program(changes: dict[str, Any], state: str) -> None:
     if state in ("on", "off"):
         assert programs(**changes).state() == state
     else:
@@ -130,11 +129,11 @@ def test_what_a_program_says(changes: dict[str, Any], state: str) -> None:
         assert caught.value.hint
 
 
-def test_programs_get_secrets_and_never_show_them() -> None:
-    told = {"environment": {"TOKEN": {"env": "BMC"}}, "status": shell('test "$TOKEN" = password')}
-    assert programs(**told).state() == "on"
+def test_programs_get_secrets_that_no_error_shows() -> None:
+    fields = {"environment": {"TOKEN": {"env": "BMC"}}, "status": shell('test "$TOKEN" = password')}
+    assert programs(**fields).state() == "on"
     with pytest.raises(NodefallError, match=r"exit code 7: denied: \*\*\*$"):
-        programs(**told, on=shell('echo "denied: $TOKEN" >&2; exit 7')).on()
+        programs(**fields, on=shell('echo "denied: $TOKEN" >&2; exit 7')).on()
 
 
 def test_programs_that_cannot_power_off() -> None:
@@ -160,62 +159,62 @@ def test_a_magic_packet_is_sent(mac: str) -> None:
     assert control.capabilities == ON
 
 
-def test_wake_on_lan_knows_nothing_and_cuts_nothing() -> None:
+def test_wake_on_lan_neither_reads_the_state_nor_cuts_power() -> None:
     control = make_wake_on_lan_control(
         WakeOnLanPower(kind="wake-on-lan", mac="52:54:00:12:34:56", broadcast="no address")
     )
-    with pytest.raises(NodefallError, match="cannot tell"):
+    with pytest.raises(NodefallError, match="cannot read it"):
         control.state()
-    with pytest.raises(Refused, match="can only wake"):
+    with pytest.raises(Refused, match="cannot cut power"):
         control.off()
-    with pytest.raises(Unreachable, match="no magic packet could be sent to no address"):
+    with pytest.raises(Unreachable, match="magic packet could not be sent to no address"):
         control.on()
 
 
 class Person:
-    """Sits at a real pseudo-terminal and types the answers, one for each question."""
+    """A person at a real pseudo-terminal, who types one answer for each prompt."""
 
     def __init__(self, *answers: str) -> None:
         self._end, self._terminal = pty.openpty()
         self.path = os.ttyname(self._terminal)
-        self.asked = ""
-        self._thread = threading.Thread(target=self._sit, args=(answers,), daemon=True)
+        self.prompts = ""
+        self._thread = threading.Thread(target=self._type, args=(answers,), daemon=True)
         self._thread.start()
 
-    def _sit(self, answers: tuple[str, ...]) -> None:
+    def _type(self, answers: tuple[str, ...]) -> None:
         for answer in answers:
             seen = ""
             while "type no: " not in seen:
                 seen += os.read(self._end, 4096).decode()
-            self.asked += seen
+            self.prompts += seen
             os.write(self._end, f"{answer}\n".encode())
 
     def control(self, deadline: str = "20s") -> ManualControl:
         return make_manual_control(ManualPower(kind="manual", deadline=deadline), "worker-1", self.path)
 
 
-def test_a_person_is_asked_and_believed_about_off_only() -> None:
+def test_the_prompt_reveals_the_state_off_only() -> None:
     person = Person("what?", "off", " ON ")
     control = person.control()
     assert control.capabilities == ON_OFF
-    with pytest.raises(NodefallError, match="nobody has said"):
+    with pytest.raises(NodefallError, match="is unknown"):
         control.state()
     control.off()
     assert control.state() == "off"
     control.on()
-    assert person.asked.count("Cut the power of worker-1") == 2
-    assert "Power worker-1 ON" in person.asked
-    with pytest.raises(NodefallError, match="nobody has said"):  # it may go down by itself
+    assert person.prompts.count("Cut the power of worker-1") == 2
+    assert "Power worker-1 ON" in person.prompts
+    with pytest.raises(NodefallError, match="is unknown"):  # it may go down by itself
         control.state()
 
 
 def test_a_person_may_give_up() -> None:
-    with pytest.raises(NodefallError, match="the person asked says no"):
+    with pytest.raises(NodefallError, match="the operator answered no"):
         Person("no").control().on()
 
 
-def test_nobody_answers() -> None:
-    with pytest.raises(NodefallError, match=r"nobody answered in 0\.3 s"):
+def test_no_answer_on_the_terminal() -> None:
+    with pytest.raises(NodefallError, match=r"no answer on the terminal within 0\.3 s"):
         Person().control("300ms").off()
 
 

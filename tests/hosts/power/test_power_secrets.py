@@ -8,7 +8,7 @@ import pytest
 
 from chaos.hosts.power.secrets import SecretContext, read_secret
 from chaos.model.errors import Refused
-from chaos.model.inventory import Secret
+from chaos.model.field_types import Secret
 
 HIDDEN = "hunter2-secret"
 
@@ -37,7 +37,7 @@ def test_command_is_run_without_a_shell(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "error"),
     [
         ({"env": "NONE"}, "environment variable NONE is not set"),
         ({"env": "EMPTY"}, "not set or empty"),
@@ -51,13 +51,13 @@ def test_command_is_run_without_a_shell(tmp_path: Path) -> None:
         ({"command": ["printf", "\\377"]}, "UnicodeDecodeError"),
     ],
 )
-def test_refused_and_never_told(
-    tmp_path: Path, fields: dict[str, Any], said: str, caplog: pytest.LogCaptureFixture
+def test_refused_without_the_secret(
+    tmp_path: Path, fields: dict[str, Any], error: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     tmp_path.chmod(0o700)
     for name, content, mode in (("binary", b"\xff" + HIDDEN.encode(), 0o600), ("loose", HIDDEN.encode(), 0o666)):
         (tmp_path / name).write_bytes(content)
         (tmp_path / name).chmod(mode)
-    with caplog.at_level(logging.DEBUG), pytest.raises(Refused, match=said) as caught:
+    with caplog.at_level(logging.DEBUG), pytest.raises(Refused, match=error) as caught:
         read(tmp_path, **fields)
     assert HIDDEN not in f"{caught.value!r} {caught.value.hint} {caught.value.__cause__!r} {caplog.text}"

@@ -21,10 +21,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from chaos.hosts.power.redfish import RedfishControl, make_redfish_control
+from chaos.hosts.power.redfish import RedfishControl, RedfishPower, make_redfish_control
 from chaos.hosts.power.secrets import SecretContext
 from chaos.model.errors import NodefallError, Refused, Unreachable
-from chaos.model.inventory import RedfishPower
 
 PASSWORD = "hunter2-secret"
 SYSTEM = "/redfish/v1/Systems/1"
@@ -58,7 +57,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 @dataclass
 class Bmc:
-    """What the server answers, and the resets that it got."""
+    """Responses of the server, and the resets that it received."""
 
     ca: Path
     port: int = 0
@@ -151,9 +150,9 @@ def test_state(bmc: Bmc, power: str, state: str) -> None:
 
 
 @pytest.mark.parametrize("power", [None, "", "Broken"])
-def test_a_state_that_says_nothing(bmc: Bmc, power: str | None) -> None:
+def test_an_unknown_power_state(bmc: Bmc, power: str | None) -> None:
     bmc.power = power
-    with pytest.raises(NodefallError, match="PowerState is"):
+    with pytest.raises(NodefallError, match="reports PowerState"):
         bmc.control().state()
 
 
@@ -170,7 +169,7 @@ def test_resets(bmc: Bmc, status: int) -> None:
     [(409, "On", False), (400, "On", False), (409, "Off", True), (400, "PoweringOn", True), (500, "On", True),
      (403, "On", True)],
 )  # fmt: skip
-def test_a_refused_reset_counts_only_where_it_is_so_already(bmc: Bmc, status: int, power: str, fails: bool) -> None:
+def test_a_rejected_reset_counts_only_in_that_state_already(bmc: Bmc, status: int, power: str, fails: bool) -> None:
     bmc.reset_status, bmc.power = status, power
     if fails:
         with pytest.raises(NodefallError, match=f"answered {status} to On: no can do") as caught:
@@ -183,7 +182,7 @@ def test_a_refused_reset_counts_only_where_it_is_so_already(bmc: Bmc, status: in
 
 def test_a_reset_that_is_not_offered_is_not_sent(bmc: Bmc) -> None:
     bmc.allowed = ["On", "GracefulShutdown"]
-    with pytest.raises(NodefallError, match="cannot ForceOff; it can On, GracefulShutdown"):
+    with pytest.raises(NodefallError, match="does not support ForceOff, only On, GracefulShutdown"):
         bmc.control().off()
     assert bmc.resets == []
 
@@ -196,7 +195,7 @@ def test_credentials_stay_with_the_server_that_was_named(bmc: Bmc) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"PowerState": 3}'])
-def test_answers_that_are_no_system(bmc: Bmc, body: bytes) -> None:
+def test_responses_that_are_no_system(bmc: Bmc, body: bytes) -> None:
     bmc.body = body
     with pytest.raises(NodefallError, match="no ComputerSystem"):
         bmc.control().state()
@@ -208,7 +207,7 @@ def test_a_system_without_reset(bmc: Bmc) -> None:
         bmc.control().on()
 
 
-def test_wrong_password_is_told_without_telling_it(bmc: Bmc) -> None:
+def test_the_error_of_a_wrong_password_does_not_contain_it(bmc: Bmc) -> None:
     with pytest.raises(NodefallError, match="answered 401 to GET: login failed") as caught:
         bmc.control(user="other").state()
     assert "password" in caught.value.hint
@@ -227,18 +226,18 @@ def test_an_unknown_certificate_is_refused(bmc: Bmc) -> None:
     assert bmc.resets == []
 
 
-def test_nobody_listens(bmc: Bmc) -> None:
+def test_no_server(bmc: Bmc) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         with pytest.raises(Unreachable, match="Connection refused"):
             bmc.control(url=f"https://127.0.0.1:{free.getsockname()[1]}{SYSTEM}").state()
 
 
-def test_a_silent_bmc_is_given_up(bmc: Bmc) -> None:
+def test_a_silent_bmc_times_out(bmc: Bmc) -> None:
     bmc.silent = threading.Event()
     control = bmc.control()
     control._timeout = 0.5
-    with pytest.raises(NodefallError, match=r"gave no answer to GET: .*timed out"):
+    with pytest.raises(NodefallError, match=r"did not answer GET: .*timed out"):
         control.state()
     bmc.silent.set()
 

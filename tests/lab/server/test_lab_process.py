@@ -15,8 +15,9 @@ import pytest
 
 from chaos.app.labs import start_lab
 from chaos.clock import SystemClock
+from chaos.hosts.power.redfish import RedfishPower
 from chaos.model.errors import NodefallError
-from chaos.model.inventory import Lab, RedfishPower
+from chaos.model.inventory import Lab
 
 pytestmark = pytest.mark.lab
 SPEC = json.dumps({"nodes": [{"name": "only"}]})

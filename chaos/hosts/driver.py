@@ -1,0 +1,114 @@
+"""Contracts of the drivers of hosts: a transport opens sessions, a power driver makes power controls."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from chaos.hosts.power.secrets import SecretContext
+from chaos.hosts.transports.settings import HostSettings, LocalUser
+from chaos.model.driver import DEFAULT_TRANSPORT, PowerSettings, power_drivers, transport_drivers
+from chaos.model.inventory import Host, Inventory
+from chaos.model.ports import PowerControl, Session
+
+_T = TypeVar("_T")
+
+
+class SharedObjects:
+    """Objects that drivers share between the hosts of one cluster connection, by key. Thread safe."""
+
+    def __init__(self) -> None:
+        self._objects: dict[Hashable, Any] = {}
+        self._lock = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """The object of ``key``, made when first needed."""
+        with self._lock:
+            if key not in self._objects:
+                self._objects[key] = make()
+            found: _T = self._objects[key]
+            return found
+
+
+@dataclass(frozen=True, slots=True)
+class HostContext:
+    """Everything that a driver gets to know of one host.
+
+    ``key`` is the host's key in the inventory. ``find_address`` returns an address of the Node object, for a host
+    without one in the inventory.
+    """
+
+    inventory: Inventory
+    key: str
+    node: str
+    local: LocalUser
+    secrets: SecretContext = field(default_factory=lambda: SecretContext({}, Path()))
+    find_address: Callable[[], str] = lambda: ""
+    shared: SharedObjects = field(default_factory=SharedObjects)
+
+    @property
+    def host(self) -> Host:
+        """The host's entry in the inventory; an empty one where the inventory has none."""
+        return self.inventory.hosts.get(self.key, Host())
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The transport's own keys, those of the host before those of ``defaults``."""
+        return {**self.inventory.defaults.options, **self.host.options}
+
+
+class TransportDriver(ABC):
+    """A way to run commands on hosts; ``name`` is the value of ``transport`` in an inventory.
+
+    ``options`` is the pydantic model of the keys under ``options``; None where there are none.
+    """
+
+    name: str
+    options: type[BaseModel] | None = None
+
+    @abstractmethod
+    def open_session(self, host: HostContext) -> Session:
+        """A session to the host. Raises Unreachable, or Refused where the host or the settings cannot be trusted."""
+
+    def jump_hosts(self, host: HostContext) -> Sequence[HostSettings]:  # noqa: ARG002 - for drivers that have some
+        """Hosts that the connection passes through: none of them may become a target."""
+        return ()
+
+    def sudo_user(self, host: HostContext) -> str:  # noqa: ARG002 - for drivers that need sudo
+        """The login that needs a sudo rule on the host, "" where commands run as root anyway."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerDriver:
+    """A kind of power control; ``name`` is the value of ``power.kind`` in an inventory.
+
+    ``make`` takes an instance of ``settings`` and returns the control of one host. It raises Refused for settings that
+    cannot be used on this machine.
+    """
+
+    name: str
+    settings: type[PowerSettings]
+    make: Callable[[Any, HostContext], PowerControl]
+
+
+def transport_of(host: HostContext) -> TransportDriver:
+    """The driver of the host's transport."""
+    name = host.host.transport or host.inventory.defaults.transport or DEFAULT_TRANSPORT
+    driver: TransportDriver = transport_drivers()[name]
+    return driver
+
+
+def power_control_of(host: HostContext) -> PowerControl | None:
+    """The host's power control, None if the inventory gives it none. Raises Refused."""
+    settings = host.host.power
+    if settings is None:
+        return None
+    driver: PowerDriver = power_drivers()[settings.kind]
+    return driver.make(settings, host)
