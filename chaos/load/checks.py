@@ -8,7 +8,7 @@ from chaos.load.error_collector import Cursor, did_you_mean
 from chaos.load.expectations import DeclaredNames, check_expectations
 from chaos.load.manifests import load_manifests
 from chaos.load.plugin_lookup import find_plugin, report_duplicates
-from chaos.model.action import Action, Scope, UndoKind
+from chaos.model.action import AnyAction, Scope, UndoKind
 from chaos.model.bound import FACTS
 from chaos.model.errors import BadInput
 from chaos.model.experiment import parse_moment
@@ -67,7 +67,7 @@ def _check_action(step: Cursor, catalogue: PluginRegistry, allow: list[str]) -> 
                 step.get("with", name).report(f"{action.name} with {name} cannot be undone", hint)
 
 
-def _check_scope(step: Cursor, action: Action) -> None:
+def _check_scope(step: Cursor, action: AnyAction) -> None:
     if action.scope is Scope.NODE and not step.get("target"):
         step.report(f"{action.name} acts on nodes: target is missing", "name one of spec.targets")
     if action.scope is Scope.CLUSTER and step.get("target"):

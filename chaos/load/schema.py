@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from chaos.model.action import Action
+from chaos.model.action import AnyAction
 from chaos.model.assertion import Assertion
 from chaos.model.experiment import Experiment
 from chaos.model.inventory import Inventory
@@ -19,7 +19,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def json_schema(catalogue: PluginRegistry) -> dict[str, Any]:
     """One schema, oneOf on kind; ``with`` is checked by the action or assertion that it belongs to."""
-    plugins: list[Action | Assertion] = [*catalogue.actions.values(), *catalogue.assertions.values()]
+    plugins: list[AnyAction | Assertion] = [*catalogue.actions.values(), *catalogue.assertions.values()]
     models: list[type[BaseModel]] = list(dict.fromkeys([Experiment, Inventory, *(p.params for p in plugins)]))
     references, schema = models_json_schema([(model, "validation") for model in models], by_alias=True)
     refs = {model: reference for (model, _), reference in references.items()}
@@ -37,7 +37,7 @@ def json_schema(catalogue: PluginRegistry) -> dict[str, Any]:
 def _constrain_with(
     definition: dict[str, Any],
     key: str,
-    plugins: Mapping[str, Action] | Mapping[str, Assertion],
+    plugins: Mapping[str, AnyAction] | Mapping[str, Assertion],
     refs: Mapping[Any, dict[str, Any]],
 ) -> None:
     """Name the plug-ins in ``definition`` and tie ``with`` to the one that is chosen."""

@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
-from chaos.model.action import Action
+from chaos.model.action import AnyAction
 from chaos.model.assertion import Assertion
 from chaos.model.errors import PluginError
 from chaos.model.fact import HostFact
@@ -34,7 +34,7 @@ class Group(StrEnum):
 class PluginRegistry:
     """Plug-ins by name. Kinds that a caller does not need may be left empty."""
 
-    actions: Mapping[str, Action]
+    actions: Mapping[str, AnyAction]
     assertions: Mapping[str, Assertion]
     facts: Mapping[str, HostFact] = field(default_factory=dict)
     checks: Mapping[str, Any] = field(default_factory=dict)

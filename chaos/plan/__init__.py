@@ -1,1 +1,1 @@
-"""Experiment + Inventory + what the cluster looks like + a seed -> Plan. Pure."""
+"""Planning: experiment, inventory, snapshot of the cluster and a seed in, plan out. Pure."""

@@ -1,4 +1,4 @@
-"""What planning knows of a cluster."""
+"""A cluster as planning sees it: nodes, pods and their roles."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class ClusterView:
         return sorted(name for name, node in self.nodes.items() if is_ready(node))
 
     def etcd_members(self) -> list[str]:
-        """Nodes with a say in the cluster's store: those that k3s and rke2 mark as etcd's, else the control planes."""
-        marked = [name for name, node in self.nodes.items() if ETCD in (node.metadata.labels or {})]
-        return sorted(marked or [name for name, node in self.nodes.items() if role(node) == "control-plane"])
+        """Names of the nodes that run etcd: those that k3s and rke2 label so, else the control planes; sorted."""
+        labelled = [name for name, node in self.nodes.items() if ETCD in (node.metadata.labels or {})]
+        return sorted(labelled or [name for name, node in self.nodes.items() if role(node) == "control-plane"])
 
     def static_pods(self, node: str) -> tuple[str, ...]:
-        """Names of the static pods on a node."""
+        """Names of the static pods on a node, sorted."""
         return tuple(sorted(p.metadata.name for p in self.pods if p.spec and p.spec.node_name == node and is_static(p)))
 
 
@@ -53,12 +53,12 @@ def zone(node: Node) -> str:
 
 
 def node_addresses(node: Node) -> frozenset[str]:
-    """Those that its Node object tells, without names and loopback."""
+    """IP addresses in the status of a Node, without loopback."""
     return normalize_addresses(a.address for a in (node.status.addresses if node.status else None) or ())
 
 
 def normalize_addresses(texts: Iterable[str]) -> frozenset[str]:
-    """Those that are addresses, written in one way, without loopback."""
+    """The IP addresses among ``texts`` in canonical form, without loopback and host names."""
     found = set()
     for text in texts:
         try:

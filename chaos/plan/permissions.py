@@ -1,4 +1,4 @@
-"""The rights that an experiment needs on a cluster: to look on, for lock and journal, its workload, its steps."""
+"""Permissions that an experiment needs on a cluster: for observers, lock and journal, its workload and its steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from chaos.model.action import Undo
-from chaos.model.api_fact import OBJECT
+from chaos.model.api_fact import NAMESPACE, OBJECT
 from chaos.model.assertion import ControllerManagerAssertion
 from chaos.model.command import KubeCommand
 from chaos.model.experiment import Experiment, ServiceReference
@@ -18,13 +18,13 @@ from chaos.model.permission import Permission, permission_for_request
 from chaos.model.registry import PluginRegistry
 from chaos.model.resources import RESOURCES
 
-_NAMESPACE = "namespace/"  # a check whether one is gone
-
 
 @dataclass(frozen=True, slots=True)
 class PermissionInputs:
-    """What the rights depend on besides the experiment: ``workload`` is how its objects are created, ``removal`` how
-    they go; ``keeps`` is the namespace of the lock and the journals; ``proxy`` is the inventory's allowNodeProxy.
+    """Inputs besides the experiment.
+
+    ``workload`` creates the workload's objects and ``removal`` deletes them. ``lock_namespace`` is the namespace of the
+    lock and the journals, ``allow_node_proxy`` the inventory's allowNodeProxy; ``events``: whether Events are written.
     """
 
     lock_namespace: str
@@ -34,115 +34,121 @@ class PermissionInputs:
     events: bool = True
 
 
-def compute_permissions(
-    experiment: Experiment, catalogue: PluginRegistry, setting: PermissionInputs
-) -> list[Permission]:
-    """Sorted, each once, without those that another one covers."""
-    rights = {
-        *_observer_permissions(setting.allow_node_proxy),
-        *_lock_permissions(setting.lock_namespace),
-        *_workload_permissions(setting),
+def compute_permissions(experiment: Experiment, registry: PluginRegistry, inputs: PermissionInputs) -> list[Permission]:
+    """Permissions of a whole run: sorted, unique, without those that another one covers."""
+    permissions = {
+        *_observer_permissions(inputs.allow_node_proxy),
+        *_lock_permissions(inputs.lock_namespace),
+        *_workload_permissions(inputs),
     }
     for step in experiment.spec.method:
-        action = catalogue.actions[step.action]
-        rights.update(action.permissions(action.params.model_validate(step.with_)))
-    if setting.events:
-        rights.add(Permission("", "events", "create", NODE_EVENT_NAMESPACE))
-    rights.update(_proxy_permission(probe.service) for probe in experiment.spec.probes if probe.service)
-    if uses_controller_manager(experiment, catalogue):
-        rights.add(Permission("", "/metrics", "get"))
-    return sorted(right for right in rights if not any(o != right and o.covers(right) for o in rights))
+        action = registry.actions[step.action]
+        permissions.update(action.permissions(action.params.model_validate(step.with_)))
+    if inputs.events:
+        permissions.add(Permission("", "events", "create", NODE_EVENT_NAMESPACE))
+    permissions.update(_proxy_permission(probe.service) for probe in experiment.spec.probes if probe.service)
+    if uses_controller_manager(experiment, registry):
+        permissions.add(Permission("", "/metrics", "get"))
+    return sorted(
+        permission
+        for permission in permissions
+        if not any(other != permission and other.covers(permission) for other in permissions)
+    )
 
 
-def uses_controller_manager(experiment: Experiment, catalogue: PluginRegistry) -> bool:
-    """Whether any of its questions is about metrics of the controller-manager."""
+def uses_controller_manager(experiment: Experiment, registry: PluginRegistry) -> bool:
+    """Whether an assertion of the experiment needs the metrics of the controller-manager."""
     spec = experiment.spec
-    for asked in (*spec.steady_state, *spec.hypothesis, *spec.abort):
-        assertion = catalogue.assertions[asked.assert_] if asked.assert_ else None
+    for expectation in (*spec.steady_state, *spec.hypothesis, *spec.abort):
+        assertion = registry.assertions[expectation.assert_] if expectation.assert_ else None
         if isinstance(assertion, ControllerManagerAssertion) and assertion.uses_controller_manager(
-            assertion.params.model_validate(asked.with_)
+            assertion.params.model_validate(expectation.with_)
         ):
             return True
     return False
 
 
 def _proxy_permission(service: ServiceReference) -> Permission:
-    inside = "" if service.namespace == "workload" else service.namespace
-    return Permission("", "services/proxy", "get", inside, service.proxy_name)
+    namespace = "" if service.namespace == "workload" else service.namespace
+    return Permission("", "services/proxy", "get", namespace, service.proxy_name)
 
 
-def _observer_permissions(proxy: bool) -> Iterator[Permission]:
-    """What is watched in every run, and asked of the kubelets' own ports."""
+def _observer_permissions(allow_node_proxy: bool) -> Iterator[Permission]:
+    """Permissions of the observers: what every run watches, and what it reads from the ports of the kubelets."""
     for resource in RESOURCES.values():
-        listed = permission_for_request("GET", resource.path)
+        to_list = permission_for_request("GET", resource.path)
         for verb in ("list", "watch"):
-            yield replace(listed, verb=verb, namespace=NODE_LEASE_NAMESPACE if resource.plural == "leases" else "")
-    for name in ("nodes", "nodes/metrics", "nodes/configz", *(["nodes/proxy"] if proxy else [])):
+            yield replace(to_list, verb=verb, namespace=NODE_LEASE_NAMESPACE if resource.plural == "leases" else "")
+    for name in ("nodes", "nodes/metrics", "nodes/configz", *(["nodes/proxy"] if allow_node_proxy else [])):
         yield Permission("", name, "get")
-    yield Permission("", "namespaces", "get", "", "kube-system")  # its uid tells clusters apart
+    yield Permission("", "namespaces", "get", "", "kube-system")  # its UID identifies the cluster
 
 
-def _lock_permissions(keeps: str) -> Iterator[Permission]:
-    """The lock and the journals of runs. What is created has no name yet when it is asked for."""
+def _lock_permissions(namespace: str) -> Iterator[Permission]:
+    """Permissions for the lock and the journals of runs. A create request has no name when it is authorized."""
     for verb in ("get", "update", "patch", "delete"):
-        yield Permission("coordination.k8s.io", "leases", verb, keeps, LOCK_NAME)
-    yield Permission("coordination.k8s.io", "leases", "create", keeps)
+        yield Permission("coordination.k8s.io", "leases", verb, namespace, LOCK_NAME)
+    yield Permission("coordination.k8s.io", "leases", "create", namespace)
     for verb in ("list", "create", "update", "delete"):
-        yield Permission("", "configmaps", verb, keeps)
+        yield Permission("", "configmaps", verb, namespace)
 
 
-def _workload_permissions(setting: PermissionInputs) -> Iterator[Permission]:
-    """Everywhere, as its namespace has a name that nobody knows before."""
-    for command in setting.workload:
+def _workload_permissions(inputs: PermissionInputs) -> Iterator[Permission]:
+    """Permissions for the workload, in all namespaces: the name of its namespace is not known before the run."""
+    for command in inputs.workload:
         yield replace(permission_for_request(command.method, command.path), namespace="", name="")
-    for step in setting.removal.steps:
+    for step in inputs.removal.steps:
         if isinstance(step.command, KubeCommand):
             yield replace(permission_for_request(step.command.method, step.command.path), namespace="", name="")
-    for check in (*setting.removal.proof, *(step.unless for step in setting.removal.steps if step.unless)):
-        if check.fact.startswith(_NAMESPACE):
+    for check in (*inputs.removal.proof, *(step.unless for step in inputs.removal.steps if step.unless)):
+        if check.fact.startswith(NAMESPACE):
             yield Permission("", "namespaces", "get")
         elif check.fact.startswith(f"{OBJECT}/"):
             path = check.fact.removeprefix(OBJECT).partition("#")[0]
             yield replace(permission_for_request("GET", path), namespace="", name="")
 
 
-def permissions_to_list(rights: Iterable[Permission], lists: Iterable[str]) -> list[Permission]:
-    """Those to list the collections ``lists`` that are not among ``rights``, sorted."""
-    asked = {permission_for_request("GET", path) for path in lists}
-    return sorted(right for right in asked if not any(other.covers(right) for other in rights))
+def permissions_to_list(permissions: Iterable[Permission], lists: Iterable[str]) -> list[Permission]:
+    """Permissions to list the collections at the API paths ``lists`` that ``permissions`` do not cover, sorted."""
+    needed = {permission_for_request("GET", path) for path in lists}
+    return sorted(permission for permission in needed if not any(other.covers(permission) for other in permissions))
 
 
-def describe_risk(right: Permission) -> str:
-    """Why a right amounts to more than its name says, "" for most."""
-    if right.resource == "nodes/proxy":
+def describe_risk(permission: Permission) -> str:
+    """Why a permission allows more than its name suggests, "" for most."""
+    if permission.resource == "nodes/proxy":
         return "nodes/proxy amounts to running commands in every pod of every node"
     return ""
 
 
-def policy_rules(rights: Iterable[Permission]) -> list[dict[str, Any]]:
-    """As rules of one role, those together that differ in the resource only."""
-    rights = list(rights)
-    paths = [{"nonResourceURLs": [right.resource], "verbs": [right.verb]} for right in rights if right.is_non_resource]
+def policy_rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
+    """Rules of one RBAC role; permissions that differ only in the resource share a rule."""
+    permissions = list(permissions)
+    paths = [
+        {"nonResourceURLs": [permission.resource], "verbs": [permission.verb]}
+        for permission in permissions
+        if permission.is_non_resource
+    ]
     verbs: dict[tuple[str, str, str], list[str]] = {}
-    for right in (right for right in rights if not right.is_non_resource):
-        verbs.setdefault((right.group, right.name, right.resource), []).append(right.verb)
+    for permission in (permission for permission in permissions if not permission.is_non_resource):
+        verbs.setdefault((permission.group, permission.name, permission.resource), []).append(permission.verb)
     merged: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for (group, name, resource), some in verbs.items():
         merged.setdefault((group, name, tuple(some)), []).append(resource)
-    named = [
+    by_resource = [
         {"apiGroups": [group], "resources": resources}
         | ({"resourceNames": [name]} if name else {})
         | {"verbs": [*some]}
         for (group, name, some), resources in merged.items()
     ]
-    return named + paths
+    return by_resource + paths
 
 
-def role_manifests(rights: Iterable[Permission], name: str, subject: dict[str, str]) -> list[dict[str, Any]]:
-    """A ClusterRole and a Role for each namespace, each with its binding to ``subject``."""
+def role_manifests(permissions: Iterable[Permission], name: str, subject: dict[str, str]) -> list[dict[str, Any]]:
+    """Manifests of a ClusterRole and one Role per namespace, each with a binding to ``subject``."""
     by_namespace: dict[str, list[Permission]] = {}
-    for right in sorted(rights):
-        by_namespace.setdefault(right.namespace, []).append(right)
+    for permission in sorted(permissions):
+        by_namespace.setdefault(permission.namespace, []).append(permission)
     return [
         doc
         for namespace, some in sorted(by_namespace.items())
@@ -151,13 +157,13 @@ def role_manifests(rights: Iterable[Permission], name: str, subject: dict[str, s
 
 
 def _role_and_binding(
-    namespace: str, rights: list[Permission], name: str, subject: dict[str, str]
+    namespace: str, permissions: list[Permission], name: str, subject: dict[str, str]
 ) -> list[dict[str, Any]]:
     kind = "Role" if namespace else "ClusterRole"
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
     head = {"apiVersion": "rbac.authorization.k8s.io/v1"}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
     return [
-        head | {"kind": kind, "metadata": metadata, "rules": policy_rules(rights)},
+        head | {"kind": kind, "metadata": metadata, "rules": policy_rules(permissions)},
         head | {"kind": f"{kind}Binding", "metadata": metadata, "roleRef": reference, "subjects": [subject]},
     ]

@@ -1,4 +1,4 @@
-"""Choosing targets: once, with a recorded seed, inside the blast radius that the inventory allows."""
+"""Selection of target nodes: once, with a recorded seed, within the blast radius that the inventory allows."""
 
 from __future__ import annotations
 
@@ -15,38 +15,39 @@ from chaos.plan.cluster import ClusterView, os, role, zone
 def select_nodes(
     specs: Mapping[str, TargetSpec], view: ClusterView, inventory: Inventory, seed: int
 ) -> dict[str, tuple[str, ...]]:
-    """Nodes for each target's name, no node under two names.
+    """Nodes by name of the target; no node belongs to two targets.
 
-    Raises Refused when a target matches too few nodes, a protected one by name, or when the faults together would
-    touch more nodes than ``limits.maxNodes`` or leave fewer Ready ones than ``limits.minReadyNodes``.
+    Raises Refused if a target matches too few nodes or names a protected one, and if all targets together exceed
+    ``limits.maxNodes`` or leave fewer Ready nodes than ``limits.minReadyNodes``.
     """
-    rng = random.Random(seed)  # noqa: S311 - repeatable on purpose
-    chosen: dict[str, tuple[str, ...]] = {}
+    rng = random.Random(seed)  # noqa: S311 - reproducible on purpose
+    selected: dict[str, tuple[str, ...]] = {}
     for name, spec in specs.items():
-        taken = {node for nodes in chosen.values() for node in nodes}
-        candidates = _candidates(name, spec, view, inventory, taken)
+        used = {node for nodes in selected.values() for node in nodes}
+        candidates = _candidates(name, spec, view, inventory, used)
         count = _count(spec, len(candidates))
         if len(candidates) < count:
             raise Refused(
-                f"target {name} wants {count} node(s), but only {len(candidates)} match: {_describe_shortage(spec, view)}",
-                hint="see spec.targets of the experiment, and protected and limits of the inventory",
+                f"target {name} needs {count} node(s), but only {len(candidates)} match:"
+                f" {_describe_shortage(spec, view)}",
+                hint="check spec.targets in the experiment, and protected and limits in the inventory",
             )
-        chosen[name] = tuple(sorted(rng.sample(candidates, count)))
-    _check_limits([node for nodes in chosen.values() for node in nodes], view, inventory)
-    return chosen
+        selected[name] = tuple(sorted(rng.sample(candidates, count)))
+    _check_limits([node for nodes in selected.values() for node in nodes], view, inventory)
+    return selected
 
 
 def candidates(spec: TargetSpec, view: ClusterView, inventory: Inventory) -> list[str]:
-    """Nodes that might become targets, Ready or not, sorted."""
+    """Names of the nodes that match a target, Ready or not, sorted; without protected ones."""
     return sorted(
         name for name, node in view.nodes.items() if _matches(node, spec) and not _is_protected(node, inventory)
     )
 
 
-def _candidates(name: str, spec: TargetSpec, view: ClusterView, inventory: Inventory, taken: set[str]) -> list[str]:
+def _candidates(name: str, spec: TargetSpec, view: ClusterView, inventory: Inventory, used: set[str]) -> list[str]:
     for node in spec.nodes or ():
         if node not in view.nodes:
-            raise Refused(f"target {name} names the node {node}, which the cluster does not have")
+            raise Refused(f"target {name} names the node {node}, which does not exist in the cluster")
         if _is_protected(view.nodes[node], inventory):
             raise Refused(f"target {name} names the node {node}, which the inventory protects")
     return sorted(
@@ -55,7 +56,7 @@ def _candidates(name: str, spec: TargetSpec, view: ClusterView, inventory: Inven
         if _matches(node, spec)
         and is_ready(node)
         and not _is_protected(node, inventory)
-        and node.metadata.name not in taken
+        and node.metadata.name not in used
     )
 
 
@@ -85,19 +86,19 @@ def _count(spec: TargetSpec, candidates: int) -> int:
 def _describe_shortage(spec: TargetSpec, view: ClusterView) -> str:
     matching = [node for node in view.nodes.values() if _matches(node, spec)]
     not_ready = sum(not is_ready(node) for node in matching)
-    return f"{len(matching)} of {len(view.nodes)} nodes fit the description, {not_ready} of them are not Ready"
+    return f"{len(matching)} of {len(view.nodes)} nodes match it, {not_ready} of them are not Ready"
 
 
 def _check_limits(nodes: list[str], view: ClusterView, inventory: Inventory) -> None:
     limits = inventory.limits
     if len(nodes) > limits.max_nodes:
         raise Refused(
-            f"the experiment would touch {len(nodes)} nodes; limits.maxNodes is {limits.max_nodes}",
-            hint="raise limits.maxNodes in the inventory if you mean it",
+            f"too many target nodes: the experiment affects {len(nodes)}, limits.maxNodes is {limits.max_nodes}",
+            hint="raise limits.maxNodes in the inventory if that is intended",
         )
-    left = len(set(view.ready_nodes()) - set(nodes))
-    if left < max(1, limits.min_ready_nodes):
+    remaining = len(set(view.ready_nodes()) - set(nodes))
+    if remaining < max(1, limits.min_ready_nodes):
         raise Refused(
-            f"only {left} node(s) would stay Ready; limits.minReadyNodes is {limits.min_ready_nodes}",
-            hint="choose fewer targets, or lower limits.minReadyNodes (never below 1)",
+            f"too few Ready nodes: {remaining} would stay Ready, limits.minReadyNodes is {limits.min_ready_nodes}",
+            hint="select fewer targets, or lower limits.minReadyNodes (at least 1)",
         )

@@ -68,7 +68,7 @@ def test_a_power_off_is_confirmed_by_name_or_by_option(tmp_path: Path) -> None:
         again = nodefall("run", "--plan", "plan.json", "-i", real, "--yes", cwd=tmp_path)
         assert again.returncode == 4
         assert "the plan is stale: worker-" in again.stderr
-        assert "was booted since" in again.stderr
+        assert "has booted since" in again.stderr
 
 
 @pytest.mark.parametrize(

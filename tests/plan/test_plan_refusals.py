@@ -1,4 +1,4 @@
-"""Hosts without a shell, and clocks set beside timers, are refused when the plan is made."""
+"""Planning refuses hosts without a shell, and clock changes beside failsafe timers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from chaos.plan.cluster import ClusterView
 from chaos.plan.planner import PlanInputs, make_plan
 from tests.kit.fakes import FakeClock, FakeKube
 
-CATALOGUE = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
 
 
 def view(image: str = "Debian GNU/Linux 12 (bookworm)") -> ClusterView:
@@ -32,24 +32,24 @@ def view(image: str = "Debian GNU/Linux 12 (bookworm)") -> ClusterView:
     return ClusterView("uid", {"n1": msgspec.convert(node, Node)}, ())
 
 
-def nobody(name: str) -> Session:
-    raise AssertionError(f"nobody knocks at the door of {name}")
+def no_session(name: str) -> Session:
+    raise AssertionError(f"unexpected connection to {name}")
 
 
 def no_power(name: str) -> PowerControl | None:
-    raise AssertionError(f"nobody asks for the power of {name}")
+    raise AssertionError(f"unexpected use of the power control of {name}")
 
 
 @pytest.mark.parametrize("image", ["Talos (v1.9.2)", "Bottlerocket OS 1.26.1 (aws-k8s-1.31)"])
-def test_a_host_without_a_shell_is_refused_before_anybody_knocks(image: str) -> None:
-    hosts = Hosts(nobody, no_power, FakeKube({}), {}, FakeClock())
-    told: list[str] = []
+def test_a_host_without_a_shell_is_refused_without_a_connection(image: str) -> None:
+    hosts = Hosts(no_session, no_power, FakeKube({}), {}, FakeClock())
+    reported: list[str] = []
     wanted = {"n1": frozenset({"nft"})}
-    found = inspect_hosts(wanted, view(image), hosts, FakeKube({}), FakeClock(), told.append)["n1"]
+    found = inspect_hosts(wanted, view(image), hosts, FakeKube({}), FakeClock(), reported.append)["n1"]
     assert f"n1 runs {image}, which has no shell" in found.error
-    assert told == ["n1"]
-    silent = inspect_hosts({"n1": None}, view(image), hosts, FakeKube({}), FakeClock(), told.append)["n1"]
-    assert (silent.error, silent.is_skipped) == ("", True)  # the API needs no shell
+    assert reported == ["n1"]
+    without_facts = inspect_hosts({"n1": None}, view(image), hosts, FakeKube({}), FakeClock(), reported.append)["n1"]
+    assert (without_facts.error, without_facts.is_skipped) == ("", True)  # the API needs no shell
 
 
 def plan(folder: Path, *actions: str) -> None:
@@ -74,7 +74,7 @@ def plan(folder: Path, *actions: str) -> None:
         "time-sync-state": "active",
         "kubelet-unit": "kubelet.service",
     }
-    draft = PlanInputs(
+    inputs = PlanInputs(
         run="r",
         now=0.0,
         seed=1,
@@ -84,15 +84,15 @@ def plan(folder: Path, *actions: str) -> None:
         targets={"n1": Target("n1", facts=facts)},
         namespace="",
     )
-    make_plan(load_experiment(file, CATALOGUE), CATALOGUE, draft)
+    make_plan(load_experiment(file, REGISTRY), REGISTRY, inputs)
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_clock_is_not_set_beside_a_timer(tmp_path: Path, order: int) -> None:
-    with pytest.raises(Refused, match="step s-kubelet-stop plants a timer there"):
+def test_a_clock_is_not_changed_beside_a_timer(tmp_path: Path, order: int) -> None:
+    with pytest.raises(Refused, match="step s-kubelet-stop arms a timer there"):
         plan(tmp_path, *["clock-skew", "kubelet-stop"][::order])
 
 
-def test_a_clock_is_set_alone_or_beside_what_needs_no_timer(tmp_path: Path) -> None:
+def test_a_clock_is_changed_alone_or_beside_an_action_without_a_timer(tmp_path: Path) -> None:
     plan(tmp_path, "clock-skew")
     plan(tmp_path, "clock-skew", "kubelet-restart")

@@ -1,4 +1,4 @@
-"""A plan that somebody has read is done as it was read, or not at all."""
+"""A saved plan is executed unchanged, or refused."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ PLAN = Plan("r-1", "x", "hash", "cluster-1", 1000.0, 7, (TARGET,), (STEP,))
 
 
 @pytest.mark.parametrize("age", [0.0, 899.0, 900.0, -59.0])
-def test_good_for_a_quarter_of_an_hour(age: float) -> None:
+def test_a_plan_is_valid_for_15_minutes(age: float) -> None:
     check_age(PLAN, 1000.0 + age)
 
 
 @pytest.mark.parametrize(
-    ("age", "said"), [(901.0, "15 min old"), (86_400.0, "1440 min old"), (-61.0, "from the future")]
+    ("age", "message"), [(901.0, "15 min old"), (86_400.0, "1440 min old"), (-61.0, "from the future")]
 )
-def test_too_old(age: float, said: str) -> None:
-    with pytest.raises(Refused, match=said):
+def test_a_plan_of_another_time_is_refused(age: float, message: str) -> None:
+    with pytest.raises(Refused, match=message):
         check_age(PLAN, 1000.0 + age)
 
 
-def test_what_only_looks_different_is_the_same() -> None:
+def test_differences_without_effect_are_accepted() -> None:
     check_unchanged(
         PLAN, replace(PLAN, created=1300.0, facts={"n1": {"disk": 7}}, steps=(replace(STEP, undo_state={"x": 1}),))
     )
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
-        ({"cluster_uid": "cluster-2"}, "it is for the cluster cluster-1, this is cluster-2"),
-        ({"experiment_hash": "other"}, "the experiment x was changed since"),
-        ({"overridden": ("logind: no",)}, "preflight refuses more now: logind"),
-        ({"targets": ()}, "n1 would not be chosen for victim any more"),
-        ({"targets": (TARGET, replace(TARGET, node="n2"))}, "other nodes would be chosen now"),
-        ({"targets": (replace(TARGET, uid="uid-2"),)}, r"another one \(its uid was uid-1, now it is uid-2\)"),
-        ({"targets": (replace(TARGET, boot_identity="boot 2"),)}, "n1 was booted since"),
+        ({"cluster_uid": "cluster-2"}, "the plan is for cluster cluster-1, but the server reports cluster-2"),
+        ({"experiment_hash": "other"}, "the experiment x has changed"),
+        ({"overridden": ("logind: no",)}, "more preflight checks fail now: logind"),
+        ({"targets": ()}, "n1 would not be selected for victim any more"),
+        ({"targets": (TARGET, replace(TARGET, node="n2"))}, "other nodes would be selected now"),
+        ({"targets": (replace(TARGET, uid="uid-2"),)}, r"n1 was replaced \(its UID was uid-1, now it is uid-2\)"),
+        ({"targets": (replace(TARGET, boot_identity="boot 2"),)}, "n1 has booted since"),
         ({"steps": ()}, "the step stop on n1 would not be done any more"),
         ({"steps": (replace(STEP, commands=(HostCommand(("rm",)),)),)}, "commands of the step stop on n1 would be"),
         ({"steps": (replace(STEP, params={"a": 1}),)}, "params of the step stop on n1"),
     ],
 )
-def test_what_has_changed_is_said(changed: dict[str, Any], said: str) -> None:
-    with pytest.raises(Refused, match=f"the plan is stale: .*{said}"):
+def test_the_error_names_the_change(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(Refused, match=f"the plan is stale: .*{message}"):
         check_unchanged(PLAN, replace(PLAN, **changed))
 
 
-def test_what_was_set_aside_and_read_may_be_told_in_other_words() -> None:
-    kept = replace(PLAN, overridden=("clock: 7.0s ahead", "logind: no"))
-    check_unchanged(kept, replace(PLAN, overridden=("clock: 7.1s ahead",)))
+def test_an_overridden_check_may_report_other_values() -> None:
+    saved = replace(PLAN, overridden=("clock: 7.0s ahead", "logind: no"))
+    check_unchanged(saved, replace(PLAN, overridden=("clock: 7.1s ahead",)))

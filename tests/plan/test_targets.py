@@ -1,4 +1,4 @@
-"""Targets are chosen inside the blast radius, or not at all."""
+"""Target nodes are selected within the blast radius, or the plan is refused."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def target(**fields: Any) -> TargetSpec:
     return TargetSpec.model_validate(fields)
 
 
-CHOSEN: list[tuple[dict[str, Any], dict[str, Any], set[str]]] = [
+SELECTED: list[tuple[dict[str, Any], dict[str, Any], set[str]]] = [
     ({"nodes": ["w1"]}, {}, {"w1"}),
     ({"matchLabels": {"kubernetes.io/hostname": "w2"}}, {}, {"w2"}),
     ({"zone": "b"}, {}, {"w1"}),
@@ -59,18 +59,18 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], ClusterView, str]] = [
     ({"role": "control-plane"}, {}, cluster(), "only 0 match"),
     ({"nodes": ["cp"]}, {}, cluster(), "which the inventory protects"),
     ({"nodes": ["w1"]}, {"protected": {"nodes": ["w1"]}}, cluster(), "which the inventory protects"),
-    ({"nodes": ["w9"]}, {}, cluster(), "which the cluster does not have"),
+    ({"nodes": ["w9"]}, {}, cluster(), "which does not exist in the cluster"),
     ({"role": "worker", "count": 2}, {}, cluster(), "limits.maxNodes is 1"),
-    ({"role": "worker"}, {"limits": {"minReadyNodes": 4}}, cluster(), "only 3 node(s) would stay Ready"),
+    ({"role": "worker"}, {"limits": {"minReadyNodes": 4}}, cluster(), "3 would stay Ready, limits.minReadyNodes is 4"),
     ({"role": "worker"}, {"protected": {"roles": []}}, cluster(0), "only 0 match"),
     ({"nodes": ["w0"]}, {}, cluster(3, ("w0",)), "1 of them are not Ready"),
-    ({"os": "windows"}, {}, cluster(), "0 of 4 nodes fit"),
-    ({"role": "worker", "count": 4}, {"limits": {"maxNodes": 9}}, cluster(), "wants 4 node(s), but only 3 match"),
+    ({"os": "windows"}, {}, cluster(), "0 of 4 nodes match it"),
+    ({"role": "worker", "count": 4}, {"limits": {"maxNodes": 9}}, cluster(), "needs 4 node(s), but only 3 match"),
 ]
 
 
-@pytest.mark.parametrize(("spec", "extra", "allowed"), CHOSEN)
-def test_chosen(spec: dict[str, Any], extra: dict[str, Any], allowed: set[str]) -> None:
+@pytest.mark.parametrize(("spec", "extra", "allowed"), SELECTED)
+def test_selected(spec: dict[str, Any], extra: dict[str, Any], allowed: set[str]) -> None:
     (nodes,) = select_nodes({"victim": target(**spec)}, cluster(), inventory(**extra), seed=7).values()
     assert len(nodes) == 1
     assert set(nodes) <= allowed
@@ -83,9 +83,9 @@ def test_refused(spec: dict[str, Any], extra: dict[str, Any], view: ClusterView,
     assert why in refused.value.message
 
 
-def test_the_last_ready_node_is_never_touched() -> None:
+def test_the_last_ready_node_is_never_selected() -> None:
     view = ClusterView("uid", {"w0": node("w0"), "w1": node("w1", "False")})
-    with pytest.raises(Refused, match="only 0 node"):
+    with pytest.raises(Refused, match="0 would stay Ready"):
         select_nodes({"victim": target(nodes=["w0"])}, view, inventory(), seed=1)
 
 
@@ -95,17 +95,17 @@ def test_the_last_ready_node_is_never_touched() -> None:
     counts=st.lists(st.integers(1, 3), min_size=1, max_size=4),
     down=st.sets(st.integers(0, 11)),
 )
-def test_every_choice_is_safe_and_repeatable(seed: int, workers: int, counts: list[int], down: set[int]) -> None:
+def test_every_selection_is_safe_and_reproducible(seed: int, workers: int, counts: list[int], down: set[int]) -> None:
     view = cluster(workers, tuple(f"w{i}" for i in down))
     specs = {f"t{i}": target(role="worker", count=count) for i, count in enumerate(counts)}
     allowed = inventory(limits={"maxNodes": 4, "minReadyNodes": 2})
     try:
-        chosen = select_nodes(specs, view, allowed, seed)
+        selected = select_nodes(specs, view, allowed, seed)
     except Refused:
         return
-    nodes = [name for names in chosen.values() for name in names]
+    nodes = [name for names in selected.values() for name in names]
     assert len(nodes) == len(set(nodes)) <= 4
     assert "cp" not in nodes
     assert all(is_ready(view.nodes[name]) for name in nodes)
     assert len(set(view.ready_nodes()) - set(nodes)) >= 2
-    assert select_nodes(specs, view, allowed, seed) == chosen
+    assert select_nodes(specs, view, allowed, seed) == selected

@@ -1,4 +1,4 @@
-"""The rights of an experiment: every request that it makes is covered, and nothing is asked for twice."""
+"""Permissions of an experiment cover each of its requests, and none is listed twice."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from chaos.plan.permissions import (
 )
 from tests.kit.actionkit import ACTIONS
 
-CATALOGUE = PluginRegistry(ACTIONS, discover(chaos.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry(ACTIONS, discover(chaos.assertions, "ASSERTION"))
 DEMO = "/apis/apps/v1/namespaces/demo"
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "said"),
+    ("method", "path", "expected"),
     [
         ("GET", "/api/v1/nodes", "list nodes"),
         ("GET", "/api/v1/nodes/n1", "get nodes n1"),
@@ -48,17 +48,17 @@ DEMO = "/apis/apps/v1/namespaces/demo"
         ("PUT", "/api/v1/namespaces/x/configmaps/c", "update configmaps c in namespace x"),
     ],
 )
-def test_the_right_to_a_request(method: str, path: str, said: str) -> None:
-    assert str(permission_for_request(method, path)) == said
+def test_permission_for_a_request(method: str, path: str, expected: str) -> None:
+    assert str(permission_for_request(method, path)) == expected
 
 
 @pytest.mark.parametrize("path", ["/version", "/api/v1", "", "/apis/apps"])
-def test_what_is_no_resource(path: str) -> None:
+def test_a_path_without_a_resource(path: str) -> None:
     with pytest.raises(ValueError, match="no path of an API resource"):
         permission_for_request("GET", path)
 
 
-def test_what_covers_what() -> None:
+def test_a_wider_permission_covers_a_narrower_one() -> None:
     everywhere, here = Permission("", "pods", "get"), Permission("", "pods", "get", "demo", "p")
     assert everywhere.covers(here)
     assert not here.covers(everywhere)
@@ -117,7 +117,7 @@ _POD = "/api/v1/namespaces/demo/pods/p"
 
 
 def requests(command: Command) -> Iterator[tuple[str, str]]:
-    """What a command sends, as transports/kube.py and kube_pods.py do."""
+    """Requests of a command, as kube/commands.py and kube/pod_commands.py send them."""
     if isinstance(command, KubeCommand):
         yield command.method, command.path
     elif isinstance(command, TaintsCommand):
@@ -133,13 +133,13 @@ def requests(command: Command) -> Iterator[tuple[str, str]]:
             yield "GET", f"{DEMO}/daemonsets/agent"
 
 
-def looks(check: FactCheck | None) -> Iterator[tuple[str, str]]:
+def reads(check: FactCheck | None) -> Iterator[tuple[str, str]]:
     if check and check.fact.startswith("object/"):
         yield "GET", check.fact.removeprefix("object").partition("#")[0]
 
 
 @pytest.mark.parametrize(("name", "given"), THROUGH_THE_API, ids=str)
-def test_all_that_an_action_asks_of_the_cluster_is_covered(name: str, given: dict[str, Any]) -> None:
+def test_every_request_of_an_action_is_covered(name: str, given: dict[str, Any]) -> None:
     action = ACTIONS[name]
     params = action.params.model_validate(given)
     power = frozenset({"on", "off", "state"})
@@ -147,35 +147,35 @@ def test_all_that_an_action_asks_of_the_cluster_is_covered(name: str, given: dic
     target = replace(there, facts={"kubelet-unit": "kubelet.service"}, objects=OBJECTS)
     memory = action.prepare(target, params)
     undo = action.undo(memory)
-    asked = [request for command in action.inject(memory) for request in requests(command)]
-    asked += [request for step in undo.steps for request in (*requests(step.command), *looks(step.unless))]
-    asked += [request for check in undo.proof for request in looks(check)]
-    asked += [("GET", path) for path in action.api_reads("n1", params, "demo")]
-    rights = compute_permissions(experiment(name, given), CATALOGUE, PermissionInputs("kube-system"))
-    for method, path in asked:
-        wanted = permission_for_request(method, path)
-        assert any(right.covers(wanted) for right in rights), f"{wanted} is not asked for"
+    sent = [request for command in action.inject(memory) for request in requests(command)]
+    sent += [request for step in undo.steps for request in (*requests(step.command), *reads(step.unless))]
+    sent += [request for check in undo.proof for request in reads(check)]
+    sent += [("GET", path) for path in action.api_reads("n1", params, "demo")]
+    permissions = compute_permissions(experiment(name, given), REGISTRY, PermissionInputs("kube-system"))
+    for method, path in sent:
+        required = permission_for_request(method, path)
+        assert any(permission.covers(required) for permission in permissions), f"{required} is missing"
 
 
-def test_every_action_through_the_api_is_looked_at() -> None:
+def test_the_table_has_every_action_through_the_api() -> None:
     assert {name for name, _ in THROUGH_THE_API} >= {name for name, action in ACTIONS.items() if not action.on_host}
 
 
-def test_a_workload_is_created_and_removed() -> None:
+def test_permissions_to_create_and_remove_a_workload() -> None:
     manifests: list[dict[str, Any]] = [
         {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}},
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1},
     ]
     workload = create_commands(manifests, "ns", "run")
-    setting = PermissionInputs("kube-system", workload, removal(workload, "ns", "run"))
-    rights = {str(right) for right in compute_permissions(experiment("cordon", {}), CATALOGUE, setting)}
-    assert {"create namespaces", "get namespaces", "delete namespaces", "create deployments.apps"} <= rights
+    inputs = PermissionInputs("kube-system", workload, removal(workload, "ns", "run"))
+    permissions = {str(permission) for permission in compute_permissions(experiment("cordon", {}), REGISTRY, inputs)}
+    assert {"create namespaces", "get namespaces", "delete namespaces", "create deployments.apps"} <= permissions
     classes = "priorityclasses.scheduling.k8s.io"
-    assert {f"{verb} {classes}" for verb in ("create", "list", "deletecollection")} <= rights
-    assert "get namespaces kube-system" not in rights
+    assert {f"{verb} {classes}" for verb in ("create", "list", "deletecollection")} <= permissions
+    assert "get namespaces kube-system" not in permissions
 
 
-def test_a_probe_of_a_service_names_it_as_its_request_does() -> None:
+def test_the_permission_of_a_probe_names_its_service() -> None:
     made = experiment("cordon", {})
     probes = [
         Probe(name="a", service=ServiceReference(name="web")),
@@ -183,66 +183,68 @@ def test_a_probe_of_a_service_names_it_as_its_request_does() -> None:
         Probe(name="c", tcp="x:1"),
     ]
     made = made.model_copy(update={"spec": made.spec.model_copy(update={"probes": probes})})
-    rights = {
-        str(right)
-        for right in compute_permissions(made, CATALOGUE, PermissionInputs("kube-system"))
-        if "proxy" in right.resource
+    permissions = {
+        str(permission)
+        for permission in compute_permissions(made, REGISTRY, PermissionInputs("kube-system"))
+        if "proxy" in permission.resource
     }
-    assert rights == {"get services/proxy web:80", "get services/proxy https:shop:web in namespace demo"}
+    assert permissions == {"get services/proxy web:80", "get services/proxy https:shop:web in namespace demo"}
 
 
-def test_the_node_proxy_only_where_it_is_allowed_and_then_it_is_dangerous() -> None:
-    without = compute_permissions(experiment("cordon", {}), CATALOGUE, PermissionInputs("kube-system"))
+def test_the_node_proxy_is_requested_only_if_allowed_and_is_a_risk() -> None:
+    without = compute_permissions(experiment("cordon", {}), REGISTRY, PermissionInputs("kube-system"))
     allowed = compute_permissions(
-        experiment("cordon", {}), CATALOGUE, PermissionInputs("kube-system", allow_node_proxy=True)
+        experiment("cordon", {}), REGISTRY, PermissionInputs("kube-system", allow_node_proxy=True)
     )
     (proxy,) = set(allowed) - set(without)
     assert str(proxy) == "get nodes/proxy"
     assert "every pod" in describe_risk(proxy)
-    assert not any(describe_risk(right) for right in without)
+    assert not any(describe_risk(permission) for permission in without)
 
 
-@pytest.mark.parametrize("asked", ["steadyState", "hypothesis", "abort"])
-def test_who_asks_for_the_metrics_of_the_controller_manager_must_be_allowed_to(asked: str) -> None:
+@pytest.mark.parametrize("part", ["steadyState", "hypothesis", "abort"])
+def test_metrics_of_the_controller_manager_need_a_permission(part: str) -> None:
     name = "taint_eviction_controller_pod_deletions_total"
     question = {"assert": "metric", "with": {"controller-manager": True, "name": name, "at-most": 9}, "always": True}
     of_kubelet = {"assert": "metric", "with": {"node": "n1", "name": name, "at-most": 9}, "always": True}
     plain = experiment("cordon", {})
-    told = {}
+    permissions = {}
     for each in (question, of_kubelet):
         document = plain.model_dump(by_alias=True, exclude_unset=True)
-        document["spec"][asked] = [*document["spec"].get(asked, []), each]
-        told[each is question] = compute_permissions(
-            Experiment.model_validate(document), CATALOGUE, PermissionInputs("kube-system")
+        document["spec"][part] = [*document["spec"].get(part, []), each]
+        permissions[each is question] = compute_permissions(
+            Experiment.model_validate(document), REGISTRY, PermissionInputs("kube-system")
         )
-    (right,) = set(told[True]) - set(told[False])
-    assert (str(right), right.is_non_resource) == ("get /metrics", True)
-    assert told[False] == compute_permissions(plain, CATALOGUE, PermissionInputs("kube-system"))
-    documents = role_manifests(told[True], "nodefall", {"kind": "User", "name": "u"})
+    (permission,) = set(permissions[True]) - set(permissions[False])
+    assert (str(permission), permission.is_non_resource) == ("get /metrics", True)
+    assert permissions[False] == compute_permissions(plain, REGISTRY, PermissionInputs("kube-system"))
+    documents = role_manifests(permissions[True], "nodefall", {"kind": "User", "name": "u"})
     assert documents[0]["kind"] == "ClusterRole"
     assert documents[0]["rules"][-1] == {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
     assert not any("nonResourceURLs" in rule for other in documents[1:] for rule in other.get("rules", []))
 
 
 def test_roles_as_kubectl_applies_them() -> None:
-    rights = [
+    permissions = [
         Permission("", "nodes", "get"),
         Permission("", "pods", "get"),
         Permission("", "nodes/metrics", "list"),
         Permission("coordination.k8s.io", "leases", "get", "kube-system", "nodefall"),
     ]
-    assert policy_rules(rights[:3]) == [
+    assert policy_rules(permissions[:3]) == [
         {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get"]},
         {"apiGroups": [""], "resources": ["nodes/metrics"], "verbs": ["list"]},
     ]
-    documents = role_manifests(rights, "nodefall", {"kind": "ServiceAccount", "namespace": "chaos", "name": "nodefall"})
+    documents = role_manifests(
+        permissions, "nodefall", {"kind": "ServiceAccount", "namespace": "chaos", "name": "nodefall"}
+    )
     assert [d["kind"] for d in documents] == ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
     assert documents[2]["metadata"] == {"name": "nodefall", "namespace": "kube-system"}
     assert documents[2]["rules"][0]["resourceNames"] == ["nodefall"]
     assert documents[3]["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nodefall"}
 
 
-def test_rights_to_look_at_more_are_those_that_are_not_granted_anyway() -> None:
+def test_permissions_to_list_leave_out_granted_ones() -> None:
     granted = [
         Permission("", "pods", "list"),
         Permission("apps", "deployments", "list", "shop"),
@@ -255,7 +257,7 @@ def test_rights_to_look_at_more_are_those_that_are_not_granted_anyway() -> None:
         "/apis/x.io/v2/things",
         "/apis/x.io/v1/things",
     ]
-    assert [str(right) for right in permissions_to_list(granted, lists)] == [
+    assert [str(permission) for permission in permissions_to_list(granted, lists)] == [
         "list nodes",
         "list deployments.apps",
         "list things.x.io",
