@@ -1,4 +1,4 @@
-"""docs/ci.md: what it tells to copy is understood."""
+"""docs/ci.md: what it offers to copy is understood."""
 
 from __future__ import annotations
 

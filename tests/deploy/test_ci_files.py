@@ -1,4 +1,4 @@
-"""deploy/ci: what a CI service is told. Its syntax by the services' own schemas, and the commands by running them."""
+"""deploy/ci: what a CI service runs. Its syntax by the services' own schemas, and the commands by running them."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def test_the_lab_is_described_and_experiments_are_collected(tmp_path: Path, path
     assert len(wanted) == 2
     order = sorted(wanted, key=lambda script: "-m pytest" in script)
     variables = {"EXPERIMENTS": "experiments", "CLUSTER": "lab"}
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
     options = " ".join(["--collect-only", "-qq", *plugin_options()])
     bin_ = Path(sys.executable).parent
     environment = {
-        **kept,
+        **inherited,
         **variables,
         "PYTEST_ADDOPTS": options,
         "PATH": f"{bin_}:{kept['PATH']}",
@@ -111,10 +111,10 @@ def test_the_lab_is_described_and_experiments_are_collected(tmp_path: Path, path
 
 
 @pytest.mark.parametrize("path", [GITHUB, GITLAB], ids=lambda path: path.name)
-def test_the_lab_is_the_default_and_what_was_found_is_kept(path: Path) -> None:
+def test_the_lab_is_the_default_and_artifacts_are_uploaded(path: Path) -> None:
     document = read(path)
     text = json.dumps(document)
     chosen = document["on"]["workflow_dispatch"]["inputs"]["cluster"]["default"] if path == GITHUB else None
     assert (chosen or document["variables"]["CLUSTER"]["value"]) == "lab"
-    for kept in ("junit.xml", "reports/", "cache"):
-        assert kept in text
+    for artifact in ("junit.xml", "reports/", "cache"):
+        assert artifact in text

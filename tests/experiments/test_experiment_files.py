@@ -25,7 +25,9 @@ def test_it_says_what_it_tests(name: str) -> None:
     assert loaded.experiment.metadata.name == name
     assert item.family in experiments_readme.FAMILIES
     assert (
-        set(experiments_readme.REQUIRED) <= set(item.notes) <= {*experiments_readme.NEEDED, *experiments_readme.OPTIONAL}
+        set(experiments_readme.REQUIRED)
+        <= set(item.notes)
+        <= {*experiments_readme.NEEDED, *experiments_readme.OPTIONAL}
     )
     assert item.notes["verdict"] in experiments_readme.VERDICTS
     assert item.notes["verdict"] != "violated" or "really" in item.notes, "what does Kubernetes do instead?"
@@ -46,7 +48,7 @@ def test_a_page_has_one_title() -> None:
     for item in BUNDLED.values():
         page = item.notes["documentation"].partition("#")[0]
         titles.setdefault(page, set()).add(item.comments[1].partition(': "')[0])
-    assert {page: told for page, told in titles.items() if len(told) > 1} == {}
+    assert {page: names for page, names in titles.items() if len(names) > 1} == {}
 
 
 @pytest.mark.parametrize("breakage", BREAKAGES.values(), ids=lambda item: item.id)
@@ -56,5 +58,5 @@ def test_a_breakage_is_noticed_or_cannot_be(breakage: Breakage) -> None:
 
 
 def test_the_page_is_current() -> None:
-    kept = (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
-    assert kept == experiments_readme.page(), "run `python tools/experiments_readme.py`"
+    text = (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
+    assert text == experiments_readme.page(), "run `python tools/experiments_readme.py`"

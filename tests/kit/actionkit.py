@@ -28,7 +28,7 @@ def _when(step: UndoStep) -> str:
 
 
 @dataclass(frozen=True)
-class Told:
+class ActionDescription:
     """``heal`` is "UNIT after 5s: COMMAND" or ""; undo steps are "COMMAND unless CHECK [when CHECK and CHECK]"."""
 
     send: list[str]
@@ -39,10 +39,10 @@ class Told:
     disarm: str
 
 
-def told(name: str, given: dict[str, Any], target: Target) -> Told:
+def describe(name: str, given: dict[str, Any], target: Target) -> ActionDescription:
     action, remembered = ACTIONS[name], memory(name, given, target)
     heal, undo = action.failsafe_timer(remembered), action.undo(remembered)
-    return Told(
+    return ActionDescription(
         send=[str(command) for command in action.inject(remembered)],
         before=[str(check) for check in action.preconditions(remembered)],
         heal=f"{heal.unit} after {heal.seconds:g}s: {shlex.join(heal.argv)}" if heal else "",

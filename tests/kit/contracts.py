@@ -1,4 +1,4 @@
-"""For every action an experiment of one step, with the parameters of its own example."""
+"""For every action an experiment of one step, with the parameters of its example."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACTIONS: dict[str, Action] = discover(chaos.actions, "ACTION")
 # Actions that a lab refuses, and a part of the reason.
 # Its hosts have no clock each.
 REFUSED = {
-    "cancel-shutdown-in-flight": "has systemd 252, which answers 0 and goes down all the same",
+    "cancel-shutdown-in-flight": "has systemd 252, which answers 0 and still goes down",
     "clock-skew": "the fact clock-skew is not known",
 }
 # What must have happened before.

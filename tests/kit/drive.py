@@ -153,7 +153,7 @@ def drive(
                 return steady_state(bind(experiment, timeline, CATALOGUE, options, live=True), timeline.end)
 
         progress = FakeProgress()
-        stack.callback(lambda: sys.stdout.write("\n".join(progress.told)))  # for a test that fails
+        stack.callback(lambda: sys.stdout.write("\n".join(progress.reports)))  # for a test that fails
         services = RunServices(
             clock=clock,
             kube=FakeKube({}),

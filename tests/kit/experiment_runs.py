@@ -1,4 +1,4 @@
-"""The shipped experiments as their files tell, and how one is run on the lab that it names."""
+"""The shipped experiments as their files describe them, and how one is run on the lab that it names."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ OUTCOMES = {"held": "passed", "violated": "failure", "aborted": "error"}
 
 def rights(name: str) -> list[dict[str, Any]]:
     """Exactly those that ``nodefall rbac`` prints for it, as the lab's authorizer knows them."""
-    told = nodefall("rbac", EXPERIMENTS / f"{name}.yaml", "--json", cwd=ROOT)
-    return [_rule(right) for right in json.loads(told.stdout)["rights"]]
+    done = nodefall("rbac", EXPERIMENTS / f"{name}.yaml", "--json", cwd=ROOT)
+    return [_rule(right) for right in json.loads(done.stdout)["rights"]]
 
 
 def _rule(right: dict[str, str]) -> dict[str, Any]:
@@ -63,8 +63,8 @@ def run_as_test(name: str, cwd: Path) -> tuple[str, dict[str, Any]]:
     cases = list(ET.parse(cwd / "junit.xml").iter("testcase"))  # noqa: S314 - our own
     assert len(cases) == 1, done.stdout
     outcome = next((child.tag for child in cases[0] if child.tag != "properties"), "passed")
-    (kept,) = cwd.glob(f"reports/{name}/*/result.json")
-    return outcome, json.loads(kept.read_text(encoding="utf-8"))
+    (path,) = cwd.glob(f"reports/{name}/*/result.json")
+    return outcome, json.loads(path.read_text(encoding="utf-8"))
 
 
 def part(items: Iterable[Any], count: int | None) -> list[Any]:

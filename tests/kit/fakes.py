@@ -107,7 +107,7 @@ class FakeKube:
 
 
 class FakeGuard:
-    """A lock that nobody else wants."""
+    """A lock without a competitor."""
 
     def renew(self) -> bool:
         return True
@@ -118,19 +118,19 @@ class FakeGuard:
 
 class FakeProgress:
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.reports: list[str] = []
 
     def phase(self, name: str) -> None:
-        self.told.append(f"phase {name}")
+        self.reports.append(f"phase {name}")
 
     def step(self, name: str, node: str, what: str) -> None:
-        self.told.append(f"{name} on {node}: {what}")
+        self.reports.append(f"{name} on {node}: {what}")
 
     def verdict(self, verdict: Verdict) -> None:
-        self.told.append(f"{verdict.name}: {verdict.status}")
+        self.reports.append(f"{verdict.name}: {verdict.status}")
 
     def note(self, text: str) -> None:
-        self.told.append(text)
+        self.reports.append(text)
 
     def tick(self, now: float) -> None:
         return None

@@ -166,7 +166,7 @@ def _differs(world: World, name: str) -> bool:
 
 
 def taint_eviction_sets_the_condition_first(world: World, change: Change) -> None:
-    """Its event, DisruptionTarget, and then DELETE. After a client's deed it may be the client's DELETE."""
+    """Its event, DisruptionTarget, and then DELETE. After a client's operation it may be the client's DELETE."""
     if change.plural == "events" and change.object["reason"] == "TaintManagerEviction":
         about = change.object["involvedObject"]
         pod = world.store.get("pods", about.get("namespace", ""), about["name"])
@@ -314,7 +314,7 @@ class _Count:
 
 
 def countdown(world: World, change: Change) -> None:
-    """From when the taint is handled; kept over a swap, gone with the taint, anew with the controller."""
+    """From when the taint is handled; kept over a swap, gone with the taint, restarted with the controller."""
     counts: dict[str, _Count] = world.memory.setdefault("counts", {})
     if change.plural == "nodes" and change.type != "DELETED":
         if _no_execute(change.object) != _no_execute(change.before or {}) or change.before is None:

@@ -97,7 +97,7 @@ def _was_cancelled(world: World, host: Host, pid: int, number: int) -> None:
 
 @dataclass(slots=True)
 class _Shutdown:
-    """``began``: when the first pod of each bucket was told to stop."""
+    """``began``: when the first pod of each bucket was stopped."""
 
     pid: int
     start: int
@@ -159,7 +159,7 @@ def _lower_are_done(world: World, host: Host, shutdown: _Shutdown, own: int) -> 
 
 
 def _time_is_over(world: World, host: Host, shutdown: _Shutdown, bucket: int) -> None:
-    deleted_before = any(  # a later bucket's pods, which nobody saw it stop
+    deleted_before = any(  # a later bucket's pods, whose stop was not seen
         is_deleting(pod) and host.runs(uid_of(pod)) and _bucket(host, pod) > bucket
         for pod in world.store.list("pods")
         if node_of(pod) == host.machine.name

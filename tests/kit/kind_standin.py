@@ -15,7 +15,7 @@ from tests.kit.fakes import FakeKube
 from tests.kit.vms import VirtualMachine
 
 # What the kubelet compares with its thresholds, each in its unit of bytes or IDs, and the boot.
-_LOOK = """cat /proc/sys/kernel/random/boot_id
+_INSPECT = """cat /proc/sys/kernel/random/boot_id
 awk '/^MemFree:|^Inactive.file.:/ { kib += $2 } END { printf "%.0f\\n", kib * 1024 }' /proc/meminfo
 df -P -k /var/lib/kubelet | awk 'NR == 2 { printf "%.0f\\n", $4 * 1024 }'
 IFS=" /" read -r _ _ _ _ threads _ < /proc/loadavg; echo $(($(cat /proc/sys/kernel/pid_max) - threads))"""
@@ -35,11 +35,11 @@ class StandIn(FakeKube):
         self._machine, self._clock, self._hard = machine, clock, hard
         self._left = Event()
         self._node: dict[str, Any] = {}
-        self.look()
+        self.refresh()
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """Post what it says now; whether that is news."""
-        said = self._machine.run(_LOOK, check=False, timeout=60.0).split()
+        said = self._machine.run(_INSPECT, check=False, timeout=60.0).split()
         if len(said) != 4:
             return False
         signals = zip(("memory.available", "nodefs.available", "pid.available"), map(int, said[1:]), strict=True)
@@ -74,7 +74,7 @@ class StandIn(FakeKube):
 
     def _watch(self, sink: Sink) -> None:
         while not self._left.wait(_PERIOD):
-            if self.look():
+            if self.refresh():
                 self._emit("MODIFIED", sink)
 
     def _emit(self, kind: str, sink: Sink) -> None:

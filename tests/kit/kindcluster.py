@@ -45,10 +45,10 @@ class KindCluster:
 
     def no_logind(self) -> str:
         """Why nothing can be shut down gracefully, "" if it can: logind answers on D-Bus."""
-        asked = "busctl call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.DBus.Peer Ping"
+        command = "busctl call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.DBus.Peer Ping"
         if self.inventory.defaults.transport == "ssh" and not any(map(shutil.which, ENGINES)):
-            return ""  # nobody here could look inside
-        done = self.inside(self.nodes[-1], asked)
+            return ""  # this machine cannot look inside
+        done = self.inside(self.nodes[-1], command)
         said = (done.stderr or done.stdout).strip()
         return f"no graceful shutdown on this cluster: {self.nodes[-1]}: {said}" if done.returncode else ""
 

@@ -132,7 +132,7 @@ def _add(lines: Lines, cluster: Cluster, change: Change) -> None:
 
 
 def _plain(obj: dict[str, Any]) -> dict[str, Any]:
-    """Without the lab's annotations: a real cluster tells of its containers in the meta line."""
+    """Without the lab's annotations: for a real cluster the meta line describes its containers."""
     made: dict[str, Any] = clone(obj)
     template = made.get("spec", {}).get("template") or {}
     for metadata in (made["metadata"], template.get("metadata") or {}):

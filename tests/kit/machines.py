@@ -1,6 +1,6 @@
 """Real systemd machines for tests: containers of a Debian image made from Debian's packages, on a dual-stack network.
 
-Docker is used where it answers; where it does not, root starts a daemon of its own and ends it afterwards.
+Docker is used where it answers; where it does not, root starts a separate daemon and ends it afterwards.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ systemctl enable kubelet.service containerd.service ssh.service
 systemctl mask getty-static.service console-getty.service systemd-resolved.service
 rm -f /etc/machine-id /etc/ssh/ssh_host_*
 """
-# Each machine has keys and an identity of its own, as clones of an image must.
+# Each machine has separate keys and a separate identity, as clones of an image must.
 _FIRST_BOOT = "ssh-keygen -A; systemd-machine-id-setup; exec /sbin/init"
 BOOT_SECONDS = 90.0  # on a machine with much else to do
 # A node forwards for its pods; Docker takes IPv6 away from interfaces that are not its own.
@@ -160,23 +160,23 @@ def _until(holds: object, seconds: float, what: str) -> None:
 
 
 def _root_filesystem() -> Path:
-    """The image's tar; made once and kept, as it takes a minute."""
+    """The image's tar; made once and image, as it takes a minute."""
     recipe = hashlib.sha256(f"{SUITE} {PACKAGES} {SETUP}".encode()).hexdigest()[:12]
-    kept = cache() / f"host-{recipe}.tar"
-    if not kept.exists():
-        made = kept.with_suffix(f".{os.getpid()}.tar")
+    image = cache() / f"host-{recipe}.tar"
+    if not image.exists():
+        made = image.with_suffix(f".{os.getpid()}.tar")
         hook = f"--customize-hook=chroot \"$1\" sh -c '{quoted(SETUP)}'"
         subprocess.run(
             ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}", hook, SUITE, str(made)],
             check=True,
             timeout=600,
         )
-        made.rename(kept)
-    return kept
+        made.rename(image)
+    return image
 
 
 def cache() -> Path:
-    """The folder in which images are kept."""
+    """The folder in which images are image."""
     folder = Path(os.environ.get("NODEFALL_TEST_CACHE", Path.home() / ".cache" / "nodefall-tests"))
     folder.mkdir(parents=True, exist_ok=True)
     return folder

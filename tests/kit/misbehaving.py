@@ -1,4 +1,4 @@
-"""A small API server on loopback that misbehaves when told to, and a clock that tests turn by hand."""
+"""A small API server on loopback that misbehaves on request, and a clock that tests turn by hand."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Lines:
     def __call__(self, line: RecordingEntry) -> None:
         self.all.append(line)
 
-    def told(self) -> list[tuple[str, str, str]]:
+    def events(self) -> list[tuple[str, str, str]]:
         """(type, name, resourceVersion) of every object line but bookmarks."""
         found = []
         for line in self.all:
@@ -85,7 +85,7 @@ class Lines:
         return found
 
     def names(self) -> list[str]:
-        return [name for _, name, _ in self.told()]
+        return [name for _, name, _ in self.events()]
 
     def windows(self) -> list[tuple[float, float | None, str]]:
         """(from, to, reason) of every blind line."""
@@ -163,7 +163,7 @@ class KubeServer:
             self._event("BOOKMARK", {"kind": "Pod", **obj})
 
     def compact(self) -> None:
-        """Forget all events: only a new list tells the state."""
+        """Forget all events: only a new list has the state."""
         self.oldest = self.version
 
     def end_watches(self) -> None:

@@ -26,7 +26,7 @@ from chaos.observers.cluster import ClusterObservers
 
 KINDS = ("pods", "nodes", "events", "leases")
 PODS = 12
-Told = tuple[str, str, int]  # type, uid, resourceVersion
+EmittedVersion = tuple[str, str, int]  # type, uid, resourceVersion
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Window:
 
 
 class ObservedLab:
-    """Everything that happened in the store since :meth:`load` began, and everything that the observers told."""
+    """Everything that happened in the store since :meth:`load` began, and everything that the observers emitted."""
 
     def __init__(self, lab: Lab, facts: dict[str, Any], loop: asyncio.AbstractEventLoop) -> None:
         self.lab, self.facts, self._loop = lab, facts, loop
@@ -50,7 +50,7 @@ class ObservedLab:
         self._observers = ClusterObservers(self.api, self.clock).watches
 
     def run(self, switches: list[ApiMisbehaviour], seconds: float) -> None:
-        """Load for ``seconds`` of simulated time, misbehaving in its middle, then until all is told."""
+        """Load for ``seconds`` of simulated time, misbehaving in its middle, then until all is emitted."""
         for observer in self._observers:
             observer.start(self.lines.append)
         with self.clock.participant():
@@ -62,9 +62,9 @@ class ObservedLab:
                 if self._caught_up():
                     return
                 assert self.clock.sleep(0.5)
-        raise AssertionError(f"not all was told: {self.open_windows()}")
+        raise AssertionError(f"not all was emitted: {self.open_windows()}")
 
-    def told(self, kind: str) -> list[Told]:
+    def changes(self, kind: str) -> list[EmittedVersion]:
         """What the observers said about objects of ``kind`` since the load began, but bookmarks."""
         found = []
         for line in list(self.lines):
@@ -73,7 +73,7 @@ class ObservedLab:
                 found.append((line.type, metadata["uid"], int(metadata["resourceVersion"])))
         return [entry for entry in found if entry[2] > self.begun and entry[2] <= (self.ended or entry[2])]
 
-    def history(self, kind: str) -> list[tuple[float, Told]]:
+    def history(self, kind: str) -> list[tuple[float, EmittedVersion]]:
         """What the observers should have said, with its times."""
         return [
             (at, (change.type, change.object["metadata"]["uid"], change.version))
@@ -82,7 +82,7 @@ class ObservedLab:
         ]
 
     def windows(self) -> list[Window]:
-        """Blind windows; a window is told when it opens and again when it closes."""
+        """Blind windows; a window is emitted when it opens and again when it closes."""
         found: dict[tuple[str, float], Window] = {}
         for line in list(self.lines):
             if line.kind == "blind":
@@ -105,7 +105,7 @@ class ObservedLab:
         ended, there = asyncio.run_coroutine_threadsafe(self._state(), self._loop).result(20)
         for kind in KINDS:
             state: dict[str, int] = {}
-            for type_, uid, version in self.told(kind):
+            for type_, uid, version in self.changes(kind):
                 state[uid] = version
                 if type_ == "DELETED":
                     del state[uid]
@@ -136,7 +136,7 @@ class ObservedLab:
             sim.after(burst / 2, self._burst, burst)
 
     def _burst(self, burst: int) -> None:
-        """Pods come, change and go; a node changes; an event is told."""
+        """Pods come, change and go; a node changes; an event is emitted."""
         store, registry = self.lab.cluster.store, self.lab.cluster.registry
         name = f"p{burst % PODS}"
         if store.get("pods", "default", name) is None:
@@ -187,7 +187,7 @@ def observed_lab(directory: Path, pace: float) -> Iterator[ObservedLab]:
         loop.close()
 
 
-def repeated(told: list[Told]) -> list[Told]:
+def repeated(emitted: list[EmittedVersion]) -> list[EmittedVersion]:
     """What was said more than once: a state of an object, or its end."""
-    counts = Counter((uid, "DELETED" if type_ == "DELETED" else version) for type_, uid, version in told)
-    return [entry for entry in told if counts[entry[1], "DELETED" if entry[0] == "DELETED" else entry[2]] > 1]
+    counts = Counter((uid, "DELETED" if type_ == "DELETED" else version) for type_, uid, version in emitted)
+    return [entry for entry in emitted if counts[entry[1], "DELETED" if entry[0] == "DELETED" else entry[2]] > 1]

@@ -1,4 +1,4 @@
-"""What is said of a lab whose API server is reached at an address that is not loopback; run in a network of its own.
+"""Commands on a lab whose API server is not on loopback; run in a separate network namespace.
 
 Writes a line of JSON for each case: exit code and stderr.
 """
@@ -16,7 +16,7 @@ import yaml
 from tests.kit.processes import EXPERIMENTS, lab, nodefall
 from tests.kit.proxy import Proxy
 
-ADDRESS = "192.0.2.1"  # of nobody: RFC 5737
+ADDRESS = "192.0.2.1"  # reserved for documentation: RFC 5737
 
 
 def main(folder: Path) -> None:
@@ -29,15 +29,15 @@ def main(folder: Path) -> None:
         server |= {"server": f"https://{ADDRESS}:{proxy.port}", "tls-server-name": "localhost"}
         (folder / "kubeconfig").write_text(json.dumps(known))
         cluster["kubeconfig"] = str(folder / "kubeconfig")
-        uid = tell("plan", folder, inventory, simulated=False).partition("expectUID: ")[2].split()[0]
-        tell("plan", folder, inventory, simulated=False, expectUID="other")
-        tell("plan", folder, inventory, simulated=True, expectUID=uid)
-        tell("plan", folder, inventory, simulated=False, expectUID=uid)
-        tell("run", folder, inventory, simulated=False, expectUID=uid)
+        uid = check_output("plan", folder, inventory, simulated=False).partition("expectUID: ")[2].split()[0]
+        check_output("plan", folder, inventory, simulated=False, expectUID="other")
+        check_output("plan", folder, inventory, simulated=True, expectUID=uid)
+        check_output("plan", folder, inventory, simulated=False, expectUID=uid)
+        check_output("run", folder, inventory, simulated=False, expectUID=uid)
         proxy.close()
 
 
-def tell(word: str, folder: Path, inventory: dict[str, Any], **changes: Any) -> str:
+def check_output(word: str, folder: Path, inventory: dict[str, Any], **changes: Any) -> str:
     """The same, for further use."""
     (folder / "elsewhere.json").write_text(json.dumps(inventory | {"cluster": inventory["cluster"] | changes}))
     done = nodefall(word, EXPERIMENTS / "cordon.yaml", "-i", "elsewhere.json", cwd=folder)

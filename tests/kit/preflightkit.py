@@ -54,9 +54,9 @@ def inventory(**more: Any) -> Inventory:
 def node(
     name: str, *addresses: str, labels: dict[str, str] | None = None, machine_id: str = "", ready: bool = True
 ) -> Node:
-    told = [{"type": "InternalIP", "address": address} for address in addresses]
+    status_addresses = [{"type": "InternalIP", "address": address} for address in addresses]
     conditions = [{"type": "Ready", "status": str(ready)}]
-    status = {"conditions": conditions, "addresses": told, "nodeInfo": {"machineID": machine_id}}
+    status = {"conditions": conditions, "addresses": status_addresses, "nodeInfo": {"machineID": machine_id}}
     return msgspec.convert({"metadata": {"name": name, "labels": labels or {}}, "status": status}, Node)
 
 
@@ -73,7 +73,7 @@ def host(
     """A host of which all is known, ``facts`` (with ``_`` for ``-``) as given, and ``without`` one of them."""
     known = FACTS | {key.replace("_", "-"): value for key, value in facts.items()}
     known.pop(without, None)
-    unknown = {without: "nobody answered"} if without else {}
+    unknown = {without: "no answer"} if without else {}
     return HostObservations(name, Target(name, facts=known, unknown=unknown, static_pods=static, power=power))
 
 
@@ -91,6 +91,6 @@ def signs(
     return ClusterObservations(view=ClusterView("uid", view, pods), hosts=made, **given)
 
 
-def said(check: str, looked_at: ClusterObservations) -> list[tuple[str, str, str]]:
+def messages(check: str, observations: ClusterObservations) -> list[tuple[str, str, str]]:
     """Severity, host and words of each thing that it says."""
-    return [(str(d.severity), d.host, d.message) for d in CHECKS[check].run(looked_at)]
+    return [(str(d.severity), d.host, d.message) for d in CHECKS[check].run(observations)]

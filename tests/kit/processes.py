@@ -23,8 +23,8 @@ WALL = 300  # seconds that any one command may take; a busy machine is slow
 
 def environment(cwd: Path) -> dict[str, str]:
     """Labs that stay are kept below ``cwd``."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("NODEFALL", "PYTEST"))}
-    return {**kept, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "XDG_STATE_HOME": str(cwd / "state")}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NODEFALL", "PYTEST"))}
+    return {**inherited, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "XDG_STATE_HOME": str(cwd / "state")}
 
 
 def nodefall(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -60,7 +60,7 @@ def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:
 
 @contextmanager
 def lab(cwd: Path, *options: str | Path, speed: float | None = None) -> Iterator[Path]:
-    """A lab of its own; yields the inventory that reaches it. ``speed``: simulated seconds a second, at most."""
+    """A dedicated lab; yields the inventory that reaches it. ``speed``: simulated seconds a second, at most."""
     made = LAB
     if speed is not None:
         document = yaml.safe_load(LAB.read_text(encoding="utf-8"))
@@ -87,7 +87,7 @@ def result_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def until_undone(recording: Path) -> float:
-    """Seconds of cluster time from the first sight of a node that is not Ready to the begin of the first undo."""
+    """Seconds of cluster time from the first observation of a node that is not Ready to the begin of the first undo."""
     lines = [json.loads(line) for line in gzip.decompress(recording.read_bytes()).splitlines()]
     acted = [(line["t"], line["object"]["phase"]) for line in lines if line["kind"] == "action"]
     begin = next(t for t, phase in acted if phase == "begin")

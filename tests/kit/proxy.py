@@ -9,7 +9,7 @@ from contextlib import suppress
 
 
 class Proxy:
-    """Listens on loopback or where it is told; ``cut`` and ``mend`` from any thread."""
+    """Listens on loopback or at the given address; ``cut`` and ``mend`` from any thread."""
 
     def __init__(self, target: tuple[str, int], address: str = "127.0.0.1") -> None:
         self._target = target
@@ -47,7 +47,7 @@ class Proxy:
                     continue
                 try:
                     server = socket.create_connection(self._target)
-                except OSError:  # nobody listens there now
+                except OSError:  # no server listens there now
                     self._reset(client)
                     continue
                 self._open |= {client, server}

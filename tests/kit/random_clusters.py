@@ -1,4 +1,4 @@
-"""Random clusters, workloads and deeds for the property test: plain values, so that failures shrink."""
+"""Random clusters, workloads and operations for the property test: plain values, so that failures shrink."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BUCKETS = ([(0, 10), (1000, 5)], [(0, 2), (10, 3), (2_000_000_000, 4)], [(1000,
 
 
 @dataclass(frozen=True)
-class Deed:
+class Operation:
     """``kind`` done to the ``who``-th of its objects; ``what`` chooses among variants; then ``wait`` seconds."""
 
     kind: str
@@ -133,15 +133,15 @@ def set_up(cluster: Cluster, made: list[tuple[str, Object]], budgets: list[int])
         )
 
 
-def do(cluster: Cluster, deed: Deed) -> None:
+def do(cluster: Cluster, operation: Operation) -> None:
     """What an administrator, a client or fate does. What the API or logind refuses is refused."""
     try:
-        if deed.kind in _ON_MACHINES:
-            machine = list(cluster.machines.values())[deed.who % len(cluster.machines)]
+        if operation.kind in _ON_MACHINES:
+            machine = list(cluster.machines.values())[operation.who % len(cluster.machines)]
             if machine.is_reachable or machine.state == "off":
-                _ON_MACHINES[deed.kind](machine, deed.what)
+                _ON_MACHINES[operation.kind](machine, operation.what)
         else:
-            _ON_API[deed.kind](cluster, deed.who, deed.what)
+            _ON_API[operation.kind](cluster, operation.who, operation.what)
     except _REFUSED:
         return
 
@@ -260,7 +260,7 @@ def _roll(cluster: Cluster, who: int, what: int) -> None:
 
 
 def _update_pod(cluster: Cluster, who: int, what: int) -> None:
-    """Another toleration, a label that nobody selects, one that every selector misses, a finalizer and its removal."""
+    """Another toleration, a label that no selector matches, one that all miss, a finalizer and its removal."""
     pod = _nth(cluster, "pods", who)
     metadata = pod["metadata"]
     if what % 5 == 0:
@@ -275,7 +275,7 @@ def _update_pod(cluster: Cluster, who: int, what: int) -> None:
 
 
 def _make_claim(cluster: Cluster, who: int, _what: int) -> None:
-    """A pod of nobody with a claim of its own, on any node."""
+    """A pod without owner, with a claim, on any node."""
     metadata = {"name": f"own{who}", "namespace": "demo"}
     cluster.create_object("persistentvolumeclaims", {"metadata": dict(metadata), "spec": _CLAIM})
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": f"own{who}"}}]
@@ -303,9 +303,11 @@ _ON_API: dict[str, Callable[[Cluster, int, int], object]] = {
 }
 
 
-def deeds() -> st.SearchStrategy[list[Deed]]:
+def operations() -> st.SearchStrategy[list[Operation]]:
     """About twenty: hypothesis keeps one list short, so it is made of some that shrink by themselves."""
     kinds = st.sampled_from([*_ON_MACHINES, *_ON_API])
-    deed = st.builds(Deed, kind=kinds, who=st.integers(0, 9), what=st.integers(0, 5), wait=st.sampled_from(WAITS))
-    few = st.lists(deed, max_size=10)
+    operation = st.builds(
+        Operation, kind=kinds, who=st.integers(0, 9), what=st.integers(0, 5), wait=st.sampled_from(WAITS)
+    )
+    few = st.lists(operation, max_size=10)
     return st.tuples(few, few, few, few).map(lambda parts: [item for part in parts for item in part])

@@ -1,4 +1,4 @@
-"""Scenes that every breakage is tried in: what happens to a small cluster, told once and played right and wrong."""
+"""Scenes that every breakage is tried in: what happens to a small cluster, played right and wrong."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def new_pods(cluster: Cluster) -> None:
 
 
 def stale(cluster: Cluster) -> None:
-    """A pod is marked, and nobody deletes it."""
+    """A pod is marked, and not deleted."""
     pod = next(item for item in pods_on(cluster, VICTIM) if name_of(item).startswith("front"))
     new = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": ""}
     now = cluster.sim.timestamp()
@@ -249,7 +249,7 @@ def evictions(cluster: Cluster) -> None:
 
 
 def without_logind(cluster: Cluster) -> None:
-    """A state file of earlier, and a kubelet that starts anew."""
+    """A state file of earlier, and a kubelet that restarts."""
     machine = cluster.machines[VICTIM]
     machine.files[STATE_FILE] = state_file(cluster.sim.now - 100.0, cluster.sim.now - 90.0)
     machine.kubelet.restart()

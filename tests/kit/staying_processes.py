@@ -38,11 +38,11 @@ class Labs:
         return done
 
     def up(self, *arguments: str | Path) -> dict[str, Any]:
-        """What ``lab up --json`` tells."""
+        """The output of ``lab up --json``."""
         done = self.run("up", *arguments, "--json")
         assert done.returncode == 0, done.stderr
-        told: dict[str, Any] = json.loads(done.stdout)
-        return told
+        output: dict[str, Any] = json.loads(done.stdout)
+        return output
 
     def status(self, name: str = "lab") -> dict[str, Any]:
         done = self.run("status", "--json")

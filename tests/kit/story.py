@@ -1,4 +1,4 @@
-"""Timelines told line by line, through the same decoding as real ones. Times in seconds after T0."""
+"""Timelines described entry by entry, through the same decoding as real ones. Times in seconds after T0."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def stamp(t: float) -> str:
 
 
 class Story:
-    """A recording in the making; lines may be told in any order."""
+    """A recording in the making; entries may be added in any order."""
 
     def __init__(self, **meta: Any) -> None:
         self.lines: list[RecordingEntry] = []
-        self.tell(0, "meta", "recording", {"format": 1, "kubernetes": "v1.36.2"} | meta)
+        self.add(0, "meta", "recording", {"format": 1, "kubernetes": "v1.36.2"} | meta)
 
-    def tell(self, t: float, kind: str, type_: str, obj: Any, node: str = "", note: str = "") -> Self:
+    def add(self, t: float, kind: str, type_: str, obj: Any, node: str = "", note: str = "") -> Self:
         line = RecordingEntry(T0 + t, kind, type_, msgspec.Raw(msgspec.json.encode(obj)))
         if node:
             line.node = node
@@ -72,7 +72,7 @@ class Story:
         condition = {"type": "Ready", "status": ready, "reason": reason or default[0], "message": message or default[1]}
         condition["lastHeartbeatTime"] = stamp(t if heartbeat is None else heartbeat)
         split = [taint.split(":") for taint in taints]
-        return self.tell(
+        return self.add(
             t,
             "nodes",
             type_,
@@ -127,12 +127,12 @@ class Story:
         statuses = []
         if started is not None:
             state = "running" if phase == "Running" else "terminated"
-            told = {"name": "c", "containerID": container, "restartCount": restarts}
+            status = {"name": "c", "containerID": container, "restartCount": restarts}
             times: dict[str, Any] = {"startedAt": stamp(started)}
             if ended is not None:
                 times |= {"finishedAt": stamp(ended), "exitCode": exit_code, "reason": "Unknown" if lost else "Error"}
-            statuses.append(told | {"state": {state: times}})
-        return self.tell(
+            statuses.append(status | {"state": {state: times}})
+        return self.add(
             t,
             "pods",
             type_,
@@ -172,10 +172,10 @@ class Story:
         if plural == "daemonsets":
             status = {"observedGeneration": observed, "desiredNumberScheduled": wanted, "numberAvailable": ready}
         metadata = {"name": name, "namespace": namespace, "generation": generation}
-        return self.tell(t, plural, type_, {"metadata": metadata, "spec": {"replicas": wanted}, "status": status})
+        return self.add(t, plural, type_, {"metadata": metadata, "spec": {"replicas": wanted}, "status": status})
 
     def act(self, t: float, action: str, phase: str = "begin", node: str = "n1", step: str = "", **record: Any) -> Self:
-        return self.tell(t, "action", action, {"step": step or action, "phase": phase} | record, node)
+        return self.add(t, "action", action, {"step": step or action, "phase": phase} | record, node)
 
     def done(self, t: float, action: str, node: str = "n1", step: str = "", **record: Any) -> Self:
         """Begin and, 0.2 s later, return with exit code 0."""
@@ -183,7 +183,7 @@ class Story:
         return self.act(t + 0.2, action, "returned", node, step, delivery="answered", exit=0, **record)
 
     def host(self, t: float, fact: str, value: Any, node: str = "n1") -> Self:
-        return self.tell(t, "host", fact, value, node)
+        return self.add(t, "host", fact, value, node)
 
     def metrics(
         self, t: float, start: float | None, end: float | None = 0, node: str = "n1", status: str = "200"
@@ -191,13 +191,13 @@ class Story:
         """Start and end of the kubelet's last shutdown after T0; 0 stays 0, None: no such metric."""
         names = ("kubelet_graceful_shutdown_start_time_seconds", "kubelet_graceful_shutdown_end_time_seconds")
         values = [(n, v if v == 0 else T0 + v) for n, v in zip(names, (start, end), strict=True) if v is not None]
-        return self.tell(t, "metrics", status, [f"{n} {v:g}" if v == 0 else f"{n} {v}" for n, v in values], node)
+        return self.add(t, "metrics", status, [f"{n} {v:g}" if v == 0 else f"{n} {v}" for n, v in values], node)
 
     def lease(self, t: float, node: str = "n1", renewed: float | None = None, type_: str = "MODIFIED") -> Self:
         """The Lease of a node as its kubelet renewed it (default: at ``t``)."""
         at = datetime.fromtimestamp(T0 + (t if renewed is None else renewed), UTC).isoformat()
         spec = {"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": at}
-        return self.tell(t, "leases", type_, {"metadata": {"name": node, "uid": f"lease-{node}"}, "spec": spec})
+        return self.add(t, "leases", type_, {"metadata": {"name": node, "uid": f"lease-{node}"}, "spec": spec})
 
     def event(
         self,
@@ -214,8 +214,8 @@ class Story:
     ) -> Self:
         """An Event about a Node, or about an object of namespace ``demo``."""
         namespace = "" if kind == "Node" else "demo"
-        told = stamp(t if happened is None else happened)
-        return self.tell(
+        time = stamp(t if happened is None else happened)
+        return self.add(
             t,
             "events",
             type_,
@@ -226,8 +226,8 @@ class Story:
                 "message": message,
                 "type": "Normal",
                 "source": {"component": component, "host": "n1"},
-                "firstTimestamp": told,
-                "lastTimestamp": told,
+                "firstTimestamp": time,
+                "lastTimestamp": time,
                 "count": count,
             },
         )
@@ -236,23 +236,23 @@ class Story:
         """A PodDisruptionBudget of namespace ``demo`` for pods labelled ``app: NAME``."""
         spec = {"minAvailable": desired, "selector": {"matchLabels": {"app": name}}}
         metadata, status = {"name": name, "namespace": "demo"}, {"desiredHealthy": desired}
-        return self.tell(t, "poddisruptionbudgets", type_, {"metadata": metadata, "spec": spec, "status": status})
+        return self.add(t, "poddisruptionbudgets", type_, {"metadata": metadata, "spec": spec, "status": status})
 
     def attachment(
         self, t: float, volume: str = "pv-1", node: str = "n1", attached: bool = True, type_: str = "MODIFIED"
     ) -> Self:
         spec = {"attacher": "csi", "nodeName": node, "source": {"persistentVolumeName": volume}}
         document = {"metadata": {"name": f"{volume}-{node}"}, "spec": spec, "status": {"attached": attached}}
-        return self.tell(t, "volumeattachments", type_, document)
+        return self.add(t, "volumeattachments", type_, document)
 
     def probe(self, t: float, name: str, ok: bool = True, seconds: float = 0.01, status: int = 200) -> Self:
         answer = {"ok": ok, "status": status if ok else 503, "error": "", "seconds": seconds}
-        return self.tell(t, "probe", name, answer)
+        return self.add(t, "probe", name, answer)
 
     def query(self, t: float, name: str, *series: tuple[dict[str, str], Sequence[tuple[float, float | None]]]) -> Self:
         """One answer of Prometheus; times after T0."""
-        told = [{"labels": labels, "values": [(T0 + at, value) for at, value in values]} for labels, values in series]
-        return self.tell(t, "prometheus", name, {"query": "q", "series": told})
+        result = [{"labels": labels, "values": [(T0 + at, value) for at, value in values]} for labels, values in series]
+        return self.add(t, "prometheus", name, {"query": "q", "series": result})
 
     def killing(self, t: float, name: str, happened: float | None = None) -> Self:
         """The kubelet's Event when it begins to stop a pod."""
@@ -266,12 +266,12 @@ class Story:
 
     def blind(self, start: float, end: float | None, source: str, reason: str = "the line was cut") -> Self:
         window = {"from": T0 + start, "to": None if end is None else T0 + end, "reason": reason}
-        return self.tell(start, "blind", source, window)
+        return self.add(start, "blind", source, window)
 
     def timeline(self, end: float | None = None) -> Timeline:
-        """Everything told, in order of time; ``end``: how far it was watched."""
+        """Everything added, in order of time; ``end``: how far it was watched."""
         if end is not None:
-            self.tell(end, "nodes", "BOOKMARK", {})
+            self.add(end, "nodes", "BOOKMARK", {})
         return build_timeline(sorted(self.lines, key=lambda line: line.t))
 
 
@@ -326,10 +326,10 @@ def ask(
     """
     if not any(line.kind == "action" for line in story.lines):
         story.done(10, "poweroff", step="stop")
-    asked = Expectation.model_validate(yaml.safe_load(expectation))
+    expected = Expectation.model_validate(yaml.safe_load(expectation))
     made = experiment(method=f"[{{name: stop, action: {action}, target: victim}}]")
     context = context_of(story, made, end, live, **options)
-    return evaluate(asked, context, context.timeline.end)
+    return evaluate(expected, context, context.timeline.end)
 
 
 def of_recording(
@@ -337,12 +337,12 @@ def of_recording(
 ) -> Verdict:
     """The verdict on one expectation about a recorded action, which is the step ``stop`` on ``victim``."""
     method = f"[{{name: stop, action: {action}, target: victim, with: {params}}}]"
-    asked = Expectation.model_validate(yaml.safe_load(expectation))
+    expected = Expectation.model_validate(yaml.safe_load(expectation))
     timeline = build_timeline(lines)
     nodes = {entry.node for entry, record in timeline.actions if (entry.type, record.phase) == (action, "begin")}
     made = experiment(method=method, targets={"victim": {"role": "worker", "count": max(len(nodes), 1)}})
     given = {"manifests": manifests(shipped("graceful-poweroff"))} | options
-    return evaluate(asked, bind(made, timeline, catalogue(), Options(**given)), timeline.end)
+    return evaluate(expected, bind(made, timeline, catalogue(), Options(**given)), timeline.end)
 
 
 @cache

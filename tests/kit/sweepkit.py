@@ -94,9 +94,9 @@ class Sweep:
             undo = self._command(cwd, ["undo", "last"])
             if undo.code:
                 wrong.append(f"undo ended with {undo.code}: {undo.said}")
-            kept = journal.read_bytes()
+            before = journal.read_bytes()
             again = self._command(cwd, ["undo", "last"])
-            if again.code or "undo:" in again.said or journal.read_bytes() != kept:
+            if again.code or "undo:" in again.said or journal.read_bytes() != before:
                 wrong.append(f"the second undo ended with {again.code}: {again.said}")
         return wrong
 
@@ -114,9 +114,9 @@ class Sweep:
             ended = Ended(0, "")
             with suppress(EOFError):
                 while ours.poll(WALL):
-                    told = str(ours.recv())
+                    place = str(ours.recv())
                     if not position:
-                        ended.places.append(told)
+                        ended.places.append(place)
                         continue
                     ended.died = True
                     if death == "lost-network" and self._lab:

@@ -29,7 +29,7 @@ UNITS = ("kubelet.service", "containerd.service", "systemd-logind.service", "dbu
 OBJECTS = ("namespaces", "configmaps", "leases", "deployments", "daemonsets", "statefulsets", "poddisruptionbudgets")
 ENDED = ("Succeeded", "Failed")  # what a shutdown leaves of a pod, until the garbage collector comes
 SETTLES = 2400.0  # simulated seconds: a DaemonSet waits up to 15 minutes before it tries again where its pods failed
-_QUICK = 2000.0  # simulated seconds a wall second, where nobody waits for a connection
+_QUICK = 2000.0  # simulated seconds a wall second, where no connection is awaited
 Snapshot = dict[str, Any]
 
 
@@ -45,14 +45,14 @@ class SweepLab:
     def ask(self, what: Callable[[], T]) -> T:
         """Within the lab's own thread."""
 
-        async def asked() -> T:
+        async def call() -> T:
             return what()
 
-        return asyncio.run_coroutine_threadsafe(asked(), self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result(30)
 
     def snapshot(self) -> Snapshot:
         """All that an experiment could have left behind."""
-        return self.ask(self._look)
+        return self.ask(self._collect)
 
     def settle(self, wanted: Snapshot | None) -> Snapshot:
         """Let time pass until everything is as ``wanted``, or nothing has changed for a minute."""
@@ -94,13 +94,13 @@ class SweepLab:
         for proxy in self._proxies:
             proxy.close()
 
-    def _look(self) -> Snapshot:
+    def _collect(self) -> Snapshot:
         found: Snapshot = {f"host {ssh.host.machine.name}": _host(ssh.host) for ssh, _ in self._lab._hosts}
         for plural in OBJECTS:
             for obj in self._lab.cluster.store.list(plural):
-                if told := _object(plural, obj):
+                if value := _object(plural, obj):
                     meta = obj["metadata"]
-                    found[f"{plural} {meta.get('namespace', '')}/{meta['name']}"] = told
+                    found[f"{plural} {meta.get('namespace', '')}/{meta['name']}"] = value
         found["nodes"] = {node["metadata"]["name"]: _node(node) for node in self._lab.cluster.store.list("nodes")}
         alive = [pod for pod in self._lab.cluster.store.list("pods") if not _is_over(pod)]
         found["pods"] = dict(sorted(Counter(_pod(pod) for pod in alive).items()))
@@ -189,7 +189,7 @@ def _pod(pod: dict[str, Any]) -> str:
 
 
 def _object(plural: str, obj: dict[str, Any]) -> Any:
-    """What of an object is its owner's wish, and whether it has come true. The lock of a process that died is over."""
+    """What of an object its owner specified, and whether that holds. The lock of a process that died is over."""
     status = obj.get("status") or {}
     if plural == "leases":
         ours = obj["metadata"].get("labels", {}).get("app.kubernetes.io/managed-by") == "nodefall"

@@ -18,7 +18,7 @@ DAY = datetime.timedelta(days=1)
 
 
 class Authority:
-    """Signs certificates for 127.0.0.1 unless told otherwise."""
+    """Signs certificates for 127.0.0.1 by default."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder, self.key = folder, ec.generate_private_key(ec.SECP256R1())

@@ -1,7 +1,7 @@
 """In a process of nodefall's own: at one position of its journal, one death.
 
 Positions are named after what the journal and the recording have just got, or are just about to get: ``before-intend``
-and ``intend`` (a deed is owed), ``mirror`` (the cluster gets a copy), ``planted`` (the timer that heals is there),
+and ``intend`` (an operation is journalled), ``mirror`` (the cluster gets a copy), ``planted`` (the failsafe timer is set),
 ``begin`` (armed, not fired), ``returned``, ``proved``, ``undo`` (begins), ``undo-sent``, ``strike`` (the undo is
 proven), ``undone``, ``unmirror``; a second one of a name is ``strike-2``.
 """
@@ -50,9 +50,9 @@ DEATHS = ("SIGKILL", "SIGTERM", "SIGINT", "full-disk", "lost-network", "lost-ter
 
 @dataclass(frozen=True)
 class Job:
-    """One command of nodefall's, in a directory of its own. Without a position it dies nowhere, and tells them all.
+    """One command of nodefall's, in a dedicated directory. Without a position it dies nowhere, and reports them all.
 
-    ``terminal``: the path of its own; ``link``: asks whoever started it for what a process cannot do to itself.
+    ``terminal``: its path; ``link``: asks its parent for what a process cannot do to itself.
     """
 
     arguments: list[str]

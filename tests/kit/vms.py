@@ -1,4 +1,4 @@
-"""A machine with a kernel of its own for tests: Debian under QEMU, which needs no KVM; booted from its own disk."""
+"""A machine with a separate kernel for tests: Debian under QEMU, which needs no KVM; booted from its own disk."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def missing() -> str:
 
 
 def _image() -> Path:
-    """The folder with disk, kernel, initrd and host keys; made once and kept, as it takes two minutes."""
+    """The folder with disk, kernel, initrd and host keys; made once and directory, as it takes two minutes."""
     setup = SETUP.replace("rm -f /etc/machine-id /etc/ssh/ssh_host_*", "") + _OWN_KERNEL
     recipe = hashlib.sha256(f"{SUITE} {_PACKAGES} {setup} {_DISK}".encode()).hexdigest()[:12]
-    kept = cache() / f"vm-{recipe}"
-    if kept.exists():
-        return kept
-    with tempfile.TemporaryDirectory(dir=kept.parent) as made:
+    directory = cache() / f"vm-{recipe}"
+    if directory.exists():
+        return directory
+    with tempfile.TemporaryDirectory(dir=directory.parent) as made:
         tree, parts = Path(made) / "tree", Path(made) / "parts"
         parts.mkdir()
         hook = f"--customize-hook=chroot \"$1\" sh -c '{quoted(setup)}'"
@@ -72,13 +72,13 @@ def _image() -> Path:
         shutil.copy(tree / "etc/ssh/ssh_host_ed25519_key.pub", parts)
         disk = parts / "disk"
         subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", str(tree), str(disk), _DISK], check=True, timeout=300)
-        parts.rename(kept)
-    return kept
+        parts.rename(directory)
+    return directory
 
 
 @dataclass
 class VirtualMachine:
-    """It has a power button (:meth:`start`, :meth:`kill`) and goes off by itself when its kernel says so."""
+    """It has a power button (:meth:`start`, :meth:`kill`) and goes off by itself when its kernel powers it off."""
 
     name: str
     folder: Path
@@ -153,7 +153,7 @@ class VirtualMachine:
         return done.stdout.decode(errors="replace").strip()
 
     def prepare(self) -> None:
-        """A disk of its own, with our key on it."""
+        """A dedicated disk, with our key on it."""
         subprocess.run(["cp", "--sparse=always", str(self.image / "disk"), str(self._disk)], check=True, timeout=120)
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.identity)], check=True)
         wanted = f"write {self.identity}.pub /home/chaos/.ssh/authorized_keys"

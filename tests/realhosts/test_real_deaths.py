@@ -1,4 +1,4 @@
-"""Runs that die on real machines: after undo everything is as it was, and a second undo does nothing."""
+"""Runs that die on real machines: after undo everything is restored, and a second undo does nothing."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from chaos.clock import SystemClock
-from chaos.engine.context import StopRequest
 from chaos.engine.rollback import roll_back
+from chaos.engine.stop import StopRequest
 from chaos.model.result import UndoResult
 from chaos.store.journal import Journal
 from tests.kit.drive import drive, open_hosts
@@ -41,7 +41,7 @@ find /etc /root /usr/local /run/systemd/system /run/systemd/transient /var/lib/k
 
 
 def run_until_hit(node: RealHost, action: str, folder: Path, number: int) -> None:
-    """In a process of its own. A signal that can be caught is, as by ``nodefall run``."""
+    """In a separate process. A signal that can be caught is, as by ``nodefall run``."""
     stop = StopRequest()
 
     def handler(signum: int, _: FrameType | None) -> None:
@@ -64,7 +64,7 @@ def pair(three: list[RealHost]) -> Iterator[tuple[RealHost, RealHost]]:
 
 @contextmanager
 def looking(node: RealHost, folder: Path) -> Iterator[Any]:
-    """Undoes what the journal in ``folder`` owes."""
+    """Undoes what is pending in the journal in ``folder``."""
     with ExitStack() as stack:
         clock = SystemClock()
         stack.callback(clock.close)
@@ -74,7 +74,7 @@ def looking(node: RealHost, folder: Path) -> Iterator[Any]:
         def undo() -> tuple[list[UndoResult], list[str]]:
             progress = FakeProgress()
             with Journal(folder) as journal:
-                return roll_back(journal, hosts, clock, progress), progress.told
+                return roll_back(journal, hosts, clock, progress), progress.reports
 
         yield undo
 

@@ -15,26 +15,26 @@ from tests.kit.machines import RealHost
 MIB = 1 << 20
 
 
-def test_what_a_machine_tells_of_itself(three: list[RealHost], tmp_path: Path) -> None:
+def test_facts_of_a_machine(three: list[RealHost], tmp_path: Path) -> None:
     host = three[0]
     host.run("mkdir -p /var/lib/kubelet")
     hosts = open_hosts({host.name: host}, tmp_path, SystemClock())
     try:
-        told = {
+        values = {
             name: hosts.read(host.name, name)
             for name in ("root", "shared-kernel", "memory", "disk", "pids", "swap", "cgroup-version", "clock-skew",
                          "kubelet-flags", "iptables", "static-pod-files", "disk-filler")
         }  # fmt: skip
     finally:
         hosts.close()
-    assert told["root"] is True
-    assert told["shared-kernel"] is True
-    assert 0 < told["memory"]["available"] < told["memory"]["total"]
-    assert 0 < told["disk"]["available"] < told["disk"]["total"]
-    assert 0 < told["pids"]["running"] < told["pids"]["max"]
-    assert told["cgroup-version"] in (1, 2)
-    assert (told["clock-skew"], told["disk-filler"], told["static-pod-files"]) == (0, "inactive", [])
-    assert told["iptables"].keys() == {"legacy", "nft"}
+    assert values["root"] is True
+    assert values["shared-kernel"] is True
+    assert 0 < values["memory"]["available"] < values["memory"]["total"]
+    assert 0 < values["disk"]["available"] < values["disk"]["total"]
+    assert 0 < values["pids"]["running"] < values["pids"]["max"]
+    assert values["cgroup-version"] in (1, 2)
+    assert (values["clock-skew"], values["disk-filler"], values["static-pod-files"]) == (0, "inactive", [])
+    assert values["iptables"].keys() == {"legacy", "nft"}
 
 
 FREE = "$(df -P -k /var/lib/kubelet | awk 'NR == 2 { print $4 }')"

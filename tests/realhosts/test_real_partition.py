@@ -30,7 +30,7 @@ RULES = "nft list table inet other; iptables -S; ip6tables -S"
 
 @pytest.fixture
 def pair(three: list[RealHost]) -> Iterator[tuple[RealHost, RealHost]]:
-    """A node with a pod in a network namespace of its own, and its control plane; rules of somebody else."""
+    """A node with a pod in a separate network namespace, and its control plane; foreign rules."""
     node, plane = three[0], three[1]
     plane.run("systemd-run --unit=api --collect socat TCP6-LISTEN:6443,fork,reuseaddr,ipv6only=0 EXEC:/bin/true")
     node.run(f"mkdir -p /etc/kubernetes; echo '    server: https://{plane.name}:6443' > /etc/kubernetes/kubelet.conf")
@@ -82,11 +82,11 @@ def test_nothing_passes_and_afterwards_everything(pair: tuple[RealHost, RealHost
     assert lost(passing(node, plane)) == set()
     during: dict[str, bool] = {}
 
-    def look(_: Hosts) -> None:
+    def inspect(_: Hosts) -> None:
         during.update(passing(node, plane))
         during["pod to its node"] = not ping(node, "10.244.9.1", "pod")  # never cut
 
-    result = drive(node, "partition", {"duration": "100s"}, tmp_path, during=look)
+    result = drive(node, "partition", {"duration": "100s"}, tmp_path, during=inspect)
     (step,) = result.steps
     assert (step.proof_status, step.weak) == ("proven", False), step.because
     assert "over no address family" in step.because
@@ -104,7 +104,7 @@ def test_nothing_passes_and_afterwards_everything(pair: tuple[RealHost, RealHost
         ({"traffic": "pods"}, {"pod", "plane to pod"}),
     ],
 )
-def test_only_what_was_asked_for(
+def test_only_the_selected_traffic(
     pair: tuple[RealHost, RealHost], tmp_path: Path, given: dict[str, str], cut: set[str]
 ) -> None:
     node, plane = pair
@@ -124,11 +124,11 @@ def test_a_node_in_the_network_that_is_cut_still_reaches_itself(
     networks = [f"{node.addresses[0]}/16", f"{node.addresses[1]}/64"]
     during: dict[str, bool] = {}
 
-    def look(_: Hosts) -> None:
+    def inspect(_: Hosts) -> None:
         during.update({address: ping(node, address) for address in node.addresses})
         during["others"] = ping(node, plane.addresses[0]) or ping(node, plane.addresses[1])
 
-    result = drive(node, "partition", {"from": "cidr", "cidrs": networks}, tmp_path, during=look)
+    result = drive(node, "partition", {"from": "cidr", "cidrs": networks}, tmp_path, during=inspect)
     assert during == dict.fromkeys(node.addresses, True) | {"others": False}
     assert result.steps[0].proof_status == "proven", result.steps[0].because
     assert [undo.proven for undo in result.undo] == [True], result.leftovers

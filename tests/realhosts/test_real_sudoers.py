@@ -26,12 +26,14 @@ def test_sudo_takes_it(three: list[RealHost], tmp_path: Path) -> None:
     }
     (tmp_path / "i.json").write_text(json.dumps(document))
     (tmp_path / "i.json").chmod(0o600)
-    told = CliRunner().invoke(command, [str(EXPERIMENT), "-i", str(tmp_path / "i.json")], catch_exceptions=False)
-    kept = host.run("cat /etc/sudoers.d/chaos")
+    done = CliRunner().invoke(command, [str(EXPERIMENT), "-i", str(tmp_path / "i.json")], catch_exceptions=False)
+    installed = host.run("cat /etc/sudoers.d/chaos")
     try:
         host.run("rm /etc/sudoers.d/chaos; ! su chaos -c 'sudo -n true' 2>/dev/null")
-        host.docker("exec", "-i", host.name, "sh", "-c", "cat > /etc/sudoers.d/nodefall", stdin=told.output.encode())
+        host.docker("exec", "-i", host.name, "sh", "-c", "cat > /etc/sudoers.d/nodefall", stdin=done.output.encode())
         host.run("chmod 440 /etc/sudoers.d/nodefall; visudo -c")
         assert host.run("su chaos -c 'sudo -n -- sh -c \"id -u\"'") == "0"
     finally:
-        host.run(f"rm -f /etc/sudoers.d/nodefall; echo '{kept}' > /etc/sudoers.d/chaos; chmod 440 /etc/sudoers.d/chaos")
+        host.run(
+            f"rm -f /etc/sudoers.d/nodefall; echo '{installed}' > /etc/sudoers.d/chaos; chmod 440 /etc/sudoers.d/chaos"
+        )

@@ -36,12 +36,12 @@ def kind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KindCluster]:
         tools.check_engine()
     except NodefallError as missing:
         pytest.skip(f"no kind cluster: {missing.message} (or name one: NODEFALL_KIND_INVENTORY, NODEFALL_KIND_CLUSTER)")
-    wish = UpOptions(f"nodefall-test-{os.getpid()}", folder / "kind.yaml")
-    up(wish, tools, print)
+    options = UpOptions(f"nodefall-test-{os.getpid()}", folder / "kind.yaml")
+    up(options, tools, print)
     try:
-        yield KindCluster(load_inventory(wish.out), folder)
+        yield KindCluster(load_inventory(options.out), folder)
     finally:
-        down(wish, tools)
+        down(options, tools)
 
 
 @pytest.fixture(params=["docker", "ssh"])

@@ -26,9 +26,9 @@ def decided(experiment: str, kind: KindCluster, inventory: Inventory | None = No
     """The result; all that was done is taken back."""
     path = EXPERIMENTS / f"{experiment}.yaml"
     result = run(path, inventory or kind.inventory, agree=True, reports=kind.folder / "reports").result
-    told = [result.headline, *(step.because for step in result.steps), *(undo.because for undo in result.undo)]
-    assert all(undo.proven for undo in result.undo), told
-    assert result.leftovers == (), told
+    details = [result.headline, *(step.because for step in result.steps), *(undo.because for undo in result.undo)]
+    assert all(undo.proven for undo in result.undo), details
+    assert result.leftovers == (), details
     return result
 
 

@@ -1,4 +1,4 @@
-"""What needs a kernel of its own, done to one: pressure, the clock, crashes, and the ways back from them."""
+"""Actions that need a separate kernel, on one: pressure, the clock, crashes, and the ways back from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HARD = {"memory.available": 200 * MIB, "nodefs.available": 600 * MIB, "pid.avail
 
 
 def done(machine: VirtualMachine, action: str, given: dict[str, Any], folder: Path) -> RunResult:
-    """The result of a run, which has taken everything back; the machine is as it was."""
+    """The result of a run, which has taken everything back; the machine is restored."""
 
     def standin(clock: Clock) -> StandIn:
         return StandIn(machine, clock, HARD)

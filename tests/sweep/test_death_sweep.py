@@ -1,4 +1,4 @@
-"""Whatever a run dies of, and wherever: after ``undo`` the cluster is as it was, and a second ``undo`` does nothing.
+"""Whatever a run dies of, and wherever: after ``undo`` the cluster is restored, and a second ``undo`` does nothing.
 
 Every action, at every position of its journal (see ``tripwire``), hit by every death: all with NODEFALL_SWEEP=all
 (``.ci/nightly``; figures go to the file NODEFALL_SWEEP_FIGURES), those of
@@ -51,7 +51,7 @@ def chosen() -> list[str]:
 @pytest.mark.skipif(ALL, reason="all are tried")
 def test_some_positions(sweep: Sweep) -> None:
     cases = [sweep.case(*name.split(":")) for name in chosen()]
-    tell(cases)
+    write_figures(cases)
     assert sum(case.hit for case in cases) * 2 > len(cases), [case.name for case in cases if not case.hit]
 
 
@@ -75,10 +75,10 @@ def test_every_position(sweep: Sweep, action: str) -> None:
         }
         with Path(figures).open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
-    tell(cases)
+    write_figures(cases)
 
 
-def tell(cases: list[Case]) -> None:
+def write_figures(cases: list[Case]) -> None:
     """Print the figures; fail for what was left behind."""
     left = [case for case in cases if case.wrong]
     missed = [case.name for case in cases if not case.hit]
