@@ -19,7 +19,7 @@ from chaos.lab.apiserver.http.managed_fields import (
 )
 from chaos.lab.apiserver.http.ownership import ApplyConflict, ManagedFieldsEntry, Manager, Managers, Updater
 from chaos.lab.apiserver.http.resources import RESOURCES
-from chaos.lab.apiserver.http.typed import field_type_of
+from chaos.lab.apiserver.http.field_type import field_type_of
 
 DEPLOYMENT = RESOURCES["apps/v1", "deployments"]
 CONFIG_MAP = RESOURCES["v1", "configmaps"]

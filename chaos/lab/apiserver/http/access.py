@@ -1,7 +1,7 @@
-"""Who asks, and whether it may: bearer tokens, and rules as those of RBAC roles.
+"""Authentication by bearer tokens, and authorization by rules like those of RBAC roles.
 
 Sources: k8s.io/apiserver pkg/endpoints/request/requestinfo.go (verbs), pkg/endpoints/handlers/responsewriters/errors.go
-(words), k8s.io/kubernetes pkg/apis/rbac/v1/evaluation_helpers.go (rules), and the bootstrap roles system:discovery,
+(messages), k8s.io/kubernetes pkg/apis/rbac/v1/evaluation_helpers.go (rules), and the bootstrap roles system:discovery,
 system:public-info-viewer and system:basic-user.
 """
 
@@ -26,11 +26,11 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What somebody wants to do: with a resource, or else with a ``path``."""
+    """Attributes of a request, on a resource or on a non-resource ``path``. As authorizer.Attributes."""
 
     verb: str
     group: str = ""
-    resource: str = ""  # with its subresource: pods/eviction
+    resource: str = ""  # with the subresource: pods/eviction
     namespace: str = ""
     name: str = ""
     path: str = ""
@@ -48,28 +48,28 @@ class User:
     def is_anonymous(self) -> bool:
         return not self.token
 
-    def is_allowed(self, wanted: Attributes) -> bool:
-        """Whether a rule allows it."""
-        if wanted.path:
-            if self.rules == (_ANYTHING,) or _PUBLIC_PATHS.fullmatch(wanted.path):
+    def is_allowed(self, attributes: Attributes) -> bool:
+        """Whether a rule allows the request."""
+        if attributes.path:
+            if self.rules == (_ANYTHING,) or _PUBLIC_PATHS.fullmatch(attributes.path):
                 return True
-            if wanted.verb == "get" and not self.is_anonymous and _AUTHENTICATED_PATHS.fullmatch(wanted.path):
+            if attributes.verb == "get" and not self.is_anonymous and _AUTHENTICATED_PATHS.fullmatch(attributes.path):
                 return True
-        return any(_allows(rule, wanted) for rule in self.rules)
+        return any(_allows(rule, attributes) for rule in self.rules)
 
 
 _ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 
 
 class Access:
-    """The users of a lab: an administrator, and those of its LabSpec."""
+    """Users of a lab: an administrator, and the users of its LabSpec."""
 
     def __init__(self, users: Iterable[UserSpec] = ()) -> None:
         self.admin = _user(ADMIN, ("kubeadm:cluster-admins",), (_ANYTHING,), "")
         self.users = [self.admin, *(_user(spec.name, (), tuple(spec.rules), spec.token) for spec in users)]
 
     def authenticate(self, authorization: str) -> User:
-        """The user of a header Authorization. Raises ApiError 401 for a wrong token; none at all is anonymous."""
+        """User of an Authorization header, anonymous if it is empty. Raises ApiError 401 for a wrong token."""
         if not authorization:
             return _ANONYMOUS
         for user in self.users:
@@ -78,45 +78,46 @@ class Access:
         raise ApiError(401, "Unauthorized")
 
     @staticmethod
-    def authorize(user: User, wanted: Attributes) -> None:
-        """Raises ApiError 403."""
-        if user.is_allowed(wanted):
+    def authorize(user: User, attributes: Attributes) -> None:
+        """Raise ApiError 403 unless a rule allows the request."""
+        if user.is_allowed(attributes):
             return
-        if wanted.path:
-            raise ApiError(403, f'forbidden: User "{user.name}" cannot {wanted.verb} path "{wanted.path}"')
-        plural = wanted.resource.partition("/")[0]
-        head = plural + (f".{wanted.group}" if wanted.group else "") + (f' "{wanted.name}"' if wanted.name else "")
-        scope = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
-        what = f'{wanted.verb} resource "{wanted.resource}" in API group "{wanted.group}"'
-        details = {"name": wanted.name, "group": wanted.group, "kind": plural}
+        if attributes.path:
+            raise ApiError(403, f'forbidden: User "{user.name}" cannot {attributes.verb} path "{attributes.path}"')
+        plural = attributes.resource.partition("/")[0]
+        head = plural + (f".{attributes.group}" if attributes.group else "")
+        head += f' "{attributes.name}"' if attributes.name else ""
+        scope = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
+        action = f'{attributes.verb} resource "{attributes.resource}" in API group "{attributes.group}"'
+        details = {"name": attributes.name, "group": attributes.group, "kind": plural}
         details = {key: value for key, value in details.items() if value}
-        raise ApiError(403, f'{head} is forbidden: User "{user.name}" cannot {what} {scope}', "", details)
+        raise ApiError(403, f'{head} is forbidden: User "{user.name}" cannot {action} {scope}', "", details)
 
 
-def attributes(method: str, place: RequestInfo, is_watch: bool = False) -> Attributes:
-    """What a request for a place asks for."""
+def attributes_of(method: str, info: RequestInfo, is_watch: bool = False) -> Attributes:
+    """Attributes of a request to a resource."""
     verb = _VERBS.get(method, method.lower())
-    if not place.name and verb in ("get", "delete"):
+    if not info.name and verb in ("get", "delete"):
         verb = {"get": "watch" if is_watch else "list", "delete": "deletecollection"}[verb]
-    resource = place.resource.plural + (f"/{place.subresource}" if place.subresource else "")
-    namespace = place.name if place.resource.plural == "namespaces" else place.namespace
-    return Attributes(verb, place.resource.group, resource, namespace, place.name)
+    resource = info.resource.plural + (f"/{info.subresource}" if info.subresource else "")
+    namespace = info.name if info.resource.plural == "namespaces" else info.namespace
+    return Attributes(verb, info.resource.group, resource, namespace, info.name)
 
 
 def _user(name: str, groups: tuple[str, ...], rules: tuple[Rule, ...], token: str) -> User:
     return User(name, (*groups, "system:authenticated"), rules, token or secrets.token_urlsafe(24))
 
 
-def _allows(rule: Rule, wanted: Attributes) -> bool:
-    if wanted.path:
-        verbs, paths = {"*", wanted.verb}, {"*", wanted.path}
+def _allows(rule: Rule, attributes: Attributes) -> bool:
+    if attributes.path:
+        verbs, paths = {"*", attributes.verb}, {"*", attributes.path}
         return not verbs.isdisjoint(rule.verbs) and not paths.isdisjoint(rule.non_resource_urls)
-    _, _, subresource = wanted.resource.partition("/")
-    resources = {"*", wanted.resource, *([f"*/{subresource}"] if subresource else [])}
+    _, _, subresource = attributes.resource.partition("/")
+    resources = {"*", attributes.resource, *([f"*/{subresource}"] if subresource else [])}
     return (
-        not {"*", wanted.verb}.isdisjoint(rule.verbs)
-        and not {"*", wanted.group}.isdisjoint(rule.api_groups)
+        not {"*", attributes.verb}.isdisjoint(rule.verbs)
+        and not {"*", attributes.group}.isdisjoint(rule.api_groups)
         and not resources.isdisjoint(rule.resources)
-        and (not rule.resource_names or wanted.name in rule.resource_names)
-        and (not rule.namespaces or wanted.namespace in rule.namespaces)
+        and (not rule.resource_names or attributes.name in rule.resource_names)
+        and (not rule.namespaces or attributes.namespace in rule.namespaces)
     )

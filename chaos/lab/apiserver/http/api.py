@@ -1,4 +1,4 @@
-"""The Kubernetes API server: who may ask, and which handler answers."""
+"""Kubernetes API server: authorization, and dispatch to the handlers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from email.utils import formatdate
 import msgspec
 from aiohttp import web
 
-from chaos.lab.apiserver.http.access import Access, Attributes, User, attributes
+from chaos.lab.apiserver.http.access import Access, Attributes, User, attributes_of
 from chaos.lab.apiserver.http.discovery_api import routes
 from chaos.lab.apiserver.http.errors import ApiError
 from chaos.lab.apiserver.http.fault_injection import FaultInjector
@@ -37,20 +37,20 @@ ResourceHandler = Callable[[web.Request, RequestInfo], Awaitable[web.StreamRespo
 
 
 class ApiServer:
-    """What the users of ``access`` ask for, they get if they may have it."""
+    """API server for the users of ``access``; keeps up to ``watch_cache_size`` changes per resource for watches."""
 
-    def __init__(self, cluster: Cluster, lockstep: Lockstep, access: Access, ring: int) -> None:
+    def __init__(self, cluster: Cluster, lockstep: Lockstep, access: Access, watch_cache_size: int) -> None:
         self._cluster, self._lockstep, self._access = cluster, lockstep, access
         self.fault_injector = FaultInjector(cluster.spec.api_misbehaviours, cluster.spec.seed)
-        self.watches = WatchServer(cluster.store, lockstep, self.fault_injector, ring)
+        self.watches = WatchServer(cluster.store, lockstep, self.fault_injector, watch_cache_size)
         reads, writes = ReadHandlers(cluster, self.watches), WriteHandlers(cluster)
-        others = SubresourceHandlers(cluster, lockstep, writes)
+        subresources = SubresourceHandlers(cluster, lockstep, writes)
         self._subresource_handlers: dict[tuple[str, str], ResourceHandler] = {
-            ("eviction", "POST"): others.evict,
-            ("binding", "POST"): others.bind,
-            ("scale", "GET"): others.get_scale,
-            ("scale", "PUT"): others.put_scale,
-            ("scale", "PATCH"): others.patch_scale,
+            ("eviction", "POST"): subresources.evict,
+            ("binding", "POST"): subresources.bind,
+            ("scale", "GET"): subresources.get_scale,
+            ("scale", "PUT"): subresources.put_scale,
+            ("scale", "PATCH"): subresources.patch_scale,
             ("proxy", "GET"): ServiceProxy(cluster, lockstep).get,
         }
         self._collection_handlers: dict[str, ResourceHandler] = {
@@ -90,11 +90,13 @@ class ApiServer:
                 return json_response(error.status(), error.code, error.headers())
             except web.HTTPException as error:
                 message = _NO_RESOURCE if error.status == 404 else error.reason
-                refusal = ApiError(error.status, message, "" if error.status == 404 else error.reason.replace(" ", ""))
-                return json_response(refusal.status(), refusal.code)
+                api_error = ApiError(
+                    error.status, message, "" if error.status == 404 else error.reason.replace(" ", "")
+                )
+                return json_response(api_error.status(), api_error.code)
 
     def _inject_faults(self, request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
-        """What is read, as the misbehaviours have it."""
+        """Corrupt the body of a response to GET as the enabled faults require."""
         if not self.fault_injector.enabled or request.method != "GET" or not isinstance(response, web.Response):
             return response
         if response.content_type != "application/json" or not isinstance(response.body, bytes):
@@ -118,30 +120,30 @@ class ApiServer:
         user = self._user(request)
         if (kind := REVIEWS.get((group_version, rest))) and request.method == "POST":
             return json_response(review(kind, await read_body(request), user), 201)
-        place = parse_request_info(group_version, rest)
-        if place is None:
+        info = parse_request_info(group_version, rest)
+        if info is None:
             self._access.authorize(user, Attributes(request.method.lower(), path=request.path))
             raise ApiError(404, _NO_RESOURCE)
-        watching = request.query.get("watch") in ("true", "1")
-        self._access.authorize(user, attributes(request.method, place, watching))
-        if request.content_type == APPLY_PATCH and request.method == "PATCH" and not self._exists(place):
-            self._access.authorize(user, attributes("POST", place))
-        return await self._handler(place, request.method)(request, place)
+        is_watch = request.query.get("watch") in ("true", "1")
+        self._access.authorize(user, attributes_of(request.method, info, is_watch))
+        if request.content_type == APPLY_PATCH and request.method == "PATCH" and not self._exists(info):
+            self._access.authorize(user, attributes_of("POST", info))
+        return await self._handler(info, request.method)(request, info)
 
-    def _exists(self, place: RequestInfo) -> bool:
-        return self._cluster.store.get(place.resource.plural, place.namespace, place.name) is not None
+    def _exists(self, info: RequestInfo) -> bool:
+        return self._cluster.store.get(info.resource.plural, info.namespace, info.name) is not None
 
-    def _handler(self, place: RequestInfo, method: str) -> ResourceHandler:
-        """Raises ApiError 404 or 405."""
-        plural, subresource = place.resource.plural, place.subresource
-        if subresource and not (subresource == "status" and place.resource.has_status):
+    def _handler(self, info: RequestInfo, method: str) -> ResourceHandler:
+        """Handler of a request. Raises ApiError 404, 405 or 501."""
+        plural, subresource = info.resource.plural, info.subresource
+        if subresource and not (subresource == "status" and info.resource.has_status):
             if (plural, subresource) not in SUBRESOURCES:
                 if (plural, subresource) in UNSIMULATED_SUBRESOURCES:
                     raise ApiError(501, f"the lab does not simulate {plural}/{subresource}")
                 raise ApiError(404, _NO_RESOURCE)
             handler = self._subresource_handlers.get((subresource, method))
         else:
-            handler = (self._object_handlers if place.name else self._collection_handlers).get(method)
+            handler = (self._object_handlers if info.name else self._collection_handlers).get(method)
         if handler is None:
             raise ApiError(405, "the server does not allow this method on the requested resource")
         return handler

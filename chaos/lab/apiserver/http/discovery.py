@@ -1,6 +1,6 @@
-"""Discovery: the groups and resources that are served, in the old form and the aggregated one.
+"""Discovery of groups and resources, unaggregated and aggregated.
 
-Shapes: k8s.io/apimachinery/pkg/apis/meta/v1 APIResourceList and k8s.io/api/apidiscovery/v2.
+Types: k8s.io/apimachinery/pkg/apis/meta/v1 APIResourceList and k8s.io/api/apidiscovery/v2.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "updat
 
 
 def group_versions() -> list[str]:
-    """Of all groups, the core group first."""
+    """Group versions of all groups, the core group first."""
     return sorted({group_version for group_version, _ in [*RESOURCES, *REVIEWS]}, key=lambda name: ("/" in name, name))
 
 
 def resource_list(group_version: str) -> dict[str, Any] | None:
-    """The APIResourceList of a group's version, None if there is no such group."""
+    """APIResourceList of a group version; None if the group version is unknown."""
     entries = [entry for resource in _resources(group_version) for entry in _entries(resource)]
     entries += [_entry(name, "", False, kind, ("create",)) for name, kind in _reviews(group_version)]
     if not entries:
@@ -29,19 +29,19 @@ def resource_list(group_version: str) -> dict[str, Any] | None:
 
 
 def group_list() -> dict[str, Any]:
-    """The APIGroupList."""
+    """APIGroupList of all groups but the core group."""
     groups = [_group(name) for name in group_versions() if "/" in name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
 def group(name: str) -> dict[str, Any] | None:
-    """The APIGroup of that name, None if there is none."""
-    found = [_group(known) for known in group_versions() if known.partition("/")[0] == name and "/" in known]
-    return {"kind": "APIGroup", "apiVersion": "v1", **found[0]} if found else None
+    """APIGroup by name; None if the group is unknown."""
+    groups = [_group(known) for known in group_versions() if known.partition("/")[0] == name and "/" in known]
+    return {"kind": "APIGroup", "apiVersion": "v1", **groups[0]} if groups else None
 
 
 def aggregated_discovery(core: bool) -> dict[str, Any]:
-    """The APIGroupDiscoveryList of the core group, or of all others."""
+    """APIGroupDiscoveryList of the core group, or of all other groups."""
     items = [
         {
             "metadata": {"name": name.rpartition("/")[0], "creationTimestamp": None},
@@ -90,7 +90,7 @@ def _entry(name: str, singular: str, namespaced: bool, kind: str, verbs: tuple[s
 
 
 def _entries(resource: Resource) -> Iterator[dict[str, Any]]:
-    """The resource and its subresources; ``group`` and ``version`` only where they are not those of the list."""
+    """APIResources of a resource and its subresources; group and version only where they differ from the list's."""
     names = {"shortNames": [resource.short_name]} if resource.short_name else {}
     categories = {"categories": ["all"]} if resource.in_all else {}
     entry = _entry(resource.plural, resource.kind.lower(), resource.namespaced, resource.kind, _VERBS)

@@ -1,4 +1,4 @@
-"""What the API server says about itself: discovery and OpenAPI."""
+"""Routes of discovery and OpenAPI."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chaos.lab.apiserver.http.resources import group_version_of
 
 
 def routes() -> list[web.RouteDef]:
-    """The routes."""
+    """Routes of discovery and OpenAPI."""
     return [
         web.get("/api", _core),
         web.get("/apis", _groups),
@@ -38,9 +38,9 @@ async def _groups(request: web.Request) -> web.Response:
 
 
 def _discovery_response(request: web.Request, plain: dict[str, Any], core: bool) -> web.Response:
-    """The aggregated form for who asks for it."""
-    wanted = negotiate(request.headers.get("Accept", ""), "apidiscovery.k8s.io", ("v2",), ("APIGroupDiscoveryList",))
-    if not wanted.kind:
+    """Aggregated discovery if the client accepts it, else ``plain``."""
+    clause = negotiate(request.headers.get("Accept", ""), "apidiscovery.k8s.io", ("v2",), ("APIGroupDiscoveryList",))
+    if not clause.kind:
         return json_response(plain)
     return json_response(
         discovery.aggregated_discovery(core), headers={"Content-Type": discovery.AGGREGATED_CONTENT_TYPE}

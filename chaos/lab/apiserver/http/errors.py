@@ -1,4 +1,4 @@
-"""Refusals in the shape of the Kubernetes API: an HTTP status with a ``Status`` object."""
+"""Errors of the Kubernetes API: an HTTP status code with a ``Status`` object."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REASONS = {
 
 
 class ApiError(Exception):
-    """A request is refused with ``code``; ``details`` may hold causes and retryAfterSeconds."""
+    """Error response with HTTP status ``code``; ``details`` may hold causes and retryAfterSeconds."""
 
     def __init__(self, code: int, message: str, reason: str = "", details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class ApiError(Exception):
         self.details = details or {}
 
     def headers(self) -> dict[str, str]:
-        """Retry-After, if the client may try again after a time that is known."""
+        """Header Retry-After where the details have retryAfterSeconds."""
         seconds = self.details.get("retryAfterSeconds")
         return {"Retry-After": str(seconds)} if seconds else {}
 
@@ -67,9 +67,9 @@ _CAUSES = {
 _PROBLEM = re.compile(rf"(\S+): ({'|'.join(_CAUSES)})(:|$)")
 
 
-def to_api_error(error: Exception, place: RequestInfo) -> ApiError:
-    """The API's answer to an error of the store or registry (one of STORE_ERRORS) at a place."""
-    resource, name = place.resource, place.name
+def to_api_error(error: Exception, info: RequestInfo) -> ApiError:
+    """Convert an error of the store or registry (one of STORE_ERRORS)."""
+    resource, name = info.resource, info.name
     details = {"name": name, **({"group": resource.group} if resource.group else {}), "kind": resource.plural}
     if isinstance(error, EvictionRefused):
         return _eviction_error(error)
@@ -89,16 +89,16 @@ def to_api_error(error: Exception, place: RequestInfo) -> ApiError:
 
 
 def not_found(plural: str, name: str) -> ApiError:
-    """404 for an object of a kind that is served."""
+    """ApiError 404 for an object of a known resource."""
     resource = next(found for found in RESOURCES.values() if found.plural == plural)
     details = {"name": name, **({"group": resource.group} if resource.group else {}), "kind": plural}
     return ApiError(404, f'{resource.qualified_name} "{name}" not found', "", details)
 
 
 def invalid(resource: Resource, name: str, problems: list[str]) -> ApiError:
-    """422 in the words of k8s.io/apimachinery NewInvalid; kubectl shows only causes.
+    """ApiError 422 as NewInvalid of k8s.io/apimachinery; kubectl shows only causes.
 
-    A problem that begins with no field is a refusal of the lab.
+    A problem that does not start with a field is a limitation of the lab.
     """
     problems = [problem if _PROBLEM.match(problem) else f"spec: Forbidden: {problem}" for problem in problems]
     kind = resource.kind + (f".{resource.group}" if resource.group else "")

@@ -1,17 +1,17 @@
-"""What real API servers, and what stands between them and their clients, do to clients: switches of the lab.
+"""Faults of API servers, and of proxies before them, that the lab injects on request (apiMisbehaviours).
 
 Streams:
 
 =============== =====================================================================================================
 ``cut``         The connection of a watch is reset, in the middle of an event.
-``torn``        The stream of a watch ends well for HTTP, but in the middle of an event.
-``end``         A watch ends well before its time, as when an API server is restarted.
-``end-at-once`` Every watch ends as soon as it began.
-``endless``     timeoutSeconds is ignored: a watch never ends by itself.
-``half-open``   A watch falls silent for ever and its connection stays open.
-``split``       An event comes in several chunks, cut anywhere, also inside a character.
-``gone``        The history is compacted before every second watch that goes on from a version: ERROR event 410.
-``gone-http``   The same, and the 410 is the HTTP status, as aggregated API servers and proxies answer.
+``torn``        The stream of a watch ends cleanly for HTTP, but in the middle of an event.
+``end``         A watch ends cleanly but early, as when an API server restarts.
+``end-at-once`` Every watch ends as soon as it starts.
+``endless``     timeoutSeconds is ignored: a watch does not end.
+``half-open``   A watch stops sending for ever while its connection stays open.
+``split``       An event is sent in several chunks, cut anywhere, even inside a character.
+``gone``        History is compacted before about every second watch from a version: ERROR event 410.
+``gone-http``   The same, with 410 as HTTP status, as of aggregated API servers and proxies.
 =============== =====================================================================================================
 
 Objects in lists and watches (and alone):
@@ -20,10 +20,10 @@ Objects in lists and watches (and alone):
 ``line-breaks``    An annotation holds U+0085, U+2028 and U+2029, which JSON need not escape.
 ``null-lists``     Empty lists and maps are null, and images have ``names: null``, as Go writes nil slices.
 ``null-bookmarks`` Bookmarks are objects full of null.
-``legacy-events``  Events as old recorders write them: ``eventTime: null`` and no reporting controller.
+``legacy-events``  Events as from old recorders: ``eventTime: null`` and no reporting controller.
 ================== ==================================================================================================
 
-What strikes streams strikes at random, once in some 30 events. Several at once are allowed.
+Faults of streams are random, about one in 30 events. Several faults may be enabled at once.
 """
 
 from __future__ import annotations
@@ -49,36 +49,39 @@ _NULL_METADATA = {"creationTimestamp": None, "labels": None, "annotations": None
 
 
 class FaultInjector:
-    """``on`` may be changed while the lab runs. Its dice are its own: what clients see does not change the cluster."""
+    """Injects the ``enabled`` faults, which may change while the lab runs.
+
+    A separate random generator keeps faults from changing the simulation.
+    """
 
     def __init__(self, names: Iterable[ApiMisbehaviour] = (), seed: int = 1) -> None:
         self.enabled: set[ApiMisbehaviour] = set(names)
         self.rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
 
     def should_compact(self) -> bool:
-        """Asked before a watch goes on from a version: is the history lost now?"""
+        """Whether to compact the history before a watch continues from a version."""
         return bool(self.enabled & {"gone", "gone-http"}) and self.rng.random() < 0.5
 
     def next_fault(self) -> str:
-        """Asked once an event of a stream: which of STREAM_FAULTS strikes, "" for none."""
-        chosen = sorted(self.enabled & STREAM_FAULTS)
-        return self.rng.choice(chosen) if chosen and self.rng.random() < _FAULT_RATE else ""
+        """Fault of STREAM_FAULTS for the next event of a stream; "" for none."""
+        names = sorted(self.enabled & STREAM_FAULTS)
+        return self.rng.choice(names) if names and self.rng.random() < _FAULT_RATE else ""
 
     def split_chunks(self, line: bytes) -> list[bytes]:
-        """The chunks in which an event is sent."""
+        """Chunks in which to send an event."""
         if "split" not in self.enabled:
             return [line]
         cuts = sorted({self.rng.randrange(1, len(line)) for _ in range(3)})
-        return [line[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(line)], strict=True)]
+        return [line[start:end] for start, end in zip([0, *cuts], [*cuts, len(line)], strict=True)]
 
     def corrupt_bookmark(self, obj: dict[str, Any]) -> dict[str, Any]:
-        """A bookmark as it is served."""
+        """Bookmark to send, corrupted if enabled."""
         if "null-bookmarks" not in self.enabled or obj["kind"] == "Table":
             return obj
         return {**obj, **_NULL_BOOKMARK, "metadata": _NULL_METADATA | obj["metadata"]}
 
     def corrupt_body(self, body: Any) -> Any:
-        """The body of an answer as it is served: objects and lists of objects are changed."""
+        """Body to send: objects and lists of objects are corrupted if enabled."""
         if not self.enabled or not isinstance(body, dict):
             return body
         if isinstance(body.get("items"), list):
@@ -87,7 +90,7 @@ class FaultInjector:
         return self.corrupt_object(body, str(body.get("kind", "")))
 
     def corrupt_object(self, obj: dict[str, Any], kind: str) -> dict[str, Any]:
-        """An object as it is served; what is none (Status, rows of a Table) is left alone."""
+        """Object to send, corrupted if enabled; a Status or Table is not changed."""
         if not self.enabled or "uid" not in (obj.get("metadata") or {}):
             return obj
         if kind == "Event" and "legacy-events" in self.enabled:
@@ -105,16 +108,16 @@ class FaultInjector:
 
 @dataclass(frozen=True)
 class CorruptedRepresentation:
-    """A representation as the switches have it."""
+    """Representation with the enabled faults."""
 
     inner: WatchRepresentation
     fault_injector: FaultInjector
 
     def show(self, obj: dict[str, Any]) -> dict[str, Any]:
-        shown = self.inner.show(obj)
+        result = self.inner.show(obj)
         if "uid" not in obj["metadata"]:
-            return self.fault_injector.corrupt_bookmark(shown)
-        return self.fault_injector.corrupt_object(shown, str(shown["kind"]))
+            return self.fault_injector.corrupt_bookmark(result)
+        return self.fault_injector.corrupt_object(result, str(result["kind"]))
 
 
 def _empty_to_null(value: Any) -> Any:

@@ -1,5 +1,6 @@
-"""What a list asks for. Sources: ListOptions' validation in k8s.io/apimachinery, and "Resource versions" of its API
-concepts: which version is shown for resourceVersion and resourceVersionMatch.
+"""Options of list requests.
+
+Sources: validation of ListOptions in k8s.io/apimachinery, and "Resource versions" of Kubernetes' API concepts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """``version``: as it was then if ``exact``, else not older; 0 for any. ``token``: of the page before."""
+    """``resource_version``: exactly this version if ``is_exact``, else not older; 0 for any version."""
 
     resource_version: int = 0
     is_exact: bool = False
@@ -25,7 +26,7 @@ class ListOptions:
 
 
 def parse_list_options(query: Mapping[str, str]) -> ListOptions:
-    """Read and check. Raises ApiError 400, 422, 500."""
+    """Parse and validate list options. Raises ApiError 400, 422, 500."""
     version, match, token = (query.get(key, "") for key in ("resourceVersion", "resourceVersionMatch", "continue"))
     raise_for_errors(_errors(version, match, token, "sendInitialEvents" in query))
     if token and version not in ("", "0"):
@@ -35,7 +36,7 @@ def parse_list_options(query: Mapping[str, str]) -> ListOptions:
     return ListOptions(start, exact, limit, token)
 
 
-def _errors(version: str, match: str, token: str, initial: bool) -> list[str]:
+def _errors(version: str, match: str, token: str, sends_initial_events: bool) -> list[str]:
     found = []
     if match and not version:
         found.append("Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided")
@@ -46,4 +47,8 @@ def _errors(version: str, match: str, token: str, initial: bool) -> list[str]:
     if match == _EXACT and version == "0":
         found.append('Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
     errors = [f"resourceVersionMatch: {text}" for text in found]
-    return [*errors, "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"] if initial else errors
+    return (
+        [*errors, "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"]
+        if sends_initial_events
+        else errors
+    )

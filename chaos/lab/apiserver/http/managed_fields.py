@@ -1,8 +1,8 @@
-"""metadata.managedFields: its form, and what ordinary writes and applies make of it.
+"""metadata.managedFields: encoding, and updates by writes and applies.
 
-Kubernetes' rules: k8s.io/apimachinery/pkg/util/managedfields/internal. As there, an object without managedFields gets
-none from ordinary writes; so what the lab's own components make costs nothing, and belongs to before-first-apply once
-somebody applies to it. What they change in an object that has managedFields changes no owner.
+Rules: k8s.io/apimachinery/pkg/util/managedfields/internal. As there, an ordinary write adds no managedFields to an
+object that has none. So objects of the lab's components cost nothing, and belong to before-first-apply at the first
+apply. Writes of these components never change owners.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from functools import cache
 from typing import Any
 
 from chaos.lab.apiserver.http.field_sets import Fields, Path
+from chaos.lab.apiserver.http.field_type import field_type_of
 from chaos.lab.apiserver.http.ownership import ApplyConflict, ManagedFieldsEntry, Manager, Managers, Updater
 from chaos.lab.apiserver.http.resources import Resource
-from chaos.lab.apiserver.http.typed import field_type_of
 from chaos.lab.objects.accessors import Object
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -37,7 +37,7 @@ _STRIP_SET = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes, where and when."""
+    """Writer of a request: manager, resource, subresource and time."""
 
     name: str
     resource: Resource
@@ -53,37 +53,38 @@ class Writer:
 
 
 def record_update(writer: Writer, live: Object | None, new: Object) -> None:
-    """Put managedFields into ``new``, which an ordinary write is about to store in the place of ``live``."""
+    """Update managedFields of ``new``, which an ordinary write is about to store instead of ``live``."""
     sent = new["metadata"].pop("managedFields", None)
-    kept = (live or {}).get("metadata", {}).get("managedFields") or []
+    stored = (live or {}).get("metadata", {}).get("managedFields") or []
     if live is None or writer.subresource:
         sent = None
-    entries = [] if sent in ([], [{}]) else sent or kept
+    entries = [] if sent in ([], [{}]) else sent or stored
     if live is not None and not entries:
         return
     try:
         managers = writer.updater.update(
             _without_managed_fields(live or {}), _without_managed_fields(new), decode(entries), writer.manager("Update")
         )
-    except (AttributeError, KeyError, TypeError, ValueError):  # UpdateNoErrors: the owners stay as they were
-        managers = decode(kept)
+    except (AttributeError, KeyError, TypeError, ValueError):  # UpdateNoErrors: the owners do not change
+        managers = decode(stored)
     if managers:
         new["metadata"]["managedFields"] = encode(_cap_updaters(managers), writer)
 
 
 def apply_configuration(writer: Writer, live: Object, patch: Object, force: bool) -> tuple[Object, list[Object]]:
-    """The object after a server-side apply, and its managedFields. Raises ApplyConflict, SchemaError."""
-    rules, manager, before = writer.updater, writer.manager("Apply"), _without_managed_fields(live)
+    """Object after a server-side apply, and its managedFields. Raises ApplyConflict, SchemaError."""
+    updater, manager, before = writer.updater, writer.manager("Apply"), _without_managed_fields(live)
     managers = decode(live.get("metadata", {}).get("managedFields") or [])
     if live and not managers:
-        managers = rules.update({}, before, {}, Manager("before-first-apply", "Update", writer.subresource))
+        managers = updater.update({}, before, {}, Manager("before-first-apply", "Update", writer.subresource))
     try:
-        new, after = rules.apply(before, patch, managers, manager, force)
+        new, after = updater.apply(before, patch, managers, manager, force)
     except ApplyConflict as error:
-        left = [found for found in error.conflicts if found[1] not in _client_side_applied_fields(writer, before)]
-        if left:
-            raise ApplyConflict(left) from error
-        new, after = rules.apply(before, patch, managers, manager, force=True)
+        transferable = _client_side_applied_fields(writer, before)
+        conflicts = [(owner, path) for owner, path in error.conflicts if path not in transferable]
+        if conflicts:
+            raise ApplyConflict(conflicts) from error
+        new, after = updater.apply(before, patch, managers, manager, force=True)
     annotations = new["metadata"].get("annotations") or {}
     if writer.name == "kubectl" and annotations.get(LAST_APPLIED):
         metadata = {**new["metadata"], "annotations": {**annotations, LAST_APPLIED: _last_applied(writer, patch)}}
@@ -92,7 +93,7 @@ def apply_configuration(writer: Writer, live: Object, patch: Object, force: bool
 
 
 def _client_side_applied_fields(writer: Writer, live: Object) -> Fields:
-    """What kubectl may take over from client-side apply: lastappliedmanager.go."""
+    """Fields that kubectl may take over from client-side apply: lastappliedmanager.go."""
     text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED) if writer.name == "kubectl" else None
     try:
         last = json.loads(text) if text else None
@@ -108,15 +109,15 @@ def _client_side_applied_fields(writer: Writer, live: Object) -> Fields:
 def _last_applied(writer: Writer, patch: Object) -> str:
     metadata = patch["metadata"]
     if "annotations" in metadata:
-        left = {key: value for key, value in metadata["annotations"].items() if key != LAST_APPLIED}
-        metadata = {**metadata, "annotations": left}
+        annotations = {key: value for key, value in metadata["annotations"].items() if key != LAST_APPLIED}
+        metadata = {**metadata, "annotations": annotations}
     return (
         json.dumps({**writer.resource.show(patch), "metadata": metadata}, separators=(",", ":"), sort_keys=True) + "\n"
     )
 
 
 def decode(entries: Any) -> Managers:
-    """Raises AttributeError, KeyError, TypeError or ValueError for what is no managedFields."""
+    """Decode managedFields. Raises AttributeError, KeyError, TypeError or ValueError for invalid ones."""
     return {
         Manager(entry["manager"], _operation(entry["operation"]), entry.get("subresource", "")): ManagedFieldsEntry(
             frozenset(_paths(entry.get("fieldsV1") or {}, ())), entry.get("time", "")
@@ -132,7 +133,7 @@ def _operation(text: str) -> str:
 
 
 def encode(managers: Managers, writer: Writer) -> list[Object]:
-    """In the order of sortEncodedManagedFields; what has no time gets that of the writer."""
+    """Encode in the order of sortEncodedManagedFields; an entry without time gets the writer's."""
 
     def order(item: tuple[Manager, ManagedFieldsEntry]) -> tuple[str, ...]:
         return item[0].operation, item[1].time or writer.now, item[0].name, item[0].subresource
@@ -163,7 +164,7 @@ def _paths(tree: Any, path: Path) -> list[Path]:
 
 
 def _check_name(name: str) -> None:
-    """DeserializePathElement; items of lists that are one value have no names."""
+    """Raise ValueError for an invalid path element: DeserializePathElement."""
     kind, _, text = name.partition(":")
     value = json.loads(text) if kind in ("k", "v") else None
     if kind not in ("f", "k", "v") or (kind == "k" and not isinstance(value, dict)):
@@ -181,23 +182,23 @@ def _tree(fields: Fields) -> Object:
 
 
 def _without_dots(tree: Object) -> Object:
-    """A leaf is a member; only one with something below it needs to say so."""
+    """Remove the member marks of leaves, which are implicit."""
     return {} if tree.keys() == {"."} else {name: _without_dots(below) for name, below in tree.items()}
 
 
 def _cap_updaters(managers: Managers) -> Managers:
-    """At most ten updaters: the oldest become ancient-changes. capmanagers.go."""
+    """Limit updaters to ten: merge the oldest into ancient-changes. capmanagers.go."""
     updaters = sorted((entry.time or "~", m) for m, entry in managers.items() if m.operation == "Update")
     if len(updaters) <= _MAX_UPDATERS:
         return managers
     oldest = [manager for _, manager in updaters[: len(updaters) - _MAX_UPDATERS + 1]]
-    kept = {manager: entry for manager, entry in managers.items() if manager not in oldest}
+    others = {manager: entry for manager, entry in managers.items() if manager not in oldest}
     fields = frozenset().union(*(managers[manager].fields for manager in oldest))
-    return {**kept, Manager("ancient-changes", "Update"): ManagedFieldsEntry(fields, managers[oldest[-1]].time)}
+    return {**others, Manager("ancient-changes", "Update"): ManagedFieldsEntry(fields, managers[oldest[-1]].time)}
 
 
 def _without_managed_fields(obj: Object) -> Object:
-    """Without managedFields, kind and apiVersion."""
+    """Copy without managedFields, kind and apiVersion."""
     metadata = {key: value for key, value in obj.get("metadata", {}).items() if key != "managedFields"}
     rest = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion", "metadata")}
     return {**rest, **({"metadata": metadata} if metadata else {})}
@@ -205,7 +206,7 @@ def _without_managed_fields(obj: Object) -> Object:
 
 @cache
 def _updater(resource: Resource, subresource: str) -> Updater:
-    """With the fields that the main resource and its status leave alone: resetFields of the strategies."""
+    """Updater that ignores fields which the subresource does not write: resetFields of the strategies."""
     return Updater(field_type_of(resource), _field_filter(resource, subresource))
 
 

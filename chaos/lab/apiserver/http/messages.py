@@ -1,4 +1,4 @@
-"""The parts of requests and answers that every handler of the API needs."""
+"""Helpers for requests and responses, shared by all handlers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def json_response(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    """A JSON response."""
+    """Response with a JSON body."""
     headers = {"Content-Type": "application/json", **(headers or {})}
     return web.Response(body=msgspec.json.encode(body), status=status, headers=headers)
 
 
 async def read_body(request: web.Request) -> Any:
-    """What a request says, in JSON or protobuf. Raises ApiError 400 and 415."""
+    """Decode a body in JSON or protobuf. Raises ApiError 400 and 415."""
     if request.content_type == CONTENT_TYPE:
         return decode(await request.read())
     try:
@@ -38,24 +38,24 @@ async def read_body(request: web.Request) -> Any:
 
 
 def parse_whole_number(text: str) -> int:
-    """A parameter of the query. Raises ApiError 400."""
+    """Parse a query parameter. Raises ApiError 400."""
     if not text.isdecimal():
         raise ApiError(400, f"{text[:40]!r} is not a whole number")
     return int(text)
 
 
-def parse_selectors(request: web.Request, place: RequestInfo) -> list[Predicate]:
-    """The tests of the request's label and field selectors. Raises ApiError 400."""
+def parse_selectors(request: web.Request, info: RequestInfo) -> list[Predicate]:
+    """Predicates of the request's label and field selectors. Raises ApiError 400."""
     query = request.query
     return [
         *parse_label_selector(query.get("labelSelector", "")),
-        *parse_field_selector(place.resource.plural, query.get("fieldSelector", "")),
+        *parse_field_selector(info.resource.plural, query.get("fieldSelector", "")),
     ]
 
 
-def get_object(cluster: Cluster, place: RequestInfo) -> Object:
-    """The object that a URL names. Raises ApiError 404."""
-    obj = cluster.store.get(place.resource.plural, place.namespace, place.name)
+def get_object(cluster: Cluster, info: RequestInfo) -> Object:
+    """Stored object of a URL. Raises ApiError 404."""
+    obj = cluster.store.get(info.resource.plural, info.namespace, info.name)
     if obj is None:
-        raise not_found(place.resource.plural, place.name)
+        raise not_found(info.resource.plural, info.name)
     return obj

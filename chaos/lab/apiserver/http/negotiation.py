@@ -1,4 +1,4 @@
-"""What form of an answer a client accepts. As k8s.io/apiserver/pkg/endpoints/handlers/negotiation."""
+"""Content negotiation, as k8s.io/apiserver/pkg/endpoints/handlers/negotiation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _JSON = ("application/json", "application/*", "*/*")
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One media type of an Accept header; ``kind``, ``group`` and ``version`` name the form it is wanted in."""
+    """One clause of an Accept header: a media type with its parameters q, as (``kind``), g (``group``) and v."""
 
     media_type: str
     quality: float = 1.0
@@ -22,25 +22,25 @@ class Clause:
 
 
 def parse_accept(header: str) -> list[Clause]:
-    """The clauses, the most wanted first."""
+    """Clauses of an Accept header, by descending quality."""
     return sorted(_clauses(header or "*/*"), key=lambda clause: -clause.quality)
 
 
 def _clauses(header: str) -> Iterator[Clause]:
     for part in header.split(","):
         media, *rest = (piece.strip() for piece in part.split(";"))
-        given = dict(piece.partition("=")[::2] for piece in rest)
+        params = dict(piece.partition("=")[::2] for piece in rest)
         try:
-            quality = float(given.get("q", "1"))
+            quality = float(params.get("q", "1"))
         except ValueError:
             quality = 0.0
-        yield Clause(media, quality, given.get("as", ""), given.get("g", ""), given.get("v", ""))
+        yield Clause(media, quality, params.get("as", ""), params.get("g", ""), params.get("v", ""))
 
 
 def negotiate(header: str, group: str, versions: tuple[str, ...], kinds: tuple[str, ...]) -> Clause:
-    """The first clause that can be served: JSON as it is, or as one of ``kinds``. Raises ApiError 406."""
+    """First clause that can be served: plain JSON, or JSON as one of ``kinds``. Raises ApiError 406."""
     for clause in parse_accept(header):
-        known = clause.group == group and clause.version in versions and clause.kind in kinds
-        if clause.media_type in _JSON and (known or not (clause.kind or clause.group or clause.version)):
+        is_known = clause.group == group and clause.version in versions and clause.kind in kinds
+        if clause.media_type in _JSON and (is_known or not (clause.kind or clause.group or clause.version)):
             return clause
     raise ApiError(406, "only the following media types are accepted: application/json")

@@ -1,6 +1,6 @@
-"""OpenAPI v2 and v3 of the resources served: field names and types, and the parameters that kubectl looks for.
+"""OpenAPI v2 and v3 of the resources: field names and types, and the parameters that kubectl needs.
 
-The schemas are Kubernetes' own without their prose; ``tools/lab_schemas.py`` writes them.
+The schemas are those of Kubernetes without descriptions; ``tools/lab_schemas.py`` generates them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _WRITES = ("post", "put", "patch")
 
 @cache
 def schemas() -> Schemas:
-    """By the name of the type."""
+    """Schemas by type name."""
     found: Schemas = msgspec.json.decode((Path(__file__).parent / "schemas.json").read_bytes())
     return found
 
 
 @cache
 def document(group_version: str) -> bytes:
-    """The OpenAPI v3 document of a group's version."""
+    """OpenAPI v3 document of a group version."""
     return msgspec.json.encode(
         {
             "openapi": "3.0.0",
@@ -45,7 +45,7 @@ def document(group_version: str) -> bytes:
 
 @cache
 def index() -> dict[str, Any]:
-    """Where the v3 documents are; the hash lets clients keep them."""
+    """URLs of the v3 documents; the hash makes them cacheable."""
     paths = {}
     for name in group_versions():
         digest = hashlib.sha256(document(name)).hexdigest().upper()
@@ -56,7 +56,7 @@ def index() -> dict[str, Any]:
 
 @cache
 def swagger() -> bytes:
-    """The OpenAPI v2 document of everything."""
+    """OpenAPI v2 document of all group versions."""
     paths = {path: item for name in group_versions() for path, item in _paths(name)}
     head = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": "unversioned"}}
     return msgspec.json.encode({**head, "paths": paths, "definitions": schemas()}).replace(_REF, b"#/definitions/")
@@ -97,14 +97,14 @@ def _query(name: str) -> dict[str, Any]:
 
 
 def _schemas_of(group_version: str) -> Schemas:
-    """The types of a group's version, with all that they refer to."""
+    """Types of a group version, with all types that they refer to."""
     found: Schemas = {}
-    wanted = [name for name in schemas() if _belongs_to(name, group_version)]
-    while wanted:
-        name = wanted.pop()
+    pending = [name for name in schemas() if _belongs_to(name, group_version)]
+    while pending:
+        name = pending.pop()
         if name not in found:
             found[name] = schemas()[name]
-            wanted += [item.rpartition("/")[2] for item in _references(found[name])]
+            pending += [item.rpartition("/")[2] for item in _references(found[name])]
     return found
 
 

@@ -1,6 +1,6 @@
-"""OpenAPI v2 in protobuf, the only form in which kubectl takes it: it checks each item of a ``kind: List`` with it.
+"""OpenAPI v2 in protobuf, which kubectl requires: it validates the items of a ``kind: List`` with it.
 
-Field numbers: OpenAPIv2.proto of github.com/google/gnostic. It has no paths: kubectl uses the definitions alone.
+Field numbers: OpenAPIv2.proto of github.com/google/gnostic. It has no paths: kubectl uses only the definitions.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _REF, _FORMAT, _REQUIRED, _ADDITIONAL, _TYPE, _ITEMS, _PROPERTIES, _EXTENSION = 
 
 @cache
 def swagger_protobuf() -> bytes:
-    """The Document."""
+    """OpenAPI v2 document as a Document message."""
     info = _text(1, "Kubernetes") + _text(2, "unversioned")
     return _text(1, "2.0") + _bytes(2, info) + _bytes(9, _named_schemas(schemas()))
 
 
 def _named_schemas(found: dict[str, Any]) -> bytes:
-    """NamedSchema messages in a message that has nothing else: Definitions, Properties."""
+    """Message of NamedSchema messages only: Definitions, Properties."""
     return b"".join(_bytes(1, _text(1, name) + _bytes(2, _schema(schema))) for name, schema in found.items())
 
 
@@ -35,7 +35,7 @@ def _schema(schema: dict[str, Any]) -> bytes:
 
 
 def _parts(schema: dict[str, Any]) -> Iterator[bytes]:
-    """``oneOf`` is not known in version 2: such a type is anything."""
+    """Fields of a Schema message. Version 2 has no ``oneOf``: such a type accepts any value."""
     for key, value in schema.items():
         if key == "$ref":
             yield _text(_REF, value.replace("/components/schemas/", "/definitions/"))

@@ -1,4 +1,4 @@
-"""Lists in pages: the rest of an unfinished list is kept as it was at the version of its first page."""
+"""Pagination of lists: the remaining items are stored at the version of the first page."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from chaos.lab.objects.accessors import Object
 from chaos.lab.sim.clock import SimClock
 
 _MAX_TOKENS = 64  # unfinished lists
-_COMPACTION_INTERVAL = (
-    300.0  # simulated seconds; --etcd-compaction-interval: how long an old version can be read at least
-)
+_COMPACTION_INTERVAL = 300.0  # simulated seconds in which an old version can be read; --etcd-compaction-interval
 
 
 class Paginator:
-    """What the pages to come will show."""
+    """Remaining items of unfinished lists, by continue token."""
 
     def __init__(self, sim: SimClock) -> None:
         self._sim = sim
@@ -27,7 +25,7 @@ class Paginator:
         self._last_key = 0
 
     def issue_token(self, version: int, rest: list[Object]) -> str:
-        """A token for the rest of a list, at its resource version."""
+        """Continue token for the remaining items of a list at a resource version."""
         self._last_key += 1
         self._remainders[self._last_key] = (self._sim.now, rest)
         while len(self._remainders) > _MAX_TOKENS:
@@ -35,7 +33,7 @@ class Paginator:
         return base64.urlsafe_b64encode(json.dumps([self._last_key, version]).encode()).decode()
 
     def resume(self, token: str) -> tuple[int, list[Object]]:
-        """The version and the rest that a token stands for. Raises ApiError 400 or 410."""
+        """Version and remaining items of a continue token. Raises ApiError 400 or 410."""
         try:
             key, version = (int(number) for number in json.loads(base64.urlsafe_b64decode(token)))
         except (binascii.Error, ValueError, TypeError) as error:

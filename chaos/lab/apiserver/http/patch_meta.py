@@ -1,4 +1,4 @@
-"""How the lists and maps of a kind are merged by strategic merge patches: patchStrategy and patchMergeKey by path."""
+"""Metadata for strategic merge patches: patchStrategy and patchMergeKey of each field."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _GVK = "x-kubernetes-group-version-kind"
 
 @dataclass(frozen=True, slots=True)
 class PatchMeta:
-    """A field of Kubernetes' own schemas; without one, maps are merged and lists replaced."""
+    """Schema of a field; with an empty schema, maps are merged and lists replaced."""
 
     schema: dict[str, Any]
 
     @property
     def merge_key(self) -> str:
-        """Of a list of maps that is merged by this key."""
+        """Key by which a list of maps is merged; "" for other lists."""
         return str(self.schema.get("x-kubernetes-patch-merge-key", "")) if self._has_strategy("merge") else ""
 
     @property
     def is_set(self) -> bool:
-        """A list that is merged as a set."""
+        """Whether a list is merged as a set."""
         return self._has_strategy("merge") and not self.merge_key
 
     @property
@@ -41,14 +41,14 @@ class PatchMeta:
 
 
 def resolve_reference(schema: dict[str, Any]) -> dict[str, Any]:
-    """What a reference means; also one in an allOf, which stands beside a default."""
+    """Schema that a reference points to, also inside an allOf, which is used for defaults."""
     (inner,) = schema.get("allOf", (schema,))
     reference = inner.get("$ref")
     return schemas()[reference.rpartition("/")[2]] if reference else inner
 
 
 def schema_of(resource: Resource) -> dict[str, Any]:
-    """The schema of a kind that is served."""
+    """Schema of a resource's kind."""
     group, _, version = resource.group_version.rpartition("/")
     wanted = {"group": group, "kind": resource.kind, "version": version}
     return next(schema for schema in schemas().values() if wanted in schema.get(_GVK, ()))
@@ -56,5 +56,5 @@ def schema_of(resource: Resource) -> dict[str, Any]:
 
 @cache
 def patch_meta_of(plural: str) -> PatchMeta:
-    """The shape of an object of this kind."""
+    """Patch metadata of a resource by plural."""
     return PatchMeta(schema_of(next(found for found in RESOURCES.values() if found.plural == plural)))

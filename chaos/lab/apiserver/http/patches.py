@@ -9,7 +9,7 @@ from chaos.lab.apiserver.store.store import clone
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """``target`` patched; neither is changed."""
+    """Apply a merge patch to a copy of ``target``."""
     if not isinstance(patch, dict):
         return clone(patch)
     result = clone(target) if isinstance(target, dict) else {}
@@ -22,7 +22,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def json_patch(target: Any, operations: Any) -> Any:
-    """``target`` with the operations applied in order. Raises ApiError 400 or 422."""
+    """Apply a JSON patch to a copy of ``target``. Raises ApiError 400 or 422."""
     if not isinstance(operations, list):
         raise ApiError(400, "a JSON patch is a list of operations")
     result = clone(target)

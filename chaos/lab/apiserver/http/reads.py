@@ -26,29 +26,29 @@ class ReadHandlers:
         self._cluster, self._watches = cluster, watches
         self._paginator = Paginator(cluster.sim)
 
-    async def get(self, request: web.Request, place: RequestInfo) -> web.Response:
-        form = negotiate_representation(request, place.resource, self._cluster.sim, is_list=False)
-        return json_response(form.show(get_object(self._cluster, place)))
+    async def get(self, request: web.Request, info: RequestInfo) -> web.Response:
+        form = negotiate_representation(request, info.resource, self._cluster.sim, is_list=False)
+        return json_response(form.show(get_object(self._cluster, info)))
 
-    async def list_or_watch(self, request: web.Request, place: RequestInfo) -> web.StreamResponse:
-        matches = parse_selectors(request, place)
+    async def list_or_watch(self, request: web.Request, info: RequestInfo) -> web.StreamResponse:
+        matches = parse_selectors(request, info)
         if parse_bool(request.query, "watch"):
-            return await self._watch(request, place, matches)
-        return await self._list(request, place, matches)
+            return await self._watch(request, info, matches)
+        return await self._list(request, info, matches)
 
-    async def _watch(self, request: web.Request, place: RequestInfo, matches: list[Predicate]) -> web.StreamResponse:
+    async def _watch(self, request: web.Request, info: RequestInfo, matches: list[Predicate]) -> web.StreamResponse:
         options = parse_watch_options(request.query)
-        form = negotiate_representation(request, place.resource, self._cluster.sim, is_list=False)
-        selected = Selection(place.resource.plural, form, place.namespace, matches)
+        form = negotiate_representation(request, info.resource, self._cluster.sim, is_list=False)
+        selected = Selection(info.resource.plural, form, info.namespace, matches)
         return await self._watches.serve(request, selected, options)
 
-    async def _list(self, request: web.Request, place: RequestInfo, matches: list[Predicate]) -> web.Response:
+    async def _list(self, request: web.Request, info: RequestInfo, matches: list[Predicate]) -> web.Response:
         options = parse_list_options(request.query)
-        form = negotiate_representation(request, place.resource, self._cluster.sim, is_list=True)
+        form = negotiate_representation(request, info.resource, self._cluster.sim, is_list=True)
         if options.continue_token:
             version, items = self._paginator.resume(options.continue_token)
         else:
-            version, stored = await self._state(place, options)
+            version, stored = await self._state(info, options)
             items = [obj for obj in stored if all(match(obj) for match in matches)]
         metadata: dict[str, Any] = {"resourceVersion": str(version)}
         if 0 < options.limit < len(items):
@@ -58,10 +58,10 @@ class ReadHandlers:
             items = items[: options.limit]
         return json_response(form.show_list(items, metadata))
 
-    async def _state(self, place: RequestInfo, options: ListOptions) -> tuple[int, Iterable[Object]]:
+    async def _state(self, info: RequestInfo, options: ListOptions) -> tuple[int, Iterable[Object]]:
         """The version that is shown, and all objects of the place then. Raises ApiError 410, 504."""
-        store, plural = self._cluster.store, place.resource.plural
+        store, plural = self._cluster.store, info.resource.plural
         await self._watches.wait_until_fresh(options.resource_version)
         if options.is_exact:
-            return options.resource_version, self._watches.list_at(plural, place.namespace, options.resource_version)
-        return store.version, store.list(plural, place.namespace)
+            return options.resource_version, self._watches.list_at(plural, info.namespace, options.resource_version)
+        return store.version, store.list(plural, info.namespace)

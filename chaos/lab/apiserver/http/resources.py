@@ -1,4 +1,4 @@
-"""The resources that the API server has, and their places in its URLs."""
+"""Resources of the API server, and the parts of its URLs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """``group_version`` as in apiVersion."""
+    """A resource; ``group_version`` as in apiVersion."""
 
     plural: str
     kind: str
     group_version: str = "v1"
     namespaced: bool = True
-    has_status: bool = True  # has the subresource status
-    short_name: str = ""  # what kubectl users type
-    in_all: bool = False  # belongs to kubectl's category "all"
+    has_status: bool = True  # whether it has the subresource status
+    short_name: str = ""  # for kubectl
+    in_all: bool = False  # whether it belongs to kubectl's category "all"
     conditional: bool = False  # no PUT without resourceVersion: AllowUnconditionalUpdate of its strategy
 
     @property
@@ -26,11 +26,11 @@ class Resource:
 
     @property
     def qualified_name(self) -> str:
-        """As error messages name it: ``deployments.apps``."""
+        """Name in error messages: ``deployments.apps``."""
         return self.plural + (f".{self.group}" if self.group else "")
 
     def show(self, obj: dict[str, Any]) -> dict[str, Any]:
-        """A stored object as a client sees it."""
+        """Stored object with kind and apiVersion, as clients see it."""
         return {"kind": self.kind, "apiVersion": self.group_version, **obj}
 
 
@@ -71,7 +71,7 @@ RESOURCES = {
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """``kind`` and ``group_version`` of what is sent to it."""
+    """A subresource; ``kind`` and ``group_version`` of its request body."""
 
     kind: str
     group_version: str
@@ -93,7 +93,7 @@ UNSIMULATED_SUBRESOURCES = {
     ("nodes", "proxy"),
     ("serviceaccounts", "token"),
 }
-# What a user may ask about itself, with its kind: by group's version and plural.
+# Reviews of a user's own identity and permissions: kind by group version and plural.
 REVIEWS = {
     ("authentication.k8s.io/v1", "selfsubjectreviews"): "SelfSubjectReview",
     ("authorization.k8s.io/v1", "selfsubjectaccessreviews"): "SelfSubjectAccessReview",
@@ -103,7 +103,7 @@ REVIEWS = {
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
-    """What a URL names; an empty ``name`` is the collection."""
+    """Parts of a URL; an empty ``name`` means the collection. As request.RequestInfo."""
 
     resource: Resource
     namespace: str = ""
@@ -112,13 +112,13 @@ class RequestInfo:
 
 
 def group_version_of(parts: Mapping[str, str]) -> str:
-    """The group and version that the parts of a URL name."""
+    """Group version of the matched parts of a URL."""
     group = parts.get("group")
     return f"{group}/{parts['version']}" if group else parts["version"]
 
 
 def parse_request_info(group_version: str, path: str) -> RequestInfo | None:
-    """The place of ``path``, the part of the URL after the group's version; None if there is none."""
+    """Parse ``path``, the part of the URL after the group version; None if the URL is not served."""
     parts = path.strip("/").split("/")
     namespace = ""
     if parts[0] == "namespaces" and len(parts) > 2 and (group_version, parts[2]) in RESOURCES:

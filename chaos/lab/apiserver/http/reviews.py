@@ -1,4 +1,4 @@
-"""What users ask about themselves: SelfSubjectAccessReview, SelfSubjectRulesReview and SelfSubjectReview."""
+"""SelfSubjectAccessReview, SelfSubjectRulesReview and SelfSubjectReview."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chaos.lab.apiserver.http.errors import ApiError
 
 
 def review(kind: str, body: dict[str, Any], user: User) -> dict[str, Any]:
-    """The answer to a review of this kind. Raises ApiError 422."""
+    """Response to a review of this kind. Raises ApiError 403, 422."""
     if user.is_anonymous:
         raise ApiError(403, f'forbidden: User "{user.name}" cannot create a {kind}')
     spec = body.get("spec") or {}
@@ -24,18 +24,18 @@ def review(kind: str, body: dict[str, Any], user: User) -> dict[str, Any]:
 
 
 def _access(user: User, spec: dict[str, Any]) -> dict[str, Any]:
-    asked, path = spec.get("resourceAttributes") or {}, spec.get("nonResourceAttributes") or {}
-    if bool(asked) == bool(path):
-        why = "spec: exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        raise ApiError(422, f'SelfSubjectAccessReview.authorization.k8s.io "" is invalid: {why}')
+    resource_attributes, path = spec.get("resourceAttributes") or {}, spec.get("nonResourceAttributes") or {}
+    if bool(resource_attributes) == bool(path):
+        reason = "spec: exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        raise ApiError(422, f'SelfSubjectAccessReview.authorization.k8s.io "" is invalid: {reason}')
     if path:
-        wanted = Attributes(str(path.get("verb", "")), path=str(path.get("path", "")))
+        attributes = Attributes(str(path.get("verb", "")), path=str(path.get("path", "")))
     else:
-        field = {key: str(asked.get(key) or "") for key in ("verb", "group", "resource", "subresource")}
+        field = {key: str(resource_attributes.get(key) or "") for key in ("verb", "group", "resource", "subresource")}
         resource = field["resource"] + (f"/{field['subresource']}" if field["subresource"] else "")
-        place = (str(asked.get("namespace") or ""), str(asked.get("name") or ""))
-        wanted = Attributes(field["verb"], field["group"], resource, *place)
-    return {"allowed": user.is_allowed(wanted)}
+        namespace, name = (str(resource_attributes.get(key) or "") for key in ("namespace", "name"))
+        attributes = Attributes(field["verb"], field["group"], resource, namespace, name)
+    return {"allowed": user.is_allowed(attributes)}
 
 
 def _rules(user: User, namespace: str) -> dict[str, Any]:

@@ -25,9 +25,9 @@ class ServiceProxy:
         self._cluster, self._lockstep = cluster, lockstep
         self._next_endpoint = 0
 
-    async def get(self, _: web.Request, place: RequestInfo) -> web.Response:
-        name, port = _split(place.name)
-        service = get_object(self._cluster, RequestInfo(place.resource, place.namespace, name))
+    async def get(self, _: web.Request, info: RequestInfo) -> web.Response:
+        name, port = _split(info.name)
+        service = get_object(self._cluster, RequestInfo(info.resource, info.namespace, name))
         port_name = _port_name(service, name, port)
         ready = [
             (endpoint, item["port"])

@@ -27,38 +27,38 @@ class SubresourceHandlers:
     def __init__(self, cluster: Cluster, lockstep: Lockstep, writes: WriteHandlers) -> None:
         self._cluster, self._lockstep, self._writes = cluster, lockstep, writes
 
-    async def evict(self, request: web.Request, place: RequestInfo) -> web.Response:
+    async def evict(self, request: web.Request, info: RequestInfo) -> web.Response:
         """Facts 8.1."""
         body = await read_body(request)
-        if (body.get("metadata") or {}).get("name") != place.name:
+        if (body.get("metadata") or {}).get("name") != info.name:
             raise ApiError(400, "name in URL does not match name in Eviction object")
         options = body.get("deleteOptions") or {}
-        dry = parse_delete_options(request, options, place).write_options.dry_run
+        dry = parse_delete_options(request, options, info).write_options.dry_run
         for attempt in range(ATTEMPTS):
             try:
-                self._cluster.evict_pod(place.namespace, place.name, options, dry)
+                self._cluster.evict_pod(info.namespace, info.name, options, dry)
                 break
             except BudgetBusy as busy:
                 if attempt == ATTEMPTS - 1:
-                    raise to_api_error(busy, place) from busy
+                    raise to_api_error(busy, info) from busy
                 await self._lockstep.wait_until(self._cluster.sim.now + busy.retry_delay)
             except STORE_ERRORS as error:
-                raise to_api_error(error, place) from error
+                raise to_api_error(error, info) from error
         return json_response(_CREATED, 201)
 
-    async def bind(self, request: web.Request, place: RequestInfo) -> web.Response:
+    async def bind(self, request: web.Request, info: RequestInfo) -> web.Response:
         """What a scheduler sends. pkg/registry/core/pod/storage/storage.go, assignPod."""
         body = await read_body(request)
         target = body.get("target") or {}
         if target.get("kind", "Node") not in ("", "Node") or not target.get("name"):
             raise ApiError(422, "target: a Node with a name is required")
-        pod, node = get_object(self._cluster, place), str(target["name"])
+        pod, node = get_object(self._cluster, info), str(target["name"])
         if (body.get("metadata") or {}).get("uid", pod["metadata"]["uid"]) != pod["metadata"]["uid"]:
-            raise self._binding_conflict(place, "the UID of the binding is not that of the pod")
+            raise self._binding_conflict(info, "the UID of the binding is not that of the pod")
         if is_deleting(pod):
-            raise self._binding_conflict(place, f"pod {place.name} is being deleted, cannot be assigned to a host")
+            raise self._binding_conflict(info, f"pod {info.name} is being deleted, cannot be assigned to a host")
         if node_of(pod):
-            raise self._binding_conflict(place, f'pod {place.name} is already assigned to node "{node_of(pod)}"')
+            raise self._binding_conflict(info, f'pod {info.name} is already assigned to node "{node_of(pod)}"')
 
         def change(obj: Object) -> None:
             obj["spec"]["nodeName"] = node
@@ -66,36 +66,36 @@ class SubresourceHandlers:
             set_condition(obj, condition, self._cluster.sim.timestamp())
 
         if not is_dry_run(request, body):
-            self._cluster.store.patch("pods", place.namespace, place.name, change)
+            self._cluster.store.patch("pods", info.namespace, info.name, change)
         return json_response(_CREATED, 201)
 
-    def _binding_conflict(self, place: RequestInfo, why: str) -> ApiError:
-        details = {"name": place.name, "kind": "pods/binding"}
-        return ApiError(409, f'Operation cannot be fulfilled on pods/binding "{place.name}": {why}', "", details)
+    def _binding_conflict(self, info: RequestInfo, why: str) -> ApiError:
+        details = {"name": info.name, "kind": "pods/binding"}
+        return ApiError(409, f'Operation cannot be fulfilled on pods/binding "{info.name}": {why}', "", details)
 
-    async def get_scale(self, _: web.Request, place: RequestInfo) -> web.Response:
-        return json_response(_scale(get_object(self._cluster, place)))
+    async def get_scale(self, _: web.Request, info: RequestInfo) -> web.Response:
+        return json_response(_scale(get_object(self._cluster, info)))
 
-    async def put_scale(self, request: web.Request, place: RequestInfo) -> web.Response:
-        return self._rescale(request, place, await read_body(request))
+    async def put_scale(self, request: web.Request, info: RequestInfo) -> web.Response:
+        return self._rescale(request, info, await read_body(request))
 
-    async def patch_scale(self, request: web.Request, place: RequestInfo) -> web.Response:
-        patch, before = await read_patch(request), _scale(get_object(self._cluster, place))
-        return self._rescale(request, place, patch_object(request.content_type, before, patch, PatchMeta({})))
+    async def patch_scale(self, request: web.Request, info: RequestInfo) -> web.Response:
+        patch, before = await read_patch(request), _scale(get_object(self._cluster, info))
+        return self._rescale(request, info, patch_object(request.content_type, before, patch, PatchMeta({})))
 
-    def _rescale(self, request: web.Request, place: RequestInfo, scale: Any) -> web.Response:
+    def _rescale(self, request: web.Request, info: RequestInfo, scale: Any) -> web.Response:
         """pkg/registry/apps/deployment/storage: only spec.replicas counts."""
         metadata, spec = (scale.get(key) or {} for key in ("metadata", "spec"))
         replicas = spec.get("replicas", 0)
         if not isinstance(replicas, int) or isinstance(replicas, bool):
             raise ApiError(400, f"spec.replicas: {replicas!r} is not a whole number")
-        if metadata.get("name", place.name) != place.name:
+        if metadata.get("name", info.name) != info.name:
             raise ApiError(400, "the name of the object does not match the name on the URL")
-        new: Object = clone(get_object(self._cluster, place))
+        new: Object = clone(get_object(self._cluster, info))
         new["spec"]["replicas"] = replicas
         if metadata.get("resourceVersion"):
             new["metadata"]["resourceVersion"] = metadata["resourceVersion"]
-        return json_response(_scale(self._writes.update_object(request, place, new)))
+        return json_response(_scale(self._writes.update_object(request, info, new)))
 
 
 def _scale(obj: Object) -> Object:

@@ -62,13 +62,13 @@ def parse_field_validation(request: web.Request) -> str:
     return asked
 
 
-async def read_delete_options(request: web.Request, place: RequestInfo) -> DeleteOptions:
+async def read_delete_options(request: web.Request, info: RequestInfo) -> DeleteOptions:
     """Raises ApiError 400 and 422."""
     body = await read_body(request) if request.can_read_body else {}
-    return parse_delete_options(request, body, place)
+    return parse_delete_options(request, body, info)
 
 
-def parse_delete_options(request: web.Request, body: Any, place: RequestInfo) -> DeleteOptions:
+def parse_delete_options(request: web.Request, body: Any, info: RequestInfo) -> DeleteOptions:
     """Of the body, or else of the query. Raises ApiError 400 and 422."""
     if not isinstance(body, dict):
         raise ApiError(400, "the DeleteOptions are not an object")
@@ -82,15 +82,15 @@ def parse_delete_options(request: web.Request, body: Any, place: RequestInfo) ->
         raise ApiError(400, "preconditions: not an object")
     if seconds is not None and seconds < 0:
         seconds = 1  # rest.BeforeDelete
-    write = WriteOptions(is_dry_run(request, body), propagation=_propagation(request, body, place))
+    write = WriteOptions(is_dry_run(request, body), propagation=_propagation(request, body, info))
     return DeleteOptions(seconds, preconditions, write)
 
 
-def _propagation(request: web.Request, body: Object, place: RequestInfo) -> str:
+def _propagation(request: web.Request, body: Object, info: RequestInfo) -> str:
     """Jobs keep their pods unless told otherwise: pkg/registry/batch/job/strategy.go."""
     if body.get("orphanDependents") is not None:
         return "Orphan" if body["orphanDependents"] else "Background"
-    default = "Orphan" if place.resource.plural == "jobs" else "Background"
+    default = "Orphan" if info.resource.plural == "jobs" else "Background"
     policy = body.get("propagationPolicy") or request.query.get("propagationPolicy") or default
     if policy not in _POLICIES:
         allowed = ", ".join(f'"{known}"' for known in _POLICIES)

@@ -8,7 +8,6 @@ from typing import Any
 
 from aiohttp import web
 
-from chaos.lab.apiserver.http.checks import validate_object
 from chaos.lab.apiserver.http.errors import STORE_ERRORS, ApiError, invalid, not_found, to_api_error
 from chaos.lab.apiserver.http.managed_fields import Writer, record_update
 from chaos.lab.apiserver.http.messages import get_object, json_response, parse_selectors, read_body
@@ -17,6 +16,7 @@ from chaos.lab.apiserver.http.patches import json_patch, merge_patch
 from chaos.lab.apiserver.http.resources import RequestInfo
 from chaos.lab.apiserver.http.server_side_apply import APPLY_PATCH, read_apply_patch, server_side_apply
 from chaos.lab.apiserver.http.strategic import strategic_merge
+from chaos.lab.apiserver.http.validation import validate_object
 from chaos.lab.apiserver.http.write_options import (
     DeleteOptions,
     is_dry_run,
@@ -40,49 +40,43 @@ class WriteHandlers:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster, self._registry = cluster, cluster.registry
 
-    async def create(self, request: web.Request, place: RequestInfo) -> web.Response:
-        if place.resource.namespaced and not place.namespace:
+    async def create(self, request: web.Request, info: RequestInfo) -> web.Response:
+        if info.resource.namespaced and not info.namespace:
             raise ApiError(405, "the server does not allow this method on the requested resource")
-        sent = validate_object(await read_body(request), place, parse_field_validation(request))
+        sent = validate_object(await read_body(request), info, parse_field_validation(request))
         metadata = sent.object["metadata"]
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = generated_name(str(metadata["generateName"]), self._cluster.sim.rng)
-        place = replace(place, name=str(metadata.get("name", "")))
-        stored = self._create(
-            place, sent.object, WriteOptions(is_dry_run(request), record=self._record(request, place))
-        )
-        return json_response(place.resource.show(stored), 201, sent.headers())
+        info = replace(info, name=str(metadata.get("name", "")))
+        stored = self._create(info, sent.object, WriteOptions(is_dry_run(request), record=self._record(request, info)))
+        return json_response(info.resource.show(stored), 201, sent.headers())
 
-    async def replace(self, request: web.Request, place: RequestInfo) -> web.Response:
-        sent = validate_object(await read_body(request), place, parse_field_validation(request))
-        get_object(self._cluster, place)
-        if place.resource.conditional and not sent.object["metadata"].get("resourceVersion"):
+    async def replace(self, request: web.Request, info: RequestInfo) -> web.Response:
+        sent = validate_object(await read_body(request), info, parse_field_validation(request))
+        get_object(self._cluster, info)
+        if info.resource.conditional and not sent.object["metadata"].get("resourceVersion"):
             why = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
-            raise invalid(replace(place.resource, kind=place.resource.plural), place.name, [why])
-        return json_response(
-            place.resource.show(self.update_object(request, place, sent.object)), headers=sent.headers()
-        )
+            raise invalid(replace(info.resource, kind=info.resource.plural), info.name, [why])
+        return json_response(info.resource.show(self.update_object(request, info, sent.object)), headers=sent.headers())
 
-    async def patch(self, request: web.Request, place: RequestInfo) -> web.Response:
+    async def patch(self, request: web.Request, info: RequestInfo) -> web.Response:
         if request.content_type == APPLY_PATCH:
-            return await self._apply(request, place)
-        patch, before = await read_patch(request), get_object(self._cluster, place)
+            return await self._apply(request, info)
+        patch, before = await read_patch(request), get_object(self._cluster, info)
         parse_force(request, is_apply=False)
-        after = patch_object(request.content_type, before, patch, patch_meta_of(place.resource.plural))
-        sent = validate_object(after, place, parse_field_validation(request))
-        return json_response(
-            place.resource.show(self.update_object(request, place, sent.object)), headers=sent.headers()
-        )
+        after = patch_object(request.content_type, before, patch, patch_meta_of(info.resource.plural))
+        sent = validate_object(after, info, parse_field_validation(request))
+        return json_response(info.resource.show(self.update_object(request, info, sent.object)), headers=sent.headers())
 
-    async def _apply(self, request: web.Request, place: RequestInfo) -> web.Response:
-        writer = self._writer(request, place, place.subresource, applies=True)
+    async def _apply(self, request: web.Request, info: RequestInfo) -> web.Response:
+        writer = self._writer(request, info, info.subresource, applies=True)
         forced, dry = parse_force(request, is_apply=True), is_dry_run(request)
         parse_field_validation(request)
-        patch = await read_apply_patch(request, place)
-        live = self._cluster.store.get(place.resource.plural, place.namespace, place.name)
-        if live is None and place.subresource:
-            raise not_found(place.resource.plural, place.name)
-        new, entries = server_side_apply(writer, place, live, patch, forced)
+        patch = await read_apply_patch(request, info)
+        live = self._cluster.store.get(info.resource.plural, info.namespace, info.name)
+        if live is None and info.subresource:
+            raise not_found(info.resource.plural, info.name)
+        new, entries = server_side_apply(writer, info, live, patch, forced)
 
         def record(_: Object | None, obj: Object) -> None:
             if entries:
@@ -91,76 +85,76 @@ class WriteHandlers:
         if live is None:
             if uid := patch["metadata"].get("uid"):
                 why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-                raise to_api_error(ConflictError(why), place)
-            return json_response(place.resource.show(self._create(place, new, WriteOptions(dry, record=record))), 201)
-        return json_response(place.resource.show(self.update_object(request, place, new, record)))
+                raise to_api_error(ConflictError(why), info)
+            return json_response(info.resource.show(self._create(info, new, WriteOptions(dry, record=record))), 201)
+        return json_response(info.resource.show(self.update_object(request, info, new, record)))
 
-    def _create(self, place: RequestInfo, obj: Object, options: WriteOptions) -> Object:
+    def _create(self, info: RequestInfo, obj: Object, options: WriteOptions) -> Object:
         try:
-            return self._registry.create(place.resource.plural, obj, options)
+            return self._registry.create(info.resource.plural, obj, options)
         except STORE_ERRORS as error:
-            raise to_api_error(error, place) from error
+            raise to_api_error(error, info) from error
 
     def update_object(
-        self, request: web.Request, place: RequestInfo, obj: Object, record: Record | None = None
+        self, request: web.Request, info: RequestInfo, obj: Object, record: Record | None = None
     ) -> Object:
         """Put the object in the place of the one that is there. Raises ApiError.
 
         The scale subresource is stored with the object that it is of.
         """
-        metadata, found = obj["metadata"], get_object(self._cluster, place)["metadata"]
+        metadata, found = obj["metadata"], get_object(self._cluster, info)["metadata"]
         expect, uid = metadata.get("resourceVersion") or None, metadata.get("uid") or found["uid"]
-        subresource = "" if place.subresource == "scale" else place.subresource
+        subresource = "" if info.subresource == "scale" else info.subresource
         try:
             if uid != found["uid"]:
                 why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found['uid']}"
                 raise ConflictError(why)
-            options = WriteOptions(is_dry_run(request), record=record or self._record(request, place))
-            return self._registry.update(place.resource.plural, obj, subresource, expect, options)
+            options = WriteOptions(is_dry_run(request), record=record or self._record(request, info))
+            return self._registry.update(info.resource.plural, obj, subresource, expect, options)
         except STORE_ERRORS as error:
-            raise to_api_error(error, place) from error
+            raise to_api_error(error, info) from error
 
-    def _writer(self, request: web.Request, place: RequestInfo, subresource: str, applies: bool = False) -> Writer:
+    def _writer(self, request: web.Request, info: RequestInfo, subresource: str, applies: bool = False) -> Writer:
         name = parse_field_manager(request, applies)
-        return Writer(name, place.resource, subresource, self._cluster.sim.timestamp())
+        return Writer(name, info.resource, subresource, self._cluster.sim.timestamp())
 
-    def _record(self, request: web.Request, place: RequestInfo) -> Record:
-        return partial(record_update, self._writer(request, place, place.subresource))
+    def _record(self, request: web.Request, info: RequestInfo) -> Record:
+        return partial(record_update, self._writer(request, info, info.subresource))
 
-    async def delete(self, request: web.Request, place: RequestInfo) -> web.Response:
-        options = await read_delete_options(request, place)
-        obj = self._delete(place, options)
-        plural = place.resource.plural
-        if plural == "pods" or self._cluster.store.get(plural, place.namespace, place.name):
-            return json_response(place.resource.show(obj))
-        group = {"group": place.resource.group} if place.resource.group else {}
-        details = {"name": place.name, **group, "kind": plural, "uid": obj["metadata"]["uid"]}
+    async def delete(self, request: web.Request, info: RequestInfo) -> web.Response:
+        options = await read_delete_options(request, info)
+        obj = self._delete(info, options)
+        plural = info.resource.plural
+        if plural == "pods" or self._cluster.store.get(plural, info.namespace, info.name):
+            return json_response(info.resource.show(obj))
+        group = {"group": info.resource.group} if info.resource.group else {}
+        details = {"name": info.name, **group, "kind": plural, "uid": obj["metadata"]["uid"]}
         return json_response({**_SUCCESS, "details": details})
 
-    async def delete_collection(self, request: web.Request, place: RequestInfo) -> web.Response:
-        matches, options = parse_selectors(request, place), await read_delete_options(request, place)
-        stored = self._cluster.store.list(place.resource.plural, place.namespace)
+    async def delete_collection(self, request: web.Request, info: RequestInfo) -> web.Response:
+        matches, options = parse_selectors(request, info), await read_delete_options(request, info)
+        stored = self._cluster.store.list(info.resource.plural, info.namespace)
         chosen = [obj for obj in stored if all(match(obj) for match in matches)]
         for obj in chosen:
             metadata = obj["metadata"]
-            self._delete(replace(place, namespace=metadata.get("namespace", ""), name=metadata["name"]), options)
-        head = {"kind": place.resource.kind + "List", "apiVersion": place.resource.group_version}
+            self._delete(replace(info, namespace=metadata.get("namespace", ""), name=metadata["name"]), options)
+        head = {"kind": info.resource.kind + "List", "apiVersion": info.resource.group_version}
         return json_response(
             {**head, "metadata": {"resourceVersion": str(self._cluster.store.version)}, "items": chosen}
         )
 
-    def _delete(self, place: RequestInfo, options: DeleteOptions) -> Object:
+    def _delete(self, info: RequestInfo, options: DeleteOptions) -> Object:
         try:
             return self._registry.delete(
-                place.resource.plural,
-                place.namespace,
-                place.name,
+                info.resource.plural,
+                info.namespace,
+                info.name,
                 options.grace_period_seconds,
                 options.preconditions,
                 options.write_options,
             )
         except STORE_ERRORS as error:
-            raise to_api_error(error, place) from error
+            raise to_api_error(error, info) from error
 
 
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
