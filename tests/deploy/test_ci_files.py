@@ -93,7 +93,7 @@ def test_the_lab_is_described_and_experiments_are_collected(tmp_path: Path, path
         **inherited,
         **variables,
         "PYTEST_ADDOPTS": options,
-        "PATH": f"{bin_}:{kept['PATH']}",
+        "PATH": f"{bin_}:{inherited['PATH']}",
         "PYTHONPATH": str(ROOT),
     }
     done = subprocess.run(

@@ -1,7 +1,7 @@
 """In a process of nodefall's own: at one position of its journal, one death.
 
 Positions are named after what the journal and the recording have just got, or are just about to get: ``before-intend``
-and ``intend`` (an operation is journalled), ``mirror`` (the cluster gets a copy), ``planted`` (the failsafe timer is set),
+and ``intend`` (an operation is journalled), ``mirror`` (the cluster gets a copy), ``planted`` (its timer is set),
 ``begin`` (armed, not fired), ``returned``, ``proved``, ``undo`` (begins), ``undo-sent``, ``strike`` (the undo is
 proven), ``undone``, ``unmirror``; a second one of a name is ``strike-2``.
 """
