@@ -59,7 +59,7 @@ FORBIDDEN_IN_PURE = ("time", "random", "socket", "subprocess", "threading", "os"
 # The siblings that plug-ins share; so are modules whose name begins with an underscore.
 SHARED_SIBLINGS = {
     "preflight": ("check", "observations"),
-    "facts": ("login1", "inhibitors", "kubelet_process", "units"),
+    "facts": ("login1", "inhibitor_locks", "kubelet_process", "units"),
     "report": (
         "describe",
         "markup",

@@ -9,7 +9,7 @@ from chaos.model.fact import HostFact
 class FailsafeTimers(HostFact):
     """Unit names, sorted."""
 
-    name = "planted-timers"
+    name = "failsafe-timers"
     summary = "timers of nodefall that are still loaded"
     command = HostCommand(
         ("systemctl", "list-units", "--all", "--plain", "--no-legend", "--type=timer", "nodefall-*"), sudo=False

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from chaos.facts.inhibitors import LIST_INHIBITORS, parse_inhibitors
+from chaos.facts.inhibitor_locks import LIST_INHIBITORS, parse_inhibitors
 from chaos.model.fact import HostFact
 
 
 class InhibitorHolders(HostFact):
     """Names as logind has them, sorted; one that holds two is there twice."""
 
-    name = "lock-holders"
+    name = "inhibitor-holders"
     summary = "programs that hold a delay lock on shutdown"
     command = LIST_INHIBITORS
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from chaos.facts.inhibitors import LIST_INHIBITORS, parse_inhibitors
+from chaos.facts.inhibitor_locks import LIST_INHIBITORS, parse_inhibitors
 from chaos.model.fact import HostFact
 
 
 class InhibitorKubelet(HostFact):
     """True or false."""
 
-    name = "kubelet-inhibitor"
+    name = "inhibitor-kubelet"
     summary = "whether the kubelet holds a delay lock on shutdown"
     command = LIST_INHIBITORS
 

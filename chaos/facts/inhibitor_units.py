@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 
-from chaos.facts.inhibitors import LIST_INHIBITORS
+from chaos.facts.inhibitor_locks import LIST_INHIBITORS
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
@@ -13,7 +13,7 @@ from chaos.model.fact import HostFact
 class InhibitorUnits(HostFact):
     """Unit by holder, as ``{"kubelet": "kubelet.service"}``; "" for one that belongs to no service."""
 
-    name = "lock-units"
+    name = "inhibitor-units"
     summary = "systemd units of the programs that hold a delay lock on shutdown"
     command = HostCommand(("sh", "-c", f"{shlex.join(LIST_INHIBITORS.argv)} && ps -eo pid=,unit="), sudo=False)
 

@@ -9,7 +9,7 @@ from chaos.model.fact import HostFact
 class KubeletStoppedState(HostFact):
     """A boolean; no process is an error."""
 
-    name = "kubelet-frozen"
+    name = "kubelet-stopped-state"
     summary = "whether the kubelet's process is frozen"
     command = KubeletProcess.command
 

@@ -15,7 +15,7 @@ _PACKETS = re.compile(r"counter packets (\d+) ")
 class NftRules(HostFact):
     """False where there is no such table, else ``{"packets": N}``: how many packets its rules have dropped."""
 
-    name = "nodefall-rules"
+    name = "nft-rules"
     summary = "whether nodefall's packet filter table is there, and what it has dropped"
     command = HostCommand(
         ("sh", "-c", f"nft list tables && echo {_END_OF_TABLES} && nft list table {TABLE}"), accept=(0, 1)

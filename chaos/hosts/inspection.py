@@ -25,7 +25,7 @@ from chaos.preflight.observations import HostObservations
 SHELL_LESS = ("Talos", "Bottlerocket")
 # Without these a host cannot be told from another, nor a boot from the next.
 ESSENTIAL = ("machine-id", "boot-id", "pid1-start")
-USEFUL = ("systemd-version", "kubelet-unit", "kubelet-inhibitor", "inhibitors", "scheduled-shutdown", "planted-timers")
+USEFUL = ("systemd-version", "kubelet-unit", "inhibitor-kubelet", "inhibitor-locks", "scheduled-shutdown", "failsafe-timers")
 _TIME = "host-time"
 
 FactsByNode = Mapping[str, frozenset[str] | None]

@@ -13,7 +13,7 @@ from chaos.model.action import FactCheck
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import ApiCommand, Command, Delivery, HostCommand, Outcome, PowerCommand, PowerVerb
 from chaos.model.errors import NodefallError, Refused, Unreachable
-from chaos.model.fact import HostFact
+from chaos.model.fact import HostFact, find_fact
 from chaos.model.ports import Clock, KubeApi, PowerControl, RestartPolicyControl, Session
 
 _NO_INPUTS: Mapping[str, Any] = {}
@@ -62,8 +62,8 @@ class Hosts:
             return self._api.boot_id(node) == self.read(node, "boot-id")
         if self._api.supports(fact):
             return self._api.read(node, fact)
-        host_fact = self._facts[fact]
         try:
+            host_fact = find_fact(self._facts, fact)
             command = host_fact.command_for(
                 {name: given[name] if name in given else self._cached_fact(node, name) for name in host_fact.needs}
             )

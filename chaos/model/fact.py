@@ -1,32 +1,101 @@
-"""The base of a fact: one thing to know of a host."""
+"""Facts of hosts: the base class, and references that name a fact together with its parameters."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, Self
+from urllib.parse import parse_qsl, urlencode
+
+from pydantic import BaseModel, ValidationError
 
 from chaos.model.command import HostCommand
 
-SECONDS_SINCE_READ = "unread-seconds"  # given to a fact that tells only what is new: how long ago it was read
+# Input of a fact that reads only what is new: seconds since the last reading.
+SECONDS_SINCE_READ = "unread-seconds"
+# Names of 0.1.0, in its recordings, plans and journals.
+FORMER_NAMES = {
+    "inhibitors": "inhibitor-locks",
+    "kubelet-frozen": "kubelet-stopped-state",
+    "kubelet-inhibitor": "inhibitor-kubelet",
+    "lock-holders": "inhibitor-holders",
+    "lock-units": "inhibitor-units",
+    "nodefall-rules": "nft-rules",
+    "planted-timers": "failsafe-timers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FactRef:
+    """A fact and its parameters, written ``name`` or ``name?key=value&key2=value2`` with sorted keys."""
+
+    name: str
+    params: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The reference that ``text`` writes; former names become the present ones. Raises ValueError."""
+        name, _, query = text.partition("?")
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
+        if len(dict(pairs)) != len(pairs):
+            raise ValueError(f"fact {text!r}: a parameter is given twice")
+        return cls(FORMER_NAMES.get(name, name), dict(pairs))
+
+    def __str__(self) -> str:
+        return f"{self.name}?{urlencode(sorted(self.params.items()))}" if self.params else self.name
+
+
+def current_fact(reference: str) -> str:
+    """``reference`` as this version writes it: a former name is replaced by the present one."""
+    name, separator, query = reference.partition("?")
+    return f"{FORMER_NAMES.get(name, name)}{separator}{query}"
 
 
 class HostFact(ABC):
-    """``command`` reads it, and :meth:`parse` makes JSON of what came back.
+    """A value read from a host: ``command`` prints it, and :meth:`parse` makes JSON of the output.
 
-    ``needs`` are facts that the command is made of, as an address to try; each is read once, when first needed, as it
-    may not be readable any more when it matters.
+    ``needs`` are references of other facts that the command is made of, such as an address to connect to. Each is read
+    once, when first needed, as it may be unreadable later. ``params`` is the pydantic model of a fact that takes
+    parameters; :meth:`bind` sets ``options`` to an instance of it.
     """
 
     name: str
     summary: str
     needs: tuple[str, ...] = ()
     command: HostCommand
+    params: type[BaseModel] | None = None
+    options: Any = None
 
-    def command_for(self, known: Mapping[str, Any]) -> HostCommand:  # noqa: ARG002 - most need nothing
-        """The command, given what it needs. Raises ValueError where that leaves nothing to ask."""
+    def bind(self, params: Mapping[str, str]) -> Self:
+        """This fact with parameters. Raises ValueError for unknown, missing and invalid ones."""
+        if self.params is None:
+            if params:
+                raise ValueError(f"fact {self.name} takes no parameters")
+            return self
+        try:
+            options = self.params.model_validate(params)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(map(str, first["loc"]))
+            raise ValueError(f"fact {self.name}: {key}: {first['msg'].removeprefix('Value error, ')}") from error
+        bound = copy(self)
+        bound.options = options
+        return bound
+
+    def command_for(self, known: Mapping[str, Any]) -> HostCommand:  # noqa: ARG002 - for facts that have needs
+        """The command, given the values of ``needs``. Raises ValueError where they allow none."""
         return self.command
 
     @abstractmethod
     def parse(self, stdout: str, exit_code: int) -> Any:
-        """Raises ValueError if the answer is not understood."""
+        """JSON value of the command's output. Raises ValueError for output that is not understood."""
+
+
+def find_fact(facts: Mapping[str, HostFact], reference: str) -> HostFact:
+    """The fact that ``reference`` names, bound to its parameters. Raises ValueError."""
+    parsed = FactRef.parse(reference)
+    if parsed.name not in facts:
+        raise ValueError(f"unknown fact {parsed.name!r}")
+    return facts[parsed.name].bind(parsed.params)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from chaos.model.fact import current_fact
 from chaos.model.kube import (
     EndpointSlice,
     Event,
@@ -226,7 +227,7 @@ def _add_metrics(timeline: Timeline, entry: Entry) -> None:
 
 
 def _add_host(timeline: Timeline, entry: Entry) -> None:
-    timeline.host.setdefault((entry.node, entry.type), []).append(Fact(entry.t, entry.seq, entry.object))
+    timeline.host.setdefault((entry.node, current_fact(entry.type)), []).append(Fact(entry.t, entry.seq, entry.object))
 
 
 def _add_probe(timeline: Timeline, entry: Entry) -> None:

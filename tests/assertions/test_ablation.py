@@ -52,7 +52,7 @@ def told(story: Story) -> list[RecordingEntry]:
     story.event(11, "Started", "n9").metrics(12, 0, node="n9").host(12, "swap", "off", node="n9").node(
         60, "n9", "False"
     )
-    story.workload(0, "other", 1, namespace="elsewhere").tell(100, "nodes", "BOOKMARK", {})
+    story.workload(0, "other", 1, namespace="elsewhere").add(100, "nodes", "BOOKMARK", {})
     if not any(line.kind == "action" for line in story.lines):
         story.done(10, "poweroff", step="stop")
     return sorted(story.lines, key=lambda line: line.t)
@@ -69,7 +69,7 @@ def counted() -> Story:
     """A pod is deleted for a taint at 15."""
     story, name = Story(), "taint_eviction_controller_pod_deletions_total"
     for t in range(45):
-        story.tell(t, "metrics", "200", [f"{name} {int(t >= 15)}"], CONTROLLERS)
+        story.add(t, "metrics", "200", [f"{name} {int(t >= 15)}"], CONTROLLERS)
     return story
 
 
@@ -121,8 +121,8 @@ ROWS = {
     ),
     "inhibitor-held": Row(
         "{assert: inhibitor-held, with: {node: victim}, within: 5s}",
-        told(Story().done(10, "poweroff", step="stop").host(12, "inhibitors", LOCK)),
-        host("inhibitors"),
+        told(Story().done(10, "poweroff", step="stop").host(12, "inhibitor-locks", LOCK)),
+        host("inhibitor-locks"),
     ),
     "lease-fresh": Row(
         "{assert: lease-fresh, with: {node: victim, fresh: false}, within: 45s}", lines_of("01"), kinds("leases")

@@ -45,25 +45,25 @@ def test_workload_available(what: str, filters: str, story: Story, status: Statu
 
 
 def told() -> Story:
-    return Story().node(0, "n1").host(5, "inhibitors", LOCK)
+    return Story().node(0, "n1").host(5, "inhibitor-locks", LOCK)
 
 
 @pytest.mark.parametrize(
     ("what", "story", "held", "status"),
     [
-        ("in time", told().host(14, "inhibitors", LOCK), True, HELD),
-        ("too late", told().host(10, "inhibitors", []).host(16, "inhibitors", LOCK), True, VIOLATED),
+        ("in time", told().host(14, "inhibitor-locks", LOCK), True, HELD),
+        ("too late", told().host(10, "inhibitor-locks", []).host(16, "inhibitor-locks", LOCK), True, VIOLATED),
         ("too early: read before the action", told(), True, INCONCLUSIVE),
-        ("lost", told().host(10.5, "inhibitors", []), True, INCONCLUSIVE),  # unknown from 10 to 10.5
-        ("asked that it is lost", told().host(12, "inhibitors", []), False, HELD),
-        ("another's lock", told().host(10, "inhibitors", [LOCK[0] | {"who": "me"}]), True, VIOLATED),
-        ("a lock on something else", told().host(10, "inhibitors", [LOCK[0] | {"what": "sleep"}]), True, VIOLATED),
-        ("a lock on several things", told().host(12, "inhibitors", [LOCK[0] | {"what": "sleep:shutdown"}]), True, HELD),
-        ("a lock that blocks", told().host(10, "inhibitors", [LOCK[0] | {"mode": "block"}]), True, VIOLATED),
-        ("another node's lock", told().host(12, "inhibitors", LOCK, node="n2"), True, INCONCLUSIVE),
-        ("the next action", told().host(10, "inhibitors", []).done(11, "poweroff", step="x"), True, INCONCLUSIVE),
-        ("not understood", told().host(12, "inhibitors", "kubelet"), True, INCONCLUSIVE),
-        ("blind", told().host(12, "inhibitors", LOCK).blind(10, 20, "host@n1"), True, INCONCLUSIVE),
+        ("lost", told().host(10.5, "inhibitor-locks", []), True, INCONCLUSIVE),  # unknown from 10 to 10.5
+        ("asked that it is lost", told().host(12, "inhibitor-locks", []), False, HELD),
+        ("another's lock", told().host(10, "inhibitor-locks", [LOCK[0] | {"who": "me"}]), True, VIOLATED),
+        ("a lock on something else", told().host(10, "inhibitor-locks", [LOCK[0] | {"what": "sleep"}]), True, VIOLATED),
+        ("a lock on several things", told().host(12, "inhibitor-locks", [LOCK[0] | {"what": "sleep:shutdown"}]), True, HELD),
+        ("a lock that blocks", told().host(10, "inhibitor-locks", [LOCK[0] | {"mode": "block"}]), True, VIOLATED),
+        ("another node's lock", told().host(12, "inhibitor-locks", LOCK, node="n2"), True, INCONCLUSIVE),
+        ("the next action", told().host(10, "inhibitor-locks", []).done(11, "poweroff", step="x"), True, INCONCLUSIVE),
+        ("not understood", told().host(12, "inhibitor-locks", "kubelet"), True, INCONCLUSIVE),
+        ("blind", told().host(12, "inhibitor-locks", LOCK).blind(10, 20, "host@n1"), True, INCONCLUSIVE),
     ],
 )
 def test_inhibitor_held(what: str, story: Story, held: bool, status: Status) -> None:
@@ -76,19 +76,19 @@ def test_inhibitor_held(what: str, story: Story, held: bool, status: Status) -> 
 
 def test_a_gap_between_readings_is_too_short_for_a_lock_that_must_stay() -> None:
     asked = "{assert: inhibitor-held, with: {node: victim}, within: 5s, for: 10s}"
-    lost = told().host(12, "inhibitors", []).host(14, "inhibitors", [])
+    lost = told().host(12, "inhibitor-locks", []).host(14, "inhibitor-locks", [])
     assert ask(lost, asked).status is VIOLATED
-    stale = told().host(10.5, "inhibitors", LOCK).host(12.5, "inhibitors", [])
+    stale = told().host(10.5, "inhibitor-locks", LOCK).host(12.5, "inhibitor-locks", [])
     assert ask(stale, asked).status is VIOLATED
-    assert ask(told().host(12, "inhibitors", LOCK).host(30, "inhibitors", LOCK), asked).status is HELD
+    assert ask(told().host(12, "inhibitor-locks", LOCK).host(30, "inhibitor-locks", LOCK), asked).status is HELD
 
 
 def test_one_reading_is_not_good_for_ever() -> None:
     """Read while the kubelet still held the old lock, and never again."""
     asked = "{assert: inhibitor-held, with: {node: victim}, within: 5s, for: 20s}"
-    once = told().done(10, "poweroff", step="stop").host(11, "inhibitors", LOCK)
+    once = told().done(10, "poweroff", step="stop").host(11, "inhibitor-locks", LOCK)
     assert ask(once, asked).status is INCONCLUSIVE
-    assert ask(once.host(40, "inhibitors", LOCK), asked).status is HELD
+    assert ask(once.host(40, "inhibitor-locks", LOCK), asked).status is HELD
 
 
 def scraped() -> Story:

@@ -34,12 +34,12 @@ GOOD = [
     ("scheduled-shutdown", '(st) "poweroff" 1795231571000000\n', '(st) "poweroff" 1795231571000000'),
     ("preparing-for-shutdown", "b false\n", "b false"),
     ("inhibit-delay-max", "t 5000000\n", "t 5000000"),
-    ("kubelet-inhibitor", LOCKS, True),
-    ("kubelet-inhibitor", NO_LOCKS, False),
-    ("kubelet-inhibitor", LOCKS.replace('"delay",0,812', '"block",0,812'), False),
-    ("inhibitors", NO_LOCKS, []),
-    ("planted-timers", "nodefall-cancel-shutdown.timer loaded active waiting x\n", ["nodefall-cancel-shutdown.timer"]),
-    ("planted-timers", "", []),
+    ("inhibitor-kubelet", LOCKS, True),
+    ("inhibitor-kubelet", NO_LOCKS, False),
+    ("inhibitor-kubelet", LOCKS.replace('"delay",0,812', '"block",0,812'), False),
+    ("inhibitor-locks", NO_LOCKS, []),
+    ("failsafe-timers", "nodefall-cancel-shutdown.timer loaded active waiting x\n", ["nodefall-cancel-shutdown.timer"]),
+    ("failsafe-timers", "", []),
     ("kubelet-unit", "Id=kubelet.service\nLoadState=loaded\nActiveState=active\n", "kubelet.service"),
     (
         "kubelet-unit",
@@ -59,11 +59,11 @@ BAD = [
     ("pid1-start", PID1, 0),
     ("systemd-version", "sh: systemctl: not found", 127),
     ("scheduled-shutdown", "", 1),
-    ("inhibitors", "Failed to connect to bus", 1),
-    ("inhibitors", '{"data":[]}', 0),
-    ("kubelet-inhibitor", '{"data":[[["shutdown"]]]}', 0),
+    ("inhibitor-locks", "Failed to connect to bus", 1),
+    ("inhibitor-locks", '{"data":[]}', 0),
+    ("inhibitor-kubelet", '{"data":[[["shutdown"]]]}', 0),
     ("kubelet-unit", "Id=kubelet.service\nLoadState=not-found\nActiveState=inactive\n", 0),
-    ("planted-timers", "", 1),
+    ("failsafe-timers", "", 1),
 ]
 
 
@@ -73,7 +73,7 @@ def test_parse(name: str, stdout: str, value: Any) -> None:
 
 
 def test_inhibitors_keep_who_what_and_mode() -> None:
-    locks = FACTS["inhibitors"].parse(LOCKS, 0)
+    locks = FACTS["inhibitor-locks"].parse(LOCKS, 0)
     assert [(lock["who"], lock["what"], lock["mode"]) for lock in locks] == [
         ("UPower", "sleep", "delay"),
         ("kubelet", "shutdown", "delay"),

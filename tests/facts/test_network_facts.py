@@ -66,10 +66,10 @@ GOOD = [
     ("api-peers", "", 0, []),
     ("api-reachable", "10.0.0.1 0\nfd00::1 28\n", 0, {"ipv4": True, "ipv6": False}),
     ("api-reachable", "10.0.0.1 7\n10.0.0.2 35\n", 0, {"ipv4": True}),
-    ("nodefall-rules", "listed\n", 1, False),
-    ("nodefall-rules", "table ip nat\nlisted\n", 1, False),
+    ("nft-rules", "listed\n", 1, False),
+    ("nft-rules", "table ip nat\nlisted\n", 1, False),
     (
-        "nodefall-rules",
+        "nft-rules",
         "table inet nodefall\nlisted\n" + COUNTED,
         0,
         {"packets": 7},
@@ -89,8 +89,8 @@ BAD = [
     ("api-peers", "", 127),
     ("api-reachable", "10.0.0.1 127\n", 0),
     ("api-reachable", "", 1),
-    ("nodefall-rules", "", 1),  # sudo that is not allowed
-    ("nodefall-rules", "sudo: nft: command not found", 127),
+    ("nft-rules", "", 1),  # sudo that is not allowed
+    ("nft-rules", "sudo: nft: command not found", 127),
     ("ssh-peer", "192.0.2.1 22\n", 0),
     ("nft", "", 127),
     ("kubelet-certificate", "", 1),

@@ -41,8 +41,8 @@ GOOD = [
     ("kubelet-process", PS.format("Tsl"), {"pid": 812, "stopped": True}),
     ("kubelet-process", "1 Ss systemd\n30 Sl k3s-agent\n20 Ssl k3s-agent\n", {"pid": 20, "stopped": False}),
     ("kubelet-process", "1 Ss systemd\n", {}),
-    ("kubelet-frozen", PS.format("T"), True),
-    ("kubelet-frozen", PS.format("S"), False),
+    ("kubelet-stopped-state", PS.format("T"), True),
+    ("kubelet-stopped-state", PS.format("S"), False),
     ("rtc", "alarm: off\n", True),
     ("rtc", "alarm: on  Sat Nov 21 09:00:00 2026\n", True),
     ("rtc", "", False),
@@ -54,7 +54,7 @@ BAD = [
     ("runtime-unit", "Id=crio.service\nLoadState=not-found\nActiveState=inactive\n", 0),
     ("kubelet-process", "", 127),
     ("kubelet-process", "PID\n", 0),
-    ("kubelet-frozen", "1 Ss systemd\n", 0),
+    ("kubelet-stopped-state", "1 Ss systemd\n", 0),
 ]
 
 
@@ -83,15 +83,15 @@ SHOWN = (
 @pytest.mark.parametrize(
     ("name", "stdout", "code", "value"),
     [
-        ("lock-holders", LOCKS, 0, ["Network Manager", "kubelet"]),
+        ("inhibitor-holders", LOCKS, 0, ["Network Manager", "kubelet"]),
         (
-            "lock-units",
+            "inhibitor-units",
             f"{LOCKS}\n{UNITS}",
             0,
             {"Network Manager": "NetworkManager.service", "kubelet": "kubelet.service"},
         ),
         (
-            "lock-units",
+            "inhibitor-units",
             f"{LOCKS}\n      1 init.scope\n    812 user-0.slice\n",
             0,
             {"Network Manager": "", "kubelet": ""},
@@ -109,9 +109,9 @@ def test_of_locks_and_kernels(name: str, stdout: str, code: int, value: Any) -> 
 @pytest.mark.parametrize(
     ("name", "stdout", "code"),
     [
-        ("lock-holders", "", 1),
-        ("lock-units", "no bus", 1),
-        ("lock-units", "[]\n", 0),
+        ("inhibitor-holders", "", 1),
+        ("inhibitor-units", "no bus", 1),
+        ("inhibitor-units", "[]\n", 0),
         ("bus-processes", SHOWN.partition("\n\n")[0], 0),
         ("shared-kernel", "", 127),
         ("panic-timeout", "", 1),

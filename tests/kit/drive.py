@@ -53,7 +53,7 @@ from tests.kit.vms import VirtualMachine
 
 CATALOGUE = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
 Machine = RealHost | VirtualMachine
-ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitors")
+ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitor-locks")
 
 
 def open_hosts(

@@ -87,7 +87,7 @@ def record(made: LabSpec, steps: list[Step], after: float, *, extra: bool = Fals
         simkit.run(cluster, delay)
         if node:
             held = [lock for lock in cluster.machines[node].logind.inhibitors() if lock["who"] == "kubelet"]
-            lines.append({"t": cluster.sim.now, "kind": "host", "type": "inhibitors", "node": node, "object": held})
+            lines.append({"t": cluster.sim.now, "kind": "host", "type": "inhibitor-locks", "node": node, "object": held})
         if action:
             body = {"step": f"step-{number}", "phase": "begin", "params": params}
             lines.append({"t": cluster.sim.now, "kind": "action", "type": action, "node": node, "object": body})

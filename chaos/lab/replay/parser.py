@@ -10,6 +10,7 @@ from chaos.lab.replay.recording import NotARecordingError, Observation, Operatio
 from chaos.lab.replay.verbs import UNDO, verb_of
 from chaos.lab.spec import SpecError, parse_duration
 
+_INHIBITORS = ("inhibitor-locks", "inhibitors")  # the latter in recordings of 0.1.0
 _CHANGES = ("LIST", "ADDED", "MODIFIED", "DELETED")
 _START_OPERATIONS = ("power-on", "reboot", "hard-reboot", "kubelet-start", "kubelet-restart", "kubelet-kill")
 _RESTART_DURATION = 0.3  # seconds from a kubelet's restart to its event
@@ -47,7 +48,7 @@ def _add_entry(recording: Recording, entry: dict[str, Any], steps: dict[str, str
     elif kind == "host" and type_ == "configz":
         config = entry["object"].get("kubeletconfig", entry["object"])
         recording.configs.setdefault(entry["node"], config)
-    elif kind == "host" and type_ == "inhibitors" and isinstance(entry["object"], list):
+    elif kind == "host" and type_ in _INHIBITORS and isinstance(entry["object"], list):
         has_lock = any(lock.get("who") == "kubelet" for lock in entry["object"])
         recording.inhibitor_samples.append((entry["t"], entry["node"], has_lock))
 

@@ -36,7 +36,7 @@ def parse_inhibitors(stdout: str, exit_code: int) -> list[dict[str, Any]]:
 class InhibitorLocks(HostFact):
     """A list of {who, what, mode, why}."""
 
-    name = "inhibitors"
+    name = "inhibitor-locks"
     summary = "inhibitor locks known to logind"
     command = LIST_INHIBITORS
 
