@@ -1,4 +1,4 @@
-"""YAML to model: the only place that knows YAML. Every problem is told at once, with its place in the file."""
+"""Loader of YAML files into models: the only code that reads YAML. It reports all problems, each with its position."""
 
 from chaos.load.experiment import load_experiment
 from chaos.load.inventory import load_inventory

@@ -1,4 +1,4 @@
-"""What an experiment's parts say about each other: names, moments, deadlines."""
+"""Checks across the parts of an experiment: names, moments, deadlines."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from chaos.model.registry import PluginRegistry
 from chaos.model.requirement import parse_requirement
 
 
-def check_experiment(root: Cursor, catalogue: PluginRegistry, folder: Path) -> None:
-    """Add what is wrong to the cursor's problems; tolerates parts of any shape."""
+def check_experiment(root: Cursor, registry: PluginRegistry, folder: Path) -> None:
+    """Report problems to the cursor's collector; parts may have any shape."""
     spec = root.get("spec")
     steps = list(spec.get("method").items())
     targets = spec.get("targets").keys()
-    _check_steps(steps, targets, catalogue, allow=_texts(spec.get("allow")))
+    _check_steps(steps, targets, registry, allow=_texts(spec.get("allow")))
     report_duplicates((probe.get("name") for probe in spec.get("probes").items()), "probe")
     report_duplicates((query.get("name") for query in spec.get("queries").items()), "query")
     _check_requires(spec.get("requires"))
@@ -35,31 +35,31 @@ def check_experiment(root: Cursor, catalogue: PluginRegistry, folder: Path) -> N
             "query": [name for query in spec.get("queries").items() if (name := query.get("name").text)],
         },
     )
-    check_expectations(spec, names, catalogue)
+    check_expectations(spec, names, registry)
 
 
 def _texts(cursor: Cursor) -> list[str]:
     return [text for item in cursor.items() if (text := item.text)]
 
 
-def _check_steps(steps: list[Cursor], targets: list[str], catalogue: PluginRegistry, allow: list[str]) -> None:
+def _check_steps(steps: list[Cursor], targets: list[str], registry: PluginRegistry, allow: list[str]) -> None:
     report_duplicates((step.get("name") for step in steps), "step")
     names = [step.get("name").text for step in steps]
     for index, step in enumerate(steps):
         target = step.get("target")
         if target.text and target.text not in targets:
             target.report(f"unknown target {target.text!r}", did_you_mean(target.text, targets))
-        _check_action(step, catalogue, allow)
+        _check_action(step, registry, allow)
         _check_after(step.get("after"), names, index)
-        _check_later_step(step, steps[index + 1 :], catalogue)
+        _check_later_step(step, steps[index + 1 :], registry)
 
 
-def _check_action(step: Cursor, catalogue: PluginRegistry, allow: list[str]) -> None:
-    action = find_plugin(step, "action", "action", catalogue.actions)
+def _check_action(step: Cursor, registry: PluginRegistry, allow: list[str]) -> None:
+    action = find_plugin(step, "action", "action", registry.actions)
     if action:
         _check_scope(step, action)
     if action and "irreversible" not in allow:
-        hint = "if that is meant, write allow: [irreversible] in spec"
+        hint = "if that is intended, write allow: [irreversible] in spec"
         if action.undo_kind is UndoKind.IRREVERSIBLE:
             step.get("action").report(f"{action.name} cannot be undone", hint)
         for name in action.irreversible_params:
@@ -69,21 +69,21 @@ def _check_action(step: Cursor, catalogue: PluginRegistry, allow: list[str]) -> 
 
 def _check_scope(step: Cursor, action: AnyAction) -> None:
     if action.scope is Scope.NODE and not step.get("target"):
-        step.report(f"{action.name} acts on nodes: target is missing", "name one of spec.targets")
+        step.report(f"{action.name} acts on nodes: target is missing", "set it to a name in spec.targets")
     if action.scope is Scope.CLUSTER and step.get("target"):
-        step.get("target").report(f"{action.name} is not about a node", "leave target out")
+        step.get("target").report(f"{action.name} has no target node", "remove target")
 
 
-def _check_later_step(step: Cursor, later: list[Cursor], catalogue: PluginRegistry) -> None:
-    action = catalogue.actions.get(step.get("action").text or "")
-    there = {other.get("action").text for other in later if other.get("target").text == step.get("target").text}
-    if action and action.requires_later_step[0] in there and action.requires_later_step[1] not in there:
+def _check_later_step(step: Cursor, later: list[Cursor], registry: PluginRegistry) -> None:
+    action = registry.actions.get(step.get("action").text or "")
+    later_actions = {other.get("action").text for other in later if other.get("target").text == step.get("target").text}
+    if action and action.requires_later_step[0] in later_actions and action.requires_later_step[1] not in later_actions:
         follows, ends = action.requires_later_step
-        step.report(f"{action.name} is still there after {follows}", f"write a step {ends}, before it or after it")
+        step.report(f"{action.name} is still in effect after {follows}", f"add a step {ends} before or after it")
 
 
 def _check_after(after: Cursor, names: list[str | None], index: int) -> None:
-    """A step may wait for earlier ones only."""
+    """A step may only wait for earlier steps."""
     if after.text is None:
         return
     try:
@@ -111,7 +111,7 @@ def _check_requires(requires: Cursor) -> None:
                 try:
                     parse_requirement(wanted.text)
                 except ValueError as error:
-                    wanted.report(f"{wanted.text!r} is not a requirement ({error})", "write it like '>0' or '>= 30s'")
+                    wanted.report(f"invalid requirement {wanted.text!r}: {error}", "write it like '>0' or '>= 30s'")
 
 
 def _check_workload(manifests: Cursor, folder: Path) -> None:
@@ -120,7 +120,7 @@ def _check_workload(manifests: Cursor, folder: Path) -> None:
             continue
         path = folder / item.text
         if "\0" in item.text or not path.is_file():
-            item.report(f"there is no file {item.text!r}", "paths are relative to this file")
+            item.report(f"file not found: {item.text!r}", "paths are relative to this file")
             continue
         try:
             load_manifests([path])

@@ -1,4 +1,4 @@
-"""One file that holds one document of a known kind."""
+"""Files with a single document of a known kind."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ KINDS = ("Experiment", "Inventory")
 
 
 def read_document(path: Path) -> MappingNode:
-    """The only document of a file. Raises BadInput: unreadable, no YAML, empty, several, or not a mapping."""
+    """The document of a file. Raises BadInput if it is unreadable, invalid, empty, no mapping or not the only one."""
     name = str(path)
     documents = compose(name, read_text(path))
     if not documents:
-        raise bad_input(name, "holds nothing", f"begin with apiVersion: {API_VERSION}")
+        raise bad_input(name, "the file is empty", f"begin with apiVersion: {API_VERSION}")
     if len(documents) > 1:
         mark = documents[1].mark
-        problem = Problem(name, mark.line, mark.column, "a second document begins here", "one document in each file")
+        problem = Problem(name, mark.line, mark.column, "a second document begins here", "write one document per file")
         raise BadInput([problem])
     root = documents[0]
     if not isinstance(root, MappingNode):
@@ -47,11 +47,11 @@ def kind_of_document(path: Path, root: MappingNode) -> str:
 
 
 def expect_kind(path: Path, root: MappingNode, wanted: str) -> None:
-    """Raises BadInput if the document is of the other kind."""
+    """Raises BadInput if the document is of another kind."""
     kind = kind_of_document(path, root)
     if kind != wanted:
         entry = child_of(root, "kind")
         mark = entry.node.mark if entry else root.mark
         article = "an" if wanted[0] in "EI" else "a"
-        message = f"this is an {kind}; {article} {wanted} is needed here"
+        message = f"wrong kind {kind}: {article} {wanted} is required here"
         raise BadInput([Problem(str(path), mark.line, mark.column, message)])

@@ -1,4 +1,4 @@
-"""Walking a tree that may be wrong anywhere, and collecting what is wrong with it."""
+"""Cursor through a tree of any shape, and the collector of its problems."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_PROBLEMS = 100
 
 
 class ErrorCollector:
-    """Problems of one file."""
+    """Collector of the problems of one file."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -23,18 +23,18 @@ class ErrorCollector:
         self.problems.append(Problem(self.file, mark.line, mark.column, message, hint))
 
     def raise_if_any(self) -> None:
-        """Raises BadInput if there are any: in the order of the files' lines, each once."""
+        """Raises BadInput with all problems, without duplicates, sorted by position."""
         found = sorted(dict.fromkeys(self.problems), key=lambda p: (p.file != self.file, p.file, p.line, p.column))
         if len(found) > _MAX_PROBLEMS:
-            rest = len(found) - _MAX_PROBLEMS
-            found[_MAX_PROBLEMS:] = [Problem(self.file, 0, 0, f"and {rest} more problems")]
+            remaining = len(found) - _MAX_PROBLEMS
+            found[_MAX_PROBLEMS:] = [Problem(self.file, 0, 0, f"and {remaining} more problems")]
         if found:
             raise BadInput(found)
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A place in the tree, which need not exist: then it is empty, has no text and no items."""
+    """A position in the tree. A position that does not exist is false and has no text and no items."""
 
     errors: ErrorCollector
     entry: MappingEntry | None
@@ -56,7 +56,7 @@ class Cursor:
 
     @property
     def text(self) -> str | None:
-        """The text here, None if there is none or something else."""
+        """The text at this position, None for any other value."""
         value = self.node.value if isinstance(self.node, ScalarNode) else None
         return value if isinstance(value, str) else None
 
@@ -77,18 +77,18 @@ class Cursor:
                 yield self.get(index)
 
     def report(self, message: str, hint: str = "") -> None:
-        """A problem with the value here."""
+        """Report a problem with the value at this position."""
         if self.entry:
             self.errors.add(self.entry.node.mark, message, hint)
 
     def report_key(self, message: str, hint: str = "") -> None:
-        """A problem with the key here."""
+        """Report a problem with the key at this position."""
         if self.entry:
             self.errors.add(self.entry.key, message, hint)
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """A hint with the nearest name; or with all names, if they are few; or nothing."""
+    """Hint with the nearest name, else with all names if there are few, else ""."""
     names = sorted(known)
     folded = {name.casefold(): name for name in names}
     near = get_close_matches(wrong.casefold(), folded, 1, 0.6)

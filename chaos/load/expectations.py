@@ -1,4 +1,4 @@
-"""What expectations (steady state, hypotheses, abort conditions) may name and must have."""
+"""Checks of expectations: steady state, hypotheses and abort conditions."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class DeclaredNames:
-    """What the experiment itself names."""
+    """Names that the experiment declares."""
 
     targets: list[str]
     steps: list[str]
     hypotheses: list[str]
-    measurements: dict[str, list[str]]  # probes and queries, by the parameter that names one
+    measurements: dict[str, list[str]]  # names of probes and queries, by the parameter that refers to one
 
 
-def check_expectations(spec: Cursor, names: DeclaredNames, catalogue: PluginRegistry) -> None:
-    """Report what is wrong with the expectations of ``spec``."""
+def check_expectations(spec: Cursor, names: DeclaredNames, registry: PluginRegistry) -> None:
+    """Report problems of the expectations of ``spec``."""
     for part in ("steadyState", "hypothesis", "abort"):
         for expectation in spec.get(part).items():
-            _check_assertion(expectation, names, catalogue)
-            _check_bounds(expectation, catalogue)
+            _check_assertion(expectation, names, registry)
+            _check_bounds(expectation, registry)
             _check_moments(expectation, names.steps)
     for expectation in spec.get("steadyState").items():
         _report_keys(expectation, _TEMPORAL_KEYS, "the steady state is judged at one moment, before the first step")
@@ -45,14 +45,14 @@ def check_expectations(spec: Cursor, names: DeclaredNames, catalogue: PluginRegi
         _check_order(hypothesis, names.hypotheses)
 
 
-def _check_assertion(expectation: Cursor, names: DeclaredNames, catalogue: PluginRegistry) -> None:
-    assertion = find_plugin(expectation, "assert", "assertion", catalogue.assertions)
+def _check_assertion(expectation: Cursor, names: DeclaredNames, registry: PluginRegistry) -> None:
+    assertion = find_plugin(expectation, "assert", "assertion", registry.assertions)
     if assertion:
         _check_references(expectation.get("with"), assertion, names)
 
 
 def _check_references(given: Cursor, assertion: Assertion, names: DeclaredNames) -> None:
-    """Nodes are named by target, so that the same experiment fits every cluster."""
+    """Nodes are referred to by target, so that an experiment runs on any cluster."""
     for field in assertion.node_fields:
         node = given.get(_key(assertion, field))
         if node.text and names.targets and node.text not in (*names.targets, _ALL):
@@ -68,7 +68,7 @@ def _check_references(given: Cursor, assertion: Assertion, names: DeclaredNames)
 
 
 def _key(assertion: Assertion, field: str) -> str:
-    """The key in YAML of a field of the assertion's params."""
+    """YAML key of a field of the assertion's params."""
     info = assertion.params.model_fields.get(field)
     return (info.alias if info else None) or field
 
@@ -90,10 +90,10 @@ def _check_moment(cursor: Cursor, steps: list[str]) -> None:
         cursor.report(f"unknown step {moment.step!r}", did_you_mean(moment.step, steps))
 
 
-def _check_bounds(expectation: Cursor, catalogue: PluginRegistry) -> None:
-    """Facts of a pod need an assertion that looks at pods one by one."""
-    asked = expectation.get("assert").text
-    if asked in _PER_POD or hasattr(catalogue.assertions.get(asked or ""), "expands_to"):
+def _check_bounds(expectation: Cursor, registry: PluginRegistry) -> None:
+    """Bounds with facts of a pod need an assertion that judges each pod."""
+    name = expectation.get("assert").text
+    if name in _PER_POD or hasattr(registry.assertions.get(name or ""), "expands_to"):
         return
     for path in (("within",), ("for",), ("never", "for"), ("always", "for")):
         cursor = expectation.get(*path)
@@ -102,14 +102,14 @@ def _check_bounds(expectation: Cursor, catalogue: PluginRegistry) -> None:
         except ValueError:
             continue  # the model reports it
         if per_pod:
-            message = f"{cursor.text!r} differs from pod to pod, and {asked or 'order'} does not look at single pods"
+            message = f"{cursor.text!r} differs from pod to pod, but {name or 'order'} does not judge each pod"
             cursor.report(message, f"use it with {' or '.join(_PER_POD)}")
 
 
 def _check_deadline(hypothesis: Cursor) -> None:
     if hypothesis.get("always").value is True:
         hypothesis.get("always").report("always: true has no end", "write always: {for: 1m} or {until: STEP}")
-    elif hypothesis.get("assert") and not any(hypothesis.get(word) for word in ("within", "never", "always")):
+    elif hypothesis.get("assert") and not any(hypothesis.get(key) for key in ("within", "never", "always")):
         hint = "add within: 30s, or never or always with until or for"
         hypothesis.report("the hypothesis has no deadline", hint)
 
@@ -120,19 +120,19 @@ def _check_order(hypothesis: Cursor, known: list[str]) -> None:
         if item.text and item.text not in known:
             item.report(f"unknown hypothesis {item.text!r}", did_you_mean(item.text, known))
         elif item.text and item.text == own:
-            item.report("order names itself")
+            item.report("order refers to itself")
 
 
 def _check_abort(expectation: Cursor) -> None:
-    words = [word for word in _TEMPORAL_KEYS if word != "always"]
-    _report_keys(expectation, words, "an abort condition is judged all the time")
+    keys = [key for key in _TEMPORAL_KEYS if key != "always"]
+    _report_keys(expectation, keys, "an abort condition is judged continuously")
     always = expectation.get("always")
     if always and always.value is not True:
-        always.report("an abort condition is judged all the time", "write always: true, or nothing")
+        always.report("an abort condition is judged continuously", "write always: true, or nothing")
 
 
-def _report_keys(expectation: Cursor, words: Iterable[str], why: str) -> None:
-    for word in words:
-        cursor = expectation.get(word)
+def _report_keys(expectation: Cursor, keys: Iterable[str], why: str) -> None:
+    for key in keys:
+        cursor = expectation.get(key)
         if cursor:
-            cursor.report_key(f"{word!r} has no place here: {why}", "remove it")
+            cursor.report_key(f"{key!r} is not allowed here: {why}", "remove it")

@@ -13,13 +13,13 @@ from chaos.model.experiment import Experiment
 from chaos.model.registry import PluginRegistry
 
 
-def load_experiment(path: Path, catalogue: PluginRegistry) -> Experiment:
+def load_experiment(path: Path, registry: PluginRegistry) -> Experiment:
     """The experiment in ``path``. Raises BadInput with all problems, those of its manifests included."""
     root = read_document(path)
     expect_kind(path, root, "Experiment")
-    problems = ErrorCollector(str(path))
-    experiment = check_model(Experiment, root, to_builtins(root), problems)
-    check_experiment(Cursor(problems, MappingEntry(root.mark, root)), catalogue, path.parent)
-    problems.raise_if_any()
+    errors = ErrorCollector(str(path))
+    experiment = check_model(Experiment, root, to_builtins(root), errors)
+    check_experiment(Cursor(errors, MappingEntry(root.mark, root)), registry, path.parent)
+    errors.raise_if_any()
     assert isinstance(experiment, Experiment)  # noqa: S101 - None only with a problem
     return experiment

@@ -1,4 +1,4 @@
-"""Reading a file of YAML, with everything that can be wrong with the file itself."""
+"""Reader of YAML files; refuses unreadable, oversized and untrusted ones."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ MAX_BYTES = 2 * 1024 * 1024
 
 
 def read_text(path: Path) -> str:
-    """The text of ``path``. Raises BadInput: missing, no file, too large, not UTF-8, or others may write it."""
+    """The text of ``path``. Raises BadInput if it is missing, no file, too large, not UTF-8 or writable by others."""
     name = str(path)
     try:
         _refuse_by_status(name, path.stat())
         data = path.read_bytes()
     except FileNotFoundError:
-        raise bad_input(name, "there is no such file", _suggest_suffix(path)) from None
+        raise bad_input(name, "file not found", _suggest_suffix(path)) from None
     except (OSError, ValueError) as error:
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        raise bad_input(name, f"cannot be read: {reason}") from None
+        raise bad_input(name, f"cannot read the file: {reason}") from None
     return _decode(name, data)
 
 
 def _refuse_by_status(name: str, status: object) -> None:
     mode, size = getattr(status, "st_mode", 0), getattr(status, "st_size", 0)
     if stat.S_ISDIR(mode):
-        raise bad_input(name, "is a directory", f"name its files: {name.rstrip('/')}/*.yaml")
+        raise bad_input(name, "is a directory", f"pass its files: {name.rstrip('/')}/*.yaml")
     if not stat.S_ISREG(mode):
         raise bad_input(name, "is not a regular file", "save it as a file first")
     if mode & stat.S_IWOTH:
-        raise bad_input(name, "everybody may write this file, so it is not trusted", f"chmod go-w {name}")
+        raise bad_input(name, "not trusted: any user may write this file", f"chmod go-w {name}")
     if mode & stat.S_IWGRP and not _is_private_group(status):
-        raise bad_input(name, "its group may write this file, so it is not trusted", f"chmod go-w {name}")
+        raise bad_input(name, "not trusted: the group may write this file", f"chmod go-w {name}")
     if size > MAX_BYTES:
-        raise bad_input(name, f"has {size} bytes; the most is {MAX_BYTES}")
+        raise bad_input(name, f"too large: {size} bytes, the limit is {MAX_BYTES} bytes")
 
 
 def _is_private_group(status: object) -> bool:
-    """True for the owner's own group without other members: Debian's default, with files of mode 664."""
+    """Whether the group is the owner's and has no other members, as on Debian, where files have mode 664."""
     try:
-        import grp  # noqa: PLC0415 - not there on Windows
+        import grp  # noqa: PLC0415 - absent on Windows
         import pwd  # noqa: PLC0415
 
         owner = pwd.getpwuid(getattr(status, "st_uid", -1))
@@ -52,7 +52,7 @@ def _is_private_group(status: object) -> bool:
 
 
 def _suggest_suffix(path: Path) -> str:
-    """The other ending, if such a file is there."""
+    """Hint with the other suffix, if such a file exists."""
     for other in (path.with_suffix(s) for s in (".yaml", ".yml") if path.name not in ("", "..")):
         if other.is_file():
             return f"did you mean {str(other)!r}?"

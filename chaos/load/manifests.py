@@ -1,4 +1,4 @@
-"""Manifests of a workload: objects that nodefall puts into a namespace of its own, and PriorityClasses."""
+"""Manifests of a workload: objects for the namespace of the run, and PriorityClasses."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _CLUSTER_KINDS = frozenset(
 
 
 class LocatedObject(NamedTuple):
-    """An object and where it stands."""
+    """An object and its position in a file."""
 
     file: str
     mark: Mark
@@ -67,17 +67,17 @@ class LocatedObject(NamedTuple):
         return self.object["kind"] not in _CLUSTER_KINDS
 
     def problem(self, message: str, hint: str = "") -> BadInput:
-        """An error about it."""
+        """Error about the object."""
         return BadInput([Problem(self.file, *self.mark, message, hint)])
 
 
 def load_manifests(paths: Iterable[Path]) -> list[dict[str, Any]]:
-    """All objects of the files, in order. Raises BadInput with the problems of all files."""
+    """Objects of all files, in order. Raises BadInput with the problems of all files."""
     return [located.object for located in _load_all(paths, _check_workload_object)]
 
 
 def load_objects(paths: Iterable[Path]) -> list[LocatedObject]:
-    """Like :func:`load_manifests`, but objects may name a namespace, or have none."""
+    """Like :func:`load_manifests`, but any kind and any namespace is accepted."""
     return _load_all(paths, lambda _: None)
 
 
@@ -97,16 +97,16 @@ def _load_all(paths: Iterable[Path], check: Callable[[Cursor], None]) -> list[Lo
 def _load(path: Path, check: Callable[[Cursor], None]) -> list[LocatedObject]:
     documents = compose(str(path), read_text(path), old_octal=True)
     if not documents:
-        raise bad_input(str(path), "holds no object")
-    problems = ErrorCollector(str(path))
+        raise bad_input(str(path), "the file has no objects")
+    errors = ErrorCollector(str(path))
     for document in documents:
-        cursor = Cursor(problems, MappingEntry(document.mark, document))
+        cursor = Cursor(errors, MappingEntry(document.mark, document))
         if isinstance(document, MappingNode):
             _check_object(cursor)
             check(cursor)
         else:
             cursor.report("expected a Kubernetes object (a mapping)")
-    problems.raise_if_any()
+    errors.raise_if_any()
     return [LocatedObject(str(path), document.mark, to_builtins(document)) for document in documents]
 
 
@@ -116,17 +116,17 @@ def _check_object(manifest: Cursor) -> None:
             manifest.report(f"a Kubernetes object needs {key}")
     kind = manifest.get("kind")
     if (kind.text or "").endswith("List"):
-        kind.report(f"a {kind.text} is not supported", "write its items as documents of their own, divided by ---")
+        kind.report(f"a {kind.text} is not supported", "write its items as separate documents, divided by ---")
     metadata = manifest.get("metadata")
     if not (metadata.get("name").text or metadata.get("generateName").text):
         manifest.report("a Kubernetes object needs metadata.name")
 
 
 def _check_workload_object(manifest: Cursor) -> None:
-    """What can be put into a namespace of the run's own."""
+    """Check that an object fits into the namespace of the run."""
     kind, namespace = manifest.get("kind"), manifest.get("metadata", "namespace")
-    if kind.text in _CLUSTER_KINDS - {"PriorityClass"}:  # which the run removes again, by its label
-        kind.report(f"a {kind.text} has no namespace, so it would outlive the run", "create it before, by hand")
+    if kind.text in _CLUSTER_KINDS - {"PriorityClass"}:  # the run removes those by label
+        kind.report(f"a {kind.text} has no namespace, so it would outlive the run", "create it before the run")
     if namespace.entry:
-        hint = "leave it out: the workload gets a namespace of its own"
-        namespace.report_key("the object names a namespace", hint)
+        hint = "remove it: the workload runs in a dedicated namespace"
+        namespace.report_key("the object sets a namespace", hint)

@@ -1,4 +1,4 @@
-"""What experiments name: plug-ins with their parameters, and names of their own, each only once."""
+"""Lookup of the plug-ins that an experiment refers to, and duplicates among the names that it declares."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chaos.load.pydantic_errors import check_model
 
 
 class Plugin(Protocol):
-    """What an action and an assertion have in common."""
+    """The common part of actions and assertions."""
 
     params: type[BaseModel]
 
@@ -21,17 +21,17 @@ P = TypeVar("P", bound=Plugin)
 
 
 def report_duplicates(cursors: Iterable[Cursor], what: str) -> None:
-    """Report every name that an earlier cursor already has."""
+    """Report each name that an earlier cursor has."""
     first: dict[str, int] = {}
     for cursor in cursors:
         if cursor.text and cursor.entry:
             line = first.setdefault(cursor.text, cursor.entry.node.mark.line)
             if line != cursor.entry.node.mark.line:
-                cursor.report(f"a second {what} {cursor.text!r}, the first is in line {line}")
+                cursor.report(f"duplicate {what} {cursor.text!r}, first in line {line}")
 
 
 def find_plugin(owner: Cursor, key: str, what: str, known: Mapping[str, P]) -> P | None:
-    """The plug-in that ``owner`` names under ``key``, its ``with`` checked; an unknown one is reported."""
+    """The plug-in named by ``key`` of ``owner``; its ``with`` is checked. None and a report if it is unknown."""
     name = owner.get(key)
     if not name.text:
         return None

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong, in plain words and with its place in the file."""
+"""Errors of pydantic in plain words, with their positions in the file."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from chaos.load.tree import Node as Tree
 from chaos.load.tree import Path, find
 
 
-def check_model(model: type[BaseModel], root: Tree, value: Any, problems: ErrorCollector) -> BaseModel | None:
-    """``value`` (of ``root``) as ``model``, or None after adding what is wrong with it to ``problems``."""
+def check_model(model: type[BaseModel], root: Tree, value: Any, errors: ErrorCollector) -> BaseModel | None:
+    """``value`` (of ``root``) as ``model``, or None after its errors were added to ``errors``."""
     try:
         return model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
         for detail in error.errors(include_url=False):
-            _add(model, root, detail, problems)
+            _add(model, root, detail, errors)
     return None
 
 
-def _add(model: type[BaseModel], root: Tree, detail: ErrorDetails, problems: ErrorCollector) -> None:
+def _add(model: type[BaseModel], root: Tree, detail: ErrorDetails, errors: ErrorCollector) -> None:
     place = find(root, detail["loc"])
     kind = detail["type"]
     if kind == "extra_forbidden":
         key = str(detail["loc"][-1])
-        known = _keys(model, place.path[:-1]) - {key}  # which another member of a union may know
-        problems.add(place.entry.key, f"unknown key {key!r}", did_you_mean(key, known))
+        known = _keys(model, place.path[:-1]) - {key}  # valid in another member of a union
+        errors.add(place.entry.key, f"unknown key {key!r}", did_you_mean(key, known))
     elif kind == "missing":
-        problems.add(place.entry.key, f"missing key {str(detail['loc'][-1])!r}")
+        errors.add(place.entry.key, f"missing key {str(detail['loc'][-1])!r}")
     else:
         message, hint = _format(detail)
         is_key = detail["loc"][-1:] == ("[key]",)
-        problems.add(place.entry.key if is_key else place.entry.node.mark, message, hint)
+        errors.add(place.entry.key if is_key else place.entry.node.mark, message, hint)
 
 
 def _format(detail: ErrorDetails) -> tuple[str, str]:
     """Message and hint."""
     context: dict[str, Any] = detail.get("ctx", {})
     given = detail["input"]
-    teller = _FORMATTERS.get(detail["type"])
-    if teller:
-        return teller(given, context)
+    formatter = _FORMATTERS.get(detail["type"])
+    if formatter:
+        return formatter(given, context)
     return detail["msg"].removeprefix("Value error, "), ""
 
 
 def describe_value(value: Any) -> str:
-    """What was given, for "expected text, got ..."."""
+    """Description of a value, for "expected text, got ..."."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -67,9 +67,7 @@ def _format_expected(what: str) -> Callable[[Any, dict[str, Any]], tuple[str, st
 
 
 def _format_text(given: Any, _: dict[str, Any]) -> tuple[str, str]:
-    return f"expected text, got {describe_value(given)}", "put it in quotes" if isinstance(
-        given, bool | int | float
-    ) else ""
+    return f"expected text, got {describe_value(given)}", "quote it" if isinstance(given, bool | int | float) else ""
 
 
 def _format_choice(given: Any, context: dict[str, Any]) -> tuple[str, str]:
@@ -81,8 +79,8 @@ def _format_choice(given: Any, context: dict[str, Any]) -> tuple[str, str]:
 
 
 def _format_pattern(given: Any, _: dict[str, Any]) -> tuple[str, str]:
-    rule = "small letters, digits and - inside, at most 63 characters"
-    return f"{str(given)[:80]!r} is not a name", rule
+    rule = "use lower-case letters, digits and, inside, -; at most 63 characters"
+    return f"invalid name {str(given)[:80]!r}", rule
 
 
 def _format_missing_discriminator(_: Any, context: dict[str, Any]) -> tuple[str, str]:
@@ -130,7 +128,7 @@ _FORMATTERS: dict[str, Callable[[Any, dict[str, Any]], tuple[str, str]]] = {
 
 
 def _keys(model: type[BaseModel], path: Path) -> set[str]:
-    """The keys that the models at ``path`` below ``model`` know."""
+    """Keys of the models at ``path`` below ``model``."""
     found: list[Any] = [model]
     for part in path:
         found = [below for annotation in found for below in _field_types(annotation, part)]

@@ -1,4 +1,4 @@
-"""Plain scalars of YAML: the core schema of YAML 1.2, so that on, off, yes and no stay text."""
+"""Plain scalars of YAML by the core schema of YAML 1.2: on, off, yes and no are text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def resolve(text: str, *, old_octal: bool = False) -> Scalar:
     if not numeric:
         return text
     if len(text) > _MAX_DIGITS:
-        raise ValueError(f"a number of {len(text)} digits is too long; put it in quotes if it is text")
+        raise ValueError(f"a number of {len(text)} digits is too long; quote it if it is text")
     if old_octal and _OLD_OCTAL.fullmatch(text):
         return int(text, 8)
     if _INT.fullmatch(text):

@@ -1,4 +1,4 @@
-"""The JSON Schema of both kinds of document, for editors."""
+"""JSON Schema of experiments and inventories, for editors."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from chaos.model.registry import PluginRegistry
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def json_schema(catalogue: PluginRegistry) -> dict[str, Any]:
-    """One schema, oneOf on kind; ``with`` is checked by the action or assertion that it belongs to."""
-    plugins: list[AnyAction | Assertion] = [*catalogue.actions.values(), *catalogue.assertions.values()]
+def json_schema(registry: PluginRegistry) -> dict[str, Any]:
+    """One schema for both kinds; ``with`` has the parameters of its action or assertion."""
+    plugins: list[AnyAction | Assertion] = [*registry.actions.values(), *registry.assertions.values()]
     models: list[type[BaseModel]] = list(dict.fromkeys([Experiment, Inventory, *(p.params for p in plugins)]))
     references, schema = models_json_schema([(model, "validation") for model in models], by_alias=True)
     refs = {model: reference for (model, _), reference in references.items()}
     definitions: dict[str, Any] = schema["$defs"]
-    _constrain_with(definitions["Step"], "action", catalogue.actions, refs)
-    _constrain_with(definitions["Expectation"], "assert", catalogue.assertions, refs)
+    _constrain_with(definitions["Step"], "action", registry.actions, refs)
+    _constrain_with(definitions["Expectation"], "assert", registry.assertions, refs)
     return {
         "$schema": DIALECT,
         "title": "nodefall",
@@ -40,7 +40,7 @@ def _constrain_with(
     plugins: Mapping[str, AnyAction] | Mapping[str, Assertion],
     refs: Mapping[Any, dict[str, Any]],
 ) -> None:
-    """Name the plug-ins in ``definition`` and tie ``with`` to the one that is chosen."""
+    """List the plug-ins in ``definition``, and constrain ``with`` by the selected one."""
     names = {"enum": list(plugins)}
     options = definition["properties"][key].get("anyOf")
     definition["properties"][key] |= {"anyOf": [names, *options[1:]]} if options else names

@@ -1,4 +1,4 @@
-"""A YAML document as a tree that remembers where everything stands."""
+"""YAML documents as trees of nodes with positions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chaos.load.scalars import Scalar
 
 
 class Mark(NamedTuple):
-    """A place in a file; both count from 1."""
+    """A position in a file; both numbers count from 1."""
 
     line: int
     column: int
@@ -25,7 +25,7 @@ class ScalarNode:
 
 @dataclass(slots=True)
 class SequenceNode:
-    """A sequence. ``size`` counts all nodes below, aliases as often as they are used."""
+    """A sequence. ``size`` counts all nodes below, aliased ones as often as they are used."""
 
     mark: Mark
     items: list[Node] = field(default_factory=list)
@@ -50,7 +50,7 @@ Path = tuple[str | int, ...]
 
 
 def to_builtins(node: Node) -> Any:
-    """The tree as dicts, lists and scalars."""
+    """The tree as dict, list and scalars."""
     if isinstance(node, MappingNode):
         return {key: to_builtins(entry.node) for key, entry in node.items.items()}
     if isinstance(node, SequenceNode):
@@ -59,7 +59,7 @@ def to_builtins(node: Node) -> Any:
 
 
 def child_of(node: Node, part: str | int) -> MappingEntry | None:
-    """The entry of ``node`` named by ``part``; for an item of a sequence its own mark stands for the key."""
+    """The entry of ``node`` at ``part``, a key or an index; an item of a sequence has its own mark as the key's."""
     if isinstance(node, MappingNode) and isinstance(part, str):
         return node.items.get(part)
     if isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.items):
@@ -68,14 +68,14 @@ def child_of(node: Node, part: str | int) -> MappingEntry | None:
 
 
 class Place(NamedTuple):
-    """Where a path leads: ``entry`` is the last one that exists, ``path`` the parts that led there."""
+    """Target of a path: ``entry`` is the last one that exists, ``path`` the parts up to it."""
 
     entry: MappingEntry
     path: Path
 
 
 def find(root: Node, parts: Iterable[str | int]) -> Place:
-    """Follow ``parts``, leaving out those that do not exist in the tree (pydantic adds names of its own)."""
+    """Follow ``parts``, skipping those that are not in the tree, as pydantic adds names of union members."""
     entry, path = MappingEntry(root.mark, root), []
     for part in parts:
         below = child_of(entry.node, part)

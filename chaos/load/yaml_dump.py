@@ -1,4 +1,4 @@
-"""Documents as YAML that people read and kubectl applies."""
+"""YAML output for people and for kubectl apply."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import yaml
 
 
 class _NoAliasDumper(yaml.SafeDumper):
-    """Without anchors: the same list twice is written twice."""
+    """Dumper without anchors: a list that occurs twice is written twice."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's signature
         return True
 
 
 def dump(documents: Sequence[dict[str, Any]]) -> str:
-    """One document after the other, keys in their order; what holds no lists or mappings stands in one line."""
+    """YAML of all documents, keys in their order; collections of scalars are written on one line."""
     return yaml.dump_all(
         documents, Dumper=_NoAliasDumper, sort_keys=False, explicit_start=True, width=120, default_flow_style=None
     )

@@ -1,4 +1,4 @@
-"""YAML text to trees: strict about what YAML lets pass in silence."""
+"""Composer of YAML text into trees; strict about duplicate keys, merge keys, tags and aliases."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _TEXT_TAG = "tag:yaml.org,2002:str"
 _MAX_DEPTH = 64
 _MAX_ALIASED_NODES = 10_000  # nodes
 _SYNTAX_MESSAGES = {
-    "mapping values are not allowed in this context": "a ':' that does not belong here; put text with ': ' in quotes",
-    "could not find expected ':'": "a ':' is missing after a key",
-    "did not find expected key": "the indentation does not fit, or a quote or comma is missing",
-    "did not find expected '-' indicator": "a list item must begin with '- ' in the column of the others",
+    "mapping values are not allowed in this context": "unexpected ':'; quote text that contains ': '",
+    "could not find expected ':'": "missing ':' after a key",
+    "did not find expected key": "wrong indentation, or a missing quote or comma",
+    "did not find expected '-' indicator": "a list item must begin with '- ' in the same column as the others",
     "did not find expected ',' or ']'": "a list in [...] is not closed, or a comma is missing",
     "did not find expected ',' or '}'": "a mapping in {...} is not closed, or a comma is missing",
     "found unexpected end of stream": "a quote is not closed",
@@ -27,7 +27,7 @@ _SYNTAX_MESSAGES = {
 
 
 def compose(file: str, text: str, *, old_octal: bool = False) -> list[Node]:
-    """The documents of ``text``; empty ones are left out. Raises BadInput with all problems."""
+    """Documents of ``text`` without empty ones. Raises BadInput with all problems."""
     composer = _Composer(file, old_octal)
     documents: list[Node] = []
     try:
@@ -59,7 +59,7 @@ def _syntax_problem(file: str, text: str, error: yaml.YAMLError) -> Problem:
 
 
 def _has_tab_at(text: str, mark: Mark) -> bool:
-    """True if the line, or the one before, is indented with a tab: libyaml then names a later symptom."""
+    """Whether the line or the one before is indented with a tab; libyaml then reports a later symptom."""
     lines = text.split("\n")[max(0, mark.line - 2) : mark.line]
     return any("\t" in line[: len(line) - len(line.lstrip())] for line in lines)
 
@@ -69,7 +69,7 @@ class _Composer:
         self.file = file
         self.old_octal = old_octal
         self.problems: list[Problem] = []
-        self.aliased_nodes = 0  # nodes that aliases stand for
+        self.aliased_nodes = 0  # nodes that aliases expand to
         self.anchors: dict[str, Node | None] = {}  # None while the node is still open
 
     def node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
@@ -116,7 +116,7 @@ class _Composer:
             if plain_merge:
                 self._report(key.mark, "merge keys (<<) are not part of YAML 1.2", "write the keys out")
             elif not isinstance(key, ScalarNode) or not isinstance(key.value, str):
-                self._report(key.mark, "a key must be text", "put it in quotes" if isinstance(key, ScalarNode) else "")
+                self._report(key.mark, "a key must be text", "quote it" if isinstance(key, ScalarNode) else "")
             elif key.value in mapping.items:
                 first = mapping.items[key.value].key.line
                 self._report(key.mark, f"duplicate key {key.value!r}, first in line {first}")
@@ -126,15 +126,15 @@ class _Composer:
 
     def _alias(self, anchor: str | None, mark: Mark) -> Node:
         if anchor is None or anchor not in self.anchors:
-            self._report(mark, f"there is no anchor &{anchor} above")
+            self._report(mark, f"undefined alias: there is no anchor &{anchor} above")
             return ScalarNode(mark, None)
         node = self.anchors[anchor]
         if node is None:
-            self._report(mark, f"*{anchor} stands inside what it refers to")
+            self._report(mark, f"recursive alias *{anchor}")
             return ScalarNode(mark, None)
         self.aliased_nodes += node.size
         if self.aliased_nodes > _MAX_ALIASED_NODES:
-            problem = Problem(self.file, *mark, f"aliases grow to more than {_MAX_ALIASED_NODES} values")
+            problem = Problem(self.file, *mark, f"aliases expand to more than {_MAX_ALIASED_NODES} values")
             raise BadInput([*self.problems, problem])
         return node
 
@@ -151,7 +151,7 @@ class _Composer:
             return None
 
     def _report_tag(self, tag: str, mark: Mark) -> None:
-        self._report(mark, f"the tag {tag!r} is not supported", "leave it out")
+        self._report(mark, f"the tag {tag!r} is not supported", "remove it")
 
     def _report(self, mark: Mark, message: str, hint: str = "") -> None:
         self.problems.append(Problem(self.file, *mark, message, hint))

@@ -113,16 +113,16 @@ def _huge(path: Path) -> None:
 
 
 FILES: list[tuple[Callable[[Path], Any], str]] = [
-    (_missing, "file.yaml: there is no such file"),
+    (_missing, "file.yaml: file not found"),
     (_almost, "file.yml'?"),
-    (Path.mkdir, "file.yaml: is a directory (name its files: "),
+    (Path.mkdir, "file.yaml: is a directory (pass its files: "),
     (os.mkfifo, "is not a regular file"),
     (_latin1, "file.yaml:2:7: is not UTF-8 (byte 0xe9)"),
-    (_writable(0o666), "everybody may write this file"),
-    (_huge, "the most is 2097152"),
+    (_writable(0o666), "not trusted: any user may write this file"),
+    (_huge, "the limit is 2097152"),
 ]
 if os.geteuid() == 0:
-    FILES.append((_writable(0o664), "its group may write this file"))
+    FILES.append((_writable(0o664), "not trusted: the group may write this file"))
 
 
 @pytest.mark.parametrize(("make", "says"), FILES, ids=[says for _, says in FILES])

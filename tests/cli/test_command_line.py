@@ -127,7 +127,7 @@ def test_validate_as_json() -> None:
         "name": "staging",
         "problems": [],
     }
-    assert told["files"][1]["problems"][0]["message"] == "there is no such file"
+    assert told["files"][1]["problems"][0]["message"] == "file not found"
 
 
 def test_list_and_explain_tell_the_same_names() -> None:

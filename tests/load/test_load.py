@@ -1,4 +1,4 @@
-"""Good files, scalars, and what no input can make of us."""
+"""Loading of good files, scalars, and any input at all."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from chaos.model.errors import BadInput
 from chaos.model.registry import PluginRegistry, discover
 
 DATA = Path(__file__).parent / "data"
-CATALOGUE = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
 
 
-def test_the_experiment_of_the_design_loads() -> None:
-    experiment = load_experiment(DATA / "experiment.yaml", CATALOGUE)
+def test_an_experiment_loads() -> None:
+    experiment = load_experiment(DATA / "experiment.yaml", REGISTRY)
     assert experiment.metadata.name == "graceful-poweroff"
     assert [step.action for step in experiment.spec.method] == ["poweroff", "power-on"]
     assert experiment.spec.abort[0].always is True
@@ -84,7 +84,7 @@ SCALARS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("text", "value"), SCALARS)
-def test_scalars_are_those_of_yaml_1_2(text: str, value: Any) -> None:
+def test_scalars_follow_yaml_1_2(text: str, value: Any) -> None:
     assert resolve(text) == value
     assert type(resolve(text)) is type(value)
 
@@ -97,22 +97,22 @@ def test_modes_in_manifests_are_octal_as_for_kubectl() -> None:
 
 
 MANIFESTS = [
-    ("", "holds no object"),
+    ("", "the file has no objects"),
     ("- a\n", "expected a Kubernetes object"),
     ("kind: Pod\nmetadata: {name: a}\n", "needs apiVersion"),
     ("apiVersion: v1\nmetadata: {name: a}\n", "needs kind"),
     ("apiVersion: v1\nkind: Pod\n", "needs metadata.name"),
     ("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n", "a Node has no namespace"),
     ("apiVersion: v1\nkind: List\nmetadata: {name: a}\n", "a List is not supported"),
-    ("apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: b}\n", "names a namespace"),
+    ("apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: b}\n", "sets a namespace"),
 ]
 
 
-@pytest.mark.parametrize(("text", "says"), MANIFESTS, ids=[says for _, says in MANIFESTS])
-def test_bad_manifests(text: str, says: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("text", "message"), MANIFESTS, ids=[message for _, message in MANIFESTS])
+def test_bad_manifests(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(text)
-    with pytest.raises(BadInput, match=says):
+    with pytest.raises(BadInput, match=message):
         load_manifests([DATA / "workloads" / "web-db-tiers.yaml", file])
 
 
@@ -122,7 +122,7 @@ def test_problems_of_manifests_are_problems_of_the_experiment(tmp_path: Path) ->
     file = tmp_path / "a.yaml"
     file.write_text((DATA / "experiment.yaml").read_text().replace("within: 5s", "within: 5"))
     with pytest.raises(BadInput) as caught:
-        load_experiment(file, CATALOGUE)
+        load_experiment(file, REGISTRY)
     assert [(Path(p.file).name, p.line, p.column) for p in caught.value.problems] == [
         ("a.yaml", 21, 15),
         ("web-db-tiers.yaml", 2, 7),
@@ -135,38 +135,38 @@ class Burn:
     name = "burn"
     scope = Scope.NODE
     undo_kind = UndoKind.IRREVERSIBLE
-    params = CATALOGUE.actions["poweroff"].params
-    loses = ()
-    outlives = ("", "")
+    params = REGISTRY.actions["poweroff"].params
+    irreversible_params = ()
+    requires_later_step = ("", "")
 
 
 @pytest.mark.parametrize("name", ["force", "delete-emptydir-data"])
-def test_a_parameter_may_make_it_irreversible(tmp_path: Path, name: str) -> None:
+def test_a_parameter_may_make_an_action_irreversible(tmp_path: Path, name: str) -> None:
     step = f"action: drain, with: {{ignore-daemonsets: true, {name}: true}}"
     text = (DATA / "experiment.yaml").read_text().replace("action: poweroff", step)
     text = text.replace("workload: {manifests: [workloads/web-db-tiers.yaml]}", "")
     file = tmp_path / "a.yaml"
     file.write_text(text)
     with pytest.raises(BadInput, match=f"drain with {name} cannot be undone"):
-        load_experiment(file, CATALOGUE)
+        load_experiment(file, REGISTRY)
     file.write_text(text.replace(f"{name}: true", f"{name}: false"))
-    load_experiment(file, CATALOGUE)
+    load_experiment(file, REGISTRY)
 
 
-def test_what_cannot_be_undone_needs_leave(tmp_path: Path) -> None:
-    catalogue = PluginRegistry({**CATALOGUE.actions, "burn": Burn()}, CATALOGUE.assertions)  # type: ignore[dict-item]
+def test_an_irreversible_action_must_be_allowed(tmp_path: Path) -> None:
+    registry = PluginRegistry({**REGISTRY.actions, "burn": Burn()}, REGISTRY.assertions)  # type: ignore[dict-item]
     text = (DATA / "experiment.yaml").read_text().replace("action: poweroff", "action: burn")
     text = text.replace("workload: {manifests: [workloads/web-db-tiers.yaml]}", "")
     file = tmp_path / "a.yaml"
     file.write_text(text)
     with pytest.raises(BadInput, match=r"14:33: burn cannot be undone .*allow: \[irreversible\]"):
-        load_experiment(file, catalogue)
+        load_experiment(file, registry)
     file.write_text(text.replace("  targets:", "  allow: [irreversible]\n  targets:"))
-    assert load_experiment(file, catalogue).spec.allow == ["irreversible"]
+    assert load_experiment(file, registry).spec.allow == ["irreversible"]
 
 
-@pytest.mark.parametrize(("untaint", "fine"), [("", False), ("before", True), ("after", True)])
-def test_a_node_does_not_come_back_out_of_service(tmp_path: Path, untaint: str, fine: bool) -> None:
+@pytest.mark.parametrize(("untaint", "valid"), [("", False), ("before", True), ("after", True)])
+def test_a_node_is_not_powered_on_out_of_service(tmp_path: Path, untaint: str, valid: bool) -> None:
     method = ["action: power-cut", "action: out-of-service", "action: power-on"]
     if untaint:
         taint = "action: untaint, with: {key: node.kubernetes.io/out-of-service}"
@@ -177,40 +177,42 @@ def test_a_node_does_not_come_back_out_of_service(tmp_path: Path, untaint: str, 
     tail = rest.partition("  hypothesis:")[2].replace("power-off", "step-0").replace("power-on", "step-2")
     file = tmp_path / "a.yaml"
     file.write_text(f"{head}  method:\n{lines}  hypothesis:{tail}")
-    if fine:
-        assert len(load_experiment(file, CATALOGUE).spec.method) == 4
+    if valid:
+        assert len(load_experiment(file, REGISTRY).spec.method) == 4
         return
-    with pytest.raises(BadInput, match=r"out-of-service is still there after power-on .*write a step untaint"):
-        load_experiment(file, CATALOGUE)
+    with pytest.raises(BadInput, match=r"out-of-service is still in effect after power-on .*add a step untaint"):
+        load_experiment(file, REGISTRY)
 
 
 def test_a_step_has_a_target_where_its_action_is_about_nodes(tmp_path: Path) -> None:
-    everywhere = Burn()
-    everywhere.scope, everywhere.undo_kind = Scope.CLUSTER, UndoKind.RESTORES
-    catalogue = PluginRegistry({**CATALOGUE.actions, "burn": everywhere}, CATALOGUE.assertions)  # type: ignore[dict-item]
+    on_cluster = Burn()
+    on_cluster.scope, on_cluster.undo_kind = Scope.CLUSTER, UndoKind.RESTORES
+    registry = PluginRegistry({**REGISTRY.actions, "burn": on_cluster}, REGISTRY.assertions)  # type: ignore[dict-item]
     text = (DATA / "experiment.yaml").read_text()
     text = text.replace("workload: {manifests: [workloads/web-db-tiers.yaml]}", "")
     file = tmp_path / "a.yaml"
     file.write_text(text.replace("action: poweroff, target: victim", "action: poweroff"))
     with pytest.raises(BadInput, match="poweroff acts on nodes: target is missing"):
-        load_experiment(file, catalogue)
+        load_experiment(file, registry)
     file.write_text(text.replace("action: poweroff", "action: burn"))
-    with pytest.raises(BadInput, match=r"burn is not about a node .*leave target out"):
-        load_experiment(file, catalogue)
+    with pytest.raises(BadInput, match=r"burn has no target node .*remove target"):
+        load_experiment(file, registry)
     file.write_text(text.replace("action: poweroff, target: victim", "action: burn"))
-    assert load_experiment(file, catalogue).spec.method[0].target == ""
+    assert load_experiment(file, registry).spec.method[0].target == ""
 
 
-def test_the_schema_ties_with_to_the_action() -> None:
-    schema = json_schema(CATALOGUE)
+def test_the_schema_constrains_with_by_action() -> None:
+    schema = json_schema(REGISTRY)
     step = schema["$defs"]["Step"]
     assert "poweroff" in step["properties"]["action"]["enum"]
-    tied = {each["if"]["properties"]["action"]["const"]: each["then"]["properties"]["with"] for each in step["allOf"]}
-    definition = schema["$defs"][tied["schedule-shutdown"]["$ref"].rsplit("/", 1)[-1]]
+    by_action = {
+        each["if"]["properties"]["action"]["const"]: each["then"]["properties"]["with"] for each in step["allOf"]
+    }
+    definition = schema["$defs"][by_action["schedule-shutdown"]["$ref"].rsplit("/", 1)[-1]]
     assert {"in", "fires"} == definition["properties"].keys()
 
 
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+SCALAR_VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 WORDS = st.sampled_from(
     [
         "apiVersion",
@@ -247,7 +249,7 @@ WORDS = st.sampled_from(
         "count",
     ]
 )
-VALUES = LEAVES | WORDS | st.sampled_from(["pods", "poweroff", "end(a)", "a + 1s", "1s + pod.x"])
+VALUES = SCALAR_VALUES | WORDS | st.sampled_from(["pods", "poweroff", "end(a)", "a + 1s", "1s + pod.x"])
 TREES = st.recursive(
     VALUES,
     lambda below: st.lists(below, max_size=4) | st.dictionaries(WORDS | st.text(max_size=4), below, max_size=5),
@@ -261,7 +263,7 @@ def _load_all(data: bytes) -> None:
         file = Path(folder) / "a.yaml"
         file.write_bytes(data)
         for load in (
-            lambda: load_experiment(file, CATALOGUE),
+            lambda: load_experiment(file, REGISTRY),
             lambda: load_inventory(file),
             lambda: load_manifests([file]),
         ):
@@ -312,7 +314,7 @@ def test_quoted_text_comes_back(tree: Any) -> None:
 
 
 def test_a_jump_host_need_not_be_listed(tmp_path: Path) -> None:
-    """The inventory of the design jumps over ``bastion``, which is none of its hosts."""
+    """``bastion`` is an address: no host of the inventory has that name."""
     text = (DATA / "inventory.yaml").read_text().replace("  bastion: {address: 10.0.0.1, proxyJump: []}\n", "")
     path = tmp_path / "hosts.yaml"
     path.write_text(text)

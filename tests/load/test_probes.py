@@ -1,4 +1,4 @@
-"""spec.probes: what is accepted, and what is said of the rest."""
+"""Validation of spec.probes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from chaos.model.experiment import Experiment
 from chaos.model.registry import PluginRegistry, discover
 
 DATA = Path(__file__).parent / "data"
-CATALOGUE = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
 
 
-def loaded(tmp_path: Path, *probes: str) -> Experiment:
-    """The design's experiment with these probes, given as YAML flow maps."""
+def load_with_probes(tmp_path: Path, *probes: str) -> Experiment:
+    """The test experiment with these probes, given as YAML flow mappings."""
     (tmp_path / "workloads").symlink_to(DATA / "workloads")
     text = (DATA / "experiment.yaml").read_text()
     lines = "".join(f"    - {probe}\n" for probe in probes)
     file = tmp_path / "experiment.yaml"
     file.write_text(text.replace("  steadyState:\n", f"  probes:\n{lines}  steadyState:\n", 1))
-    return load_experiment(file, CATALOGUE)
+    return load_experiment(file, REGISTRY)
 
 
-def test_three_ways_to_ask(tmp_path: Path) -> None:
-    spec = loaded(
+def test_the_three_kinds_of_probes(tmp_path: Path) -> None:
+    spec = load_with_probes(
         tmp_path,
         "{name: shop, http: 'https://shop.example:8443/healthz?x=1', every: 500ms, timeout: 3s}",
         "{name: db, tcp: '[fd00::1]:5432'}",
@@ -44,7 +44,7 @@ def test_three_ways_to_ask(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("probe", "says"),
+    ("probe", "message"),
     [
         ("{name: a}", "exactly one of http, tcp or service"),
         ("{name: a, http: 'http://x', tcp: 'x:1'}", "exactly one of http, tcp or service"),
@@ -66,11 +66,11 @@ def test_three_ways_to_ask(tmp_path: Path) -> None:
         ("{name: a, tcp: 'x:1', evry: 1s}", "evry"),
     ],
 )
-def test_bad_probes(tmp_path: Path, probe: str, says: str) -> None:
-    with pytest.raises(BadInput, match=says):
-        loaded(tmp_path, probe)
+def test_bad_probes(tmp_path: Path, probe: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        load_with_probes(tmp_path, probe)
 
 
-def test_two_of_one_name(tmp_path: Path) -> None:
+def test_a_duplicate_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="probe"):
-        loaded(tmp_path, "{name: a, tcp: 'x:1'}", "{name: a, tcp: 'y:1'}")
+        load_with_probes(tmp_path, "{name: a, tcp: 'x:1'}", "{name: a, tcp: 'y:1'}")

@@ -120,7 +120,7 @@ def test_an_ini_file_names_the_inventory_from_where_it_is(shelf: pytest.Pytester
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(None, "there is no such file"), ("kind: Inventory\n", "apiVersion"), (LAB.replace("lab", "lob"), "lob")],
+    [(None, "file not found"), ("kind: Inventory\n", "apiVersion"), (LAB.replace("lab", "lob"), "lob")],
 )
 def test_an_inventory_that_is_none(shelf: pytest.Pytester, text: str | None, message: str) -> None:
     if text:

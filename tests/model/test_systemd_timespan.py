@@ -29,5 +29,5 @@ def test_vectors(text: str, seconds: float | None) -> None:
 
 
 @given(st.floats(0.001, 1e6))
-def test_what_the_lab_prints_is_read_back(seconds: float) -> None:
+def test_the_output_of_the_lab_is_parsed(seconds: float) -> None:
     assert parse_timespan(format_timespan(seconds)) == pytest.approx(seconds, abs=1e-6)
