@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chaos.observers.promql import PrometheusClient
     from chaos.observers.scraper import MetricsObserver
 
-BASE_FACTS = ("machine", "boot-id", "pid1-start", "inhibitors")  # read on every target
+BASE_FACTS = ("machine", "boot-id", "pid1-start", "inhibitor-locks")  # read on every target
 OPTIONAL_FACTS = ("containers", "host-time", "kubelet-journal")  # read where the host supports them
 
 

@@ -106,6 +106,7 @@ def _run_locked(
         setup = RunSetup(request.loaded, request.registry, connection, planned, view, lock)
         context = setup.context(journal, recorder, progress)
         lock.on_abort = context.stop.request
+        lock.on_crash = context.stop.report_crash
 
         def stop(number: int) -> None:
             if context.stop.signum is None:

@@ -1,1 +1,1 @@
-"""Commands; the only place that prints and exits."""
+"""The command line: the only place that prints and exits."""

@@ -1,4 +1,4 @@
-"""Commands by name, and every way to end with its exit code."""
+"""The root command, and the exit code of every outcome."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cli(ctx: click.Context) -> None:
     """Make Kubernetes nodes fall over on purpose, and prove what the cluster did about it.
 
     \b
-    Exit codes: 0 all held, 1 violated, 2 inconclusive, 3 undo owed, 4 refused,
+    Exit codes: 0 all held, 1 violated, 2 inconclusive, 3 undo pending, 4 refused,
     64 bad input, 70 a bug of nodefall, 130 and 143 interrupted and undone.
 
     \b
@@ -42,11 +42,11 @@ def cli(ctx: click.Context) -> None:
 
 
 class TerminationSignal(KeyboardInterrupt):
-    """SIGTERM where no run is under way that would have to be undone first."""
+    """SIGTERM outside a run, which would have to be undone first."""
 
 
 def run() -> NoReturn:
-    """Run the command line of this process and exit."""
+    """Run the command line of this process, and exit."""
     _open_standard_streams()
     signal.signal(signal.SIGTERM, _terminate)
     if _COMPLETE in os.environ:
@@ -55,7 +55,7 @@ def run() -> NoReturn:
 
 
 def _flush(code: int) -> int:
-    """Write what is left; the exit code. The interpreter's own last flush would end with 120."""
+    """Flush stdout and stderr; the exit code. If the interpreter's final flush failed, it would exit with 120."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -63,7 +63,7 @@ def _flush(code: int) -> int:
         if not isinstance(error, BrokenPipeError):
             code = code or Exit.INCONCLUSIVE
             with suppress(OSError):
-                click.echo(f"error: the output could not be written: {error.strerror}", err=True)
+                click.echo(f"error: cannot write the output: {error.strerror}", err=True)
     try:
         sys.stderr.flush()
     except OSError:
@@ -72,27 +72,27 @@ def _flush(code: int) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Run a command; its exit code. Errors are told on stderr, never with a traceback; with --json on stdout too."""
+    """Run a command; its exit code. Errors are printed to stderr without a traceback; with --json to stdout, too."""
     try:
         with cli.make_context(PROGRAM, arguments) as context:
             result = cli.invoke(context)
     except click.exceptions.Exit as error:
         return error.exit_code
-    except SystemExit as error:  # how commands say their code
+    except SystemExit as error:  # raised by commands to set the exit code
         return error.code if isinstance(error.code, int) else Exit.HELD
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever nobody expected is our bug
-        told = _describe_error(error)
-        with suppress(OSError):  # the exit code still tells
-            echo(*told.lines, err=True)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - anything unexpected is a bug, with its traceback in a file
+        message = _describe_error(error)
+        with suppress(OSError):  # the exit code still reports the failure
+            echo(*message.lines, err=True)
         if "--json" in arguments and not isinstance(error, BrokenPipeError):
-            _echo_json(told)
-        return told.code
+            _echo_json(message)
+        return message.code
     return int(result) if isinstance(result, int) else Exit.HELD
 
 
 @dataclass(frozen=True, slots=True)
 class _ErrorMessage:
-    """An error in words, and the exit code; ``problems``: the message, where it is several."""
+    """An error as printed, and its exit code. ``problems`` replace the message if there are several."""
 
     code: int
     message: str
@@ -110,7 +110,7 @@ class _ErrorMessage:
 
 
 def _describe_error(error: BaseException) -> _ErrorMessage:
-    """What went wrong."""
+    """The message of an error. A bug's traceback is written to a file."""
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return _ErrorMessage(Exit.SIGTERM if isinstance(error, TerminationSignal) else Exit.SIGINT, "interrupted")
     if isinstance(error, click.ClickException):
@@ -125,35 +125,35 @@ def _describe_error(error: BaseException) -> _ErrorMessage:
         return _ErrorMessage(error.code, error.message, error.hint, bug=also, problems=problems)
     if isinstance(error, BrokenPipeError):
         _redirect_to_null(1)
-        return _ErrorMessage(Exit.INCONCLUSIVE, "nobody reads the output any more")  # the command did not finish
+        return _ErrorMessage(Exit.INCONCLUSIVE, "the output was closed")  # the command did not finish
     return _ErrorMessage(Exit.BUG, _describe_bug(error))
 
 
-def _echo_json(told: _ErrorMessage) -> None:
-    """One object, whatever happened."""
-    import json  # noqa: PLC0415 - only where asked for
+def _echo_json(message: _ErrorMessage) -> None:
+    """Print the error as one JSON object."""
+    import json  # noqa: PLC0415 - slow, and only needed with --json
 
-    error = {"code": int(told.code), "message": told.message, "hint": told.hint}
+    error = {"code": int(message.code), "message": message.message, "hint": message.hint}
     with suppress(OSError):
         click.echo(json.dumps({"error": error}))
 
 
 def _describe_bug(error: BaseException) -> str:
-    """One line; the traceback goes to a file."""
-    import tempfile  # noqa: PLC0415 - slow, and hopefully never needed
+    """One line that names the file with the traceback."""
+    import tempfile  # noqa: PLC0415 - slow, and seldom needed
     import traceback  # noqa: PLC0415
 
     from chaos.model.redaction import redact  # noqa: PLC0415
 
     text = "".join(traceback.format_exception(error))
-    told = " ".join(redact(f"{type(error).__name__}: {error}").split())[:300]  # while the secret is still itself
+    summary = " ".join(redact(f"{type(error).__name__}: {error}").split())[:300]  # redact before cutting a secret
     try:
         with tempfile.NamedTemporaryFile("w", prefix="nodefall-bug-", suffix=".txt", delete=False) as file:
             file.write(redact(f"nodefall {__version__}, Python {sys.version}\n{text}"))
-        where = f"the traceback is in {file.name}"
+        location = f"traceback: {file.name}"
     except OSError as failed:
-        where = f"the traceback could not be written: {failed}"
-    return f"this is a bug in nodefall, please report it: {told} ({where})"
+        location = f"cannot write the traceback: {failed}"
+    return f"this is a bug in nodefall, please report it: {summary} ({location})"
 
 
 def _terminate(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - a handler's signature
@@ -161,26 +161,26 @@ def _terminate(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG00
 
 
 def _open_standard_streams() -> None:
-    """A closed stdin, stdout or stderr would lend its number to the next file opened, as the journal."""
+    """Open closed standard streams: else the next file opened, as the journal, would get their descriptor."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
     for name in ("stdout", "stderr"):
-        stream = getattr(sys, name) or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
+        stream = getattr(sys, name) or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the whole process
         setattr(sys, name, _RedactingStream(stream))
 
 
 class _RedactingStream:
-    """A stream, of text or bytes, that says no secret; none is known before the module that keeps them is imported."""
+    """A text or binary stream that redacts secrets. None is registered before the redaction module is imported."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     @property
     def buffer(self) -> _RedactingStream:
-        """What click writes bytes to, and texts where the encoding is ASCII."""
+        """The binary stream, to which click writes bytes, and text if the encoding is ASCII."""
         return _RedactingStream(self._stream.buffer)
 
     def write(self, data: str | bytes) -> int:
@@ -194,5 +194,5 @@ class _RedactingStream:
 
 
 def _redirect_to_null(number: int) -> None:
-    """Nobody reads us any more: let the interpreter's last flush go nowhere."""
+    """Discard further output of a closed stream, as of the interpreter's final flush."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), number)

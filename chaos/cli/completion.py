@@ -18,9 +18,9 @@ from chaos.cli.lazy import examples
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print the script that makes a shell complete commands and options."""
+    """Print the completion script of a shell."""
     completer = get_completion_class(shell)
     if completer is None:
         raise click.UsageError(f"no completion for {shell}", ctx)
     instance = completer(ctx.find_root().command, {}, "nodefall", "_NODEFALL_COMPLETE")
-    click.echo(ShellComplete.source(instance))  # without bash's look at the version of the bash in PATH
+    click.echo(ShellComplete.source(instance))  # BashComplete would run bash to check its version

@@ -1,6 +1,6 @@
-"""``nodefall demo``: the newcomer's first minute."""
+"""``nodefall demo``: a first run, on a simulated cluster."""
 
-# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
 import sys

@@ -13,7 +13,7 @@ from chaos.cli.lazy import examples
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from chaos.model.action import Action
+    from chaos.model.action import AnyAction
     from chaos.model.assertion import Assertion
 
 
@@ -25,28 +25,27 @@ if TYPE_CHECKING:
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(name: str, as_json: bool) -> None:
-    """Explain an action, an assertion or a fact: what it does, what it takes, how it is written."""
-    told = lookup(name)
+    """Explain an action, an assertion or a fact: its effect, its parameters, an example."""
+    entry = lookup(name)
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(entry, indent=2))
         return
-    click.echo(f"{told['name']} ({told['kind']}): {told['summary']}")
-    for parameter in told.get("with", ()):
+    click.echo(f"{entry['name']} ({entry['kind']}): {entry['summary']}")
+    for parameter in entry.get("with", ()):
         click.echo(f"  {parameter['key']}: {parameter['type']}{parameter_details(parameter)}")
     for label in ("alias of", "needs", "undo", "proofs", "example"):
-        if told.get(label):
-            shown = told[label] if isinstance(told[label], str) else "; ".join(told[label])
-            click.echo(f"{label}: {shown}")
+        if value := entry.get(label):
+            click.echo(f"{label}: {value if isinstance(value, str) else '; '.join(value)}")
 
 
 def parameter_details(parameter: dict[str, Any]) -> str:
-    """Whether a parameter is required, else its default; and what it is."""
+    """``, required`` or the default of a parameter, and its description."""
     default = ", required" if parameter["required"] else f", default {json.dumps(parameter['default'])}"
     return default + (f" - {parameter['description']}" if parameter["description"] else "")
 
 
 def lookup(name: str) -> dict[str, Any]:
-    """What is known of an action, an assertion or a fact. Raises UsageError."""
+    """The documentation of an action, an assertion or a fact, as JSON. Raises UsageError."""
     from chaos.app.registry import load_registry  # noqa: PLC0415 - slow
     from chaos.model.bound import FACTS, POD_FACTS  # noqa: PLC0415
     from chaos.model.errors import UsageError  # noqa: PLC0415
@@ -64,12 +63,10 @@ def lookup(name: str) -> dict[str, Any]:
     if name in facts:
         return {"kind": "fact", "name": name, "summary": facts[name]}
     near = get_close_matches(name, [*found.actions, *found.assertions, *facts], 1, 0.5)
-    raise UsageError(
-        f"there is no action, assertion or fact {name!r}", hint=f"did you mean {near[0]!r}?" if near else ""
-    )
+    raise UsageError(f"unknown action, assertion or fact {name!r}", hint=f"did you mean {near[0]!r}?" if near else "")
 
 
-def _plugin(kind: str, plugin: Action | Assertion) -> dict[str, Any]:
+def _plugin(kind: str, plugin: AnyAction | Assertion) -> dict[str, Any]:
     parameters = _parameters(plugin.params)
     return {
         "kind": kind,
@@ -96,7 +93,7 @@ def _parameters(model: type[BaseModel]) -> list[dict[str, Any]]:
 
 
 def _type(field: dict[str, Any], defs: dict[str, Any]) -> str:
-    """A JSON Schema's type in a few words; of a mapping with keys of its own those."""
+    """The type of a JSON Schema in a few words; of a mapping with fixed keys, its keys."""
     options = field.get("anyOf") or field.get("oneOf")
     if options:
         return " or ".join(dict.fromkeys(_type(option, defs) for option in options if option.get("type") != "null"))

@@ -1,6 +1,6 @@
-"""``nodefall judge``: an experiment judged on a recording, or on a finished run, without a cluster."""
+"""``nodefall judge``: judge an experiment on a recording or a finished run, without a cluster."""
 
-# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
 import sys
@@ -28,8 +28,8 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("recording", type=click.Path(path_type=Path))
 @click.argument("experiment", type=click.Path(path_type=Path))
-@click.option("--bind", multiple=True, metavar="TARGET=NODE", help="Which node a target is; workload=NAMESPACE too.")
-@click.option("--map", "steps", multiple=True, metavar="STEP=ACTION", help="A step is the recorded ACTION.")
+@click.option("--bind", multiple=True, metavar="TARGET=NODE", help="Bind a target to a node; workload=NAMESPACE, too.")
+@click.option("--map", "steps", multiple=True, metavar="STEP=ACTION", help="Match a step with the recorded ACTION.")
 @click.option("--fact", multiple=True, metavar="NAME=VALUE", help="Use this value of a fact.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
 @click.option("--report", type=click.Path(path_type=Path, file_okay=False), help="Write all reports to this directory.")
@@ -44,7 +44,7 @@ def command(
 ) -> None:
     """Judge an EXPERIMENT on a RECORDING (a file or a run directory).
 
-    Exit code: 0 every expectation held, 1 one was violated, 2 it cannot be said.
+    Exit code: 0 every expectation held, 1 one was violated, 2 inconclusive.
     """
     import msgspec
 
@@ -77,12 +77,12 @@ def _pairs(option: str, values: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     for text in values:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
-            raise UsageError(f"{option} {text}: write it as NAME=VALUE")
+            raise UsageError(f"{option} {text}: not of the form NAME=VALUE")
         yield name, value
 
 
 def _lines(result: RunResult) -> Iterator[str]:
-    """The headline first, then what was done and whether it is proven, then every verdict."""
+    """The headline, the steps with their proofs, and every verdict."""
     from chaos.model.text import printable
 
     yield printable(result.headline) + (" (simulated cluster)" if result.simulated else "")
@@ -113,5 +113,5 @@ def _step(step: StepResult) -> str:
 def _verdict(verdict: Verdict) -> str:
     from chaos.model.text import printable
 
-    told = f"  {verdict.status.value:<12} {printable(verdict.name)}: {printable(verdict.because)}"
-    return told + (f" (assumed: {', '.join(verdict.assumed_facts)})" if verdict.assumed_facts else "")
+    line = f"  {verdict.status.value:<12} {printable(verdict.name)}: {printable(verdict.because)}"
+    return line + (f" (assumed: {', '.join(verdict.assumed_facts)})" if verdict.assumed_facts else "")

@@ -1,4 +1,4 @@
-"""A group of commands whose modules are imported when they are used, and not before."""
+"""A group of commands whose modules are imported when they are used."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from difflib import get_close_matches
 
 import click
 
-# Name: (module, what it does). The order is the one that --help shows.
+from chaos.cli.log_options import add_log_options
+
+# Name: (module, short help), in the order of --help.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("chaos.cli.demo", "Power a node of the simulated cluster off and report."),
+    "demo": ("chaos.cli.demo", "Power off a node of a simulated cluster and report."),
     "validate": ("chaos.cli.validate", "Check experiments and inventories, without a cluster."),
     "doctor": (
         "chaos.cli.doctor.command",
-        "Tell what a cluster and its hosts can be tested for, and what is in the way.",
+        "Check which experiments a cluster and its hosts are ready for.",
     ),
-    "plan": ("chaos.cli.plan", "Choose targets and show exactly what a run would send."),
+    "plan": ("chaos.cli.plan", "Select targets and show exactly what a run would send."),
     "run": ("chaos.cli.run.command", "Plan, inject, observe, roll back, judge and report."),
-    "undo": ("chaos.cli.undo.command", "Take back what a run still owes."),
-    "status": ("chaos.cli.cluster.status", "Tell who is at work on a cluster, and what is owed there."),
-    "abort": ("chaos.cli.cluster.abort", "Stop the run on a cluster, from anywhere, and let it undo."),
+    "undo": ("chaos.cli.undo.command", "Finish the pending undo of a run."),
+    "status": ("chaos.cli.cluster.status", "Show the active run of a cluster, and its pending undo."),
+    "abort": ("chaos.cli.cluster.abort", "Stop the run on a cluster, from any machine, and wait for its undo."),
     "judge": ("chaos.cli.judge", "Judge a run or a recording again, without a cluster."),
     "report": ("chaos.cli.report", "Render the report of a run again."),
-    "rbac": ("chaos.cli.rbac", "Print the least rights on a cluster that experiments need."),
+    "rbac": ("chaos.cli.rbac", "Print the least permissions that experiments need on a cluster."),
     "sudoers": ("chaos.cli.sudoers", "Print the sudo rules that experiments need on hosts."),
     "lab": ("chaos.cli.lab.command", "Start and stop the simulated cluster."),
-    "kind": ("chaos.cli.kind.command", "Make and delete a cluster of containers with kind."),
+    "kind": ("chaos.cli.kind.command", "Create and delete a cluster of containers with kind."),
     "list": ("chaos.cli.list", "List actions, assertions and facts."),
     "explain": ("chaos.cli.explain", "Explain one action, assertion or fact."),
     "schema": ("chaos.cli.schema", "Print the JSON Schema of experiments and inventories."),
@@ -34,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class LazyGroup(click.Group):
-    """Commands by the table :data:`COMMANDS`; each module exposes ``command``."""
+    """The commands of the table :data:`COMMANDS`; each module exposes ``command``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -43,7 +45,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
-        return command
+        return add_log_options(command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -52,7 +54,7 @@ class LazyGroup(click.Group):
         if name not in COMMANDS and not name.startswith("-"):
             near = get_close_matches(name, COMMANDS, 1, 0.5)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise click.UsageError(f"there is no command {name!r}.{hint}", ctx)
+            raise click.UsageError(f"unknown command {name!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -61,5 +63,5 @@ class LazyGroup(click.Group):
 
 
 def examples(*lines: str) -> str:
-    """The epilog of a command: an Examples section below its help."""
+    """The epilog of a command: a section with examples below its help."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

@@ -15,7 +15,7 @@ _KINDS = ("actions", "assertions", "facts")
 @click.argument("kind", required=False, type=click.Choice(_KINDS))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(kind: str | None, as_json: bool) -> None:
-    """List what experiments may name: actions, assertions, and facts for bounds."""
+    """List the actions, assertions and facts that experiments can use."""
     wanted = [kind] if kind else list(_KINDS)
     names = {each: _summaries(each) for each in wanted}
     if as_json:

@@ -1,4 +1,4 @@
-"""What a command says, and files that it was asked to write."""
+"""Output of commands: stdout, stderr and files."""
 
 from __future__ import annotations
 
@@ -12,22 +12,20 @@ from chaos.model.text import escape_control
 
 
 def echo(*lines: str, err: bool = False) -> None:
-    """One line each, whatever is in them: names and messages of a cluster neither end a line nor steer a terminal."""
+    """Print one line each. Control characters, as in names and messages of a cluster, are escaped."""
     for line in lines:
         click.echo(escape_control(line), err=err)
 
 
 def echo_progress(text: str) -> None:
-    """Words for people; that nobody can read them stops nothing."""
+    """Print progress to stderr, ignoring write errors."""
     with suppress(OSError):
         click.echo(text, err=True)
 
 
 def write(path: Path, text: str) -> None:
-    """Write ``text`` as UTF-8. Raises UsageError where that is not possible."""
+    """Write ``text`` as UTF-8. Raises UsageError."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(
-            f"{path} cannot be written: {error.strerror}", hint="name another file or directory"
-        ) from error
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint="give another file or directory") from error

@@ -1,6 +1,6 @@
-"""``nodefall plan``: what would be sent where, what proves it and what undoes it. Touches nothing."""
+"""``nodefall plan``: the commands of a run, their proofs and their undo. No side effects."""
 
-# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
 import shlex
@@ -25,15 +25,15 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("experiment", type=click.Path(path_type=Path))
-@click.option("--inventory", "-i", help="Which cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
-@click.option("--seed", type=int, help="Choose the same targets again.")
+@click.option("--inventory", "-i", help="The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
+@click.option("--seed", type=int, help="Select the same targets again.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the plan as JSON to this file.")
-@click.option("--anyway", is_flag=True, help="Set aside what preflight refuses; a run of this plan does so too.")
+@click.option("--anyway", is_flag=True, help="Override refusals of preflight, also in a run of this plan.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON object on stdout.")
 def command(
     experiment: Path, inventory: str | None, seed: int | None, out: Path | None, anyway: bool, as_json: bool
 ) -> None:
-    """Choose targets for an EXPERIMENT, gather facts, and print exactly what a run would send."""
+    """Select targets for an EXPERIMENT, collect facts, and print exactly what a run would send."""
     import msgspec
 
     from chaos.api import load, plan
@@ -56,12 +56,12 @@ def _lines(plan: Plan) -> list[str]:
     if plan.namespace:
         lines.append(f"workload in namespace {plan.namespace}, removed afterwards")
     lines += [f"warning {text}" for text in plan.warnings]
-    lines += [f"refused {text} (set aside: the run is inconclusive at best)" for text in plan.overridden]
+    lines += [f"refused {text} (overridden: the run is inconclusive at best)" for text in plan.overridden]
     return lines + [line for step in plan.steps for line in _step(step)]
 
 
 def _probes(experiment: Experiment) -> list[str]:
-    """What is asked of endpoints, through the whole run."""
+    """The probes of endpoints during the run."""
     lines = [f"probe {probe.name}: {probe}" for probe in experiment.spec.probes]
     return ["", *lines] if lines else []
 
@@ -70,7 +70,9 @@ def _step(step: PlannedStep) -> list[str]:
     lines = ["", on_node(f"step {step.step}: {step.action}", step.node)]
     lines += [f"  only if {check}" for check in step.preconditions]
     if heal := step.failsafe_timer:
-        lines.append(f"  plant   a timer {heal.unit}: {shlex.join(heal.argv)} after {heal.seconds:.0f}s, read back")
+        lines.append(
+            f"  arm     failsafe timer {heal.unit}: {shlex.join(heal.argv)} after {heal.seconds:.0f}s, read back"
+        )
     lines += [f"  send    {command}" for command in step.commands]
     lines.append(f"  proof   {', '.join(step.proofs)}")
     for undo in step.undo.steps:
@@ -78,5 +80,5 @@ def _step(step: PlannedStep) -> list[str]:
     if step.undo.proof:
         lines.append(f"  undone  when {', '.join(str(check) for check in step.undo.proof)}")
     if step.undo.disarm:
-        lines.append(f"  then    the timer {step.undo.disarm} is stopped")
+        lines.append(f"  then    stop the failsafe timer {step.undo.disarm}")
     return lines

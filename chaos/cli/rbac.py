@@ -1,6 +1,6 @@
-"""``nodefall rbac``: the least rights on a cluster that experiments need."""
+"""``nodefall rbac``: the least permissions that experiments need on a cluster."""
 
-# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
 import json
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _KINDS = {"user": "User", "group": "Group", "serviceaccount": "ServiceAccount"}
 _OPTIONAL = """\
-# Optional: what doctor, plan and run look at besides (admission webhooks, health checks of machines and nodes). Where
-# they may not, they say what was not looked at. Take the "# " away to grant it:
+# Optional: read by doctor, plan and run if permitted (admission webhooks, health checks of machines and nodes). They
+# report what they could not read. Remove the "# " to grant it:
 """
 EPILOG = """\b
 Examples:
@@ -32,14 +32,14 @@ Examples:
 @click.option(
     "--subject", default="user:nodefall", show_default=True, help="user:, group: or serviceaccount:NAMESPACE/."
 )
-@click.option("--name", default="nodefall", show_default=True, help="Of the roles and bindings.")
-@click.option("--inventory", "-i", help="For its cluster.namespace and allowNodeProxy; no cluster is asked.")
-@click.option("--json", "as_json", is_flag=True, help="Print the rights as one JSON object instead of roles.")
+@click.option("--name", default="nodefall", show_default=True, help="Name of the roles and bindings.")
+@click.option("--inventory", "-i", help="For its cluster.namespace and allowNodeProxy; no cluster is contacted.")
+@click.option("--json", "as_json", is_flag=True, help="Print the permissions as one JSON object instead of roles.")
 def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: str | None, as_json: bool) -> None:
-    """Print the roles with exactly the rights that EXPERIMENTS need together.
+    """Print roles with exactly the permissions that EXPERIMENTS need together.
 
-    A run with one of them missing is refused before anything is touched. What doctor, plan and run look at besides, if
-    they may, is a role of its own, commented out.
+    A run without one of them is refused before any side effect. A separate role, commented out, has the optional
+    permissions of doctor, plan and run.
     """
     from chaos.api import load
     from chaos.app.load import required_permissions
@@ -49,33 +49,34 @@ def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: s
     from chaos.plan.permissions import describe_risk, permissions_to_list, role_manifests
     from chaos.preflight.observations import LISTS
 
-    bound = _subject(subject)
+    subject_ref = _subject(subject)
     cluster = load_inventory(Path(inventory)).cluster if inventory else None
-    known = load_registry()
-    rights: set[Permission] = set()
+    registry = load_registry()
+    permissions: set[Permission] = set()
     for path in experiments:
-        rights.update(required_permissions(load(path), known, cluster))
-    warnings = sorted({why for right in rights if (why := describe_risk(right))})
-    for why in warnings:
-        click.echo(f"warning: {why}", err=True)
-    optional = permissions_to_list(rights, LISTS)
+        permissions.update(required_permissions(load(path), registry, cluster))
+    warnings = sorted({risk for permission in permissions if (risk := describe_risk(permission))})
+    for risk in warnings:
+        click.echo(f"warning: {risk}", err=True)
+    optional = permissions_to_list(permissions, LISTS)
     if as_json:
-        told = {"rights": [_row(right) for right in sorted(rights)], "warnings": warnings}
-        click.echo(json.dumps(told | {"optional": [_row(right) for right in optional]}))
+        required = [_row(permission) for permission in sorted(permissions)]
+        document = {"permissions": required, "optional": [_row(permission) for permission in optional]}
+        click.echo(json.dumps(document | {"warnings": warnings, "rights": required}))  # "rights": key of 0.1
     else:
-        click.echo(dump(role_manifests(rights, name, bound)), nl=False)
-        click.echo(_OPTIONAL + _comment_out(dump(role_manifests(optional, f"{name}-doctor", bound))), nl=False)
+        click.echo(dump(role_manifests(permissions, name, subject_ref)), nl=False)
+        click.echo(_OPTIONAL + _comment_out(dump(role_manifests(optional, f"{name}-doctor", subject_ref))), nl=False)
 
 
 def _subject(text: str) -> dict[str, str]:
     kind, colon, name = text.partition(":")
     if kind not in _KINDS or not colon or not name:
-        raise UsageError(f"--subject {text!r}: write user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME")
+        raise UsageError(f"--subject {text!r}: not of the form user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME")
     if kind != "serviceaccount":
         return {"apiGroup": "rbac.authorization.k8s.io", "kind": _KINDS[kind], "name": name}
     namespace, slash, account = name.partition("/")
     if not slash or not namespace or not account:
-        raise UsageError(f"--subject {text!r}: a service account is written serviceaccount:NAMESPACE/NAME")
+        raise UsageError(f"--subject {text!r}: not of the form serviceaccount:NAMESPACE/NAME")
     return {"kind": _KINDS[kind], "namespace": namespace, "name": account}
 
 
@@ -83,11 +84,11 @@ def _comment_out(text: str) -> str:
     return "".join(f"# {line}\n" for line in text.splitlines())
 
 
-def _row(right: Permission) -> dict[str, str]:
+def _row(permission: Permission) -> dict[str, str]:
     return {
-        "verb": right.verb,
-        "group": right.group,
-        "resource": right.resource,
-        "namespace": right.namespace,
-        "name": right.name,
+        "verb": permission.verb,
+        "group": permission.group,
+        "resource": permission.resource,
+        "namespace": permission.namespace,
+        "name": permission.name,
     }

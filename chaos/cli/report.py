@@ -1,6 +1,6 @@
-"""``nodefall report``: render a run again."""
+"""``nodefall report``: render the report of a run again."""
 
-# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
 from pathlib import Path
@@ -17,13 +17,13 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("run")
-@click.option("--format", "format_", type=click.Choice(["html", "markdown", "junit", "json"]), help="Only this one.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write it here instead of stdout.")
+@click.option("--format", "format_", type=click.Choice(["html", "markdown", "junit", "json"]), help="Only this format.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of stdout.")
 @click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
 def command(run: str, format_: str | None, out: Path | None, reports: Path) -> None:
     """Render RUN again: a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run) or last.
 
-    Without --format all four are written into the run's directory.
+    Without --format all formats are written to the run directory.
     """
     import chaos.report
     from chaos.cli.output import write
@@ -38,7 +38,7 @@ def command(run: str, format_: str | None, out: Path | None, reports: Path) -> N
     directory = run_directory.find(reports, run)
     if not (directory / run_directory.RESULT).exists():
         raise UsageError(
-            f"the run {directory} has no result: it was killed, or is still going on",
+            f"the run {directory} has no result: it was killed, or is still active",
             hint=f"nodefall undo {directory}, then nodefall judge {directory} {directory / run_directory.EXPERIMENT}",
         )
     result = run_directory.load(directory, run_directory.RESULT, RunResult)

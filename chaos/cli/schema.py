@@ -22,7 +22,7 @@ def command() -> None:
 
 
 def schema_text() -> str:
-    """What is kept in docs/nodefall.schema.json."""
+    """The text of docs/nodefall.schema.json."""
     from chaos.app.registry import load_registry  # noqa: PLC0415 - slow
     from chaos.load.schema import json_schema  # noqa: PLC0415
 

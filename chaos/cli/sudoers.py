@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LOGIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
 _ROOT = (
-    "This is equivalent to root: steps wait on the host in `sudo -n -- sh -c ...`, so that sudo has finished before the",
+    "This is equivalent to root: steps wait on the host in `sudo -n -- sh -c ...`, so that sudo is done before the",
     "fault, and undo sends arbitrary commands. Grant it to a dedicated login with a dedicated key.",
 )
 EPILOG = """\b
@@ -85,7 +85,7 @@ def _users(inventory: Inventory) -> dict[str, list[str]]:
         if not user:
             continue
         if not _LOGIN.fullmatch(user):
-            raise UsageError(f"{key}: no sudo rule can be written for the login {user!r}")
+            raise UsageError(f"{key}: sudoers cannot express the login {user!r}")
         found.setdefault(user, []).append(key)
     return found
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(files: tuple[Path, ...], as_json: bool) -> int:
-    """Check experiments and inventories: all problems at once, each with its place and a suggestion."""
+    """Check experiments and inventories, and print all problems, each with its position and a suggestion."""
     results = [_check(path) for path in files]
     valid = not any(result["problems"] for result in results)
     if as_json:

@@ -1,6 +1,6 @@
-"""``nodefall abort``: stop whoever is at work on a cluster, from anywhere."""
+"""``nodefall abort``: stop the active run of a cluster, from any machine."""
 
-# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
 import sys
@@ -15,16 +15,16 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.option("--inventory", "-i", help="Which cluster; there is no default. [env: NODEFALL_INVENTORY]")
-@click.option("--reason", default="nodefall abort", show_default=True, help="What its report will say.")
-@click.option("--wait", default="10m", show_default=True, metavar="DURATION", help="For it to undo what it did.")
+@click.option("--inventory", "-i", help="The cluster; there is no default. [env: NODEFALL_INVENTORY]")
+@click.option("--reason", default="nodefall abort", show_default=True, help="Reason shown in the report of the run.")
+@click.option("--wait", default="10m", show_default=True, metavar="DURATION", help="How long to wait for its undo.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(inventory: str | None, reason: str, wait: str, as_json: bool) -> None:
-    """Ask the run on a cluster to stop and undo what it did, and wait until it has.
+    """Stop the active run of a cluster, and wait until it has undone its steps.
 
-    Plain kubectl can ask too: the second example does the same without waiting.
+    The second example requests the same with kubectl, without waiting.
 
-    Exit code 0: nobody is at work any more and nothing is owed; 2: it is still at work; 3: something is still owed.
+    Exit code 0: no active run, nothing pending; 2: the run is still active; 3: an undo is pending.
     """
     from chaos.cli.cluster.lock_status import abort
 

@@ -1,4 +1,4 @@
-"""Who is at work on a cluster: read from its lock, and asked to stop through it."""
+"""The active run of a cluster: read from the cluster's lock, and aborted through it."""
 
 from __future__ import annotations
 
@@ -25,70 +25,70 @@ _POLL_INTERVAL = 1.0
 
 
 def status(inventory: str | None, as_json: bool) -> int:
-    """Say it; the exit code."""
-    with connect_cluster(_load_cluster_inventory(inventory)) as opened, closing(SystemClock()) as clock:
-        return _echo_status(opened, clock, as_json)
+    """Print the lock and the pending undo; the exit code."""
+    with connect_cluster(_load_cluster_inventory(inventory)) as connection, closing(SystemClock()) as clock:
+        return _echo_status(connection, clock, as_json)
 
 
 def abort(inventory: str | None, reason: str, wait: str, as_json: bool) -> int:
-    """Ask, and wait; the exit code. Raises UsageError."""
+    """Request an abort and wait for the end of the run; the exit code. Raises UsageError."""
     try:
         seconds = parse_duration(wait)
     except ValueError as error:
         raise UsageError(f"--wait: {error}") from error
     if not reason.strip():
-        raise UsageError("--reason: say why")
-    with connect_cluster(_load_cluster_inventory(inventory)) as opened, closing(SystemClock()) as clock:
-        record = read_lock(opened.kube, lock_namespace(opened))
+        raise UsageError("--reason: must not be empty")
+    with connect_cluster(_load_cluster_inventory(inventory)) as connection, closing(SystemClock()) as clock:
+        record = read_lock(connection.kube, lock_namespace(connection))
         if record and record.holder and record.is_recent(clock.now()):
-            request_abort(opened.kube, lock_namespace(opened), reason)
+            request_abort(connection.kube, lock_namespace(connection), reason)
             echo(f"asked {record.holder} to stop", err=True)
-            _wait_for_release(opened, clock, record.holder, seconds)
-        return _echo_status(opened, clock, as_json)
+            _wait_for_release(connection, clock, record.holder, seconds)
+        return _echo_status(connection, clock, as_json)
 
 
 def _load_cluster_inventory(inventory: str | None) -> Inventory:
     loaded = load_inventory(inventory_path(inventory))
     if loaded.lab:
         raise UsageError(
-            "nobody is at work on a lab that is not up", hint="give the inventory that nodefall lab up prints"
+            "no lab is running, so no run can be active", hint="give the inventory that nodefall lab up prints"
         )
     return loaded
 
 
-def _wait_for_release(opened: ClusterConnection, clock: SystemClock, holder: str, seconds: float) -> None:
+def _wait_for_release(connection: ClusterConnection, clock: SystemClock, holder: str, seconds: float) -> None:
     end = clock.now() + seconds
     while clock.now() < end:
-        record = read_lock(opened.kube, lock_namespace(opened))
+        record = read_lock(connection.kube, lock_namespace(connection))
         if record is None or record.holder != holder:
             return
         clock.sleep(_POLL_INTERVAL)
 
 
-def _echo_status(opened: ClusterConnection, clock: SystemClock, as_json: bool) -> int:
-    record = read_lock(opened.kube, lock_namespace(opened))
-    owed = [debt for debt in pending_runs(opened.kube, lock_namespace(opened)) if debt.has_pending]
+def _echo_status(connection: ClusterConnection, clock: SystemClock, as_json: bool) -> int:
+    record = read_lock(connection.kube, lock_namespace(connection))
+    pending = [run for run in pending_runs(connection.kube, lock_namespace(connection)) if run.has_pending]
     holder = record if record and record.holder else None
     alive = holder is not None and holder.is_recent(clock.now())
     if as_json:
-        click.echo(json.dumps(_document(opened, holder, alive, owed)))
+        click.echo(json.dumps(_document(connection, holder, alive, pending)))
     else:
         echo(_describe_holder(holder, alive, clock.now()))
-        for debt in owed:
-            echo(f"run {debt.identity.run} owes {describe_pending(debt)}")
+        for run in pending:
+            echo(f"run {run.identity.run} has a pending undo: {describe_pending(run)}")
     if alive:
         return int(Exit.INCONCLUSIVE)
-    return int(Exit.UNDO_PENDING if owed else Exit.HELD)
+    return int(Exit.UNDO_PENDING if pending else Exit.HELD)
 
 
 def _document(
-    opened: ClusterConnection, holder: LeaseRecord | None, alive: bool, owed: list[PendingRun]
+    connection: ClusterConnection, holder: LeaseRecord | None, alive: bool, pending: list[PendingRun]
 ) -> dict[str, Any]:
     rows = [
-        {"run": debt.identity.run, "step": o.step, "action": o.action, "node": o.node}
-        for debt in owed
-        for o in debt.pending
-        if o.undo.proof
+        {"run": run.identity.run, "step": entry.step, "action": entry.action, "node": entry.node}
+        for run in pending
+        for entry in run.pending
+        if entry.undo.proof
     ]
     lock = None
     if holder:
@@ -100,21 +100,22 @@ def _document(
             "fence": holder.fence,
             "abort": holder.abort,
         }
-    unreadable = [debt.name for debt in owed if debt.error]
+    unreadable = [run.name for run in pending if run.error]
     return {
-        "server": opened.kube.server,
-        "clusterUID": opened.uid,
+        "server": connection.kube.server,
+        "clusterUID": connection.uid,
         "lock": lock,
-        "owed": rows,
+        "pendingUndo": rows,
+        "owed": rows,  # key of 0.1; words: keep
         "unreadable": unreadable,
     }
 
 
 def _describe_holder(record: LeaseRecord | None, alive: bool, now: float) -> str:
     if record is None:
-        return "nobody is at work on this cluster"
-    run = record.annotations.get(RUN_LABEL)
-    ago = record.age(now)
-    what = "is at work" if alive else "seems to have died"
-    asked = f", asked to stop: {record.abort}" if record.abort else ""
-    return f"{record.holder} {what}{f': run {run}' if run else ''} (lock renewed {ago:.0f}s ago by its clock{asked})"
+        return "no run is active on this cluster"
+    run = record.annotations.get(RUN_LABEL) or "unknown"
+    state = "is active" if alive else "seems to have died"
+    age = f"lock renewed {record.age(now):.0f} s ago by the holder's clock"
+    abort = f", abort requested: {record.abort}" if record.abort else ""
+    return f"run {run} of {record.holder} {state} ({age}{abort})"

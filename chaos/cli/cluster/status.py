@@ -1,6 +1,6 @@
-"""``nodefall status``: who is at work on a cluster, and what is owed there."""
+"""``nodefall status``: the active run of a cluster, and its pending undo."""
 
-# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
 import sys
@@ -15,12 +15,12 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.option("--inventory", "-i", help="Which cluster; there is no default. [env: NODEFALL_INVENTORY]")
+@click.option("--inventory", "-i", help="The cluster; there is no default. [env: NODEFALL_INVENTORY]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(inventory: str | None, as_json: bool) -> None:
-    """Tell who runs what on a cluster, and which runs still owe an undo there. Changes nothing.
+    """Show the active run of a cluster, and runs with a pending undo. Changes nothing.
 
-    Exit code 0: nobody is at work and nothing is owed; 2: somebody is at work; 3: a run that is over owes something.
+    Exit code 0: no active run, nothing pending; 2: a run is active; 3: a finished run has a pending undo.
     """
     from chaos.cli.cluster.lock_status import status
 

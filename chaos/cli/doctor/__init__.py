@@ -1,1 +1,1 @@
-"""``nodefall doctor``."""
+"""``nodefall doctor`` and its output."""

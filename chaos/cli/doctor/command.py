@@ -1,6 +1,6 @@
 """``nodefall doctor``."""
 
-# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
 import sys
@@ -19,13 +19,13 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("experiments", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--inventory", "-i", help="Which cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
-@click.option("--all", "everything", is_flag=True, help="Tell also what is in order, host by host.")
+@click.option("--inventory", "-i", help="The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
+@click.option("--all", "everything", is_flag=True, help="Print also passed checks, host by host.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout; docs/doctor.md describes it.")
 def command(experiments: tuple[Path, ...], inventory: str | None, everything: bool, as_json: bool) -> None:
-    """Tell what EXPERIMENTS (default: those that are shipped) need, and this cluster and its hosts do not have.
+    """Check what EXPERIMENTS (default: the bundled ones) need of a cluster and its hosts. No side effects.
 
-    Touches nothing. Exit code 0: nothing refuses any of them; 2: some are refused somewhere; 4: all are, everywhere.
+    Exit code 0: no experiment is refused; 2: some are refused on some nodes; 4: all are refused on all nodes.
     """
     import msgspec
 
@@ -37,14 +37,15 @@ def command(experiments: tuple[Path, ...], inventory: str | None, everything: bo
     from chaos.cli.doctor.doctor_text import render
     from chaos.load.inventory import load_inventory
 
-    known = load_registry()
+    registry = load_registry()
     paths = experiments or tuple(sorted(bundled_path("experiments").glob("*.yaml")))
-    loaded = [load(path, known) for path in paths]
+    loaded = [load(path, registry) for path in paths]
     check_names(loaded)
     cluster = load_inventory(inventory_path(inventory))
-    with refuse_before_side_effects(), connect_cluster(cluster) as opened, opened.clock.participant():
+    with refuse_before_side_effects(), connect_cluster(cluster) as connection, connection.clock.participant():
         progress = _Counter()
-        report = diagnose(loaded, DoctorRequest(opened, known, bundled=not experiments, on_host_inspected=progress))
+        request = DoctorRequest(connection, registry, bundled=not experiments, on_host_inspected=progress)
+        report = diagnose(loaded, request)
         progress.end()
     if as_json:
         click.echo(msgspec.json.encode(report).decode())
@@ -54,7 +55,7 @@ def command(experiments: tuple[Path, ...], inventory: str | None, everything: bo
 
 
 class _Counter:
-    """Progress on a terminal: how many hosts have been looked at."""
+    """Progress on a terminal: the number of inspected hosts."""
 
     def __init__(self) -> None:
         self._done = count(1)
@@ -63,9 +64,9 @@ class _Counter:
     def __call__(self, _: str) -> None:
         if sys.stderr.isatty():
             self._has_output = True
-            click.echo(f"\r\033[Khosts looked at: {next(self._done)}", err=True, nl=False)
+            click.echo(f"\r\033[Khosts inspected: {next(self._done)}", err=True, nl=False)
 
     def end(self) -> None:
-        """Leave a line of its own to what comes."""
+        """Clear the line."""
         if self._has_output:
             click.echo("\r\033[K", err=True, nl=False)

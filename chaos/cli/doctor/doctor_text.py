@@ -1,4 +1,4 @@
-"""The doctor's report for people."""
+"""The report of the doctor as text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _COLUMN = 19
 
 
 def render(report: Report, *, everything: bool) -> list[str]:
-    """What each check says, the worst first, with what mends it; what is in order one line for all hosts.
+    """The findings, most severe first, with hints; one line for all hosts with the same finding.
 
-    ``everything``: host by host. Experiments that are not made for this cluster come last.
+    ``everything``: one line per host. Experiments that do not match the cluster come last.
     """
     simulated = ", simulated" if report.simulated else ""
     lines = [
@@ -27,45 +27,50 @@ def render(report: Report, *, everything: bool) -> list[str]:
     shown = [finding for finding in report.findings if not _is_other_cluster(finding)]
     for group in [[finding] for finding in shown] if everything else _group_similar(shown):
         lines += _render_group(group)
-    unfit = sorted({name for finding in report.findings if _is_other_cluster(finding) for name in finding.experiments})
-    lines += ["", "not made for this cluster:"] if unfit else []
-    for name in unfit:
-        why = next(finding for finding in report.findings if _is_other_cluster(finding) and name in finding.experiments)
-        lines.append(f"  {name}: {printable(why.message.removeprefix(f'{name}: '))}")
+    incompatible = sorted(
+        {name for finding in report.findings if _is_other_cluster(finding) for name in finding.experiments}
+    )
+    lines += ["", "do not match this cluster:"] if incompatible else []
+    for name in incompatible:
+        finding = next(
+            finding for finding in report.findings if _is_other_cluster(finding) and name in finding.experiments
+        )
+        lines.append(f"  {name}: {printable(finding.message.removeprefix(f'{name}: '))}")
     count = len(report.possible)
     return [*lines, "", f"{count} of {count + len(report.impossible)} experiments can be run here"]
 
 
 def _is_other_cluster(finding: Finding) -> bool:
+    """Whether an experiment does not match the cluster, which is not an error of the cluster."""
     return finding.is_incompatible and finding.severity is Severity.NOTE
 
 
 def _group_similar(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
-    """Those of one check that say the same of several hosts."""
+    """Group findings of one check that differ only in the host."""
 
-    def words(finding: Finding) -> tuple[str, str, str, tuple[str, ...]]:
+    def group_key(finding: Finding) -> tuple[str, str, str, tuple[str, ...]]:
         name = _host(finding)
         plain = finding.message.replace(name, "") if name else finding.message
         return str(finding.severity), finding.check, plain, finding.experiments
 
-    order = {severity: place for place, severity in enumerate(reversed(Severity))}
-    ordered = sorted(findings, key=lambda finding: (order[finding.severity], words(finding)))
-    return (list(group) for _, group in groupby(ordered, key=words))
+    order = {severity: rank for rank, severity in enumerate(reversed(Severity))}
+    ordered = sorted(findings, key=lambda finding: (order[finding.severity], group_key(finding)))
+    return (list(group) for _, group in groupby(ordered, key=group_key))
 
 
 def _render_group(group: Sequence[Finding]) -> Iterator[str]:
     first, hosts = group[0], [name for finding in group if (name := _host(finding))]
-    name, where = _host(first), _truncate(hosts)
-    says = first.message.replace(name, where) if name and name in first.message else first.message
+    name, names = _host(first), _truncate(hosts)
+    message = first.message.replace(name, names) if name and name in first.message else first.message
     if name and name not in first.message:
-        says = f"{where}: {says}"
+        message = f"{names}: {message}"
     label = f"{first.severity:<9}{first.check:<{_COLUMN}}"
-    yield label + printable(says)
+    yield label + printable(message)
     blank = " " * len(label)
     if first.hint:
-        yield f"{blank}mend: {printable(first.hint.replace(name, where) if name else first.hint)}"
+        yield f"{blank}hint: {printable(first.hint.replace(name, names) if name else first.hint)}"
     if first.experiments:
-        yield f"{blank}touches: {_truncate(first.experiments)}"
+        yield f"{blank}affects: {_truncate(first.experiments)}"
 
 
 def _host(finding: Finding) -> str:

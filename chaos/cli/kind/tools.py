@@ -18,16 +18,16 @@ from chaos.hosts.transports.containers import engine_error, find_engine
 from chaos.model.errors import NodefallError, Refused
 from chaos.model.text import printable
 
-PROVIDER = "KIND_EXPERIMENTAL_PROVIDER"  # kind's own way to be told which
+PROVIDER = "KIND_EXPERIMENTAL_PROVIDER"  # read by kind, too
 Echo = Callable[[str], None]
-_QUERY_TIMEOUT, _DELETE_TIMEOUT = 60.0, 300.0  # seconds for an answer
+_QUERY_TIMEOUT, _DELETE_TIMEOUT = 60.0, 300.0  # seconds
 _STOP_TIMEOUT = 10.0
-_TAIL_LINES = 15  # lines of what a program said, for its error
+_TAIL_LINES = 15  # lines of output in an error
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """``engine``: docker or podman, which kind is told to use too."""
+    """The programs. ``engine``: docker or podman, which kind uses, too."""
 
     engine: str
 
@@ -36,39 +36,39 @@ class Tools:
         return ("env", f"{PROVIDER}={self.engine}", "kind")
 
     def clusters(self) -> list[str]:
-        """Names of kind's clusters. Raises NodefallError."""
+        """The names of kind clusters. Raises NodefallError."""
         return self._kind("get", "clusters").split()
 
     def nodes(self, name: str) -> list[str]:
-        """The containers of a cluster, which are called like its nodes. Raises NodefallError."""
+        """The containers of a cluster, whose names are those of its nodes. Raises NodefallError."""
         return sorted(self._kind("get", "nodes", "--name", name).split())
 
     def has_image(self, name: str) -> bool:
-        """Whether the engine has it already."""
+        """Whether the engine has the image."""
         return run_program((self.engine, "image", "inspect", name), _QUERY_TIMEOUT).exit == 0
 
     def check_engine(self) -> None:
-        """Raises NodefallError if the engine does not."""
+        """Raises NodefallError if the engine does not respond."""
         done = run_program((self.engine, "ps", "--quiet"), _QUERY_TIMEOUT)
         if done.exit:
             raise engine_error(f"{self.engine} ps", done.output)
 
-    def build(self, tag: str, context: str, arguments: Mapping[str, str], tell: Echo) -> None:
-        """An image. Raises NodefallError with what was said last."""
+    def build(self, tag: str, context: str, arguments: Mapping[str, str], echo: Echo) -> None:
+        """Build an image. Raises NodefallError with the end of the output."""
         given = [f"--build-arg={name}={value}" for name, value in arguments.items()]
-        self._stream([self.engine, "build", f"--tag={tag}", *given, context], tell)
+        self._stream([self.engine, "build", f"--tag={tag}", *given, context], echo)
 
-    def create(self, name: str, config: str, image: str, kubeconfig: str, tell: Echo) -> None:
-        """A cluster. Raises NodefallError with what was said last; kind has then deleted what it had made."""
+    def create(self, name: str, config: str, image: str, kubeconfig: str, echo: Echo) -> None:
+        """Create a cluster. Raises NodefallError with the end of the output; kind has then deleted the cluster."""
         options = [f"--config={config}", f"--image={image}", f"--kubeconfig={kubeconfig}", "--wait=5m"]
-        self._stream([*self._program, "create", "cluster", f"--name={name}", *options], tell)
+        self._stream([*self._program, "create", "cluster", f"--name={name}", *options], echo)
 
     def delete(self, name: str, kubeconfig: str) -> None:
-        """Whatever is there of it; harmless if nothing is. Raises NodefallError."""
+        """Delete a cluster, also an incomplete one. Idempotent. Raises NodefallError."""
         self._kind("delete", "cluster", f"--name={name}", f"--kubeconfig={kubeconfig}", timeout=_DELETE_TIMEOUT)
 
     def disable_restart(self, container: str) -> str:
-        """Let nothing start it again by itself; "" or why that was not possible."""
+        """Set the restart policy of a container to "no"; the error, or ""."""
         done = run_program((self.engine, "update", "--restart=no", container), _QUERY_TIMEOUT)
         return done.output if done.exit else ""
 
@@ -76,22 +76,22 @@ class Tools:
         done = run_program((*self._program, *arguments), timeout)
         if done.exit:
             raise NodefallError(
-                f"kind {arguments[0]} {arguments[1]}: {done.output}", hint="run it by hand, as this user"
+                f"kind {arguments[0]} {arguments[1]}: {done.output}", hint="run this command by hand, as this user"
             )
         return done.stdout
 
-    def _stream(self, argv: Sequence[str], tell: Echo) -> None:
-        """Run it and pass on what it says. If we are stopped it is stopped too."""
+    def _stream(self, argv: Sequence[str], echo: Echo) -> None:
+        """Run a program and forward its output. An exception, as of Ctrl-C, stops the program."""
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for us, who stop it in order
+            start_new_session=True,  # Ctrl-C must not reach it: _stop() ends it
         )
         assert process.stdout is not None  # noqa: S101 - a pipe
         try:
-            last = _forward_output(process.stdout, tell)
+            last = _forward_output(process.stdout, echo)
             code = process.wait()
         except BaseException:
             _stop(process)
@@ -100,34 +100,35 @@ class Tools:
             process.stdout.close()
         if code:
             said = "; ".join(last) or f"exit code {code}"
-            raise NodefallError(f"{shlex.join(argv)}: {said}", hint="run it by hand, as this user")
+            raise NodefallError(f"{shlex.join(argv)}: {said}", hint="run this command by hand, as this user")
 
 
 def find_tools(environ: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> Tools:
-    """Raises Refused where a program is missing."""
+    """The programs on PATH. Raises Refused if one is missing."""
     if which("kind") is None:
         raise Refused(
-            "there is no program kind here",
-            hint="kind.sigs.k8s.io has it, and Debian 13 as the package kind; nodefall lab up needs neither",
+            "cannot find the program kind on PATH",
+            hint="install it from kind.sigs.k8s.io or the package kind of Debian 13; nodefall lab up needs neither",
         )
     provider = environ.get(PROVIDER) or None
     if provider not in (None, "docker", "podman"):
-        raise Refused(f"{PROVIDER} is {provider}, and nodefall reaches containers by docker or podman")
+        raise Refused(f"unsupported {PROVIDER}={provider}: nodefall uses docker or podman")
     return Tools(find_engine(provider, which))
 
 
-def _forward_output(stream: IO[bytes], tell: Echo) -> deque[str]:
+def _forward_output(stream: IO[bytes], echo: Echo) -> deque[str]:
+    """Echo each line; the last lines."""
     last: deque[str] = deque(maxlen=_TAIL_LINES)
     for raw in stream:
         line = printable(raw.decode("utf-8", "replace")).strip()
         if line:
-            tell(line)
+            echo(line)
             last.append(line)
     return last
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """All of its session: kind runs many of the engine's commands."""
+    """Stop a program with all processes of its session."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)

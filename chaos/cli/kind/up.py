@@ -1,4 +1,4 @@
-"""``nodefall kind up|down``: a kind cluster whose nodes can shut down, and the inventory that reaches it."""
+"""``nodefall kind up|down``: a kind cluster whose nodes can shut down, and its inventory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAME_CONFLICT = "already exist for a cluster with the name"  # pkg/cluster/inte
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """The command line's wishes; ``image`` is used as it is, instead of one that is built for ``kubernetes``."""
+    """The options of the command; ``image`` replaces the image that is built for ``kubernetes``."""
 
     name: str
     out: Path
@@ -40,70 +40,70 @@ class UpOptions:
         return self.out.with_suffix(".kubeconfig")
 
 
-def up(wish: UpOptions, tools: Tools, tell: Echo) -> dict[str, Any]:
-    """Create it; what it is. What does not come up whole is taken down again. Raises NodefallError."""
-    if not _NAME.fullmatch(wish.name):
-        raise UsageError(f"--name: {wish.name!r} is no name of a cluster; use small letters, digits and dashes")
-    for path in (wish.out, wish.kubeconfig):
+def up(options: UpOptions, tools: Tools, echo: Echo) -> dict[str, Any]:
+    """Create a cluster; its description as JSON. On failure the cluster is deleted. Raises NodefallError."""
+    if not _NAME.fullmatch(options.name):
+        raise UsageError(f"--name: invalid cluster name {options.name!r}; use lower-case letters, digits and dashes")
+    for path in (options.out, options.kubeconfig):
         _refuse_existing(path)
     with refuse_before_side_effects():
         tools.check_engine()
-        if wish.name in tools.clusters():
-            raise _already_exists(wish.name)
-    image = wish.image or _build_image(wish, tools, tell)
+        if options.name in tools.clusters():
+            raise _already_exists(options.name)
+    image = options.image or _build_image(options, tools, echo)
     with ExitStack() as stack:
-        stack.enter_context(_delete_on_failure(wish, tools, tell))
-        config = wish.config or bundled_path("hosts/kind/cluster.yaml")
-        tools.create(wish.name, str(config), image, str(wish.kubeconfig), tell)
-        nodes = tools.nodes(wish.name)
+        stack.enter_context(_delete_on_failure(options, tools, echo))
+        config = options.config or bundled_path("hosts/kind/cluster.yaml")
+        tools.create(options.name, str(config), image, str(options.kubeconfig), echo)
+        nodes = tools.nodes(options.name)
         for node in nodes:
-            if why := tools.disable_restart(node):
-                tell(f"the restart policy of {node} stays as it is: {why}")
-        tell("waiting for the nodes")
-        context = f"kind-{wish.name}"
-        with closing(connect(str(wish.kubeconfig), context)) as kube, closing(SystemClock()) as clock:
+            if error := tools.disable_restart(node):
+                echo(f"cannot change the restart policy of {node}: {error}")
+        echo("waiting for the nodes")
+        context = f"kind-{options.name}"
+        with closing(connect(str(options.kubeconfig), context)) as kube, closing(SystemClock()) as clock:
             wait_for_nodes(kube, clock)
             uid = cluster_uid(kube)
-        inventory = dump([_inventory(wish, tools.engine, uid, nodes)])
-        write(wish.out, f"{HEADER}; nodefall kind down takes it away.\n{inventory}")
-    return {"name": wish.name, "inventory": str(wish.out), "kubeconfig": str(wish.kubeconfig), "nodes": nodes}
+        inventory = dump([_inventory(options, tools.engine, uid, nodes)])
+        write(options.out, f"{HEADER}; nodefall kind down removes it.\n{inventory}")
+    return {"name": options.name, "inventory": str(options.out), "kubeconfig": str(options.kubeconfig), "nodes": nodes}
 
 
-def down(wish: UpOptions, tools: Tools) -> bool:
+def down(options: UpOptions, tools: Tools) -> bool:
     """Delete the cluster and its files; whether there was one. Raises NodefallError."""
-    there = wish.name in tools.clusters()
-    if there:
-        tools.delete(wish.name, str(wish.kubeconfig))
-    if _is_generated(wish.out):
-        _remove_files(wish)
-    return there
+    exists = options.name in tools.clusters()
+    if exists:
+        tools.delete(options.name, str(options.kubeconfig))
+    if _is_generated(options.out):
+        _remove_files(options)
+    return exists
 
 
 @contextmanager
-def _delete_on_failure(wish: UpOptions, tools: Tools, tell: Echo) -> Iterator[None]:
-    """Delete whatever is there of the cluster when something fails or stops us, but not somebody else's."""
+def _delete_on_failure(options: UpOptions, tools: Tools, echo: Echo) -> Iterator[None]:
+    """Delete the cluster on any exception, unless the name belongs to a cluster that existed before."""
     try:
         yield
     except BaseException as error:
         if isinstance(error, NodefallError) and _NAME_CONFLICT in error.message:
-            raise _already_exists(wish.name) from error
-        tell("deleting what was made")
+            raise _already_exists(options.name) from error
+        echo("deleting the incomplete cluster")
         try:
-            tools.delete(wish.name, str(wish.kubeconfig))
-        except NodefallError as left:
-            why = f"{error or type(error).__name__}; and what was made could not be deleted: {left.message}"
-            raise NodefallError(why, hint=f"nodefall kind down --name {wish.name}") from error
-        _remove_files(wish)
+            tools.delete(options.name, str(options.kubeconfig))
+        except NodefallError as failed:
+            message = f"{error or type(error).__name__}; and cannot delete the incomplete cluster: {failed.message}"
+            raise NodefallError(message, hint=f"run nodefall kind down --name {options.name}") from error
+        _remove_files(options)
         raise
 
 
 def _already_exists(name: str) -> Refused:
-    hint = f"nodefall kind down --name {name}, or choose another --name"
-    return Refused(f"there is a kind cluster {name!r} already", hint=hint)
+    hint = f"run nodefall kind down --name {name}, or choose another --name"
+    return Refused(f"the kind cluster {name!r} already exists", hint=hint)
 
 
-def _remove_files(wish: UpOptions) -> None:
-    for path in (wish.out, wish.kubeconfig):
+def _remove_files(options: UpOptions) -> None:
+    for path in (options.out, options.kubeconfig):
         path.unlink(missing_ok=True)
 
 
@@ -115,36 +115,36 @@ def _is_generated(path: Path) -> bool:
 
 
 def _refuse_existing(path: Path) -> None:
-    """Raises UsageError for a file that is there: it would be overwritten, or kind would add to it."""
+    """Raises UsageError for an existing file: it would be overwritten, or extended by kind."""
     if path.exists():
-        raise UsageError(f"{path} exists already", hint="nodefall kind down takes its own away; or say another --out")
+        raise UsageError(f"{path} already exists", hint="remove it with nodefall kind down, or give another --out")
 
 
-def _build_image(wish: UpOptions, tools: Tools, tell: Echo) -> str:
-    """A stock image with D-Bus, logind and sshd; built once for each version and recipe."""
+def _build_image(options: UpOptions, tools: Tools, echo: Echo) -> str:
+    """Build a stock image with D-Bus, logind and sshd, once for each version and recipe; its tag."""
     folder = bundled_path("hosts/kind")
     recipe = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         recipe.update(path.read_bytes())
-    tag = f"localhost/nodefall-kind:{wish.kubernetes}-{recipe.hexdigest()[:12]}"
+    tag = f"localhost/nodefall-kind:{options.kubernetes}-{recipe.hexdigest()[:12]}"
     if not tools.has_image(tag):
-        tell(f"building the node image {tag}")
-        tools.build(tag, str(folder), {"NODE": f"kindest/node:{wish.kubernetes}"}, tell)
+        echo(f"building the node image {tag}")
+        tools.build(tag, str(folder), {"NODE": f"kindest/node:{options.kubernetes}"}, echo)
     return tag
 
 
-def _inventory(wish: UpOptions, engine: str, uid: str, nodes: list[str]) -> dict[str, Any]:
-    """A node's container is called like the node; its addresses are looked up when they are needed."""
+def _inventory(options: UpOptions, engine: str, uid: str, nodes: list[str]) -> dict[str, Any]:
+    """The inventory of the cluster. Containers have the names of their nodes."""
     power = {"kind": "docker", "engine": engine}
     return {
         "apiVersion": "nodefall.dev/v1alpha1",
         "kind": "Inventory",
-        "metadata": {"name": wish.name},
+        "metadata": {"name": options.name},
         "cluster": {
-            "kubeconfig": wish.kubeconfig.name,
-            "context": f"kind-{wish.name}",
+            "kubeconfig": options.kubeconfig.name,
+            "context": f"kind-{options.name}",
             "expectUID": uid,
-            "allowNodeProxy": True,  # containers in a virtual machine, as Docker Desktop's, have addresses of their own
+            "allowNodeProxy": True,  # containers in a virtual machine, as Docker Desktop's, have separate addresses
         },
         "defaults": {"transport": "docker", "engine": engine},
         "hosts": {node: {"power": power} for node in nodes},

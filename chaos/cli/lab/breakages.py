@@ -15,8 +15,8 @@ _EXAMPLES = examples("nodefall lab breakages", "nodefall lab up --breakage evict
 @click.command("breakages", epilog=_EXAMPLES)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def breakages(as_json: bool) -> None:
-    """List what the simulated cluster can do wrong on purpose, to see experiments fail."""
-    from chaos.lab.facade import BREAKAGES  # noqa: PLC0415 - only when asked for
+    """List the deliberate defects of the simulated cluster, with which experiments fail."""
+    from chaos.lab.facade import BREAKAGES  # noqa: PLC0415 - slow
 
     if as_json:
         click.echo(json.dumps([asdict(item) for item in BREAKAGES.values()], indent=2))

@@ -1,6 +1,6 @@
-"""``nodefall lab``: a simulated cluster to try things on."""
+"""``nodefall lab``: simulated clusters."""
 
-# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
 import sys
@@ -26,7 +26,7 @@ from chaos.cli.output import echo_progress
 def command() -> None:
     """A simulated cluster on loopback: API server, SSH, kubelets, power.
 
-    A run with an inventory that says lab: starts one for itself. These commands are for labs that stay.
+    A run whose inventory has lab: starts and stops a lab automatically. These commands manage labs that stay up.
     """
 
 
@@ -34,7 +34,7 @@ command.add_command(breakages)
 
 
 def _complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
-    """Of the labs that are kept, for the shell's completion."""
+    """The names of the labs of this user, for shell completion."""
     from chaos.cli.lab.lab_state import lab_names
     from chaos.model.errors import NodefallError
 
@@ -55,17 +55,19 @@ def _complete_names(ctx: click.Context, param: click.Parameter, incomplete: str)
     ),
 )
 @click.argument("inventory", type=click.Path(path_type=Path), required=False)
-@click.option("--name", default="lab", show_default=True, help="Several labs can be up, by different names.")
-@click.option("--nodes", type=click.IntRange(1, 1000), metavar="N", help="Workers; the control plane comes on top.")
-@click.option("--zones", metavar="A,B", help="Zones, which the workers are in by turns.")
-@click.option("--kubernetes", metavar="VERSION", help="The version to behave as: v1.36 and its patches.")
+@click.option("--name", default="lab", show_default=True, help="Several labs can be up, with different names.")
+@click.option(
+    "--nodes", type=click.IntRange(1, 1000), metavar="N", help="Number of workers, without the control plane."
+)
+@click.option("--zones", metavar="A,B", help="Zones, to which the workers are assigned in turn.")
+@click.option("--kubernetes", metavar="VERSION", help="The Kubernetes version to simulate: v1.36 and its patches.")
 @click.option(
     "--speed",
     type=click.FloatRange(0, 1000, min_open=True),
     metavar="N",
-    help="Free-running: time always moves, N seconds of the cluster a second. For kubectl and other clients. "
-    "Without it the lab is in lockstep: time moves only while somebody waits for it, and waits for nodefall to see "
-    "each change. For runs, whose results it makes exact.",
+    help="Free-running: N simulated seconds per second. For kubectl and other clients. Without it the lab is in "
+    "lockstep: time advances only while a client waits for it, after nodefall has observed each change. For runs, "
+    "whose results become exact.",
 )
 @click.option(
     "--workload",
@@ -73,24 +75,35 @@ def _complete_names(ctx: click.Context, param: click.Parameter, incomplete: str)
     type=click.Path(path_type=Path),
     metavar="FILE",
     multiple=True,
-    help="Manifests to apply once the nodes are Ready, and to wait for. Can be repeated.",
+    help="Manifests to apply once the nodes are Ready; up waits until they are available. Can be repeated.",
 )
 @click.option(
     "--kubelet-defects",
     "defects",
     metavar="DEFECT=WHEN",
     multiple=True,
-    help="inhibitor-lost-after-cancel=always|never|seeded: a cancelled shutdown costs the kubelet its inhibitor lock.",
+    help="inhibitor-lost-after-cancel=always|never|seeded: the kubelet loses its lock when a shutdown is cancelled.",
 )
-@click.option("--breakage", "broken", multiple=True, metavar="ID", help="What it is to do wrong. Can be repeated.")
-@click.option("--systemd", type=int, metavar="VERSION", help="Of the nodes; 257 cancels a shutdown in flight.")
-@click.option("--seed", type=int, help="The same seed, the same history.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of the API server. Default: one that is free.")
+@click.option(
+    "--breakage",
+    "broken",
+    multiple=True,
+    metavar="ID",
+    help="A deliberate defect, see nodefall lab breakages. Can be repeated.",
+)
+@click.option(
+    "--systemd",
+    type=int,
+    metavar="VERSION",
+    help="Version of systemd on the nodes; 257 can cancel a shutdown in flight.",
+)
+@click.option("--seed", type=int, help="The same seed gives the same history.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API server. Default: a free one.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Copy the inventory to this file.")
 @click.option(
     "--foreground/--detach",
     default=False,
-    help="Stay until Ctrl-C, SIGTERM or lab down, and end the lab then. Default: leave it running.",
+    help="Run until Ctrl-C, SIGTERM or lab down, then stop the lab. Default: leave it running.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the lab as one JSON object on stdout.")
 def up(  # noqa: PLR0913 - one per option
@@ -105,13 +118,13 @@ def up(  # noqa: PLR0913 - one per option
     as_json: bool,
     **changes: Any,
 ) -> None:
-    """Start the lab that INVENTORY describes (default: the shipped hosts/lab.yaml), changed by the options.
+    """Start the lab that INVENTORY describes (default: the bundled hosts/lab.yaml), with the options applied.
 
-    Returns when it answers, its nodes are Ready and its workload is available; the lab runs on until
-    nodefall lab down. Prints the kubeconfig and the inventory that reach it.
+    Returns when its nodes are Ready and its workload is available; the lab runs until nodefall lab down. Prints its
+    kubeconfig and its inventory.
 
-    Exit code: 0 it is up; 2 it did not come up, and is down again; 4 refused (the name or port is in use, or its
-    directory cannot be); 64 bad input or usage.
+    Exit code: 0 it is up; 2 it did not become ready, and was removed; 4 refused (the name or port is in use, or its
+    directory is unusable); 64 bad input or usage.
     """
     from chaos.cli.bundled import bundled_path
     from chaos.cli.lab.lab_options import build_lab
@@ -119,9 +132,9 @@ def up(  # noqa: PLR0913 - one per option
     from chaos.load.inventory import load_inventory
 
     source = inventory or bundled_path("hosts/lab.yaml")
-    asked = load_inventory(source)
-    wish = UpOptions(asked, build_lab(str(source), asked.lab, changes), name, speed, port, workloads, out, foreground)
-    up(wish, echo_progress, as_json)
+    loaded = load_inventory(source)
+    lab = build_lab(str(source), loaded.lab, changes)
+    up(UpOptions(loaded, lab, name, speed, port, workloads, out, foreground), echo_progress, as_json)
 
 
 @command.command("down", epilog=examples("nodefall lab down", "nodefall lab down big", "nodefall lab down --all"))
@@ -129,9 +142,9 @@ def up(  # noqa: PLR0913 - one per option
 @click.option("--all", "everything", is_flag=True, help="All labs of this user.")
 @click.option("--json", "as_json", is_flag=True, help="Print the names as one JSON object on stdout.")
 def down(name: str | None, everything: bool, as_json: bool) -> None:
-    """Stop the lab NAME (default: lab) and remove its files. A dead lab's files are removed too.
+    """Stop the lab NAME (default: lab) and remove its files, also those of a dead lab.
 
-    Exit code: 0 nothing of it is left; 4 refused, as its process is not proven to be a lab; 64 there is no such lab.
+    Exit code: 0 it is removed; 4 refused, as its process cannot be identified; 64 unknown lab.
     """
     import json
 
@@ -146,9 +159,9 @@ def down(name: str | None, everything: bool, as_json: bool) -> None:
 @command.command("status", epilog=examples("nodefall lab status", "nodefall lab status --json"))
 @click.option("--json", "as_json", is_flag=True, help="Print the labs as one JSON object on stdout.")
 def status(as_json: bool) -> None:
-    """Show the labs of this user that stay, and how to reach them.
+    """Show the labs of this user, and how to reach them.
 
-    Exit code: 0 all of them run, or there is none; 2 one is dead, does not answer, or is only just starting.
+    Exit code: 0 all of them run, or there is none; 2 one is dead, does not respond, or is starting.
     """
     import json
 
@@ -168,12 +181,12 @@ Examples:
 
 @command.command("replay", epilog=REPLAY_EPILOG)
 @click.argument("recording", type=click.Path(path_type=Path))
-@click.option("--count", "only_count", is_flag=True, help="Only count the recorded states; no lab is involved.")
+@click.option("--count", "only_count", is_flag=True, help="Only count the recorded states, without a lab.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
 def replay(recording: Path, only_count: bool, as_json: bool) -> None:
-    """Do in the lab what a RECORDING (a file or a run directory) of a cluster shows, and compare state by state.
+    """Repeat in the lab what a RECORDING (a file or a run directory) of a cluster shows, and compare state by state.
 
-    Exit code: 0 every recorded state matched, 1 some did not, 2 the lab cannot do what was done.
+    Exit code: 0 every recorded state matched, 1 some did not, 2 the lab does not support a recorded operation.
     """
     from chaos.cli.lab.lab_replay import replay_command
 

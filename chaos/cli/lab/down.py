@@ -1,4 +1,4 @@
-"""``nodefall lab down``: end a lab that stays, and remove what it has written."""
+"""``nodefall lab down``: stop a lab and remove its files."""
 
 from __future__ import annotations
 
@@ -14,59 +14,59 @@ _TRIES, _PAUSE = 100, 0.05  # wall seconds
 
 
 def select_labs(name: str | None, everything: bool) -> list[str]:
-    """The labs that are meant. Raises UsageError."""
-    there = lab_names()
+    """The names of the selected labs. Raises UsageError."""
+    existing = lab_names()
     if everything:
         if name:
             raise UsageError("give a name or --all, not both")
-        return there
-    if name is None and not there:
+        return existing
+    if name is None and not existing:
         return []
-    wanted = name or DEFAULT_NAME
-    if wanted not in there:
-        known = f"there are: {', '.join(there)}" if there else "there is none at all"
-        raise UsageError(f"there is no lab {wanted!r}", hint=known)
-    return [wanted]
+    selected = name or DEFAULT_NAME
+    if selected not in existing:
+        hint = f"known labs: {', '.join(existing)}" if existing else "start one with nodefall lab up"
+        raise UsageError(f"unknown lab {selected!r}", hint=hint)
+    return [selected]
 
 
-def down_all(names: Iterable[str], tell: Callable[[str], None]) -> None:
-    """End them all, also after one that could not be ended: that is raised in the end."""
+def down_all(names: Iterable[str], echo: Callable[[str], None]) -> None:
+    """Stop all labs, even if one fails; then raise the last error."""
     failed: NodefallError | None = None
     for name in names:
         try:
-            tell(_down(name))
+            echo(_down(name))
         except NodefallError as error:
             if failed:
-                tell(f"error: {failed.message}")
+                echo(f"error: {failed.message}")
             failed = error
     if failed:
         raise failed
 
 
 def _down(name: str) -> str:
-    """End the lab; what was done, in words. Raises Refused for a process that is not proven to be the lab's."""
-    home = LabDirectory(name)
-    if not home.is_alive():
-        home.remove()
-        return f"the lab {name!r} was dead; its files are removed"
-    state, copy = home.state(), home.inventory_copy()
+    """Stop one lab; a message. Raises Refused if its process cannot be identified."""
+    directory = LabDirectory(name)
+    if not directory.is_alive():
+        directory.remove()
+        return f"the lab {name!r} was dead; its files were removed"
+    state, copy = directory.state(), directory.inventory_copy()
     if state is None:
         raise Refused(
-            f"the lab {name!r} does not tell which process it is: {home.path}/lab.json cannot be read",
-            hint=f"if it is not just being started: fuser {home.path}/lock names its process",
+            f"unknown process of the lab {name!r}: cannot read {directory.path}/lab.json",
+            hint=f"unless it is just starting, find its process with fuser {directory.path}/lock",
         )
     with find(state) as process:
         if process is None:
             raise Refused(
-                f"the process {state.pid} of the lab {name!r} is not to be seen from here, or is another's by now",
-                hint="stop it where it was started, perhaps in a container that shares this directory",
+                f"the process {state.pid} of the lab {name!r} is not visible here, or its ID was reused",
+                hint="stop the lab where it was started, perhaps in a container that shares this directory",
             )
         if not terminate(process):
-            raise NodefallError(f"the lab {name!r} (process {state.pid}) does not end, not even killed")
+            raise NodefallError(f"cannot stop the lab {name!r}: process {state.pid} is still alive after SIGKILL")
     remove_copy(copy)
     with closing(SystemClock()) as clock:
-        for _ in range(_TRIES):  # a lab up that has started it may be at the same
-            if home.remove():
+        for _ in range(_TRIES):  # the lab up that started it may be removing it, too
+            if directory.remove():
                 return f"the lab {name!r} is down"
             clock.sleep(_PAUSE)
-    raise Refused(f"{home.path} is in use again", hint="nodefall lab status")
+    raise Refused(f"{directory.path} is in use again", hint="run nodefall lab status")

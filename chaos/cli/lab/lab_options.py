@@ -1,4 +1,4 @@
-"""The options of ``nodefall lab up`` over what the inventory says of a lab."""
+"""The options of ``nodefall lab up``, applied to the lab of an inventory."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _FIELDS = {"nodes": "workers", "kubernetes": "kubernetes", "systemd": "systemd",
 _DEFECTS = {"inhibitor-lost-after-cancel": "inhibitorLostAfterCancel"}
 
 
-def build_lab(source: str, asked: Lab | None, options: Mapping[str, Any]) -> Lab:
-    """The lab of an inventory with ``options`` in force; None is an option that was not given. Raises UsageError."""
-    if asked is None:
+def build_lab(source: str, lab: Lab | None, options: Mapping[str, Any]) -> Lab:
+    """``lab`` with ``options`` applied; None stands for an option that was not given. Raises UsageError."""
+    if lab is None:
         raise UsageError(f"{source} describes a cluster, not a lab", hint="see hosts/lab.yaml")
     changes: dict[str, Any] = {f: options[o] for o, f in _FIELDS.items() if options.get(o) is not None}
     if options.get("zones") is not None:
         changes["zones"] = _zones(options["zones"])
     changes |= _defects(options.get("defects") or ())
-    changes["breakages"] = [*asked.breakages, *(options.get("broken") or ())]
+    changes["breakages"] = [*lab.breakages, *(options.get("broken") or ())]
     try:
-        return Lab.model_validate(asked.model_dump(by_alias=True) | changes)
+        return Lab.model_validate(lab.model_dump(by_alias=True) | changes)
     except ValidationError as error:
         first = error.errors()[0]
         field = str(first["loc"][0])
@@ -35,7 +35,7 @@ def build_lab(source: str, asked: Lab | None, options: Mapping[str, Any]) -> Lab
 def _zones(text: str) -> list[str]:
     zones = [zone.strip() for zone in text.split(",")]
     if not all(zones) or len(set(zones)) < len(zones):
-        raise UsageError(f"--zones: {text!r} is not a list of different names", hint="write it like --zones a,b,c")
+        raise UsageError(f"--zones: {text!r} is not a list of different names", hint="write --zones a,b,c")
     return zones
 
 

@@ -1,6 +1,6 @@
-"""``nodefall lab replay``: a recording of a real cluster against the lab."""
+"""``nodefall lab replay``: compare the lab with a recording of a real cluster."""
 
-# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from chaos.cli.output import echo
 
 
 def replay_command(path: Path, only_count: bool, as_json: bool) -> int:
-    """Print the comparison; the exit code. Raises BadInput, and NodefallError for what cannot be replayed."""
+    """Print the comparison; the exit code. Raises BadInput, and NodefallError if the lab cannot replay it."""
     from chaos.lab.facade import NotARecordingError, ReplayError, count_states, parse, replay
     from chaos.model.errors import Exit, NodefallError, bad_input
 
@@ -28,7 +28,7 @@ def replay_command(path: Path, only_count: bool, as_json: bool) -> int:
     try:
         result = replay(recording)
     except ReplayError as error:
-        raise NodefallError(f"{path}: {error}", hint="--count counts its states without a lab") from error
+        raise NodefallError(f"{path}: {error}", hint="count its states with --count") from error
     found = [{"subject": item.subject, "t": item.t, "text": item.text} for item in result.differences]
     report = {"recording": str(path), "matched": result.matched, "states": result.total, "seed": result.seed}
     words = [f"{item.t:9.3f} s  {item.subject}: {item.text}" for item in result.differences]

@@ -1,6 +1,6 @@
-"""Where labs that stay are kept: a private directory each, below $XDG_STATE_HOME/nodefall/labs.
+"""The directories of labs: a private one for each, below $XDG_STATE_HOME/nodefall/labs.
 
-Its lock is held by the lab's process until that ends, however it ends: a directory whose lock is free is a dead lab's.
+The process of a lab holds the lock of its directory until it ends. A directory with a free lock is that of a dead lab.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from chaos.model.errors import Refused, UsageError
 DEFAULT_NAME = "lab"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 _STATE, _INVENTORY = "lab.json", "inventory.json"
-_TRIES, _PAUSE = 5, 0.05  # wall seconds; who looks whether a lab is alive holds its lock for a moment
+_TRIES, _PAUSE = 5, 0.05  # wall seconds; is_alive holds the lock for a moment
 
 
 class LabState(msgspec.Struct, kw_only=True, rename="camel"):
-    """What is known of a lab. ``start_ticks`` and ``mark`` tell its process from one that gets its ID later."""
+    """A lab as stored in lab.json. ``start_ticks`` and ``mark`` identify its process, whose ID may be reused."""
 
     name: str
     pid: int
@@ -43,33 +43,33 @@ class LabState(msgspec.Struct, kw_only=True, rename="camel"):
     api_server: str = ""
     kubeconfig: str = ""
     ca_file: str = ""
-    out: str = ""  # a copy of the inventory, where it was asked for
+    out: str = ""  # path of a copy of the inventory
 
 
 class LabLockedError(Exception):
-    """A process holds the lock."""
+    """Another process holds the lock."""
 
 
 def check_name(name: str) -> str:
-    """Raises UsageError unless ``name`` can name a lab."""
+    """``name``, if it is valid for a lab. Raises UsageError."""
     if not _NAME.fullmatch(name):
-        hint = "up to 32 lower-case letters, digits and dashes, as my-lab-2"
-        raise UsageError(f"{name!r} is no name for a lab", hint=hint)
+        hint = "use up to 32 lower-case letters, digits and dashes, as my-lab-2"
+        raise UsageError(f"invalid name of a lab: {name!r}", hint=hint)
     return name
 
 
 def labs_directory() -> Path:
-    """Raises UsageError where there is no home."""
-    told = Path(os.environ.get("XDG_STATE_HOME", ""))  # to be ignored if relative, says the XDG specification
+    """The parent of all lab directories. Raises UsageError if there is no home directory."""
+    xdg_state_home = Path(os.environ.get("XDG_STATE_HOME", ""))  # the XDG specification ignores relative paths
     try:
-        state = told if told.is_absolute() else Path.home() / ".local" / "state"
+        state = xdg_state_home if xdg_state_home.is_absolute() else Path.home() / ".local" / "state"
     except RuntimeError as error:
-        raise UsageError("there is no home directory to keep labs in", hint="set XDG_STATE_HOME") from error
+        raise UsageError("no directory for labs: there is no home directory", hint="set XDG_STATE_HOME") from error
     return state / "nodefall" / "labs"
 
 
 def lab_names() -> list[str]:
-    """Of all labs that are kept, dead ones too. Raises Refused."""
+    """The names of all labs, including dead ones. Raises Refused."""
     directory = labs_directory()
     try:
         return sorted(path.name for path in directory.iterdir() if _NAME.fullmatch(path.name))
@@ -80,7 +80,7 @@ def lab_names() -> list[str]:
 
 
 class LabDirectory:
-    """The directory of the lab ``name``. Every method raises Refused for a directory that is not ours to use."""
+    """The directory of the lab ``name``. Every method raises Refused if the directory is unusable."""
 
     def __init__(self, name: str) -> None:
         self.name = check_name(name)
@@ -92,15 +92,15 @@ class LabDirectory:
 
     @contextmanager
     def create(self) -> Iterator[int]:
-        """An empty directory, and its lock, which is given back afterwards; who else has it by then keeps it."""
+        """Create an empty directory and hold its lock for the block, as a descriptor that children can inherit."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = self._acquire_with_retry()
         except OSError as error:
             raise _unusable_directory(self.path, error) from error
         except LabLockedError:
-            hint = f"nodefall lab status shows it, nodefall lab down {self.name} stops it, --name makes another one"
-            raise Refused(f"there is a lab {self.name!r} already", hint=hint) from None
+            hint = f"stop it with nodefall lab down {self.name}, or choose another --name"
+            raise Refused(f"the lab {self.name!r} already exists", hint=hint) from None
         try:
             self._clear()
             yield descriptor
@@ -108,7 +108,7 @@ class LabDirectory:
             os.close(descriptor)
 
     def is_alive(self) -> bool:
-        """Whether a process holds the lock."""
+        """Whether a process holds the lock of the directory."""
         try:
             os.close(self._acquire(create=False))
         except FileNotFoundError:
@@ -124,7 +124,7 @@ class LabDirectory:
         try:
             descriptor = self._acquire(create=False)
         except FileNotFoundError:
-            with suppress(OSError):  # made, but nothing was written into it
+            with suppress(OSError):  # created, but empty
                 self.path.rmdir()
             return True
         except LabLockedError:
@@ -139,14 +139,14 @@ class LabDirectory:
         return True
 
     def state(self) -> LabState | None:
-        """None if there is none yet, or none that can be read."""
+        """The contents of lab.json, None if it is missing or unreadable."""
         try:
             return msgspec.json.decode((self.path / _STATE).read_bytes(), type=LabState)
         except (OSError, msgspec.DecodeError):
             return None
 
     def write(self, state: LabState, inventory: str = "") -> None:
-        """The state, and the inventory if there is one."""
+        """Write the state, and the inventory unless it is empty."""
         try:
             if inventory:
                 _replace(self.inventory, inventory.encode())
@@ -155,7 +155,7 @@ class LabDirectory:
             raise _unusable_directory(self.path, error) from error
 
     def inventory_copy(self) -> tuple[Path, str] | None:
-        """The copy of the inventory that was asked for, as it was written."""
+        """Path and original text of the copy of the inventory, None if there is none."""
         state = self.state()
         if state is None or not state.out:
             return None
@@ -165,7 +165,7 @@ class LabDirectory:
             return None
 
     def _clear(self) -> None:
-        """The lock is ours."""
+        """Remove all files but the lock, which must be held."""
         remove_copy(self.inventory_copy())
         try:
             for path in self.path.iterdir():
@@ -183,7 +183,7 @@ class LabDirectory:
         return self._acquire(create=True)
 
     def _acquire(self, *, create: bool) -> int:
-        """The lock, as a descriptor that holds it. Raises Held, Refused, OSError."""
+        """A descriptor that holds the lock. Raises LabLockedError, Refused, OSError."""
         flags = os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
         while True:
             if create:
@@ -192,7 +192,7 @@ class LabDirectory:
             try:
                 descriptor = os.open(self.path / LOCK, flags, 0o600)
             except FileNotFoundError:
-                if create:  # removed meanwhile
+                if create:  # the directory was removed meanwhile
                     continue
                 raise
             try:
@@ -204,24 +204,24 @@ class LabDirectory:
                 raise LabLockedError from None
             except FileNotFoundError:
                 pass
-            os.close(descriptor)  # its holder has removed it
+            os.close(descriptor)  # the previous holder has removed the file
 
     def _check(self) -> None:
-        """Raises Refused for what no lab of this user made."""
+        """Raises Refused if the directory was not created by a lab of this user."""
         status = self.path.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-            why = "is not a directory of this user"
+            reason = "it is not a directory of this user"
         elif status.st_mode & 0o077:
-            why = "is open to others, and would hold keys"
+            reason = "other users can access it, and it would contain keys"
         elif any(self.path.iterdir()) and not (self.path / LOCK).exists():
-            why = "holds files that are no lab's"
+            reason = "it contains files that no lab has written"
         else:
             return
-        raise Refused(f"{self.path} {why}", hint="look at it and move it away, or use another name")
+        raise Refused(f"cannot use {self.path}: {reason}", hint="move it away, or use another name")
 
 
 def remove_copy(copy: tuple[Path, str] | None) -> None:
-    """Remove a copy of an inventory if it is still what was written: whatever else is there is not ours."""
+    """Remove a copy of an inventory unless its text was changed."""
     if copy:
         path, text = copy
         with suppress(OSError, UnicodeDecodeError):
@@ -230,12 +230,12 @@ def remove_copy(copy: tuple[Path, str] | None) -> None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """All of it or nothing; private, as the directory is."""
+    """Write a file atomically."""
     new = path.with_name(path.name + ".new")
     new.write_bytes(data)
     new.replace(path)
 
 
 def _unusable_directory(path: Path, error: OSError) -> Refused:
-    hint = "labs are kept below $XDG_STATE_HOME/nodefall, by default ~/.local/state/nodefall"
-    return Refused(f"{error.filename or path} cannot be used: {error.strerror}", hint=hint)
+    hint = "check $XDG_STATE_HOME/nodefall, by default ~/.local/state/nodefall"
+    return Refused(f"cannot use {error.filename or path}: {error.strerror}", hint=hint)

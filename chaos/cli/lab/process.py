@@ -1,4 +1,4 @@
-"""The process of a lab that stays: known by its ID, start and mark, and ended through a descriptor of it alone."""
+"""The process of a lab: identified by ID, start time and mark, and signalled through a pidfd."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path
 from chaos.app.labs import MARK
 from chaos.cli.lab.lab_state import LabState
 
-_TERMINATION_TIMEOUT = 10.0  # wall seconds for an end in order
+_TERMINATION_TIMEOUT = 10.0  # wall seconds after SIGTERM
 
 
 def start_ticks(pid: int) -> int:
-    """When it started, in clock ticks since the machine's boot (proc_pid_stat(5), field 22). Raises OSError."""
+    """The start time of a process in clock ticks since boot (proc_pid_stat(5), field 22). Raises OSError."""
     return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
 
 
 @contextmanager
 def find(state: LabState) -> Iterator[int | None]:
-    """A descriptor of the lab's process; None if it is not there, or its ID is another's by now."""
+    """A pidfd of the lab's process; None if it has ended or its ID was reused."""
     descriptor = None
     try:
         with suppress(OSError):
@@ -37,18 +37,18 @@ def _is_lab_process(state: LabState) -> bool:
     try:
         marked = f"{MARK}={state.mark}".encode() in Path(f"/proc/{state.pid}/environ").read_bytes().split(b"\0")
         return marked and start_ticks(state.pid) == state.start_ticks
-    except (OSError, ValueError):  # it ends just now, or is another user's
+    except (OSError, ValueError):  # it has just ended, or belongs to another user
         return False
 
 
 def terminate(descriptor: int) -> bool:
-    """Ask it to end, and insist after a while; False if it is still there then."""
+    """Send SIGTERM, then SIGKILL; False if the process is still alive."""
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)  # readable once it has ended
         for number in (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(descriptor, number)
-                signal.pidfd_send_signal(descriptor, signal.SIGCONT)  # one that is stopped would not hear of it
+                signal.pidfd_send_signal(descriptor, signal.SIGCONT)  # a stopped process does not handle signals
             if selector.select(_TERMINATION_TIMEOUT):
                 return True
     return False

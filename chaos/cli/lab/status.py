@@ -1,4 +1,4 @@
-"""What can be told of labs that stay: for people and as JSON."""
+"""The state of labs, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -38,54 +38,54 @@ _STATE_KEYS = (
 )
 _PLACES = (("API server", "apiServer"), ("kubeconfig", "kubeconfig"), ("inventory", "inventory"))
 _REMEDIES = {
-    "dead": "nodefall lab down {name} removes what it left in {directory}",
-    "silent": "nodefall lab down {name} ends it; its log is in {directory}",
-    "starting": "nodefall lab down {name} stops it",
+    "dead": "remove its files in {directory} with nodefall lab down {name}",
+    "silent": "stop it with nodefall lab down {name}; its log is in {directory}",
+    "starting": "stop it with nodefall lab down {name}",
     "foreign": "move {directory} away",
 }
 
 
 def inspect_all() -> list[dict[str, Any]]:
-    """Every lab that is kept."""
+    """The state of every lab of this user."""
     return [inspect(name) for name in lab_names()]
 
 
 def inspect(name: str) -> dict[str, Any]:
-    """The lab ``name`` as ``--json`` tells it. ``state``: running, starting, silent, dead or foreign."""
-    home = LabDirectory(name)
+    """The state of the lab ``name`` as JSON. ``state``: running, starting, silent, dead or foreign."""
+    directory = LabDirectory(name)
     try:
-        alive = home.is_alive()
+        alive = directory.is_alive()
     except Refused as error:
-        return to_dict(home, None, "foreign", error.message)
-    state = home.state()
+        return to_dict(directory, None, "foreign", error.message)
+    state = directory.state()
     if not alive:
-        return to_dict(home, state, "dead", _last_log_line(home.path / LOG))
+        return to_dict(directory, state, "dead", _last_log_line(directory.path / LOG))
     if state is None or not state.ready:
-        return to_dict(home, state, "starting")
+        return to_dict(directory, state, "starting")
     silence = _unreachable_reason(state)
-    return to_dict(home, state, "silent" if silence else RUNNING, silence)
+    return to_dict(directory, state, "silent" if silence else RUNNING, silence)
 
 
-def to_dict(home: LabDirectory, state: LabState | None, condition: str = RUNNING, why: str = "") -> dict[str, Any]:
-    """One lab; what is not known is null."""
+def to_dict(directory: LabDirectory, state: LabState | None, condition: str = RUNNING, why: str = "") -> dict[str, Any]:
+    """A lab as JSON; unknown values are null."""
     known = dict.fromkeys(_STATE_KEYS)
     if state:
         since = timestamp(state.since)
-        told = {**msgspec.to_builtins(state), "since": since}
-        known = {key: None if told[key] == "" else told[key] for key in _STATE_KEYS}
-    place = {"inventory": str(home.inventory), "directory": str(home.path)}
-    return {"name": home.name, "state": condition, "why": why or None, **known, **place}
+        fields = {**msgspec.to_builtins(state), "since": since}
+        known = {key: None if fields[key] == "" else fields[key] for key in _STATE_KEYS}
+    place = {"inventory": str(directory.inventory), "directory": str(directory.path)}
+    return {"name": directory.name, "state": condition, "why": why or None, **known, **place}
 
 
 def exit_code(labs: list[dict[str, Any]]) -> Exit:
-    """HELD if every lab runs."""
+    """HELD if every lab is running."""
     return Exit.HELD if all(lab["state"] == RUNNING for lab in labs) else Exit.INCONCLUSIVE
 
 
 def table(labs: list[dict[str, Any]]) -> str:
-    """All labs, for people."""
+    """All labs as text."""
     if not labs:
-        return "no lab is there; nodefall lab up starts one"
+        return "no labs; start one with nodefall lab up"
     return "\n".join(line for lab in labs for line in _lines(lab))
 
 
@@ -103,7 +103,7 @@ def _lines(lab: dict[str, Any]) -> list[str]:
 
 
 def summary(lab: dict[str, Any]) -> str:
-    """What the lab consists of."""
+    """Size, version, time mode and defects of a lab."""
     speed = f"{lab['speed']:g}"
     time = f"lockstep at most {speed}x" if lab["lockstep"] else f"free-running {speed}x"
     broken = f", deliberately broken: {', '.join(lab['breakages'])}" if lab["breakages"] else ""
@@ -111,7 +111,7 @@ def summary(lab: dict[str, Any]) -> str:
 
 
 def next_steps(lab: dict[str, Any]) -> str:
-    """What ``up`` says in the end."""
+    """The final output of ``nodefall lab up``."""
     experiment = bundled_path("experiments/graceful-poweroff.yaml")
     if experiment.is_relative_to(Path.cwd()):
         experiment = experiment.relative_to(Path.cwd())
@@ -123,7 +123,7 @@ def next_steps(lab: dict[str, Any]) -> str:
         f"  nodefall lab down {quoted['name']}",
     ]
     if lab["lockstep"]:
-        lines.append("In lockstep time stands still while nobody waits for it; with kubectl you will want --speed 1.")
+        lines.append("In lockstep, time stands still while no client waits for it; for kubectl, use --speed 1.")
     return "\n".join(lines)
 
 
@@ -134,23 +134,23 @@ def _ago(since: str) -> str:
 
 
 def _unreachable_reason(state: LabState) -> str:
-    """Why its API server gives no answer, "" if it does."""
+    """Why the API server of a lab does not respond, "" if it does."""
     parts = urlsplit(state.api_server)
     try:
         context = ssl.create_default_context(cafile=state.ca_file)
         server = http.client.HTTPSConnection(str(parts.hostname), parts.port, timeout=_TIMEOUT, context=context)
         with closing(server):
             server.request("GET", "/readyz")
-            answer = server.getresponse()
-            return "" if answer.status == 200 else f"{state.api_server}/readyz answers {answer.status}"
+            response = server.getresponse()
+            return "" if response.status == 200 else f"{state.api_server}/readyz returned status {response.status}"
     except (OSError, http.client.HTTPException, ValueError) as error:
-        return f"{state.api_server} does not answer: {error}"
+        return f"{state.api_server} does not respond: {error}"
 
 
 def _last_log_line(log: Path) -> str:
-    """The last line of its log."""
+    """The last line of a lab's log."""
     try:
         lines = log.read_bytes()[-_LOG_END:].decode(errors="replace").split("\n")
     except OSError:
         return ""
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it was killed")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "killed")

@@ -1,4 +1,4 @@
-"""``nodefall lab up``: a lab with a name, a workload perhaps, and a home; it runs on when the command has ended."""
+"""``nodefall lab up``: start a named lab that outlives the command."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _POLL_INTERVAL, _EXIT_GRACE = 0.5, 1.0  # wall seconds
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """The command line's wishes; ``lab`` is the inventory's with the options in force."""
+    """The options of the command; ``lab`` is that of the inventory with the options applied."""
 
     inventory: Inventory
     lab: Lab
@@ -43,131 +43,137 @@ class UpOptions:
     foreground: bool = False
 
 
-def up(wish: UpOptions, tell: Callable[[str], None], as_json: bool) -> None:
-    """Start it, tell how to use it, and leave it or, in the foreground, wait for its end. Raises NodefallError.
+def up(options: UpOptions, echo: Callable[[str], None], as_json: bool) -> None:
+    """Start a lab and print how to use it; in the foreground, wait for its end. Raises NodefallError.
 
-    What does not come up whole is taken down again.
+    A lab that does not become ready is removed again.
     """
-    objects = load_objects(wish.workloads)
-    if wish.out:
-        _refuse_foreign(wish.out)
-    home = LabDirectory(wish.name)
+    objects = load_objects(options.workloads)
+    if options.out:
+        _refuse_foreign(options.out)
+    directory = LabDirectory(options.name)
     with ExitStack() as stack:
-        with home.create() as lock:
-            stack.callback(home.remove)
-            _refuse_port(wish)
-            tell(f"starting the lab {wish.name!r}")
-            state, lab = _start(wish, home, lock, stack)
-        inventory = _inventory(wish, lab)
-        home.write(state, inventory)
-        if wish.out:
-            stack.callback(remove_copy, (wish.out, inventory))
-            write(wish.out, inventory)
-        _populate(lab, objects, tell)
+        with directory.create() as lock:
+            stack.callback(directory.remove)
+            _refuse_port(options)
+            echo(f"starting the lab {options.name!r}")
+            state, lab = _start(options, directory, lock, stack)
+        inventory = _inventory(options, lab)
+        directory.write(state, inventory)
+        if options.out:
+            stack.callback(remove_copy, (options.out, inventory))
+            write(options.out, inventory)
+        _populate(lab, objects, echo)
         state.ready = True
-        home.write(state)
-        told = to_dict(home, state)
-        _print(json.dumps(told) if as_json else next_steps(told))
-        if wish.foreground:
-            _wait(lab, tell)
+        directory.write(state)
+        document = to_dict(directory, state)
+        _print(json.dumps(document) if as_json else next_steps(document))
+        if options.foreground:
+            _wait(lab, echo)
         else:
             lab.detach()
             stack.pop_all()
 
 
 def _print(text: str) -> None:
-    """Now, as the command may stay; a lab that nobody was told of is of no use. Raises NodefallError."""
+    """Print how to use the lab. Raises NodefallError: a lab that the user does not know of is removed."""
     try:
         click.echo(text)
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise NodefallError(f"the output could not be written: {error.strerror}; the lab is down again") from error
+        raise NodefallError(f"cannot write the output: {error.strerror}; the lab was removed") from error
 
 
-def _start(wish: UpOptions, home: LabDirectory, lock: int, stack: ExitStack) -> tuple[LabState, RunningLab]:
-    """The process, known from its first moment on; it ends with ``stack``."""
+def _start(options: UpOptions, directory: LabDirectory, lock: int, stack: ExitStack) -> tuple[LabState, RunningLab]:
+    """Start the process, which ``stack`` stops. Its ID is written to disk at once."""
     with closing(SystemClock()) as clock:
         state = LabState(
-            name=wish.name,
+            name=options.name,
             pid=0,
             start_ticks=0,
             mark=secrets.token_hex(16),
             since=clock.now(),
-            workers=wish.lab.workers,
-            kubernetes=wish.lab.kubernetes,
-            seed=wish.lab.seed,
-            lockstep=wish.speed is None,
-            speed=wish.lab.speed if wish.speed is None else wish.speed,
-            breakages=wish.lab.breakages,
-            out=str(wish.out.absolute()) if wish.out else "",
+            workers=options.lab.workers,
+            kubernetes=options.lab.kubernetes,
+            seed=options.lab.seed,
+            lockstep=options.speed is None,
+            speed=options.lab.speed if options.speed is None else options.speed,
+            breakages=options.lab.breakages,
+            out=str(options.out.absolute()) if options.out else "",
         )
 
     def started(pid: int) -> None:
         state.pid, state.start_ticks = pid, start_ticks(pid)
-        home.write(state)
+        directory.write(state)
 
-    serving = LabServeOptions(wish.name, wish.speed, wish.port, home.path, lock, state.mark, started)
+    serve_options = LabServeOptions(
+        options.name, options.speed, options.port, directory.path, lock, state.mark, started
+    )
     try:
-        lab = stack.enter_context(start_lab(wish.lab, serving=serving))
+        lab = stack.enter_context(start_lab(options.lab, options=serve_options))
     except OSError as error:
-        raise Refused(f"the lab's process cannot be started: {error}", hint="see the limits of this machine") from error
+        raise Refused(
+            f"cannot start the process of the lab: {error}", hint="check the limits of this machine (ulimit -a)"
+        ) from error
     facts = lab.facts
     state.api_server, state.kubeconfig, state.ca_file = facts["apiServer"], facts["kubeconfig"], facts["caFile"]
     return state, lab
 
 
-def _refuse_port(wish: UpOptions) -> None:
-    """Raises Refused if another lab has the port; that it is free otherwise, the lab finds out itself."""
-    for name in lab_names() if wish.port else ():
+def _refuse_port(options: UpOptions) -> None:
+    """Raises Refused if another lab has the port. The lab itself fails on a port that another program has."""
+    for name in lab_names() if options.port else ():
         other = LabDirectory(name)
         state = other.state()
-        if state and state.api_server.endswith(f":{wish.port}") and other.is_alive():
-            hint = f"choose another with --port, or stop that lab: nodefall lab down {name}"
-            raise Refused(f"port {wish.port} is in use by the lab {name!r}", hint=hint)
+        if state and state.api_server.endswith(f":{options.port}") and other.is_alive():
+            hint = f"choose another --port, or stop that lab: nodefall lab down {name}"
+            raise Refused(f"port {options.port} is in use by the lab {name!r}", hint=hint)
 
 
-def _inventory(wish: UpOptions, lab: RunningLab) -> str:
-    made = lab.inventory.model_copy(update={"protected": wish.inventory.protected, "limits": wish.inventory.limits})
-    return made.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n"
+def _inventory(options: UpOptions, lab: RunningLab) -> str:
+    """The inventory of the lab as JSON, with the limits of the inventory that described it."""
+    settings = {"protected": options.inventory.protected, "limits": options.inventory.limits}
+    inventory = lab.inventory.model_copy(update=settings)
+    return inventory.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n"
 
 
-def _populate(lab: RunningLab, objects: Sequence[LocatedObject], tell: Callable[[str], None]) -> None:
+def _populate(lab: RunningLab, objects: Sequence[LocatedObject], echo: Callable[[str], None]) -> None:
     """Wait for the nodes, apply the workload and wait for it."""
     source = lab.facts["timeSource"]
     try:
         with closing(connect(lab.facts["kubeconfig"])) as kube, closing(RemoteClock(**source)) as clock:
             wait_for_nodes(kube, clock)
-            tell("the nodes are Ready")
+            echo("the nodes are Ready")
             if objects:
-                begun = clock.now()
+                start = clock.now()
                 applied = apply(kube, objects)
-                patience = format_duration(READY_TIMEOUT)
-                tell(f"{len(applied)} objects applied; waiting at most {patience} of the cluster's time for them")
+                timeout = format_duration(READY_TIMEOUT)
+                echo(f"{len(applied)} objects applied; waiting at most {timeout} of cluster time for them")
                 wait_for_workload(kube, clock, applied)
-                tell(f"available after {format_duration(round(clock.now() - begun))} of the cluster's time")
+                echo(f"available after {format_duration(round(clock.now() - start))} of cluster time")
     except NodefallError as error:
         if isinstance(error, BadInput) or not lab.wait(_EXIT_GRACE):
             raise
-        raise NodefallError(f"the lab ended while it was made ready: {lab.output or 'it was stopped'}") from error
+        raise NodefallError(f"the lab ended before it was ready: {lab.output or 'stopped'}") from error
 
 
-def _wait(lab: RunningLab, tell: Callable[[str], None]) -> None:
-    """Until Ctrl-C, SIGTERM or ``nodefall lab down``. Raises NodefallError if the lab fails."""
+def _wait(lab: RunningLab, echo: Callable[[str], None]) -> None:
+    """Wait for Ctrl-C, SIGTERM or ``nodefall lab down``. Raises NodefallError if the lab fails."""
     stop = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    tell("Ctrl-C ends it")
+    echo("press Ctrl-C to stop the lab")
     while not stop.wait(_POLL_INTERVAL):
         if lab.returncode is not None:
             if lab.returncode:
-                raise NodefallError(f"the lab has ended by itself: {lab.output or 'it was killed'}")
-            tell("it was stopped")
+                raise NodefallError(f"the lab has ended: {lab.output or 'killed'}")
+            echo("the lab was stopped")
             return
 
 
 def _refuse_foreign(out: Path) -> None:
-    """Raises UsageError if ``out`` is a file that no lab has written."""
+    """Raises UsageError if ``out`` exists and is not the inventory of a lab."""
     try:
         text = out.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -175,4 +181,4 @@ def _refuse_foreign(out: Path) -> None:
     except (OSError, UnicodeDecodeError):
         text = ""
     if '"simulated": true' not in text:
-        raise UsageError(f"{out} exists and is no inventory of a lab", hint="name another file with --out")
+        raise UsageError(f"{out} exists and is not the inventory of a lab", hint="give another file with --out")

@@ -1,4 +1,4 @@
-"""The workload of a lab that stays: applied once the nodes are Ready, and waited for."""
+"""The workload of a lab: created once the nodes are Ready, and awaited."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from chaos.model.errors import NodefallError
 from chaos.model.kube import Workload
 from chaos.model.ports import Clock, KubeApi
 
-READY_TIMEOUT = 300.0  # seconds of the cluster's time
+READY_TIMEOUT = 300.0  # seconds of cluster time
 _POLL_INTERVAL = 1.0
 _AWAITED_PLURALS = ("deployments", "statefulsets", "daemonsets", "jobs", "pods")
-ReadinessCheck = Callable[[], str]  # what something waits for, "" once it is there
+ReadinessCheck = Callable[[], str]  # why something is not ready, "" once it is
 
 
 class AppliedObject(NamedTuple):
-    """An object that was created: its file and line, its kind, where to read it."""
+    """An object that was created: its position in a file, its kind, its path in the API."""
 
     located: LocatedObject
     plural: str
@@ -36,21 +36,21 @@ class AppliedObject(NamedTuple):
 
 
 def wait_for_nodes(kube: KubeApi, clock: Clock) -> None:
-    """Until every node is Ready. Raises NodefallError after PATIENCE."""
+    """Wait until every node is Ready. Raises NodefallError after READY_TIMEOUT."""
 
-    def look() -> str:
-        late = [
+    def check() -> str:
+        unready = [
             node["metadata"]["name"]
             for node in _get(kube, "/api/v1/nodes")["items"]
             if not _has_condition(node, "Ready")
         ]
-        return f"not Ready: {', '.join(late[:5])}" if late else ""
+        return f"not Ready: {', '.join(unready[:5])}" if unready else ""
 
-    _wait(clock, look)
+    _wait(clock, check)
 
 
 def apply(kube: KubeApi, objects: Iterable[LocatedObject]) -> list[AppliedObject]:
-    """Create everything, in ``default`` where no namespace is named. Raises BadInput with the lab's own words."""
+    """Create all objects, by default in the namespace ``default``. Raises BadInput with the API server's message."""
     applied = []
     for located in objects:
         obj = located.object
@@ -58,7 +58,7 @@ def apply(kube: KubeApi, objects: Iterable[LocatedObject]) -> list[AppliedObject
         path = collection_path(obj, namespace)
         response = kube.request("POST", path, body=obj)
         if response.status not in (200, 201):
-            what = f"the lab refuses {obj['kind']} {obj['metadata'].get('name', '')}"
+            what = f"the lab rejected {obj['kind']} {obj['metadata'].get('name', '')}"
             raise located.problem(from_response(response, what.rstrip()).message)
         name = msgspec.json.decode(response.body)["metadata"]["name"]
         applied.append(AppliedObject(located, path.rpartition("/")[2], namespace, f"{path}/{name}"))
@@ -66,47 +66,47 @@ def apply(kube: KubeApi, objects: Iterable[LocatedObject]) -> list[AppliedObject
 
 
 def wait_for_workload(kube: KubeApi, clock: Clock, applied: Iterable[AppliedObject]) -> None:
-    """Until everything is available, and every Job has begun. Raises NodefallError after PATIENCE."""
-    waited_for = [one for one in applied if one.plural in _AWAITED_PLURALS]
-    _wait(clock, lambda: next(filter(None, (_unready_reason(kube, one) for one in waited_for)), ""))
+    """Wait until everything is available and every Job has started. Raises NodefallError after READY_TIMEOUT."""
+    awaited = [applied_ for applied_ in applied if applied_.plural in _AWAITED_PLURALS]
+    _wait(clock, lambda: next(filter(None, (_unready_reason(kube, applied_) for applied_ in awaited)), ""))
 
 
-def _wait(clock: Clock, look: ReadinessCheck) -> None:
+def _wait(clock: Clock, check: ReadinessCheck) -> None:
     end = clock.now() + READY_TIMEOUT
-    while why := look():
+    while reason := check():
         if clock.now() > end:
-            raise NodefallError(f"{why}, {format_duration(READY_TIMEOUT)} of the cluster's time later")
+            raise NodefallError(f"timed out after {format_duration(READY_TIMEOUT)} of cluster time: {reason}")
         clock.sleep(_POLL_INTERVAL)
 
 
-def _unready_reason(kube: KubeApi, one: AppliedObject) -> str:
-    found = _get(kube, one.path)
-    if one.plural == "pods":
-        ready, words = _has_condition(found, "Ready") or found["status"].get("phase") == "Succeeded", "it is not Ready"
-    elif one.plural == "jobs":
-        ready, words = job_readiness(found)
+def _unready_reason(kube: KubeApi, applied_: AppliedObject) -> str:
+    found = _get(kube, applied_.path)
+    if applied_.plural == "pods":
+        ready, reason_ = _has_condition(found, "Ready") or found["status"].get("phase") == "Succeeded", "not Ready"
+    elif applied_.plural == "jobs":
+        ready, reason_ = job_readiness(found)
     else:
-        ready, words = availability(one.plural, msgspec.convert(found, Workload))
+        ready, reason_ = availability(applied_.plural, msgspec.convert(found, Workload))
     if ready:
         return ""
-    file, mark, _ = one.located
-    return f"{file}:{mark.line}:{mark.column}: {one.name}: {words}{_unready_pod(kube, one.namespace)}"
+    file, mark, _ = applied_.located
+    return f"{file}:{mark.line}:{mark.column}: {applied_.name}: {reason_}{_unready_pod(kube, applied_.namespace)}"
 
 
 def job_readiness(job: dict[str, Any]) -> tuple[bool, str]:
-    """Whether as many pods of a Job run, or have succeeded, as may run at once; a Job may run for hours."""
+    """Whether a Job runs its full number of parallel pods, and a reason if not. Its completion is not awaited."""
     spec, status = job["spec"], job.get("status") or {}
     if spec.get("suspend") or _has_condition(job, "Complete"):
         return True, ""
     if _has_condition(job, "Failed"):
-        return False, "it has failed"
+        return False, "failed"
     wanted = min(spec["parallelism"], spec.get("completions") or spec["parallelism"])
     number = status.get("ready", 0) + status.get("succeeded", 0)
-    return number >= wanted, f"{number} of {wanted} pods have begun"
+    return number >= wanted, f"{number} of {wanted} pods have started"
 
 
 def _unready_pod(kube: KubeApi, namespace: str) -> str:
-    """What the first pod that is not Ready waits for."""
+    """The message of the first pod that is not Ready."""
     for pod in _get(kube, f"/api/v1/namespaces/{namespace}/pods")["items"]:
         conditions = (pod.get("status") or {}).get("conditions") or []
         for condition in conditions:

@@ -1,1 +1,1 @@
-"""``nodefall run`` and its views."""
+"""``nodefall run`` and its progress views."""

@@ -1,6 +1,6 @@
 """``nodefall run``."""
 
-# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
 import sys
@@ -22,15 +22,15 @@ Examples:
 @click.option(
     "--plan",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Do what nodefall plan --out wrote, if it is still so.",
+    help="Execute a saved plan; refuse if the cluster has changed.",
 )
-@click.option("--inventory", "-i", help="Which cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
+@click.option("--inventory", "-i", help="The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
 @click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
-@click.option("--seed", type=int, help="Choose the same targets again.")
+@click.option("--seed", type=int, help="Select the same targets again.")
 @click.option("--max-duration", metavar="DURATION", help="Instead of the experiment's maxDuration.")
 @click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Copy the recording to this file.")
-@click.option("--anyway", is_flag=True, help="Set aside what preflight refuses: the run is inconclusive at best.")
-@click.option("--yes", is_flag=True, help="Machines of a real cluster may go down: do not ask.")
+@click.option("--anyway", is_flag=True, help="Override refusals of preflight: the run is inconclusive at best.")
+@click.option("--yes", is_flag=True, help="Do not ask before taking real machines down.")
 @click.option("--plain", is_flag=True, help="Plain progress lines, also on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
 def command(  # noqa: PLR0913, PLR0917 - one per option
@@ -48,10 +48,10 @@ def command(  # noqa: PLR0913, PLR0917 - one per option
 ) -> None:
     """Run an EXPERIMENT: plan, inject, observe, undo, judge, report.
 
-    Exit code 0: every expectation held; 1: one was violated; 2: inconclusive or aborted; 3: something is still to be
-    undone; 4: refused, nothing touched.
+    Exit code 0: every expectation held; 1: one was violated; 2: inconclusive or aborted; 3: an undo is pending;
+    4: refused, without side effects.
     """
     from chaos.cli.run.run_impl import RunOptions, run_and_report
 
-    wish = RunOptions(experiment, inventory, reports, seed, max_duration, record, plan, yes, anyway)
-    sys.exit(run_and_report(wish, plain, as_json))
+    options = RunOptions(experiment, inventory, reports, seed, max_duration, record, plan, yes, anyway)
+    sys.exit(run_and_report(options, plain, as_json))

@@ -19,7 +19,7 @@ _COLOURS = {Status.HELD: "green", Status.VIOLATED: "bold red", Status.INCONCLUSI
 
 
 class LiveProgress:
-    """Lines scroll away above a small board: phase, time in the cluster, and every verdict with its countdown."""
+    """Lines that scroll above a status area: the phase, cluster time, and every verdict with its countdown."""
 
     def __init__(self, stream: TextIO) -> None:
         self._state = ProgressState()
@@ -48,7 +48,7 @@ class LiveProgress:
     def verdict(self, verdict: Verdict) -> None:
         with self._lock:
             line = self._state.verdict(verdict)
-        if verdict.status is not Status.PENDING:  # those are on the board
+        if verdict.status is not Status.PENDING:  # pending verdicts are in the status area
             self._print(line, _COLOURS[verdict.status], verdict.at)
 
     def note(self, text: str) -> None:
@@ -68,23 +68,23 @@ class LiveProgress:
         self._live.stop()
 
     def _print(self, line: str, style: str, at: float | None = None) -> None:
-        """Outside the lock: rich holds its own while it asks :meth:`_render`."""
+        """Print a line. Not with the lock held: rich holds another one while it calls :meth:`_render`."""
         if line:
             with self._lock:
                 when = self._state.offset(self._state.now if at is None else at)
-            told = escape_for_encoding(f"{when:>8}  {line}", self._console.encoding)
-            self._console.print(Text(told, style=style))
+            text = escape_for_encoding(f"{when:>8}  {line}", self._console.encoding)
+            self._console.print(Text(text, style=style))
 
     def _render(self) -> RenderableType:
         with self._lock:
-            board = self._state
-            clock = _clock(board.now)
-            head = "  ".join(part for part in (board.phase_name, clock, board.offset(board.now)) if part)
+            state = self._state
+            clock = _clock(state.now)
+            head = "  ".join(part for part in (state.phase_name, clock, state.offset(state.now)) if part)
             table = Table.grid(padding=(0, 1))
-            for verdict in board.verdicts.values():
+            for verdict in state.verdicts.values():
                 word = escape_for_encoding(f"{SYMBOLS[verdict.status]} {verdict.status}", self._console.encoding)
                 name = escape_for_encoding(printable(verdict.name), self._console.encoding)
-                table.add_row(Text(word, _COLOURS[verdict.status]), Text(name), Text(board.remaining(verdict), "dim"))
+                table.add_row(Text(word, _COLOURS[verdict.status]), Text(name), Text(state.remaining(verdict), "dim"))
         return Group(Text(escape_for_encoding(head, self._console.encoding), "bold"), table)
 
 

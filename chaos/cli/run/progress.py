@@ -1,6 +1,6 @@
-"""What a person sees while a run is live: a view that redraws itself on a terminal, plain lines elsewhere.
+"""Progress of a run on stderr: a view that redraws itself on a terminal, plain lines elsewhere.
 
-Offsets count from the first step, as in the reports; before it there are none.
+Offsets are relative to the first step, as in the reports; there are none before it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from chaos.model.verdict import SYMBOLS, Status, Verdict
 
 
 class Display(ports.Progress, Protocol):
-    """Progress with an end, that can make room for a question."""
+    """Progress that can be closed, and hidden while a question is asked."""
 
     def hide(self) -> None:
         """Draw nothing until :meth:`show`."""
@@ -26,7 +26,7 @@ class Display(ports.Progress, Protocol):
     def show(self) -> None: ...
 
     def close(self) -> None:
-        """Give the terminal back; harmless twice."""
+        """Restore the terminal. Idempotent."""
 
 
 def make_progress(stream: TextIO, force_plain: bool = False) -> Display:
@@ -40,7 +40,7 @@ def make_progress(stream: TextIO, force_plain: bool = False) -> Display:
 
 
 class BestEffortProgress:
-    """Words that nobody can read any more (a closed pipe, a lost terminal) must not stop a run, nor its undoing."""
+    """Ignores write errors (a closed pipe, a lost terminal), which must not stop a run or its undo."""
 
     def __init__(self, display: Display) -> None:
         self._display: Display | None = display
@@ -69,18 +69,18 @@ class BestEffortProgress:
     def close(self) -> None:
         self._try(lambda display: display.close())
 
-    def _try(self, tell: Callable[[Display], None]) -> None:
+    def _try(self, call: Callable[[Display], None]) -> None:
         if self._display is None:
             return
         try:
-            tell(self._display)
+            call(self._display)
         except (OSError, ValueError):  # ValueError: the file is closed
             self._display = None
 
 
 @dataclass
 class ProgressState:
-    """The state of a run as told so far; each teller returns the new line, "" if it says nothing new."""
+    """The state of a run as reported so far. Each method returns the line to print, "" if there is no news."""
 
     now: float | None = None
     first_step: float | None = None
@@ -97,7 +97,7 @@ class ProgressState:
         return printable(f"{on_node(f'step {name}', node)}: {what}")
 
     def verdict(self, verdict: Verdict) -> str:
-        """A pending one says when it is due; told again only when its status changes."""
+        """The line of a verdict whose status has changed; a pending one with the time when it is due."""
         key = (verdict.name, verdict.assertion)
         before = self.verdicts.get(key)
         self.verdicts[key] = verdict
@@ -110,7 +110,7 @@ class ProgressState:
         return f"{SYMBOLS[verdict.status]} {verdict.status}: {printable(verdict.name)}: {printable(why)}"
 
     def offset(self, t: float | None) -> str:
-        """``t`` after the first step, "" before it."""
+        """The offset of ``t`` from the first step, as ``+1m30s``; "" before that."""
         if t is None or self.first_step is None:
             return ""
         shift = round(t - self.first_step, 1)
@@ -124,7 +124,7 @@ class ProgressState:
 
 
 class PlainProgress:
-    """One line a change, for logs and pipes."""
+    """One line per change, for logs and pipes."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -157,7 +157,7 @@ class PlainProgress:
         self._stream.flush()
 
     def show(self) -> None:
-        """Nothing: lines make room by themselves."""
+        """Do nothing: lines need not be hidden."""
 
     def close(self) -> None:
         self._stream.flush()

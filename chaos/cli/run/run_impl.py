@@ -1,4 +1,4 @@
-"""Starting a run from the command line, and telling how it ended."""
+"""Runs an experiment from the command line, and prints its result."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import msgspec
 import chaos.report
 from chaos.api import load, run
 from chaos.app.connect import inventory_path
+from chaos.cli.log_options import is_verbose
 from chaos.cli.run.confirm import ask
 from chaos.cli.run.progress import BestEffortProgress, make_progress
 from chaos.load.inventory import load_inventory
@@ -30,7 +31,7 @@ from chaos.report.summary import summary
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The command line's wishes; ``plan`` is the file of one that was made before, instead of an experiment."""
+    """The options of the command; ``plan`` is the file of a saved plan, instead of an experiment."""
 
     experiment: Path | None
     inventory: str | None
@@ -43,43 +44,43 @@ class RunOptions:
     anyway: bool = False
 
 
-def run_and_report(wish: RunOptions, plain: bool, as_json: bool) -> int:
-    """Run, report, and return the exit code. Raises NodefallError before anything was touched."""
-    if wish.max_duration:
+def run_and_report(options: RunOptions, plain: bool, as_json: bool) -> int:
+    """Run, print the result, and return the exit code. Raises NodefallError."""
+    if options.max_duration:
         try:
-            parse_duration(wish.max_duration)
+            parse_duration(options.max_duration)
         except ValueError as error:
             raise UsageError(f"--max-duration: {error}") from error
-    if wish.record and not wish.record.parent.is_dir():
-        raise UsageError(f"--record: there is no directory {wish.record.parent}")
-    kept = _load_plan(wish)
-    experiment = kept or load(_experiment(wish)).with_max_duration(wish.max_duration)
-    inventory = load_inventory(inventory_path(wish.inventory))
-    progress = BestEffortProgress(make_progress(sys.stderr, force_plain=plain))
+    if options.record and not options.record.parent.is_dir():
+        raise UsageError(f"--record: no directory {options.record.parent}")
+    plan = _load_plan(options)
+    experiment = plan or load(_experiment(options)).with_max_duration(options.max_duration)
+    inventory = load_inventory(inventory_path(options.inventory))
+    progress = BestEffortProgress(make_progress(sys.stderr, force_plain=plain or is_verbose()))
     try:
         if inventory.lab:
             progress.note("starting the lab, a simulated cluster")
         done = run(
             experiment,
             inventory,
-            seed=wish.seed,
-            reports=wish.reports,
-            agree=partial(ask, progress=progress, yes=wish.yes),
+            seed=options.seed,
+            reports=options.reports,
+            agree=partial(ask, progress=progress, yes=options.yes),
             progress=progress,
-            record=wish.record,
-            anyway=wish.anyway,
+            record=options.record,
+            anyway=options.anyway,
         )
     finally:
         progress.close()
     result = done.result
-    words = summary(result, report=str(done.report), color=wants_color(sys.stderr))
-    with suppress(OSError):  # nobody reads it, or the disk is full: the exit code still tells
-        click.echo(escape_for_encoding(words, sys.stderr.encoding), err=True, nl=False)
+    text = summary(result, report=str(done.report), color=wants_color(sys.stderr))
+    with suppress(OSError):  # stderr is closed, or the disk is full: the exit code still reports the result
+        click.echo(escape_for_encoding(text, sys.stderr.encoding), err=True, nl=False)
     if as_json:
-        told = discover(chaos.report, "RENDERER")["json"].render(result, done.timeline)
+        document = discover(chaos.report, "RENDERER")["json"].render(result, done.timeline)
         try:
-            click.echo(told, nl=False)
-        except BrokenPipeError:  # nobody wants it
+            click.echo(document, nl=False)
+        except BrokenPipeError:  # stdout was closed
             return result.exit_code
         except OSError:
             return result.exit_code or Exit.INCONCLUSIVE
@@ -87,30 +88,29 @@ def run_and_report(wish: RunOptions, plain: bool, as_json: bool) -> int:
 
 
 def wants_color(stream: TextIO) -> bool:
-    """True for a terminal that shows colours, unless NO_COLOR is set (no-color.org: to anything but "")."""
+    """Whether ``stream`` is a terminal with colors, and NO_COLOR is unset or empty (no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "", "dumb")
 
 
-def _experiment(wish: RunOptions) -> Path:
-    if wish.experiment is None:
-        raise UsageError("give an EXPERIMENT or --plan FILE", hint="nodefall run --help")
-    return wish.experiment
+def _experiment(options: RunOptions) -> Path:
+    if options.experiment is None:
+        raise UsageError("missing argument: give an EXPERIMENT or --plan FILE", hint="see nodefall run --help")
+    return options.experiment
 
 
-def _load_plan(wish: RunOptions) -> Plan | None:
-    """The plan of --plan. Raises UsageError, BadInput."""
-    if wish.plan is None:
+def _load_plan(options: RunOptions) -> Plan | None:
+    """The saved plan of --plan, None without it. Raises UsageError, BadInput."""
+    if options.plan is None:
         return None
-    if wish.experiment is not None or wish.seed is not None or wish.max_duration:
-        raise UsageError("--plan says it all: give neither EXPERIMENT nor --seed nor --max-duration with it")
+    if options.experiment is not None or options.seed is not None or options.max_duration:
+        raise UsageError("--plan cannot be combined with EXPERIMENT, --seed or --max-duration")
     try:
-        kept = msgspec.json.decode(wish.plan.read_bytes(), type=Plan)
+        plan = msgspec.json.decode(options.plan.read_bytes(), type=Plan)
     except OSError as error:
-        raise bad_input(str(wish.plan), f"cannot be read: {error.strerror}") from error
+        raise bad_input(str(options.plan), f"cannot be read: {error.strerror}") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise bad_input(
-            str(wish.plan), f"this is no plan: {error}", "make one with nodefall plan --out FILE"
-        ) from error
-    if not re.fullmatch(RUN_ID, kept.run):  # paths are made of it
-        raise bad_input(str(wish.plan), f"this is no plan: no run is called {kept.run!r}")
-    return kept
+        hint = "make one with nodefall plan --out FILE"
+        raise bad_input(str(options.plan), f"invalid plan: {error}", hint) from error
+    if not re.fullmatch(RUN_ID, plan.run):  # used in paths
+        raise bad_input(str(options.plan), f"invalid plan: {plan.run!r} is not a valid run ID")
+    return plan

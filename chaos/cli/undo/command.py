@@ -1,6 +1,6 @@
-"""``nodefall undo``: finish what a run could not."""
+"""``nodefall undo``: finish the pending undo of a run."""
 
-# ruff: noqa: PLC0415 - what is slow to import is imported when the command runs
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
 import sys
@@ -21,20 +21,20 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("run", required=False)
-@click.option("--list", "list_", is_flag=True, help="List the runs that still owe an undo; exit code 3 if any.")
-@click.option("--inventory", "-i", help="Instead of the inventory that the run remembers.")
+@click.option("--list", "list_", is_flag=True, help="List the runs with a pending undo; exit code 3 if any.")
+@click.option("--inventory", "-i", help="Instead of the inventory stored with the run.")
 @click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(run: str | None, list_: bool, inventory: str | None, reports: Path, as_json: bool) -> None:
-    """Undo what RUN still owes: a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run), last, or a run's ID.
+    """Finish the pending undo of RUN: a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run), last or a run ID.
 
-    With --inventory also a run of another machine: the cluster has a copy of its journal.
+    With --inventory, RUN may be from another machine: the cluster has a copy of its journal.
 
-    Exit code 0: nothing is owed any more; 3: something still is. Harmless twice.
+    Exit code 0: nothing is pending; 3: an undo is still pending. Idempotent.
     """
     from chaos.cli.undo.undo_impl import list_pending, undo
     from chaos.model.errors import UsageError
 
     if list_ == bool(run):
-        raise UsageError("give a RUN or --list", hint="nodefall undo --list shows what is owed")
+        raise UsageError("give a RUN or --list", hint="list pending undos with nodefall undo --list")
     sys.exit(list_pending(reports, inventory, as_json) if run is None else undo(run, inventory, reports, as_json))

@@ -1,4 +1,4 @@
-"""Debts of other machines' runs: read from the cluster, and taken over."""
+"""Runs of other machines: their journals are read from the cluster."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from chaos.store.journal import Journal
 
 
 def pending_runs(inventory: Inventory) -> list[PendingRun]:
-    """What all runs owe on that cluster. Raises NodefallError."""
-    with connect_cluster(inventory) as opened:
-        return journal_mirror.pending_runs(opened.kube, lock_namespace(opened))
+    """The recorded runs of a cluster. Raises NodefallError."""
+    with connect_cluster(inventory) as connection:
+        return journal_mirror.pending_runs(connection.kube, lock_namespace(connection))
 
 
 def import_run(run: str, inventory: Inventory, reports: Path) -> Path:
-    """A run directory with the journal that the cluster has of ``run``. Raises UsageError where it has none."""
-    with connect_cluster(inventory) as opened:
-        debt = next(
-            (d for d in journal_mirror.pending_runs(opened.kube, lock_namespace(opened)) if d.identity.run == run), None
-        )
-        uid = opened.uid
-    if debt is None:
+    """Create a run directory from the cluster's copy of a journal. Raises UsageError if there is none."""
+    with connect_cluster(inventory) as connection:
+        runs = journal_mirror.pending_runs(connection.kube, lock_namespace(connection))
+        pending = next((each for each in runs if each.identity.run == run), None)
+        uid = connection.uid
+    if pending is None:
         raise UsageError(
-            f"no run {run!r}, neither in {reports} nor on this cluster", hint="nodefall undo --list --inventory FILE"
+            f"unknown run {run!r}: it is neither in {reports} nor on this cluster",
+            hint="list runs with nodefall undo --list --inventory FILE",
         )
-    if debt.error:
-        hint = f"see ConfigMap {debt.name}, and undo by hand what it says; then delete it"
-        raise bad_input(f"the journal of {run} in the cluster", debt.error, hint)
-    directory = run_directory.create(reports, debt.identity.experiment, debt.identity.started)
-    kept = inventory.model_dump(mode="json", by_alias=True, exclude_none=True)
-    info = run_directory.RunInfo(run, debt.identity.experiment, debt.identity.started, kept, cluster_uid=uid)
+    if pending.error:
+        hint = f"undo the steps of ConfigMap {pending.name} by hand, then delete it"
+        raise bad_input(f"the journal of {run} in the cluster", pending.error, hint)
+    directory = run_directory.create(reports, pending.identity.experiment, pending.identity.started)
+    stored = inventory.model_dump(mode="json", by_alias=True, exclude_none=True)
+    info = run_directory.RunInfo(run, pending.identity.experiment, pending.identity.started, stored, cluster_uid=uid)
     run_directory.save(directory, run_directory.RUN, info)
     with Journal(directory) as journal:
         journal.record_replica(True)
-        for owed in sorted(debt.pending, key=lambda entry: entry.id):
-            journal.record_intent(owed.step, owed.action, owed.node, owed.undo, owed.t)
+        for entry in sorted(pending.pending, key=lambda entry: entry.id):
+            journal.record_intent(entry.step, entry.action, entry.node, entry.undo, entry.t)
     return directory

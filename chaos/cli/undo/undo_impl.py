@@ -1,4 +1,4 @@
-"""The work behind ``nodefall undo``."""
+"""Finishes and lists pending undos."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 from pydantic import ValidationError
 
 from chaos.app.cluster_lock import hold_lock, lock_namespace
 from chaos.app.connect import connect_cluster
+from chaos.app.logs import run_log
 from chaos.app.pending_undo_guard import guard_pending_undo
 from chaos.cli.output import echo
 from chaos.cli.run.progress import BestEffortProgress, make_progress
@@ -29,52 +31,53 @@ from chaos.store.process_lock import exclusive_lock
 
 
 def list_pending(reports: Path, inventory: str | None, as_json: bool) -> int:
-    """Every run below ``reports`` that owes something; one whose journal cannot be read may owe anything.
+    """List the runs below ``reports`` with a pending undo or an unreadable journal; the exit code.
 
-    With an inventory, every run of any machine on that cluster.
+    With an inventory, the runs of any machine on that cluster.
     """
-    where = f"runs on the cluster of {inventory}" if inventory else f"runs in {reports}"
-    rows, unread = _in_cluster(load_inventory(Path(inventory))) if inventory else _on_disk(reports)
+    scope = f"runs on the cluster of {inventory}" if inventory else f"runs in {reports}"
+    rows, unreadable = _in_cluster(load_inventory(Path(inventory))) if inventory else _on_disk(reports)
     if as_json:
-        click.echo(json.dumps({"owed": rows, "unreadable": unread}))
+        click.echo(json.dumps(_with_former_key({"pendingUndo": rows, "unreadable": unreadable})))
     for row in rows if not as_json else ():
         echo(on_node(f"{row['run']}: {row['step']} ({row['action']})", row["node"]))
-    for message in unread:
+    for message in unreadable:
         echo(f"error: {message}", err=True)
-    if not rows and not unread:
-        echo(f"nothing is owed by the {where}", err=True)
-    return int(Exit.UNDO_PENDING if rows or unread else Exit.HELD)
+    if not rows and not unreadable:
+        echo(f"no pending undo: {scope}", err=True)
+    return int(Exit.UNDO_PENDING if rows or unreadable else Exit.HELD)
 
 
 def _in_cluster(inventory: Inventory) -> tuple[list[dict[str, str]], list[str]]:
-    rows, unread = [], []
-    for debt in pending_runs(inventory):
-        if debt.error:
-            unread.append(f"the journal of run {debt.identity.run} in the cluster cannot be read: {debt.error}")
-        rows += [_row(debt.identity.run, owed) for owed in debt.pending if owed.undo.proof]
-    return rows, unread
+    rows, unreadable = [], []
+    for remote in pending_runs(inventory):
+        if remote.error:
+            unreadable.append(f"cannot read the journal of run {remote.identity.run} in the cluster: {remote.error}")
+        rows += [_row(remote.identity.run, pending) for pending in remote.pending if pending.undo.proof]
+    return rows, unreadable
 
 
-def _row(run: str, owed: PendingUndo) -> dict[str, str]:
-    return {"run": run, "step": owed.step, "action": owed.action, "node": owed.node}
+def _row(run: str, pending: PendingUndo) -> dict[str, str]:
+    return {"run": run, "step": pending.step, "action": pending.action, "node": pending.node}
 
 
 def _on_disk(reports: Path) -> tuple[list[dict[str, str]], list[str]]:
-    rows, unread = [], []
+    rows, unreadable = [], []
     for path in sorted(reports.glob(f"*/*/{NAME}")):
         try:
-            owed = read_pending(path.parent)
+            pending = read_pending(path.parent)
         except NodefallError as error:
-            unread.append(error.message)
+            unreadable.append(error.message)
             continue
-        rows += [_row(str(path.parent), entry) for entry in owed]
-    return rows, unread
+        rows += [_row(str(path.parent), entry) for entry in pending]
+    return rows, unreadable
 
 
 def undo(name: str, inventory: str | None, reports: Path, as_json: bool) -> int:
-    """Replay what one run owes. Raises UndoOwed while anything is owed that could not even be tried."""
+    """Finish the pending undo of one run; the exit code. Raises UndoPending if it could not be attempted."""
     directory = _find(reports, name, inventory)
-    with guard_pending_undo(directory), Journal(directory) as journal:
+    with run_log() as log, guard_pending_undo(directory), Journal(directory) as journal:
+        log.open(directory)
         results: list[UndoResult] = []
         if journal.pending() or journal.has_replica:
             info = run_directory.load(directory, run_directory.RUN, run_directory.RunInfo)
@@ -83,23 +86,28 @@ def undo(name: str, inventory: str | None, reports: Path, as_json: bool) -> int:
             except NodefallError as error:
                 if not _is_lab_gone(info, inventory):
                     raise
-                echo(f"the simulated cluster of this run has ended ({error.message})", err=True)
+                echo(f"the simulated cluster of this run no longer exists ({error.message})", err=True)
                 for entry in journal.pending():
-                    journal.mark_undone(entry, "its simulated cluster has ended")
+                    journal.mark_undone(entry, "its simulated cluster no longer exists")
                 journal.record_replica(False)
-        owed = [{"step": o.step, "action": o.action, "node": o.node} for o in journal.pending()]
-    return _echo_results(directory, results, owed, as_json)
+        pending = [{"step": o.step, "action": o.action, "node": o.node} for o in journal.pending()]
+    return _echo_results(directory, results, pending, as_json)
 
 
-def _echo_results(directory: Path, results: list[UndoResult], owed: list[dict[str, str]], as_json: bool) -> int:
+def _echo_results(directory: Path, results: list[UndoResult], pending: list[dict[str, str]], as_json: bool) -> int:
     if as_json:
         undone = [{"step": r.step, "node": r.node, "proven": r.proven, "because": r.because} for r in results]
-        click.echo(json.dumps({"run": str(directory), "undone": undone, "owed": owed}))
-    for left in owed:
-        echo(on_node(f"still owed: {left['step']} ({left['action']})", left["node"]), err=True)
-    if not owed:
-        echo(f"nothing is owed by {directory}", err=True)
-    return int(Exit.UNDO_PENDING if owed else Exit.HELD)
+        click.echo(json.dumps(_with_former_key({"run": str(directory), "undone": undone, "pendingUndo": pending})))
+    for entry in pending:
+        echo(on_node(f"pending undo: {entry['step']} ({entry['action']})", entry["node"]), err=True)
+    if not pending:
+        echo(f"no pending undo: {directory}", err=True)
+    return int(Exit.UNDO_PENDING if pending else Exit.HELD)
+
+
+def _with_former_key(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with the key that 0.1 had for ``pendingUndo``, too."""
+    return document | {"owed": document["pendingUndo"]}  # words: keep
 
 
 def _inventory(directory: Path, info: run_directory.RunInfo, given: str | None) -> Inventory:
@@ -110,13 +118,13 @@ def _inventory(directory: Path, info: run_directory.RunInfo, given: str | None) 
     except ValidationError as error:
         raise bad_input(
             str(directory / run_directory.RUN),
-            f"its inventory is damaged: {error.errors()[0]['msg']}",
+            f"invalid inventory: {error.errors()[0]['msg']}",
             "give --inventory",
         ) from error
 
 
 def _find(reports: Path, name: str, inventory: str | None) -> Path:
-    """The run's directory; one made from the cluster's copy of its journal where it ran on another machine."""
+    """The run directory, created from the cluster's copy of the journal if the run was on another machine."""
     try:
         return run_directory.find(reports, name)
     except UsageError:
@@ -128,29 +136,30 @@ def _find(reports: Path, name: str, inventory: str | None) -> Path:
 def _run_undo(journal: Journal, info: run_directory.RunInfo, inventory: Inventory) -> list[UndoResult]:
     progress = BestEffortProgress(make_progress(sys.stderr))
     try:
-        with connect_cluster(inventory) as opened, opened.clock.participant():
-            if info.cluster_uid and opened.uid != info.cluster_uid:
+        with connect_cluster(inventory) as connection, connection.clock.participant():
+            if info.cluster_uid and connection.uid != info.cluster_uid:
                 raise Refused(
-                    f"this is another cluster than the run's: its uid is {opened.uid}, not {info.cluster_uid}",
-                    hint="give the run's own with --inventory",
+                    f"wrong cluster: the run was on UID {info.cluster_uid}, but the server reports {connection.uid}",
+                    hint="give the inventory of the run with --inventory",
                 )
             with (
-                exclusive_lock(f"{opened.uid} {opened.kube.server}"),
-                hold_lock(opened, info.run, progress.note, wait_for_holder=True),
+                exclusive_lock(f"{connection.uid} {connection.kube.server}"),
+                hold_lock(connection, info.run, progress.note, wait_for_holder=True),
             ):
-                results = list(roll_back(journal, opened.hosts, opened.clock, progress))
-                ledger = JournalMirror(
-                    opened.kube, lock_namespace(opened), RunIdentity(info.run, info.experiment, info.started), journal
-                )
-                if unsettled := ledger.reconcile():
-                    raise UndoPending(f"{unsettled} could not be settled", hint="run nodefall undo again")
+                results = list(roll_back(journal, connection.hosts, connection.clock, progress))
+                identity = RunIdentity(info.run, info.experiment, info.started)
+                mirror = JournalMirror(connection.kube, lock_namespace(connection), identity, journal)
+                if unsettled := mirror.reconcile():
+                    raise UndoPending(
+                        f"undone, but not recorded in the cluster: {unsettled}", hint="run nodefall undo again"
+                    )
                 return results
     finally:
         progress.close()
 
 
 def _is_lab_gone(info: run_directory.RunInfo, given: str | None) -> bool:
-    """True if the run had a lab of its own whose process has ended: nothing is left that could be undone."""
+    """Whether the run was in a lab started for it, whose process has ended: there is nothing left to undo."""
     if info.lab_pid is None or given:
         return False
     try:
