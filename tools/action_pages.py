@@ -18,15 +18,15 @@ import chaos.actions
 import chaos.facts
 from chaos.cli.explain import lookup, parameter_details
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
-from chaos.model.action import Action, Scope, Target, Undo, UndoKind, UndoStep
+from chaos.model.action import AnyAction, Scope, Target, Undo, UndoKind, UndoStep
 from chaos.model.api_fact import pods_path
 from chaos.model.command import Command, HostCommand, KubeCommand
-from chaos.model.fact import HostFact
+from chaos.model.fact import FactRef, HostFact
 from chaos.model.registry import discover
 
 DOCS = Path(__file__).parents[1] / "docs"
 NOTE = "<!-- Written by tools/action_pages.py from the action's code. -->"
-ACTIONS: dict[str, Action] = discover(chaos.actions, "ACTION")
+ACTIONS: dict[str, AnyAction] = discover(chaos.actions, "ACTION")
 FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
 GIB = 1 << 30
 NODE: dict[str, Any] = {
@@ -55,17 +55,17 @@ SAMPLE_FACTS: dict[str, Any] = {
     "clock-skew": 0,
     "configz": {"evictionHard": {"memory.available": "200Mi", "nodefs.available": "10%", "pid.available": "2000"}},
     "disk": {"root": "/var/lib/kubelet", "total": 100 * GIB, "available": 60 * GIB, "mount": "/"},
-    "kubelet-inhibitor": True,
+    "inhibitor-kubelet": True,
     "kubelet-state": "active",
     "kubelet-unit": "kubelet.service",
-    "lock-holders": ["kubelet"],
-    "lock-units": {"kubelet": "kubelet.service"},
+    "inhibitor-holders": ["kubelet"],
+    "inhibitor-units": {"kubelet": "kubelet.service"},
     "memory": {"total": 16 * GIB, "available": 12 * GIB},
     "nft": "1.0.6",
-    "nodefall-rules": False,
+    "nft-rules": False,
     "panic-timeout": 10,
     "pids": {"max": 32768, "running": 5000},
-    "planted-timers": [],
+    "failsafe-timers": [],
     "runtime-unit": "containerd.service",
     "scheduled-shutdown": NO_SHUTDOWN_SCHEDULED,
     "server-addresses": ["10.0.0.1", "fd00::1"],
@@ -108,7 +108,7 @@ def table() -> str:
     return "\n".join(rows)
 
 
-def page(action: Action) -> str:
+def page(action: AnyAction) -> str:
     """One action."""
     blocks = [NOTE, f"# {action.name}", f"{action.summary[0].upper()}{action.summary[1:]}."]
     blocks += [inspect.cleandoc(type(action).__doc__ or "")]
@@ -124,27 +124,31 @@ def page(action: Action) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _needs(action: Action) -> Iterator[str]:
+def _needs(action: AnyAction) -> Iterator[str]:
     if action.scope is Scope.NODE and action.on_host:
         yield "a session on the host, as root or with sudo"
     for fact in action.facts:
-        yield f"the fact `{fact}`: {FACTS[fact].summary}" if fact in FACTS else f"`{fact}`"
+        yield (
+            f"the fact `{fact}`: {FACTS[FactRef.parse(fact).name].summary}"
+            if FactRef.parse(fact).name in FACTS
+            else f"`{fact}`"
+        )
     if action.may_disconnect:
         yield "another way to see the node: this may cut our own line"
     if action.exclusive_timer_reason:
         yield f"no other step on the node that plants a timer: {action.exclusive_timer_reason}"
 
 
-def _operations(action: Action) -> Iterator[str]:
+def _operations(action: AnyAction) -> Iterator[str]:
     """What would be done to a node on which it can be done, or to an object that is as in OBJECTS."""
     given = yaml.safe_load(action.example).get("with", {})
     params = action.params.model_validate(given)
     objects = {path: OBJECTS.get(path) for path in action.api_reads("worker-1", params, "shop")}
     node = "worker-1" if action.scope is Scope.NODE else ""
     target = Target(node, power="redfish", facts=SAMPLE_FACTS, objects=objects, tag="RUN-STEP", namespace="shop")
-    memory = action.prepare(target, params)
-    commands, before = action.inject(memory), action.preconditions(memory)
-    heal, undo = action.failsafe_timer(memory), action.undo(memory)
+    state = action.prepare(target, params)
+    commands, before = action.inject(state), action.preconditions(state)
+    heal, undo = action.failsafe_timer(state), action.undo(state)
     yield "## Sends"
     yield "With the example's parameters" + (f", to a node `{node}`:" if node else ":")
     yield "```\n" + "\n".join(_format_command(command) for command in commands) + "\n```"
@@ -166,7 +170,7 @@ def _format_command(command: Command) -> str:
     return f"{command}" + (f" <<'END'\n{stdin.expandtabs(4).rstrip()}\nEND" if stdin else "")
 
 
-def _kind(action: Action) -> str:
+def _kind(action: AnyAction) -> str:
     who = "nodefall" if action.undo_kind is UndoKind.RESTORES else "It"
     return f"{who} {UNDO[action.undo_kind]}."
 

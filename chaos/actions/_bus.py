@@ -1,65 +1,76 @@
-"""What dbus-restart and logind-restart share: the locks before and after, and whose unit gets its lock back."""
+"""Parts shared by dbus-restart and logind-restart: inhibitor locks, and how lost ones are restored."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from chaos.model.action import FactCheck, ProofResult, ProofStatus, StepRun, Target, Undo, UndoState, UndoStep
+from msgspec import Struct
+
+from chaos.model.action import FactCheck, ProofResult, ProofStatus, StepRun, Target, Undo, UndoStep
+from chaos.model.api_fact import PseudoFact
 from chaos.model.command import HostCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import last_reading_before, no_proof, readings_after, same_boot
 from chaos.model.timeline import Timeline
 
-FACTS = ("bus-processes", "lock-holders", "lock-units")
-PROBES = ("bus-processes", "lock-holders", "inhibitors", "kubelet-inhibitor")
-_GRACE_SECONDS = 15.0  # seconds in which holders take their locks again by themselves; the kubelet tries every second
+FACTS = ("bus-processes", "inhibitor-holders", "inhibitor-units")
+PROBES = ("bus-processes", "inhibitor-holders", "inhibitor-locks", "inhibitor-kubelet")
+_GRACE_SECONDS = 15.0  # for holders to take their locks again without a restart; the kubelet retries every second
 
 
-def capture_bus_state(target: Target) -> UndoState:
-    """The units to restart should their locks be lost. Raises Unsupported where a holder could not be restarted."""
+class BusState(Struct, frozen=True):
+    """The unit of D-Bus, who holds inhibitor locks, and the units of the holders."""
+
+    bus_unit: str
+    holders: list[str]
+    units: list[str]
+
+
+def capture_bus_state(target: Target) -> BusState:
+    """Units to restart if their locks are lost. Raises Unsupported where a holder cannot be restarted."""
     processes = target.require_fact("bus-processes", "D-Bus and logind are what is restarted")
-    holders = target.require_fact("lock-holders", "locks may be lost, and must come back")
-    units = target.require_fact("lock-units", "locks may be lost, and must come back")
-    if strangers := [who for who in holders if not units.get(who)]:
+    holders = target.require_fact("inhibitor-holders", "locks may be lost and must be restored")
+    units = target.require_fact("inhibitor-units", "locks may be lost and must be restored")
+    if strangers := [holder for holder in holders if not units.get(holder)]:
         raise Unsupported(
-            f"{target.node}: {', '.join(strangers)} holds a lock and is no service that could be restarted",
+            f"{target.node}: {', '.join(strangers)} holds a lock and is not a service that can be restarted",
             hint="see systemd-inhibit --list on the host",
         )
-    return {"bus": processes["bus-unit"], "holders": holders, "units": sorted({units[who] for who in holders})}
+    return BusState(processes["bus-unit"], list(holders), sorted({units[holder] for holder in holders}))
 
 
 def restart(unit: str) -> HostCommand:
+    """``systemctl restart``."""
     return HostCommand(("systemctl", "restart", unit))
 
 
-def restore_inhibitor(memory: UndoState) -> Undo:
-    """Whoever lost its lock is restarted, and holds it again."""
-    held = FactCheck("lock-holders", memory["holders"])
-    steps = tuple(UndoStep(restart(unit), unless=held, grace_seconds=_GRACE_SECONDS) for unit in memory["units"])
-    return Undo(steps, (held, FactCheck("node-ready", True)))
+def restore_inhibitor(state: BusState) -> Undo:
+    """Restart the units whose locks are lost, until all former holders hold a lock again."""
+    held = FactCheck("inhibitor-holders", state.holders)
+    steps = tuple(UndoStep(restart(unit), unless=held, grace_seconds=_GRACE_SECONDS) for unit in state.units)
+    return Undo(steps, (held, FactCheck(PseudoFact.NODE_READY, True)))
 
 
-def process_replaced(which: str, timeline: Timeline, step: StepRun) -> ProofResult:
-    """``which`` is bus or logind: its process differs from the one before the step; lost locks are told."""
+def process_replaced(process: str, timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by a new process ID of ``process`` (bus or logind); the reason lists the locks that were lost."""
     before = last_reading_before(timeline, step, "bus-processes")
     for reading in readings_after(timeline, step, "bus-processes"):
-        old, new = _pid(before.value if before else None, which), _pid(reading.value, which)
+        old, new = _pid(before.value if before else None, process), _pid(reading.value, process)
         if before and old and new and old != new and same_boot(timeline, step, reading):
-            because = (
-                f"{which} of {step.node} is another process ({old}, then {new}){_describe_lost_locks(timeline, step)}"
-            )
+            locks = _describe_lost_locks(timeline, step)
+            because = f"{process} of {step.node} is another process ({old}, then {new}){locks}"
             return ProofResult(ProofStatus.PROVEN, because, (before.seq, reading.seq))
-    return no_proof(f"no new process of {which} was seen on {step.node}")
+    return no_proof(f"no new process of {process} was seen on {step.node}")
 
 
-def _pid(value: Any, which: str) -> int | None:
-    return value.get(which) if isinstance(value, dict) else None
+def _pid(value: Any, process: str) -> int | None:
+    return value.get(process) if isinstance(value, dict) else None
 
 
 def _describe_lost_locks(timeline: Timeline, step: StepRun) -> str:
-    before = last_reading_before(timeline, step, "lock-holders")
-    after = readings_after(timeline, step, "lock-holders")
+    before = last_reading_before(timeline, step, "inhibitor-holders")
+    after = readings_after(timeline, step, "inhibitor-holders")
     if before is None or not after or not isinstance(before.value, list) or not isinstance(after[0].value, list):
         return ""
-    lost = [who for who in before.value if who not in after[0].value]
+    lost = [holder for holder in before.value if holder not in after[0].value]
     return f"; locks lost: {', '.join(lost)}" if lost else "; no lock was lost"

@@ -1,27 +1,47 @@
-"""What the actions that take a machine down share: how it comes back, and when it is really up."""
+"""Parts shared by actions that take a machine down: how it is powered on again, and when it is up."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from msgspec import Struct
+
 from chaos.facts.login1 import NOT_PREPARING
-from chaos.model.action import FactCheck, Target, UndoState, UndoStep
-from chaos.model.command import Command, PowerCommand
+from chaos.model.action import FactCheck, Target, UndoStep
+from chaos.model.api_fact import PseudoFact
+from chaos.model.command import Command, PowerCommand, PowerVerb
 from chaos.model.errors import Unsupported
 
-# Up is a machine whose logind answers that it is not going down: on and Ready it may also be on its way.
+# A machine is up when its logind reports no shutdown: one that is on and Ready may still be going down.
 NO_SHUTDOWN_IN_PROGRESS = FactCheck("preparing-for-shutdown", NOT_PREPARING)
-# What tells a kubelet that reports from one that did before the machine went down: Ready stays until it is missed.
+# Ready alone is no evidence: it stays True until the node lifecycle controller misses the kubelet's heartbeat.
 _EXPECTED_VALUES = {NO_SHUTDOWN_IN_PROGRESS.fact: NOT_PREPARING, "kubelet-state": "active", "boot-posted": True}
 KUBELET_REPORTING_FACTS = tuple(_EXPECTED_VALUES)
-POWER_ON = UndoStep(PowerCommand("on"), unless=FactCheck("machine", "on"))
-# A control that cannot tell the state: then only the host itself shows that it is on, and until it does, on is sent.
-_POWER_ON_WITHOUT_STATE = UndoStep(PowerCommand("on"), unless=NO_SHUTDOWN_IN_PROGRESS, max_attempts=10)
-_ON_CHECKS = (FactCheck("machine", "on"),)
+POWER_ON = UndoStep(PowerCommand(PowerVerb.ON), unless=FactCheck(PseudoFact.MACHINE, "on"))
+# Where the power control cannot read the state, only the host shows that it is on: `on` is sent until the host answers.
+_POWER_ON_WITHOUT_STATE = UndoStep(PowerCommand(PowerVerb.ON), unless=NO_SHUTDOWN_IN_PROGRESS, max_attempts=10)
+_ON_CHECKS = (FactCheck(PseudoFact.MACHINE, "on"),)
+
+
+class MachineState(Struct, frozen=True):
+    """A machine before its power is taken; ``restart_policy`` and ``reporting_facts`` are to be restored."""
+
+    can_read_power: bool
+    restart_policy: str
+    reporting_facts: list[str]
+
+
+class RebootState(Struct, frozen=True):
+    """A machine before a reboot; ``reporting_facts`` are to be restored."""
+
+    can_read_power: bool
+    reporting_facts: list[str]
 
 
 def require_power_control(
     target: Target, why: str, hint: str = "give its host a power control in the inventory", verb: str = "on"
 ) -> None:
-    """Raises Unsupported, saying ``why``, unless the target has a power control that can do ``verb``."""
+    """Raises Unsupported with ``why`` unless the target has a power control that supports ``verb``."""
     if not target.power:
         raise Unsupported(f"{target.node} {why}", hint=hint)
     if verb not in target.power_capabilities:
@@ -29,58 +49,57 @@ def require_power_control(
 
 
 def can_read_power_state(target: Target) -> bool:
-    """True if its power control can say whether it is on."""
+    """Whether the target's power control can read if the machine is on."""
     return bool(target.power) and "state" in target.power_capabilities
 
 
-def capture_power_state(target: Target) -> UndoState:
-    """What must be remembered of a machine that is to stay down."""
-    return {
-        "tells": can_read_power_state(target),
-        "policy": target.restart_policy,
-        "reports": kubelet_reporting_facts(target),
-    }
+def capture_power_state(target: Target) -> MachineState:
+    """State of a machine that the action takes down for longer than a reboot."""
+    return MachineState(can_read_power_state(target), target.restart_policy, kubelet_reporting_facts(target))
 
 
-def disable_auto_restart(way: UndoState) -> tuple[Command, ...]:
-    """Sent ahead of the fault: else the machine would come on again by itself, as a container does."""
-    return (PowerCommand("restart-policy", "no"),) if _has_auto_restart(way) else ()
+def disable_auto_restart(machine: MachineState) -> tuple[Command, ...]:
+    """Sent before the fault: otherwise the machine, as a container with a restart policy, would start again."""
+    return (PowerCommand(PowerVerb.RESTART_POLICY, "no"),) if _has_auto_restart(machine) else ()
 
 
-def power_on_steps(way: UndoState) -> tuple[UndoStep, ...]:
-    """On, then the restart policy as it was."""
-    if not _has_auto_restart(way):
-        return (POWER_ON if way["tells"] else _POWER_ON_WITHOUT_STATE,)
-    policy = UndoStep(PowerCommand("restart-policy", way["policy"]), unless=_restart_policy_check(way))
+def power_on_steps(machine: MachineState) -> tuple[UndoStep, ...]:
+    """Power on, then the previous restart policy."""
+    if not _has_auto_restart(machine):
+        return (POWER_ON if machine.can_read_power else _POWER_ON_WITHOUT_STATE,)
+    policy = UndoStep(
+        PowerCommand(PowerVerb.RESTART_POLICY, machine.restart_policy), unless=_restart_policy_check(machine)
+    )
     return (POWER_ON, policy)
 
 
-def is_up_checks(way: UndoState) -> tuple[FactCheck, ...]:
-    """What proves that it is as it was."""
-    policy = (_restart_policy_check(way),) if _has_auto_restart(way) else ()
-    return (*(_ON_CHECKS if way["tells"] else ()), *kubelet_reporting_checks(way["reports"]), *policy)
+def is_up_checks(machine: MachineState) -> tuple[FactCheck, ...]:
+    """Proof that the machine is on, its kubelet reports, and its restart policy is restored."""
+    policy = (_restart_policy_check(machine),) if _has_auto_restart(machine) else ()
+    on = _ON_CHECKS if machine.can_read_power else ()
+    return (*on, *kubelet_reporting_checks(machine.reporting_facts), *policy)
 
 
 def kubelet_reporting_facts(target: Target) -> list[str]:
-    """Which of REPORTS hold now, and so must hold again. In the memory for :func:`runs_on`.
+    """Those of KUBELET_REPORTING_FACTS that hold before the fault, for :func:`kubelet_reporting_checks`.
 
-    A host without logind, as a stock node of kind, has nobody who could say that it is not going down.
+    A host without logind, as a stock node of kind, has no source for preparing-for-shutdown.
     """
-    mute = NO_SHUTDOWN_IN_PROGRESS.fact in target.unknown
-    told = [] if mute else [NO_SHUTDOWN_IN_PROGRESS.fact]
-    return told + [
-        fact for fact, value in _EXPECTED_VALUES.items() if fact not in told and target.facts.get(fact) == value
+    without_logind = NO_SHUTDOWN_IN_PROGRESS.fact in target.unknown
+    always = [] if without_logind else [NO_SHUTDOWN_IN_PROGRESS.fact]
+    return always + [
+        fact for fact, expected in _EXPECTED_VALUES.items() if fact not in always and target.facts.get(fact) == expected
     ]
 
 
-def kubelet_reporting_checks(held: list[str]) -> tuple[FactCheck, ...]:
-    """What proves that a machine is up, and its kubelet too."""
-    return (*(FactCheck(fact, _EXPECTED_VALUES[fact]) for fact in held), FactCheck("node-ready", True))
+def kubelet_reporting_checks(facts: Sequence[str]) -> tuple[FactCheck, ...]:
+    """Proof that a machine is up and its kubelet reports."""
+    return (*(FactCheck(fact, _EXPECTED_VALUES[fact]) for fact in facts), FactCheck(PseudoFact.NODE_READY, True))
 
 
-def _has_auto_restart(way: UndoState) -> bool:
-    return way["policy"] not in ("", "no")
+def _has_auto_restart(machine: MachineState) -> bool:
+    return machine.restart_policy not in ("", "no")
 
 
-def _restart_policy_check(way: UndoState) -> FactCheck:
-    return FactCheck("restart-policy", way["policy"])
+def _restart_policy_check(machine: MachineState) -> FactCheck:
+    return FactCheck(PseudoFact.RESTART_POLICY, machine.restart_policy)

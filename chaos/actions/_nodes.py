@@ -1,4 +1,4 @@
-"""What the actions on a Node object share: the cordon, its taints, and what the recorded versions show of them."""
+"""Parts shared by actions on a Node object: cordon, taints, and proofs from the recorded versions of the Node."""
 
 from __future__ import annotations
 
@@ -15,60 +15,67 @@ from chaos.model.timeline import Timeline
 
 
 def node_object(target: Target) -> dict[str, Any]:
-    """The node as it is before. Raises Unsupported."""
-    found = target.objects.get(node_path(target.node))
-    if not isinstance(found, dict):
-        raise Unsupported(f"the node {target.node} could not be read", hint="is it still there?")
-    return found
+    """The Node object before the step. Raises Unsupported."""
+    node = target.objects.get(node_path(target.node))
+    if not isinstance(node, dict):
+        raise Unsupported(f"the node {target.node} could not be read", hint="check that the node exists")
+    return node
 
 
-def cordon(node: str, on: bool) -> KubeCommand:
-    """As kubectl cordon: one field, null takes it away."""
-    return KubeCommand("PATCH", node_path(node), {"spec": {"unschedulable": on or None}}, MERGE_PATCH)
+def cordon(node: str, unschedulable: bool) -> KubeCommand:
+    """The patch of kubectl cordon; null removes the field."""
+    return KubeCommand("PATCH", node_path(node), {"spec": {"unschedulable": unschedulable or None}}, MERGE_PATCH)
 
 
 def is_cordoned(target: Target) -> bool:
+    """Whether the node is cordoned before the step."""
     return bool(field(node_object(target), "/spec/unschedulable"))
 
 
 def restore_cordon(node: str, cordoned: bool) -> Undo:
-    as_before = FactCheck(unschedulable_fact(node), True if cordoned else None)
-    return Undo((UndoStep(cordon(node, cordoned), unless=as_before),), (as_before,))
+    """Set the previous value of ``unschedulable``."""
+    restored = FactCheck(unschedulable_fact(node), True if cordoned else None)
+    return Undo((UndoStep(cordon(node, cordoned), unless=restored),), (restored,))
 
 
-def restore_taints(node: str, before: dict[str, str | None], when: tuple[FactCheck, ...] = ()) -> Undo:
-    """``before``: the value of each taint (``KEY:EFFECT``) that the action may touch, None where it was not there."""
+def restore_taints(node: str, previous: dict[str, str | None], when: tuple[FactCheck, ...] = ()) -> Undo:
+    """``previous``: values of the taints (``KEY:EFFECT``) that the action may change, None for absent ones."""
     steps, proof = [], []
-    for name, value in before.items():
+    for name, value in previous.items():
         key, _, effect = name.rpartition(":")
-        check = FactCheck(taint_fact(key, effect), value)
-        back = () if value is None else (taint(key, value, effect),)
-        command = TaintsCommand(node, add=back) if back else TaintsCommand(node, remove=(name,), accept=(200, 404))
-        steps.append(UndoStep(command, unless=check, when=when))
-        proof.append(check)
+        restored = FactCheck(taint_fact(key, effect), value)
+        if value is None:
+            command = TaintsCommand(node, remove=(name,), accept=(200, 404))
+        else:
+            command = TaintsCommand(node, add=(taint(key, value, effect),))
+        steps.append(UndoStep(command, unless=restored, when=when))
+        proof.append(restored)
     return Undo(tuple(steps), tuple(proof))
 
 
 def taint(key: str, value: str, effect: str) -> dict[str, str]:
+    """A taint as in the Node's spec."""
     return {"key": key, **({"value": value} if value else {}), "effect": effect}
 
 
 def capture_taint(target: Target, key: str, effect: str) -> dict[str, str | None]:
+    """The taint's value before the step, in the shape that :func:`restore_taints` takes."""
     return {f"{key}:{effect}": taint_value(node_object(target), f"{key}:{effect}")}
 
 
 def has_taint(node: Node, key: str, effect: str = "") -> bool:
+    """Whether the node has a taint with this key, and this effect unless it is ""."""
     taints = (node.spec.taints if node.spec else None) or ()
     return any(t.key == key and effect in ("", t.effect) for t in taints)
 
 
 def check_node(timeline: Timeline, step: StepRun, accept: Callable[[Node], bool], what: str) -> ProofResult:
-    """Proven by a version of the Node object, in force when the step began or later, that ``accept`` likes."""
+    """Proven by a version of the Node that satisfies ``accept``, in force when the step began or later."""
     history = timeline.nodes.get(step.node)
     before = history.at(step.begin) if history else None
     for version in history or ():
-        seen = version is before or step.begin < version.t <= step.until
-        if seen and not version.is_deleted and accept(version.object):
+        in_time = version is before or step.begin < version.t <= step.until
+        if in_time and not version.is_deleted and accept(version.object):
             return ProofResult(ProofStatus.PROVEN, f"{step.node} {what}", (version.seq,))
     return no_proof(f"it was not seen that {step.node} {what}")
 
@@ -78,10 +85,12 @@ def _is_unschedulable(node: Node) -> bool:
 
 
 def check_cordoned(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by a version of the Node that is unschedulable."""
     return check_node(timeline, step, _is_unschedulable, "is cordoned")
 
 
 def check_uncordoned(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by a version of the Node that is schedulable."""
     return check_node(timeline, step, lambda node: not _is_unschedulable(node), "is not cordoned")
 
 

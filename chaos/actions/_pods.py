@@ -1,14 +1,15 @@
-"""What the actions on single pods share: which pods, and what the timeline shows of each that was asked for."""
+"""Parts shared by actions on single pods: which pods, and what the timeline shows of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
+from msgspec import Struct
 from pydantic import Field, model_validator
 
-from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind, UndoState
-from chaos.model.command import Command, PodsCommand, PodSelector
+from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
+from chaos.model.command import Command, PodsCommand, PodSelector, PodVerb
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof, returned_entries
 from chaos.model.experiment import Model
@@ -38,20 +39,20 @@ class GraceParams(PodParams):
 
 
 def namespace_of(target: Target, given: str) -> str:
-    """The namespace that is meant. Raises Unsupported."""
+    """``given``, or the namespace of the run's workload for ``workload``. Raises Unsupported."""
     if given != "workload":
         return given
     if not target.namespace:
-        raise Unsupported("the experiment has no workload, so it has no namespace", hint="name a namespace")
+        raise Unsupported("namespace: workload: the experiment has no workload", hint="name a namespace")
     return target.namespace
 
 
 def explicit_namespace(given: str) -> str:
-    """ "" for that of the workload, whose name nobody knows before the run."""
+    """``given``, or "" for the workload's namespace, whose name is chosen when the run starts."""
     return "" if given == "workload" else given
 
 
-# Resource and verb, by what is done to pods.
+# Resource and verb of the permission, by verb of the PodsCommand.
 _PERMISSIONS = {
     "evict": ("pods/eviction", "create"),
     "delete": ("pods", "delete"),
@@ -60,64 +61,85 @@ _PERMISSIONS = {
 }
 
 
-class PodAction(Action):
-    """The pods are chosen when it is sent. Nobody can bring the same pod back: only its controller replaces it."""
+class PodState(Struct, frozen=True):
+    """Which pods, and their grace period."""
 
-    verb: str
+    node: str
+    namespace: str
+    name: str
+    selector: str
+    grace: int | None = None
+
+
+class PodAction(Action[PodParams, PodState]):
+    """Pods are selected when the command is sent. A deleted pod cannot be restored: only its controller replaces it."""
+
+    verb: PodVerb
+    state = PodState
     undo_kind = UndoKind.IRREVERSIBLE
     on_host = False
 
-    def permissions(self, params: Any) -> tuple[Permission, ...]:
+    def permissions(self, params: PodParams) -> tuple[Permission, ...]:
         resource, verb = _PERMISSIONS[self.verb]
         return permissions_on(resource, verb, namespace=explicit_namespace(params.namespace))
 
-    def prepare(self, target: Target, params: Any) -> UndoState:
+    def prepare(self, target: Target, params: PodParams) -> PodState:
         namespace = namespace_of(target, params.namespace)
-        return {**params.model_dump(), "node": target.node, "namespace": namespace}
+        grace = params.grace if isinstance(params, GraceParams) else None
+        return PodState(target.node, namespace, params.name, params.selector, grace)
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        choice = PodSelector(memory["node"], memory["namespace"], memory["name"], memory["selector"])
-        return (PodsCommand(self.verb, choice, memory.get("grace")),)
+    def inject(self, state: PodState) -> tuple[Command, ...]:
+        selector = PodSelector(state.node, state.namespace, state.name, state.selector)
+        return (PodsCommand(self.verb, selector, state.grace),)
 
-    def undo(self, memory: UndoState) -> Undo:  # noqa: ARG002 - there is none
+    def undo(self, state: PodState) -> Undo:  # noqa: ARG002 - irreversible
         return Undo()
 
 
 class AffectedPods(NamedTuple):
-    """What the step's "returned" lines tell of each pod."""
+    """The outcome for each pod (uid, status, refusals), and the sequence numbers of the entries that hold it."""
 
     pods: list[dict[str, Any]]
     seqs: tuple[int, ...]
 
 
 def affected_pods(timeline: Timeline, step: StepRun) -> AffectedPods | None:
-    """None where nothing was recorded of it, as in recordings of other tools."""
-    lines = [line for line in returned_entries(timeline, step) if isinstance(line[1].evidence.get("pods"), list)]
-    pods = [pod for _, record in lines for pod in record.evidence["pods"] if isinstance(pod, dict)]
-    return AffectedPods(pods, tuple(entry.seq for entry, _ in lines)) if lines else None
+    """Pods in the step's "returned" entries; None where these hold none, as in recordings of other tools."""
+    entries = [
+        (entry.seq, record.evidence["pods"])
+        for entry, record in returned_entries(timeline, step)
+        if isinstance(record.evidence.get("pods"), list)
+    ]
+    pods = [pod for _, recorded in entries for pod in recorded if isinstance(pod, dict)]
+    return AffectedPods(pods, tuple(seq for seq, _ in entries)) if entries else None
 
 
 def refusals(timeline: Timeline, step: StepRun) -> list[dict[str, Any]]:
-    """In order of time."""
-    asked = affected_pods(timeline, step)
+    """Refusals of the step's pods (t, status, message), in order of time."""
+    affected = affected_pods(timeline, step)
     return sorted(
-        (refusal for pod in (asked.pods if asked else ()) for refusal in pod.get("refusals") or ()),
+        (refusal for pod in (affected.pods if affected else ()) for refusal in pod.get("refusals") or ()),
         key=lambda refusal: float(refusal["t"]),
     )
 
 
 def pods_matching(timeline: Timeline, step: StepRun, accept: PodPredicate) -> list[int]:
-    """Sequence numbers of the first line of each pod of the node that shows it: those asked for, else any."""
-    asked = affected_pods(timeline, step)
-    uids = timeline.pods if asked is None else [str(pod.get("uid")) for pod in asked.pods]
-    shown = []
+    """Sequence number of the first version of each pod on the node that satisfies ``accept``.
+
+    Only the pods of the step count, or all where the recording does not name them.
+    """
+    affected = affected_pods(timeline, step)
+    uids = timeline.pods if affected is None else [str(pod.get("uid")) for pod in affected.pods]
+    found = []
     for uid in uids:
-        history = timeline.pods.get(uid)
-        seen = (v for v in history or () if step.begin <= v.t <= step.until and _is_on_node(v.object, step.node))
-        version = next((v for v in seen if accept(v)), None)
-        if version:
-            shown.append(version.seq)
-    return shown
+        versions = (
+            version
+            for version in timeline.pods.get(uid) or ()
+            if step.begin <= version.t <= step.until and _is_on_node(version.object, step.node)
+        )
+        if first := next((version for version in versions if accept(version)), None):
+            found.append(first.seq)
+    return found
 
 
 def _is_on_node(pod: Pod, node: str) -> bool:
@@ -125,37 +147,39 @@ def _is_on_node(pod: Pod, node: str) -> bool:
 
 
 def prove_pods(name: str, accept: PodPredicate, what: str) -> Proof:
-    """Proven by a version of one of the pods asked for, seen after the step, that ``accept`` likes."""
+    """Proven by a version of one of the step's pods, recorded after the step, that satisfies ``accept``."""
 
     def check(timeline: Timeline, step: StepRun) -> ProofResult:
-        shown = pods_matching(timeline, step, accept)
-        asked = affected_pods(timeline, step)
-        if shown and asked:
-            return ProofResult(ProofStatus.PROVEN, f"{len(shown)} of {len(asked.pods)} pods {what}", tuple(shown))
+        found = pods_matching(timeline, step, accept)
+        affected = affected_pods(timeline, step)
+        if found and affected:
+            return ProofResult(ProofStatus.PROVEN, f"{len(found)} of {len(affected.pods)} pods {what}", tuple(found))
         return no_proof(f"no pod of the step was seen that {what}")
 
     return Proof(name, check)
 
 
 def _check_refused(timeline: Timeline, step: StepRun) -> ProofResult:
-    asked, said = affected_pods(timeline, step), refusals(timeline, step)
-    if asked and said:
-        return ProofResult(
-            ProofStatus.PROVEN, f"it was refused ({said[0]['status']}): {said[0]['message']}", asked.seqs
-        )
+    affected, refused = affected_pods(timeline, step), refusals(timeline, step)
+    if affected and refused:
+        because = f"it was refused ({refused[0]['status']}): {refused[0]['message']}"
+        return ProofResult(ProofStatus.PROVEN, because, affected.seqs)
     return no_proof("no refusal was recorded")
 
 
 def is_evicted(version: Version[Pod]) -> bool:
+    """Whether the pod has the condition that the eviction API sets."""
     target = pod_condition(version.object, "DisruptionTarget")
     return bool(target and target.status == "True" and target.reason == "EvictionByEvictionAPI")
 
 
 def is_terminating(version: Version[Pod]) -> bool:
+    """Whether the pod has a deletion timestamp or is deleted."""
     return version.is_deleted or version.object.metadata.deletion_timestamp is not None
 
 
 def is_gone(version: Version[Pod]) -> bool:
+    """Whether the pod is deleted from the API."""
     return version.is_deleted
 
 

@@ -1,6 +1,6 @@
-"""What the actions that use a resource up share: a unit of PID 1 that ends by itself, and how far it goes.
+"""Parts shared by actions that exhaust a resource: a transient unit of PID 1 with a time limit, and its bounds.
 
-How far is what the kubelet's own threshold says: half of it is left, so that the node is short of it and lives on.
+The unit leaves half of the kubelet's own eviction threshold, so that the node is under pressure and keeps working.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from msgspec import Struct
 from pydantic import Field
 
 from chaos.model.action import (
@@ -19,9 +20,9 @@ from chaos.model.action import (
     StepRun,
     Target,
     Undo,
-    UndoState,
     UndoStep,
 )
+from chaos.model.api_fact import PseudoFact
 from chaos.model.command import HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
@@ -32,7 +33,7 @@ from chaos.model.timeline import Timeline
 
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
-_NOT_LOADED = 5
+_NOT_LOADED = 5  # systemctl's exit code for a unit that does not exist
 
 
 class Params(Model):
@@ -43,22 +44,30 @@ class Params(Model):
     )
 
 
+class FillerState(Struct, frozen=True):
+    """How long the unit runs, how much of the resource it leaves, and the tag for the timer's name."""
+
+    seconds: float
+    tag: str
+    remaining: int
+
+
 def require_own_kernel(target: Target) -> None:
-    """Raises Unsupported where others would be short of it too."""
+    """Raises Unsupported on a container, where other containers would lack the resource too."""
     if target.require_fact("shared-kernel", "others must not be hit"):
         raise Unsupported(
-            f"{target.node} is a container: what is used up there, its machine's other containers lack too",
-            hint="use a machine of its own",
+            f"{target.node} is a container: the other containers of its machine would lack the resource too",
+            hint="use a dedicated machine",
         )
 
 
 def remaining(target: Target, signal: str, capacity: int) -> int:
-    """Half of the kubelet's hard threshold for ``signal``. Raises Unsupported where it has none."""
+    """Half of the kubelet's hard eviction threshold for ``signal``. Raises Unsupported where there is none."""
     thresholds = (target.facts.get("configz") or {}).get("evictionHard")
     if not thresholds:
         raise Unsupported(
             f"{target.node}: the kubelet's thresholds (evictionHard) are not known: its /configz was not read",
-            hint="the credentials of the kubeconfig need get on nodes/configz",
+            hint="grant the credentials of the kubeconfig get on nodes/configz",
         )
     text = str(thresholds.get(signal, "0"))
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(%|[kMGT]i?|Ki|)", text)
@@ -72,51 +81,51 @@ def remaining(target: Target, signal: str, capacity: int) -> int:
     return int(value / 2)
 
 
-def capture_state(target: Target, params: Params, **more: int | str) -> UndoState:
-    """What inject and undo need; it never lasts longer than the run may."""
-    seconds = min(parse_duration(params.duration), target.max_duration) if params.duration else target.max_duration
-    return {"seconds": seconds, "tag": target.tag, **more}
+def filler_seconds(target: Target, params: Params) -> float:
+    """The duration, limited by the run's maxDuration."""
+    return min(parse_duration(params.duration), target.max_duration) if params.duration else target.max_duration
 
 
 def unit_name(kind: str) -> str:
+    """Name of the transient unit, without suffix."""
     return f"nodefall-{kind}-filler"
 
 
 def start_filler(
-    memory: UndoState, kind: str, script: str, arguments: Sequence[str], limits: Sequence[str]
+    state: FillerState, kind: str, script: str, arguments: Sequence[str], limits: Sequence[str]
 ) -> HostCommand:
-    """The unit: first to be killed if the kernel runs out, ended by PID 1 when its time is over.
+    """Start the unit, which the kernel's OOM killer chooses first and PID 1 ends after ``seconds``.
 
-    PID 1 expands ``${NAME}`` in what it starts, so scripts write ``$NAME``.
+    PID 1 expands ``${NAME}`` in the command line, so scripts write ``$NAME``.
     """
-    common = (f"RuntimeMaxSec={memory['seconds']:g}", "OOMScoreAdjust=1000", "KillSignal=SIGKILL")
+    common = (f"RuntimeMaxSec={state.seconds:g}", "OOMScoreAdjust=1000", "KillSignal=SIGKILL")
     properties = (f"--property={text}" for text in (*common, *limits))
     shell = ("sh", "-c", script, "nodefall", *arguments)
     return HostCommand(("systemd-run", "--collect", f"--unit={unit_name(kind)}", *properties, "--", *shell))
 
 
-def filler_failsafe(memory: UndoState, kind: str) -> FailsafeTimer:
-    """The same end from a timer that is read back before the fault."""
+def filler_failsafe(state: FillerState, kind: str) -> FailsafeTimer:
+    """A second limit: a timer that is verified before the fault and stops the unit."""
     stop = ("systemctl", "stop", f"{unit_name(kind)}.service")
-    return FailsafeTimer(f"nodefall-{memory['tag']}", memory["seconds"], stop)
+    return FailsafeTimer(f"nodefall-{state.tag}", state.seconds, stop)
 
 
-def stop_filler(memory: UndoState, kind: str) -> Undo:
-    """Gone is the unit with all that it held; the kubelet's condition follows after its transition period (5 min)."""
+def stop_filler(state: FillerState, kind: str) -> Undo:
+    """Stop the unit, which frees the resource; the condition clears after the kubelet's transition period (5 min)."""
     stopped = FactCheck(f"{kind}-filler", "inactive")
     stop = HostCommand(("systemctl", "stop", f"{unit_name(kind)}.service"), accept=(0, _NOT_LOADED))
-    proof = (stopped, FactCheck("node-ready", True))
-    return Undo((UndoStep(stop, unless=stopped),), proof, disarm=f"nodefall-{memory['tag']}")
+    proof = (stopped, FactCheck(PseudoFact.NODE_READY, True))
+    return Undo((UndoStep(stop, unless=stopped),), proof, disarm=f"nodefall-{state.tag}")
 
 
 def prove_condition(name: str) -> Proof:
-    """The kubelet says that it is short."""
+    """Proven by the kubelet's pressure condition."""
 
     def check(timeline: Timeline, step: StepRun) -> ProofResult:
         for version in timeline.nodes.get(step.node) or ():
             found = node_condition(version.object, name)
             if step.begin < version.t <= step.until and found and found.status == "True":
-                because = f"{name} of {step.node} was True {version.t - step.begin:.1f}s after it"
+                because = f"{name} of {step.node} was True {version.t - step.begin:.1f} s after the step"
                 return ProofResult(ProofStatus.PROVEN, because, (version.seq,))
         return no_proof(f"{name} of {step.node} was not seen True")
 
@@ -124,19 +133,18 @@ def prove_condition(name: str) -> Proof:
 
 
 def prove_eviction(resource: str) -> Proof:
-    """The kubelet ended a pod for it."""
+    """Proven by a pod that the kubelet evicted for lack of ``resource``."""
+    reason = f"The node was low on resource: {resource}"
 
     def check(timeline: Timeline, step: StepRun) -> ProofResult:
-        words = f"The node was low on resource: {resource}"
         for history in timeline.pods.values():
             for version in history:
                 pod = version.object
-                said = (pod.status.message if pod.status else None) or ""
-                mine = pod.spec is not None and pod.spec.node_name == step.node
-                if mine and step.begin < version.t <= step.until and said.startswith(words):
-                    return ProofResult(
-                        ProofStatus.PROVEN, f"the kubelet evicted {pod.metadata.name}: {words}", (version.seq,)
-                    )
+                message = (pod.status.message if pod.status else None) or ""
+                on_node = pod.spec is not None and pod.spec.node_name == step.node
+                if on_node and step.begin < version.t <= step.until and message.startswith(reason):
+                    because = f"the kubelet evicted {pod.metadata.name}: {reason}"
+                    return ProofResult(ProofStatus.PROVEN, because, (version.seq,))
         return no_proof(f"no pod was seen evicted from {step.node} for {resource}")
 
     return Proof("evicted", check)

@@ -1,44 +1,69 @@
-"""What the actions that stop a service, or freeze it, share: the timer that brings it back, and the undo."""
+"""Parts shared by actions that stop or freeze a service: the failsafe timer that restores the service, and undo."""
 
 from __future__ import annotations
 
-from chaos.model.action import FactCheck, FailsafeTimer, Target, Undo, UndoState, UndoStep
+from msgspec import Struct
+
+from chaos.model.action import FactCheck, FailsafeTimer, Target, Undo, UndoStep
+from chaos.model.api_fact import PseudoFact
 from chaos.model.command import HostCommand
 
 ACTIVE = "active"
-_READY_GRACE_SECONDS = 15.0  # seconds in which a kubelet that was told of a cancellation is Ready again
+_READY_GRACE_SECONDS = 15.0  # in which a kubelet that has received the cancellation becomes Ready
 
 
-def capture_kubelet_state(target: Target, why: str) -> UndoState:
-    """The unit, and whether the kubelet held its lock. Raises Unsupported."""
-    unit = target.require_fact("kubelet-unit", why)
-    return {"unit": unit, "lock": bool(target.facts.get("kubelet-inhibitor")), "tag": target.tag}
+class ServiceState(Struct, frozen=True):
+    """The stopped unit; ``seconds`` until the failsafe timer starts it, ``tag`` for the timer's name."""
+
+    unit: str
+    tag: str
+    seconds: float
+
+
+class KubeletState(ServiceState, frozen=True):
+    """The kubelet's unit, and whether the kubelet held its inhibitor lock."""
+
+    had_inhibitor: bool
+
+
+def capture_kubelet_state(target: Target, why: str) -> KubeletState:
+    """State of the kubelet's unit. Raises Unsupported with ``why`` where the unit is unknown."""
+    return kubelet_state(target, target.require_fact("kubelet-unit", why))
+
+
+def kubelet_state(target: Target, unit: str) -> KubeletState:
+    """State of the kubelet that runs as ``unit``."""
+    return KubeletState(unit, target.tag, target.max_duration, bool(target.facts.get("inhibitor-kubelet")))
 
 
 def systemctl(verb: str, unit: str) -> HostCommand:
-    """Waits for the unit's job, as systemctl does; a kubelet under systemd says when it is ready."""
+    """``systemctl VERB UNIT``, which waits for the unit's job; a kubelet under systemd notifies when it is ready."""
     return HostCommand(("systemctl", verb, unit), timeout=100.0)
 
 
-def start_failsafe(memory: UndoState, seconds: float) -> FailsafeTimer:
-    """The timer that starts the unit, should we be gone."""
-    return FailsafeTimer(timer_unit(memory), seconds, ("systemctl", "start", memory["unit"]))
+def start_failsafe(state: ServiceState) -> FailsafeTimer:
+    """The timer that starts the unit if nodefall does not."""
+    return FailsafeTimer(timer_unit(state.tag), state.seconds, ("systemctl", "start", state.unit))
 
 
-def timer_unit(memory: UndoState) -> str:
-    return f"nodefall-{memory['tag']}"
+def timer_unit(tag: str) -> str:
+    """Name of the step's failsafe timer, without suffix."""
+    return f"nodefall-{tag}"
 
 
-def restore_kubelet(memory: UndoState, *first: UndoStep, disarm: str = "") -> Undo:
-    """Undo of whatever ended the kubelet: start it, and see that it is active, Ready and holds its lock as before."""
+def restore_kubelet(state: KubeletState, disarm: str = "") -> Undo:
+    """Start the kubelet; proven when it is active and Ready and holds its lock if it did before."""
     active = FactCheck("kubelet-state", ACTIVE)
-    lock = (FactCheck("kubelet-inhibitor", True),) if memory["lock"] else ()
-    steps = (*first, UndoStep(systemctl("start", memory["unit"]), unless=active))
-    return Undo(steps, (active, *lock, FactCheck("node-ready", True)), disarm=disarm)
+    steps = (UndoStep(systemctl("start", state.unit), unless=active),)
+    return Undo(steps, (active, *_inhibitor_checks(state), FactCheck(PseudoFact.NODE_READY, True)), disarm=disarm)
 
 
-def restore_kubelet_after_cancel(memory: UndoState) -> Undo:
-    """Undo of a cancellation of which the kubelet may not have been told, or that cost it its lock: restart it."""
-    restart = systemctl("restart", memory["unit"])
-    wanted = (FactCheck("node-ready", True), *((FactCheck("kubelet-inhibitor", True),) if memory["lock"] else ()))
-    return Undo(tuple(UndoStep(restart, unless=check, grace_seconds=_READY_GRACE_SECONDS) for check in wanted), wanted)
+def restore_kubelet_after_cancel(state: KubeletState) -> Undo:
+    """Restart a kubelet that has missed the cancellation of a shutdown, or lost its lock with it."""
+    restart = systemctl("restart", state.unit)
+    checks = (FactCheck(PseudoFact.NODE_READY, True), *_inhibitor_checks(state))
+    return Undo(tuple(UndoStep(restart, unless=check, grace_seconds=_READY_GRACE_SECONDS) for check in checks), checks)
+
+
+def _inhibitor_checks(state: KubeletState) -> tuple[FactCheck, ...]:
+    return (FactCheck("inhibitor-kubelet", True),) if state.had_inhibitor else ()

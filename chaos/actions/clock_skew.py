@@ -1,9 +1,10 @@
-"""The clock set wrong, and its synchronisation stopped."""
+"""A host clock that is set wrong, with its synchronisation stopped."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from msgspec import Struct
 from pydantic import AfterValidator, Field
 
 from chaos.facts.clock_skew import BOOT_TIME_SCRIPT, MARK_FILE
@@ -19,9 +20,9 @@ from chaos.model.action import (
     Target,
     Undo,
     UndoKind,
-    UndoState,
     UndoStep,
 )
+from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
@@ -30,8 +31,11 @@ from chaos.model.experiment import DurationText, Model
 from chaos.model.timeline import Timeline
 
 _MAX_SECONDS = 600.0
-_SET_SCRIPT = f'test -e {MARK_FILE} || {{ {BOOT_TIME_SCRIPT} > {MARK_FILE}.new && mv {MARK_FILE}.new {MARK_FILE}; }} && date --set="$1 seconds"'
-# By the machine's own uptime, so that it may be done twice, and whatever else has happened to the clock.
+_SET_SCRIPT = (
+    f"test -e {MARK_FILE} || {{ {BOOT_TIME_SCRIPT} > {MARK_FILE}.new && mv {MARK_FILE}.new {MARK_FILE}; }}"
+    ' && date --set="$1 seconds"'
+)
+# Computed from the machine's uptime: correct when run twice, and after other changes of the clock.
 _TRUE_TIME_SCRIPT = f"cat {MARK_FILE} /proc/uptime | awk '{{ now += $1 }} END {{ printf \"@%.2f\", now }}'"
 _RESTORE_SCRIPT = f'! test -e {MARK_FILE} || {{ date --set="$({_TRUE_TIME_SCRIPT})" && rm {MARK_FILE}; }}'
 
@@ -52,71 +56,82 @@ class Params(Model):
 
 
 def _check_skew(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Against the machine's uptime, which no clock moves."""
+    """Proven by the difference to the machine's uptime, which does not depend on the clock."""
     for reading in readings_after(timeline, step, "clock-skew"):
         if is_number(reading.value) and abs(reading.value) > 1:
-            because = f"the clock of {step.node} was {reading.value:+d}s wrong"
+            because = f"the clock of {step.node} was {reading.value:+d} s wrong"
             return ProofResult(ProofStatus.PROVEN, because, (reading.seq,))
     return no_proof(f"the clock of {step.node} was not seen to be wrong")
 
 
-class ClockSkew(Action):
-    """Leases, certificates and tokens are judged by a clock that is wrong.
+class ClockState(Struct, frozen=True):
+    """``skew`` in seconds; the unit that synchronises the clock, and whether it was active; the failsafe timer."""
 
-    Timers of PID 1 that count from now on (OnActiveSec, nodefall's own) go by another clock and are not moved; those
-    of the calendar (OnCalendar, cron) fire at once or late. A shutdown that logind has scheduled goes by the clock that
-    is set: refused. So is it beside a step that plants a timer on the same node, as the start of PID 1, by which boots
-    are told apart, moves with the clock.
+    skew: int
+    sync_unit: str
+    sync_active: bool
+    tag: str
+    seconds: float
+
+
+class ClockSkew(Action[Params, ClockState]):
+    """The host evaluates Leases, certificates and tokens with a wrong clock.
+
+    Relative timers of PID 1 (OnActiveSec, nodefall's failsafe timers) use another clock and do not move; calendar
+    timers (OnCalendar, cron) fire at once or late. Refused while logind has a shutdown scheduled, which uses the clock
+    that is set, and beside a step that arms a timer on the same node: the start of PID 1, which identifies a boot,
+    moves with the clock.
     """
 
     name = "clock-skew"
     summary = "set the host's clock wrong, with its synchronisation stopped"
     example = "{name: skew, action: clock-skew, target: victim, with: {by: 60s, direction: ahead}}"
     params = Params
+    state = ClockState
     undo_kind = UndoKind.RESTORES
     keeps_pods_running = True
-    exclusive_timer_reason = "it sets the clock, by which boots are told apart and logind shuts down"
+    exclusive_timer_reason = "it sets the clock, which identifies boots and starts logind's scheduled shutdown"
     proofs = (Proof("clock-skew", _check_skew),)
     proof_facts = ("clock-skew", "time-sync-state")
     facts = ("shared-kernel", "time-sync-unit", "time-sync-state", "clock-skew")
 
-    def prepare(self, target: Target, params: Params) -> UndoState:
+    def prepare(self, target: Target, params: Params) -> ClockState:
         if target.require_fact("shared-kernel", "others' clock must not be set"):
             raise Unsupported(
-                f"{target.node} is a container: its clock is others' too", hint="use a machine of its own"
+                f"{target.node} is a container: it shares its machine's clock", hint="use a dedicated machine"
             )
-        timers = target.require_fact("planted-timers", "a clock must not be set beside them")
-        if timers or target.require_fact("scheduled-shutdown", "it goes by the clock") != NO_SHUTDOWN_SCHEDULED:
+        timers = target.require_fact("failsafe-timers", "a clock must not be set beside them")
+        if timers or target.require_fact("scheduled-shutdown", "it depends on the clock") != NO_SHUTDOWN_SCHEDULED:
             found = ", ".join(timers) or "a shutdown that is scheduled"
             raise Unsupported(
                 f"{target.node}: there is {found}, beside which the clock is not set", hint="undo it first"
             )
-        if target.require_fact("clock-skew", "it must be right before"):
+        if target.require_fact("clock-skew", "the clock must be right before"):
             raise Unsupported(
-                f"{target.node}: its clock is set wrong already", hint="`nodefall undo` the run that did it"
+                f"{target.node}: its clock is set wrong already", hint="run `nodefall undo` for the run that did it"
             )
-        unit = target.require_fact("time-sync-unit", "it would set the clock right again at once, and must afterwards")
-        active = target.require_fact("time-sync-state", "it must be as it was afterwards") == "active"
+        unit = target.require_fact("time-sync-unit", "it would correct the clock at once, and must do so afterwards")
+        active = target.require_fact("time-sync-state", "undo restores it") == "active"
         seconds = int(parse_duration(params.by)) * (1 if params.direction == "ahead" else -1)
-        return {"by": seconds, "unit": unit, "active": active, "tag": target.tag, "seconds": target.max_duration}
+        return ClockState(seconds, unit, active, target.tag, target.max_duration)
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        stop = HostCommand(("systemctl", "stop", memory["unit"]))
-        return (stop, HostCommand(("sh", "-c", _SET_SCRIPT, "nodefall", f"{memory['by']:+d}")))
+    def inject(self, state: ClockState) -> tuple[Command, ...]:
+        stop = HostCommand(("systemctl", "stop", state.sync_unit))
+        return (stop, HostCommand(("sh", "-c", _SET_SCRIPT, "nodefall", f"{state.skew:+d}")))
 
-    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer:
-        start = f"; systemctl start {memory['unit']}" if memory["active"] else ""
-        return FailsafeTimer(f"nodefall-{memory['tag']}", memory["seconds"], ("sh", "-c", _RESTORE_SCRIPT + start))
+    def failsafe_timer(self, state: ClockState) -> FailsafeTimer:
+        start = f"; systemctl start {state.sync_unit}" if state.sync_active else ""
+        return FailsafeTimer(f"nodefall-{state.tag}", state.seconds, ("sh", "-c", _RESTORE_SCRIPT + start))
 
-    def undo(self, memory: UndoState) -> Undo:
+    def undo(self, state: ClockState) -> Undo:
         right = FactCheck("clock-skew", 0)
         steps = [UndoStep(HostCommand(("sh", "-c", _RESTORE_SCRIPT)), unless=right)]
-        proof = [right, FactCheck("node-ready", True)]
-        if memory["active"]:
+        proof = [right, FactCheck(PseudoFact.NODE_READY, True)]
+        if state.sync_active:
             synced = FactCheck("time-sync-state", "active")
-            steps.append(UndoStep(HostCommand(("systemctl", "start", memory["unit"])), unless=synced))
+            steps.append(UndoStep(HostCommand(("systemctl", "start", state.sync_unit)), unless=synced))
             proof.insert(1, synced)
-        return Undo(tuple(steps), tuple(proof), disarm=f"nodefall-{memory['tag']}")
+        return Undo(tuple(steps), tuple(proof), disarm=f"nodefall-{state.tag}")
 
 
 ACTION = ClockSkew()

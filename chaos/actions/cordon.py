@@ -7,7 +7,7 @@ from chaos.actions._nodes import CORDONED
 
 
 class Cordon(CordonBase):
-    """Pods that run there stay. A node that was cordoned before stays so after undo."""
+    """Pods on the node stay. Undo leaves a node cordoned that was cordoned before."""
 
     name = "cordon"
     summary = "cordon the node: no new pod is scheduled there"

@@ -1,9 +1,8 @@
-"""A Node object made by hand, without a machine behind it."""
+"""A Node object without a machine."""
 
 from __future__ import annotations
 
-from typing import Any
-
+from msgspec import Struct
 from pydantic import Field
 
 from chaos.model.action import (
@@ -17,7 +16,6 @@ from chaos.model.action import (
     Target,
     Undo,
     UndoKind,
-    UndoState,
     UndoStep,
 )
 from chaos.model.api_fact import node_path, object_fact
@@ -34,7 +32,7 @@ _MADE_BY_POINTER = "/metadata/annotations/nodefall.dev~1made-by"
 
 
 class Params(Model):
-    """Its name; no node of the cluster may have it."""
+    """Name of the Node, which must not exist in the cluster."""
 
     node: str = Field(
         "nodefall-nowhere", max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", description="name of the Node"
@@ -49,39 +47,47 @@ def _check_registered(timeline: Timeline, step: StepRun) -> ProofResult:
     return no_proof(f"no Node object {name} was seen")
 
 
-class CreateNode(Action):
-    """As kubectl create. DaemonSet pods may be made for it; they go some time after it. Undo deletes it
-    only as long as it is the one that the step made.
+class CreateNodeState(Struct, frozen=True):
+    """Name of the Node, and the tag in its annotation."""
+
+    node: str
+    tag: str
+
+
+class CreateNode(Action[Params, CreateNodeState]):
+    """As kubectl create. DaemonSet pods may be created for the Node, and are removed some time after it. Undo deletes
+    the Node only if the step created it.
     """
 
     name = "create-node"
-    summary = "create a Node object by hand, for which no kubelet speaks"
+    summary = "create a Node object that has no kubelet"
     example = "{name: invent, action: create-node}"
     params = Params
+    state = CreateNodeState
     undo_kind = UndoKind.RESTORES
     proofs = (Proof("registered", _check_registered),)
     scope = Scope.CLUSTER
     on_host = False
 
-    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the new one
+    def api_reads(self, node: str, params: Params, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the new node
         return (node_path(params.node),)
 
-    def permissions(self, params: Any) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
+    def permissions(self, params: Params) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
         return permissions_on("nodes", "create", "get", "delete")
 
-    def prepare(self, target: Target, params: Params) -> UndoState:
+    def prepare(self, target: Target, params: Params) -> CreateNodeState:
         if target.objects.get(node_path(params.node)) is not None:
-            raise Unsupported(f"there is a node {params.node}", hint="give another name")
-        return {"node": params.node, "tag": target.tag}
+            raise Unsupported(f"there is a node {params.node}", hint="choose another name")
+        return CreateNodeState(params.node, target.tag)
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        metadata = {"name": memory["node"], "annotations": {_MADE_BY: memory["tag"]}}
+    def inject(self, state: CreateNodeState) -> tuple[Command, ...]:
+        metadata = {"name": state.node, "annotations": {_MADE_BY: state.tag}}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
         return (KubeCommand("POST", _NODES, node),)
 
-    def undo(self, memory: UndoState) -> Undo:
-        path = node_path(memory["node"])
-        ours = FactCheck(object_fact(path, _MADE_BY_POINTER), memory["tag"])
+    def undo(self, state: CreateNodeState) -> Undo:
+        path = node_path(state.node)
+        ours = FactCheck(object_fact(path, _MADE_BY_POINTER), state.tag)
         gone = FactCheck(object_fact(path, _MADE_BY_POINTER), None)
         delete = KubeCommand("DELETE", path, accept=(200, 202, 404))
         return Undo((UndoStep(delete, unless=gone, when=(ours,)),), (gone,))

@@ -1,27 +1,23 @@
-"""D-Bus restarted: who held a lock on shutdown may have lost it."""
+"""A restart of D-Bus, with which holders of inhibitor locks may lose them."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
-from chaos.actions._bus import FACTS, PROBES, capture_bus_state, process_replaced, restart, restore_inhibitor
-from chaos.model.action import Action, Proof, Target, Undo, UndoKind, UndoState
+from chaos.actions._bus import FACTS, PROBES, BusState, capture_bus_state, process_replaced, restart, restore_inhibitor
+from chaos.actions._params import NoParams
+from chaos.model.action import Action, Proof, Target, Undo, UndoKind
 from chaos.model.command import Command
-from chaos.model.experiment import Model
 
 
-class Params(Model):
-    """None."""
-
-
-class DbusRestart(Action):
+class DbusRestart(Action[NoParams, BusState]):
     """The kubelet reconnects every second and takes a new lock; signals sent meanwhile are lost (facts 1.1)."""
 
     name = "dbus-restart"
     summary = "restart D-Bus, and see who loses its lock on shutdown"
     example = "{name: restart, action: dbus-restart, target: victim}"
-    params = Params
+    params = NoParams
+    state = BusState
     undo_kind = UndoKind.RESTORES
     keeps_pods_running = True
     requires_logind = True
@@ -29,14 +25,14 @@ class DbusRestart(Action):
     proof_facts = PROBES
     facts = FACTS
 
-    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
+    def prepare(self, target: Target, params: NoParams) -> BusState:  # noqa: ARG002 - no parameters
         return capture_bus_state(target)
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        return (restart(memory["bus"]),)
+    def inject(self, state: BusState) -> tuple[Command, ...]:
+        return (restart(state.bus_unit),)
 
-    def undo(self, memory: UndoState) -> Undo:
-        return restore_inhibitor(memory)
+    def undo(self, state: BusState) -> Undo:
+        return restore_inhibitor(state)
 
 
 ACTION = DbusRestart()

@@ -1,18 +1,19 @@
-"""Pods deleted, with their grace period."""
+"""Pods deleted with their grace period."""
 
 from __future__ import annotations
 
 from chaos.actions._pods import GraceParams, PodAction, is_terminating, prove_pods
+from chaos.model.command import PodVerb
 
 
 class DeletePod(PodAction):
-    """No budget is asked, and no DisruptionTarget written."""
+    """Budgets are not checked, and no DisruptionTarget condition is set."""
 
     name = "delete-pod"
     summary = "delete pods of the node, with their grace period"
     example = "{name: delete, action: delete-pod, target: victim, with: {namespace: default, selector: app=agent}}"
     params = GraceParams
-    verb = "delete"
+    verb = PodVerb.DELETE
     proofs = (prove_pods("ended", is_terminating, "are being deleted"),)
 
 

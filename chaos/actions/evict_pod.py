@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from chaos.actions._pods import REFUSED, GraceParams, PodAction, is_evicted, is_terminating, prove_pods
+from chaos.model.command import PodVerb
 
 
 class EvictPod(PodAction):
-    """It asks the pods' disruption budgets. A refusal is a result, kept with its message; only drain tries again."""
+    """The eviction API checks the pods' disruption budgets. A refusal is recorded as a result; only drain retries."""
 
     name = "evict-pod"
     summary = "evict pods of the node through the eviction API, as a drain does"
     example = "{name: evict, action: evict-pod, target: victim, with: {namespace: default, selector: app=agent}}"
     params = GraceParams
-    verb = "evict"
+    verb = PodVerb.EVICT
     proofs = (
         prove_pods("evicted", is_evicted, "have DisruptionTarget EvictionByEvictionAPI"),
         prove_pods("ended", is_terminating, "are being deleted"),

@@ -1,10 +1,11 @@
-"""The kubelet's process stopped by a signal: systemd believes that it runs, and it does nothing."""
+"""The kubelet's process stopped by a signal: its unit stays active, and the kubelet does nothing."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from chaos.actions._service import capture_kubelet_state, timer_unit
+from chaos.actions._params import NoParams
+from chaos.actions._service import KubeletState, capture_kubelet_state, timer_unit
 from chaos.model.action import (
     Action,
     FactCheck,
@@ -12,16 +13,11 @@ from chaos.model.action import (
     Target,
     Undo,
     UndoKind,
-    UndoState,
     UndoStep,
 )
+from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.evidence import holds_until
-from chaos.model.experiment import Model
-
-
-class Params(Model):
-    """None."""
 
 
 def _is_stopped(process: Any) -> bool:
@@ -32,35 +28,34 @@ def _signal(name: str, unit: str) -> tuple[str, ...]:
     return ("systemctl", "kill", "--kill-who=main", f"--signal={name}", unit)
 
 
-class KubeletFreeze(Action):
-    """SIGSTOP to the main process of the kubelet's unit, SIGCONT afterwards; containers run on.
+class KubeletFreeze(Action[NoParams, KubeletState]):
+    """SIGSTOP to the main process of the kubelet's unit, SIGCONT afterwards; containers keep running.
 
-    A unit with a watchdog (kubelet 1.32 and later can have one) is killed by systemd and started again.
+    systemd kills and restarts a unit with a watchdog (kubelet 1.32 and later can have one).
     """
 
     name = "kubelet-freeze"
-    summary = "freeze the kubelet's process (SIGSTOP), so that it is there and silent"
+    summary = "freeze the kubelet's process (SIGSTOP): it exists and does nothing"
     example = "{name: freeze, action: kubelet-freeze, target: victim}"
-    params = Params
+    params = NoParams
+    state = KubeletState
     undo_kind = UndoKind.RESTORES
     proofs = (holds_until("kubelet-process", _is_stopped, "the kernel shows the kubelet as stopped"),)
     proof_facts = ("kubelet-process", "kubelet-state")
 
-    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
-        return capture_kubelet_state(target, "the kubelet's main process is what is frozen") | {
-            "seconds": target.max_duration
-        }
+    def prepare(self, target: Target, params: NoParams) -> KubeletState:  # noqa: ARG002 - no parameters
+        return capture_kubelet_state(target, "the kubelet's main process is what is frozen")
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        return (HostCommand(_signal("SIGSTOP", memory["unit"])),)
+    def inject(self, state: KubeletState) -> tuple[Command, ...]:
+        return (HostCommand(_signal("SIGSTOP", state.unit)),)
 
-    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer:
-        return FailsafeTimer(timer_unit(memory), memory["seconds"], _signal("SIGCONT", memory["unit"]))
+    def failsafe_timer(self, state: KubeletState) -> FailsafeTimer:
+        return FailsafeTimer(timer_unit(state.tag), state.seconds, _signal("SIGCONT", state.unit))
 
-    def undo(self, memory: UndoState) -> Undo:
-        thawed = FactCheck("kubelet-frozen", False)
-        thaw = UndoStep(HostCommand(_signal("SIGCONT", memory["unit"])), unless=thawed)
-        return Undo((thaw,), (thawed, FactCheck("node-ready", True)), disarm=timer_unit(memory))
+    def undo(self, state: KubeletState) -> Undo:
+        thawed = FactCheck("kubelet-stopped-state", False)
+        thaw = UndoStep(HostCommand(_signal("SIGCONT", state.unit)), unless=thawed)
+        return Undo((thaw,), (thawed, FactCheck(PseudoFact.NODE_READY, True)), disarm=timer_unit(state.tag))
 
 
 ACTION = KubeletFreeze()

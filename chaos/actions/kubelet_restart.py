@@ -1,12 +1,11 @@
-"""The kubelet restarted by systemd: its memory of a shutdown is lost, its lock is let go and taken anew."""
+"""The kubelet restarted by systemd: it forgets a pending shutdown, releases its inhibitor lock and takes a new one."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from chaos.actions._service import capture_kubelet_state, restore_kubelet, systemctl
-from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind, UndoState
-from chaos.model.command import LOST, Command
+from chaos.actions._params import NoParams
+from chaos.actions._service import KubeletState, capture_kubelet_state, restore_kubelet, systemctl
+from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
+from chaos.model.command import Command, Delivery
 from chaos.model.evidence import (
     exit_code_zero,
     is_number,
@@ -17,18 +16,13 @@ from chaos.model.evidence import (
     returned_entries,
     same_boot,
 )
-from chaos.model.experiment import Model
 from chaos.model.timeline import Timeline
 
-_GRACE_SECONDS = 5.0  # seconds
-
-
-class Params(Model):
-    """None."""
+_GRACE_SECONDS = 5.0
 
 
 def _check_process_replaced(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Its process ID differs from the one before the step."""
+    """Proven by a process ID that differs from the one before the step."""
     before = last_reading_before(timeline, step, "kubelet-process")
     old = before.value.get("pid") if before and isinstance(before.value, dict) else None
     for reading in readings_after(timeline, step, "kubelet-process"):
@@ -40,45 +34,46 @@ def _check_process_replaced(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _check_accepted(timeline: Timeline, step: StepRun) -> ProofResult:
-    """For a machine that goes down before its processes can be looked at twice, as it does inside a shutdown."""
+    """For a machine that goes down before its processes can be read again, as inside a shutdown."""
     before = last_reading_before(timeline, step, "kubelet-process")
     for reading in readings_after(timeline, step, "kubelet-process"):
         same = before is not None and reading.value == before.value and reading.t > (step.returned or step.begin)
         if same or reading.t > step.begin + _GRACE_SECONDS:
-            return no_proof(f"the kubelet of {step.node} was looked at afterwards")
+            return no_proof(f"the kubelet of {step.node} was read afterwards")
     return _check_started(timeline, step) or exit_code_zero(timeline, step)
 
 
 def _check_started(timeline: Timeline, step: StepRun) -> ProofResult | None:
-    """The host told that it began it, and went down before it could tell more: without the lock nothing waits."""
+    """Proven by a host that began the command and went down without a response: without the lock nothing delays it."""
     down = power_lost(timeline, step)
     for entry, record in returned_entries(timeline, step) if down.status is ProofStatus.PROVEN else ():
-        if record.delivery == LOST and is_number(record.evidence.get("began")):
-            because = f"the host began it and answered no more; {down.because}"
+        if record.delivery == Delivery.LOST and is_number(record.evidence.get("began")):
+            because = f"the host began it and stopped responding; {down.because}"
             return ProofResult(ProofStatus.PROVEN, because, (entry.seq, *down.evidence), weak=True)
     return None
 
 
-class KubeletRestart(Action):
-    """Inside the window of a shutdown it drops the lock, and the machine goes down at once (facts 1.7)."""
+class KubeletRestart(Action[NoParams, KubeletState]):
+    """Inside the window of a shutdown the restart releases the lock, and the machine goes down at once (facts 1.7)."""
 
     name = "kubelet-restart"
     summary = "restart the kubelet"
     example = "{name: restart, action: kubelet-restart, target: victim}"
-    params = Params
+    params = NoParams
+    state = KubeletState
     undo_kind = UndoKind.SELF_RESTORING
     keeps_pods_running = True
     proofs = (Proof("another-process", _check_process_replaced), Proof("accepted", _check_accepted, weak=True))
-    proof_facts = ("kubelet-state", "kubelet-process", "kubelet-inhibitor")
+    proof_facts = ("kubelet-state", "kubelet-process", "inhibitor-kubelet")
 
-    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
+    def prepare(self, target: Target, params: NoParams) -> KubeletState:  # noqa: ARG002 - no parameters
         return capture_kubelet_state(target, "the kubelet's unit is what is restarted")
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        return (systemctl("restart", memory["unit"]),)
+    def inject(self, state: KubeletState) -> tuple[Command, ...]:
+        return (systemctl("restart", state.unit),)
 
-    def undo(self, memory: UndoState) -> Undo:
-        return restore_kubelet(memory)
+    def undo(self, state: KubeletState) -> Undo:
+        return restore_kubelet(state)
 
 
 ACTION = KubeletRestart()

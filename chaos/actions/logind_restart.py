@@ -1,28 +1,24 @@
-"""logind restarted: who held a lock on shutdown may have lost it."""
+"""A restart of logind, with which holders of inhibitor locks may lose them."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
-from chaos.actions._bus import FACTS, PROBES, capture_bus_state, process_replaced, restart, restore_inhibitor
+from chaos.actions._bus import FACTS, PROBES, BusState, capture_bus_state, process_replaced, restart, restore_inhibitor
+from chaos.actions._params import NoParams
 from chaos.facts.bus_processes import LOGIND
-from chaos.model.action import Action, Proof, Target, Undo, UndoKind, UndoState
+from chaos.model.action import Action, Proof, Target, Undo, UndoKind
 from chaos.model.command import Command
-from chaos.model.experiment import Model
 
 
-class Params(Model):
-    """None."""
-
-
-class LogindRestart(Action):
-    """logind keeps locks over a restart; a shutdown that it was delaying is forgotten."""
+class LogindRestart(Action[NoParams, BusState]):
+    """logind keeps locks across a restart; a shutdown that it was delaying is dropped."""
 
     name = "logind-restart"
     summary = "restart logind, and see who loses its lock on shutdown"
     example = "{name: restart, action: logind-restart, target: victim}"
-    params = Params
+    params = NoParams
+    state = BusState
     undo_kind = UndoKind.RESTORES
     keeps_pods_running = True
     requires_logind = True
@@ -30,14 +26,14 @@ class LogindRestart(Action):
     proof_facts = PROBES
     facts = FACTS
 
-    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
+    def prepare(self, target: Target, params: NoParams) -> BusState:  # noqa: ARG002 - no parameters
         return capture_bus_state(target)
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
+    def inject(self, state: BusState) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
         return (restart(LOGIND),)
 
-    def undo(self, memory: UndoState) -> Undo:
-        return restore_inhibitor(memory)
+    def undo(self, state: BusState) -> Undo:
+        return restore_inhibitor(state)
 
 
 ACTION = LogindRestart()

@@ -1,21 +1,22 @@
-"""Pods that are said to be disrupted, and that nobody deletes."""
+"""Pods with the condition DisruptionTarget that are not deleted."""
 
 from __future__ import annotations
 
 from chaos.actions._pods import PodAction, PodParams, is_evicted, prove_pods
+from chaos.model.command import PodVerb
 
 
 class MarkDisruption(PodAction):
-    """The trace of an eviction whose deletion never came, as when the API server dies between the two. The disruption
-    controller takes the condition back after 2 minutes (pkg/controller/disruption/disruption.go,
+    """What remains of an eviction without its deletion, as when the API server crashes between the two. The disruption
+    controller removes the condition after 2 min (pkg/controller/disruption/disruption.go,
     nonTerminatingPodHasStaleDisruptionCondition).
     """
 
     name = "mark-disruption"
-    summary = "put DisruptionTarget=True on pods of the node, which run on"
+    summary = "set DisruptionTarget=True on pods of the node, which keep running"
     example = "{name: mark, action: mark-disruption, target: victim, with: {namespace: workload, name: held}}"
     params = PodParams
-    verb = "mark-disruption"
+    verb = PodVerb.MARK_DISRUPTION
     proofs = (prove_pods("marked", is_evicted, "are marked as evicted"),)
 
 

@@ -1,11 +1,12 @@
-"""The host's memory taken up to half of the kubelet's threshold."""
+"""The host's memory used until half of the kubelet's eviction threshold is left."""
 
 from __future__ import annotations
 
 from chaos.actions._pressure import (
+    FillerState,
     Params,
-    capture_state,
     filler_failsafe,
+    filler_seconds,
     prove_condition,
     prove_eviction,
     remaining,
@@ -13,13 +14,13 @@ from chaos.actions._pressure import (
     start_filler,
     stop_filler,
 )
-from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoState
+from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind
 from chaos.model.command import Command
 from chaos.model.errors import Unsupported
 
-_MIN_BYTES = 48 << 20  # bytes that are always left
+_MIN_BYTES = 48 << 20  # always left
 _OVERHEAD_BYTES = 64 << 20  # of the unit's limit, for the shell and its pages
-# tail keeps what has no line end. Half of what is too much at a time, as taking memory costs memory.
+# tail buffers input without a line end. Half of the excess at a time, as allocating memory costs memory.
 _SCRIPT = """taken=0
 while :; do
   available=$(awk '/^MemFree:|^Inactive.file.:/ { kib += $2 } END { print kib }' "$1")
@@ -29,23 +30,30 @@ while :; do
 done | tail > /dev/null"""
 
 
-class MemoryPressure(Action):
-    """A unit of PID 1 takes memory, down to half of the kubelet's threshold, never more than was there at plan time.
+class MemoryState(FillerState, frozen=True):
+    """``remaining`` and ``limit``, the most that the unit uses, in bytes."""
 
-    Pods are evicted. If the kernel runs out all the same, that unit is the first to be killed (OOMScoreAdjust=1000);
-    other processes may be slow before that, as their files are read anew. Refused with swap, which would go first.
+    limit: int
+
+
+class MemoryPressure(Action[Params, MemoryState]):
+    """A unit of PID 1 uses memory until half of the kubelet's threshold is left, within what was available when planned.
+
+    Pods are evicted. If the kernel still runs out of memory, its OOM killer ends that unit first (OOMScoreAdjust=1000);
+    other processes may be slow before that, as their files are read again. Refused with swap, which would fill first.
     """
 
     name = "memory-pressure"
     summary = "take the host's memory until the kubelet reports MemoryPressure"
     example = "{name: fill, action: memory-pressure, target: victim, with: {duration: 5m}}"
     params = Params
+    state = MemoryState
     undo_kind = UndoKind.RESTORES
     proofs = (prove_condition("MemoryPressure"), prove_eviction("memory"))
     proof_facts = ("memory", "memory-filler")
     facts = ("shared-kernel", "memory", "swap", "cgroup-version", "memory-filler")
 
-    def prepare(self, target: Target, params: Params) -> UndoState:
+    def prepare(self, target: Target, params: Params) -> MemoryState:
         require_own_kernel(target)
         if target.require_fact("cgroup-version", "the unit must be bounded by MemoryMax and MemorySwapMax") != 2:
             raise Unsupported(f"{target.node} has cgroup v1, which cannot bound memory and swap of a unit")
@@ -53,32 +61,32 @@ class MemoryPressure(Action):
             raise Unsupported(
                 f"{target.node} has swap: others' memory would be swapped out first", hint="`swapoff -a` there"
             )
-        memory = target.require_fact("memory", "it is what is taken")
-        keep = remaining(target, "memory.available", memory["total"])
-        most = memory["available"] - keep
-        if keep < _MIN_BYTES or most <= 0:
+        memory = target.require_fact("memory", "the action uses it up")
+        left = remaining(target, "memory.available", memory["total"])
+        limit = memory["available"] - left
+        if left < _MIN_BYTES or limit <= 0:
             raise Unsupported(
-                f"{target.node}: half of the kubelet's threshold is {keep >> 20} MiB of "
+                f"{target.node}: half of the kubelet's threshold is {left >> 20} MiB of "
                 f"{memory['available'] >> 20} MiB available; at least {_MIN_BYTES >> 20} MiB must be left",
                 hint="raise evictionHard memory.available",
             )
-        return capture_state(target, params, keep=keep, most=most)
+        return MemoryState(filler_seconds(target, params), target.tag, left, limit)
 
-    def preconditions(self, memory: UndoState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - the same on every node
+    def preconditions(self, state: MemoryState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - the same on every node
         return (FactCheck("memory-filler", "inactive"),)
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        arguments = ("/proc/meminfo", str(memory["keep"] >> 10), str(memory["most"] >> 10))
-        # A hundredth more for what tail needs to keep its buffers.
-        limit = memory["most"] + memory["most"] // 100 + _OVERHEAD_BYTES
-        limits = (f"MemoryMax={limit}", "MemorySwapMax=0", "TasksMax=16")
-        return (start_filler(memory, "memory", _SCRIPT, arguments, limits),)
+    def inject(self, state: MemoryState) -> tuple[Command, ...]:
+        arguments = ("/proc/meminfo", str(state.remaining >> 10), str(state.limit >> 10))
+        # 1 % more for the bookkeeping of tail's buffers.
+        memory_max = state.limit + state.limit // 100 + _OVERHEAD_BYTES
+        limits = (f"MemoryMax={memory_max}", "MemorySwapMax=0", "TasksMax=16")
+        return (start_filler(state, "memory", _SCRIPT, arguments, limits),)
 
-    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer:
-        return filler_failsafe(memory, "memory")
+    def failsafe_timer(self, state: MemoryState) -> FailsafeTimer:
+        return filler_failsafe(state, "memory")
 
-    def undo(self, memory: UndoState) -> Undo:
-        return stop_filler(memory, "memory")
+    def undo(self, state: MemoryState) -> Undo:
+        return stop_filler(state, "memory")
 
 
 ACTION = MemoryPressure()

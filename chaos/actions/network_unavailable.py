@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Struct
+
 from chaos.actions._nodes import check_node, node_object
+from chaos.actions._params import NoParams
 from chaos.model.action import (
     Action,
     FactCheck,
@@ -14,12 +17,10 @@ from chaos.model.action import (
     Target,
     Undo,
     UndoKind,
-    UndoState,
     UndoStep,
 )
 from chaos.model.api_fact import condition_fact, field, node_path
 from chaos.model.command import STRATEGIC_PATCH, Command, KubeCommand
-from chaos.model.experiment import Model
 from chaos.model.kube import Node, node_condition
 from chaos.model.permission import Permission
 from chaos.model.timeline import Timeline
@@ -28,16 +29,13 @@ _TYPE = "NetworkUnavailable"
 _CONDITION_FIELDS = ("type", "status", "reason", "message")
 
 
-class Params(Model):
-    """None."""
-
-
 def _is_unavailable(node: Node) -> bool:
     found = node_condition(node, _TYPE)
     return found is not None and found.status == "True"
 
 
 def _check_condition(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by a version of the Node with the condition."""
     return check_node(timeline, step, _is_unavailable, f"has {_TYPE}=True")
 
 
@@ -45,37 +43,45 @@ def _patch(node: str, condition: dict[str, Any]) -> KubeCommand:
     return KubeCommand("PATCH", f"{node_path(node)}/status", {"status": {"conditions": [condition]}}, STRATEGIC_PATCH)
 
 
-class NetworkUnavailable(Action):
-    """Only the condition: no packet is dropped. The kubelet leaves it alone; a plugin that keeps it may correct it."""
+class ConditionState(Struct, frozen=True):
+    """The condition before the step, None if there was none."""
+
+    node: str
+    previous: dict[str, str] | None
+
+
+class NetworkUnavailable(Action[NoParams, ConditionState]):
+    """Only the condition: no packet is dropped. The kubelet does not change it; a network plugin may correct it."""
 
     name = "network-unavailable"
-    summary = "say of the node that its network is not configured (NetworkUnavailable=True)"
+    summary = "set the node's condition NetworkUnavailable=True, as if its network were not configured"
     example = "{name: say, action: network-unavailable, target: victim}"
-    params = Params
+    params = NoParams
+    state = ConditionState
     undo_kind = UndoKind.RESTORES
     proofs = (Proof("said", _check_condition),)
     on_host = False
 
-    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+    def api_reads(self, node: str, params: NoParams, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
 
-    def permissions(self, params: Any) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
+    def permissions(self, params: NoParams) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
         return (Permission("", "nodes/status", "patch"),)
 
-    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
-        found = field(node_object(target), "/status/conditions") or ()
-        before = next((item for item in found if item.get("type") == _TYPE), None)
-        return {"node": target.node, "before": before and {key: before.get(key) or "" for key in _CONDITION_FIELDS}}
+    def prepare(self, target: Target, params: NoParams) -> ConditionState:  # noqa: ARG002 - no parameters
+        conditions = field(node_object(target), "/status/conditions") or ()
+        found = next((item for item in conditions if item.get("type") == _TYPE), None)
+        return ConditionState(target.node, found and {key: found.get(key) or "" for key in _CONDITION_FIELDS})
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        said = {"type": _TYPE, "status": "True", "reason": "Nodefall", "message": "an experiment says so"}
-        return (_patch(memory["node"], said),)
+    def inject(self, state: ConditionState) -> tuple[Command, ...]:
+        condition = {"type": _TYPE, "status": "True", "reason": "Nodefall", "message": "set by an experiment"}
+        return (_patch(state.node, condition),)
 
-    def undo(self, memory: UndoState) -> Undo:
-        before = memory["before"]
-        check = FactCheck(condition_fact(_TYPE), before["status"] if before else None)
-        back = before or {"type": _TYPE, "$patch": "delete"}
-        return Undo((UndoStep(_patch(memory["node"], back), unless=check),), (check,))
+    def undo(self, state: ConditionState) -> Undo:
+        previous = state.previous
+        restored = FactCheck(condition_fact(_TYPE), previous["status"] if previous else None)
+        patch = _patch(state.node, previous or {"type": _TYPE, "$patch": "delete"})
+        return Undo((UndoStep(patch, unless=restored),), (restored,))
 
 
 ACTION = NetworkUnavailable()

@@ -1,15 +1,16 @@
-"""The taint node.kubernetes.io/out-of-service on a machine that is off: its pods and volumes are let go at once."""
+"""The taint node.kubernetes.io/out-of-service on a machine that is off: pods are deleted, volumes detached at once."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
+from msgspec import Struct
 from pydantic import Field
 
 from chaos.actions._machine import can_read_power_state
 from chaos.actions._nodes import capture_taint, check_node, has_taint, restore_taints, taint
-from chaos.model.action import Action, FactCheck, Proof, ProofResult, StepRun, Target, Undo, UndoKind, UndoState
-from chaos.model.api_fact import node_path
+from chaos.model.action import Action, FactCheck, Proof, ProofResult, StepRun, Target, Undo, UndoKind
+from chaos.model.api_fact import PseudoFact, node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.errors import Unsupported
 from chaos.model.experiment import Model
@@ -20,7 +21,7 @@ TAINT_KEY = "node.kubernetes.io/out-of-service"
 
 
 class Params(Model):
-    """NoExecute also evicts the pods; NoSchedule only lets go what is Terminating already (facts 6)."""
+    """NoExecute also evicts the pods; NoSchedule only affects pods that are terminating already (facts 6)."""
 
     effect: Literal["NoExecute", "NoSchedule"] = Field("NoExecute", description="NoExecute evicts the pods as well")
 
@@ -29,46 +30,54 @@ def _check_tainted(timeline: Timeline, step: StepRun) -> ProofResult:
     return check_node(timeline, step, lambda node: has_taint(node, TAINT_KEY), f"has the taint {TAINT_KEY}")
 
 
-class OutOfService(Action):
-    """Only while the power control says that the machine is off: on a node that runs, volumes would be detached
-    under its pods. Undo takes the taint away when the node is back, as Kubernetes' documentation says. A ``power-on``
-    in the experiment needs an ``untaint`` of its own, before it or after it.
+class OutOfServiceState(Struct, frozen=True):
+    """Effect of the taint, and the previous value of the taint with that effect."""
+
+    node: str
+    effect: str
+    previous: dict[str, str | None]
+
+
+class OutOfService(Action[Params, OutOfServiceState]):
+    """Only while the power control reports that the machine is off: on a running node volumes would be detached under
+    its pods. Undo removes the taint when the node is back, as Kubernetes documents it. An experiment with a
+    ``power-on`` needs a separate ``untaint`` step, before it or after it.
     """
 
     name = "out-of-service"
     summary = "declare a machine that is off out of service, so that its pods and volumes move"
     example = "{name: declare, action: out-of-service, target: victim}"
     params = Params
+    state = OutOfServiceState
     undo_kind = UndoKind.RESTORES
     proofs = (Proof("tainted", _check_tainted),)
-    proof_facts = ("machine",)
+    proof_facts = (PseudoFact.MACHINE,)
     requires_later_step = ("power-on", "untaint")
 
-    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+    def api_reads(self, node: str, params: Params, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
 
-    def permissions(self, params: Any) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
+    def permissions(self, params: Params) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
         return PATCH_NODES
 
-    def prepare(self, target: Target, params: Params) -> UndoState:
+    def prepare(self, target: Target, params: Params) -> OutOfServiceState:
         if not can_read_power_state(target):
-            why = f"{target.node} has no power control that could say that it is off"
-            raise Unsupported(why, hint="give its host one in the inventory that tells the state")
-        before = capture_taint(target, TAINT_KEY, params.effect)
-        if any(value is not None for value in before.values()):
-            raise Unsupported(f"{target.node} has the taint {TAINT_KEY} already", hint="take it away first")
-        return {"node": target.node, "effect": params.effect, "before": before}
+            why = f"{target.node} has no power control that can read that the machine is off"
+            raise Unsupported(why, hint="give its host a power control in the inventory that reads the state")
+        previous = capture_taint(target, TAINT_KEY, params.effect)
+        if any(value is not None for value in previous.values()):
+            raise Unsupported(f"{target.node} has the taint {TAINT_KEY} already", hint="remove it first")
+        return OutOfServiceState(target.node, params.effect, previous)
 
-    def preconditions(self, memory: UndoState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - the same on every node
-        return (FactCheck("machine", "off"),)
+    def preconditions(self, state: OutOfServiceState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - the same on every node
+        return (FactCheck(PseudoFact.MACHINE, "off"),)
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        return (TaintsCommand(memory["node"], add=(taint(TAINT_KEY, "nodeshutdown", memory["effect"]),)),)
+    def inject(self, state: OutOfServiceState) -> tuple[Command, ...]:
+        return (TaintsCommand(state.node, add=(taint(TAINT_KEY, "nodeshutdown", state.effect),)),)
 
-    def undo(self, memory: UndoState) -> Undo:
-        return restore_taints(
-            memory["node"], memory["before"], (FactCheck("machine", "on"), FactCheck("node-ready", True))
-        )
+    def undo(self, state: OutOfServiceState) -> Undo:
+        is_back = (FactCheck(PseudoFact.MACHINE, "on"), FactCheck(PseudoFact.NODE_READY, True))
+        return restore_taints(state.node, state.previous, when=is_back)
 
 
 ACTION = OutOfService()

@@ -1,11 +1,12 @@
-"""Process IDs used up to half of the kubelet's threshold."""
+"""Process IDs used until half of the kubelet's eviction threshold is left."""
 
 from __future__ import annotations
 
 from chaos.actions._pressure import (
+    FillerState,
     Params,
-    capture_state,
     filler_failsafe,
+    filler_seconds,
     prove_condition,
     prove_eviction,
     remaining,
@@ -13,16 +14,16 @@ from chaos.actions._pressure import (
     start_filler,
     stop_filler,
 )
-from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoState
+from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind
 from chaos.model.command import Command
 from chaos.model.errors import Unsupported
 
-_MAX_PROCESSES = 30_000  # processes; each costs memory of the kernel, about 200 KiB in all
+_MAX_PROCESSES = 30_000  # about 200 KiB of kernel memory each
 _BYTES_PER_PROCESS = 200 << 10
-# Once the kernel has been through all IDs it gives out none below 300 again (RESERVED_PIDS): with fewer left than those
-# nothing could be started any more, no shell and no undo.
+# After a wrap-around the kernel assigns no ID below 300 (RESERVED_PIDS): with fewer IDs left no process could be
+# started, neither a shell nor undo.
 _MIN_PIDS = 400
-# Each is the shell itself, forked, and reads what nobody writes: no program is started so often.
+# Each process is a fork of the shell that reads from a silent pipe: no program is executed that often.
 _SCRIPT = """sleep infinity | {
 exec 3<&0
 IFS=" /" read -r _ _ _ _ threads _ < /proc/loadavg
@@ -32,52 +33,62 @@ exec sleep infinity
 }"""
 
 
-class PidPressure(Action):
-    """As many sleeping processes as it takes, in a unit of PID 1 that may have no more.
+class PidState(FillerState, frozen=True):
+    """``remaining`` process IDs, the host's maximum, and how many processes the unit starts."""
 
-    The kubelet has no threshold for process IDs unless one is set (evictionHard pid.available).
-    Evicting pods frees few of them, so the kubelet may evict one after another.
+    pid_max: int
+    limit: int
+
+
+class PidPressure(Action[Params, PidState]):
+    """A unit of PID 1 starts sleeping processes, up to its own TasksMax.
+
+    The kubelet has no threshold for process IDs by default (evictionHard pid.available). Evicting pods frees few of
+    them, so the kubelet may evict one pod after another.
     """
 
     name = "pid-pressure"
     summary = "use process IDs up until the kubelet reports PIDPressure"
     example = "{name: fill, action: pid-pressure, target: victim, with: {duration: 5m}}"
     params = Params
+    state = PidState
     undo_kind = UndoKind.RESTORES
     proofs = (prove_condition("PIDPressure"), prove_eviction("pids"))
     proof_facts = ("pids", "pid-filler")
     facts = ("shared-kernel", "pids", "memory", "pid-filler")
 
-    def prepare(self, target: Target, params: Params) -> UndoState:
+    def prepare(self, target: Target, params: Params) -> PidState:
         require_own_kernel(target)
-        pids = target.require_fact("pids", "they are what is used up")
-        keep = remaining(target, "pid.available", pids["max"])
-        if keep < _MIN_PIDS:
+        pids = target.require_fact("pids", "the action uses them up")
+        left = remaining(target, "pid.available", pids["max"])
+        if left < _MIN_PIDS:
             raise Unsupported(
-                f"{target.node}: half of the kubelet's threshold is {keep} process IDs; at least {_MIN_PIDS} must be left",
+                f"{target.node}: half of the kubelet's threshold is {left} process IDs; "
+                f"at least {_MIN_PIDS} must be left",
                 hint=f"set evictionHard pid.available to {2 * _MIN_PIDS} or more",
             )
-        most = pids["max"] - pids["running"] - keep
+        limit = pids["max"] - pids["running"] - left
         room = target.require_fact("memory", "processes need memory")["available"] // 2
-        if not 0 < most <= _MAX_PROCESSES or most * _BYTES_PER_PROCESS > room:
+        most = min(_MAX_PROCESSES, room // _BYTES_PER_PROCESS)
+        if not 0 < limit <= _MAX_PROCESSES or limit * _BYTES_PER_PROCESS > room:
             raise Unsupported(
-                f"{target.node}: it would take {most} processes; at most {min(_MAX_PROCESSES, room // _BYTES_PER_PROCESS)} are started there",
+                f"{target.node}: it would take {limit} processes; at most {most} are started there",
                 hint="lower kernel.pid_max, or raise evictionHard pid.available",
             )
-        return capture_state(target, params, max=pids["max"], keep=keep, most=most)
+        return PidState(filler_seconds(target, params), target.tag, left, pids["max"], limit)
 
-    def preconditions(self, memory: UndoState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - the same on every node
+    def preconditions(self, state: PidState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - the same on every node
         return (FactCheck("pid-filler", "inactive"),)
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        arguments = (str(memory["max"]), str(memory["keep"]))
-        return (start_filler(memory, "pid", _SCRIPT, arguments, (f"TasksMax={memory['most'] + 16}",)),)
+    def inject(self, state: PidState) -> tuple[Command, ...]:
+        arguments = (str(state.pid_max), str(state.remaining))
+        return (start_filler(state, "pid", _SCRIPT, arguments, (f"TasksMax={state.limit + 16}",)),)
 
-    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer:
-        return filler_failsafe(memory, "pid")
+    def failsafe_timer(self, state: PidState) -> FailsafeTimer:
+        return filler_failsafe(state, "pid")
 
-    def undo(self, memory: UndoState) -> Undo:
-        return stop_filler(memory, "pid")
+    def undo(self, state: PidState) -> Undo:
+        return stop_filler(state, "pid")
 
 
 ACTION = PidPressure()

@@ -1,88 +1,99 @@
-"""Planned power-off through logind, so that delay locks, the kubelet's among them, are honoured; or past it."""
+"""Planned power-off through logind, which honours delay locks such as the kubelet's; or without logind."""
 
 from __future__ import annotations
 
-from typing import Any
-
+from msgspec import Struct
 from pydantic import Field
 
 from chaos.actions._machine import (
     KUBELET_REPORTING_FACTS,
+    MachineState,
     capture_power_state,
     disable_auto_restart,
     is_up_checks,
     kubelet_reporting_checks,
-    kubelet_reporting_facts,
     power_on_steps,
     require_power_control,
 )
-from chaos.model.action import Action, Target, Undo, UndoKind, UndoState
+from chaos.model.action import Action, Target, Undo, UndoKind
+from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, SHUTDOWN_CANCELLED
 from chaos.model.experiment import DurationText, Model
 
-_ALARM_MARGIN_SECONDS = 60.0  # seconds: an alarm that goes off before the machine is off wakes nothing
+_ALARM_MARGIN_SECONDS = 60.0  # an alarm that fires before the machine is off wakes nothing
 
 
 class Params(Model):
-    """How it goes down, and how a machine without a power control comes back."""
+    """How the machine goes down, and how one without a power control starts again."""
 
-    force: bool = Field(False, description="past logind (--force twice): no lock is honoured, no service is stopped")
+    force: bool = Field(False, description="bypass logind (--force twice): locks are ignored, services are not stopped")
     wake: DurationText = Field("4m", description="without a power control: when the clock (RTC) wakes the machine")
 
 
-class Poweroff(Action):
+class PoweroffState(Struct, frozen=True):
+    """The machine before the power-off; ``alarm`` in seconds, None with a power control."""
+
+    force: bool
+    machine: MachineState
+    alarm: int | None = None
+
+
+class Poweroff(Action[Params, PoweroffState]):
     """``systemctl poweroff``; never ``poweroff`` itself, which bypassed logind before systemd 251.
 
-    Without a power control the host's clock is set to wake it, where it has one.
+    Without a power control, the alarm of the host's real-time clock wakes the machine.
     """
 
     name = "poweroff"
     summary = "power the machine off through logind (graceful if the kubelet holds its lock)"
     example = "{name: power-off, action: poweroff, target: victim}"
     params = Params
+    state = PoweroffState
     undo_kind = UndoKind.RESTORES
     may_disconnect = True
     takes_down = True
     proofs = (SHUTDOWN_CANCELLED, MACHINE_OFF, BOOT_IDENTITY)  # a cancelled one leaves the machine on
-    proof_facts = ("machine", "pid1-start", "boot-id", "inhibitors")
+    proof_facts = (PseudoFact.MACHINE, "pid1-start", "boot-id", "inhibitor-locks")
     facts = ("rtc", "shared-kernel", *KUBELET_REPORTING_FACTS)
 
-    def uses_logind(self, params: Any) -> bool:
+    def uses_logind(self, params: Params) -> bool:
         return not params.force
 
-    def prepare(self, target: Target, params: Any) -> UndoState:
+    def prepare(self, target: Target, params: Params) -> PoweroffState:
         if target.power:
             require_power_control(target, "could not be powered on again after poweroff")
-            return {"node": target.node, "force": params.force, "power": capture_power_state(target)}
-        wake = _alarm(target, parse_duration(params.wake))
-        return {"node": target.node, "force": params.force, "wake": wake, "reports": kubelet_reporting_facts(target)}
+            return PoweroffState(params.force, capture_power_state(target))
+        alarm = _alarm(target, parse_duration(params.wake))
+        return PoweroffState(params.force, capture_power_state(target), alarm)
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        alarm = HostCommand(("rtcwake", "-m", "no", "-s", str(memory["wake"]))) if "wake" in memory else None
-        ahead = (alarm,) if alarm else disable_auto_restart(memory["power"])
-        force = ("--force", "--force") if memory["force"] else ()
+    def inject(self, state: PoweroffState) -> tuple[Command, ...]:
+        if state.alarm is None:
+            ahead = disable_auto_restart(state.machine)
+        else:
+            ahead = (HostCommand(("rtcwake", "-m", "no", "-s", str(state.alarm))),)
+        force = ("--force", "--force") if state.force else ()
         return (*ahead, HostCommand(("systemctl", "poweroff", *force), ends_session=True))
 
-    def undo(self, memory: UndoState) -> Undo:
-        """The alarm is left alone: a machine on its way down needs it, and one that is up does not mind."""
-        if "wake" in memory:
-            return Undo((), kubelet_reporting_checks(memory["reports"]))
-        return Undo(power_on_steps(memory["power"]), is_up_checks(memory["power"]))
+    def undo(self, state: PoweroffState) -> Undo:
+        """The alarm stays set: a machine that goes down needs it, and it has no effect on one that is up."""
+        if state.alarm is not None:
+            return Undo((), kubelet_reporting_checks(state.machine.reporting_facts))
+        return Undo(power_on_steps(state.machine), is_up_checks(state.machine))
 
 
 def _alarm(target: Target, seconds: float) -> int:
-    """Raises Unsupported where no alarm of a clock could wake the machine."""
+    """Whole seconds until the alarm. Raises Unsupported where no alarm of a clock can wake the machine."""
     hint = "give its host a power control in the inventory"
     if not target.facts.get("rtc") or target.facts.get("shared-kernel") is not False:
-        why = target.unknown.get("rtc", "it has no clock with an alarm of its own (fact rtc)")
+        why = target.unknown.get("rtc", "it has no real-time clock with an alarm (fact rtc)")
         raise Unsupported(f"{target.node} could not be powered on again after poweroff: {why}", hint=hint)
     grace = target.require_fact("configz", "the alarm must be later than the shutdown").get("shutdownGracePeriod", "0s")
     if seconds < parse_duration(grace) + _ALARM_MARGIN_SECONDS:
         raise Unsupported(
-            f"{target.node} may still be shutting down when its clock wakes it after {seconds:g}s "
+            f"{target.node} may still be shutting down when its clock wakes it after {seconds:g} s "
             f"(shutdownGracePeriod is {grace})",
             hint=f"set wake to {parse_duration(grace) + _ALARM_MARGIN_SECONDS:g}s or more, or {hint}",
         )

@@ -1,11 +1,12 @@
-"""logind's signal PrepareForShutdown without a shutdown: the kubelet ends its pods, the machine stays up.
+"""logind's signal PrepareForShutdown without a shutdown: the kubelet terminates its pods, the machine stays up.
 
-The kubelet does not check who sent it (kubernetes pkg/kubelet/nodeshutdown/systemd/inhibit_linux.go); the upstream
+The kubelet does not check the sender (kubernetes pkg/kubelet/nodeshutdown/systemd/inhibit_linux.go); the upstream
 end-to-end test emits it in the same way.
 """
 
 from __future__ import annotations
 
+from msgspec import Struct
 from pydantic import Field
 
 from chaos.model.action import (
@@ -18,9 +19,9 @@ from chaos.model.action import (
     Target,
     Undo,
     UndoKind,
-    UndoState,
     UndoStep,
 )
+from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
@@ -29,7 +30,7 @@ from chaos.model.experiment import Model
 from chaos.model.kube import node_condition
 from chaos.model.timeline import Timeline
 
-_LOCK_GRACE_SECONDS = 15.0  # seconds, beyond the grace period, in which a kubelet takes its lock again
+_LOCK_GRACE_SECONDS = 15.0  # beyond the grace period, in which a kubelet takes its lock again
 
 
 class Params(Model):
@@ -54,36 +55,46 @@ def _emit(active: bool) -> HostCommand:
 
 
 def _check_kubelet_event(timeline: Timeline, step: StepRun) -> ProofResult:
-    """The kubelet's own event about the signal. Events are best effort, so a missing one shows nothing."""
+    """Proven by the kubelet's event about the signal. Events are best effort, so a missing event disproves nothing."""
     wanted = "detected shutdown event" if step.params.get("active") else "detected shutdown cancellation"
     for entry, event in timeline.events:
         about = event.involved_object
         if entry.type == "LIST" or not step.begin <= entry.t <= step.until or about is None:
             continue
         if about.kind == "Node" and about.name == step.node and wanted in (event.message or ""):
-            return ProofResult(ProofStatus.PROVEN, f"the kubelet of {step.node} told that it {wanted}", (entry.seq,))
-    return no_proof(f"the kubelet of {step.node} told of no signal")
+            return ProofResult(ProofStatus.PROVEN, f"the kubelet of {step.node} reported: {wanted}", (entry.seq,))
+    return no_proof(f"the kubelet of {step.node} reported no signal")
 
 
 def _check_kubelet_condition(timeline: Timeline, step: StepRun) -> ProofResult:
-    """For an announcement: the Ready condition says so."""
+    """Proven, for an announcement, by the message of the Ready condition."""
     history = timeline.nodes.get(step.node)
     for version in (history or ()) if step.params.get("active") else ():
         ready = node_condition(version.object, "Ready")
         if step.begin <= version.t <= step.until and ready and "node is shutting down" in (ready.message or ""):
             return ProofResult(
-                ProofStatus.PROVEN, f"the kubelet of {step.node} says that it shuts down", (version.seq,)
+                ProofStatus.PROVEN, f"the kubelet of {step.node} reports that the node shuts down", (version.seq,)
             )
-    return no_proof(f"the kubelet of {step.node} does not say that it shuts down")
+    return no_proof(f"the kubelet of {step.node} does not report that the node shuts down")
 
 
-class PrepareForShutdown(Action):
-    """Refused on nodes with static pods: once ended they do not come back until the kubelet restarts."""
+class SignalState(Struct, frozen=True):
+    """The signal's boolean; the kubelet's unit, whether it held its lock, and how long it may take to hold it again."""
+
+    active: bool
+    had_inhibitor: bool
+    unit: str
+    grace_seconds: float
+
+
+class PrepareForShutdown(Action[Params, SignalState]):
+    """Refused on nodes with static pods: once terminated they do not start again until the kubelet restarts."""
 
     name = "prepare-for-shutdown"
     summary = "send the kubelet logind's signal that a shutdown begins (active: true) or is cancelled (false)"
     example = "{name: announce, action: prepare-for-shutdown, target: victim, with: {active: true}}"
     params = Params
+    state = SignalState
     undo_kind = UndoKind.RESTORES
     requires_logind = True
     proofs = (
@@ -91,34 +102,34 @@ class PrepareForShutdown(Action):
         Proof("kubelet-condition", _check_kubelet_condition),
         EXIT_CODE_ZERO,
     )
-    proof_facts = ("inhibitors", "kubelet-inhibitor", "kubelet-unit", "pid1-start")
+    proof_facts = ("inhibitor-locks", "inhibitor-kubelet", "kubelet-unit", "pid1-start")
 
-    def prepare(self, target: Target, params: Params) -> UndoState:
+    def prepare(self, target: Target, params: Params) -> SignalState:
         if target.static_pods:
             raise Unsupported(
-                f"{target.node} runs static pods ({', '.join(target.static_pods)}) that would not come back",
+                f"{target.node} runs static pods ({', '.join(target.static_pods)}) that would not start again",
                 hint="choose a node without static pods",
             )
         grace = (target.facts.get("configz") or {}).get("shutdownGracePeriod", "0s")
-        return {
-            "active": params.active,
-            "lock": bool(target.facts.get("kubelet-inhibitor")),
-            "unit": target.facts.get("kubelet-unit") or "kubelet.service",
-            "patience": parse_duration(grace) + _LOCK_GRACE_SECONDS,
-        }
+        return SignalState(
+            params.active,
+            bool(target.facts.get("inhibitor-kubelet")),
+            target.facts.get("kubelet-unit") or "kubelet.service",
+            parse_duration(grace) + _LOCK_GRACE_SECONDS,
+        )
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        return (_emit(memory["active"]),)
+    def inject(self, state: SignalState) -> tuple[Command, ...]:
+        return (_emit(state.active),)
 
-    def undo(self, memory: UndoState) -> Undo:
-        """A node that is Ready heard the cancellation; a lock that is lost comes back with a kubelet restart."""
-        ready = FactCheck("node-ready", True)
+    def undo(self, state: SignalState) -> Undo:
+        """A Ready node has received the cancellation; a restart of the kubelet restores a lost lock."""
+        ready = FactCheck(PseudoFact.NODE_READY, True)
         steps = [UndoStep(_emit(False), unless=ready)]
         proof = [ready]
-        if memory["lock"]:
-            lock = FactCheck("kubelet-inhibitor", True)
-            restart = HostCommand(("systemctl", "restart", memory["unit"]))
-            steps.append(UndoStep(restart, unless=lock, grace_seconds=memory["patience"]))
+        if state.had_inhibitor:
+            lock = FactCheck("inhibitor-kubelet", True)
+            restart = HostCommand(("systemctl", "restart", state.unit))
+            steps.append(UndoStep(restart, unless=lock, grace_seconds=state.grace_seconds))
             proof.append(lock)
         return Undo(tuple(steps), tuple(proof))
 

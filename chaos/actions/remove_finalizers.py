@@ -1,8 +1,9 @@
-"""Finalizers taken from pods: who set them does not get to finish."""
+"""Finalizers removed from pods, so that their controllers cannot clean up."""
 
 from __future__ import annotations
 
 from chaos.actions._pods import PodAction, PodParams, prove_pods
+from chaos.model.command import PodVerb
 from chaos.model.kube import Pod
 from chaos.model.timeline import Version
 
@@ -12,13 +13,13 @@ def _has_no_finalizers(version: Version[Pod]) -> bool:
 
 
 class RemoveFinalizers(PodAction):
-    """A pod that was only kept by them is gone at once."""
+    """A terminating pod that only waits for its finalizers is deleted at once."""
 
     name = "remove-finalizers"
-    summary = "take all finalizers from pods of the node"
+    summary = "remove all finalizers from pods of the node"
     example = "{name: free, action: remove-finalizers, target: victim, with: {namespace: workload, name: held}}"
     params = PodParams
-    verb = "remove-finalizers"
+    verb = PodVerb.REMOVE_FINALIZERS
     proofs = (prove_pods("without-finalizers", _has_no_finalizers, "have no finalizers"),)
 
 

@@ -1,10 +1,13 @@
-"""All pods of a workload replaced by a rollout."""
+"""A rollout that replaces all pods of a workload."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Struct
+
 from chaos.actions._workloads import (
+    PreviousFields,
     WorkloadParams,
     capture_fields,
     plural,
@@ -23,7 +26,6 @@ from chaos.model.action import (
     Target,
     Undo,
     UndoKind,
-    UndoState,
 )
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand
 from chaos.model.evidence import no_proof
@@ -36,7 +38,7 @@ _POINTER = "/spec/template/metadata/annotations/" + _KEY.replace("/", "~1")
 
 
 def _check_new_pods(timeline: Timeline, step: StepRun) -> ProofResult:
-    """A new generation, and a pod that is younger and owned by it, directly or through a new ReplicaSet."""
+    """Proven by a new generation and a younger pod of the workload, directly or through a new ReplicaSet."""
     generation = _check_generation(timeline, step)
     if generation.status is not ProofStatus.PROVEN:
         return generation
@@ -57,6 +59,7 @@ def _check_new_pods(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _check_generation(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by a higher generation of the workload."""
     before, versions = versions_after(timeline, step)
     old = before.object.metadata.generation if before else None
     new = next((v for v in versions if old and (v.object.metadata.generation or 0) > old), None)
@@ -66,33 +69,42 @@ def _check_generation(timeline: Timeline, step: StepRun) -> ProofResult:
     return no_proof("its generation was not seen to change")
 
 
-class RolloutRestart(Action):
-    """An annotation of the pod template, as kubectl rollout restart. Undo takes it away, which is a rollout too."""
+class RestartState(Struct, frozen=True):
+    """Path of the workload, value of the annotation to set, and the previous one."""
+
+    path: str
+    tag: str
+    previous: PreviousFields
+
+
+class RolloutRestart(Action[WorkloadParams, RestartState]):
+    """Annotates the pod template, as kubectl rollout restart. Undo removes the annotation, which is another rollout."""
 
     name = "rollout-restart"
     summary = "restart all pods of a Deployment, StatefulSet or DaemonSet by a rollout"
     example = "{name: restart, action: rollout-restart, with: {kind: deployment, namespace: default, name: web}}"
     params = WorkloadParams
+    state = RestartState
     undo_kind = UndoKind.RESTORES
     proofs = (Proof("new-pods", _check_new_pods), Proof("generation", _check_generation))
     scope = Scope.CLUSTER
     on_host = False
 
-    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - no node
+    def api_reads(self, node: str, params: WorkloadParams, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - no node
         return (workload_path(params, namespace),)
 
-    def permissions(self, params: Any) -> tuple[Permission, ...]:
+    def permissions(self, params: WorkloadParams) -> tuple[Permission, ...]:
         return workload_permissions(params, plural(params.kind))
 
-    def prepare(self, target: Target, params: WorkloadParams) -> UndoState:
+    def prepare(self, target: Target, params: WorkloadParams) -> RestartState:
         path = workload_path(params, target.namespace)
-        return {"path": path, "tag": target.tag, "before": capture_fields(target, params, path, (_POINTER,))}
+        return RestartState(path, target.tag, capture_fields(target, params, path, (_POINTER,)))
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        return (KubeCommand("PATCH", memory["path"], _annotate(memory["tag"]), MERGE_PATCH),)
+    def inject(self, state: RestartState) -> tuple[Command, ...]:
+        return (KubeCommand("PATCH", state.path, _annotate(state.tag), MERGE_PATCH),)
 
-    def undo(self, memory: UndoState) -> Undo:
-        return restore_patch(memory, _annotate((memory["before"] or {}).get(_POINTER)))
+    def undo(self, state: RestartState) -> Undo:
+        return restore_patch(state.path, state.previous, _annotate((state.previous or {}).get(_POINTER)))
 
 
 def _annotate(value: str | None) -> dict[str, Any]:

@@ -1,46 +1,42 @@
-"""The container runtime stopped by systemd: containers run on, the kubelet cannot ask for anything."""
+"""The container runtime stopped by systemd: containers keep running, the kubelet cannot manage them."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from chaos.actions._service import ACTIVE, start_failsafe, systemctl, timer_unit
-from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoState, UndoStep
+from chaos.actions._params import NoParams
+from chaos.actions._service import ACTIVE, ServiceState, start_failsafe, systemctl, timer_unit
+from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep
+from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command
 from chaos.model.evidence import holds_until
-from chaos.model.experiment import Model
 
 
-class Params(Model):
-    """None."""
-
-
-class RuntimeStop(Action):
-    """The node's Ready turns False 30 s later ("container runtime is down"); pods cannot be started or ended."""
+class RuntimeStop(Action[NoParams, ServiceState]):
+    """Ready turns False 30 s later ("container runtime is down"); pods can neither start nor terminate."""
 
     name = "runtime-stop"
-    summary = "stop the container runtime; containers run on"
+    summary = "stop the container runtime; containers keep running"
     example = "{name: stop, action: runtime-stop, target: victim}"
-    params = Params
+    params = NoParams
+    state = ServiceState
     undo_kind = UndoKind.RESTORES
     proofs = (holds_until("runtime-state", lambda v: v in ("inactive", "failed"), "systemd does not run the runtime"),)
     proof_facts = ("runtime-state",)
     facts = ("runtime-unit",)
 
-    def prepare(self, target: Target, params: Any) -> UndoState:  # noqa: ARG002 - it has none
+    def prepare(self, target: Target, params: NoParams) -> ServiceState:  # noqa: ARG002 - no parameters
         unit = target.require_fact("runtime-unit", "the container runtime's unit is what is stopped")
-        return {"unit": unit, "tag": target.tag, "seconds": target.max_duration}
+        return ServiceState(unit, target.tag, target.max_duration)
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        return (systemctl("stop", memory["unit"]),)
+    def inject(self, state: ServiceState) -> tuple[Command, ...]:
+        return (systemctl("stop", state.unit),)
 
-    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer:
-        return start_failsafe(memory, memory["seconds"])
+    def failsafe_timer(self, state: ServiceState) -> FailsafeTimer:
+        return start_failsafe(state)
 
-    def undo(self, memory: UndoState) -> Undo:
+    def undo(self, state: ServiceState) -> Undo:
         active = FactCheck("runtime-state", ACTIVE)
-        steps = (UndoStep(systemctl("start", memory["unit"]), unless=active),)
-        return Undo(steps, (active, FactCheck("node-ready", True)), disarm=timer_unit(memory))
+        steps = (UndoStep(systemctl("start", state.unit), unless=active),)
+        return Undo(steps, (active, FactCheck(PseudoFact.NODE_READY, True)), disarm=timer_unit(state.tag))
 
 
 ACTION = RuntimeStop()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
+from msgspec import Struct
 from pydantic import Field
 
 from chaos.actions._workloads import (
     ObjectParams,
+    PreviousFields,
     capture_fields,
     check_stored,
     plural,
@@ -26,7 +28,6 @@ from chaos.model.action import (
     Target,
     Undo,
     UndoKind,
-    UndoState,
 )
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand
 from chaos.model.evidence import no_proof
@@ -37,7 +38,7 @@ _REPLICAS = "/spec/replicas"
 
 
 class Params(ObjectParams):
-    """Which workload, and how many."""
+    """Which workload, and the number of replicas."""
 
     kind: Literal["deployment", "statefulset"]
     replicas: int = Field(ge=0)
@@ -56,38 +57,44 @@ def _check_stored(timeline: Timeline, step: StepRun) -> ProofResult:
     return check_stored(timeline, step, _REPLICAS, wanted, f"{wanted} replicas")
 
 
-class Scale(Action):
-    """The subresource scale, as kubectl. Undo sets the number from before; pods that went come back as others."""
+class ScaleState(Struct, frozen=True):
+    """Path of the workload, the number of replicas to set, and the previous one."""
+
+    path: str
+    replicas: int
+    previous: PreviousFields
+
+
+class Scale(Action[Params, ScaleState]):
+    """Patches the subresource scale, as kubectl. Undo sets the previous number; deleted pods are replaced."""
 
     name = "scale"
     summary = "set the number of replicas of a Deployment or StatefulSet"
     example = "{name: scale, action: scale, with: {kind: deployment, namespace: default, name: web, replicas: 2}}"
     params = Params
+    state = ScaleState
     undo_kind = UndoKind.RESTORES
     proofs = (Proof("replicas", _check_scaled), Proof("stored", _check_stored))
     scope = Scope.CLUSTER
     on_host = False
 
-    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - no node
+    def api_reads(self, node: str, params: Params, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - no node
         return (workload_path(params, namespace),)
 
-    def permissions(self, params: Any) -> tuple[Permission, ...]:
+    def permissions(self, params: Params) -> tuple[Permission, ...]:
         return workload_permissions(params, plural(params.kind), "/scale")
 
-    def prepare(self, target: Target, params: Params) -> UndoState:
+    def prepare(self, target: Target, params: Params) -> ScaleState:
         path = workload_path(params, target.namespace)
-        return {
-            "path": path,
-            "replicas": params.replicas,
-            "before": capture_fields(target, params, path, (_REPLICAS,)),
-        }
+        return ScaleState(path, params.replicas, capture_fields(target, params, path, (_REPLICAS,)))
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        body = {"spec": {"replicas": memory["replicas"]}}
-        return (KubeCommand("PATCH", f"{memory['path']}/scale", body, MERGE_PATCH, evidence_pointers=(_REPLICAS,)),)
+    def inject(self, state: ScaleState) -> tuple[Command, ...]:
+        body = {"spec": {"replicas": state.replicas}}
+        return (KubeCommand("PATCH", f"{state.path}/scale", body, MERGE_PATCH, evidence_pointers=(_REPLICAS,)),)
 
-    def undo(self, memory: UndoState) -> Undo:
-        return restore_patch(memory, {"spec": {"replicas": (memory["before"] or {}).get(_REPLICAS)}})
+    def undo(self, state: ScaleState) -> Undo:
+        replicas = (state.previous or {}).get(_REPLICAS)
+        return restore_patch(state.path, state.previous, {"spec": {"replicas": replicas}})
 
 
 ACTION = Scale()

@@ -1,14 +1,16 @@
-"""A shutdown scheduled with logind for later; until its time comes the kubelet hears nothing of it."""
+"""A shutdown scheduled with logind; the kubelet is not notified until its time comes."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec import Struct
 from pydantic import AfterValidator, Field
 
 from chaos.actions._machine import (
     KUBELET_REPORTING_FACTS,
     POWER_ON,
+    MachineState,
     capture_power_state,
     disable_auto_restart,
     is_up_checks,
@@ -16,15 +18,17 @@ from chaos.actions._machine import (
     power_on_steps,
     require_power_control,
 )
+from chaos.actions._service import timer_unit
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
-from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoState, UndoStep
+from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep
+from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, fact_is
 from chaos.model.experiment import DurationText, Model
 
 _NO_SHUTDOWN_SCHEDULED = FactCheck("scheduled-shutdown", NO_SHUTDOWN_SCHEDULED)
-CANCEL_LEAD_SECONDS = 5.0  # seconds before its time at which the planted timer cancels the shutdown
+CANCEL_LEAD_SECONDS = 5.0  # before its time the failsafe timer cancels the shutdown
 
 
 def _validate_whole_minutes(text: str) -> str:
@@ -33,24 +37,32 @@ def _validate_whole_minutes(text: str) -> str:
     return text
 
 
-def _timer_unit(memory: UndoState) -> str:
-    return f"nodefall-{memory['tag']}"
-
-
 class Params(Model):
-    """When; and whether it may really come to that."""
+    """When, and whether the shutdown may happen."""
 
     in_: Annotated[DurationText, AfterValidator(_validate_whole_minutes)] = Field("60s", alias="in")
-    fires: bool = Field(False, description="let it happen: do not plant a timer on the host that cancels it in time")
+    fires: bool = Field(
+        False, description="let it happen: do not arm a failsafe timer on the host that cancels it in time"
+    )
 
 
-class ScheduleShutdown(Action):
-    """``shutdown -P +N``, after planting a timer of PID 1 that cancels it, should nodefall be gone by then."""
+class ScheduleState(Struct, frozen=True):
+    """Seconds until the shutdown, whether it may happen, and the machine before it."""
+
+    seconds: float
+    fires: bool
+    machine: MachineState
+    tag: str
+
+
+class ScheduleShutdown(Action[Params, ScheduleState]):
+    """``shutdown -P +N``, after arming a timer of PID 1 that cancels the shutdown if nodefall does not."""
 
     name = "schedule-shutdown"
-    summary = "schedule a power-off; unless fires is true, the host cancels it by itself 5s before"
+    summary = "schedule a power-off; unless fires is true, the host cancels it 5 s before"
     example = "{name: schedule, action: schedule-shutdown, target: victim, with: {in: 60s}}"
     params = Params
+    state = ScheduleState
     undo_kind = UndoKind.RESTORES
     requires_logind = True
     may_disconnect = True
@@ -60,10 +72,10 @@ class ScheduleShutdown(Action):
         MACHINE_OFF,
         BOOT_IDENTITY,
     )
-    proof_facts = ("scheduled-shutdown", "machine", "pid1-start", "boot-id")
+    proof_facts = ("scheduled-shutdown", PseudoFact.MACHINE, "pid1-start", "boot-id")
     facts = KUBELET_REPORTING_FACTS
 
-    def prepare(self, target: Target, params: Params) -> UndoState:
+    def prepare(self, target: Target, params: Params) -> ScheduleState:
         if params.fires:
             require_power_control(
                 target,
@@ -71,28 +83,28 @@ class ScheduleShutdown(Action):
                 hint="give its host a power control in the inventory, or leave fires out",
             )
         seconds = parse_duration(params.in_)
-        return {"seconds": seconds, "fires": params.fires, "power": capture_power_state(target), "tag": target.tag}
+        return ScheduleState(seconds, params.fires, capture_power_state(target), target.tag)
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        ahead = disable_auto_restart(memory["power"]) if memory["fires"] else ()
-        return (*ahead, HostCommand(("shutdown", "-P", f"+{int(memory['seconds'] // 60)}")))
+    def inject(self, state: ScheduleState) -> tuple[Command, ...]:
+        ahead = disable_auto_restart(state.machine) if state.fires else ()
+        return (*ahead, HostCommand(("shutdown", "-P", f"+{int(state.seconds // 60)}")))
 
-    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer | None:
-        if memory["fires"]:
+    def failsafe_timer(self, state: ScheduleState) -> FailsafeTimer | None:
+        if state.fires:
             return None
-        return FailsafeTimer(_timer_unit(memory), memory["seconds"] - CANCEL_LEAD_SECONDS, ("shutdown", "-c"))
+        return FailsafeTimer(timer_unit(state.tag), state.seconds - CANCEL_LEAD_SECONDS, ("shutdown", "-c"))
 
-    def undo(self, memory: UndoState) -> Undo:
+    def undo(self, state: ScheduleState) -> Undo:
         cancel = UndoStep(HostCommand(("shutdown", "-c")), unless=_NO_SHUTDOWN_SCHEDULED)
-        if memory["fires"]:
+        if state.fires:
             return Undo(
-                (*power_on_steps(memory["power"]), cancel), (_NO_SHUTDOWN_SCHEDULED, *is_up_checks(memory["power"]))
+                (*power_on_steps(state.machine), cancel), (_NO_SHUTDOWN_SCHEDULED, *is_up_checks(state.machine))
             )
-        on = (POWER_ON,) if memory["power"]["tells"] else ()
+        on = (POWER_ON,) if state.machine.can_read_power else ()
         return Undo(
             (*on, cancel),
-            (_NO_SHUTDOWN_SCHEDULED, *kubelet_reporting_checks(memory["power"]["reports"])),
-            disarm=_timer_unit(memory),
+            (_NO_SHUTDOWN_SCHEDULED, *kubelet_reporting_checks(state.machine.reporting_facts)),
+            disarm=timer_unit(state.tag),
         )
 
 

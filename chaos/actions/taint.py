@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
+from msgspec import Struct
 from pydantic import Field
 
 from chaos.actions._nodes import capture_taint, check_node, has_taint, restore_taints, taint
-from chaos.model.action import Action, Proof, ProofResult, StepRun, Target, Undo, UndoKind, UndoState
+from chaos.model.action import Action, Proof, ProofResult, StepRun, Target, Undo, UndoKind
 from chaos.model.api_fact import node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.experiment import Model
@@ -24,17 +25,27 @@ class Params(Model):
 
 
 def _check_tainted(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by a version of the Node with the taint."""
     key, effect = str(step.params.get("key")), str(step.params.get("effect", ""))
     return check_node(timeline, step, lambda node: has_taint(node, key, effect), f"has the taint {key}:{effect}")
 
 
-class Taint(Action):
-    """NoExecute ends pods that do not tolerate it; those without a controller do not come back."""
+class TaintState(Struct, frozen=True):
+    """The taint to add, and the previous value of the one with the same key and effect."""
+
+    node: str
+    taint: dict[str, str]
+    previous: dict[str, str | None]
+
+
+class Taint(Action[Params, TaintState]):
+    """NoExecute evicts pods that do not tolerate the taint; those without a controller are not replaced."""
 
     name = "taint"
-    summary = "put a taint on the node"
+    summary = "add a taint to the node"
     example = "{name: taint, action: taint, target: victim, with: {key: example.com/broken, effect: NoSchedule}}"
     params = Params
+    state = TaintState
     undo_kind = UndoKind.RESTORES
     proofs = (Proof("tainted", _check_tainted),)
     on_host = False
@@ -42,21 +53,21 @@ class Taint(Action):
     def terminates_pods(self, params: Params) -> bool:
         return params.effect == "NoExecute"
 
-    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+    def api_reads(self, node: str, params: Params, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
 
-    def permissions(self, params: Any) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
+    def permissions(self, params: Params) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
         return PATCH_NODES
 
-    def prepare(self, target: Target, params: Params) -> UndoState:
-        before = capture_taint(target, params.key, params.effect)
-        return {"node": target.node, "taint": taint(params.key, params.value, params.effect), "before": before}
+    def prepare(self, target: Target, params: Params) -> TaintState:
+        previous = capture_taint(target, params.key, params.effect)
+        return TaintState(target.node, taint(params.key, params.value, params.effect), previous)
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        return (TaintsCommand(memory["node"], add=(memory["taint"],)),)
+    def inject(self, state: TaintState) -> tuple[Command, ...]:
+        return (TaintsCommand(state.node, add=(state.taint,)),)
 
-    def undo(self, memory: UndoState) -> Undo:
-        return restore_taints(memory["node"], memory["before"])
+    def undo(self, state: TaintState) -> Undo:
+        return restore_taints(state.node, state.previous)
 
 
 ACTION = Taint()

@@ -7,7 +7,7 @@ from chaos.actions._nodes import UNCORDONED
 
 
 class Uncordon(CordonBase):
-    """What a drain or another tool cordoned. A node that was cordoned before is so again after undo."""
+    """For a node that a drain or another tool cordoned. Undo cordons a node again that was cordoned before."""
 
     name = "uncordon"
     summary = "uncordon the node: pods are scheduled there again"

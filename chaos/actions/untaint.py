@@ -1,13 +1,14 @@
-"""A taint taken from a node."""
+"""A taint removed from a node."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
+from msgspec import Struct
 from pydantic import Field
 
 from chaos.actions._nodes import check_node, has_taint, node_object, restore_taints
-from chaos.model.action import Action, Proof, ProofResult, StepRun, Target, Undo, UndoKind, UndoState
+from chaos.model.action import Action, Proof, ProofResult, StepRun, Target, Undo, UndoKind
 from chaos.model.api_fact import field, node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.experiment import Model
@@ -25,41 +26,51 @@ class Params(Model):
 
 
 def _check_untainted(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by a version of the Node without the taint."""
     key, effect = str(step.params.get("key")), str(step.params.get("effect") or "")
     return check_node(timeline, step, lambda node: not has_taint(node, key, effect), f"has no taint {key}")
 
 
-class Untaint(Action):
-    """A taint that an earlier step put there, or that was there before: the latter comes back with undo."""
+class UntaintState(Struct, frozen=True):
+    """``KEY`` or ``KEY:EFFECT`` to remove, and the values of the taints that this removes."""
+
+    node: str
+    name: str
+    previous: dict[str, str | None]
+
+
+class Untaint(Action[Params, UntaintState]):
+    """Removes a taint that an earlier step added, or one from before the run, which undo restores."""
 
     name = "untaint"
-    summary = "take a taint from the node"
+    summary = "remove a taint from the node"
     example = "{name: untaint, action: untaint, target: victim, with: {key: example.com/broken}}"
     params = Params
+    state = UntaintState
     undo_kind = UndoKind.RESTORES
     proofs = (Proof("untainted", _check_untainted),)
     on_host = False
 
-    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
+    def api_reads(self, node: str, params: Params, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
         return (node_path(node),)
 
-    def permissions(self, params: Any) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
+    def permissions(self, params: Params) -> tuple[Permission, ...]:  # noqa: ARG002 - always the same
         return PATCH_NODES
 
-    def prepare(self, target: Target, params: Params) -> UndoState:
-        before = {
+    def prepare(self, target: Target, params: Params) -> UntaintState:
+        previous = {
             f"{t['key']}:{t['effect']}": t.get("value") or ""
             for t in field(node_object(target), "/spec/taints") or ()
             if t["key"] == params.key and params.effect in (None, t["effect"])
         }
         name = f"{params.key}:{params.effect}" if params.effect else params.key
-        return {"node": target.node, "name": name, "before": before}
+        return UntaintState(target.node, name, previous)
 
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
-        return (TaintsCommand(memory["node"], remove=(memory["name"],)),)
+    def inject(self, state: UntaintState) -> tuple[Command, ...]:
+        return (TaintsCommand(state.node, remove=(state.name,)),)
 
-    def undo(self, memory: UndoState) -> Undo:
-        return restore_taints(memory["node"], memory["before"])
+    def undo(self, state: UntaintState) -> Undo:
+        return restore_taints(state.node, state.previous)
 
 
 ACTION = Untaint()

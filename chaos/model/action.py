@@ -1,4 +1,4 @@
-"""The port that every action implements: commands out, nothing sent."""
+"""The port that every action implements: an action returns commands and sends nothing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+import msgspec
 from msgspec import Struct
 from pydantic import BaseModel
 
@@ -16,7 +17,7 @@ from chaos.model.errors import Unsupported
 from chaos.model.permission import Permission
 from chaos.model.timeline import Timeline
 
-UndoState = dict[str, Any]  # JSON; all that undo needs, also after a crash
+UndoState = dict[str, Any]  # JSON of an action's state record, as plan.json holds it
 
 
 class UndoKind(StrEnum):
@@ -26,7 +27,10 @@ class UndoKind(StrEnum):
 
 
 class FactCheck(Struct, frozen=True):
-    """A host fact (or ``machine`` from the power control, ``node-ready`` from the API) has a value."""
+    """The value that a host fact must have; also ``machine`` (power control), ``node-ready`` and objects of the API.
+
+    ``fact`` is a name, or a reference with parameters as ``unit-state?unit=cron.service``.
+    """
 
     fact: str
     value: Any
@@ -36,9 +40,10 @@ class FactCheck(Struct, frozen=True):
 
 
 class UndoStep(Struct, frozen=True):
-    """Send ``command`` once ``when`` holds, unless ``unless`` holds or comes to hold within ``patience`` seconds.
+    """A command that is sent when ``when`` holds, unless ``unless`` holds already or within ``grace_seconds``.
 
-    It is sent ``sends`` times at most, as long as it is needed.
+    The command is sent at most ``max_attempts`` times, and only while ``unless`` does not hold. Without ``unless``
+    the command is sent until it succeeds once.
     """
 
     command: Command
@@ -49,17 +54,18 @@ class UndoStep(Struct, frozen=True):
 
 
 class Undo(Struct, frozen=True):
-    """Steps in order, then what proves that the node is as it was; then the timer ``disarm`` is stopped."""
+    """Steps in order, then the checks that prove that the node is restored; then the timer ``disarm`` is stopped."""
 
     steps: tuple[UndoStep, ...] = ()
     proof: tuple[FactCheck, ...] = ()
-    disarm: str = ""  # unit of the SelfHeal
+    disarm: str = ""  # unit of the FailsafeTimer, without suffix
 
 
 class FailsafeTimer(Struct, frozen=True):
-    """A timer of the host's PID 1, planted before the fault: runs ``argv`` as root when ``seconds`` are over.
+    """A timer of the host's PID 1, armed before the fault, that runs ``argv`` as root after ``seconds``.
 
-    The engine shortens it to what is left of maxDuration, and reads it back before the fault. ``unit`` has no suffix.
+    The engine shortens ``seconds`` to the rest of maxDuration and verifies the timer on the host before the fault.
+    ``unit`` has no suffix.
     """
 
     unit: str
@@ -69,13 +75,13 @@ class FailsafeTimer(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is known before a fault: of a node, or of the cluster (``node`` is "").
+    """A node before a fault, or the cluster (``node`` is ""): facts, API objects, power control, limits.
 
-    ``facts`` by fact name, ``unknown`` why others could not be read; ``objects`` what :meth:`Action.reads` asked for,
-    None for what is not there; ``power`` "" without a power control, ``power_can`` what it can (on, off, state) and
-    ``restart_policy`` by which the machine comes on by itself ("" or ``no``: it does not); ``tag`` names the step
-    within its run, fit for names of units; ``namespace`` is the run's workload's, "" without one; ``max_duration`` in
-    seconds.
+    ``facts`` are values by fact name, ``unknown`` the reasons why other facts could not be read. ``objects`` are what
+    :meth:`Action.api_reads` names, None for an object that does not exist. ``power`` is "" without a power control;
+    ``power_capabilities`` are the operations it supports (on, off, state); ``restart_policy`` is by which the machine
+    starts again without a command ("" or ``no``: it does not). ``tag`` identifies the step within its run and is valid
+    in unit names. ``namespace`` is the one of the run's workload, "" without a workload. ``max_duration`` in seconds.
     """
 
     node: str
@@ -92,7 +98,7 @@ class Target:
     restart_policy: str = ""
 
     def require_fact(self, fact: str, why: str) -> Any:
-        """A fact without which the action cannot be done. Raises Unsupported, naming the fact."""
+        """Value of a fact that the action depends on. Raises Unsupported with the fact's name and ``why``."""
         if fact not in self.facts:
             reason = self.unknown.get(fact, "it was not read")
             raise Unsupported(f"{self.node}: {why}, but the fact {fact} is not known: {reason}")
@@ -101,11 +107,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class StepRun:
-    """One step on one node, as it happened; times in seconds since the epoch.
+    """One step on one node as recorded; times in seconds since the epoch.
 
-    ``action`` and ``params`` are as recorded: with ``--map`` the action is not the experiment's.
-    ``until`` is when the effect was ended on purpose (a later step on the node, or undo), else the end of the timeline;
-    ``until_seq`` tells what was seen after that in the same instant.
+    ``action`` and ``params`` are the recorded ones: with ``--map`` the action is not the experiment's. ``until`` is
+    when a later step on the node, or undo, ended the effect on purpose, else the end of the timeline; entries of that
+    instant with a sequence number of ``until_seq`` or higher come after it.
     """
 
     step: str
@@ -117,12 +123,12 @@ class StepRun:
     until: float
     until_seq: int | None = None
     outcome: Outcome | None = None
-    evidence: Mapping[str, Any] = field(default_factory=dict)  # of "proved" lines
-    phases: Mapping[str, Any] = field(default_factory=dict)  # evidence of the "returned" line: armed, fired, began
+    evidence: Mapping[str, Any] = field(default_factory=dict)  # of "proved" entries
+    phases: Mapping[str, Any] = field(default_factory=dict)  # evidence of the "returned" entry: armed, fired, began
 
 
 class ProofStatus(StrEnum):
-    """What a proof says."""
+    """Result of a proof: the effect is shown, shown to be absent, or neither."""
 
     PROVEN = "proven"
     DISPROVEN = "disproven"
@@ -131,6 +137,8 @@ class ProofStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProofResult:
+    """Status, reason and the sequence numbers of the timeline entries that show it."""
+
     status: ProofStatus
     because: str
     evidence: tuple[int, ...] = ()
@@ -139,7 +147,7 @@ class ProofResult:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One way to show that a step took effect. ``weak``: it shows only that it was sent."""
+    """One way to show that a step took effect. ``weak``: it shows only that the command was sent."""
 
     name: str
     check: Callable[[Timeline, StepRun], ProofResult]
@@ -147,68 +155,99 @@ class Proof:
 
 
 class Scope(StrEnum):
-    """NODE: once for each node of its target. CLUSTER: once; the step has no target."""
+    """NODE: once per node of the step's target. CLUSTER: once; the step has no target."""
 
     NODE = "node"
     CLUSTER = "cluster"
 
 
-class Action(ABC):
-    """One fault or repair. What most actions have in common is the default here."""
+P = TypeVar("P", bound=BaseModel)
+S = TypeVar("S", bound=Struct)
+
+
+class NoState(Struct, frozen=True):
+    """State of an action whose undo needs no data."""
+
+
+class Action(ABC, Generic[P, S]):
+    """One fault or repair, with parameters ``P`` and the state ``S`` that undo needs.
+
+    ``S`` is a frozen record of JSON types: it is written down before the fault, and undo after a crash has only that.
+    """
 
     name: str
     summary: str
-    example: str
-    params: type[BaseModel]
+    example: str  # a step in YAML
+    params: type[P]
+    state: type[S]
     undo_kind: UndoKind
-    proofs: tuple[Proof, ...]
+    proofs: tuple[Proof, ...]  # strongest first
     scope: Scope = Scope.NODE
     on_host: bool = True  # acts on the machine, by its session or its power control; else only through the API
-    may_disconnect: bool = False  # may take our own session away
-    takes_down: bool = False  # the machine goes down: a person confirms that on a real cluster
-    keeps_pods_running: bool = False  # acts on the machine, and no pod ends by it
-    requires_logind: bool = False  # it does nothing without logind
-    exclusive_timer_reason: str = ""  # why no other step on its node may plant a timer
-    proof_facts: tuple[str, ...] = ()  # host facts that are read before the step and after it, until it is proven
-    facts: tuple[str, ...] = ()  # host facts that prepare looks at, besides those that are always read
-    irreversible_params: tuple[str, ...] = ()  # parameters that make it irreversible when they are true
-    requires_later_step: tuple[str, str] = (
-        "",
-        "",
-    )  # a step on the same target that it must not outlive, and the one that ends it
+    may_disconnect: bool = False  # may break nodefall's own connection to the host
+    takes_down: bool = False  # the machine goes down: on a real cluster a person confirms that
+    keeps_pods_running: bool = False  # acts on the machine without terminating pods
+    requires_logind: bool = False  # has no effect without logind
+    exclusive_timer_reason: str = ""  # why no other step on the node may arm a failsafe timer
+    proof_facts: tuple[str, ...] = ()  # host facts read before the step, and after it until it is proven
+    facts: tuple[str, ...] = ()  # host facts that prepare reads, besides those that are always read
+    irreversible_params: tuple[str, ...] = ()  # parameters that make the action irreversible when they are true
+    undo_param: str = ""  # the parameter without which the action is irreversible
+    allowance: str = ""  # what spec.allow must name besides: ``custom``
+    requires_later_step: tuple[str, str] = ("", "")  # an action after which the effect must be ended, and what ends it
 
-    def api_reads(self, node: str, params: Any, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - most read nothing
-        """Paths of API objects that prepare looks at; ``namespace`` is the workload's."""
+    def api_reads(self, node: str, params: P, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - most read nothing
+        """Paths of API objects that prepare reads; ``namespace`` is the workload's."""
         return ()
 
-    def permissions(self, params: Any) -> tuple[Permission, ...]:  # noqa: ARG002 - most need no more
-        """What it and its undo do to the cluster, besides looking at nodes, pods and what is watched in every run."""
+    def facts_for(self, params: P) -> tuple[str, ...]:  # noqa: ARG002 - most actions have fixed facts
+        """References of the host facts that prepare reads with these parameters."""
+        return self.facts
+
+    def proof_facts_for(self, params: P) -> tuple[str, ...]:  # noqa: ARG002 - most actions have fixed facts
+        """References of the host facts that prove the step with these parameters."""
+        return self.proof_facts
+
+    def permissions(self, params: P) -> tuple[Permission, ...]:  # noqa: ARG002 - most need none
+        """Permissions that the action and its undo need, besides those of every run."""
         return ()
 
-    def uses_logind(self, params: Any) -> bool:  # noqa: ARG002 - most are what they are
-        """Whether it does nothing without logind."""
+    def uses_logind(self, params: P) -> bool:  # noqa: ARG002 - the same for most parameters
+        """Whether the action has no effect without logind."""
         return self.requires_logind
 
-    def terminates_pods(self, params: Any) -> bool:  # noqa: ARG002 - most are what they are
-        """Whether pods of the node may end, whatever their budgets say."""
+    def terminates_pods(self, params: P) -> bool:  # noqa: ARG002 - the same for most parameters
+        """Whether pods of the node may be terminated regardless of their budgets."""
         return self.on_host and self.scope is Scope.NODE and not self.keeps_pods_running
 
     @abstractmethod
-    def prepare(self, target: Target, params: Any) -> UndoState:
-        """What undo must know. Pure. Raises Unsupported where the action cannot be done or taken back."""
+    def prepare(self, target: Target, params: P) -> S:
+        """State for inject and undo. Pure. Raises Unsupported where the action is impossible or cannot be undone."""
 
     @abstractmethod
-    def inject(self, memory: UndoState) -> tuple[Command, ...]:
+    def inject(self, state: S) -> tuple[Command, ...]:
         """The commands, in order; the last one is the fault."""
 
-    def preconditions(self, memory: UndoState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - most need nothing
-        """What must hold at the moment of the fault, else it is not done and the run is aborted."""
+    def preconditions(self, state: S) -> tuple[FactCheck, ...]:  # noqa: ARG002 - most have none
+        """Checks that must hold at the moment of the fault; otherwise the run is aborted without the fault."""
         return ()
 
-    def failsafe_timer(self, memory: UndoState) -> FailsafeTimer | None:  # noqa: ARG002 - most cut nothing
-        """The timer to plant before the fault, named after the target's tag; its undo must disarm it."""
+    def failsafe_timer(self, state: S) -> FailsafeTimer | None:  # noqa: ARG002 - most have none
+        """The timer to arm before the fault, named after the target's tag; undo must disarm it."""
         return None
 
     @abstractmethod
-    def undo(self, memory: UndoState) -> Undo:
-        """How to take it back; harmless twice and without inject."""
+    def undo(self, state: S) -> Undo:
+        """How to restore the target; harmless when run twice, and without inject."""
+
+    def encode_state(self, state: S) -> UndoState:
+        """The state as JSON types."""
+        encoded: UndoState = msgspec.to_builtins(state)
+        return encoded
+
+    def decode_state(self, encoded: UndoState) -> S:
+        """The state from JSON types. Raises msgspec.ValidationError."""
+        return msgspec.convert(encoded, self.state)
+
+
+AnyAction = Action[Any, Any]

@@ -1,4 +1,4 @@
-"""What each action sends, refuses and takes back; and the contract that all of them keep."""
+"""Commands, refusals and undo of each action, and the contract of all actions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from chaos.model.action import Target, Undo
 from chaos.model.errors import Unsupported
-from tests.kit.actionkit import ACTIONS, BARE, NODE, STATIC, memory, told
+from tests.kit.actionkit import ACTIONS, BARE, NODE, STATIC, describe, prepare
 
 UP = "preparing-for-shutdown is b false"
 
@@ -79,9 +79,9 @@ UNDONE = [
                 "busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b false "
                 "unless node-ready is True"
             ),
-            "systemctl restart k3s.service unless kubelet-inhibitor is True",
+            "systemctl restart k3s.service unless inhibitor-kubelet is True",
         ],
-        ["node-ready is True", "kubelet-inhibitor is True"],
+        ["node-ready is True", "inhibitor-kubelet is True"],
     ),
     (
         "schedule-shutdown",
@@ -99,13 +99,13 @@ UNDONE = [
 
 @pytest.mark.parametrize(("name", "given", "node", "commands"), SENT)
 def test_commands(name: str, given: dict[str, Any], node: Target, commands: list[str]) -> None:
-    assert [str(c) for c in ACTIONS[name].inject(memory(name, given, node))] == commands
+    assert [str(c) for c in ACTIONS[name].inject(prepare(name, given, node))] == commands
 
 
 @pytest.mark.parametrize(("name", "given", "node", "why"), REFUSED)
 def test_refusals(name: str, given: dict[str, Any], node: Target, why: str) -> None:
     with pytest.raises(Unsupported) as refused:
-        memory(name, given, node)
+        prepare(name, given, node)
     assert why in refused.value.message
     assert refused.value.hint
 
@@ -118,40 +118,40 @@ def test_invalid_parameters(name: str, given: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("name", "given", "node", "steps", "proof"), UNDONE)
 def test_undo(name: str, given: dict[str, Any], node: Target, steps: list[str], proof: list[str]) -> None:
-    undo = ACTIONS[name].undo(memory(name, given, node))
+    undo = ACTIONS[name].undo(prepare(name, given, node))
     assert [f"{s.command} unless {s.unless}" for s in undo.steps] == steps
     assert [str(c) for c in undo.proof] == proof
 
 
-def test_a_scheduled_shutdown_heals_by_itself_unless_it_may_fire() -> None:
-    kept = told("schedule-shutdown", {"in": "2m"}, BARE)
-    assert (kept.heal, kept.disarm) == ("nodefall-run-step after 115s: shutdown -c", "nodefall-run-step")
-    fires = told("schedule-shutdown", {"fires": True}, NODE)
-    assert (fires.heal, fires.disarm) == ("", "")
+def test_a_failsafe_timer_cancels_a_scheduled_shutdown_unless_it_may_fire() -> None:
+    cancelled = describe("schedule-shutdown", {"in": "2m"}, BARE)
+    assert (cancelled.failsafe, cancelled.disarm) == ("nodefall-run-step after 115s: shutdown -c", "nodefall-run-step")
+    fires = describe("schedule-shutdown", {"fires": True}, NODE)
+    assert (fires.failsafe, fires.disarm) == ("", "")
 
 
 @pytest.mark.parametrize(("name", "given", "node"), [row[:3] for row in SENT])
-def test_memory_and_undo_survive_json(name: str, given: dict[str, Any], node: Target) -> None:
-    """Undo after a crash has nothing but what was written down."""
+def test_state_and_undo_survive_json(name: str, given: dict[str, Any], node: Target) -> None:
+    """Undo after a crash has only what was written down."""
     action = ACTIONS[name]
-    remembered = memory(name, given, node)
-    again = msgspec.json.decode(msgspec.json.encode(remembered))
-    assert again == remembered
-    undo = action.undo(remembered)
-    assert action.undo(again) == undo
+    state = prepare(name, given, node)
+    decoded = action.decode_state(msgspec.json.decode(msgspec.json.encode(action.encode_state(state))))
+    assert decoded == state
+    undo = action.undo(state)
+    assert action.undo(decoded) == undo
     assert msgspec.json.decode(msgspec.json.encode(undo), type=Undo) == undo
 
 
 @pytest.mark.parametrize("name", sorted(ACTIONS))
-def test_every_action_is_told_of(name: str) -> None:
+def test_every_action_is_described(name: str) -> None:
     action = ACTIONS[name]
     assert action.summary
     assert f"action: {name}" in action.example
-    assert action.proofs, "an action without proof could be held without having happened"
+    assert action.proofs, "an action without proof could count as done without having happened"
     assert not all(proof.weak for proof in action.proofs)
 
 
 @pytest.mark.parametrize(("name", "given", "node"), [row[:3] for row in SENT])
 def test_every_undo_step_is_harmless_twice(name: str, given: dict[str, Any], node: Target) -> None:
-    """Each step says when it is not needed, so that a second undo sends nothing."""
-    assert all(step.unless is not None for step in ACTIONS[name].undo(memory(name, given, node)).steps)
+    """Each step has a check that makes it unnecessary, so that a second undo sends nothing."""
+    assert all(step.unless is not None for step in ACTIONS[name].undo(prepare(name, given, node)).steps)

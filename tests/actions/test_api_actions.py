@@ -1,4 +1,4 @@
-"""Actions through the API: what they send, refuse, take back, and what of a recording proves them."""
+"""Actions through the API: commands, refusals, undo."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pydantic import ValidationError
 
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
-from tests.kit.actionkit import ACTIONS, Told, memory, told
+from tests.kit.actionkit import ACTIONS, ActionDescription, describe, prepare
 
 NODE_PATH, PODS = "/api/v1/nodes/n1", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1"
 WEB, DB = "/apis/apps/v1/namespaces/demo/deployments/web", "/apis/apps/v1/namespaces/demo/daemonsets/db"
 BUDGET = "/apis/policy/v1/namespaces/demo/poddisruptionbudgets/web"
-RETURNED = "machine is on and node-ready is True"
+IS_BACK = "machine is on and node-ready is True"
 OUT = "node.kubernetes.io/out-of-service"
 
 
@@ -43,13 +43,13 @@ CORDONED = target({"unschedulable": True})
 TAINTED = target({"taints": [{"key": "k", "value": "old", "effect": "NoExecute"}]})
 UNSCHEDULABLE = f"object{NODE_PATH}#/spec/unschedulable"
 ON, OFF = (f'PATCH {NODE_PATH} {{"spec": {{"unschedulable": {value}}}}}' for value in ("true", "null"))
-FREE_AGAIN = ([f"{OFF} unless {UNSCHEDULABLE} is None"], [f"{UNSCHEDULABLE} is None"])
-CORDONED_AGAIN = ([f"{ON} unless {UNSCHEDULABLE} is True"], [f"{UNSCHEDULABLE} is True"])
+UNDO_TO_FREE = ([f"{OFF} unless {UNSCHEDULABLE} is None"], [f"{UNSCHEDULABLE} is None"])
+UNDO_TO_CORDONED = ([f"{ON} unless {UNSCHEDULABLE} is True"], [f"{UNSCHEDULABLE} is True"])
 NETWORK = "condition/NetworkUnavailable"
 CONDITIONS = f'PATCH {NODE_PATH}/status {{"status": {{"conditions": [{{"type": "NetworkUnavailable", '
-UNAVAILABLE = CONDITIONS + '"status": "True", "reason": "Nodefall", "message": "an experiment says so"}]}}'
-NO_LONGER = CONDITIONS + '"$patch": "delete"}]}}'
-AVAILABLE_AGAIN = CONDITIONS + '"status": "False", "reason": "RouteCreated", "message": ""}]}}'
+UNAVAILABLE = CONDITIONS + '"status": "True", "reason": "Nodefall", "message": "set by an experiment"}]}}'
+REMOVE_CONDITION = CONDITIONS + '"$patch": "delete"}]}}'
+PATCH_AVAILABLE = CONDITIONS + '"status": "False", "reason": "RouteCreated", "message": ""}]}}'
 RUNS = {"type": "NetworkUnavailable", "status": "False", "reason": "RouteCreated"}
 AVAILABLE = Target("n1", objects={NODE_PATH: {"spec": {}, "status": {"conditions": [RUNS]}}})
 POD = {"namespace": "demo", "selector": "app=web"}
@@ -60,36 +60,38 @@ ANNOTATION = f"object{DB}#/spec/template/metadata/annotations/nodefall.dev~1rest
 RESTART = f'PATCH {DB} {{"spec": {{"template": {{"metadata": {{"annotations": {{"nodefall.dev/restarted": '
 TWO = target(**{BUDGET: {"spec": {"minAvailable": 2}}})
 LOW, HIGH = f"object{BUDGET}#/spec/minAvailable", f"object{BUDGET}#/spec/maxUnavailable"
-BACK = f'PATCH {BUDGET} {{"spec": {{"minAvailable": 2, "maxUnavailable": null}}}}'
+UNPATCH = f'PATCH {BUDGET} {{"spec": {{"minAvailable": 2, "maxUnavailable": null}}}}'
 
 
-def plain(send: list[str], undo: tuple[list[str], list[str]] = ([], []), before: list[str] | None = None) -> Told:
-    return Told(send=send, before=before or [], heal="", undo=undo[0], proof=undo[1], disarm="")
+def plain(
+    inject: list[str], undo: tuple[list[str], list[str]] = ([], []), preconditions: list[str] | None = None
+) -> ActionDescription:
+    return ActionDescription(inject, preconditions or [], "", undo[0], undo[1], "")
 
 
-TABLE: list[tuple[str, dict[str, Any], Target, Told]] = [
-    ("cordon", {}, FREE, plain([ON], FREE_AGAIN)),
-    ("cordon", {}, CORDONED, plain([ON], CORDONED_AGAIN)),
+TABLE: list[tuple[str, dict[str, Any], Target, ActionDescription]] = [
+    ("cordon", {}, FREE, plain([ON], UNDO_TO_FREE)),
+    ("cordon", {}, CORDONED, plain([ON], UNDO_TO_CORDONED)),
     (
         "network-unavailable",
         {},
         FREE,
-        plain([UNAVAILABLE], ([f"{NO_LONGER} unless {NETWORK} is None"], [f"{NETWORK} is None"])),
+        plain([UNAVAILABLE], ([f"{REMOVE_CONDITION} unless {NETWORK} is None"], [f"{NETWORK} is None"])),
     ),
     (
         "network-unavailable",
         {},
         AVAILABLE,
-        plain([UNAVAILABLE], ([f"{AVAILABLE_AGAIN} unless {NETWORK} is False"], [f"{NETWORK} is False"])),
+        plain([UNAVAILABLE], ([f"{PATCH_AVAILABLE} unless {NETWORK} is False"], [f"{NETWORK} is False"])),
     ),
-    ("uncordon", {}, CORDONED, plain([OFF], CORDONED_AGAIN)),
-    ("uncordon", {}, FREE, plain([OFF], FREE_AGAIN)),
-    ("drain", {}, FREE, plain([ON, "evict pods on n1, for up to 300s"], FREE_AGAIN)),
+    ("uncordon", {}, CORDONED, plain([OFF], UNDO_TO_CORDONED)),
+    ("uncordon", {}, FREE, plain([OFF], UNDO_TO_FREE)),
+    ("drain", {}, FREE, plain([ON, "evict pods on n1, for up to 300s"], UNDO_TO_FREE)),
     (
         "drain",
         {"disable-eviction": True, "selector": "app=web", "grace": 5, "timeout": "90s"},
         CORDONED,
-        plain([ON, "delete pods on n1 (labels app=web), grace 5s, for up to 90s"], CORDONED_AGAIN),
+        plain([ON, "delete pods on n1 (labels app=web), grace 5s, for up to 90s"], UNDO_TO_CORDONED),
     ),
     ("evict-pod", POD, FREE, plain(["evict pods on n1 (namespace demo, labels app=web)"])),
     (
@@ -137,11 +139,11 @@ TABLE: list[tuple[str, dict[str, Any], Target, Told]] = [
             [f"taints of n1: +{OUT}=nodeshutdown:NoSchedule"],
             (
                 [
-                    f"taints of n1: -{OUT}:NoSchedule unless taint/{OUT}:NoSchedule is None when {RETURNED}",
+                    f"taints of n1: -{OUT}:NoSchedule unless taint/{OUT}:NoSchedule is None when {IS_BACK}",
                 ],
                 [f"taint/{OUT}:NoSchedule is None"],
             ),
-            before=["machine is off"],
+            preconditions=["machine is off"],
         ),
     ),
     (
@@ -174,26 +176,26 @@ TABLE: list[tuple[str, dict[str, Any], Target, Told]] = [
         TWO,
         plain(
             [f'PATCH {BUDGET} {{"spec": {{"minAvailable": null, "maxUnavailable": "50%"}}}}'],
-            ([f"{BACK} unless {LOW} is 2", f"{BACK} unless {HIGH} is None"], [f"{LOW} is 2", f"{HIGH} is None"]),
+            ([f"{UNPATCH} unless {LOW} is 2", f"{UNPATCH} unless {HIGH} is None"], [f"{LOW} is 2", f"{HIGH} is None"]),
         ),
     ),
 ]
 
 
 @pytest.mark.parametrize(("name", "given", "on", "expected"), TABLE)
-def test_what_is_done_and_taken_back(name: str, given: dict[str, Any], on: Target, expected: Told) -> None:
-    assert told(name, given, on) == expected
+def test_inject_and_undo(name: str, given: dict[str, Any], on: Target, expected: ActionDescription) -> None:
+    assert describe(name, given, on) == expected
 
 
-def test_a_deleted_node_registers_again_and_gets_back_what_it_had() -> None:
+def test_undo_of_delete_node_registers_the_node_and_restores_its_metadata() -> None:
     mine = {"key": "k", "value": "v", "effect": "NoSchedule"}
     others = {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}
-    found = told("delete-node", {}, target({"unschedulable": True, "taints": [mine, others]}))
+    found = describe("delete-node", {}, target({"unschedulable": True, "taints": [mine, others]}))
     labels = f"object{NODE_PATH}#/metadata/labels is {{'zone': 'a'}}"
-    assert found == Told(
-        send=[f"DELETE {NODE_PATH}"],
-        before=[],
-        heal="nodefall-run-do after 900s: systemctl restart kubelet.service",
+    assert found == ActionDescription(
+        inject=[f"DELETE {NODE_PATH}"],
+        preconditions=[],
+        failsafe="nodefall-run-do after 900s: systemctl restart kubelet.service",
         undo=[
             "systemctl restart kubelet.service unless node-ready is True",
             f'PATCH {NODE_PATH} {{"metadata": {{"labels": {{"zone": "a"}}}}}} unless {labels}',
@@ -213,21 +215,21 @@ def test_a_deleted_node_registers_again_and_gets_back_what_it_had() -> None:
         ({"cpu": "1.5"}, [], "1500m"),
     ],
 )
-def test_preempt_asks_for_a_little_more_than_is_free(given: dict[str, Any], pods: list[Any], cpu: str) -> None:
+def test_preempt_requests_a_little_more_than_is_free(given: dict[str, Any], pods: list[Any], cpu: str) -> None:
     on = target(pods=pods)
-    assert memory("preempt", given, on)["cpu"] == cpu
+    assert prepare("preempt", given, on).cpu == cpu
     classes, mine = "/apis/scheduling.k8s.io/v1/priorityclasses", "/api/v1/namespaces/default/pods"
     gone = [f"object{path}/nodefall-run-do#/metadata/name is None" for path in (mine, classes)]
-    assert told("preempt", given, on) == plain(
+    assert describe("preempt", given, on) == plain(
         [f"POST {classes}", f"POST {mine}"],
         ([f"DELETE {path}/nodefall-run-do unless {gone[i]}" for i, path in enumerate((mine, classes))], gone),
     )
 
 
-def test_create_node_deletes_only_its_own() -> None:
+def test_undo_of_create_node_deletes_only_a_node_that_the_step_created() -> None:
     nodes = "/api/v1/nodes"
     mark = f"object{nodes}/nowhere#/metadata/annotations/nodefall.dev~1made-by"
-    assert told("create-node", {"node": "nowhere"}, Target("", tag="nodefall-run-do")) == plain(
+    assert describe("create-node", {"node": "nowhere"}, Target("", tag="nodefall-run-do")) == plain(
         [f"POST {nodes}"],
         ([f"DELETE {nodes}/nowhere unless {mark} is None when {mark} is nodefall-run-do"], [f"{mark} is None"]),
     )
@@ -236,10 +238,10 @@ def test_create_node_deletes_only_its_own() -> None:
 def test_preempt_by_the_kubelet_binds_a_critical_pod() -> None:
     on = target(pods=[pod("500m"), pod("1", priority=2_000_000_000)])
     given = {"by": "kubelet"}
-    assert memory("preempt", given, on)["cpu"] == "501m"
+    assert prepare("preempt", given, on).cpu == "501m"
     mine = "/api/v1/namespaces/default/pods"
     gone = f"object{mine}/nodefall-run-do#/metadata/name is None"
-    assert told("preempt", given, on) == plain(
+    assert describe("preempt", given, on) == plain(
         [f"POST {mine}"], ([f"DELETE {mine}/nodefall-run-do unless {gone}"], [gone])
     )
 
@@ -254,7 +256,7 @@ REFUSED = [
     ("out-of-service", {}, Target("n1"), "no power control"),
     ("out-of-service", {}, target({"taints": [{"key": OUT, "effect": "NoExecute"}]}), "already"),
     ("delete-node", {}, Target("n1", objects={NODE_PATH: {}}), "fact kubelet-unit is not known"),
-    ("preempt", {}, target(pods=[pod("1", priority=5000)]), "no pod of a priority below 1000"),
+    ("preempt", {}, target(pods=[pod("1", priority=5000)]), "no pod with a priority below 1000"),
     ("create-node", {"node": "n1"}, FREE, "there is a node n1"),
     ("preempt", {"cpu": "3"}, FREE, "has 2000m of CPU for all pods"),
 ]
@@ -263,13 +265,13 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "given", "on", "why"), REFUSED)
 def test_refusals(name: str, given: dict[str, Any], on: Target, why: str) -> None:
     with pytest.raises(Unsupported) as refused:
-        memory(name, given, on)
+        prepare(name, given, on)
     assert why in refused.value.message
 
 
-def test_what_a_selector_leaves_out_does_not_stop_a_drain() -> None:
-    """Which of the pods that fits, the API server says when it is sent."""
-    assert memory("drain", {"selector": "app=web"}, target(pods=[pod("1", owner="")]))
+def test_pods_outside_the_selector_do_not_prevent_a_drain() -> None:
+    """The API server evaluates the selector when the command is sent."""
+    assert prepare("drain", {"selector": "app=web"}, target(pods=[pod("1", owner="")]))
 
 
 @pytest.mark.parametrize(

@@ -8,34 +8,34 @@ import pytest
 
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
-from tests.kit.actionkit import Told, told
+from tests.kit.actionkit import ActionDescription, describe
 
-FACTS = {"kubelet-unit": "k3s-agent.service", "kubelet-inhibitor": True, "runtime-unit": "crio.service"}
+FACTS = {"kubelet-unit": "k3s-agent.service", "inhibitor-kubelet": True, "runtime-unit": "crio.service"}
 NODE = Target("n1", facts=FACTS, tag="run-do", max_duration=600.0)
-LOCKLESS = Target("n1", facts=FACTS | {"kubelet-inhibitor": False}, tag="run-do")
+WITHOUT_LOCK = Target("n1", facts=FACTS | {"inhibitor-kubelet": False}, tag="run-do")
 START = "systemctl start k3s-agent.service"
-RUNS = ["kubelet-state is active", "kubelet-inhibitor is True", "node-ready is True"]
+RUNS = ["kubelet-state is active", "inhibitor-kubelet is True", "node-ready is True"]
 CONT = "systemctl kill --kill-who=main --signal=SIGCONT k3s-agent.service"
 
 TABLE = [
     (
         "kubelet-stop",
-        Told(
-            send=["systemctl stop k3s-agent.service"],
-            before=[],
-            heal=f"nodefall-run-do after 600s: {START}",
+        ActionDescription(
+            inject=["systemctl stop k3s-agent.service"],
+            preconditions=[],
+            failsafe=f"nodefall-run-do after 600s: {START}",
             undo=[f"{START} unless kubelet-state is active"],
             proof=RUNS,
             disarm="nodefall-run-do",
         ),
     ),
-    ("kubelet-start", Told([START], [], "", [], [], "")),
+    ("kubelet-start", ActionDescription([START], [], "", [], [], "")),
     (
         "kubelet-restart",
-        Told(
-            send=["systemctl restart k3s-agent.service"],
-            before=[],
-            heal="",
+        ActionDescription(
+            inject=["systemctl restart k3s-agent.service"],
+            preconditions=[],
+            failsafe="",
             undo=[f"{START} unless kubelet-state is active"],
             proof=RUNS,
             disarm="",
@@ -43,21 +43,21 @@ TABLE = [
     ),
     (
         "kubelet-freeze",
-        Told(
-            send=["systemctl kill --kill-who=main --signal=SIGSTOP k3s-agent.service"],
-            before=[],
-            heal=f"nodefall-run-do after 600s: {CONT}",
-            undo=[f"{CONT} unless kubelet-frozen is False"],
-            proof=["kubelet-frozen is False", "node-ready is True"],
+        ActionDescription(
+            inject=["systemctl kill --kill-who=main --signal=SIGSTOP k3s-agent.service"],
+            preconditions=[],
+            failsafe=f"nodefall-run-do after 600s: {CONT}",
+            undo=[f"{CONT} unless kubelet-stopped-state is False"],
+            proof=["kubelet-stopped-state is False", "node-ready is True"],
             disarm="nodefall-run-do",
         ),
     ),
     (
         "runtime-stop",
-        Told(
-            send=["systemctl stop crio.service"],
-            before=[],
-            heal="nodefall-run-do after 600s: systemctl start crio.service",
+        ActionDescription(
+            inject=["systemctl stop crio.service"],
+            preconditions=[],
+            failsafe="nodefall-run-do after 600s: systemctl start crio.service",
             undo=["systemctl start crio.service unless runtime-state is active"],
             proof=["runtime-state is active", "node-ready is True"],
             disarm="nodefall-run-do",
@@ -67,17 +67,17 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("name", "expected"), TABLE)
-def test_what_is_done_and_taken_back(name: str, expected: Told) -> None:
-    assert told(name, {}, NODE) == expected
+def test_inject_and_undo(name: str, expected: ActionDescription) -> None:
+    assert describe(name, {}, NODE) == expected
 
 
-def test_a_lock_that_was_not_held_is_not_asked_back() -> None:
-    assert told("kubelet-stop", {}, LOCKLESS).proof == ["kubelet-state is active", "node-ready is True"]
+def test_a_lock_that_was_not_held_is_not_restored() -> None:
+    assert describe("kubelet-stop", {}, WITHOUT_LOCK).proof == ["kubelet-state is active", "node-ready is True"]
 
 
 @pytest.mark.parametrize("name", [row[0] for row in TABLE])
-def test_without_its_unit_it_is_refused_naming_the_fact(name: str) -> None:
+def test_an_unknown_unit_is_refused_by_the_name_of_the_fact(name: str) -> None:
     fact = "runtime-unit" if name.startswith("runtime") else "kubelet-unit"
     bare: dict[str, Any] = {fact: "none of them is loaded"}
     with pytest.raises(Unsupported, match=f"the fact {fact} is not known: none of them is loaded"):
-        told(name, {}, Target("n1", unknown=bare))
+        describe(name, {}, Target("n1", unknown=bare))

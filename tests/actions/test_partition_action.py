@@ -1,4 +1,4 @@
-"""Partition: the rules, whom they cut off and whom not, refusals, self-heal and undo."""
+"""Partition: the rules, which peers they block, refusals, failsafe timer and undo."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from chaos.actions._packetfilter import BlockRule, merge_networks, ruleset
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
-from tests.kit.actionkit import ACTIONS, memory, told
+from tests.kit.actionkit import ACTIONS, describe, prepare
 
 
 def node(name: str, addresses: list[str], pods: list[str], *, plane: bool = False) -> dict[str, Any]:
@@ -34,7 +34,7 @@ NODES = {
 }
 FACTS: dict[str, Any] = {
     "nft": "1.0.6",
-    "nodefall-rules": False,
+    "nft-rules": False,
     "ssh-peer": {"address": "10.9.9.9", "port": 22},
     "server-addresses": ["10.0.0.100"],
     "api-peers": [["10.0.0.1", 6443]],
@@ -44,10 +44,10 @@ READY = Target("n1", facts=FACTS, objects={"/api/v1/nodes": NODES}, tag="run-cut
 
 
 def rules(given: dict[str, Any], target: Target = READY) -> str:
-    return str(memory("partition", given, target)["rules"])
+    return str(prepare("partition", given, target).rules)
 
 
-def test_the_control_plane_is_all_that_anybody_knows_of_it() -> None:
+def test_the_control_plane_is_every_known_address_of_it() -> None:
     text = rules({})
     assert "ip saddr { 10.0.0.1, 10.0.0.100 } counter drop" in text
     assert "ip6 daddr { fd00::1 } counter drop" in text
@@ -66,28 +66,28 @@ def test_other_nodes_and_their_pods() -> None:
 @pytest.mark.parametrize(
     "with_", [{}, {"from": "cidr", "cidrs": ["10.0.0.0/8", "fd00::/8"]}, {"from": "port", "ports": [10250]}]
 )
-def test_a_node_is_never_cut_off_from_itself_nor_from_our_line(with_: dict[str, Any]) -> None:
-    """The network that is cut may hold its own address, and ours; without neighbour discovery our line dies too."""
+def test_a_node_is_never_blocked_from_itself_nor_from_nodefall(with_: dict[str, Any]) -> None:
+    """A blocked network may contain its own address, and nodefall's; neighbour discovery is needed too."""
     for chain in rules(with_).split("chain ")[1:3]:
         first = chain.split("\n")[2:]
         drop = next(number for number, rule in enumerate(first) if "drop" in rule)
-        spared = " ".join(first[:drop])
-        for kept in ('"lo" accept', "nd-neighbor-solicit", "10.9.9.9 tcp", "10.244.1.0/24 accept"):
-            assert kept in spared
+        exempt = " ".join(first[:drop])
+        for rule in ('"lo" accept', "nd-neighbor-solicit", "10.9.9.9 tcp", "10.244.1.0/24 accept"):
+            assert rule in exempt
 
 
-def test_rules_that_are_there_at_the_moment_of_the_fault_prevent_it() -> None:
-    assert told("partition", {}, READY).before == ["nodefall-rules is False"]
+def test_existing_rules_prevent_the_fault() -> None:
+    assert describe("partition", {}, READY).preconditions == ["nft-rules is False"]
 
 
-def test_everything_but_us_spares_loopback_neighbours_and_own_pods() -> None:
+def test_everything_but_us_exempts_loopback_neighbours_and_own_pods() -> None:
     text = rules({"from": "everything-but-us"})
-    for kept in ('iifname "lo" accept', "nd-neighbor-solicit", "ip daddr 10.244.1.0/24 accept", "tcp sport 22 accept"):
-        assert kept in text
+    for rule in ('iifname "lo" accept', "nd-neighbor-solicit", "ip daddr 10.244.1.0/24 accept", "tcp sport 22 accept"):
+        assert rule in text
     assert "\t\tcounter drop\n" in text
     into, out = (chain.split("counter drop")[0] for chain in text.split("chain ")[1:3])
     for needed in ("icmpv6 type packet-too-big accept", "icmp code frag-needed accept"):
-        assert needed in into, "our line hangs where the path takes smaller packets"
+        assert needed in into, "the connection hangs where the path's MTU is smaller"
         assert needed not in out
 
 
@@ -104,40 +104,40 @@ def test_everything_but_us_spares_loopback_neighbours_and_own_pods() -> None:
         ({"traffic": "host", "direction": "out"}, "hook output", "hook input"),
     ],
 )
-def test_what_is_cut(with_: dict[str, Any], there: str, absent: str) -> None:
+def test_rules(with_: dict[str, Any], there: str, absent: str) -> None:
     text = rules(with_)
     assert there in text
     assert absent not in text
 
 
-def test_it_heals_by_itself_and_undo_removes_only_its_own_table() -> None:
-    shown = told("partition", {"duration": "100s"}, READY)
-    assert shown.send == ["nft -f -"]
-    assert shown.heal == "nodefall-run-cut after 100s: nft delete table inet nodefall"
-    assert shown.undo == ["nft delete table inet nodefall unless nodefall-rules is False"]
-    assert shown.proof == [
-        "nodefall-rules is False",
+def test_failsafe_and_undo_delete_only_the_table_of_nodefall() -> None:
+    described = describe("partition", {"duration": "100s"}, READY)
+    assert described.inject == ["nft -f -"]
+    assert described.failsafe == "nodefall-run-cut after 100s: nft delete table inet nodefall"
+    assert described.undo == ["nft delete table inet nodefall unless nft-rules is False"]
+    assert described.proof == [
+        "nft-rules is False",
         "api-reachable is {'ipv4': True, 'ipv6': True}",
         "node-ready is True",
     ]
-    assert shown.disarm == "nodefall-run-cut"
-    assert told("partition", {}, READY).heal.startswith("nodefall-run-cut after 600s")
-    assert "api-reachable" not in str(told("partition", {"from": "nodes"}, READY).proof)
+    assert described.disarm == "nodefall-run-cut"
+    assert describe("partition", {}, READY).failsafe.startswith("nodefall-run-cut after 600s")
+    assert "api-reachable" not in str(describe("partition", {"from": "nodes"}, READY).proof)
 
 
-def lacking(fact: str) -> Target:
+def without(fact: str) -> Target:
     facts = {name: value for name, value in FACTS.items() if name != fact}
     return replace(READY, facts=facts, unknown={fact: "there is no such program"})
 
 
 @pytest.mark.parametrize("fact", sorted(FACTS))
-def test_a_host_that_cannot_do_it_is_refused_naming_the_fact(fact: str) -> None:
+def test_a_host_without_a_needed_fact_is_refused_by_its_name(fact: str) -> None:
     with pytest.raises(Unsupported, match=f"the fact {fact} is not known: there is no such program"):
-        rules({}, lacking(fact))
+        rules({}, without(fact))
 
 
 REFUSED = [
-    (replace(READY, facts=FACTS | {"nodefall-rules": {"packets": 3}}), {}, "rules of an earlier partition"),
+    (replace(READY, facts=FACTS | {"nft-rules": {"packets": 3}}), {}, "rules of an earlier partition"),
     (READY, {"families": ["ipv4"]}, "one address family"),
     (replace(READY, facts=FACTS | {"api-reachable": {"ipv4": False}}), {}, "does not reach the API server now"),
     (replace(READY, node="cp"), {}, "runs the API server that it uses"),
@@ -163,7 +163,7 @@ EVIL = "fe80::1%x accept; } }; flush ruleset #"
     "text", [EVIL, f"{EVIL}/64", "10.0.0.9; flush ruleset", "x\ny", '10.0.0.9/8 include "/etc/shadow"']
 )
 @pytest.mark.parametrize("where", ["address", "pods", "own pods"])
-def test_what_a_node_calls_its_address_is_no_rule(text: str, where: str) -> None:
+def test_an_invalid_address_of_a_node_never_becomes_a_rule(text: str, where: str) -> None:
     """A kubelet writes its own addresses; the rules are loaded as root on another node."""
     evil = node("n2", [text if where == "address" else "10.0.0.3"], [text] if where == "pods" else [])
     own = node("n1", ["10.0.0.2"], [text] if where == "own pods" else [])
@@ -194,12 +194,12 @@ def test_bad_parameters(with_: dict[str, Any]) -> None:
 def test_sets_never_overlap_and_lose_nothing(addresses: list[str]) -> None:
     import ipaddress  # noqa: PLC0415
 
-    kept = [ipaddress.ip_network(text) for text in merge_networks(addresses)]
-    for index, one in enumerate(kept):
-        assert not any(one.version == other.version and one.overlaps(other) for other in kept[index + 1 :])
+    merged = [ipaddress.ip_network(text) for text in merge_networks(addresses)]
+    for index, one in enumerate(merged):
+        assert not any(one.version == other.version and one.overlaps(other) for other in merged[index + 1 :])
     for text in addresses:
         network = ipaddress.ip_network(text, strict=False)
-        assert any(network.version == k.version and network.subnet_of(k) for k in kept)  # type: ignore[arg-type]
+        assert any(network.version == k.version and network.subnet_of(k) for k in merged)  # type: ignore[arg-type]
     assert ruleset(BlockRule(peers=merge_networks(addresses))).count("{") == ruleset(
         BlockRule(peers=merge_networks(addresses))
     ).count("}")

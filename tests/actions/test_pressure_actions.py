@@ -17,7 +17,7 @@ from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import Target
 from chaos.model.command import HostCommand
 from chaos.model.errors import Unsupported
-from tests.kit.actionkit import ACTIONS, Told, memory, told
+from tests.kit.actionkit import ACTIONS, ActionDescription, describe, prepare
 
 MIB, GIB = 1 << 20, 1 << 30
 EVICTION = {"memory.available": "200Mi", "nodefs.available": "10%", "pid.available": "2000"}
@@ -29,7 +29,7 @@ FACTS: dict[str, Any] = {
     "swap": 0,
     "cgroup-version": 2,
     "pids": {"max": 32768, "running": 5000},
-    "planted-timers": [],
+    "failsafe-timers": [],
     "scheduled-shutdown": NO_SHUTDOWN_SCHEDULED,
     "clock-skew": 0,
     "time-sync-unit": "chrony.service",
@@ -44,7 +44,7 @@ def target(max_duration: float = 900.0, power: str = "", **facts: Any) -> Target
 
 def words(name: str, given: dict[str, Any], node: Target) -> list[str]:
     """Of the fault's command, without the script."""
-    (*_, command) = ACTIONS[name].inject(memory(name, given, node))
+    (*_, command) = ACTIONS[name].inject(prepare(name, given, node))
     assert isinstance(command, HostCommand)
     return [word for word in command.argv if "\n" not in word]
 
@@ -66,9 +66,7 @@ LIMITS: list[tuple[str, list[str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("kind", "limits", "arguments"), LIMITS)
-def test_a_unit_of_pid_1_goes_as_far_as_half_of_the_threshold(
-    kind: str, limits: list[str], arguments: list[str]
-) -> None:
+def test_a_unit_leaves_half_of_the_threshold(kind: str, limits: list[str], arguments: list[str]) -> None:
     expected = ["systemd-run", "--collect", f"--unit=nodefall-{kind}-filler", *COMMON, *limits]
     assert words(f"{kind}-pressure", {"duration": "5m"}, target()) == [
         *expected,
@@ -81,45 +79,45 @@ def test_a_unit_of_pid_1_goes_as_far_as_half_of_the_threshold(
 
 
 @pytest.mark.parametrize("kind", ["disk", "memory", "pid"])
-def test_it_ends_three_times_by_a_limit_by_a_timer_and_by_undo(kind: str) -> None:
+def test_a_unit_ends_by_its_limit_by_a_timer_and_by_undo(kind: str) -> None:
     node = target(120.0)
-    done = told(f"{kind}-pressure", {}, node)
+    done = describe(f"{kind}-pressure", {}, node)
     stop = f"systemctl stop nodefall-{kind}-filler.service"
-    assert done == Told(
-        send=done.send,
-        before=[f"{kind}-filler is inactive"],
-        heal=f"nodefall-run-do after 120s: {stop}",
+    assert done == ActionDescription(
+        inject=done.inject,
+        preconditions=[f"{kind}-filler is inactive"],
+        failsafe=f"nodefall-run-do after 120s: {stop}",
         undo=[f"{stop} unless {kind}-filler is inactive"],
         proof=[f"{kind}-filler is inactive", "node-ready is True"],
         disarm="nodefall-run-do",
     )
-    assert "RuntimeMaxSec=120 " in done.send[0]
+    assert "RuntimeMaxSec=120 " in done.inject[0]
 
 
 def test_the_clock_is_set_after_its_synchronisation_is_stopped() -> None:
-    done = told("clock-skew", {"by": "90s", "direction": "behind"}, target())
-    assert done.send[0] == "systemctl stop chrony.service"
-    assert done.send[1].endswith(" nodefall -90")
-    assert done.heal.endswith("; systemctl start chrony.service'")
+    done = describe("clock-skew", {"by": "90s", "direction": "behind"}, target())
+    assert done.inject[0] == "systemctl stop chrony.service"
+    assert done.inject[1].endswith(" nodefall -90")
+    assert done.failsafe.endswith("; systemctl start chrony.service'")
     assert done.undo[1] == "systemctl start chrony.service unless time-sync-state is active"
     assert done.proof == ["clock-skew is 0", "time-sync-state is active", "node-ready is True"]
 
 
 def test_a_synchronisation_that_did_not_run_is_not_started() -> None:
-    done = told("clock-skew", {}, target(time_sync_state="inactive"))
+    done = describe("clock-skew", {}, target(time_sync_state="inactive"))
     assert done.proof == ["clock-skew is 0", "node-ready is True"]
-    assert "systemctl start" not in " ".join([done.heal, *done.undo])
+    assert "systemctl start" not in " ".join([done.failsafe, *done.undo])
 
 
 @pytest.mark.parametrize("by", ["1s", "11m", "2500ms"])
-def test_a_skew_out_of_bounds_is_bad_input(by: str) -> None:
+def test_a_skew_out_of_bounds_is_rejected(by: str) -> None:
     with pytest.raises(ValueError, match="whole number of seconds"):
-        memory("clock-skew", {"by": by}, target())
+        prepare("clock-skew", {"by": by}, target())
 
 
 def test_power_cut_by_the_kernel() -> None:
-    done = told("power-cut", {"how": "sysrq"}, target(power="redfish"))
-    assert done.send == ["sh -c 'echo o > /proc/sysrq-trigger'"]
+    done = describe("power-cut", {"how": "sysrq"}, target(power="redfish"))
+    assert done.inject == ["sh -c 'echo o > /proc/sysrq-trigger'"]
     assert done.undo == ["power on unless machine is on"]
 
 
@@ -145,31 +143,31 @@ REFUSED = [
     ("pid-pressure", {}, target(configz={"evictionHard": {"pid.available": "798"}}), "at least 400 must be left"),
     ("pid-pressure", {}, target(pids={"max": 4194304, "running": 500}), "it would take 4192804 processes"),
     ("pid-pressure", {}, target(memory={"total": GIB, "available": 200 * MIB}), "at most 512 are started"),
-    ("clock-skew", {}, target(planted_timers=["nodefall-x.timer"]), "there is nodefall-x.timer, beside which"),
+    ("clock-skew", {}, target(failsafe_timers=["nodefall-x.timer"]), "there is nodefall-x.timer, beside which"),
     ("clock-skew", {}, target(scheduled_shutdown='(st) "poweroff" 9'), "there is a shutdown that is scheduled"),
     ("clock-skew", {}, target(clock_skew=60), "set wrong already"),
-    ("clock-skew", {}, Target("n1", facts={"shared-kernel": False}), "the fact planted-timers is not known"),
+    ("clock-skew", {}, Target("n1", facts={"shared-kernel": False}), "the fact failsafe-timers is not known"),
 ]
 
 
 @pytest.mark.parametrize(("name", "given", "node", "why"), REFUSED)
 def test_refusals(name: str, given: dict[str, Any], node: Target, why: str) -> None:
     with pytest.raises(Unsupported, match=why):
-        told(name, given, node)
+        describe(name, given, node)
 
 
 @pytest.mark.parametrize("kind", ["disk", "memory", "pid"])
 def test_pid_1_has_nothing_to_expand(kind: str) -> None:
     """PID 1 expands these in what it starts."""
-    (*_, command) = ACTIONS[f"{kind}-pressure"].inject(memory(f"{kind}-pressure", {}, target()))
+    (*_, command) = ACTIONS[f"{kind}-pressure"].inject(prepare(f"{kind}-pressure", {}, target()))
     assert isinstance(command, HostCommand)
     assert not any("${" in word or "$$" in word or word.startswith("$") for word in command.argv)
 
 
 @contextmanager
 def running(kind: str, arguments: list[str]) -> Iterator[int]:
-    """The script of an action with small arguments, in a group of processes of its own."""
-    (*_, command) = ACTIONS[f"{kind}-pressure"].inject(memory(f"{kind}-pressure", {}, target()))
+    """The script of an action with small arguments, in a separate process group; its process ID."""
+    (*_, command) = ACTIONS[f"{kind}-pressure"].inject(prepare(f"{kind}-pressure", {}, target()))
     assert isinstance(command, HostCommand)
     (script,) = (word for word in command.argv if "\n" in word)
     process = subprocess.Popen(["sh", "-c", script, "nodefall", *arguments], start_new_session=True)
@@ -182,19 +180,19 @@ def running(kind: str, arguments: list[str]) -> Iterator[int]:
 
 def group(leader: int) -> dict[int, str]:
     """Names by process ID."""
-    told = subprocess.run(["ps", "-eo", "pid=,pgid=,comm="], capture_output=True, text=True, check=True).stdout
-    rows = [line.split(None, 2) for line in told.splitlines()]
+    output = subprocess.run(["ps", "-eo", "pid=,pgid=,comm="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(None, 2) for line in output.splitlines()]
     return {int(pid): name for pid, pgid, name in rows if int(pgid) == leader}
 
 
 def until(what: Any) -> None:
     end = time.monotonic() + 20
     while not what():
-        assert time.monotonic() < end, "it did not happen in 20 s"
+        assert time.monotonic() < end, "timed out after 20 s"
         time.sleep(0.05)
 
 
-def test_memory_is_taken_as_far_as_it_may(tmp_path: Path) -> None:
+def test_memory_is_used_up_to_the_limit(tmp_path: Path) -> None:
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemFree:  900000 kB\nInactive(file):  100000 kB\nInactive:  500000 kB\n")
     with running("memory", [str(meminfo), "500000", "16384"]) as leader:
@@ -208,7 +206,7 @@ def test_memory_is_taken_as_far_as_it_may(tmp_path: Path) -> None:
         assert held() < 20 * MIB
 
 
-def test_as_many_processes_as_are_missing_are_started() -> None:
+def test_processes_are_started_up_to_the_limit() -> None:
     running_now = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
     with running("pid", [str(running_now + 200), "100"]) as leader:
         until(lambda: "sleep" in group(leader).values())
@@ -216,7 +214,7 @@ def test_as_many_processes_as_are_missing_are_started() -> None:
         assert 20 < len(group(leader)) < 300
 
 
-def test_the_file_has_no_name(tmp_path: Path) -> None:
+def test_the_file_is_unlinked(tmp_path: Path) -> None:
     space = os.statvfs(tmp_path)
     free = space.f_bavail * space.f_frsize
     with running("disk", [str(tmp_path), str((free - 8 * MIB) >> 10)]) as leader:

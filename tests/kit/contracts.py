@@ -9,10 +9,10 @@ from typing import Any
 import yaml
 
 import chaos.actions
-from chaos.model.action import Action, Scope, UndoKind
+from chaos.model.action import AnyAction, Scope, UndoKind
 from chaos.model.registry import discover
 
-ACTIONS: dict[str, Action] = discover(chaos.actions, "ACTION")
+ACTIONS: dict[str, AnyAction] = discover(chaos.actions, "ACTION")
 # Actions that a lab refuses, and a part of the reason.
 # Its hosts have no clock each.
 REFUSED = {

@@ -1,0 +1,9 @@
+"""Parameters of actions that take none."""
+
+from __future__ import annotations
+
+from chaos.model.experiment import Model
+
+
+class NoParams(Model):
+    """No parameters."""
