@@ -1,4 +1,4 @@
-"""How server-side apply takes a field of Kubernetes' schemas: as one value, or as a map or list of fields.
+"""Types of fields in server-side apply: atomic, or a map or list of fields.
 
 Source: x-kubernetes-list-type, -list-map-keys and -map-type; kube-openapi/pkg/schemaconv.
 """
@@ -13,7 +13,7 @@ from chaos.lab.apiserver.http.resources import Resource
 
 
 class FieldType:
-    """A field with its type; children are made when they are asked for, and kept."""
+    """Type of a field; children are created on first use."""
 
     def __init__(self, field: dict[str, Any]) -> None:
         self._field, self._schema = field, resolve_reference(field)
@@ -32,11 +32,11 @@ class FieldType:
         return bool(relation == "atomic")
 
     def has_field(self, name: str) -> bool:
-        """Whether this is a field of a struct, named as in a path."""
+        """Whether the struct has a field of this path element."""
         return name.startswith("f:") and name[2:] in self._properties
 
     def child(self, key: str) -> FieldType:
-        """The field of a map; one that is not known is a leaf."""
+        """Type of a field of a struct or map; an unknown field is a leaf."""
         if key not in self._properties:
             return self._additional_type
         if key not in self._children:
@@ -49,11 +49,11 @@ class FieldType:
 
     @cached_property
     def item_type(self) -> FieldType:
-        """Of a list."""
+        """Type of the items of a list."""
         return FieldType(self._schema.get("items", {}))
 
     def child_at(self, name: str) -> FieldType:
-        """What a path's next name leads to."""
+        """Type at a path element."""
         return self.child(name[2:]) if name.startswith("f:") else self.item_type
 
 
@@ -62,5 +62,5 @@ LEAF = FieldType({})
 
 @cache
 def field_type_of(resource: Resource) -> FieldType:
-    """The type of an object of this kind."""
+    """Type of the objects of a resource."""
     return FieldType(schema_of(resource))

@@ -1,7 +1,7 @@
-"""Bodies in application/vnd.kubernetes.protobuf, which client-go's typed clients send: those of kubectl's commands.
+"""Bodies in application/vnd.kubernetes.protobuf, which client-go's typed clients send, such as kubectl's.
 
-Field numbers: generated.proto of k8s.io/api and k8s.io/apimachinery. Other kinds and fields are refused; answers are
-JSON.
+Field numbers: generated.proto of k8s.io/api and k8s.io/apimachinery. Other kinds and fields are rejected; responses
+are JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class Base64(dict[str, str]):
-    """Bytes by key, as JSON has them."""
+    """Bytes by key, in base64 as in JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +93,17 @@ _MESSAGES: dict[str, dict[int, Field]] = {
 
 
 def decode(data: bytes) -> dict[str, Any]:
-    """The object as JSON would give it. Raises ApiError 400 and 415."""
+    """Decode a body to the object that JSON would give. Raises ApiError 400 and 415."""
     if not data.startswith(_MAGIC):
-        raise ApiError(400, "the body is no Kubernetes protobuf")
+        raise ApiError(400, "the body is not Kubernetes protobuf")
     try:
         envelope = _message(data[len(_MAGIC) :], _ENVELOPE)
         head = envelope["typeMeta"]
         if head["kind"] not in _MESSAGES:
-            raise ApiError(415, f"the lab reads {head['kind']} as JSON only, not as {CONTENT_TYPE}")
+            raise ApiError(415, f"the lab does not decode {head['kind']} as {CONTENT_TYPE}, only as JSON")
         return {**head, **_message(envelope.get("raw", b""), _MESSAGES[head["kind"]])}
     except (IndexError, KeyError, TypeError, ValueError) as error:
-        raise ApiError(400, f"the body is no Kubernetes protobuf: {error!r}") from error
+        raise ApiError(400, f"the body is not Kubernetes protobuf: {error!r}") from error
 
 
 def _message(data: bytes, fields: Mapping[int, Field]) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _message(data: bytes, fields: Mapping[int, Field]) -> dict[str, Any]:
         if field is None:
             if _is_set(value):
                 raise ApiError(
-                    415, f"the lab reads field {number} of what was sent as JSON only, not as {CONTENT_TYPE}"
+                    415, f"the lab does not decode field {number} of the body as {CONTENT_TYPE}, only as JSON"
                 )
             continue
         item = _value(value, field.kind)
@@ -145,7 +145,7 @@ def _value(value: int | bytes, kind: type | Mapping[int, Field]) -> Any:
 
 
 def _is_set(value: int | bytes) -> bool:
-    """Not so the empty fields of Go's structs, nor messages that hold only such."""
+    """Whether a field is set: not zero, and no message of unset fields, as Go encodes empty structs."""
     if isinstance(value, int):
         return value != 0
     try:
@@ -155,7 +155,7 @@ def _is_set(value: int | bytes) -> bool:
 
 
 def _parts(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each field."""
+    """Number and value of each field of a message."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -170,7 +170,7 @@ def _parts(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         elif not size:
             raise ValueError(f"wire type {wire}")
         if at + size > len(data):
-            raise IndexError("the body is cut")
+            raise IndexError("the body is truncated")
         yield key >> 3, data[at : at + size]
         at += size
 

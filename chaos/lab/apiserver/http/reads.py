@@ -1,4 +1,4 @@
-"""Reading requests: get, list and watch."""
+"""Read requests: get, list and watch."""
 
 from __future__ import annotations
 
@@ -20,46 +20,46 @@ from chaos.lab.objects.accessors import Object
 
 
 class ReadHandlers:
-    """The handlers of reading requests."""
+    """Handlers of read requests."""
 
     def __init__(self, cluster: Cluster, watches: WatchServer) -> None:
         self._cluster, self._watches = cluster, watches
         self._paginator = Paginator(cluster.sim)
 
     async def get(self, request: web.Request, info: RequestInfo) -> web.Response:
-        form = negotiate_representation(request, info.resource, self._cluster.sim, is_list=False)
-        return json_response(form.show(get_object(self._cluster, info)))
+        representation = negotiate_representation(request, info.resource, self._cluster.sim, is_list=False)
+        return json_response(representation.show(get_object(self._cluster, info)))
 
     async def list_or_watch(self, request: web.Request, info: RequestInfo) -> web.StreamResponse:
-        matches = parse_selectors(request, info)
+        predicates = parse_selectors(request, info)
         if parse_bool(request.query, "watch"):
-            return await self._watch(request, info, matches)
-        return await self._list(request, info, matches)
+            return await self._watch(request, info, predicates)
+        return await self._list(request, info, predicates)
 
-    async def _watch(self, request: web.Request, info: RequestInfo, matches: list[Predicate]) -> web.StreamResponse:
+    async def _watch(self, request: web.Request, info: RequestInfo, predicates: list[Predicate]) -> web.StreamResponse:
         options = parse_watch_options(request.query)
-        form = negotiate_representation(request, info.resource, self._cluster.sim, is_list=False)
-        selected = Selection(info.resource.plural, form, info.namespace, matches)
-        return await self._watches.serve(request, selected, options)
+        representation = negotiate_representation(request, info.resource, self._cluster.sim, is_list=False)
+        selection = Selection(info.resource.plural, representation, info.namespace, predicates)
+        return await self._watches.serve(request, selection, options)
 
-    async def _list(self, request: web.Request, info: RequestInfo, matches: list[Predicate]) -> web.Response:
+    async def _list(self, request: web.Request, info: RequestInfo, predicates: list[Predicate]) -> web.Response:
         options = parse_list_options(request.query)
-        form = negotiate_representation(request, info.resource, self._cluster.sim, is_list=True)
+        representation = negotiate_representation(request, info.resource, self._cluster.sim, is_list=True)
         if options.continue_token:
             version, items = self._paginator.resume(options.continue_token)
         else:
             version, stored = await self._state(info, options)
-            items = [obj for obj in stored if all(match(obj) for match in matches)]
+            items = [obj for obj in stored if all(predicate(obj) for predicate in predicates)]
         metadata: dict[str, Any] = {"resourceVersion": str(version)}
         if 0 < options.limit < len(items):
             metadata["continue"] = self._paginator.issue_token(version, items[options.limit :])
-            if not matches:  # else the API server does not know
+            if not predicates:  # with a selector the count is unknown, as in Kubernetes
                 metadata["remainingItemCount"] = len(items) - options.limit
             items = items[: options.limit]
-        return json_response(form.show_list(items, metadata))
+        return json_response(representation.show_list(items, metadata))
 
     async def _state(self, info: RequestInfo, options: ListOptions) -> tuple[int, Iterable[Object]]:
-        """The version that is shown, and all objects of the place then. Raises ApiError 410, 504."""
+        """Version to list, and all objects at that version. Raises ApiError 410, 504."""
         store, plural = self._cluster.store, info.resource.plural
         await self._watches.wait_until_fresh(options.resource_version)
         if options.is_exact:

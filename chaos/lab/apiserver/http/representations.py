@@ -1,6 +1,6 @@
-"""The forms in which objects are shown: as they are, as metadata alone, as rows of a table.
+"""Representations of objects: complete, metadata only, or rows of a table.
 
-Source: k8s.io/apiserver/pkg/endpoints/handlers/response.go. Unlike there, each table of a watch tells its columns.
+Source: k8s.io/apiserver/pkg/endpoints/handlers/response.go. Unlike there, each table of a watch has column definitions.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _PHASES = {"Succeeded": "The pod has completed successfully.", "Failed": "The po
 
 
 class Representation(Hashable, Protocol):
-    """What a client is shown. Forms that are equal show the same."""
+    """Representation of objects in responses. Equal representations give equal results."""
 
     def show(self, obj: Object) -> dict[str, Any]:
-        """A stored object."""
+        """Representation of a stored object."""
 
     def show_list(self, items: Sequence[Object], metadata: dict[str, Any]) -> dict[str, Any]:
-        """A list of stored objects."""
+        """Representation of a list of stored objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class PartialObjectMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``include``: what a row has of its object besides the cells: None, Metadata or Object."""
+    """Table of objects; ``include`` is the part of the object in each row: None, Metadata or Object."""
 
     resource: Resource
     version: str
@@ -79,9 +79,9 @@ class Table:
         return {**head, "columnDefinitions": printer.columns, "rows": rows}
 
     def _extras(self, obj: Object) -> dict[str, Any]:
-        shown = {"Object": self.resource.show, "Metadata": PartialObjectMetadata(self.version).show}.get(self.include)
+        render = {"Object": self.resource.show, "Metadata": PartialObjectMetadata(self.version).show}.get(self.include)
         phase = (obj.get("status") or {}).get("phase") if self.resource.plural == "pods" else None
-        extras: dict[str, Any] = {"object": shown(obj) if shown else None}
+        extras: dict[str, Any] = {"object": render(obj) if render else None}
         if phase in _PHASES:
             completed = {"type": "Completed", "status": "True", "reason": phase, "message": _PHASES[phase]}
             extras["conditions"] = [completed]
@@ -89,16 +89,16 @@ class Table:
 
 
 def negotiate_representation(request: web.Request, resource: Resource, sim: SimClock, is_list: bool) -> Representation:
-    """The form that the request's Accept header asks for. Raises ApiError 400, 406."""
-    wanted = negotiate(request.headers.get("Accept", ""), _META, ("v1", "v1beta1"), _KINDS)
-    if not wanted.kind:
+    """Representation for the request's Accept header. Raises ApiError 400, 406."""
+    clause = negotiate(request.headers.get("Accept", ""), _META, ("v1", "v1beta1"), _KINDS)
+    if not clause.kind:
         return ObjectRepresentation(resource)
-    if wanted.kind == "Table":
+    if clause.kind == "Table":
         include = request.query.get("includeObject", "Metadata")
         if include not in ("None", "Metadata", "Object"):
             raise ApiError(400, f'unrecognized includeObject value: "{include}"')
-        return Table(resource, wanted.version, include, sim)
-    if (wanted.kind == _KINDS[2]) != is_list:
+        return Table(resource, clause.version, include, sim)
+    if (clause.kind == _KINDS[2]) != is_list:
         other = "a list" if is_list else "not a list"
-        raise ApiError(406, f"you requested {wanted.kind}, but the requested object is {other} ({resource.kind})")
-    return PartialObjectMetadata(wanted.version)
+        raise ApiError(406, f"you requested {clause.kind}, but the requested object is {other} ({resource.kind})")
+    return PartialObjectMetadata(clause.version)

@@ -14,10 +14,10 @@ _EQUAL = re.compile(r"\s*([\w./-]+)\s*(==|!=|=)\s*([\w.-]*)\s*", re.ASCII)
 _NUMBER = re.compile(r"\s*([\w./-]+)\s*([<>])\s*(-?\d+)\s*", re.ASCII)
 _EXISTS = re.compile(r"\s*(!?)\s*([\w./-]+)\s*", re.ASCII)
 _COMMA = re.compile(r",(?![^()]*\))")
-_TERM = re.compile(r"(?:\\.?|[^,\\])+", re.DOTALL)  # a backslash keeps a comma from ending the term
+_TERM = re.compile(r"(?:\\.?|[^,\\])+", re.DOTALL)  # an escaped comma does not end the term
 _FIELD = re.compile(r"(.*?)(==|!=|=)((?:\\[\\,=]|[^\\,=])*)", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)")
-# What can be selected by, where that is in the object if elsewhere, and what an absent value counts as.
+# Supported fields by resource, with the values that stand for absent ones.
 # Sources: pkg/apis/core/v1/conversion.go and the ToSelectableFields of pkg/registry.
 _COMMON_FIELDS = {"metadata.name": "", "metadata.namespace": ""}
 _FIELDS = {
@@ -43,7 +43,7 @@ _FIELD_PATHS = {"source": "source.component", "status.successful": "status.succe
 
 
 def parse_label_selector(text: str) -> list[Predicate]:
-    """One test per requirement. Raises ApiError 400."""
+    """Predicates of a label selector, one per requirement. Raises ApiError 400."""
     return [_requirement(part) for part in _COMMA.split(text) if part.strip()]
 
 
@@ -53,25 +53,25 @@ def _requirement(text: str) -> Predicate:
         values = {value.strip() for value in match[3].split(",")}
         return lambda obj: (_labels(obj).get(key) in values) == (operator == "in")
     if match := _EQUAL.fullmatch(text):
-        key, same, value = match[1], match[2] != "!=", match[3]
-        return lambda obj: (_labels(obj).get(key) == value) == same
+        key, is_equal, value = match[1], match[2] != "!=", match[3]
+        return lambda obj: (_labels(obj).get(key) == value) == is_equal
     if match := _NUMBER.fullmatch(text):
-        key, greater, number = match[1], match[2] == ">", int(match[3])
-        return lambda obj: _compare_number(_labels(obj).get(key), greater, number)
+        key, is_greater, number = match[1], match[2] == ">", int(match[3])
+        return lambda obj: _compare_number(_labels(obj).get(key), is_greater, number)
     if match := _EXISTS.fullmatch(text):
-        wanted, key = not match[1], match[2]
-        return lambda obj: (key in _labels(obj)) == wanted
+        is_present, key = not match[1], match[2]
+        return lambda obj: (key in _labels(obj)) == is_present
     raise ApiError(400, f"unable to parse requirement: {text!r}")
 
 
-def _compare_number(label: str | None, greater: bool, number: int) -> bool:
+def _compare_number(label: str | None, is_greater: bool, number: int) -> bool:
     if label is None or not re.fullmatch(r"-?\d+", label, re.ASCII):
         return False
-    return int(label) > number if greater else int(label) < number
+    return int(label) > number if is_greater else int(label) < number
 
 
 def parse_field_selector(plural: str, text: str) -> list[Predicate]:
-    """One test per field. Raises ApiError 400, also for a field that this kind does not offer."""
+    """Predicates of a field selector, one per field. Raises ApiError 400, also for an unsupported field."""
     return [_field(plural, part) for part in _TERM.findall(text)]
 
 
@@ -79,12 +79,12 @@ def _field(plural: str, text: str) -> Predicate:
     match = _FIELD.fullmatch(text)
     if not match:
         raise ApiError(400, f"invalid selector: {text!r}")
-    path, same, value = match[1], match[2] != "!=", _ESCAPED.sub(r"\1", match[3])
-    known = _COMMON_FIELDS | _FIELDS.get(plural, {})
-    if path not in known:
+    path, is_equal, value = match[1], match[2] != "!=", _ESCAPED.sub(r"\1", match[3])
+    fields = _COMMON_FIELDS | _FIELDS.get(plural, {})
+    if path not in fields:
         raise ApiError(400, f"field label not supported: {path}")
-    keys, default = _FIELD_PATHS.get(path, path).split("."), known[path]
-    return lambda obj: (_value(obj, keys, default) == value) == same
+    keys, default = _FIELD_PATHS.get(path, path).split("."), fields[path]
+    return lambda obj: (_value(obj, keys, default) == value) == is_equal
 
 
 def _labels(obj: dict[str, Any]) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""services/proxy: the API server asks an endpoint of a Service. pkg/registry/core/service/storage, ResourceLocation.
+"""services/proxy: requests to an endpoint of a Service. pkg/registry/core/service/storage, ResourceLocation.
 
-Every container of the lab answers 200 with its pod's name, on every port, as long as it runs.
+Every running container of the lab responds with 200 and the name of its pod, on every port.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import Object, uid_of
 from chaos.lab.sim.lockstep import Lockstep
 
-_NO_ROUTE_TIMEOUT = 3.0  # seconds until Linux gives up to look for the hardware address of a neighbour that is off
+_NO_ROUTE_TIMEOUT = 3.0  # seconds in which Linux tries to resolve the hardware address of a host that is off
 _DIAL_TIMEOUT = 30.0  # the proxy transport's dialer, k8s.io/apimachinery/pkg/util/net
 
 
 class ServiceProxy:
-    """Endpoints have their turns; the real one draws lots."""
+    """Proxy with round-robin selection of endpoints; Kubernetes selects at random."""
 
     def __init__(self, cluster: Cluster, lockstep: Lockstep) -> None:
         self._cluster, self._lockstep = cluster, lockstep
@@ -44,7 +44,7 @@ class ServiceProxy:
         return web.Response(text=f"{endpoint['targetRef']['name']}\n")
 
     async def _dial(self, endpoint: Object, address: str) -> None:
-        """Return once the endpoint has answered. Raises ApiError."""
+        """Connect to the endpoint. Raises ApiError 503."""
         sim, machine = self._cluster.sim, self._cluster.machines[endpoint["nodeName"]]
         if machine.state == "off":
             await self._lockstep.wait_until(sim.now + _NO_ROUTE_TIMEOUT)
@@ -68,7 +68,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _port_name(service: Object, name: str, port: str) -> str:
-    """Endpoints know ports by name; a number is that of the Service."""
+    """Name of the endpoint's port; a number is a port of the Service."""
     if not port.isdecimal():
         return port
     for item in service["spec"].get("ports") or ():
@@ -77,8 +77,8 @@ def _port_name(service: Object, name: str, port: str) -> str:
     raise _unavailable_error(f'no service port {port} found for service "{name}"')
 
 
-def _unreachable_error(address: str, why: str) -> ApiError:
-    return _unavailable_error(f"error trying to reach service: dial tcp {address}: {why}")
+def _unreachable_error(address: str, reason: str) -> ApiError:
+    return _unavailable_error(f"error trying to reach service: dial tcp {address}: {reason}")
 
 
 def _unavailable_error(message: str) -> ApiError:

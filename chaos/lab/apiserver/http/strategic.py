@@ -1,6 +1,6 @@
 """Strategic merge patches, as k8s.io/apimachinery/pkg/util/strategicpatch applies them.
 
-A patch that was accepted leaves no null and no directive behind.
+An applied patch leaves no nulls and no directives in the object.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _DIRECTIVE, _RETAIN = "$patch", "$retainKeys"
 _ORDER, _DELETE = "$setElementOrder/", "$deleteFromPrimitiveList/"
 
 
-def strategic_merge(target: Object, patch: Any, shape: PatchMeta) -> Object:
-    """``target`` patched; neither is changed. Raises ApiError 400."""
+def strategic_merge(target: Object, patch: Any, meta: PatchMeta) -> Object:
+    """Apply a strategic merge patch to a copy of ``target``. Raises ApiError 400."""
     if not isinstance(patch, dict):
         raise ApiError(400, "a strategic merge patch is an object")
-    return _merge_map(clone(target), clone(patch), shape)
+    return _merge_map(clone(target), clone(patch), meta)
 
 
-def _merge_map(original: Object, patch: Object, shape: PatchMeta) -> Object:
+def _merge_map(original: Object, patch: Object, meta: PatchMeta) -> Object:
     if _DIRECTIVE in patch:
         directive = patch.pop(_DIRECTIVE)
         if directive not in ("replace", "delete"):
@@ -33,94 +33,94 @@ def _merge_map(original: Object, patch: Object, shape: PatchMeta) -> Object:
     if _RETAIN in patch:
         _retain_keys(original, patch, _require_list(_RETAIN, patch.pop(_RETAIN)))
     for key in [key for key in patch if key.startswith(_ORDER)]:
-        _merge_in_order(original, patch, key, shape)
+        _merge_in_order(original, patch, key, meta)
     for key, value in patch.items():
         if key.startswith(_DELETE):
             name = key.removeprefix(_DELETE)
-            gone = _require_list(key, value)
+            deleted = _require_list(key, value)
             if original.get(name):
-                original[name] = [item for item in _require_list(name, original[name]) if item not in gone]
+                original[name] = [item for item in _require_list(name, original[name]) if item not in deleted]
         elif value is None:
             original.pop(key, None)
         else:
-            _merge_field(original, key, value, shape.child(key))
+            _merge_field(original, key, value, meta.child(key))
     return original
 
 
-def _merge_field(original: Object, key: str, value: Any, shape: PatchMeta) -> None:
+def _merge_field(original: Object, key: str, value: Any, meta: PatchMeta) -> None:
     old = original.get(key)
-    if isinstance(old, dict) and isinstance(value, dict) and not shape.has_replace_strategy:
-        original[key] = _merge_map(old, value, shape)
+    if isinstance(old, dict) and isinstance(value, dict) and not meta.has_replace_strategy:
+        original[key] = _merge_map(old, value, meta)
     elif isinstance(old, list) and isinstance(value, list):
-        original[key] = _merge_list(old, value, shape)
+        original[key] = _merge_list(old, value, meta)
     elif _is_directive(value):
         original.pop(key, None)
     else:
         original[key] = _strip_directives(value)
 
 
-def _merge_list(old: list[Any], new: list[Any], shape: PatchMeta) -> list[Any]:
-    if shape.is_set:
+def _merge_list(old: list[Any], new: list[Any], meta: PatchMeta) -> list[Any]:
+    if meta.is_set:
         return _sort_by_order([*old, *(item for item in new if item not in old)], new, old, "")
-    key = shape.merge_key
+    key = meta.merge_key
     if not key:
         return new
     old, new = _split_directives(old, new, key)
     merged = list(old)
     for item in new:
-        same = [index for index, known in enumerate(merged) if known[key] == _merge_key_of(item, key)]
-        if same:
-            merged[same[0]] = _merge_map(merged[same[0]], item, shape)
+        indices = [index for index, known in enumerate(merged) if known[key] == _merge_key_of(item, key)]
+        if indices:
+            merged[indices[0]] = _merge_map(merged[indices[0]], item, meta)
         else:
             merged.append(_strip_directives(item))
     return _sort_by_order(merged, new, old, key)
 
 
 def _split_directives(old: list[Any], new: list[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """The two lists after the items of the patch that are directives: $patch delete, and replace for the whole list."""
+    """The lists without directive items, after these were applied: $patch delete, or replace for the whole list."""
     plain = [item for item in new if not _is_directive(item)]
-    special = [item for item in new if _is_directive(item)]
-    for item in special:
+    directives = [item for item in new if _is_directive(item)]
+    for item in directives:
         if item[_DIRECTIVE] not in ("delete", "replace"):
             raise _bad_patch(f"unknown patch type {item[_DIRECTIVE]!r} in a list")
-    if any(item[_DIRECTIVE] == "replace" for item in special):
+    if any(item[_DIRECTIVE] == "replace" for item in directives):
         return [], plain
-    gone = [_merge_key_of(item, key) for item in special]
-    return [item for item in old if _merge_key_of(item, key) not in gone], plain
+    deleted = [_merge_key_of(item, key) for item in directives]
+    return [item for item in old if _merge_key_of(item, key) not in deleted], plain
 
 
-def _merge_in_order(original: Object, patch: Object, directive: str, shape: PatchMeta) -> None:
-    """The list that $setElementOrder names: merged, then brought into the order."""
+def _merge_in_order(original: Object, patch: Object, directive: str, meta: PatchMeta) -> None:
+    """Merge the list that $setElementOrder names, and sort it in this order."""
     order, name = _require_list(directive, patch.pop(directive)), directive.removeprefix(_ORDER)
     if name not in original and name not in patch:
         return
-    child = shape.child(name)
+    child = meta.child(name)
     key = child.merge_key
     old, new = _require_list(name, original.get(name, [])), _require_list(name, patch.pop(name, []))
-    wanted = iter([_merge_key_of(item, key) for item in order])
+    keys = iter([_merge_key_of(item, key) for item in order])
     for item in new:
-        if order and not _is_directive(item) and _merge_key_of(item, key) not in wanted:
+        if order and not _is_directive(item) and _merge_key_of(item, key) not in keys:
             raise _bad_patch(f"the order in patch list {name} doesn't match {directive}")
     merged = _merge_list(old, new, child) if new else old
-    # Go deletes and appends in the array of the old list: new items stand at the places of deleted ones.
-    kept = [item for item in old if any(_merge_key_of(item, key) == _merge_key_of(other, key) for other in merged)]
-    added = [item for item in new if not _is_directive(item) and item not in kept]
-    original[name] = _sort_by_order(merged, order, [*kept, *added][: len(old)], key)
+    # Go deletes and appends in the array of the old list, so new items are at the positions of deleted ones.
+    remaining = [item for item in old if any(_merge_key_of(item, key) == _merge_key_of(other, key) for other in merged)]
+    added = [item for item in new if not _is_directive(item) and item not in remaining]
+    original[name] = _sort_by_order(merged, order, [*remaining, *added][: len(old)], key)
 
 
 def _sort_by_order(merged: list[Any], order: Sequence[Any], before: Sequence[Any], key: str) -> list[Any]:
-    """What ``order`` names in that order, and the rest, which only the server has, at its old places among them."""
-    wanted = [_merge_key_of(item, key) for item in order]
-    known = [_merge_key_of(item, key) for item in before]
-    named = [item for item in merged if _merge_key_of(item, key) in wanted]
-    named.sort(key=lambda item: wanted.index(_merge_key_of(item, key)))
-    rest = [item for item in merged if _merge_key_of(item, key) not in wanted]
+    """Items of ``order`` in that order, and the server's other items at their previous positions among them."""
+    positions = [_merge_key_of(item, key) for item in order]
+    previous = [_merge_key_of(item, key) for item in before]
+    ordered = [item for item in merged if _merge_key_of(item, key) in positions]
+    ordered.sort(key=lambda item: positions.index(_merge_key_of(item, key)))
+    rest = [item for item in merged if _merge_key_of(item, key) not in positions]
     result = []
-    while named and rest:
-        left, right = _merge_key_of(rest[0], key), _merge_key_of(named[0], key)
-        first = rest if right in known and known.index(left) < known.index(right) else named
-        result.append(first.pop(0))
-    return [*result, *named, *rest]
+    while ordered and rest:
+        left, right = _merge_key_of(rest[0], key), _merge_key_of(ordered[0], key)
+        source = rest if right in previous and previous.index(left) < previous.index(right) else ordered
+        result.append(source.pop(0))
+    return [*result, *ordered, *rest]
 
 
 def _retain_keys(original: Object, patch: Object, keys: list[Any]) -> None:
@@ -132,7 +132,7 @@ def _retain_keys(original: Object, patch: Object, keys: list[Any]) -> None:
 
 
 def _strip_directives(value: Any) -> Any:
-    """``value`` without nulls and directives."""
+    """Copy of ``value`` without nulls and directives."""
     if isinstance(value, dict):
         return {
             key: _strip_directives(item)
@@ -162,5 +162,5 @@ def _require_list(name: str, value: Any) -> list[Any]:
     return value
 
 
-def _bad_patch(why: str) -> ApiError:
-    return ApiError(400, f"invalid patch: {why}")
+def _bad_patch(reason: str) -> ApiError:
+    return ApiError(400, f"invalid patch: {reason}")

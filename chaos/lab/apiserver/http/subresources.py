@@ -22,21 +22,21 @@ _CREATED = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Suc
 
 
 class SubresourceHandlers:
-    """Their handlers."""
+    """Handlers of the subresources eviction, binding and scale."""
 
     def __init__(self, cluster: Cluster, lockstep: Lockstep, writes: WriteHandlers) -> None:
         self._cluster, self._lockstep, self._writes = cluster, lockstep, writes
 
     async def evict(self, request: web.Request, info: RequestInfo) -> web.Response:
-        """Facts 8.1."""
+        """Evict a pod (facts 8.1)."""
         body = await read_body(request)
         if (body.get("metadata") or {}).get("name") != info.name:
             raise ApiError(400, "name in URL does not match name in Eviction object")
         options = body.get("deleteOptions") or {}
-        dry = parse_delete_options(request, options, info).write_options.dry_run
+        is_dry = parse_delete_options(request, options, info).write_options.dry_run
         for attempt in range(ATTEMPTS):
             try:
-                self._cluster.evict_pod(info.namespace, info.name, options, dry)
+                self._cluster.evict_pod(info.namespace, info.name, options, is_dry)
                 break
             except BudgetBusy as busy:
                 if attempt == ATTEMPTS - 1:
@@ -47,7 +47,7 @@ class SubresourceHandlers:
         return json_response(_CREATED, 201)
 
     async def bind(self, request: web.Request, info: RequestInfo) -> web.Response:
-        """What a scheduler sends. pkg/registry/core/pod/storage/storage.go, assignPod."""
+        """Bind a pod to a node, as schedulers do. pkg/registry/core/pod/storage/storage.go, assignPod."""
         body = await read_body(request)
         target = body.get("target") or {}
         if target.get("kind", "Node") not in ("", "Node") or not target.get("name"):
@@ -69,9 +69,9 @@ class SubresourceHandlers:
             self._cluster.store.patch("pods", info.namespace, info.name, change)
         return json_response(_CREATED, 201)
 
-    def _binding_conflict(self, info: RequestInfo, why: str) -> ApiError:
+    def _binding_conflict(self, info: RequestInfo, reason: str) -> ApiError:
         details = {"name": info.name, "kind": "pods/binding"}
-        return ApiError(409, f'Operation cannot be fulfilled on pods/binding "{info.name}": {why}', "", details)
+        return ApiError(409, f'Operation cannot be fulfilled on pods/binding "{info.name}": {reason}', "", details)
 
     async def get_scale(self, _: web.Request, info: RequestInfo) -> web.Response:
         return json_response(_scale(get_object(self._cluster, info)))
@@ -84,7 +84,7 @@ class SubresourceHandlers:
         return self._rescale(request, info, patch_object(request.content_type, before, patch, PatchMeta({})))
 
     def _rescale(self, request: web.Request, info: RequestInfo, scale: Any) -> web.Response:
-        """pkg/registry/apps/deployment/storage: only spec.replicas counts."""
+        """Scale an object. Only spec.replicas is read: pkg/registry/apps/deployment/storage."""
         metadata, spec = (scale.get(key) or {} for key in ("metadata", "spec"))
         replicas = spec.get("replicas", 0)
         if not isinstance(replicas, int) or isinstance(replicas, bool):
@@ -100,12 +100,14 @@ class SubresourceHandlers:
 
 def _scale(obj: Object) -> Object:
     metadata, labels = obj["metadata"], (obj["spec"].get("selector") or {}).get("matchLabels") or {}
-    shown = {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")}
+    scale_metadata = {
+        key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    }
     selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
-        "metadata": shown,
+        "metadata": scale_metadata,
         "spec": {"replicas": obj["spec"].get("replicas", 0)},
         "status": {"replicas": obj.get("status", {}).get("replicas", 0), "selector": selector},
     }

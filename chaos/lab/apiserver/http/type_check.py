@@ -1,4 +1,4 @@
-"""Whether an object has the types that Kubernetes' own schemas say, as the API server's decoder finds out."""
+"""Type check of objects by Kubernetes' schemas, as by the API server's decoder."""
 
 from __future__ import annotations
 
@@ -19,20 +19,17 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def check_types(obj: dict[str, Any], resource: Resource) -> tuple[list[str], list[str]]:
-    """Values of another type than the schema's, in the words of encoding/json, and paths that it does not have.
-
-    The unknown fields are taken out of ``obj``, as a decoder leaves them behind.
-    """
-    found = list(_check(obj, schema_of(resource), ""))
-    return [text for unknown, text in found if not unknown], [text for unknown, text in found if unknown]
+    """Type errors, in the words of encoding/json, and paths of unknown fields, which are removed from ``obj``."""
+    findings = list(_check(obj, schema_of(resource), ""))
+    return [text for unknown, text in findings if not unknown], [text for unknown, text in findings if unknown]
 
 
 def _check(value: Any, schema: dict[str, Any], path: str) -> Iterator[tuple[bool, str]]:
     schema = resolve_reference(schema)
-    wanted = _TYPES.get(schema.get("type", ""))
-    if value is None or wanted is None:
+    type_ = _TYPES.get(schema.get("type", ""))
+    if value is None or type_ is None:
         return
-    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+    if not isinstance(value, type_) or (isinstance(value, bool) and type_ is not bool):
         yield False, f"cannot unmarshal {_name(value)} into {path} of type {schema['type']}"
     elif isinstance(value, list):
         for index, item in enumerate(value):

@@ -33,9 +33,9 @@ def validate_object(obj: Any, info: RequestInfo, validation: str = "Ignore") -> 
     if not isinstance(metadata, dict):
         raise ApiError(400, "metadata: Required value")
     _match_url(obj, metadata, info)
-    wrong, unknown = check_types(obj, info.resource)
-    if wrong:
-        raise _decode_error(info, f"json: {wrong[0]}")
+    type_errors, unknown = check_types(obj, info.resource)
+    if type_errors:
+        raise _decode_error(info, f"json: {type_errors[0]}")
     unknown = [f'unknown field "{path}"' for path in unknown]
     if unknown and validation == "Strict":
         raise _decode_error(info, f"strict decoding error: {', '.join(unknown)}")

@@ -1,4 +1,4 @@
-"""The newest changes of one kind, from which a watch can go on."""
+"""Watch cache: the latest changes of one resource."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _MIN_CAPACITY = 100  # changes; defaultLowerBoundCapacity
 
 
 class WatchRepresentation(Hashable, Protocol):
-    """How a watcher is shown objects. Equal representations share their bytes."""
+    """Representation of objects for a watcher. Equal representations share encoded frames."""
 
     def show(self, obj: Object) -> dict[str, Any]:
-        """A stored object as the client sees it."""
+        """Representation of a stored object."""
 
 
 def event_frame(type_: str, obj: Any) -> bytes:
-    """One watch event as one chunk of HTTP/1.1."""
+    """Encode a watch event as one chunk of HTTP/1.1."""
     line = msgspec.json.encode({"type": type_, "object": obj}) + b"\n"
     return b"%x\r\n%s\r\n" % (len(line), line)
 
 
 def change_frame(change: Change, type_: str, representation: WatchRepresentation) -> bytes:
-    """A change as one chunk; an object that left the selection is shown as it was, with the new version."""
+    """Encode a change; an object that left the selection is sent in its previous state, with the new version."""
     obj = change.object
     if type_ == "DELETED" and change.type != "DELETED" and change.before is not None:
         obj = {**change.before, "metadata": {**change.before["metadata"], "resourceVersion": str(change.version)}}
@@ -39,16 +39,16 @@ def change_frame(change: Change, type_: str, representation: WatchRepresentation
 
 
 class WatchCache:
-    """A ring that grows and shrinks as that of k8s.io/apiserver/pkg/storage/cacher/watch_cache_history.go.
+    """Ring buffer that grows and shrinks as in k8s.io/apiserver/pkg/storage/cacher/watch_cache_history.go.
 
-    It has ``most`` changes at most, far fewer than the real one's 102,400: objects are larger here.
+    Its maximum capacity is far below the 102,400 of Kubernetes, as objects are larger here.
     """
 
     def __init__(self, max_capacity: int) -> None:
         self._max_capacity, self._min_capacity = max_capacity, min(max_capacity, _MIN_CAPACITY)
         self._capacity = self._min_capacity
         self._ring: deque[Change] = deque()
-        self._oldest = 0  # the oldest version that a watch can go on from
+        self._oldest = 0  # oldest version from which a watch can continue
 
     def __len__(self) -> int:
         return len(self._ring)
@@ -62,19 +62,19 @@ class WatchCache:
         self._ring.append(change)
 
     def changes_since(self, version: int) -> list[Change]:
-        """Changes after ``version``. Raises ApiError 410 if some are forgotten."""
+        """Changes after ``version``. Raises ApiError 410 if some were dropped."""
         if version < self._oldest:
             raise ApiError(410, f"too old resource version: {version} ({self._oldest})")
         changes = list(self._ring)
         return changes[bisect_right(changes, version, key=lambda change: change.version) :]
 
     def compact(self, version: int) -> None:
-        """Nothing up to ``version`` is known any more."""
+        """Drop all changes up to ``version``."""
         self._ring.clear()
         self._oldest = version
 
     def _resize(self, now: float) -> None:
-        """The ring is full: double it if all of it is fresh, halve it if a quarter would do."""
+        """Double a full ring whose changes are all fresh; halve it if a quarter would suffice."""
         if now - self._ring[0].at < _EVENT_FRESH_DURATION:
             self._capacity = min(self._capacity * 2, self._max_capacity)
         elif now - self._ring[-(self._capacity // 4) or -1].at > _EVENT_FRESH_DURATION:

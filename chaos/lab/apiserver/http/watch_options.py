@@ -1,4 +1,4 @@
-"""What a watch asks for. Sources: ListOptions' validation and defaults in k8s.io/apimachinery/pkg/apis/meta."""
+"""Options of watch requests. Sources: validation and defaults of ListOptions in k8s.io/apimachinery/pkg/apis/meta."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WHOLE = re.compile(r"[+-]?\d+")
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """``start``: the resourceVersion, 0 for any. ``initial``: begin with what exists. ``seconds``: 0 if not given."""
+    """Options of a watch; ``resource_version`` is 0 for any, ``timeout_seconds`` 0 if unset."""
 
     resource_version: int = 0
     send_initial_events: bool = True
@@ -23,12 +23,12 @@ class WatchOptions:
 
 
 def parse_bool(query: Mapping[str, str], key: str) -> bool:
-    """As k8s.io/apimachinery/pkg/runtime/conversion.go reads booleans."""
+    """Parse a boolean as k8s.io/apimachinery/pkg/runtime/conversion.go."""
     return key in query and query[key].lower() not in ("0", "false")
 
 
 def parse_watch_options(query: Mapping[str, str]) -> WatchOptions:
-    """Read and check. Raises ApiError 400, 422, 500."""
+    """Parse and validate watch options. Raises ApiError 400, 422, 500."""
     _check(query)
     version = query.get("resourceVersion", "")
     legacy = version in ("", "0") and "sendInitialEvents" not in query and not query.get("resourceVersionMatch")
@@ -42,11 +42,11 @@ def parse_watch_options(query: Mapping[str, str]) -> WatchOptions:
 
 
 def _check(query: Mapping[str, str]) -> None:
-    match, asked = query.get("resourceVersionMatch", ""), "sendInitialEvents" in query
+    match, is_set = query.get("resourceVersionMatch", ""), "sendInitialEvents" in query
     found = []
-    if asked and match != _NOT_OLDER:
+    if is_set and match != _NOT_OLDER:
         found.append(f"Forbidden: sendInitialEvents requires setting resourceVersionMatch to {_NOT_OLDER}")
-    if match and not asked:
+    if match and not is_set:
         found.append("Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
     if match not in ("", _NOT_OLDER):
         found.append(f'Unsupported value: "{match}": supported values: "{_NOT_OLDER}"')
@@ -56,14 +56,14 @@ def _check(query: Mapping[str, str]) -> None:
 
 
 def raise_for_errors(errors: list[str]) -> None:
-    """Raises ApiError 422 if there are errors."""
+    """Raise ApiError 422 if there are errors."""
     if errors:
         message = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
         raise ApiError(422, f'ListOptions.meta.k8s.io "" is invalid: {message}')
 
 
 def parse_resource_version(text: str) -> int:
-    """A resourceVersion, 0 for any. Raises ApiError 500, as the storage's error is no Status (APIObjectVersioner)."""
+    """Parse a resourceVersion, 0 for any. Raises ApiError 500, as the storage's error is not a Status."""
     if text in ("", "0"):
         return 0
     if not text.isascii() or not text.isdecimal():

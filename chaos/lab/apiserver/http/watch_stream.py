@@ -1,4 +1,4 @@
-"""The answer to a watch as it flows: raw chunks on the transport, given up when the client does not read."""
+"""Response stream of a watch: raw chunks on the transport, closed if the client does not read."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from aiohttp import web
 
 from chaos.lab.apiserver.http.fault_injection import FaultInjector
 
-_MAX_BACKLOG = 16 << 20  # bytes that a watcher may be behind before it is dropped
-_MAX_BUFFER = 1 << 18  # bytes that a transport may have before it gets more
-_MAX_FRAMES = 64  # frames that it gets at once
-_CLOSE_TIMEOUT = 10.0  # wall seconds in which a client must take the end of its watch
-_POLL_INTERVAL = 0.01  # wall seconds between two looks whether a client has read on
+_MAX_BACKLOG = 16 << 20  # bytes pending for a watcher before its stream is closed
+_MAX_BUFFER = 1 << 18  # bytes in the transport's buffer up to which more are written
+_MAX_FRAMES = 64  # frames per write
+_CLOSE_TIMEOUT = 10.0  # wall seconds in which a client must read the end of its watch
+_POLL_INTERVAL = 0.01  # wall seconds between two checks of the transport's buffer
 
 
 class WatchStream:
-    """Chunks of one watch. ``over`` is set when nothing more will be written."""
+    """Chunks of one watch. ``done`` is set when nothing more will be written."""
 
-    def __init__(self, response: web.StreamResponse, transport: asyncio.Transport, bad: FaultInjector) -> None:
-        self.response, self._transport, self._fault_injector = response, transport, bad
+    def __init__(self, response: web.StreamResponse, transport: asyncio.Transport, faults: FaultInjector) -> None:
+        self.response, self._transport, self._fault_injector = response, transport, faults
         self.done = asyncio.Event()
         self._pending: deque[bytes] = deque()
-        self._size = 0  # of what is pending
-        self._flush_handle: asyncio.Handle | None = None  # the next flush
+        self._size = 0  # of pending frames
+        self._flush_handle: asyncio.Handle | None = None  # of the next flush
         self._loop = asyncio.get_running_loop()
         self._fault = ""
 
     def write(self, data: bytes) -> None:
-        """A frame; it is sent in this turn of the loop together with others.
+        """Queue a frame; all frames queued in one turn of the event loop are sent together.
 
-        A client that does not read gets no more, and an end, as the API server does (cacheWatcher.add). Until then
-        its frames wait here, where those who wait for the same share them; a transport would keep copies.
+        A stream whose client does not read is closed, as by the API server (cacheWatcher.add). Until then frames are
+        queued here, where watchers share them; the transport would copy them.
         """
         if self.done.is_set() or self._fault:
             return
@@ -47,19 +47,19 @@ class WatchStream:
             self._flush_handle = self._loop.call_soon(self._flush)
 
     async def write_all(self, frames: Iterable[bytes]) -> None:
-        """Frames, however many, at the pace at which the client takes them."""
+        """Write any number of frames at the pace of the client."""
         for data in frames:
             self.write(data)
             if self._size >= _MAX_BUFFER:
                 await self._drain()
 
     def expire(self) -> None:
-        """The time of the watch is over."""
+        """End the watch because its time is up."""
         if self._fault != "half-open" and "endless" not in self._fault_injector.enabled:
             self.done.set()
 
     async def finish(self) -> None:
-        """End the answer. A client that does not take that is cut off."""
+        """End the response. Abort the connection of a client that does not read the end."""
         try:
             async with asyncio.timeout(_CLOSE_TIMEOUT):
                 await self._drain()
@@ -71,7 +71,7 @@ class WatchStream:
         self._transport.abort()
 
     def _flush(self) -> None:
-        """Hand over what is pending, in pieces that the client takes."""
+        """Write pending frames to the transport as far as its buffer permits."""
         if self._flush_handle is not None:
             self._flush_handle.cancel()
             self._flush_handle = None
@@ -87,19 +87,19 @@ class WatchStream:
             self._flush_handle = self._loop.call_later(_POLL_INTERVAL, self._flush)
 
     def _drop(self) -> None:
-        """The client is gone, or gets no more."""
+        """Drop pending frames and end the stream."""
         self._pending.clear()
         self._size = 0
         self.done.set()
 
     async def _drain(self) -> None:
-        """Until all is handed over."""
+        """Wait until no frames are pending."""
         self._flush()
         while self._pending:
             await asyncio.sleep(_POLL_INTERVAL)
 
     def _inject_fault(self, data: bytes) -> bytes:
-        """The chunk of one event as the switches have it."""
+        """Chunks of one event with the enabled faults."""
         self._fault = self._fault_injector.next_fault()
         if self._fault in ("cut", "torn", "end"):
             self.done.set()
@@ -111,13 +111,13 @@ class WatchStream:
         return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in self._fault_injector.split_chunks(line))
 
 
-async def open_stream(request: web.Request, bad: FaultInjector) -> WatchStream:
-    """Begin the answer to a watch. Raises ConnectionResetError if the client is gone."""
+async def open_stream(request: web.Request, faults: FaultInjector) -> WatchStream:
+    """Start the response to a watch. Raises ConnectionResetError if the client has disconnected."""
     response = web.StreamResponse(headers={"Content-Type": "application/json"})
     response.enable_chunked_encoding()
     await response.prepare(request)
     transport = request.transport
     if transport is None:
-        raise ConnectionResetError("the client is gone")
+        raise ConnectionResetError("the client has disconnected")
     assert isinstance(transport, asyncio.Transport)  # noqa: S101
-    return WatchStream(response, transport, bad)
+    return WatchStream(response, transport, faults)

@@ -1,4 +1,4 @@
-"""Watches: a history of changes per kind, each event framed once and written to everybody who wants it.
+"""Watches: a cache of changes per resource; each event is encoded once and written to all interested watchers.
 
 Source of the behaviour: k8s.io/apiserver/pkg/storage/cacher (cacher.go, cache_watcher.go).
 """
@@ -25,16 +25,16 @@ from chaos.lab.sim.lockstep import Lockstep
 
 BOOKMARK_PERIOD = 60.0  # simulated seconds; defaultBookmarkFrequency
 FINAL_BOOKMARK_LEAD = 2.0  # simulated seconds from the last bookmark to the end of the watch (nextBookmarkTime)
-_BLOCK_TIMEOUT = 3.0  # simulated seconds to wait for a version that is yet to come (blockTimeout)
+_BLOCK_TIMEOUT = 3.0  # simulated seconds to wait for a future version (blockTimeout)
 _MIN_REQUEST_TIMEOUT = 1800  # simulated seconds; --min-request-timeout
-_MAX_QUEUE = 10_000  # changes that a watcher may be behind while it is told what exists
+_MAX_QUEUE = 10_000  # changes queued for a watcher while it receives initial events
 _INITIAL_EVENTS_END = {"annotations": {"k8s.io/initial-events-end": "true"}}
 _Frames = dict[tuple[str, WatchRepresentation], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is watched, and how it is shown; ``representation`` is one of forms.py."""
+    """Objects of a watch, and their representation."""
 
     plural: str
     representation: WatchRepresentation
@@ -44,10 +44,13 @@ class Selection:
     def selects(self, obj: Object) -> bool:
         if self.namespace and obj["metadata"].get("namespace") != self.namespace:
             return False
-        return all(match(obj) for match in self.predicates)
+        return all(predicate(obj) for predicate in self.predicates)
 
     def event_type(self, change: Change) -> str:
-        """As the watch cache does: an object that leaves the selection is DELETED, one that enters is ADDED."""
+        """Event type as of the watch cache: DELETED for an object that leaves the selection, ADDED for one that enters.
+
+        "" for an object that is not selected.
+        """
         if not self.namespace and not self.predicates:
             return change.type
         before = change.before is not None and self.selects(change.before)
@@ -59,7 +62,7 @@ class Selection:
 
 @dataclass(eq=False, slots=True)
 class Watcher:
-    """One watch. ``queue`` takes changes for as long as it is told what came before."""
+    """One watch. ``queue`` holds changes until the initial events are written."""
 
     selection: Selection
     options: WatchOptions
@@ -68,14 +71,14 @@ class Watcher:
     queue: list[Change] | None = field(default_factory=list)
 
     def offer(self, change: Change, frames: _Frames) -> bool:
-        """Write the change if it is wanted; ``frames`` has those of this change that were made already."""
+        """Write the change if it is selected, and return whether it was. ``frames`` caches the frames of the change."""
         if self.queue is not None:
             self.queue.append(change)
             if len(self.queue) > _MAX_QUEUE:
                 self.stream.done.set()
             return False
         type_ = self.selection.event_type(change)
-        if not type_ or change.version <= self.options.resource_version:  # the start may be yet to come
+        if not type_ or change.version <= self.options.resource_version:  # a watch may start at a future version
             return False
         key = (type_, self.selection.representation)
         if key not in frames:
@@ -89,10 +92,10 @@ class Watcher:
 
 
 class WatchServer:
-    """All watches of a store. ``most``: changes of a kind that a watch can go back at most."""
+    """All watches of a store. ``watch_cache_size``: maximum number of stored changes per resource."""
 
-    def __init__(self, store: Store, lockstep: Lockstep, bad: FaultInjector, watch_cache_size: int) -> None:
-        self._store, self._lockstep, self._fault_injector = store, lockstep, bad
+    def __init__(self, store: Store, lockstep: Lockstep, faults: FaultInjector, watch_cache_size: int) -> None:
+        self._store, self._lockstep, self._fault_injector = store, lockstep, faults
         self._caches: dict[str, WatchCache] = defaultdict(lambda: WatchCache(watch_cache_size))
         self._watchers: dict[str, set[Watcher]] = defaultdict(set)
         store.subscribe(self._on_change)
@@ -101,14 +104,14 @@ class WatchServer:
         return sum(1 for _ in self._all_watchers())
 
     async def serve(self, request: web.Request, selection: Selection, options: WatchOptions) -> web.StreamResponse:
-        """Answer a watch until it ends. What it cannot have, such as a version too old, is told by an ERROR event.
+        """Serve a watch until it ends. Errors, such as a version that is too old, are sent as ERROR events.
 
         "Once we have passed authn/authz/admission, and successfully parsed a resource version, other errors must fail
         with a watch event of type ERROR" (cacher.go).
         """
         if options.resource_version and not options.send_initial_events and self._fault_injector.should_compact():
-            for history in self._caches.values():
-                history.compact(self._store.version)
+            for cache in self._caches.values():
+                cache.compact(self._store.version)
         if "gone-http" in self._fault_injector.enabled:
             self._backlog(selection, options)
         stream = await open_stream(request, self._fault_injector)
@@ -133,7 +136,7 @@ class WatchServer:
             watcher.stream.done.set()
 
     def keep_alive(self) -> None:
-        """A bookmark to everybody: shows clients that a lab whose time stands still is there."""
+        """Send a bookmark to all watchers, so that clients see a live connection while simulated time stands still."""
         for watcher in list(self._all_watchers()):
             watcher.bookmark(self._bookmark())
 
@@ -141,7 +144,7 @@ class WatchServer:
         return (watcher for watchers in self._watchers.values() for watcher in watchers)
 
     def _backlog(self, selection: Selection, options: WatchOptions) -> list[Change]:
-        """Raises ApiError 410."""
+        """Changes since the requested version. Raises ApiError 410."""
         return (
             []
             if options.send_initial_events or not options.resource_version
@@ -164,7 +167,7 @@ class WatchServer:
             timer.cancel()
 
     def list_at(self, plural: str, namespace: str, version: int) -> list[Object]:
-        """The objects as they were at a version. Raises ApiError 410 if that is forgotten."""
+        """Objects at a version. Raises ApiError 410 if the cache no longer has it."""
         found = {_key(obj): obj for obj in self._store.list(plural, namespace)}
         for change in reversed(self._caches[plural].changes_since(version)):
             if change.before is None:
@@ -174,7 +177,7 @@ class WatchServer:
         return [found[key] for key in sorted(found)]
 
     async def wait_until_fresh(self, version: int) -> None:
-        """Wait until the store has ``version``. Raises ApiError 504."""
+        """Wait until the store has reached ``version``. Raises ApiError 504."""
         deadline = self._store.sim.now + _BLOCK_TIMEOUT
         while self._store.version < version and self._store.sim.now < deadline:
             await self._lockstep.wait_until(min(deadline, self._store.sim.now + 0.1))
@@ -184,16 +187,16 @@ class WatchServer:
             raise ApiError(504, message, details={"causes": causes, "retryAfterSeconds": 1})
 
     async def _catch_up(self, watcher: Watcher, backlog: list[Change]) -> None:
-        """What was before; then what happened meanwhile."""
+        """Write initial events or the backlog, then the changes queued meanwhile."""
         selection, version = watcher.selection, self._store.version
         if watcher.options.send_initial_events:
             stored = [obj for obj in self._store.list(selection.plural, selection.namespace) if selection.selects(obj)]
             await watcher.stream.write_all(event_frame("ADDED", selection.representation.show(obj)) for obj in stored)
             end = self._bookmark(version, _INITIAL_EVENTS_END)
         else:
-            wanted = ((selection.event_type(change), change) for change in backlog)
+            events = ((selection.event_type(change), change) for change in backlog)
             await watcher.stream.write_all(
-                change_frame(change, type_, selection.representation) for type_, change in wanted if type_
+                change_frame(change, type_, selection.representation) for type_, change in events if type_
             )
             end = {}
         queue, watcher.queue = watcher.queue or [], None
@@ -203,12 +206,12 @@ class WatchServer:
             watcher.offer(change, {})
         self._lockstep.on_event_written()
 
-    def _bookmark(self, version: int = 0, more: dict[str, Any] | None = None) -> dict[str, Any]:
-        metadata = {"resourceVersion": str(version or self._store.version), **(more or {})}
+    def _bookmark(self, version: int = 0, extra: dict[str, Any] | None = None) -> dict[str, Any]:
+        metadata = {"resourceVersion": str(version or self._store.version), **(extra or {})}
         return {"metadata": metadata}
 
     def _schedule_bookmark(self, watcher: Watcher) -> None:
-        """About once a minute, and shortly before the end (nextBookmarkTime)."""
+        """Schedule a bookmark: about once a minute, and shortly before the end (nextBookmarkTime)."""
         now = self._store.sim.now
         due = min(now + BOOKMARK_PERIOD, watcher.end_time - FINAL_BOOKMARK_LEAD)
         if due > now:
@@ -224,8 +227,8 @@ class WatchServer:
         self._caches[change.plural].add(change)
         if watchers := self._watchers[change.plural]:
             frames = _Frames()
-            told = [watcher.offer(change, frames) for watcher in watchers]
-            if any(told):
+            written = [watcher.offer(change, frames) for watcher in watchers]
+            if any(written):
                 self._lockstep.on_event_written()
 
 

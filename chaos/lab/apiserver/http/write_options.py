@@ -1,4 +1,4 @@
-"""What the query and the body of a writing request ask for: dryRun, and the DeleteOptions."""
+"""Options of write requests, in query and body: dryRun, field manager, validation, and DeleteOptions."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class DeleteOptions:
 
 
 def is_dry_run(request: web.Request, body: Object | None = None) -> bool:
-    """Whether nothing is to be stored. Raises ApiError 422."""
-    asked = [*request.query.getall("dryRun", []), *((body or {}).get("dryRun") or [])]
-    for value in asked:
+    """Whether the request is a dry run. Raises ApiError 422."""
+    values = [*request.query.getall("dryRun", []), *((body or {}).get("dryRun") or [])]
+    for value in values:
         if value != "All":
             raise _invalid(f'dryRun: Unsupported value: "{value}": supported values: "All"')
-    return bool(asked)
+    return bool(values)
 
 
 def parse_field_manager(request: web.Request, is_apply: bool = False) -> str:
-    """Who writes: of the query, or else of the User-Agent. Raises ApiError 422."""
+    """Field manager of the query, or else of the User-Agent. Raises ApiError 422."""
     name = request.query.get("fieldManager", "")
     if is_apply and not name:
         raise _invalid("fieldManager: Required value: is required for apply patch", "PatchOptions")
@@ -47,29 +47,29 @@ def parse_field_manager(request: web.Request, is_apply: bool = False) -> str:
 
 def parse_force(request: web.Request, is_apply: bool) -> bool:
     """Whether an apply takes fields from other managers. Raises ApiError 422."""
-    asked = request.query.get("force")
-    if asked is not None and not is_apply:
+    value = request.query.get("force")
+    if value is not None and not is_apply:
         raise _invalid("force: Forbidden: may not be specified for non-apply patch", "PatchOptions")
-    return asked in ("true", "1")
+    return value in ("true", "1")
 
 
 def parse_field_validation(request: web.Request) -> str:
     """Ignore, Warn or Strict. Raises ApiError 422."""
-    asked = request.query.get("fieldValidation") or "Warn"
-    if asked not in _VALIDATIONS:
+    value = request.query.get("fieldValidation") or "Warn"
+    if value not in _VALIDATIONS:
         allowed = ", ".join(f'"{known}"' for known in ("", *_VALIDATIONS))
-        raise _invalid(f'fieldValidation: Unsupported value: "{asked}": supported values: {allowed}', "UpdateOptions")
-    return asked
+        raise _invalid(f'fieldValidation: Unsupported value: "{value}": supported values: {allowed}', "UpdateOptions")
+    return value
 
 
 async def read_delete_options(request: web.Request, info: RequestInfo) -> DeleteOptions:
-    """Raises ApiError 400 and 422."""
+    """Read DeleteOptions of a DELETE request. Raises ApiError 400 and 422."""
     body = await read_body(request) if request.can_read_body else {}
     return parse_delete_options(request, body, info)
 
 
 def parse_delete_options(request: web.Request, body: Any, info: RequestInfo) -> DeleteOptions:
-    """Of the body, or else of the query. Raises ApiError 400 and 422."""
+    """Parse DeleteOptions of the body, or else of the query. Raises ApiError 400 and 422."""
     if not isinstance(body, dict):
         raise ApiError(400, "the DeleteOptions are not an object")
     grace = body.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
@@ -87,7 +87,7 @@ def parse_delete_options(request: web.Request, body: Any, info: RequestInfo) -> 
 
 
 def _propagation(request: web.Request, body: Object, info: RequestInfo) -> str:
-    """Jobs keep their pods unless told otherwise: pkg/registry/batch/job/strategy.go."""
+    """Propagation policy; by default Jobs orphan their pods: pkg/registry/batch/job/strategy.go."""
     if body.get("orphanDependents") is not None:
         return "Orphan" if body["orphanDependents"] else "Background"
     default = "Orphan" if info.resource.plural == "jobs" else "Background"

@@ -1,4 +1,4 @@
-"""Writing requests: create, replace, patch and delete."""
+"""Write requests: create, replace, patch and delete."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PATCHES = (_JSON_PATCH, _MERGE_PATCH, "application/strategic-merge-patch+json")
 
 
 class WriteHandlers:
-    """The handlers of writing requests."""
+    """Handlers of write requests."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster, self._registry = cluster, cluster.registry
@@ -55,8 +55,8 @@ class WriteHandlers:
         sent = validate_object(await read_body(request), info, parse_field_validation(request))
         get_object(self._cluster, info)
         if info.resource.conditional and not sent.object["metadata"].get("resourceVersion"):
-            why = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
-            raise invalid(replace(info.resource, kind=info.resource.plural), info.name, [why])
+            reason = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+            raise invalid(replace(info.resource, kind=info.resource.plural), info.name, [reason])
         return json_response(info.resource.show(self.update_object(request, info, sent.object)), headers=sent.headers())
 
     async def patch(self, request: web.Request, info: RequestInfo) -> web.Response:
@@ -70,13 +70,13 @@ class WriteHandlers:
 
     async def _apply(self, request: web.Request, info: RequestInfo) -> web.Response:
         writer = self._writer(request, info, info.subresource, applies=True)
-        forced, dry = parse_force(request, is_apply=True), is_dry_run(request)
+        is_forced, is_dry = parse_force(request, is_apply=True), is_dry_run(request)
         parse_field_validation(request)
         patch = await read_apply_patch(request, info)
         live = self._cluster.store.get(info.resource.plural, info.namespace, info.name)
         if live is None and info.subresource:
             raise not_found(info.resource.plural, info.name)
-        new, entries = server_side_apply(writer, info, live, patch, forced)
+        new, entries = server_side_apply(writer, info, live, patch, is_forced)
 
         def record(_: Object | None, obj: Object) -> None:
             if entries:
@@ -84,9 +84,9 @@ class WriteHandlers:
 
         if live is None:
             if uid := patch["metadata"].get("uid"):
-                why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-                raise to_api_error(ConflictError(why), info)
-            return json_response(info.resource.show(self._create(info, new, WriteOptions(dry, record=record))), 201)
+                reason = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise to_api_error(ConflictError(reason), info)
+            return json_response(info.resource.show(self._create(info, new, WriteOptions(is_dry, record=record))), 201)
         return json_response(info.resource.show(self.update_object(request, info, new, record)))
 
     def _create(self, info: RequestInfo, obj: Object, options: WriteOptions) -> Object:
@@ -98,17 +98,17 @@ class WriteHandlers:
     def update_object(
         self, request: web.Request, info: RequestInfo, obj: Object, record: Record | None = None
     ) -> Object:
-        """Put the object in the place of the one that is there. Raises ApiError.
+        """Replace the stored object. Raises ApiError.
 
-        The scale subresource is stored with the object that it is of.
+        An update of the scale subresource is stored as an update of its object.
         """
-        metadata, found = obj["metadata"], get_object(self._cluster, info)["metadata"]
-        expect, uid = metadata.get("resourceVersion") or None, metadata.get("uid") or found["uid"]
+        metadata, stored = obj["metadata"], get_object(self._cluster, info)["metadata"]
+        expect, uid = metadata.get("resourceVersion") or None, metadata.get("uid") or stored["uid"]
         subresource = "" if info.subresource == "scale" else info.subresource
         try:
-            if uid != found["uid"]:
-                why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found['uid']}"
-                raise ConflictError(why)
+            if uid != stored["uid"]:
+                reason = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored['uid']}"
+                raise ConflictError(reason)
             options = WriteOptions(is_dry_run(request), record=record or self._record(request, info))
             return self._registry.update(info.resource.plural, obj, subresource, expect, options)
         except STORE_ERRORS as error:
@@ -161,16 +161,16 @@ _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Suc
 
 
 async def read_patch(request: web.Request) -> Any:
-    """Of the three types that need nothing but the object. Raises ApiError 415."""
+    """Read a JSON, merge or strategic merge patch. Raises ApiError 415."""
     if request.content_type not in _PATCHES:
         accepted = ", ".join((*_PATCHES, APPLY_PATCH))
-        why = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
-        raise ApiError(415, why)
+        reason = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+        raise ApiError(415, reason)
     return await read_body(request)
 
 
-def patch_object(kind: str, before: Object, patch: Any, shape: PatchMeta) -> Any:
-    """``before`` with a patch of one of the three types. Raises ApiError."""
+def patch_object(kind: str, before: Object, patch: Any, meta: PatchMeta) -> Any:
+    """Apply a JSON, merge or strategic merge patch to a copy of ``before``. Raises ApiError."""
     if kind == _JSON_PATCH:
         return json_patch(before, patch)
-    return merge_patch(before, patch) if kind == _MERGE_PATCH else strategic_merge(before, patch, shape)
+    return merge_patch(before, patch) if kind == _MERGE_PATCH else strategic_merge(before, patch, meta)

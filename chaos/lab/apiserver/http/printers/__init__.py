@@ -1,4 +1,4 @@
-"""Server-side printing: what ``kubectl get`` shows. As pkg/printers/internalversion/printers.go."""
+"""Server-side printing, for ``kubectl get``. As pkg/printers/internalversion/printers.go."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ _PRINTERS: dict[str, Printer] = {**CLUSTER, **WORKLOADS, "pods": PODS}
 
 
 def printer_of(plural: str) -> Printer:
-    """The printer of a resource, or the one for resources that have none of their own."""
+    """Printer of a resource, or the default printer."""
     return _PRINTERS.get(plural, DEFAULT)

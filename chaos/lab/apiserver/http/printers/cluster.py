@@ -1,4 +1,4 @@
-"""The rows of nodes, namespaces, storage and what else the cluster is made of."""
+"""Printers of nodes, namespaces, storage and other cluster objects."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX",
 def _node(obj: Object, now: float) -> Cells:
     status = part(obj, "status")
     info = part(status, "nodeInfo")
-    told = [info.get(key) or UNKNOWN for key in ("osImage", "kernelVersion", "containerRuntimeVersion")]
+    software = [info.get(key) or UNKNOWN for key in ("osImage", "kernelVersion", "containerRuntimeVersion")]
     addresses = [_address(status, type_) for type_ in ("InternalIP", "ExternalIP")]
     head = [name(obj), _node_status(obj), _roles(obj), age(obj, now), info.get("kubeletVersion", "")]
-    return [*head, *addresses, *told]
+    return [*head, *addresses, *software]
 
 
 def _node_status(obj: Object) -> str:
@@ -58,8 +58,8 @@ def _lease(obj: Object, now: float) -> Cells:
 
 
 def _priority_class(obj: Object, now: float) -> Cells:
-    told = [obj.get("value", 0), bool(obj.get("globalDefault")), age(obj, now), obj.get("preemptionPolicy", "")]
-    return [name(obj), *told]
+    policy = obj.get("preemptionPolicy", "")
+    return [name(obj), obj.get("value", 0), bool(obj.get("globalDefault")), age(obj, now), policy]
 
 
 def _attachment(obj: Object, now: float) -> Cells:
@@ -84,8 +84,8 @@ def _volume(obj: Object, now: float) -> Cells:
     bound = f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
     policy = spec.get("persistentVolumeReclaimPolicy", "")
     classes = [spec.get("storageClassName") or "", spec.get("volumeAttributesClassName") or UNSET]
-    told = [name(obj), size, _modes(spec), policy, _phase(obj), bound, *classes]
-    return [*told, part(obj, "status").get("reason", ""), age(obj, now), spec.get("volumeMode") or UNSET]
+    cells = [name(obj), size, _modes(spec), policy, _phase(obj), bound, *classes]
+    return [*cells, part(obj, "status").get("reason", ""), age(obj, now), spec.get("volumeMode") or UNSET]
 
 
 def _phase(obj: Object) -> str:

@@ -1,4 +1,4 @@
-"""Columns, and the small texts that many of them are made of."""
+"""Columns, and texts shared by several printers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 86400 * 365
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """``cells`` makes one row of an object at the simulated time, with a cell for every column."""
+    """Printer of a resource; ``cells`` returns the row of an object at a simulated time, one cell per column."""
 
     columns: tuple[dict[str, Any], ...]
     cells: Summary
 
 
 def printer(headings: str, cells: Summary) -> Printer:
-    """Headings are apart by blanks, have ``_`` for a blank of their own, ``:type`` if no strings, ``+`` if wide."""
+    """Printer for space-separated headings: ``_`` is a space, ``:type`` a type but string, ``+`` a wide column."""
     return Printer(tuple(_column(heading) for heading in headings.split()), cells)
 
 
@@ -37,7 +37,7 @@ def _column(heading: str) -> dict[str, Any]:
 
 
 def human_duration(seconds: float) -> str:
-    """As k8s.io/apimachinery/pkg/util/duration HumanDuration."""
+    """Duration as of HumanDuration of k8s.io/apimachinery/pkg/util/duration."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"
@@ -58,27 +58,27 @@ def _with_rest(seconds: int, unit: int, name: str, part: int, part_name: str) ->
 
 
 def name(obj: Object) -> str:
-    """The object's name; a bookmark has none."""
+    """Name of the object; "" for a bookmark."""
     return str(obj["metadata"].get("name", ""))
 
 
 def since(timestamp: str | None, now: float) -> str:
-    """The time passed since a timestamp of the API."""
+    """Time since a timestamp of the API."""
     return human_duration(now - seconds_of(timestamp)) if timestamp else UNKNOWN
 
 
 def age(obj: Object, now: float) -> str:
-    """The time passed since the object was created."""
+    """Time since the creation of the object."""
     return since(obj["metadata"].get("creationTimestamp"), now)
 
 
 def labels_text(labels: dict[str, str] | None) -> str:
-    """As labels.FormatLabels."""
+    """Labels as of labels.FormatLabels."""
     return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or NONE
 
 
 def selector_text(selector: Object | None) -> str:
-    """As the string of a labels.Selector."""
+    """Selector as of labels.Selector.String."""
     wanted = selector or {}
     found = [(key, f"{key}={value}") for key, value in (wanted.get("matchLabels") or {}).items()]
     found += [(item["key"], _expression(item)) for item in wanted.get("matchExpressions") or []]
@@ -93,14 +93,14 @@ def _expression(item: dict[str, Any]) -> str:
 
 
 def first_three(texts: Iterable[str]) -> str:
-    """As listWithMoreString."""
+    """First three texts, and the number of the others, as listWithMoreString."""
     found = list(texts)
     more = f" + {len(found) - 3} more..." if len(found) > 3 else ""
     return ",".join(found[:3]) + more or UNSET
 
 
 def part(obj: Object, key: str) -> Object:
-    """A part of an object such as spec; empty if there is none."""
+    """Part of an object such as spec; empty if absent."""
     return obj.get(key) or {}
 
 

@@ -1,4 +1,4 @@
-"""The row of a pod."""
+"""Printer of pods."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PODS = printer("Name Ready Status Restarts Age IP+ Node+ Nominated_Node+ Readine
 
 
 def _status(pod: Object, containers: list[Object]) -> str:
-    """The lab has no init containers; else as printPod."""
+    """Status as of printPod, without init containers, which the lab does not simulate."""
     status = part(pod, "status")
     reason = status.get("reason") or status.get("phase", "")
     conditions = status.get("conditions") or []
@@ -48,7 +48,7 @@ def _runs(container: Object) -> bool:
 
 
 def _container_reason(state: Object) -> str:
-    """Why a container does not run, if that is to be shown."""
+    """Reason why a container does not run; "" to show none."""
     if part(state, "waiting").get("reason"):
         return str(state["waiting"]["reason"])
     ended = state.get("terminated")

@@ -1,4 +1,4 @@
-"""The rows of workloads, and of what goes with them."""
+"""Printers of workloads, services, events and related objects."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _budget(obj: Object, now: float) -> Cells:
 
 
 def _service(obj: Object, now: float) -> Cells:
-    """The lab has no load balancers and no external names."""
+    """Row of a Service; the lab has no load balancers and no external names."""
     spec = part(obj, "spec")
     cluster = (spec.get("clusterIPs") or [NONE])[0]
     external = ",".join(spec.get("externalIPs") or []) or NONE
