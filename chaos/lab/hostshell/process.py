@@ -51,6 +51,8 @@ class HostSystem:
     timers: dict[str, TransientTimer] = field(default_factory=dict)
     services: dict[str, TransientService] = field(default_factory=dict)
     tables: dict[str, NftTable] = field(default_factory=dict)
+    parameters: dict[str, str] = field(default_factory=dict)  # of the kernel, where they were changed
+    stopped: set[str] = field(default_factory=set)  # ordinary services that were stopped
 
     @property
     def uptime(self) -> float:
@@ -67,6 +69,8 @@ class HostSystem:
             self.machine.pressure.discard(service.resource)  # the disk's file has no name: it goes with its process
         self.services.clear()
         self.tables.clear()
+        self.parameters.clear()
+        self.stopped.clear()
 
 
 @dataclass(frozen=True, slots=True)

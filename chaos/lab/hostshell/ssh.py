@@ -1,4 +1,4 @@
-"""sshd of one machine: a port and a host key of its own, while the machine is reachable."""
+"""sshd of one machine, with a separate port and host key, while the machine is reachable."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOGIN_TIMEOUT = 30  # wall seconds
 
 
 class _Connection(asyncssh.SSHServer):
-    """Lets one user in with one key."""
+    """Connection that authenticates one user with one key."""
 
     def __init__(self, server: SshServer) -> None:
         self._server = server
@@ -30,7 +30,7 @@ class _Connection(asyncssh.SSHServer):
         self._connection = conn
         self._server.connections.add(conn)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the cause does not matter
         if self._connection:
             self._server.connections.discard(self._connection)
 
@@ -42,18 +42,18 @@ class _Connection(asyncssh.SSHServer):
 
 
 class SshServer:
-    """``client_key`` may log in as ``user``; commands run as that user, ``sudo`` makes them root's."""
+    """SSH server; ``client_key`` logs in as ``user``, and ``sudo`` runs commands as root."""
 
     def __init__(
         self,
         machine: Machine,
-        gate: PortReservation,
+        port: PortReservation,
         lockstep: Lockstep,
         sim: SimClock,
         user: str,
         client_key: asyncssh.SSHKey,
     ) -> None:
-        self._machine, self._gate, self._lockstep = machine, gate, lockstep
+        self._machine, self._port, self._lockstep = machine, port, lockstep
         self.user, self.client_key = user, client_key
         self.host_key = asyncssh.generate_private_key("ssh-ed25519")
         self.connections: set[asyncssh.SSHServerConnection] = set()
@@ -64,23 +64,23 @@ class SshServer:
     async def start(self) -> None:
         self._machine.on_change.append(self._on_machine_change)
         self._on_machine_change(self._machine)
-        await self._gate.wait_started()
+        await self._port.wait_started()
 
     async def stop(self) -> None:
         self._disconnect_all()
-        self._gate.close()
+        self._port.close()
 
     def _on_machine_change(self, machine: Machine) -> None:
         if machine.is_reachable:
-            self._gate.start_listening(self._listen, self._lockstep)
+            self._port.start_listening(self._listen, self._lockstep)
         elif self._was_reachable:
-            self._gate.stop_listening()
+            self._port.stop_listening()
             self._disconnect_all()
             self.host.lose_power()
         self._was_reachable = machine.is_reachable
 
     def _disconnect_all(self) -> None:
-        """The machine is gone: its programs end, its connections break."""
+        """Abort all connections and programs, as the machine is unreachable."""
         for connection in list(self.connections):
             connection.abort()
         for task in list(self._tasks):
@@ -106,7 +106,7 @@ class SshServer:
             try:
                 code = await task
             except (asyncio.CancelledError, BrokenPipeError, ConnectionError):
-                return  # the machine or the client is gone
+                return  # the machine is off or the client has disconnected
             finally:
                 task.cancel()
                 self._tasks.discard(task)
@@ -128,7 +128,7 @@ class SshServer:
         return await Shell(process, ["bash"], bash=True).run(channel.command)
 
     def _run_as_root(self, argv: list[str]) -> None:
-        """Run a planted command now; time waits for it."""
+        """Run the command of a timer now; simulated time waits for it."""
 
         async def run() -> int:
             with self._lockstep.request():
@@ -142,13 +142,13 @@ class SshServer:
 
 
 def _environment(channel: asyncssh.SSHServerProcess[str]) -> dict[str, str]:
-    """As sshd sets it: the client's address and port, then the server's."""
+    """Environment as set by sshd: address and port of the client, then of the server."""
     ends = [*channel.get_extra_info("peername")[:2], *channel.get_extra_info("sockname")[:2]]
     return {"SSH_CONNECTION": " ".join(str(end) for end in ends)}
 
 
 def _discard(_: str) -> None:
-    """Nobody reads the journal of a simulated machine."""
+    """Discard output, which systemd would write to the journal."""
 
 
 async def _no_input() -> str:

@@ -15,7 +15,7 @@ from chaos.facts import (
     boot_id,
     failsafe_timers,
     inhibitor_kubelet,
-    inhibitors,
+    inhibitor_locks,
     kubelet_unit,
     machine_id,
     pid1_start,
@@ -47,6 +47,12 @@ NOTHING = '(st) "" 18446744073709551615'
         ("ls | wc", 2, "", "bash: 1: Syntax error: '|' is not simulated\n"),
         ("echo $(date)", 2, "", "bash: 1: Syntax error: '(' is not simulated\n"),
         ("if true; then echo; fi", 2, "", "bash: 1: Syntax error: 'if' is not simulated\n"),
+        ("sysctl -n vm.swappiness; sudo -n sysctl -w vm.swappiness=10", 0, "60\nvm.swappiness = 10\n", ""),
+        ("sysctl vm.swappiness; cat /proc/sys/vm/swappiness", 0, "vm.swappiness = 10\n10\n", ""),
+        ("sysctl -w vm.swappiness=1", 255, "", 'sysctl: permission denied on key "vm.swappiness"\n'),
+        ("sysctl vm.nope", 255, "", "sysctl: cannot stat /proc/sys/vm/nope: No such file or directory\n"),
+        ("sudo -n systemctl stop cron.service; systemctl is-active cron.service", 3, "inactive\n", ""),
+        ("sudo -n systemctl start cron.service; systemctl is-active cron.service", 0, "active\n", ""),
         ("cat /etc/hostname /nope", 1, "w1\n", "cat: /nope: No such file or directory\n"),
         ("hostname; uname; uname -n; id -u; sudo id -u; getconf CLK_TCK", 0, "w1\nLinux\nw1\n1000\n0\n100\n", ""),
         ("systemctl is-active kubelet nope", 0, "active\ninactive\n", ""),
@@ -84,7 +90,7 @@ def test_the_facts_that_nodefall_reads(shared: Any) -> None:
     assert read(kubelet_unit.FACT) == "kubelet.service"
     assert read(inhibitor_kubelet.FACT) is True
     lock = {"who": "kubelet", "what": "shutdown", "mode": "delay", "why": "Kubelet needs time to handle node shutdown"}
-    assert read(inhibitors.FACT) == [lock]
+    assert read(inhibitor_locks.FACT) == [lock]
     assert read(systemd_version.FACT) == 252
     assert read(scheduled_shutdown.FACT) == NOTHING
     assert read(preparing_for_shutdown.FACT) == "b false"

@@ -12,6 +12,7 @@ from chaos.lab.hostshell.programs.network_tools import PROGRAMS as NETWORK_TOOLS
 from chaos.lab.hostshell.programs.nft import PROGRAMS as NFT
 from chaos.lab.hostshell.programs.processes import PROGRAMS as PROCESSES
 from chaos.lab.hostshell.programs.shutdown import PROGRAMS as SHUTDOWN
+from chaos.lab.hostshell.programs.sysctl import PROGRAMS as SYSCTL
 from chaos.lab.hostshell.programs.systemctl import PROGRAMS as SYSTEMCTL
 from chaos.lab.hostshell.programs.systemd import PROGRAMS as SYSTEMD
 from chaos.lab.hostshell.programs.transient_units import PROGRAMS as TRANSIENT_UNITS
@@ -26,6 +27,7 @@ PROGRAMS: dict[str, Program] = {
     **NFT,
     **PROCESSES,
     **SHUTDOWN,
+    **SYSCTL,
     **SYSTEMCTL,
     **SYSTEMD,
     **TRANSIENT_UNITS,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 from chaos.lab.hostshell.process import HostSystem, Process, Program
+from chaos.lab.hostshell.programs.sysctl import PARAMETERS, parameter_file, read_parameter
 from chaos.lab.hostshell.programs.transient_units import FILES
 from chaos.lab.hostshell.shell import Shell, execute
 
@@ -39,6 +41,7 @@ _FILES: dict[str, Callable[[HostSystem], str]] = {
     "/proc/stat": _stat,
     "/proc/uptime": lambda host: f"{host.uptime:.2f} {host.uptime:.2f}\n",
     **FILES,
+    **{parameter_file(name): partial(read_parameter, name) for name in PARAMETERS},
 }
 
 

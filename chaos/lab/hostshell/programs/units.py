@@ -30,6 +30,8 @@ _OPERATIONS: dict[str, dict[str, _Operation]] = {
     "dbus.service": {"start": lambda _: None, "restart": lambda machine: machine.logind.restart_bus()},
     "systemd-logind.service": {"start": lambda _: None, "restart": lambda machine: machine.logind.restart()},
 }
+# Services without effect on the cluster, active after a boot.
+ORDINARY = ("cron.service",)
 SIGNALS = {"STOP": "19", "CONT": "18", "KILL": "9", "TERM": "15"}
 
 
@@ -38,6 +40,8 @@ def is_active(host: HostSystem, unit: str) -> bool | None:
     machine = host.machine
     if unit.removesuffix(".service") in host.services:
         return True
+    if unit in ORDINARY:
+        return unit not in host.stopped
     if unit not in _OPERATIONS or (unit == "systemd-logind.service" and not machine.spec.logind):
         return None
     running = {"kubelet.service": machine.kubelet.is_running, "containerd.service": machine.runtime.is_available}
@@ -56,10 +60,13 @@ def control(host: HostSystem, verb: str, unit: str) -> bool:
     if verb == "stop" and unit.removesuffix(".service") in host.services:
         stop_filler(host, unit.removesuffix(".service"))
         return True
-    deed = _OPERATIONS.get(unit, {}).get(verb)
-    if deed is None:
+    if unit in ORDINARY:
+        (host.stopped.add if verb == "stop" else host.stopped.discard)(unit)
+        return True
+    operation = _OPERATIONS.get(unit, {}).get(verb)
+    if operation is None:
         return False
-    deed(host.machine)
+    operation(host.machine)
     return True
 
 
@@ -68,8 +75,8 @@ def signal_kubelet(host: HostSystem, name: str) -> bool:
     wanted = name.removeprefix("SIG")
     chosen = next((key for key, number in SIGNALS.items() if wanted in (key, number)), "")
     kubelet = host.machine.kubelet
-    deeds = {"STOP": kubelet.freeze, "CONT": kubelet.thaw, "KILL": kubelet.kill, "TERM": kubelet.kill}
-    if chosen not in deeds:
+    operations = {"STOP": kubelet.freeze, "CONT": kubelet.thaw, "KILL": kubelet.kill, "TERM": kubelet.kill}
+    if chosen not in operations:
         return False
-    deeds[chosen]()
+    operations[chosen]()
     return True

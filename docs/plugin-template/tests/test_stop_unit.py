@@ -1,0 +1,30 @@
+"""Action ``stop-unit``, without a host: what it sends and undoes, as a table."""
+
+import pytest
+from nodefall_stop_unit import ACTION, Params, State
+
+from chaos.model.action import Target
+from chaos.model.errors import Unsupported
+
+FACT = "unit-state?unit=cron.service"
+TARGET = Target("worker-1", facts={FACT: "active"}, tag="run-1-stop")
+
+
+def test_it_stops_the_unit_and_starts_it_again() -> None:
+    state = ACTION.prepare(TARGET, Params(unit="cron.service"))
+    assert [str(command) for command in ACTION.inject(state)] == ["systemctl stop cron.service"]
+    undo = ACTION.undo(state)
+    assert [str(step.command) for step in undo.steps] == ["systemctl start cron.service"]
+    assert [str(check) for check in undo.proof] == [f"{FACT} is active"]
+    assert ACTION.failsafe_timer(state).argv == ("systemctl", "start", "cron.service")
+
+
+def test_its_state_survives_the_journal() -> None:
+    state = State("cron.service", "run-1-stop", 60.0)
+    assert ACTION.decode_state(ACTION.encode_state(state)) == state
+
+
+@pytest.mark.parametrize("facts", [{FACT: "inactive"}, {}])
+def test_a_unit_that_does_not_run_is_refused(facts: dict[str, str]) -> None:
+    with pytest.raises(Unsupported):
+        ACTION.prepare(Target("worker-1", facts=facts), Params(unit="cron.service"))
