@@ -1,4 +1,4 @@
-"""Facts that the Kubernetes API tells of any object, by name: what checks of actions that only use the API look at."""
+"""Names of facts about Kubernetes objects, for checks of actions through the API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class PseudoFact(StrEnum):
-    """Facts that no host is asked for: of the power control and of the Node object."""
+    """Facts that are not read on the host but from its power control and its Node object."""
 
     MACHINE = "machine"  # a PowerState, from the power control
     RESTART_POLICY = "restart-policy"  # from the power control
@@ -20,37 +20,37 @@ NAMESPACE = "namespace/"  # prefix: whether a namespace exists
 
 
 def object_fact(path: str, pointer: str) -> str:
-    """A field of the object at an API path, by JSON pointer (RFC 6901); None where either is not there."""
+    """Fact: a field of the object at an API path, by JSON pointer (RFC 6901). None without object or field."""
     return f"{OBJECT}{path}#{pointer}"
 
 
 def taint_fact(key: str, effect: str) -> str:
-    """The value of a taint of the node that is asked about, "" if it has none; None where there is no such taint."""
+    """Fact: the value of a taint of the node, "" for a taint without value, None without the taint."""
     return f"{TAINT}{key}:{effect}"
 
 
 def condition_fact(type_: str) -> str:
-    """The status of a condition of the node that is asked about; None where it has no such condition."""
+    """Fact: the status of a condition of the node, None without the condition."""
     return f"{CONDITION}{type_}"
 
 
 def unschedulable_fact(node: str) -> str:
-    """True while the node is cordoned, else None: the API server leaves false out."""
+    """Fact: True while the node is cordoned, else None, as the API server omits false."""
     return object_fact(node_path(node), "/spec/unschedulable")
 
 
 def node_path(node: str) -> str:
-    """Where a Node object is."""
+    """API path of a Node."""
     return f"/api/v1/nodes/{node}"
 
 
 def pods_path(node: str) -> str:
-    """Where the pods on a node are listed."""
+    """API path of the list of pods on a node."""
     return f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}"
 
 
 def field(obj: Any, pointer: str) -> Any:
-    """What a JSON pointer points to in ``obj``; None where nothing is."""
+    """Value at a JSON pointer in ``obj``, None if there is none."""
     for part in pointer.split("/")[1:]:
         name = part.replace("~1", "/").replace("~0", "~")
         if isinstance(obj, list):
@@ -61,7 +61,7 @@ def field(obj: Any, pointer: str) -> Any:
 
 
 def taint_value(node: Any, name: str) -> str | None:
-    """The value of a node's taint ``KEY:EFFECT``."""
+    """Value of a node's taint ``KEY:EFFECT``, None without the taint."""
     for taint in field(node, "/spec/taints") or ():
         if f"{taint.get('key')}:{taint.get('effect')}" == name:
             return str(taint.get("value") or "")
@@ -69,7 +69,7 @@ def taint_value(node: Any, name: str) -> str | None:
 
 
 def condition_status(node: Any, type_: str) -> str | None:
-    """The status of a node's condition."""
+    """Status of a node's condition, None without the condition."""
     for condition in field(node, "/status/conditions") or ():
         if condition.get("type") == type_:
             return str(condition.get("status"))

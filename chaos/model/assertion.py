@@ -1,4 +1,4 @@
-"""The port that every assertion implements, and what it may ask of a run."""
+"""The port that every assertion implements, and its view of a run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from chaos.model.timeline import Timeline
 
 
 class Undecidable(Exception):
-    """Raised by an assertion that cannot be answered from this timeline; the text says why (inconclusive).
+    """An assertion cannot be decided on this timeline: the verdict is inconclusive, with this reason.
 
-    ``needs``: what would have answered it, where the assertion's own ``needs`` does not say it.
+    ``remedy``: what would have decided it, if that is not the assertion's ``needs``.
     """
 
     def __init__(self, why: str, remedy: str = "") -> None:
@@ -22,34 +22,34 @@ class Undecidable(Exception):
 
 
 class NothingToJudge(Undecidable):
-    """Raised where the set of subjects is empty."""
+    """There are no subjects."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(why, "something to judge: another selection, or a timeline that has it")
+        super().__init__(why, "a selection with subjects, or a timeline that has them")
 
 
 class View(Protocol):
-    """One expectation's view of a timeline."""
+    """View of one expectation on a timeline."""
 
     timeline: Timeline
-    anchor: float  # when judging starts
+    anchor: float  # start of the time that is judged
 
     def nodes(self, reference: str) -> tuple[str, ...]:
-        """Names of the nodes of a target, of ``all``, or of one node by its own name. Raises Undecidable."""
+        """Names of the nodes of a target, of ``all``, or of a single node by its name. Raises Undecidable."""
 
     def namespace(self, reference: str) -> str:
-        """The namespace; ``workload`` stands for the one the experiment's workload lives in. Raises Undecidable."""
+        """Name of a namespace; ``workload`` is the namespace of the experiment's workload. Raises Undecidable."""
 
     def moment(self, reference: str) -> float:
-        """When a step began, or with ``end(step)`` returned. Raises Undecidable."""
+        """Time at which a step began, or returned for ``end(step)``. Raises Undecidable."""
 
 
 class Assertion(Protocol):
-    """A question asked of a timeline; a pure function of it.
+    """A pure function of a timeline.
 
-    ``params`` is the pydantic model (extra keys forbidden) of the experiment's ``with``. In it, fields named in
-    ``node_fields`` hold target references and those in ``moment_fields`` step references, which load checks.
-    ``needs`` says what must be seen for an answer; an inconclusive verdict repeats it.
+    ``params`` is the pydantic model (extra keys forbidden) of the experiment's ``with``; its ``node_fields`` refer to
+    targets and its ``moment_fields`` to steps, which the loader checks. ``needs`` describes the data that a decision
+    requires; an inconclusive verdict repeats it.
     """
 
     name: str
@@ -61,18 +61,18 @@ class Assertion(Protocol):
     moment_fields: tuple[str, ...]
 
     def subjects(self, params: Any, view: View) -> SubjectSet:
-        """Signals of the subjects, blind windows masked. Raises Undecidable."""
+        """Signals of the subjects, unknown within blind windows. Raises Undecidable."""
 
 
 @runtime_checkable
 class HostFactAssertion(Protocol):
-    """An assertion that only hosts can answer: those of all targets are looked at, also where no step touches them."""
+    """An assertion that needs facts of the hosts of all targets, also of those without a step."""
 
     host_facts: tuple[str, ...]
 
 
 @runtime_checkable
 class ControllerManagerAssertion(Assertion, Protocol):
-    """An assertion that some parameters make a question about the metrics of the controller-manager."""
+    """An assertion that, with some parameters, needs the metrics of the controller-manager."""
 
     def uses_controller_manager(self, params: Any) -> bool: ...

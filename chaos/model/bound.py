@@ -1,4 +1,4 @@
-"""Bounds of time words: durations and facts joined by ``+`` and ``-``.
+"""Bounds of temporal operators: durations and facts joined by ``+`` and ``-``.
 
 ``kubelet.shutdownGracePeriod + 10s`` is a bound; so is ``toleration(unreachable) + 1m``.
 """
@@ -12,21 +12,21 @@ from difflib import get_close_matches
 
 from chaos.model.duration import parse_duration
 
-# Facts with one value for a run; "kubelet." is read from the configz of the node that the expectation names.
+# Facts with one value per run; "kubelet." facts come from the configz of the node of the expectation.
 FACTS: dict[str, str] = {
-    "kubelet.shutdownGracePeriod": "kubelet configz: time for all pods to end in a graceful shutdown",
-    "kubelet.shutdownGracePeriodCriticalPods": "kubelet configz: the part of it kept for critical pods",
-    "kubelet.nodeLeaseDurationSeconds": "kubelet configz: how long a Lease is good for",
+    "kubelet.shutdownGracePeriod": "kubelet configz: time for all pods to terminate in a graceful shutdown",
+    "kubelet.shutdownGracePeriodCriticalPods": "kubelet configz: the part of it for critical pods",
+    "kubelet.nodeLeaseDurationSeconds": "kubelet configz: how long a Lease is valid",
     "kubelet.nodeStatusUpdateFrequency": "kubelet configz: how often the node's status is computed",
     "kubelet.nodeStatusReportFrequency": "kubelet configz: how often an unchanged status is sent",
-    "controller.nodeMonitorPeriod": "controller manager: pause between two looks at all nodes",
+    "controller.nodeMonitorPeriod": "controller manager: interval between two checks of all nodes",
     "controller.nodeMonitorGracePeriod": "controller manager: silence after which a node is Unknown",
     "apiServer.defaultNotReadyTolerationSeconds": "API server: default toleration of not-ready",
     "apiServer.defaultUnreachableTolerationSeconds": "API server: default toleration of unreachable",
 }
 # Facts with one value per pod.
 POD_FACTS: dict[str, str] = {
-    "pod.terminationGracePeriodSeconds": "the pod's own grace period",
+    "pod.terminationGracePeriodSeconds": "the grace period of the pod",
     "toleration(not-ready)": "tolerationSeconds of node.kubernetes.io/not-ready:NoExecute",
     "toleration(unreachable)": "tolerationSeconds of node.kubernetes.io/unreachable:NoExecute",
 }
@@ -47,11 +47,11 @@ class Bound:
 
     @property
     def per_pod(self) -> bool:
-        """True if the bound differs from pod to pod."""
+        """Whether the bound differs from pod to pod."""
         return bool(self.names & POD_FACTS.keys())
 
     def seconds(self, lookup: Lookup) -> float | None:
-        """The bound in seconds, or None when a fact in it is not known."""
+        """The bound in seconds, None if one of its facts is unknown."""
         total = 0.0
         for sign, name, constant in self.terms:
             value = lookup(name) if name else constant
@@ -69,7 +69,7 @@ def parse_bound(text: str) -> Bound:
     while position < len(stripped):
         match = _TOKEN.match(stripped, position)
         if not match or bool(match[1]) == expect_term:
-            raise ValueError(f"{text!r} is not a bound; write it like 30s or kubelet.shutdownGracePeriod + 10s")
+            raise ValueError(f"invalid bound {text!r}; write it like 30s or kubelet.shutdownGracePeriod + 10s")
         position = match.end()
         expect_term = bool(match[1])
         if match[1]:
@@ -79,12 +79,12 @@ def parse_bound(text: str) -> Bound:
         else:
             terms.append((sign, "", parse_duration(match[3])))
     if expect_term:
-        raise ValueError(f"{text!r} is not a bound; write it like 30s or kubelet.shutdownGracePeriod + 10s")
+        raise ValueError(f"invalid bound {text!r}; write it like 30s or kubelet.shutdownGracePeriod + 10s")
     return Bound(text, tuple(terms))
 
 
 def known_fact(name: str) -> str:
-    """``name`` if it is a fact. Raises ValueError with the nearest one otherwise."""
+    """``name``, if it is a fact. Raises ValueError with the nearest name otherwise."""
     known = [*FACTS, *POD_FACTS]
     if name in known:
         return name

@@ -1,23 +1,23 @@
-"""How far another clock is ahead of the run's, as far as can be told from afar."""
+"""Offset of another clock from the clock of the run, as estimated from a distance."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-CLOCK_OFFSETS = "clockOffsets"  # key of meta: Offset by source
+CLOCK_OFFSETS = "clockOffsets"  # key of the meta entry: ClockOffset by source
 
 
 class ClockOffset(Struct, frozen=True):
-    """``seconds`` ahead of the run's clock, give or take ``within``."""
+    """``seconds`` ahead of the run's clock, with an uncertainty of ``within`` seconds."""
 
     seconds: float
     within: float
 
 
 class ClockOffsetBounds:
-    """Readings of one clock, each with the least and the most that it can be ahead; together they tell more.
+    """Intersection of the readings of one clock, each a minimum and a maximum of its offset.
 
-    A reading that does not agree with those before means that one of the clocks was set: only what follows counts.
+    A reading that is disjoint from the intersection means that one of the clocks was set: it starts a new one.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class ClockOffsetBounds:
         self._low, self._high = max(low, self._low), min(high, self._high)
 
     def offset(self) -> ClockOffset | None:
-        """None before the first reading."""
+        """The estimate, None before the first reading."""
         if self._low == float("-inf"):
             return None
         return ClockOffset(round((self._low + self._high) / 2, 3), round((self._high - self._low) / 2, 3))

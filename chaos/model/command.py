@@ -1,4 +1,4 @@
-"""Commands as data: what is sent to a host, to the Kubernetes API or to a power control, and what came back."""
+"""Commands as data: for a host, the Kubernetes API or a power control; and their outcomes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from msgspec import Struct
 
 
 class HostCommand(Struct, frozen=True, tag="host", omit_defaults=True):
-    """A program on a host. ``timeout`` in seconds of wall time; ``accept`` are the exit codes that mean success."""
+    """A program on a host. ``timeout`` in seconds of wall time; ``accept``: the exit codes of success."""
 
     argv: tuple[str, ...]
     stdin: str = ""
     timeout: float = 30.0
     accept: tuple[int, ...] = (0,)
-    ends_session: bool = False  # a lost line is the expected outcome
-    sudo: bool = True  # as root; through sudo where the login user is another
+    ends_session: bool = False  # a lost connection is the expected outcome
+    sudo: bool = True  # as root, through sudo for another login user
 
     def __str__(self) -> str:
         return shlex.join(self.argv)
@@ -29,14 +29,14 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 
 class KubeCommand(Struct, frozen=True, tag="kube", omit_defaults=True):
-    """One request to the Kubernetes API. ``accept`` are the HTTP statuses that mean success."""
+    """One request to the Kubernetes API. ``accept``: the HTTP status codes of success."""
 
     method: str
     path: str
     body: dict[str, Any] | None = None
     content_type: str = "application/json"
     accept: tuple[int, ...] = (200, 201, 202)
-    evidence_pointers: tuple[str, ...] = ()  # JSON pointers to what is recorded of the answer
+    evidence_pointers: tuple[str, ...] = ()  # JSON pointers to the parts of the response that are recorded
 
     def __str__(self) -> str:
         body = "" if self.body is None or self.method != "PATCH" else f" {json.dumps(self.body)}"
@@ -44,7 +44,7 @@ class KubeCommand(Struct, frozen=True, tag="kube", omit_defaults=True):
 
 
 class PodSelector(Struct, frozen=True, omit_defaults=True):
-    """Which pods, looked up when a command is sent: those that everything given fits."""
+    """Selector of pods, evaluated when a command is sent; pods must match every field that is set."""
 
     node: str = ""
     namespace: str = ""
@@ -52,12 +52,12 @@ class PodSelector(Struct, frozen=True, omit_defaults=True):
     selector: str = ""
 
     def __str__(self) -> str:
-        given = [
+        parts = [
             f"{what} {value}"
             for what, value in (("namespace", self.namespace), ("name", self.name), ("labels", self.selector))
             if value
         ]
-        return f"pods{f' on {self.node}' if self.node else ''}" + (f" ({', '.join(given)})" if given else "")
+        return f"pods{f' on {self.node}' if self.node else ''}" + (f" ({', '.join(parts)})" if parts else "")
 
 
 class DrainRules(Struct, frozen=True, omit_defaults=True):
@@ -69,7 +69,7 @@ class DrainRules(Struct, frozen=True, omit_defaults=True):
 
 
 class PodVerb(StrEnum):
-    """What a PodsCommand does to each pod."""
+    """Operations of a PodsCommand."""
 
     EVICT = "evict"
     DELETE = "delete"
@@ -78,11 +78,11 @@ class PodVerb(StrEnum):
 
 
 class PodsCommand(Struct, frozen=True, tag="pods", omit_defaults=True):
-    """Evict, delete, remove-finalizers or mark-disruption, for each of ``pods``.
+    """One operation on each of ``pods``.
 
-    ``grace`` in seconds, None is each pod's own. What is refused is tried again, and the end of the pods awaited, for
-    ``wait`` seconds of the cluster's time; 0: each is asked once. ``rules``: first sort the pods as kubectl drain does.
-    The outcome's exit is 0 when everything was done, 1 when something was refused or left, else 2.
+    ``grace`` in seconds, None for each pod's terminationGracePeriodSeconds. For ``wait`` seconds of cluster time,
+    refused operations are retried and the deletion of the pods is awaited; 0: one request per pod. ``rules``: filter
+    the pods as kubectl drain does. The outcome's exit is 0 for success, 1 if a pod was refused or remains, else 2.
     """
 
     verb: PodVerb
@@ -93,7 +93,7 @@ class PodsCommand(Struct, frozen=True, tag="pods", omit_defaults=True):
 
     @property
     def accept(self) -> tuple[int, ...]:
-        """A refusal is an answer too."""
+        """Exit codes that count as an answer: refusals too."""
         return (0, 1)
 
     def __str__(self) -> str:
@@ -103,7 +103,7 @@ class PodsCommand(Struct, frozen=True, tag="pods", omit_defaults=True):
 
 
 class TaintsCommand(Struct, frozen=True, tag="taints", omit_defaults=True):
-    """Take taints from a node and put others there. ``remove``: ``KEY`` or ``KEY:EFFECT``; ``add``: as in the spec."""
+    """Removal and addition of a node's taints. ``remove``: ``KEY`` or ``KEY:EFFECT``; ``add``: as in the spec."""
 
     node: str
     remove: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ class TaintsCommand(Struct, frozen=True, tag="taints", omit_defaults=True):
 
 
 class PowerVerb(StrEnum):
-    """What a PowerCommand does: power on, cut the power (at once, not graceful), set the restart policy."""
+    """Operations of a power control: power on, power off (at once, not graceful), set the restart policy."""
 
     ON = "on"
     OFF = "off"
@@ -124,14 +124,14 @@ class PowerVerb(StrEnum):
 
 
 class PowerState(StrEnum):
-    """State of a machine as its power control reports it."""
+    """Power state of a machine."""
 
     ON = "on"
     OFF = "off"
 
 
 class PowerCommand(Struct, frozen=True, tag="power", omit_defaults=True):
-    """``on``, ``off`` (at once, not graceful) or ``restart-policy`` (set to ``value``), through the power control."""
+    """One operation of a power control; ``value`` is the restart policy to set."""
 
     verb: PowerVerb
     value: str = ""
@@ -145,7 +145,7 @@ Command = HostCommand | ApiCommand | PowerCommand
 
 
 class Delivery(StrEnum):
-    """What is known of a command that was to be sent."""
+    """Delivery of a command."""
 
     NOT_SENT = "not-sent"  # may be retried
     ANSWERED = "answered"
@@ -155,8 +155,8 @@ class Delivery(StrEnum):
 class Outcome(Struct, frozen=True, omit_defaults=True):
     """Result of a command.
 
-    ``began``: when the host says it started (seconds since the epoch, its clock). ``exit``: the program's exit
-    code or the HTTP status. ``evidence``: what the recording keeps of the answer.
+    ``began``: start of the program by the clock of the host (seconds since the epoch). ``exit``: exit code of the
+    program or HTTP status. ``evidence``: the parts of the response that are recorded.
     """
 
     delivery: Delivery
@@ -169,7 +169,7 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
 
 
 def is_success(command: Command, outcome: Outcome) -> bool:
-    """True if the command answered as it should, or was lost where that is expected."""
+    """Whether the command was accepted, or lost where that is expected."""
     if outcome.delivery is Delivery.LOST:
         return isinstance(command, HostCommand) and command.ends_session
     accept = () if isinstance(command, PowerCommand) else command.accept

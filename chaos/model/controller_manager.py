@@ -1,10 +1,10 @@
-"""The metrics of kube-controller-manager that are kept. Facts section 4."""
+"""Metrics of kube-controller-manager that are recorded (facts 4)."""
 
 from __future__ import annotations
 
 import re
 
-LEADER_STATUS = 'leader_election_master_status{name="kube-controller-manager"}'  # not there without leader election
+LEADER_STATUS = 'leader_election_master_status{name="kube-controller-manager"}'  # absent without leader election
 METRIC_PREFIXES = (
     LEADER_STATUS,
     "attach_detach_controller_attachdetach_controller_forced_detaches{",
@@ -17,7 +17,7 @@ METRIC_PREFIXES = (
     "taint_eviction_controller_pod_deletions_total",
 )
 _REASONS = "terminated|out-of-service|orphaned|unscheduled"
-# There from its first count on. pkg/controller/volume/attachdetach/metrics and podgc/metrics.
+# Absent until the first count: pkg/controller/volume/attachdetach/metrics and podgc/metrics.
 _FROM_ZERO = re.compile(
     r'attach_detach_controller_attachdetach_controller_forced_detaches\{reason="(timeout|out-of-service)"\}'
     rf'|pod_gc_collector_force_delete_pod(s|_errors)_total\{{namespace="[^"]+",reason="({_REASONS})"\}}'
@@ -25,5 +25,5 @@ _FROM_ZERO = re.compile(
 
 
 def starts_at_zero(name: str) -> bool:
-    """Whether a metric that is not there has counted nothing yet."""
+    """Whether the absence of a metric means zero."""
     return bool(_FROM_ZERO.fullmatch(name))

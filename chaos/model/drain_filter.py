@@ -1,4 +1,4 @@
-"""Which pods of a node kubectl drain evicts, leaves and refuses to touch. kubectl pkg/drain/filters.go; facts 8.3."""
+"""Pods of a node that kubectl drain evicts, skips and refuses: kubectl pkg/drain/filters.go, facts 8.3."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chaos.model.api_fact import field
 from chaos.model.command import DrainRules
 
 RawPod = dict[str, Any]
-_DAEMONSET = "they are managed by a DaemonSet (ignore-daemonsets leaves them alone)"
+_DAEMONSET = "they are managed by a DaemonSet (ignore-daemonsets skips them)"
 _ORPHAN = "their DaemonSet does not exist (force deletes them)"
 _EMPTYDIR = "they have local storage (delete-emptydir-data deletes it)"
 _BARE = "they declare no controller (force deletes them for good)"
@@ -17,7 +17,7 @@ _MIRROR = "/metadata/annotations/kubernetes.io~1config.mirror"
 
 
 class DrainSelection(NamedTuple):
-    """``refused``: pods (namespace/name) by the reason; if there are any, nothing is evicted."""
+    """``refusals``: pods (namespace/name) by reason; with any refusal, nothing is evicted."""
 
     to_evict: list[RawPod]
     to_skip: list[RawPod]
@@ -25,24 +25,24 @@ class DrainSelection(NamedTuple):
 
     @property
     def refusal_message(self) -> str:
-        """What is refused, in words; "" if nothing is."""
+        """All refusals in one text, "" without any."""
         return "; ".join(f"{', '.join(pods)}: {why}" for why, pods in self.refusals.items())
 
 
 def select_pods(
     pods: Iterable[RawPod], rules: DrainRules, daemonset_exists: Callable[[str, str], bool]
 ) -> DrainSelection:
-    """``daemonset_exists`` is asked by namespace and name."""
-    found = DrainSelection([], [], {})
+    """Sort the pods by what drain does to them. ``daemonset_exists`` takes namespace and name."""
+    selection = DrainSelection([], [], {})
     for pod in pods:
         refusal = _refusal(pod, rules, daemonset_exists)
         if refusal:
-            found.refusals.setdefault(refusal, []).append(pod_name(pod))
+            selection.refusals.setdefault(refusal, []).append(pod_name(pod))
         elif refusal is None:
-            found.to_skip.append(pod)
+            selection.to_skip.append(pod)
         else:
-            found.to_evict.append(pod)
-    return found
+            selection.to_evict.append(pod)
+    return selection
 
 
 def pod_name(pod: RawPod) -> str:
@@ -51,12 +51,12 @@ def pod_name(pod: RawPod) -> str:
 
 
 def controller(pod: RawPod) -> dict[str, Any] | None:
-    """The owner that manages the pod."""
+    """Owner reference of the pod's controller, if any."""
     return next((owner for owner in pod["metadata"].get("ownerReferences") or () if owner.get("controller")), None)
 
 
 def _refusal(pod: RawPod, rules: DrainRules, daemonset_exists: Callable[[str, str], bool]) -> str | None:
-    """Why it cannot be evicted, "" if it is, None if it is left alone. The order is kubectl's."""
+    """Why drain refuses the pod, "" if drain evicts it, None if drain skips it. The order is kubectl's."""
     finished = field(pod, "/status/phase") in ("Succeeded", "Failed")
     owner = controller(pod)
     if owner and owner.get("kind") == "DaemonSet" and owner.get("apiVersion") == "apps/v1" and not finished:

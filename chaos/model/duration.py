@@ -11,10 +11,10 @@ _LIMIT = 366 * 86400.0
 
 
 def parse_duration(text: str) -> float:
-    """Seconds in ``text``. Raises ValueError, saying what is accepted."""
+    """Seconds in ``text``. Raises ValueError with the accepted format."""
     parts = _PART.findall(text)
     if not parts or "".join(n + u for n, u in parts) != text:
-        raise ValueError(f"{text!r} is not a duration; write it like 90s, 5m or 1m30s")
+        raise ValueError(f"invalid duration {text!r}; write it like 90s, 5m or 1m30s")
     seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
     if seconds > _LIMIT:
         raise ValueError(f"{text!r} is longer than a year")
@@ -22,7 +22,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """The shortest text that :func:`parse_duration` reads back, to the millisecond; negative with a sign."""
+    """The shortest text for a duration in milliseconds precision, with a sign if negative."""
     if seconds < 0:
         return "-" + format_duration(-seconds)
     millis = round(seconds * 1000)
@@ -35,5 +35,5 @@ def format_duration(seconds: float) -> str:
 
 
 def timestamp(t: float) -> str:
-    """A moment as Kubernetes writes most: RFC 3339, whole seconds, UTC. ``t``: seconds since the epoch."""
+    """Timestamp as in Kubernetes objects: RFC 3339, whole seconds, UTC. ``t``: seconds since the epoch."""
     return datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""Errors that a user can act on, each with the exit code that the command line ends with."""
+"""Errors that a user can act on, each with the exit code of the command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Exit(IntEnum):
 
 
 class NodefallError(Exception):
-    """An expected failure: ``message`` says what and where, ``hint`` says what to do about it."""
+    """An expected failure: ``message`` reads ``<what failed>: <why>``, ``hint`` is an imperative."""
 
     code: Exit = Exit.INCONCLUSIVE
 
@@ -32,21 +32,21 @@ class NodefallError(Exception):
 
 
 class Refused(NodefallError):
-    """Nothing was touched: a guard, preflight, lock or missing steady state said no."""
+    """Refused before any change: by a guard, preflight, the lock or a missing steady state."""
 
     code = Exit.REFUSED
 
 
 class RequirementUnmet(Refused):
-    """The cluster is not configured as the experiment requires; for others it may be."""
+    """The configuration of the cluster does not meet a requirement of the experiment."""
 
 
 class Unsupported(Refused):
-    """An action cannot be done on this node; raised by ``Action.prepare``."""
+    """An action is impossible on this node; raised by ``Action.prepare``."""
 
 
 class Unreachable(NodefallError):
-    """A host or a power control could not be reached; nothing was sent, so it may be tried again."""
+    """A host or a power control could not be reached; nothing was sent, so a retry is safe."""
 
 
 class Aborted(NodefallError):
@@ -56,26 +56,26 @@ class Aborted(NodefallError):
 
 
 class UndoPending(NodefallError):
-    """Something could not be taken back, or not be proven to be; beats every other end."""
+    """An undo failed or is not proven; takes precedence over every other exit code."""
 
     code = Exit.UNDO_PENDING
 
 
 class PluginError(NodefallError):
-    """A plug-in cannot be used: it does not load, has no name, or its name is taken."""
+    """A plug-in does not load, has no name, or has the name of another one."""
 
     code = Exit.USAGE
 
 
 class UsageError(NodefallError):
-    """The command line, or a combination of its options, makes no sense."""
+    """Invalid command line or combination of options."""
 
     code = Exit.USAGE
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong in a file; ``line`` and ``column`` count from 1, 0 means unknown."""
+    """A problem in a file; ``line`` and ``column`` count from 1, 0 means unknown."""
 
     file: str
     line: int
@@ -84,12 +84,12 @@ class Problem:
     hint: str = ""
 
     def __str__(self) -> str:
-        where = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        return f"{where}: {self.message}" + (f" ({self.hint})" if self.hint else "")
+        position = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{position}: {self.message}" + (f" ({self.hint})" if self.hint else "")
 
 
 class BadInput(NodefallError):
-    """Files that cannot be used; carries every problem found, not only the first."""
+    """Invalid files, with all their problems."""
 
     code = Exit.USAGE
 

@@ -1,4 +1,4 @@
-"""Proofs that several actions share: what a timeline shows of a machine after a step."""
+"""Proofs that several actions share: state of a machine in the timeline after a step."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def no_proof(because: str) -> ProofResult:
 
 
 def readings_after(timeline: Timeline, step: StepRun, fact: str, until: float | None = None) -> list[Fact]:
-    """Readings of a host fact from the step's begin on, those in "proved" lines of the step included."""
+    """Readings of a host fact from the step's begin on, with those in its "proved" entries."""
     end, last = (step.until, step.until_seq) if until is None else (until, None)
-    found = [
+    readings = [
         r for r in timeline.readings(step.node, fact) if step.begin <= r.t <= end and (last is None or r.seq < last)
     ]
     for entry, record in step_entries(timeline, step, ActionPhase.PROVED):
         if entry.t <= end and fact in record.evidence:
-            found.append(Fact(entry.t, entry.seq, record.evidence[fact]))
-    return sorted(found, key=lambda r: r.t)
+            readings.append(Fact(entry.t, entry.seq, record.evidence[fact]))
+    return sorted(readings, key=lambda r: r.t)
 
 
 def all_readings(timeline: Timeline, node: str, fact: str) -> list[Fact]:
-    """Readings of a host fact, those in "proved" lines of any action on the node included."""
+    """Readings of a host fact, with those in "proved" entries of any action on the node."""
     proved = (
         Fact(entry.t, entry.seq, record.evidence[fact])
         for entry, record in timeline.actions
@@ -45,7 +45,7 @@ def all_readings(timeline: Timeline, node: str, fact: str) -> list[Fact]:
 
 
 def step_entries(timeline: Timeline, step: StepRun, phase: str) -> list[tuple[Entry, ActionRecord]]:
-    """The step's action lines of one phase, by node, action, time and the parameters that the step names."""
+    """The step's action entries of one phase, matched by node, action, time and the parameters of the step."""
     return [
         (entry, record)
         for entry, record in timeline.actions
@@ -58,8 +58,8 @@ def step_entries(timeline: Timeline, step: StepRun, phase: str) -> list[tuple[En
 
 
 def returned_entries(timeline: Timeline, step: StepRun) -> list[tuple[Entry, ActionRecord]]:
-    """The step's own "returned" lines; another step of the same action may have returned later."""
-    return [line for line in step_entries(timeline, step, ActionPhase.RETURNED) if line[0].t == step.returned]
+    """The step's own "returned" entries; another step of the same action may have returned later."""
+    return [pair for pair in step_entries(timeline, step, ActionPhase.RETURNED) if pair[0].t == step.returned]
 
 
 def last_reading_before(timeline: Timeline, step: StepRun, fact: str) -> Fact | None:
@@ -69,15 +69,17 @@ def last_reading_before(timeline: Timeline, step: StepRun, fact: str) -> Fact | 
 
 
 def power_lost(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven when the power control said off; that it says on shows nothing of a machine that boots again."""
+    """Proven if the power control reported off. A report of on proves nothing: the machine may have booted again."""
     off = next((r for r in readings_after(timeline, step, PseudoFact.MACHINE) if r.value == "off"), None)
     if off:
-        return ProofResult(ProofStatus.PROVEN, f"{step.node} was off {off.t - step.begin:+.1f}s after it", (off.seq,))
-    return no_proof(f"no power control was seen to say that {step.node} is off")
+        return ProofResult(
+            ProofStatus.PROVEN, f"{step.node} was off {off.t - step.begin:.1f} s after the step", (off.seq,)
+        )
+    return no_proof(f"no power control reported that {step.node} is off")
 
 
 def machine_off(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven when the power control said off; disproven when it still says on after all that time."""
+    """Proven if the power control reported off; disproven if its last report is on, without a boot."""
     off = power_lost(timeline, step)
     if off.status is ProofStatus.PROVEN:
         return off
@@ -85,16 +87,16 @@ def machine_off(timeline: Timeline, step: StepRun) -> ProofResult:
     if readings and readings[-1].value == "on" and boot_changed(timeline, step).status is not ProofStatus.PROVEN:
         last = readings[-1]
         return ProofResult(
-            ProofStatus.DISPROVEN, f"{step.node} was still on {last.t - step.begin:+.1f}s after it", (last.seq,)
+            ProofStatus.DISPROVEN, f"{step.node} was still on {last.t - step.begin:.1f} s after the step", (last.seq,)
         )
     return off
 
 
 def boot_changed(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven when the boot identity differs: boot ID in the Node object, or start of PID 1 on the host.
+    """Proven if the boot identity changed: boot ID in the Node object, or start of PID 1 on the host.
 
-    A machine that went down shows it only when it is back, so also after ``until``; but not once another step that may
-    have done it has begun.
+    The change is visible only when the machine is back, so readings after ``until`` count too, up to the begin of the
+    next step on the node that boots the machine.
     """
     begins = (
         e.t
@@ -118,61 +120,65 @@ def boot_changed(timeline: Timeline, step: StepRun) -> ProofResult:
             and is_number(later.value)
             and later.value > start.value + SAME_BOOT_SECONDS
         ):
-            return ProofResult(ProofStatus.PROVEN, f"PID 1 of {step.node} was started anew", (start.seq, later.seq))
-    return no_proof(f"no new boot identity of {step.node} was seen")
+            return ProofResult(ProofStatus.PROVEN, f"PID 1 of {step.node} was started again", (start.seq, later.seq))
+    return no_proof(f"no new boot identity of {step.node} was observed")
 
 
 def is_number(value: Any) -> bool:
-    """Whether a reading, which anybody may have written, can be compared with a time."""
+    """Whether a reading, which may come from another recorder, can be compared with a time."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def exit_code_zero(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Weak: the host accepted the command."""
+    """Proven, weakly, if the host accepted the command."""
     for entry, record in step_entries(timeline, step, ActionPhase.RETURNED):
         if entry.t == step.returned and record.delivery == Delivery.ANSWERED and record.exit == 0:
-            return ProofResult(ProofStatus.PROVEN, "the host accepted it (exit code 0)", (entry.seq,), weak=True)
-    return no_proof("the host did not answer it with exit code 0")
+            return ProofResult(
+                ProofStatus.PROVEN, "the host accepted the command (exit code 0)", (entry.seq,), weak=True
+            )
+    return no_proof("the host did not answer with exit code 0")
 
 
 def fact_is(fact: str, accept: Callable[[Any], bool], what: str) -> Proof:
-    """Proven by a reading of ``fact`` that ``accept`` likes; disproven if the last reading is one it does not."""
+    """Proven by a reading of ``fact`` that ``accept`` accepts, else disproven by the last reading."""
 
     def check(timeline: Timeline, step: StepRun) -> ProofResult:
         readings = readings_after(timeline, step, fact)
-        good = next((r for r in readings if accept(r.value)), None)
-        if good:
-            return ProofResult(ProofStatus.PROVEN, f"{what} ({fact} = {good.value})", (good.seq,))
+        accepted = next((r for r in readings if accept(r.value)), None)
+        if accepted:
+            return ProofResult(ProofStatus.PROVEN, f"{what} ({fact} = {accepted.value})", (accepted.seq,))
         if readings:
-            return ProofResult(ProofStatus.DISPROVEN, f"not so: {fact} = {readings[-1].value}", (readings[-1].seq,))
-        return no_proof(f"{fact} was not read on {step.node} after it")
+            return ProofResult(
+                ProofStatus.DISPROVEN, f"disproven by {fact} = {readings[-1].value}", (readings[-1].seq,)
+            )
+        return no_proof(f"{fact} was not read on {step.node} after the step")
 
     return Proof(fact, check)
 
 
 def holds_until(fact: str, accept: Callable[[Any], bool], what: str) -> Proof:
-    """As :func:`fact_is`, and disproven by a reading that says that it ended before anybody meant it to."""
-    begun = fact_is(fact, accept, what)
+    """As :func:`fact_is`, but disproven by a later reading that is not accepted: the effect ended too early."""
+    started = fact_is(fact, accept, what)
 
     def check(timeline: Timeline, step: StepRun) -> ProofResult:
-        found = begun.check(timeline, step)
-        if found.status is not ProofStatus.PROVEN:
-            return found
+        result = started.check(timeline, step)
+        if result.status is not ProofStatus.PROVEN:
+            return result
         readings = readings_after(timeline, step, fact)
-        first = next(r for r in readings if accept(r.value))
-        over = next((r for r in readings if r.t > first.t and not accept(r.value)), None)
-        if over is None:
-            return found
-        because = f"it was over {over.t - step.begin:.1f}s after it: {fact} = {over.value}"
-        return ProofResult(ProofStatus.DISPROVEN, because, (first.seq, over.seq))
+        accepted = next(r for r in readings if accept(r.value))
+        ended = next((r for r in readings if r.t > accepted.t and not accept(r.value)), None)
+        if ended is None:
+            return result
+        because = f"the effect ended {ended.t - step.begin:.1f} s after the step: {fact} = {ended.value}"
+        return ProofResult(ProofStatus.DISPROVEN, because, (accepted.seq, ended.seq))
 
     return Proof(fact, check)
 
 
 def same_boot(timeline: Timeline, step: StepRun, reading: Fact) -> bool:
-    """Whether the machine had not booted between the step and the reading, as the next look at PID 1 tells.
+    """Whether the machine did not boot between the step and the reading, by the next reading of PID 1's start.
 
-    True where nobody looks at PID 1.
+    True if that start is not read at all.
     """
     before = last_reading_before(timeline, step, "pid1-start")
     later = next((r for r in timeline.readings(step.node, "pid1-start") if r.t >= reading.t), None)
@@ -182,29 +188,31 @@ def same_boot(timeline: Timeline, step: StepRun, reading: Fact) -> bool:
 
 
 def boot_seen(timeline: Timeline, step: StepRun, what: str) -> ProofResult | None:
-    """A machine that booted anew, before anything else was done to it, disproves ``what``."""
+    """Disproven if the machine booted after the step and before the next one; None otherwise."""
     before = last_reading_before(timeline, step, "pid1-start")
     for later in readings_after(timeline, step, "pid1-start"):
         if before and is_number(before.value) and is_number(later.value) and not same_boot(timeline, step, later):
-            return ProofResult(ProofStatus.DISPROVEN, f"{step.node} booted anew: {what}", (before.seq, later.seq))
+            return ProofResult(ProofStatus.DISPROVEN, f"{step.node} booted again: {what}", (before.seq, later.seq))
     return None
 
 
 def shutdown_cancelled(timeline: Timeline, step: StepRun) -> ProofResult:
-    """A shutdown that a later step cancelled is proven by the kubelet's announcement of it before that."""
+    """A shutdown that a later step cancelled: proven if the kubelet had announced the shutdown before."""
     cancelled = any(
-        entry.type in _CANCEL_ACTIONS and (entry.node, record.phase, entry.t) == (step.node, "begin", step.until)
+        entry.type in _CANCEL_ACTIONS
+        and (entry.node, record.phase, entry.t) == (step.node, ActionPhase.BEGIN, step.until)
         for entry, record in timeline.actions
     )
     for version in (timeline.nodes.get(step.node) or ()) if cancelled else ():
         ready = node_condition(version.object, "Ready")
         if step.begin <= version.t <= step.until and ready and "node is shutting down" in (ready.message or ""):
-            because = f"{step.node} was shutting down, {version.t - step.begin:.1f}s after it, until that was cancelled"
+            delay = version.t - step.begin
+            because = f"{step.node} was shutting down {delay:.1f} s after the step, until that was cancelled"
             return ProofResult(ProofStatus.PROVEN, because, (version.seq,))
-    return no_proof(f"{step.node} was not seen to shut down before that was cancelled")
+    return no_proof(f"no shutdown of {step.node} was observed before it was cancelled")
 
 
-POWER_LOST = Proof("went-off", power_lost)
+POWER_LOST = Proof("power-lost", power_lost)
 MACHINE_OFF = Proof("machine-off", machine_off)
 BOOT_IDENTITY = Proof("boot-identity", boot_changed)
 SHUTDOWN_CANCELLED = Proof("announced-then-cancelled", shutdown_cancelled)

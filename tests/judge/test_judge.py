@@ -47,7 +47,7 @@ def test_violated() -> None:
     result = run(stopped(), hypothesis=NOT_READY.replace("5s", "500ms"))
     assert (result.status, result.exit_code) == (VIOLATED, 1)
     assert "n1: Ready is True" in result.headline
-    assert "0.5s too late (+1.0s)" in result.headline
+    assert "0.5 s too late, 1.0 s after stop" in result.headline
 
 
 def test_violated_beats_inconclusive() -> None:
@@ -116,8 +116,8 @@ def test_an_abort_condition_that_was_met_makes_the_rest_worthless() -> None:
 @pytest.mark.parametrize(
     ("what", "story", "shown", "because"),
     [
-        ("off", Story().done(10, "poweroff").host(15, "machine", "off"), ProofStatus.PROVEN, "was off +5.0s"),
-        ("still on", Story().done(10, "poweroff").host(99, "machine", "on"), ProofStatus.DISPROVEN, "still on +89.0s"),
+        ("off", Story().done(10, "poweroff").host(15, "machine", "off"), ProofStatus.PROVEN, "was off 5.0 s after the step"),
+        ("still on", Story().done(10, "poweroff").host(99, "machine", "on"), ProofStatus.DISPROVEN, "still on 89.0 s after the step"),
         ("silence", Story().done(10, "poweroff"), ProofStatus.UNPROVEN, "no power control"),
         (
             "off before",
@@ -129,13 +129,13 @@ def test_an_abort_condition_that_was_met_makes_the_rest_worthless() -> None:
             "proved line",
             Story().done(10, "poweroff").act(12, "poweroff", "proved", evidence={"machine": "off"}),
             ProofStatus.PROVEN,
-            "was off +2.0s",
+            "was off 2.0 s after the step",
         ),
         (
             "a new boot",
             Story().host(5, "pid1-start", 100).done(10, "poweroff").host(60, "pid1-start", 999),
             ProofStatus.PROVEN,
-            "PID 1 of n1 was started anew",
+            "PID 1 of n1 was started again",
         ),
         (
             "nobody knows what this is",
@@ -153,7 +153,7 @@ def test_an_abort_condition_that_was_met_makes_the_rest_worthless() -> None:
             "off only after a kubelet restart",
             Story().done(10, "poweroff").done(12, "kubelet-restart").host(15, "machine", "off"),
             ProofStatus.PROVEN,
-            "was off +5.0s",
+            "was off 5.0 s after the step",
         ),
         (
             "cancelled on purpose",
@@ -259,14 +259,14 @@ def test_other_actions_are_told() -> None:
 
 def test_a_recording_that_was_cut_off_says_so() -> None:
     story = stopped().blind(100, None, "recording", "the file ends before its end mark")
-    assert "the recording is cut off: the file ends before its end mark" in run(story).notes
+    assert "the recording is truncated: the file ends before its end mark" in run(story).notes
 
 
 def test_a_requirement_that_is_not_met() -> None:
     story = stopped().host(1, "configz", {"shutdownGracePeriod": "0s"})
     result = run(story, requires={"kubelet": {"shutdownGracePeriod": ">0"}})
     assert result.exit_code == 2
-    assert "requires kubelet.shutdownGracePeriod >0, and on n1 it is 0s" in result.headline
+    assert "requires kubelet.shutdownGracePeriod >0, but n1 has 0s" in result.headline
 
 
 @pytest.mark.parametrize(
@@ -331,22 +331,22 @@ NO_FAMILY = {"ipv4": False, "ipv6": False}
 def cut_off(params: dict[str, Any] | None = None) -> Story:
     given = {"from": "control-plane", "duration": "100s"} | (params or {})
     story = Story().node(0, "n1").done(10, "partition", params=given)
-    return story.host(5, "api-reachable", BOTH_FAMILIES).host(5, "nodefall-rules", False)
+    return story.host(5, "api-reachable", BOTH_FAMILIES).host(5, "nft-rules", False)
 
 
 def test_a_reading_that_was_begun_before_the_cut_disproves_nothing() -> None:
-    story = cut_off().host(10.5, "api-reachable", BOTH_FAMILIES).host(10.6, "nodefall-rules", False)
-    story.host(16, "api-reachable", NO_FAMILY).host(16, "nodefall-rules", {"packets": 4})
+    story = cut_off().host(10.5, "api-reachable", BOTH_FAMILIES).host(10.6, "nft-rules", False)
+    story.host(16, "api-reachable", NO_FAMILY).host(16, "nft-rules", {"packets": 4})
     assert run(story, method=CUT % "").steps[0].proof_status is ProofStatus.PROVEN
 
 
 @pytest.mark.parametrize("params", [{}, {"from": "cidr", "cidrs": ["10.0.0.0/8"]}])
 def test_rules_that_are_gone_early_disprove_a_partition(params: dict[str, Any]) -> None:
     """``nft flush ruleset`` is what many a firewall does when it is reloaded."""
-    story = cut_off(params).host(14, "nodefall-rules", {"packets": 4}).host(14, "api-reachable", NO_FAMILY)
+    story = cut_off(params).host(14, "nft-rules", {"packets": 4}).host(14, "api-reachable", NO_FAMILY)
     method = CUT % "" if not params else "[{name: cut, action: partition, target: victim}]"
     assert run(story, method=method).steps[0].proof_status is ProofStatus.PROVEN
-    result = run(story.host(50, "nodefall-rules", False).host(51, "api-reachable", NO_FAMILY), method=method)
+    result = run(story.host(50, "nft-rules", False).host(51, "api-reachable", NO_FAMILY), method=method)
     assert (result.steps[0].proof_status, result.exit_code) == (ProofStatus.DISPROVEN, 2)
     assert "no rules of nodefall" in result.steps[0].because
 
@@ -356,9 +356,9 @@ def test_rules_that_are_gone_early_disprove_a_partition(params: dict[str, Any]) 
 )
 def test_a_kubelet_that_goes_on_renewing_its_lease_was_not_cut_off(renewals: list[float], shown: ProofStatus) -> None:
     """It may be connected to a control plane that nobody knew of when the cut was made."""
-    story = cut_off().host(16, "api-reachable", NO_FAMILY).host(16, "nodefall-rules", {"packets": 4})
+    story = cut_off().host(16, "api-reachable", NO_FAMILY).host(16, "nft-rules", {"packets": 4})
     for t in (1, 9, *renewals, 115, 125):  # the last two when it is over
-        story.tell(t, "leases", "MODIFIED", {"metadata": {"name": "n1"}, "spec": {"renewTime": stamp(t)}})
+        story.add(t, "leases", "MODIFIED", {"metadata": {"name": "n1"}, "spec": {"renewTime": stamp(t)}})
     assert run(story, method=CUT % "").steps[0].proof_status is shown
 
 
@@ -408,7 +408,7 @@ def test_blind_windows_of_any_recorder(
     what: str, source: str, node: str, window: dict[str, float], status: Status
 ) -> None:
     told = {key: T0 + t for key, t in window.items()}
-    result = run(stopped().tell(10.5, "blind", source, told, node=node))
+    result = run(stopped().add(10.5, "blind", source, told, node=node))
     assert result.hypothesis[0].status is status, f"{what}: {result.headline}"
 
 

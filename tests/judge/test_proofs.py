@@ -112,7 +112,7 @@ def test_an_effect_that_ended_before_its_time_disproves(
     assert proved(meant, ("do", action), ("then", later))[0].proof_status is ProofStatus.PROVEN
     (step,) = proved(story.host(50, fact, over), ("do", action))
     assert step.proof_status is ProofStatus.DISPROVEN
-    assert "it was over 40.0s after it" in step.because
+    assert "the effect ended 40.0 s after the step" in step.because
 
 
 @pytest.mark.parametrize(("before", "shown"), [(False, ProofStatus.PROVEN), (True, ProofStatus.DISPROVEN)])
