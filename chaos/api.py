@@ -1,4 +1,4 @@
-"""nodefall from Python: five names, which the command line and the pytest plug-in use too.
+"""Python interface of nodefall, which the command line and the pytest plug-in use, too.
 
 ::
 
@@ -8,11 +8,12 @@
         done = run("experiments/graceful-poweroff.yaml", lab.inventory)
     assert done.result.status == "held", done.result.headline
 
-What goes wrong is a :class:`chaos.model.errors.NodefallError`; its ``message`` says what, its ``hint`` what to do.
-:class:`~chaos.model.errors.Refused` means that nothing was touched.
+Every type that these functions accept, return or raise is exported here, and imported on first use: importing this
+module is fast. Types of Kubernetes objects are in :data:`kube`. All errors are :class:`NodefallError`, with a
+``message`` and a ``hint``; :class:`Refused` means that there was no side effect.
 """
 
-# ruff: noqa: PLC0415 - importing this costs next to nothing; what is slow is imported by whom needs it
+# ruff: noqa: PLC0415 - slow imports are deferred until they are needed
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -21,20 +22,98 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from chaos.app.confirmation import Confirm
+    from chaos.app.confirmation import ClusterInfo, Confirm
     from chaos.app.judge import JudgedRun
     from chaos.app.labs import RunningLab
     from chaos.app.load import LoadedExperiment
     from chaos.app.run import Run
-    from chaos.model.inventory import Inventory
-    from chaos.model.plan import Plan
+    from chaos.model import kube
+    from chaos.model.action import FactCheck, FailsafeTimer, ProofStatus, Undo, UndoStep
+    from chaos.model.command import (
+        DrainRules,
+        HostCommand,
+        KubeCommand,
+        PodsCommand,
+        PodSelector,
+        PodVerb,
+        PowerCommand,
+        PowerVerb,
+        TaintsCommand,
+    )
+    from chaos.model.document import Metadata
+    from chaos.model.driver import PowerSettings
+    from chaos.model.errors import (
+        Aborted,
+        BadInput,
+        Exit,
+        NodefallError,
+        PluginError,
+        Problem,
+        Refused,
+        RequirementUnmet,
+        UndoPending,
+        Unreachable,
+        Unsupported,
+        UsageError,
+    )
+    from chaos.model.experiment import Expectation, Experiment, Recovery, Spec, Step, TargetSpec, Until, Workload
+    from chaos.model.field_types import Secret
+    from chaos.model.inventory import (
+        Cluster,
+        Connection,
+        ControllerManager,
+        Host,
+        Inventory,
+        Limits,
+        NodeTaint,
+        PriorityGrace,
+        Prometheus,
+        ProtectedNodes,
+        Rule,
+        TimeSource,
+    )
+    from chaos.model.inventory import Lab as LabSettings
+    from chaos.model.plan import Plan, PlannedStep, PlannedTarget
     from chaos.model.ports import Progress
+    from chaos.model.probes import Probe, Query, ServiceReference
+    from chaos.model.recording import ActionRecord, BlindWindow, ProbeResult, QueryResult, Series
+    from chaos.model.result import Phases, RunResult, StepResult, UndoResult
+    from chaos.model.timeline import Entry, Fact, ProbeSample, QuerySample, Scrape, Timeline
+    from chaos.model.verdict import Status, Verdict
 
-__all__ = ["Lab", "judge", "load", "plan", "run"]
+# fmt: off
+__all__ = [
+    "Aborted", "ActionRecord", "BadInput", "BlindWindow", "Cluster", "ClusterInfo", "Confirm", "Connection",
+    "ControllerManager", "DrainRules", "Entry", "Exit", "Expectation", "Experiment", "Fact", "FactCheck",
+    "FailsafeTimer", "Host", "HostCommand", "Inventory", "JudgedRun", "KubeCommand", "Lab", "LabSettings", "Limits",
+    "LoadedExperiment", "Metadata", "NodeTaint", "NodefallError", "Phases", "Plan", "PlannedStep", "PlannedTarget",
+    "PluginError", "PodSelector", "PodVerb", "PodsCommand", "PowerCommand", "PowerSettings", "PowerVerb",
+    "PriorityGrace", "Probe", "ProbeResult", "ProbeSample", "Problem", "Progress", "Prometheus", "ProofStatus",
+    "ProtectedNodes", "Query", "QueryResult", "QuerySample", "Recovery", "Refused", "RequirementUnmet", "Rule",
+    "Run", "RunResult", "Scrape", "Secret", "Series", "ServiceReference", "Spec", "Status", "Step", "StepResult",
+    "TaintsCommand", "TargetSpec", "TimeSource", "Timeline", "Undo", "UndoPending", "UndoResult", "UndoStep",
+    "Unreachable", "Unsupported", "Until", "UsageError", "Verdict", "Workload", "judge", "kube", "load", "plan",
+    "run",
+]
+# fmt: on
+
+
+def __getattr__(name: str) -> Any:
+    """Import an exported type on first use. Raises AttributeError for other names."""
+    from chaos.app.exports import import_export
+
+    try:
+        return import_export(name)
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def load(experiment: Path | str) -> LoadedExperiment:
-    """An experiment's file and its workload's manifests, checked. Raises BadInput with all that is wrong."""
+    """Load and validate an experiment and the manifests of its workload. Raises BadInput with all problems."""
     from chaos.app.load import load
     from chaos.app.registry import load_registry
 
@@ -48,22 +127,25 @@ def plan(
     seed: int | None = None,
     anyway: bool = False,
 ) -> Plan:
-    """Choose targets, gather facts and say exactly what a run would send. Touches nothing.
+    """Select targets, collect facts and plan exactly what a run would send. No side effects.
 
-    ``seed``: choose the same targets again. ``anyway``: set aside what preflight refuses and is not final; a run then
-    is inconclusive at best. Raises BadInput, and Refused with the reason why it cannot be run.
+    ``seed`` selects the same targets again. ``anyway`` overrides refusals of preflight that are not final; the run is
+    then inconclusive at best. Raises BadInput, and Refused if the experiment cannot be run.
     """
     from chaos.app.connect import connect_cluster, refuse_before_side_effects
     from chaos.app.inventories import as_inventory
     from chaos.app.plan import new_run_id, plan
     from chaos.app.registry import load_registry
 
-    loaded, where = _as_loaded(experiment), as_inventory(inventory)
-    with refuse_before_side_effects(), connect_cluster(where, seed=seed) as opened, opened.clock.participant():
-        return plan(loaded, opened, load_registry(), seed, new_run_id(loaded), anyway=anyway)[0]
+    loaded, loaded_inventory = _as_loaded(experiment), as_inventory(inventory)
+    with ExitStack() as stack:
+        stack.enter_context(refuse_before_side_effects())
+        connection = stack.enter_context(connect_cluster(loaded_inventory, seed=seed))
+        stack.enter_context(connection.clock.participant())
+        return plan(loaded, connection, load_registry(), seed, new_run_id(loaded), anyway=anyway)[0]
 
 
-def run(  # noqa: PLR0913 - one per wish
+def run(  # noqa: PLR0913 - one per option
     experiment: LoadedExperiment | Plan | Path | str,
     inventory: Inventory | Path | str,
     *,
@@ -76,13 +158,14 @@ def run(  # noqa: PLR0913 - one per wish
 ) -> Run:
     """Plan, inject, observe, roll back, judge and report.
 
-    ``experiment`` may be a :func:`plan`, which is then done as it is, if everything still is as it was. ``agree``: that
-    machines of a real cluster go down; a function is shown the plan, and raises Refused. ``progress`` is told what
-    happens; ``record`` is where the recording is copied to; ``anyway`` as for :func:`plan`.
+    ``experiment`` may be a :class:`Plan`, which is executed unless the cluster has changed. ``agree`` confirms that
+    machines of a real cluster go down; a function is called with the plan, and raises Refused to cancel the run.
+    ``progress`` receives phases, steps and verdicts. ``record``: copy the recording to this file. ``anyway``: as for
+    :func:`plan`.
 
-    In the main thread the first SIGINT or SIGTERM stops the run and lets it undo what it did; then the result's
-    ``exit_code`` says so, and nothing is raised. Raises BadInput; Refused and other NodefallErrors before anything was
-    touched; UndoOwed where something could not be taken back.
+    In the main thread, the first SIGINT or SIGTERM stops the run, which undoes its steps and returns a result with the
+    matching ``exit_code``. Raises BadInput; Refused and other NodefallErrors before any side effect; UndoPending if the
+    undo did not finish.
     """
     from chaos.app.confirmation import always_confirm, refuse_unconfirmed
     from chaos.app.connect import connect_cluster, refuse_before_side_effects
@@ -92,18 +175,17 @@ def run(  # noqa: PLR0913 - one per wish
     from chaos.app.run import RunRequest, run
     from chaos.model.plan import Plan
 
-    kept, loaded = (
-        (experiment, load(experiment.source)) if isinstance(experiment, Plan) else (None, _as_loaded(experiment))
-    )
-    where = as_inventory(inventory)
-    asked = (always_confirm if agree else refuse_unconfirmed) if isinstance(agree, bool) else agree
+    saved = experiment if isinstance(experiment, Plan) else None
+    loaded = load(experiment.source) if isinstance(experiment, Plan) else _as_loaded(experiment)
+    loaded_inventory = as_inventory(inventory)
+    confirm = (always_confirm if agree else refuse_unconfirmed) if isinstance(agree, bool) else agree
     request = RunRequest(
-        loaded, load_registry(), Path(reports), asked, kept.seed if kept else seed, record, kept, anyway
+        loaded, load_registry(), Path(reports), confirm, saved.seed if saved else seed, record, saved, anyway
     )
     with ExitStack() as stack:
         with refuse_before_side_effects():
-            opened = stack.enter_context(connect_cluster(where, seed=request.seed))
-        return run(request, opened, progress or NullProgress())
+            connection = stack.enter_context(connect_cluster(loaded_inventory, seed=request.seed))
+        return run(request, connection, progress or NullProgress())
 
 
 def judge(
@@ -114,24 +196,24 @@ def judge(
     steps: Mapping[str, str] | None = None,
     facts: Mapping[str, str] | None = None,
 ) -> JudgedRun:
-    """Judge an experiment on a recording, or on a run's directory, without a cluster.
+    """Judge an experiment on a recording or a run directory, without a cluster.
 
     ``bind``: nodes by target, and the namespace as ``workload``; ``steps``: the recorded action by step; ``facts``:
-    values that replace recorded ones. Raises BadInput, and UsageError for names that nobody knows.
+    values that replace recorded ones. Raises BadInput, and UsageError for unknown names.
     """
     from chaos.app.judge import JudgeOverrides, judge_recording
     from chaos.app.registry import load_registry
 
-    told = JudgeOverrides(bind or {}, steps or {}, facts or {})
-    return judge_recording(Path(recording), _as_loaded(experiment), told, load_registry())
+    overrides = JudgeOverrides(bind or {}, steps or {}, facts or {})
+    return judge_recording(Path(recording), _as_loaded(experiment), overrides, load_registry())
 
 
 class Lab:
-    """A simulated cluster, which ends with the ``with`` block or by :meth:`stop`.
+    """A simulated cluster, stopped at the end of a ``with`` block or by :meth:`stop`.
 
-    ``inventory``: one with ``lab``, as ``hosts/lab.yaml``; ``settings`` are its keys, as ``workers=5`` or
-    ``breakages=["unknown-late"]``. Its time moves only while all who take part sleep on it, as runs do; with ``speed``
-    it runs freely, so many seconds a second, for kubectl and other clients. Raises BadInput, UsageError.
+    ``inventory``: one with ``lab``, as ``hosts/lab.yaml``; ``settings`` are keys of ``lab``, as ``workers=5`` or
+    ``breakages=["unknown-late"]``. Its time advances only while all participants sleep, as runs do; with ``speed``,
+    it runs freely at that many seconds per second, for kubectl and other clients. Raises BadInput, UsageError.
     """
 
     def __init__(
@@ -150,16 +232,16 @@ class Lab:
         self._started_lab: RunningLab | None = None
 
     def start(self) -> Self:
-        """Start it, and wait until it answers. Raises NodefallError."""
+        """Start the lab and wait until it is ready. Raises NodefallError."""
         from chaos.app.labs import LabServeOptions, start_lab
 
         if self._started_lab is None and self._requested_inventory.lab:
-            serving = LabServeOptions(self._requested_inventory.metadata.name, self._speed)
-            self._started_lab = self._stack.enter_context(start_lab(self._requested_inventory.lab, self._seed, serving))
+            options = LabServeOptions(self._requested_inventory.metadata.name, self._speed)
+            self._started_lab = self._stack.enter_context(start_lab(self._requested_inventory.lab, self._seed, options))
         return self
 
     def stop(self) -> None:
-        """End it; twice is harmless."""
+        """Stop the lab. Idempotent."""
         self._started_lab = None
         self._stack.close()
 
@@ -171,14 +253,14 @@ class Lab:
 
     @property
     def inventory(self) -> Inventory:
-        """How it is reached, like any cluster. Raises UsageError before :meth:`start`."""
+        """The inventory of the lab's cluster and hosts. Raises UsageError before :meth:`start`."""
         from chaos.app.connect import with_lab_cluster
 
         return with_lab_cluster(self._requested_inventory, self._running_lab.inventory)
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's. Raises UsageError before :meth:`start`."""
+        """The kubeconfig of the administrator. Raises UsageError before :meth:`start`."""
         return Path(self._running_lab.facts["kubeconfig"])
 
     @property
@@ -186,7 +268,7 @@ class Lab:
         if self._started_lab is None:
             from chaos.model.errors import UsageError
 
-            raise UsageError("the lab is not up", hint="with Lab() as lab: ..., or lab.start()")
+            raise UsageError("the lab is not running", hint="use with Lab() as lab: ..., or call lab.start()")
         return self._started_lab
 
 

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from chaos.app.connect import ClusterConnection
 from chaos.model.errors import Refused
+from chaos.model.inventory import Inventory
 from chaos.model.plan import Plan
 from chaos.model.registry import PluginRegistry
 
-Confirm = Callable[[Plan, ClusterConnection, list[str]], None]
-"""Called with the plan, its cluster and the nodes from :func:`nodes_taken_down`. Raises Refused to cancel the run."""
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """The cluster of a plan. ``server``: the URL of its API server; ``version``: that of Kubernetes."""
+
+    inventory: Inventory
+    server: str
+    uid: str
+    version: str
+
+
+Confirm = Callable[[Plan, ClusterInfo, list[str]], None]
+"""Called with a plan, its cluster and the real machines that would go down. Raises Refused to cancel the run."""
 
 
 def nodes_taken_down(plan: Plan, connection: ClusterConnection, registry: PluginRegistry) -> list[str]:
@@ -21,11 +34,11 @@ def nodes_taken_down(plan: Plan, connection: ClusterConnection, registry: Plugin
     return sorted({step.node for step in plan.steps if registry.actions[step.action].takes_down})
 
 
-def always_confirm(plan: Plan, connection: ClusterConnection, nodes: list[str]) -> None:
+def always_confirm(plan: Plan, cluster: ClusterInfo, nodes: list[str]) -> None:
     """Confirm every plan."""
 
 
-def refuse_unconfirmed(plan: Plan, connection: ClusterConnection, nodes: list[str]) -> None:  # noqa: ARG001 - a Confirm
+def refuse_unconfirmed(plan: Plan, cluster: ClusterInfo, nodes: list[str]) -> None:  # noqa: ARG001 - a Confirm
     """Refuse plans that take machines down, for callers who cannot ask a person. Raises Refused."""
     if nodes:
         raise Refused(f"not confirmed: the run takes down {', '.join(nodes)}", hint="pass agree=True to confirm")

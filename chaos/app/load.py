@@ -68,8 +68,9 @@ def host_facts(
     needed = {node: initial for nodes in nodes_by_target.values() for node in nodes}
     for step, node in expand_steps(experiment, nodes_by_target):
         action = registry.actions[step.action]
-        if node and (action.on_host or action.facts):
-            needed[node] = (needed[node] or frozenset()) | frozenset(action.facts)
+        facts = action.facts_for(action.params.model_validate(step.with_))
+        if node and (action.on_host or facts):
+            needed[node] = (needed[node] or frozenset()) | frozenset(facts)
     return needed
 
 

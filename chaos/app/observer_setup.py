@@ -50,7 +50,8 @@ def build_observers(
     nodes = sorted({target.node for target in plan.targets})
     facts = set(BASE_FACTS)
     for step in plan.steps:
-        facts.update(registry.actions[step.action].proof_facts)
+        action = registry.actions[step.action]
+        facts.update(action.proof_facts_for(action.params.model_validate(step.params)))
     reachable = [node for node in nodes if "machine-id" in plan.facts[node]]  # other hosts are not used by any step
     cluster = ClusterObservers(connection.kube, connection.clock)
     proxy = bool(connection.inventory.cluster and connection.inventory.cluster.allow_node_proxy)

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from chaos import __version__
 from chaos.app.cluster_lock import hold_lock, refuse_pending_undo, remove_finished_runs
-from chaos.app.confirmation import Confirm, nodes_taken_down
+from chaos.app.confirmation import ClusterInfo, Confirm, nodes_taken_down
 from chaos.app.connect import ClusterConnection, refuse_before_side_effects
 from chaos.app.interrupts import stop_on_signal
 from chaos.app.judge import JudgedRun
@@ -133,7 +133,8 @@ def _confirmed_plan(request: RunRequest, connection: ClusterConnection, run_id: 
     if request.plan:
         check_unchanged(request.plan, planned)
         check_age(request.plan, connection.clock.now())
-    request.confirm(planned, connection, nodes_taken_down(planned, connection, request.registry))
+    info = ClusterInfo(connection.inventory, connection.kube.server, connection.uid, connection.version)
+    request.confirm(planned, info, nodes_taken_down(planned, connection, request.registry))
     check_age(planned, connection.clock.now())
     return planned, view
 

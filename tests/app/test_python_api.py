@@ -1,16 +1,23 @@
-"""nodefall from Python: the five names."""
+"""chaos.api: its functions, and the types that it exports."""
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
+import typing
+from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import chaos.api
-from chaos.api import Lab, judge, load, plan, run
+from chaos.api import Lab, judge, kube, load, plan, run
+from chaos.app.exports import EXPORTS
+from chaos.app.labs import RunningLab
+from chaos.model import errors
 from chaos.model.errors import BadInput, Refused, UsageError
 
 ROOT = Path(__file__).parents[2]
@@ -19,9 +26,61 @@ CORDON = EXPERIMENTS / "cordon.yaml"
 SLOW = ("kubernetes", "pydantic", "msgspec", "yaml", "paramiko", "click", "chaos.app")
 
 
-def test_five_names_all_documented() -> None:
-    assert chaos.api.__all__ == ["Lab", "judge", "load", "plan", "run"]
-    assert all(getattr(chaos.api, name).__doc__ for name in chaos.api.__all__)
+FUNCTIONS = ("Lab", "judge", "load", "plan", "run")
+
+
+def test_every_name_is_exported_and_documented() -> None:
+    assert sorted(chaos.api.__all__) == sorted((*FUNCTIONS, *EXPORTS)) == sorted(dir(chaos.api))
+    assert all(getattr(chaos.api, name).__doc__ for name in FUNCTIONS)
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    assert [name for name in chaos.api.__all__ if f"`{name}`" not in page and f"`{name}(" not in page] == []
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Laboratory'"):
+        _ = chaos.api.Laboratory
+
+
+def _hints(owner: Any, names: dict[str, Any]) -> list[Any]:
+    return list(typing.get_type_hints(owner, localns=names if owner.__module__ == "chaos.api" else None).values())
+
+
+def _annotated(cls: type, names: dict[str, Any]) -> Iterator[Any]:
+    """The types of a class' public fields, properties and methods."""
+    yield from _hints(cls, names)
+    for name, member in dict(vars(cls)).items():
+        function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+        constructor = name == "__init__" and not is_dataclass(cls)  # that of a dataclass takes its fields
+        if inspect.isfunction(function) and (constructor or not name.startswith("_")):
+            yield from _hints(function, names)
+
+
+def _classes(hint: Any) -> Iterator[type]:
+    if inspect.isclass(hint) and hint.__module__.startswith("chaos."):
+        yield hint
+    for argument in [hint] if isinstance(hint, list) else typing.get_args(hint):
+        for each in argument if isinstance(argument, list) else [argument]:
+            yield from _classes(each)
+
+
+def test_every_public_type_is_exported() -> None:
+    names = {name: getattr(chaos.api, name) for name in chaos.api.__all__} | {"RunningLab": RunningLab}
+    exported = {id(getattr(chaos.api, name)) for name in chaos.api.__all__} | set(map(id, vars(kube).values()))
+    pending = [hint for name in FUNCTIONS[1:] for hint in _hints(names[name], names)]
+    pending += [names[name] for name in chaos.api.__all__ if inspect.isclass(names[name])]
+    pending += typing.get_args(names["Confirm"])
+    seen: set[type] = set()
+    while pending:
+        for cls in set(_classes(pending.pop())) - seen:
+            seen.add(cls)
+            pending += _annotated(cls, names)
+    assert len(seen) > 100, "types of types are followed"
+    assert sorted(f"{cls.__module__}.{cls.__name__}" for cls in seen if id(cls) not in exported) == []
+
+
+def test_every_error_is_exported() -> None:
+    classes = [each for each in vars(errors).values() if inspect.isclass(each) and each.__module__ == errors.__name__]
+    assert [each.__name__ for each in classes if each.__name__ not in chaos.api.__all__] == []
 
 
 def test_importing_it_costs_nothing() -> None:
@@ -30,7 +89,7 @@ def test_importing_it_costs_nothing() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_load_tells_all_problems(tmp_path: Path) -> None:
+def test_load_reports_all_problems(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("apiVersion: nodefall.dev/v1alpha1\nkind: Experiment\nmetadata: {name: X}\nspec: {titel: y}\n")
     with pytest.raises(BadInput) as caught:
@@ -54,12 +113,12 @@ def test_judge(as_loaded: bool) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"bind": {"victm": ["ra-worker"]}}, "bind: there is no target 'victm'"),
-        ({"steps": {"poweroff": "power-cut"}}, "map: there is no step 'poweroff'"),
+        ({"bind": {"victm": ["ra-worker"]}}, "bind: unknown target 'victm'"),
+        ({"steps": {"poweroff": "power-cut"}}, "map: unknown step 'poweroff'"),
         ({"facts": {"kubelet.shutdownGracePeriod": "-5"}}, "fact kubelet.shutdownGracePeriod=-5: "),
     ],
 )
-def test_judge_knows_the_names(given: dict[str, Any], message: str) -> None:
+def test_judge_rejects_unknown_names(given: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         judge(RECORDINGS / "01-graceful-poweroff.jsonl.gz", EXPERIMENTS / "graceful-poweroff.yaml", **given)
 
@@ -72,21 +131,21 @@ def test_judge_knows_the_names(given: dict[str, Any], message: str) -> None:
         (ROOT / "hosts" / "example.yaml", {}, "staging describes a cluster, not a lab"),
     ],
 )
-def test_there_is_no_such_lab(given: Path | None, settings: dict[str, Any], message: str) -> None:
+def test_invalid_labs_are_refused(given: Path | None, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Lab(given, **settings)
 
 
-def test_a_lab_that_is_not_up_is_not_reached() -> None:
+def test_a_stopped_lab_has_no_inventory() -> None:
     lab = Lab(ROOT / "hosts" / "lab.yaml", workers=5)
     for _ in range(2):
-        with pytest.raises(UsageError, match="the lab is not up"):
+        with pytest.raises(UsageError, match="the lab is not running"):
             _ = lab.inventory
         lab.stop()
 
 
 @pytest.mark.lab
-def test_a_plan_is_done_on_a_lab(tmp_path: Path) -> None:
+def test_a_plan_is_executed_on_a_lab(tmp_path: Path) -> None:
     with Lab(ROOT / "hosts" / "lab.yaml", workers=2, seed=3) as lab:
         kubeconfig = lab.kubeconfig
         assert kubeconfig.is_file()
@@ -100,6 +159,6 @@ def test_a_plan_is_done_on_a_lab(tmp_path: Path) -> None:
         real = lab.inventory.cluster
         assert real is not None
         unmarked = lab.inventory.model_copy(update={"cluster": real.model_copy(update={"simulated": False})})
-        with pytest.raises(Refused, match="would go down, and nobody has agreed"):
+        with pytest.raises(Refused, match="not confirmed: the run takes down"):
             run(EXPERIMENTS / "power-cut.yaml", unmarked, reports=tmp_path)
-    assert not kubeconfig.exists(), "a lab leaves nothing behind"
+    assert not kubeconfig.exists(), "a lab removes its files"

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from chaos.app.connect import ClusterConnection
+from chaos.app.confirmation import ClusterInfo
 from chaos.cli.run.progress import Display
 from chaos.model.errors import Refused
 from chaos.model.plan import Plan
@@ -16,17 +16,18 @@ from chaos.model.text import escape_for_encoding, printable
 _MAX_TARGETS, _MAX_STEPS, _MAX_NOTES = 4, 6, 3
 
 
-def ask(plan: Plan, connection: ClusterConnection, nodes: list[str], *, progress: Display, yes: bool) -> None:
+def ask(plan: Plan, cluster: ClusterInfo, nodes: list[str], *, progress: Display, yes: bool) -> None:
     """Print a summary of the plan, and ask before machines go down. Raises Refused if not confirmed."""
-    cluster = connection.inventory.cluster
-    if cluster is None or cluster.simulated:
+    settings = cluster.inventory.cluster
+    if settings is None or settings.simulated:
         return
+    name = cluster.inventory.metadata.name
     progress.hide()
     try:
-        for label, text in summary(plan, connection.kube.server, connection.inventory.metadata.name):
+        for label, text in summary(plan, cluster.server, name):
             click.echo(escape_for_encoding(f"{label:<11}{printable(text)}", sys.stderr.encoding), err=True)
         if nodes and not yes:
-            _confirm(connection.inventory.metadata.name, nodes)
+            _confirm(name, nodes)
     finally:
         progress.show()
 

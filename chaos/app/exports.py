@@ -1,0 +1,47 @@
+"""The types that ``chaos.api`` exports, and the modules they come from."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_NAMES = {
+    "chaos.app.confirmation": "ClusterInfo Confirm",
+    "chaos.app.judge": "JudgedRun",
+    "chaos.app.load": "LoadedExperiment",
+    "chaos.app.run": "Run",
+    "chaos.model.action": "FactCheck FailsafeTimer ProofStatus Undo UndoStep",
+    "chaos.model.command": (
+        "DrainRules HostCommand KubeCommand PodSelector PodVerb PodsCommand PowerCommand PowerVerb TaintsCommand"
+    ),
+    "chaos.model.document": "Metadata",
+    "chaos.model.driver": "PowerSettings",
+    "chaos.model.errors": (
+        "Aborted BadInput Exit NodefallError PluginError Problem Refused RequirementUnmet UndoPending "
+        "Unreachable Unsupported UsageError"
+    ),
+    "chaos.model.experiment": "Expectation Experiment Recovery Spec Step TargetSpec Until Workload",
+    "chaos.model.field_types": "Secret",
+    "chaos.model.inventory": (
+        "Cluster Connection ControllerManager Host Inventory Limits NodeTaint PriorityGrace Prometheus "
+        "ProtectedNodes Rule TimeSource"
+    ),
+    "chaos.model.plan": "Plan PlannedStep PlannedTarget",
+    "chaos.model.ports": "Progress",
+    "chaos.model.probes": "Probe Query ServiceReference",
+    "chaos.model.recording": "ActionRecord BlindWindow ProbeResult QueryResult Series",
+    "chaos.model.result": "Phases RunResult StepResult UndoResult",
+    "chaos.model.timeline": "Entry Fact ProbeSample QuerySample Scrape Timeline",
+    "chaos.model.verdict": "Status Verdict",
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+EXPORTS = (*_MODULES, "LabSettings", "kube")
+
+
+def import_export(name: str) -> Any:
+    """The export ``name``. Raises KeyError for a name that is not exported."""
+    if name == "kube":
+        return import_module("chaos.model.kube")
+    if name == "LabSettings":  # the API has a class Lab
+        return import_module("chaos.model.inventory").Lab
+    return getattr(import_module(_MODULES[name]), name)
