@@ -20,7 +20,7 @@ RESET_TYPES = ["On", "ForceOff", "ForceRestart", "GracefulShutdown", "GracefulRe
 
 
 class RedfishServer:
-    """Serves ``machines`` by name to one user."""
+    """Redfish service for ``machines``, by name, with one user."""
 
     def __init__(self, machines: Mapping[str, Machine], lockstep: Lockstep, user: str, password: str) -> None:
         self._machines, self._lockstep = machines, lockstep
@@ -38,8 +38,8 @@ class RedfishServer:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         with self._lockstep.request():
-            given = request.headers.get("Authorization", "").encode()
-            if request.path.rstrip("/") != ROOT and not hmac.compare_digest(given, self._credentials):
+            authorization = request.headers.get("Authorization", "").encode()
+            if request.path.rstrip("/") != ROOT and not hmac.compare_digest(authorization, self._credentials):
                 return _error(401, "Base.1.18.NoValidSession", "There is no valid session established.")
             try:
                 return await handler(request)
@@ -119,7 +119,7 @@ class RedfishServer:
 
 
 def reset(machine: Machine, kind: str) -> None:
-    """Do what ``kind``, one of RESET_TYPES, asks. Raises LogindError where the machine's system refuses."""
+    """Reset a machine by ``kind``, one of RESET_TYPES. Raises LogindError where logind refuses."""
     if kind in ("ForceOff", "ForceRestart", "PowerCycle"):
         machine.power_off()
     if kind in ("On", "ForceRestart", "PowerCycle") or (kind == "PushPowerButton" and machine.state == "off"):

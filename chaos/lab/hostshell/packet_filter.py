@@ -1,4 +1,4 @@
-"""Rules of nft(8) as far as nodefall writes them, and what becomes of the host's traffic with the API server."""
+"""Rules of nft(8), as far as nodefall writes them, and their effect on traffic between host and API server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from chaos.lab.node.network import Direction, Family
 
 API_PORT = 6443
-_EPHEMERAL = 40000  # a local port, as a client's connection has one
+_EPHEMERAL = 40000  # local port of a client's connection
 _SET = r"(?:\{(?P<set>[^{}]+)\}|(?P<one>[^\s{}]+))"
 _MATCH = {
     "address": re.compile(rf"(?P<family>ip6?)\s+(?P<end>saddr|daddr)\s+{_SET}\s*"),
@@ -21,12 +21,15 @@ _VERDICT = re.compile(r"(?:counter\s+)?(?P<verdict>accept|drop)")
 
 
 class RuleError(ValueError):
-    """Not valid, or more than the lab does."""
+    """A rule that is invalid or not simulated."""
 
 
 @dataclass(frozen=True, slots=True)
 class NftRule:
-    """``tests`` by end: networks (saddr, daddr) and ports (sport, dport); ``other``: only for traffic not simulated."""
+    """A rule with networks by saddr and daddr, and ports by sport and dport.
+
+    ``is_unsimulated``: matches only traffic that the lab does not simulate.
+    """
 
     verdict: str
     networks: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -34,24 +37,24 @@ class NftRule:
     is_unsimulated: bool = False
 
     def matches(self, addresses: dict[str, str], ports: dict[str, int]) -> bool:
-        """Whether it is about a TCP packet with these ends."""
+        """Whether the rule matches a TCP packet with these addresses and ports."""
         if self.is_unsimulated:
             return False
         for end, networks in self.networks.items():
             address = ipaddress.ip_address(addresses[end])
             if not any(address in ipaddress.ip_network(network) for network in networks):
                 return False
-        return all(ports[end] in wanted for end, wanted in self.ports.items())
+        return all(ports[end] in allowed for end, allowed in self.ports.items())
 
 
 Chains = tuple[tuple[Direction, tuple[NftRule, ...]], ...]
 
 
 def parse_rule(text: str) -> NftRule:
-    """Raises RuleError."""
+    """Parse a rule. Raises RuleError."""
     networks: dict[str, tuple[str, ...]] = {}
     ports: dict[str, tuple[int, ...]] = {}
-    other, rest = False, text.strip()
+    is_unsimulated, rest = False, text.strip()
     while (verdict := _VERDICT.fullmatch(rest)) is None:
         kind, match = next(((k, m) for k, p in _MATCH.items() if (m := p.match(rest))), ("", None))
         if match is None:
@@ -60,24 +63,24 @@ def parse_rule(text: str) -> NftRule:
             networks[match["end"]] = tuple(_network(match["family"], item) for item in _items(match))
         elif kind == "port":
             ports[match["end"]] = tuple(_port(item) for item in _items(match))
-            other = other or match["protocol"] == "udp"
+            is_unsimulated = is_unsimulated or match["protocol"] == "udp"
         else:
-            other = True  # loopback and neighbour discovery: the API server is not asked that way
+            is_unsimulated = True  # loopback and neighbour discovery: no traffic with the API server
         rest = rest[match.end() :]
-    return NftRule(verdict["verdict"], networks, ports, other)
+    return NftRule(verdict["verdict"], networks, ports, is_unsimulated)
 
 
-def dropped_directions(chains: Chains, family: Family, own: str, server: str) -> set[Direction]:
-    """The directions in which packets between the host (``own``) and the API server do not pass."""
-    lost: set[Direction] = set()
+def dropped_directions(chains: Chains, family: Family, host: str, server: str) -> set[Direction]:
+    """Directions in which packets between the ``host`` and the API ``server`` are dropped."""
+    dropped: set[Direction] = set()
     for direction, rules in chains:
-        there = direction == "out"
-        addresses = {"saddr": own if there else server, "daddr": server if there else own}
-        ports = {"sport": _EPHEMERAL if there else API_PORT, "dport": API_PORT if there else _EPHEMERAL}
-        wanted = [rule for rule in rules if _matches_family(rule, family) and rule.matches(addresses, ports)]
-        if wanted and wanted[0].verdict == "drop":
-            lost.add(direction)
-    return lost
+        is_outgoing = direction == "out"
+        addresses = {"saddr": host if is_outgoing else server, "daddr": server if is_outgoing else host}
+        ports = {"sport": _EPHEMERAL if is_outgoing else API_PORT, "dport": API_PORT if is_outgoing else _EPHEMERAL}
+        matches = [rule for rule in rules if _matches_family(rule, family) and rule.matches(addresses, ports)]
+        if matches and matches[0].verdict == "drop":
+            dropped.add(direction)
+    return dropped
 
 
 def _matches_family(rule: NftRule, family: Family) -> bool:
@@ -91,12 +94,12 @@ def _items(match: re.Match[str]) -> list[str]:
 
 def _network(family: str, text: str) -> str:
     try:
-        found = ipaddress.ip_network(text, strict=False)
+        network = ipaddress.ip_network(text, strict=False)
     except ValueError as error:
         raise RuleError(f"Error: Could not parse address\n{text}") from error
-    if found.version != (4 if family == "ip" else 6):
+    if network.version != (4 if family == "ip" else 6):
         raise RuleError(f"Error: Address family mismatch\n{family} {text}")
-    return str(found)
+    return str(network)
 
 
 def _port(text: str) -> int:

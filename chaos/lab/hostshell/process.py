@@ -1,4 +1,4 @@
-"""What a program on a simulated host has: its host, its user, its standard streams."""
+"""Processes of a simulated host: host system, user, standard streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chaos.lab.sim.lockstep import Lockstep
 class TransientTimer:
     """A transient timer of systemd-run."""
 
-    name: str  # without suffix
+    name: str  # without the suffix .timer
     description: str
     next_elapse: float
     timer: Timer
@@ -25,15 +25,15 @@ class TransientTimer:
 
 @dataclass(frozen=True, slots=True)
 class TransientService:
-    """A unit of systemd-run that runs, and the resource that it uses up."""
+    """A running unit of systemd-run, and the resource that it exhausts."""
 
     resource: Literal["memory", "disk", "pid"]
-    timer: Timer | None  # of its RuntimeMaxSec
+    timer: Timer | None  # for RuntimeMaxSec
 
 
 @dataclass(frozen=True, slots=True)
 class NftTable:
-    """The chains of one table with their direction; and the text that made them."""
+    """Chains of one table by direction, and the text that defined them."""
 
     chains: Chains = ()
     text: str = ""
@@ -41,7 +41,7 @@ class NftTable:
 
 @dataclass
 class HostSystem:
-    """A machine as its programs see it. ``run_as_root`` starts a command that nobody waits for."""
+    """A machine as seen by its programs. ``run_as_root`` starts a command in the background."""
 
     machine: Machine
     sim: SimClock
@@ -59,14 +59,16 @@ class HostSystem:
         return self.sim.now - self.machine.pid1_start
 
     def lose_power(self) -> None:
-        """Nothing in memory or /run survives."""
-        for planted in self.timers.values():
-            planted.timer.cancel()
+        """Drop everything in memory and /run."""
+        for transient in self.timers.values():
+            transient.timer.cancel()
         self.timers.clear()
         for service in self.services.values():
             if service.timer is not None:
                 service.timer.cancel()
-            self.machine.pressure.discard(service.resource)  # the disk's file has no name: it goes with its process
+            self.machine.pressure.discard(
+                service.resource
+            )  # also for disk: the file is unlinked and goes with its process
         self.services.clear()
         self.tables.clear()
         self.parameters.clear()
@@ -75,7 +77,7 @@ class HostSystem:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """``read_line`` gives what is left at the end of input."""
+    """A process; ``read_line`` returns the rest, or "", at the end of input."""
 
     host: HostSystem
     user: str
@@ -92,7 +94,7 @@ class Process:
         return dataclasses.replace(self, **changes)
 
     def fail(self, message: str, code: int = 1) -> int:
-        """Write a line to stderr; the exit code."""
+        """Write a line to stderr, and return the exit code."""
         self.err(message + "\n")
         return code
 

@@ -1,6 +1,6 @@
 """A tiny POSIX shell for the simulated hosts: ``;``, ``&&``, ``||``, ``&``, quoting, ``$name``, ``>/dev/null``.
 
-What a real shell could do and this one cannot (pipes, ``$(...)``, ``if``, files) is refused with exit code 2.
+Other features of a shell (pipes, ``$(...)``, ``if``, files) are rejected with exit code 2.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ SYNTAX_ERROR, NOT_FOUND = 2, 127
 
 
 class ShellSyntaxError(ValueError):
-    """The script is no shell, or more than this shell does."""
+    """The script is invalid, or needs a feature that is not simulated."""
 
 
 @dataclass(slots=True)
 class SimpleCommand:
-    """One command with the operator before it; ``words`` are still quoted."""
+    """One command, with the operator before it; ``words`` are still quoted."""
 
     operator: str
     words: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class SimpleCommand:
 
 
 def parse(script: str) -> list[SimpleCommand]:
-    """The commands of a script. Raises ShellSyntaxError."""
+    """Parse the commands of a script. Raises ShellSyntaxError."""
     commands: list[SimpleCommand] = []
     current, position = SimpleCommand(";"), 0
     while position < len(script):
@@ -72,7 +72,7 @@ def parse(script: str) -> list[SimpleCommand]:
 
 
 def _end_command(commands: list[SimpleCommand], current: SimpleCommand, operator: str) -> SimpleCommand:
-    """End the current command."""
+    """End the current command, and return the next one."""
     if current.words:
         commands.append(current)
     elif operator != "\n":
@@ -84,7 +84,7 @@ def _end_command(commands: list[SimpleCommand], current: SimpleCommand, operator
 
 
 class Shell:
-    """Runs scripts in ``process``. ``arguments`` are ``$0``, ``$1``, ...; ``bash`` knows the time by itself."""
+    """Shell that runs scripts in ``process``. ``arguments`` are ``$0``, ``$1``...; ``bash`` has ``$EPOCHREALTIME``."""
 
     def __init__(self, process: Process, arguments: list[str], *, bash: bool = False) -> None:
         self._process, self._arguments, self._bash = process, arguments, bash
@@ -93,7 +93,7 @@ class Shell:
         self._jobs: list[asyncio.Task[int]] = []
 
     async def run(self, script: str) -> int:
-        """The exit code of the last command, after the end of all: what goes on holds the outputs open."""
+        """Run a script to the end of its background jobs. Returns the exit code of the last command."""
         try:
             commands = parse(script)
         except ShellSyntaxError as error:
@@ -122,13 +122,13 @@ class Shell:
             if command.background:
                 self._start_job(words, process)
                 continue
-            ends = bool(words) and words[0] in ("exec", "exit")
+            is_last = bool(words) and words[0] in ("exec", "exit")
             self._last_exit_code = await self._command(words, process)
-            if ends and words != ["exec"]:
+            if is_last and words != ["exec"]:
                 break
 
     def _start_job(self, words: list[str], process: Process) -> None:
-        """In the background; what it changes in a shell of its own is lost."""
+        """Start a command in the background, in a subshell: its variables are lost."""
         branch = contextlib.ExitStack()
         branch.enter_context(process.host.lockstep.subrequest())
         shell = Shell(process, self._arguments, bash=self._bash)
@@ -159,8 +159,8 @@ class Shell:
             return int(rest[0]) & 255 if rest and rest[0].isdecimal() else self._last_exit_code
         if name == "exec":
             return await execute(process, rest, self._arguments[0]) if rest else 0
-        if (answer := _builtin(process, words)) is not None:
-            return int(not answer)
+        if (is_success := _builtin(process, words)) is not None:
+            return int(not is_success)
         return await execute(process, words, self._arguments[0])
 
     async def _read(self, words: list[str], process: Process) -> int:
@@ -171,7 +171,7 @@ class Shell:
         return 0 if line.endswith("\n") else 1
 
     def _expand(self, text: str) -> list[str]:
-        """The words that one quoted word stands for."""
+        """Expand one quoted word to words."""
         if text in ('"$@"', '"${@}"'):
             return self._arguments[1:]
         words, started = [""], False
@@ -187,7 +187,7 @@ class Shell:
         return words if started else []
 
     def _substitute(self, text: str) -> str:
-        """Variables and, for double quotes, escapes; bare text has none left."""
+        """Substitute variables and the escapes of double quotes."""
 
         def replacement(match: re.Match[str]) -> str:
             if match[1]:
@@ -211,7 +211,7 @@ class Shell:
 
 
 def _builtin(process: Process, words: list[str]) -> bool | None:
-    """Whether a builtin is content that changes nothing here; None if it is a program."""
+    """Result of a builtin without effect here; None for a program."""
     match words:
         case ["set" | "export" | "umask" | ":", *_]:
             return True
@@ -223,39 +223,39 @@ def _builtin(process: Process, words: list[str]) -> bool | None:
 
 
 def _can_write(process: Process, redirects: list[str]) -> bool:
-    """Whether the redirects are allowed: only root writes to /proc/sysrq-trigger."""
+    """Whether the redirects are permitted: only root may write to /proc/sysrq-trigger."""
     return process.is_root or not any(text.endswith(_SYSRQ) for text in redirects)
 
 
 def press_sysrq(machine: Machine, text: str) -> None:
-    """A SysRq key: b boots at once, c crashes the kernel, o powers off; others do nothing here."""
-    deeds = {"b": machine.reset, "c": machine.crash, "o": machine.power_off}
-    if (deed := deeds.get(text[:1])) is not None:
-        deed()
+    """Press a SysRq key: b reboots at once, c crashes the kernel, o powers off; others have no effect here."""
+    actions = {"b": machine.reset, "c": machine.crash, "o": machine.power_off}
+    if (action := actions.get(text[:1])) is not None:
+        action()
 
 
 def redirect(process: Process, redirects: list[str]) -> Process:
-    """The process with its outputs led elsewhere."""
+    """Process with redirected outputs."""
     out, err = process.out, process.err
     trigger: Callable[[str], None] = partial(press_sysrq, process.host.machine)
     for text in redirects:
         if text.startswith(("<", "0")):
             continue
         target = text.lstrip("012>")
-        chosen: Callable[[str], None] = {"/dev/null": _discard, "&1": out, "&2": err, _SYSRQ: trigger}[target]
+        sink: Callable[[str], None] = {"/dev/null": _discard, "&1": out, "&2": err, _SYSRQ: trigger}[target]
         if text.startswith("2"):
-            err = chosen
+            err = sink
         else:
-            out = chosen
+            out = sink
     return process.replace(out=out, err=err)
 
 
 def _discard(_: str) -> None:
-    """Write to /dev/null."""
+    """Discard output, as /dev/null."""
 
 
 async def execute(process: Process, argv: list[str], shell: str) -> int:
-    """Run a program by its name or path; 127 with a shell's message if there is none."""
+    """Run a program by name or path; exit code 127 with a shell's message if it does not exist."""
     program = _find_program(process, argv[0])
     if program is None:
         process.err(f"{shell}: 1: {argv[0]}: not found\n")
@@ -268,6 +268,6 @@ def _find_program(process: Process, name: str) -> Program | None:
 
 
 def _basename(name: str) -> str:
-    """Without one of the directories in which programs are."""
+    """Name without one of the directories of programs."""
     directory = next((d for d in _DIRECTORIES if name.startswith(d)), "")
     return name.removeprefix(directory)

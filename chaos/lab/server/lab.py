@@ -1,4 +1,4 @@
-"""Everything that a lab serves, and the files that tell its clients how to reach it."""
+"""All servers of a lab, and the files with which clients connect to it."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from chaos.lab.sim.lockstep import Lockstep, TimeSource
 from chaos.lab.spec import ApiMisbehaviour, LabSpec
 
 SSH_USER, BMC_USER = "chaos", "ops"
-_WARM_UP = 1.0  # simulated seconds in which the cluster settles before anybody may look
-_KEEP_ALIVE = 30.0  # wall seconds
-_SHUTDOWN_TIMEOUT = 0.2  # wall seconds for open requests when the lab ends
+_WARM_UP = 1.0  # simulated seconds in which the cluster settles before it is served
+_KEEP_ALIVE = 30.0  # wall seconds between two bookmarks to all watches
+_SHUTDOWN_TIMEOUT = 0.2  # wall seconds for open requests at the end of the lab
 
 
 class PortError(OSError):
-    """The port that was asked for cannot be had; the text says why."""
+    """A requested port is not available."""
 
 
 class Lab:
-    """One lab in ``directory``, which is private to its owner. Start it inside a running loop."""
+    """One lab with its files in the private ``directory``. Start it inside a running event loop."""
 
     def __init__(self, spec: LabSpec, options: ServeOptions, directory: Path) -> None:
         self.directory, self._options = directory, options
         self._access, self._bmc_password = Access(spec.users), secrets.token_urlsafe(12)
         self._ca_file, self._tls = make_tls(directory)
-        gates = {node.name: (PortReservation(), PortReservation()) for node in spec.nodes}
+        ports = {node.name: (PortReservation(), PortReservation()) for node in spec.nodes}
         nodes = [
-            msgspec.structs.replace(node, address="127.0.0.1", kubelet_port=gates[node.name][0].port)
+            msgspec.structs.replace(node, address="127.0.0.1", kubelet_port=ports[node.name][0].port)
             for node in spec.nodes
         ]
         self.cluster = Cluster(msgspec.structs.replace(spec, nodes=nodes))
@@ -56,10 +56,10 @@ class Lab:
         self._kubelets: list[KubeletServer] = []
         self._hosts: list[tuple[SshServer, int]] = []
         for name, machine in self.cluster.machines.items():
-            kubelet_gate, ssh_gate = gates[name]
-            self._kubelets.append(KubeletServer(machine, kubelet_gate, self.lockstep, self._tls, self._access))
-            host = SshServer(machine, ssh_gate, self.lockstep, self.cluster.sim, SSH_USER, self._client_key)
-            self._hosts.append((host, ssh_gate.port))
+            kubelet_port, ssh_port = ports[name]
+            self._kubelets.append(KubeletServer(machine, kubelet_port, self.lockstep, self._tls, self._access))
+            host = SshServer(machine, ssh_port, self.lockstep, self.cluster.sim, SSH_USER, self._client_key)
+            self._hosts.append((host, ssh_port.port))
         self._api = ApiServer(self.cluster, self.lockstep, self._access, options.watch_cache_size)
         self._controller_manager = ControllerManagerServer(self.cluster.controllers, self.lockstep, self._access)
         self._redfish = RedfishServer(self.cluster.machines, self.lockstep, BMC_USER, self._bmc_password)
@@ -68,22 +68,22 @@ class Lab:
 
     @property
     def watch_count(self) -> int:
-        """Watches that are being served."""
+        """Number of open watches."""
         return len(self._api.watches)
 
     @property
     def api_misbehaviours(self) -> set[ApiMisbehaviour]:
-        """Those of the API server that are on; may be changed."""
+        """Enabled faults of the API server; may be changed."""
         return self._api.fault_injector.enabled
 
     @property
     def client_count(self) -> int:
-        """Open connections of the time source and of the API."""
+        """Number of open connections to the time source and the API."""
         server = self._runners[0].server
         return self._time_source.connection_count + (len(server.connections) if server else 0)
 
     async def start(self) -> dict[str, Any]:
-        """Serve. What the ready line tells."""
+        """Start all servers. Returns the content of the ready line."""
         self.cluster.start()
         self.cluster.sim.run_until(self.cluster.sim.now + _WARM_UP)
         api_port = await self._serve(self._api.app(), self._tls, self._options.port)
@@ -94,12 +94,12 @@ class Lab:
             await server.start()
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self.lockstep.run()), loop.create_task(self._keep_alive())]
-        described = self._describe(f"https://127.0.0.1:{api_port}", f"https://127.0.0.1:{redfish_port}{ROOT}")
-        described["controllerManager"] = f"https://127.0.0.1:{metrics_port}"
-        return described | {"timeSource": {"address": "127.0.0.1", "port": time_port}}
+        description = self._describe(f"https://127.0.0.1:{api_port}", f"https://127.0.0.1:{redfish_port}{ROOT}")
+        description["controllerManager"] = f"https://127.0.0.1:{metrics_port}"
+        return description | {"timeSource": {"address": "127.0.0.1", "port": time_port}}
 
     def failure(self) -> BaseException | None:
-        """What a task that should run for ever died of."""
+        """Exception of a background task that has ended; None while all run."""
         for task in self._tasks:
             if task.done() and not task.cancelled():
                 return task.exception()
@@ -120,7 +120,7 @@ class Lab:
         return [*self._kubelets, *(host for host, _ in self._hosts)]
 
     async def _serve(self, app: web.Application, tls: ssl.SSLContext, port: int = 0) -> int:
-        """Serve ``app`` on a port of loopback, a free one if it is 0; the port. Raises PortError."""
+        """Serve ``app`` on a loopback port, a free one for 0, and return the port. Raises PortError."""
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_TIMEOUT)
         await runner.setup()
         self._runners.append(runner)
@@ -177,7 +177,7 @@ class Lab:
         }
 
     def _kubeconfig(self, api: str, user: User) -> bytes:
-        """JSON, which is YAML."""
+        """Kubeconfig of a user, as JSON, which is YAML."""
         name = self._options.name
         cluster = {"server": api, "certificate-authority": str(self._ca_file)}
         config = {

@@ -1,4 +1,4 @@
-"""How a lab is served; the LabSpec says what is in it."""
+"""Options of a lab's servers; its content is in the LabSpec."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """``speed`` in simulated seconds a wall second, at most; ``free``: time always moves, at that speed.
+    """Options of a lab's servers.
 
-    ``linger``: wall seconds without a client after which a lab ends whose owner died. ``ring``: changes of a kind
-    that a watch can go back at most. ``name`` is the kubeconfig's context. ``port`` is the API server's, 0 for any.
+    ``speed``: maximum of simulated seconds per wall second; with ``free``, time runs at that speed without lockstep.
+    ``linger``: wall seconds without a client after which a lab without owner ends. ``watch_cache_size``: maximum number
+    of changes per resource from which a watch can continue. ``name``: context of the kubeconfig. ``port`` of the API
+    server, 0 for any free port.
     """
 
     speed: float = 20.0

@@ -1,4 +1,4 @@
-"""A TCP port of loopback that is kept for one server, also while that does not listen."""
+"""Reservation of a TCP port on loopback for one server, also while the server does not listen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chaos.lab.sim.lockstep import Lockstep
 
 
 class Listener(Protocol):
-    """What listening gives; closing it closes the socket."""
+    """A listening server; closing it closes the socket."""
 
     def close(self) -> None: ...
 
@@ -20,7 +20,7 @@ ListenFunc = Callable[[socket.socket], Awaitable[Listener]]
 
 
 def _bind_socket(port: int = 0) -> socket.socket:
-    """A socket that refuses connections: bound, but not listening."""
+    """Bind a socket. Connections are refused as long as it does not listen."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sock.bind(("127.0.0.1", port))
@@ -29,7 +29,7 @@ def _bind_socket(port: int = 0) -> socket.socket:
 
 
 class PortReservation:
-    """Open: the server listens. Shut: connections are refused."""
+    """A reserved port: a server listens on it, or connections are refused."""
 
     def __init__(self) -> None:
         self._socket = _bind_socket()
@@ -39,13 +39,13 @@ class PortReservation:
         self._should_listen = False
 
     def start_listening(self, listen: ListenFunc, lockstep: Lockstep) -> None:
-        """Listen soon; simulated time waits for it."""
+        """Start to listen in a task; simulated time waits for it."""
         self._should_listen = True
         if self._listener is None and self._listen_task is None:
             self._listen_task = asyncio.get_running_loop().create_task(self._start(listen, lockstep))
 
     def stop_listening(self) -> None:
-        """Refuse connections from now on; those that exist are the server's to close."""
+        """Refuse new connections; the server closes existing ones itself."""
         self._should_listen = False
         if self._listener is not None:
             self._listener.close()
@@ -53,12 +53,12 @@ class PortReservation:
             self._socket = _bind_socket(self.port)
 
     async def wait_started(self) -> None:
-        """Wait until an opening that is under way is done."""
+        """Wait for the task that starts to listen, if any."""
         if self._listen_task is not None:
             await self._listen_task
 
     def close(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         if self._listen_task is not None:
             self._listen_task.cancel()
         if self._listener is not None:

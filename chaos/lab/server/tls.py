@@ -1,4 +1,4 @@
-"""A certificate authority of its own for each lab, and the server certificate that it signs."""
+"""One certificate authority per lab, and the server certificate that it signs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 _VALIDITY = (
     datetime(2020, 1, 1, tzinfo=UTC),
     datetime(2120, 1, 1, tzinfo=UTC),
-)  # no clock is asked; the keys are short-lived
+)  # fixed, as the lab reads no clock; the keys are short-lived
 
 
 def _builder(name: str, issuer: str, public_key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
@@ -55,7 +55,7 @@ def _authority(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
 
 
 def make_tls(directory: Path) -> tuple[Path, ssl.SSLContext]:
-    """The CA's certificate as a file, and a context for servers on 127.0.0.1 and localhost. Writes no CA key."""
+    """Create a CA certificate file, and a TLS context for 127.0.0.1 and localhost. The CA's key is not written."""
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     authority = _authority(ca_key)
     names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
@@ -82,6 +82,6 @@ def make_tls(directory: Path) -> tuple[Path, ssl.SSLContext]:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that only its owner may read."""
+    """Write a file that is readable by its owner only."""
     path.touch(mode=0o600, exist_ok=False)
     path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""busctl against logind's manager: emit, get-property, call."""
+"""busctl for logind's manager: emit, get-property, call."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PROPERTIES: dict[str, tuple[str, Callable[[Logind], Any]]] = {
 
 
 def _format_value(value: Any) -> str:
-    """A value as busctl prints it."""
+    """Format a value as busctl does."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -50,7 +50,7 @@ def _format_value(value: Any) -> str:
 
 
 def _print(process: Process, options: dict[str, list[str]], signature: str, value: Any, plain: str = "") -> int:
-    """One line, as ``--json`` asks. A method's answer is an array of its values."""
+    """Print one line, in JSON with ``--json``. The reply of a method is an array of its values."""
     if "json" in options:
         pretty = options["json"][-1] == "pretty"
         text = json.dumps({"type": signature, "data": value}, indent=8 if pretty else None, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""coreutils and friends, and the files that ``cat`` can show."""
+"""Programs of coreutils and similar packages, and the files that ``cat`` can print."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _stat_of_pid1(host: HostSystem) -> str:
 
 
 def _pid1_delay(host: HostSystem) -> float:
-    """What btime, whole seconds, leaves of the start of PID 1."""
+    """Start of PID 1 after btime, which has whole seconds."""
     return host.machine.pid1_start - int(host.machine.pid1_start)
 
 
@@ -51,7 +51,7 @@ def _read_file(host: HostSystem, path: str) -> str | None:
 
 
 async def cat(process: Process, argv: list[str]) -> int:
-    """Only the files that the simulation has."""
+    """``cat FILE...`` for simulated files."""
     code = 0
     for path in argv[1:]:
         text = _read_file(process.host, path)
@@ -63,14 +63,14 @@ async def cat(process: Process, argv: list[str]) -> int:
 
 
 async def echo(process: Process, argv: list[str]) -> int:
-    """With ``-n`` or without."""
+    """``echo [-n] WORD...``."""
     newline = argv[1:2] != ["-n"]
     process.out(" ".join(argv[1:] if newline else argv[2:]) + ("\n" if newline else ""))
     return 0
 
 
 async def date(process: Process, argv: list[str]) -> int:
-    """``+FORMAT`` with strftime, ``%s`` and ``%N``; UTC."""
+    """``date +FORMAT`` in UTC, with strftime's directives, ``%s`` and ``%N``."""
     now = process.host.sim.now
     moment = datetime.fromtimestamp(now, UTC)
     formats = [word[1:] for word in argv[1:] if word.startswith("+")]
@@ -81,7 +81,7 @@ async def date(process: Process, argv: list[str]) -> int:
 
 
 async def sleep(process: Process, argv: list[str]) -> int:
-    """In simulated time."""
+    """``sleep NUMBER[smhd]`` in simulated time."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", argv[1] if len(argv) == 2 else "")
     if not match:
         return process.fail(f"sleep: invalid time interval '{argv[1]}'" if argv[1:] else "sleep: missing operand")
@@ -101,7 +101,7 @@ async def fail(_: Process, __: list[str]) -> int:
 
 
 async def uname(process: Process, argv: list[str]) -> int:
-    """Debian 12 on x86_64."""
+    """``uname`` of Debian 12 on x86_64."""
     name, release = process.host.machine.name, "6.1.0-28-amd64"
     build = "#1 SMP PREEMPT_DYNAMIC Debian 6.1.119-1 (2024-11-22)"
     answers = {
@@ -116,7 +116,7 @@ async def uname(process: Process, argv: list[str]) -> int:
 
 
 async def hostname(process: Process, argv: list[str]) -> int:
-    """The node's name; with ``-I`` the addresses of its interfaces."""
+    """``hostname``: the node's name; with ``-I`` its addresses."""
     machine = process.host.machine
     if argv[1:] == ["-I"]:
         addresses = machine.network.resolve(machine.name)
@@ -129,7 +129,7 @@ async def hostname(process: Process, argv: list[str]) -> int:
 
 
 async def whoami(process: Process, _: list[str]) -> int:
-    """The user."""
+    """``whoami``."""
     process.out(process.user + "\n")
     return 0
 
@@ -144,7 +144,7 @@ async def identity(process: Process, argv: list[str]) -> int:
 
 
 async def getconf(process: Process, argv: list[str]) -> int:
-    """Only ``CLK_TCK``."""
+    """``getconf CLK_TCK``."""
     if argv[1:] != ["CLK_TCK"]:
         return process.fail(f"getconf: Unrecognized variable '{' '.join(argv[1:])}'")
     process.out(f"{_TICKS}\n")
@@ -152,7 +152,7 @@ async def getconf(process: Process, argv: list[str]) -> int:
 
 
 async def sudo(process: Process, argv: list[str]) -> int:
-    """``-n``, ``-u root`` and ``--``; everybody may do everything without a password."""
+    """``sudo [-n] [-u root] [--] COMMAND...``, without a password for all users."""
     words = argv[1:]
     while words and words[0].startswith("-"):
         option, *words = words
@@ -171,7 +171,7 @@ async def sudo(process: Process, argv: list[str]) -> int:
 
 
 def _sudo_stderr(process: Process) -> Callable[[str], None]:
-    """Sudo's own words for a program that is not there."""
+    """Stderr with sudo's message for a program that does not exist."""
 
     def write(text: str) -> None:
         match = re.fullmatch(r"sudo: 1: (.*): not found\n", text)
@@ -181,7 +181,7 @@ def _sudo_stderr(process: Process) -> Callable[[str], None]:
 
 
 async def grep(process: Process, argv: list[str]) -> int:
-    """``grep -hs TEXT FILE...``: lines with that very text."""
+    """``grep -hs TEXT FILE...``: lines that contain the text."""
     if len(argv) < 4 or argv[1] != "-hs" or re.escape(argv[2]) != argv[2]:
         return process.fail("grep: the lab simulates only grep -hs TEXT FILE...", 2)
     known = [_read_file(process.host, path) for path in argv[3:]]
@@ -199,7 +199,7 @@ async def printenv(process: Process, argv: list[str]) -> int:
 
 
 async def shell(process: Process, argv: list[str]) -> int:
-    """``sh -c SCRIPT [NAME [ARGUMENT...]]``; bash may be told to read no start-up files."""
+    """``sh -c SCRIPT [NAME [ARGUMENT...]]``; bash accepts ``--norc`` and ``-p``."""
     bash = argv[0] == "bash"
     argv = [word for number, word in enumerate(argv) if not (bash and number < 3 and word in ("--norc", "-p"))]
     if len(argv) < 3 or argv[1] not in ("-c", "-ec", "-euc"):

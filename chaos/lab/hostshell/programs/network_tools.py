@@ -1,4 +1,4 @@
-"""getent, curl and ss: where the API server is, and whether connections to it are made."""
+"""getent, curl and ss, for the API server only."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ async def curl(process: Process, argv: list[str]) -> int:
     network = process.host.machine.network
     addresses = network.resolve(url.hostname or "")
     families = [family for family in network.families if family in addresses]
-    if chosen := {"ipv4" for _ in options.get("4", ())} | {"ipv6" for _ in options.get("6", ())}:
-        families = [family for family in families if family in chosen]
+    if requested := {"ipv4" for _ in options.get("4", ())} | {"ipv6" for _ in options.get("6", ())}:
+        families = [family for family in families if family in requested]
     if not families:
         return process.fail(f"curl: (6) Could not resolve host: {url.hostname}", _UNRESOLVED)
     server = {ipaddress.ip_address(address) for address in network.server_addresses.values()}
-    known = all(ipaddress.ip_address(addresses[family]) in server for family in families)
-    if url.port != API_PORT or not known or url.path not in _RESPONSES:
+    is_server = all(ipaddress.ip_address(addresses[family]) in server for family in families)
+    if url.port != API_PORT or not is_server or url.path not in _RESPONSES:
         return process.fail("curl: (7) the lab simulates only the API server's /livez, /readyz and /healthz", _REFUSED)
     if any(network.can_connect(family) for family in families):
         process.out("" if "output" in options else _RESPONSES[url.path])
@@ -65,14 +65,14 @@ async def curl(process: Process, argv: list[str]) -> int:
 
 
 async def ss(process: Process, argv: list[str]) -> int:
-    """``ss -Htnp state established FILTER``: the kubelet's connection, where it has one."""
+    """``ss -Htnp state established FILTER``: the kubelet's connection, if there is one."""
     if argv[1:4] != ["-Htnp", "state", "established"]:
         return process.fail("ss: the lab simulates only ss -Htnp state established FILTER")
     machine = process.host.machine
     family = machine.kubelet.connection_family
     if family and re.search(rf"\bdport = :{API_PORT}\b", " ".join(argv[4:])):
-        own, server = machine.network.resolve(machine.name)[family], machine.network.server_addresses[family]
-        ends = [f"[{address}]" if family == "ipv6" else address for address in (own, server)]
+        host, server = machine.network.resolve(machine.name)[family], machine.network.server_addresses[family]
+        ends = [f"[{address}]" if family == "ipv6" else address for address in (host, server)]
         users = f'users:(("kubelet",pid={machine.kubelet.pid},fd=14))' if process.is_root else ""
         process.out(f"0      0      {ends[0]}:40000 {ends[1]}:{API_PORT} {users}\n")
     return 0

@@ -1,4 +1,4 @@
-"""nft(8), as far as nodefall's own table needs it. Anything else is refused, not pretended."""
+"""nft(8), for the table of nodefall only; anything else is rejected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHAIN = re.compile(
     r"[;\s]*chain\s+\w+\s*\{\s*type\s+filter\s+hook\s+(?P<hook>input|output|forward)\s+priority\s+[-\w]+\s*;"
     r"(?:\s*policy\s+accept\s*;)?(?P<rules>[^{}]*(?:\{[^{}]*\}[^{}]*)*)\}"
 )
-_DIRECTIONS: dict[str, Direction] = {"input": "in", "output": "out"}  # nothing is forwarded in the lab
+_DIRECTIONS: dict[str, Direction] = {"input": "in", "output": "out"}  # hosts of the lab forward no packets
 _MISSING = "Error: No such file or directory"
 
 
@@ -35,7 +35,7 @@ async def nft(process: Process, argv: list[str]) -> int:
         _run(tables, script)
     except RuleError as error:
         return process.fail(str(error))
-    process.host.tables = tables  # all or nothing, as nft does it
+    process.host.tables = tables  # all or nothing, as in nft
     apply(process.host)
     return 0
 
@@ -65,13 +65,13 @@ def _run(tables: dict[str, NftTable], script: str) -> None:
         text = text[end or match.end() :].lstrip("; \t\n")
 
 
-def _block(text: str, begin: int) -> tuple[str, int]:
-    """What stands between a brace before ``begin`` and the one that closes it, and where that ends."""
+def _block(text: str, start: int) -> tuple[str, int]:
+    """Text from ``start``, just after an opening brace, to the closing one, and the end of the block."""
     depth = 1
-    for index in range(begin, len(text)):
+    for index in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[index], 0)
         if depth == 0:
-            return text[begin:index], index + 1
+            return text[start:index], index + 1
     raise RuleError("Error: syntax error, unexpected end of file")
 
 
@@ -89,7 +89,7 @@ def _chains(body: str) -> list[tuple[Direction, tuple[NftRule, ...]]]:
 
 
 def apply(host: HostSystem) -> None:
-    """Drop what the tables say between this host and the API server."""
+    """Apply the tables to traffic between this host and the API server."""
     network = host.machine.network
     own, servers = network.resolve(host.machine.name), network.server_addresses
     chains = tuple(chain for table in host.tables.values() for chain in table.chains)
@@ -110,7 +110,7 @@ def _list(process: Process, words: list[str]) -> int:
     name = " ".join(words[1:])
     if words[:1] != ["table"] or name not in tables:
         return process.fail(f"{_MISSING}\nlist {' '.join(words)}")
-    text = tables[name].text.strip().replace("counter ", "counter packets 0 bytes 0 ")  # they are not counted
+    text = tables[name].text.strip().replace("counter ", "counter packets 0 bytes 0 ")  # the lab counts no packets
     process.out(f"table {name} {{\n{text}\n}}\n")
     return 0
 

@@ -1,4 +1,4 @@
-"""Options of the systemd tools: anywhere among the words, long ones with ``=`` or the next word."""
+"""Options as of the systemd tools: at any position, values after ``=`` or as the next word."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 
 
 class UnknownOptionError(ValueError):
-    """The text is what getopt would print, without the program's name."""
+    """An invalid option; the text is getopt's, without the name of the program."""
 
 
 def split_options(
     words: Sequence[str], flags: Mapping[str, str], valued: Mapping[str, str]
 ) -> tuple[dict[str, list[str]], list[str]]:
-    """Options by canonical name (flags have empty values, one per use) and the other words. Raises UnknownOptionError.
+    """Split words into options by canonical name, and the rest. Raises UnknownOptionError.
 
-    ``flags`` and ``valued`` map what may be written (``--property``, ``-p``) to canonical names.
+    ``flags`` and ``valued`` map accepted spellings (``--property``, ``-p``) to canonical names. A flag has one empty
+    value per use.
     """
     found: dict[str, list[str]] = {}
     rest: list[str] = []

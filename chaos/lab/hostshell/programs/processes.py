@@ -1,4 +1,4 @@
-"""kill, pidof, pgrep and ps, for the kubelet's process only."""
+"""kill, pidof and pgrep for the kubelet's process only, and ps."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ async def pidof(process: Process, argv: list[str]) -> int:
 
 
 def _commands(host: HostSystem) -> list[str]:
-    """What the processes were started with; the kubelet as kubeadm does it."""
+    """Command lines of the processes; the kubelet's as of kubeadm."""
     kubelet = "/usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml"
     return ["/sbin/init", *([kubelet] if host.machine.kubelet.pid else [])]
 
 
 async def ps(process: Process, argv: list[str]) -> int:
-    """``ps -eo`` with ``pid=,stat=,comm=``, ``pid=,unit=`` or ``args=``: only the lab's own processes."""
+    """``ps -eo`` with ``pid=,stat=,comm=``, ``pid=,unit=`` or ``args=``: only the processes that the lab simulates."""
     if argv[1:] == ["-eo", "args="]:
         process.out("".join(f"{line}\n" for line in _commands(process.host)))
         return 0

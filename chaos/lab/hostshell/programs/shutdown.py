@@ -53,7 +53,7 @@ async def _schedule(process: Process, kind: str, when: str) -> int:
 
 
 def parse_time(text: str, now: float) -> float | None:
-    """``+MINUTES`` or ``HH:MM`` (UTC), in seconds since the epoch; None if it is neither."""
+    """``+MINUTES`` or ``HH:MM`` (UTC), in seconds since the epoch; None for other texts."""
     if match := re.fullmatch(r"\+?(\d{1,6})", text):
         return now + 60.0 * int(match[1])
     clock = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", text)

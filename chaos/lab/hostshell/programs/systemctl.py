@@ -1,4 +1,4 @@
-"""systemctl: shutdown through logind, the kubelet's unit, logind's own, and transient timers. Texts: systemd 252."""
+"""systemctl: shutdown by logind, units of the host, and transient timers. Texts of systemd 252."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _VALUED = {
 }
 _FEATURES = "+PAM +AUDIT +SELINUX +APPARMOR +IMA +SMACK +SECCOMP +GCRYPT -GNUTLS +OPENSSL default-hierarchy=unified"
 _NOT_LOADED, _INACTIVE = 5, 3
-_KUBELET_START = 5.0  # simulated seconds that `start` waits at most
+_KUBELET_START = 5.0  # maximum simulated seconds that ``start`` waits
 Verb = Callable[[Process, list[str], dict[str, list[str]]], Awaitable[int]]
 
 
 def version_text(host: HostSystem) -> str:
-    """What ``--version`` of every systemd tool prints."""
+    """Output of ``--version`` of the systemd tools."""
     version = host.machine.spec.systemd
     return f"systemd {version} ({version})\n{_FEATURES}\n"
 
 
 def format_timespan(seconds: float) -> str:
-    """As systemd's format_timespan to the microsecond: ``1min 40.500000s``."""
+    """Format a time span as systemd's format_timespan, to the microsecond: ``1min 40.500000s``."""
     micros = round(seconds * 1e6)
     minutes, micros = divmod(micros, 60_000_000)
     hours, minutes = divmod(minutes, 60)
@@ -75,7 +75,7 @@ async def systemctl(process: Process, argv: list[str]) -> int:
 
 
 async def _shut_down(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
-    """poweroff and reboot."""
+    """``poweroff`` and ``reboot``."""
     reboot = words[0] == "reboot"
     what = "reboot" if reboot else "power off"
     force = len(options.get("force", ()))
@@ -89,7 +89,7 @@ async def _shut_down(process: Process, words: list[str], options: dict[str, list
         if reboot:
             machine.power_on()
         return 0
-    if not machine.spec.logind:  # systemctl then asks PID 1 itself
+    if not machine.spec.logind:  # systemctl then sends the request to PID 1
         machine.shut_down("reboot" if reboot else "poweroff")
         return 0
     try:
@@ -104,36 +104,36 @@ def _unit_name(name: str) -> str:
 
 
 def _properties(host: HostSystem, unit: str) -> dict[str, str]:
-    """What ``systemctl show`` knows of a unit, in its order."""
+    """Properties of a unit, in the order of ``systemctl show``."""
     active, pid = is_active(host, unit), main_pid(host, unit)
     timer = host.timers.get(unit.removesuffix(".timer")) if unit.endswith(".timer") else None
     found: dict[str, str] = {}
     if timer:
         elapse = format_timespan(timer.next_elapse - host.machine.pid1_start)
         found = {"Unit": f"{timer.name}.service", "NextElapseUSecMonotonic": elapse}
-    loaded = active is not None or timer is not None
-    running = timer is not None or bool(active)
+    is_loaded = active is not None or timer is not None
+    is_running = timer is not None or bool(active)
     found |= {} if pid is None else {"MainPID": str(pid)}
     found |= {
         "Id": unit,
         "Names": unit,
         "Description": timer.description if timer else unit,
-        "LoadState": "loaded" if loaded else "not-found",
-        "ActiveState": "active" if running else "inactive",
-        "SubState": "waiting" if timer else "running" if running else "dead",
-        "UnitFileState": "transient" if timer else "enabled" if loaded else "",
+        "LoadState": "loaded" if is_loaded else "not-found",
+        "ActiveState": "active" if is_running else "inactive",
+        "SubState": "waiting" if timer else "running" if is_running else "dead",
+        "UnitFileState": "transient" if timer else "enabled" if is_loaded else "",
     }
     return found
 
 
 async def _show(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
-    wanted = [name for value in options.get("property", []) + options.get("only", []) for name in value.split(",")]
-    bare = "value" in options or "only" in options
+    names = [name for value in options.get("property", []) + options.get("only", []) for name in value.split(",")]
+    only_values = "value" in options or "only" in options
     blocks = []
     for unit in words[1:]:
         found = _properties(process.host, _unit_name(unit))
-        chosen = [(name, value) for name, value in found.items() if not wanted or name in wanted]
-        blocks.append("".join(f"{value}\n" if bare else f"{name}={value}\n" for name, value in chosen))
+        chosen = [(name, value) for name, value in found.items() if not names or name in names]
+        blocks.append("".join(f"{value}\n" if only_values else f"{name}={value}\n" for name, value in chosen))
     process.out("\n".join(blocks))
     return 0
 
@@ -146,7 +146,7 @@ async def _is_active(process: Process, words: list[str], options: dict[str, list
 
 
 async def _control(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
-    """start, stop and restart."""
+    """``start``, ``stop`` and ``restart``."""
     for name in words[1:]:
         unit = _unit_name(name)
         if _properties(process.host, unit)["LoadState"] == "not-found":
@@ -165,7 +165,7 @@ def _missing_word(verb: str) -> str:
 
 
 def _control_one(process: Process, verb: str, unit: str) -> bool:
-    """False for what is not simulated."""
+    """Whether the unit could be controlled; False if that is not simulated."""
     timers = process.host.timers
     if unit.endswith(".timer"):
         if verb == "stop":
@@ -191,7 +191,7 @@ async def _kill(process: Process, words: list[str], options: dict[str, list[str]
 
 
 async def _wait_for_kubelet(process: Process) -> None:
-    """A Type=notify unit's start returns once it runs."""
+    """Wait until the kubelet runs, as ``start`` of a Type=notify unit does."""
     host = process.host
     end = host.sim.now + _KUBELET_START
     while not host.machine.kubelet.is_running and host.sim.now < end:

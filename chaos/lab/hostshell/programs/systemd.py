@@ -27,7 +27,7 @@ _ACCURACY = 60.0  # systemd.timer(5): AccuracySec defaults to one minute
 
 
 def parse_timespan(text: str) -> float | None:
-    """Seconds of a time span of systemd.time(7); None if it is none."""
+    """Parse a time span of systemd.time(7) to seconds; None if it is invalid."""
     parts = _TIMESPAN.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != re.sub(r"\s", "", text):
         return None
@@ -36,9 +36,9 @@ def parse_timespan(text: str) -> float | None:
 
 async def systemd_run(process: Process, argv: list[str]) -> int:
     """``systemd-run --on-active=SPAN [--timer-property=AccuracySec=SPAN] [--unit=NAME] COMMAND...``."""
-    own, command = _split_command(argv[1:])
+    option_words, command = _split_command(argv[1:])
     try:
-        options, _ = split_options(own, _FLAGS, _VALUED)
+        options, _ = split_options(option_words, _FLAGS, _VALUED)
     except UnknownOptionError as error:
         return process.fail(f"systemd-run: {error}")
     if "on-active" not in options:
@@ -47,13 +47,13 @@ async def systemd_run(process: Process, argv: list[str]) -> int:
 
 
 def _new_unit(process: Process, options: dict[str, list[str]], kind: str, taken: Container[str]) -> tuple[str, str]:
-    """The name of a transient unit, and why there can be none, "" if there can."""
-    refusal = f"Failed to start transient {kind} unit: "
+    """Name of a transient unit, and the reason why it cannot be created, else ""."""
+    prefix = f"Failed to start transient {kind} unit: "
     if not process.is_root:
-        return "", refusal + NOT_ROOT
+        return "", prefix + NOT_ROOT
     name = options.get("unit", [f"run-r{process.host.sim.rng.getrandbits(128):032x}"])[-1].removesuffix(f".{kind}")
     if name in taken:
-        return name, f"{refusal}Unit {name}.{kind} was already loaded or has a fragment file."
+        return name, f"{prefix}Unit {name}.{kind} was already loaded or has a fragment file."
     return name, ""
 
 
@@ -65,9 +65,9 @@ def _start_timer(process: Process, options: dict[str, list[str]], command: list[
     if accuracy is None:
         return process.fail("systemd-run: the lab simulates no timer property but AccuracySec")
     host = process.host
-    name, why = _new_unit(process, options, "timer", host.timers)
-    if why:
-        return process.fail(why)
+    name, reason = _new_unit(process, options, "timer", host.timers)
+    if reason:
+        return process.fail(reason)
     due = host.sim.now + delay + host.sim.rng.uniform(0, accuracy)
     timer = host.sim.at(due, _elapse, host, name, command)
     host.timers[name] = TransientTimer(name, shlex.join(command), due, timer)
@@ -76,14 +76,14 @@ def _start_timer(process: Process, options: dict[str, list[str]], command: list[
 
 
 def _run_service(process: Process, options: dict[str, list[str]], command: list[str]) -> int:
-    """A transient service: one that uses a resource up."""
+    """Run a transient service that exhausts a resource."""
     resource = resource_of(command)
     if resource is None:
         return process.fail("systemd-run: the lab simulates only services that use up memory, disk or PIDs")
     host = process.host
-    name, why = _new_unit(process, options, "service", host.services)
-    if why:
-        return process.fail(why)
+    name, reason = _new_unit(process, options, "service", host.services)
+    if reason:
+        return process.fail(reason)
     properties = dict(text.split("=", 1) for text in options.get("property", ()) if "=" in text)
     start_filler(host, name, resource, parse_timespan(properties.get("RuntimeMaxSec", "")))
     process.err(f"Running as unit: {name}.service\n")
@@ -91,7 +91,7 @@ def _run_service(process: Process, options: dict[str, list[str]], command: list[
 
 
 def _split_command(words: list[str]) -> tuple[list[str], list[str]]:
-    """Own options, and the command, which begins at the first word that is no option."""
+    """Options, and the command, which starts at the first word that is not an option."""
     index = 0
     while index < len(words) and words[index].startswith("-"):
         if words[index] == "--":
@@ -109,7 +109,7 @@ def _accuracy(properties: list[str]) -> float | None:
 
 
 def _elapse(host: HostSystem, name: str, command: list[str]) -> None:
-    """RemainAfterElapse=no: the timer is gone once it has fired."""
+    """Run the command of a timer, and unload the timer, as of RemainAfterElapse=no."""
     del host.timers[name]
     host.run_as_root(command)
 
@@ -135,7 +135,7 @@ async def systemd_inhibit(process: Process, argv: list[str]) -> int:
 
 
 async def systemd_detect_virt(process: Process, argv: list[str]) -> int:
-    """Virtual machines, no containers."""
+    """``systemd-detect-virt``: a virtual machine, not a container."""
     container = "--container" in argv or "-c" in argv
     process.out("none\n" if container else "kvm\n")
     return 1 if container else 0

@@ -1,6 +1,6 @@
-"""Transient services of systemd-run that use a resource up, and what the host shows of memory, disk and process IDs.
+"""Transient services of systemd-run that exhaust a resource, and the host's view of memory, disk and process IDs.
 
-This shell cannot run such a script; which resource it takes is known by what it takes it with. All others are refused.
+The simulated shell cannot run such scripts; the resource is recognised by their text. Other scripts are rejected.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from chaos.lab.objects.quantity import parse_quantity
 Resource = Literal["memory", "disk", "pid"]
 _KIB = 1024
 PID_MAX, _THREADS_MAX, _THREADS = 16384, 63000, 400
-_FREE = 0.75  # share that is free as long as nobody uses it up
-# Half of the kubelet's thresholds: what a filler leaves.
+_FREE = 0.75  # free share without a filler
+# Half of the kubelet's eviction thresholds: what a filler leaves free.
 _REMAINING = {"memory": 50 << 20, "disk": 0.05, "pid": PID_MAX // 20}
 _SCRIPT_PATTERNS: dict[Resource, tuple[str, ...]] = {
     "memory": ("head -c", "/dev/zero", "| tail"),
@@ -25,20 +25,20 @@ _SCRIPT_PATTERNS: dict[Resource, tuple[str, ...]] = {
 
 
 def resource_of(command: list[str]) -> Resource | None:
-    """Which resource a service uses up; None if it is not known to use any."""
+    """Resource that the command of a service exhausts; None for other commands."""
     script = command[2] if len(command) > 2 and command[:2] == ["sh", "-c"] else ""
-    return next((kind for kind, marks in _SCRIPT_PATTERNS.items() if all(mark in script for mark in marks)), None)
+    return next((kind for kind, patterns in _SCRIPT_PATTERNS.items() if all(text in script for text in patterns)), None)
 
 
 def start_filler(host: HostSystem, name: str, resource: Resource, seconds: float | None) -> None:
-    """The unit runs until it is stopped, until RuntimeMaxSec is over, or until the power goes."""
+    """Start a filler, which runs until it is stopped, RuntimeMaxSec has passed, or power is lost."""
     timer = host.sim.at(host.sim.now + seconds, stop_filler, host, name) if seconds is not None else None
     host.services[name] = TransientService(resource, timer)
     host.machine.pressure.add(resource)
 
 
 def stop_filler(host: HostSystem, name: str) -> None:
-    """Gone with all that it held; ``--collect`` unloads it."""
+    """Stop a filler, release its resource, and unload the unit, as of ``--collect``."""
     service = host.services.pop(name)
     if service.timer is not None:
         service.timer.cancel()
@@ -51,7 +51,7 @@ def _capacity(host: HostSystem, name: str) -> int:
 
 
 def meminfo(host: HostSystem) -> str:
-    """proc_meminfo(5), the lines that the kubelet's memory.available is made of."""
+    """proc_meminfo(5): the lines from which the kubelet computes memory.available."""
     total = _capacity(host, "memory")
     free = int(_REMAINING["memory"]) if "memory" in host.machine.pressure else int(total * _FREE)
     rows = {"MemTotal": total, "MemFree": free, "Inactive(file)": 0, "SwapTotal": host.machine.swap}
@@ -59,7 +59,7 @@ def meminfo(host: HostSystem) -> str:
 
 
 def loadavg(host: HostSystem) -> str:
-    """proc_loadavg(5): the fourth field is threads that run and threads that are."""
+    """proc_loadavg(5): the fourth field is running and existing threads."""
     threads = PID_MAX - int(_REMAINING["pid"]) if "pid" in host.machine.pressure else _THREADS
     return f"0.10 0.10 0.10 1/{threads} 4242\n"
 
@@ -81,7 +81,7 @@ FILES = {
 
 
 async def df(process: Process, argv: list[str]) -> int:
-    """``df -P -k PATH``: one file system."""
+    """``df -P -k PATH``: a single file system."""
     if len(argv) != 4 or set(argv[1:3]) != {"-P", "-k"}:
         return process.fail("df: the lab simulates only df -P -k PATH")
     host = process.host
@@ -94,7 +94,7 @@ async def df(process: Process, argv: list[str]) -> int:
 
 
 async def stat(process: Process, argv: list[str]) -> int:
-    """Only the type of the control groups' file system."""
+    """``stat`` for the type of the control groups' file system only."""
     if argv[1:] != ["--file-system", "--format=%T", "/sys/fs/cgroup"]:
         return process.fail("stat: the lab simulates only stat --file-system --format=%T /sys/fs/cgroup")
     process.out("cgroup2fs\n")

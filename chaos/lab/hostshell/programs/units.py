@@ -1,4 +1,4 @@
-"""The services of a simulated host: which there are, whether they run, and what starting and stopping them does."""
+"""Services of a simulated host: their states, and how they start and stop."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SIGNALS = {"STOP": "19", "CONT": "18", "KILL": "9", "TERM": "15"}
 
 
 def is_active(host: HostSystem, unit: str) -> bool | None:
-    """None for a unit that the host does not have."""
+    """Whether a unit is active; None if the host does not have it."""
     machine = host.machine
     if unit.removesuffix(".service") in host.services:
         return True
@@ -49,14 +49,14 @@ def is_active(host: HostSystem, unit: str) -> bool | None:
 
 
 def main_pid(host: HostSystem, unit: str) -> int | None:
-    """The main process of a unit; 0 if it has none, None if the lab gives it no number."""
+    """Main PID of a unit; 0 without a process, None if the lab does not simulate one."""
     logind = host.machine.logind
     pids = {"systemd-logind.service": logind.pid, "dbus.service": logind.bus_pid}
     return host.machine.kubelet.pid if unit == "kubelet.service" else pids.get(unit)
 
 
 def control(host: HostSystem, verb: str, unit: str) -> bool:
-    """Do start, stop or restart; False for what is not simulated."""
+    """Start, stop or restart a unit; False if that is not simulated."""
     if verb == "stop" and unit.removesuffix(".service") in host.services:
         stop_filler(host, unit.removesuffix(".service"))
         return True
@@ -71,12 +71,12 @@ def control(host: HostSystem, verb: str, unit: str) -> bool:
 
 
 def signal_kubelet(host: HostSystem, name: str) -> bool:
-    """Send a signal by name, ``SIG`` and number included; False for one that is not simulated."""
-    wanted = name.removeprefix("SIG")
-    chosen = next((key for key, number in SIGNALS.items() if wanted in (key, number)), "")
+    """Send the kubelet a signal, by name, with ``SIG`` or by number; False for one that is not simulated."""
+    short = name.removeprefix("SIG")
+    signal = next((key for key, number in SIGNALS.items() if short in (key, number)), "")
     kubelet = host.machine.kubelet
     operations = {"STOP": kubelet.freeze, "CONT": kubelet.thaw, "KILL": kubelet.kill, "TERM": kubelet.kill}
-    if chosen not in operations:
+    if signal not in operations:
         return False
-    operations[chosen]()
+    operations[signal]()
     return True

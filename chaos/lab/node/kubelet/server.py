@@ -1,4 +1,4 @@
-"""The kubelet's own port: ``/metrics``, ``/configz``, ``/pods`` and ``/healthz``, while the kubelet runs."""
+"""Server of the kubelet: ``/metrics``, ``/configz``, ``/pods`` and ``/healthz``, while the kubelet runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chaos.lab.node.machine import Machine
 from chaos.lab.server.port_reservation import Listener, PortReservation
 from chaos.lab.sim.lockstep import Lockstep
 
-_SUBRESOURCES = {  # of nodes, any of which is enough; pkg/kubelet/server/auth.go
+_SUBRESOURCES = {  # of nodes; permission for one of them is enough; pkg/kubelet/server/auth.go
     "/metrics": ("metrics",),
     "/pods": ("pods", "proxy"),
     "/healthz": ("healthz", "proxy"),
@@ -24,12 +24,12 @@ _SUBRESOURCES = {  # of nodes, any of which is enough; pkg/kubelet/server/auth.g
 
 
 class KubeletServer:
-    """Listens on ``gate`` exactly while the kubelet of ``machine`` runs."""
+    """Server that listens on ``port`` while the kubelet of ``machine`` runs."""
 
     def __init__(
-        self, machine: Machine, gate: PortReservation, lockstep: Lockstep, tls: ssl.SSLContext, access: Access
+        self, machine: Machine, port: PortReservation, lockstep: Lockstep, tls: ssl.SSLContext, access: Access
     ) -> None:
-        self._machine, self._gate, self._lockstep, self._tls, self._access = machine, gate, lockstep, tls, access
+        self._machine, self._port, self._lockstep, self._tls, self._access = machine, port, lockstep, tls, access
         self._responsive = asyncio.Event()
         self._runner = web.AppRunner(self._app(), access_log=None)
 
@@ -37,10 +37,10 @@ class KubeletServer:
         await self._runner.setup()
         self._machine.on_change.append(self._on_machine_change)
         self._on_machine_change(self._machine)
-        await self._gate.wait_started()
+        await self._port.wait_started()
 
     async def stop(self) -> None:
-        self._gate.close()
+        self._port.close()
         await self._runner.cleanup()
 
     def _app(self) -> web.Application:
@@ -57,9 +57,9 @@ class KubeletServer:
         else:
             self._responsive.set()
         if machine.kubelet.is_running:
-            self._gate.start_listening(self._listen, self._lockstep)
+            self._port.start_listening(self._listen, self._lockstep)
             return
-        self._gate.stop_listening()
+        self._port.stop_listening()
         for connection in self._runner.server.connections if self._runner.server else ():
             if connection.transport:
                 connection.transport.abort()
@@ -71,7 +71,7 @@ class KubeletServer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        await self._responsive.wait()  # a process stopped by SIGSTOP leaves its clients waiting; time goes on
+        await self._responsive.wait()  # a process stopped by SIGSTOP does not respond; simulated time continues
         with self._lockstep.request():
             try:
                 user = self._access.authenticate(request.headers.get("Authorization", ""))
@@ -79,8 +79,8 @@ class KubeletServer:
                     return web.Response(status=401, text="Unauthorized")
                 subresources = _SUBRESOURCES.get(request.path, ("proxy",))
                 if not any(user.is_allowed(self._attributes(name)) for name in subresources):
-                    listed = " ".join(subresources)
-                    text = f"Forbidden (user={user.name}, verb=get, resource=nodes, subresource(s)=[{listed}])\n"
+                    names = " ".join(subresources)
+                    text = f"Forbidden (user={user.name}, verb=get, resource=nodes, subresource(s)=[{names}])\n"
                     return web.Response(status=403, text=text)
                 return await handler(request)
             except ApiError:
