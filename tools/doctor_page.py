@@ -1,6 +1,6 @@
-"""Writes the table of docs/doctor.md from the checks themselves.
+"""Write the table of docs/doctor.md from the checks.
 
-`python tools/doctor_page.py` after a change of a check; a test compares.
+Run `python tools/doctor_page.py` after changing a check; a test compares.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def page() -> str:
 
 def _row(check: Check) -> str:
     facts = ", ".join(f"`{fact}`" for fact in check.facts)
-    return f"| `{check.name}` | {check.summary} | {facts} | {'' if check.is_final else 'sets it aside'} |"
+    return f"| `{check.name}` | {check.summary} | {facts} | {'' if check.is_final else 'overrides it'} |"
 
 
 if __name__ == "__main__":

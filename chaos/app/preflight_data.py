@@ -15,14 +15,14 @@ from chaos.kube.workload import namespace_for
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Refused
 from chaos.model.permission import Permission
-from chaos.model.registry import PluginRegistry, discover
+from chaos.model.registry import Group, PluginRegistry, discover
 from chaos.plan.cluster import ClusterView, node_addresses
 from chaos.plan.planner import PlanInputs, plan_step
 from chaos.preflight.check import Check
 from chaos.preflight.observations import LISTS, ClusterObservations, ExperimentNeeds, HostObservations
 from chaos.preflight.requirements import experiment_needs
 
-CHECKS: Mapping[str, Check] = discover(chaos.preflight.checks, "CHECK")
+CHECKS: Mapping[str, Check] = discover(chaos.preflight.checks, "CHECK", Group.CHECKS)
 
 
 @dataclass(frozen=True, slots=True)

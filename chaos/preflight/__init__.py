@@ -1,1 +1,1 @@
-"""What a cluster and its hosts can and cannot be tested for: checks of what was gathered before any fault."""
+"""Preflight: checks of a cluster and its hosts before a fault, on what was collected beforehand."""

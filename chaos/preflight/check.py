@@ -1,4 +1,4 @@
-"""The port that every check implements, and what comes of it."""
+"""The contract of preflight checks, and their diagnoses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chaos.preflight.observations import ClusterObservations, ExperimentNeeds, N
 
 
 class Severity(StrEnum):
-    """``note``: worth knowing; ``warning``: may spoil what is seen; ``refusal``: stops the experiments it touches."""
+    """``note``: worth knowing; ``warning``: may distort observations; ``refusal``: blocks the affected experiments."""
 
     OK = "ok"
     NOTE = "note"
@@ -21,10 +21,10 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a check says of the cluster, or of ``host``. ``mend`` tells how to make it right.
+    """Result of a check for the cluster, or for ``host``; ``hint`` is how to fix it.
 
-    It touches experiments with one of ``needs``, and with a name in ``only`` (none of either: all), that might touch
-    the host. ``unmet``: the cluster is not configured as an experiment requires; for others it may be.
+    A diagnosis affects the experiments with one of ``needs`` and a name in ``experiments`` (an empty set: all) that may
+    use the host. ``unmet``: the cluster lacks a requirement of the experiment; others may run.
     """
 
     severity: Severity
@@ -35,20 +35,20 @@ class Diagnosis:
     experiments: frozenset[str] = frozenset()
     unmet: bool = False
 
-    def affects(self, use: ExperimentNeeds) -> bool:
+    def affects(self, experiment: ExperimentNeeds) -> bool:
         return (
-            (not self.needs or bool(self.needs & use.needs))
-            and (not self.experiments or use.name in self.experiments)
-            and (not self.host or self.host in use.nodes)
+            (not self.needs or bool(self.needs & experiment.needs))
+            and (not self.experiments or experiment.name in self.experiments)
+            and (not self.host or self.host in experiment.nodes)
         )
 
 
 class Check(ABC):
-    """One thing to look at before a fault. Pure.
+    """One condition that is checked before a fault. Pure: a check reads what was collected and sends nothing.
 
-    ``facts`` are read of each host for it. A refusal of a ``final`` check stands whatever ``--anyway`` says. One that
-    is ``fit`` tells whether an experiment is made for this cluster: of the shipped ones those that are not only get a
-    note.
+    ``facts`` are read on each host for the check. ``--anyway`` does not override a refusal of a check that
+    ``is_final``. A check that ``is_compatibility_check`` decides whether an experiment suits the cluster: bundled
+    experiments that do not suit it only get a note.
     """
 
     name: str
@@ -58,54 +58,60 @@ class Check(ABC):
     is_compatibility_check: bool = False
 
     @abstractmethod
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        """What there is to say; also that something is in order."""
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        """All diagnoses, those that something is in order included."""
 
 
-def ok(says: str, host: str = "") -> Diagnosis:
+def ok(message: str, host: str = "") -> Diagnosis:
     """In order."""
-    return Diagnosis(Severity.OK, says, host=host)
+    return Diagnosis(Severity.OK, message, host=host)
 
 
-def note(says: str, mend: str = "", host: str = "", needs: frozenset[Need] = frozenset()) -> Diagnosis:
+def note(message: str, hint: str = "", host: str = "", needs: frozenset[Need] = frozenset()) -> Diagnosis:
     """Worth knowing."""
-    return Diagnosis(Severity.NOTE, says, mend, host, needs)
+    return Diagnosis(Severity.NOTE, message, hint, host, needs)
 
 
-def warning(says: str, mend: str = "", host: str = "", needs: frozenset[Need] = frozenset()) -> Diagnosis:
-    """What is seen may be due to this."""
-    return Diagnosis(Severity.WARNING, says, mend, host, needs)
+def warning(message: str, hint: str = "", host: str = "", needs: frozenset[Need] = frozenset()) -> Diagnosis:
+    """A possible cause of what the run will observe."""
+    return Diagnosis(Severity.WARNING, message, hint, host, needs)
 
 
-def refusal(says: str, mend: str = "", host: str = "", needs: frozenset[Need] = frozenset()) -> Diagnosis:
-    """The experiments that it touches are not to be run."""
-    return Diagnosis(Severity.REFUSAL, says, mend, host, needs)
+def refusal(message: str, hint: str = "", host: str = "", needs: frozenset[Need] = frozenset()) -> Diagnosis:
+    """A reason not to run the affected experiments."""
+    return Diagnosis(Severity.REFUSAL, message, hint, host, needs)
 
 
 def experiment_refusal(
-    use: ExperimentNeeds, says: str, mend: str = "", host: str = "", *, unmet: bool = False
+    experiment: ExperimentNeeds, message: str, hint: str = "", host: str = "", *, unmet: bool = False
 ) -> Diagnosis:
-    """One experiment is not to be run."""
-    return Diagnosis(Severity.REFUSAL, says, mend, host, experiments=frozenset({use.name}), unmet=unmet)
+    """A reason not to run one experiment."""
+    return Diagnosis(Severity.REFUSAL, message, hint, host, experiments=frozenset({experiment.name}), unmet=unmet)
 
 
-def list_error_notes(signs: ClusterObservations, *paths: str) -> Iterator[Diagnosis]:
-    """What could not be looked at."""
+def list_error_notes(observations: ClusterObservations, *paths: str) -> Iterator[Diagnosis]:
+    """A note for each of ``paths`` that could not be listed."""
     for path in paths:
-        if path in signs.list_errors:
+        if path in observations.list_errors:
             kind = path.rpartition("/")[2]
-            yield note(f"{kind} could not be looked at: {signs.list_errors[path]}", f"grant the right to list {kind}")
+            yield note(
+                f"{kind} could not be listed: {observations.list_errors[path]}", f"grant the permission to list {kind}"
+            )
 
 
 class SourceCheck(Check):
-    """Whether somebody whom experiments ask, beside the API server and hosts, answers; ``name`` is also theirs."""
+    """Whether a data source of experiments, other than the API server and hosts, answers; ``name`` is the source's."""
 
     is_final = True
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        asking = [(use, use.source_errors[self.name]) for use in signs.experiments if self.name in use.source_errors]
-        for use, why in asking:
-            if why:
-                yield experiment_refusal(use, f"{use.name}: {why[0]}", why[1])
-        if asking and not any(why for _, why in asking):
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        results = [
+            (experiment, experiment.source_errors[self.name])
+            for experiment in observations.experiments
+            if self.name in experiment.source_errors
+        ]
+        for experiment, error in results:
+            if error:
+                yield experiment_refusal(experiment, f"{experiment.name}: {error[0]}", error[1])
+        if results and not any(error for _, error in results):
             yield ok("it answers")

@@ -1,10 +1,12 @@
-"""All checks over what was gathered: findings, in the order of their severity, and what they amount to."""
+"""Findings of all checks, by severity, and their consequences for a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from chaos.model.errors import Exit, Refused, RequirementUnmet
@@ -12,14 +14,16 @@ from chaos.preflight.check import Check, Diagnosis, Severity
 from chaos.preflight.observations import ClusterObservations, ExperimentNeeds
 
 CLUSTER = "cluster"
+FORMER_KEYS = {"message": "says", "hint": "mend", "incompatible": "unfit"}  # of JSON, written by 0.1.0
 _ORDER = list(Severity)
-_DOCTOR_HINT = "nodefall doctor tells it all, experiment by experiment"
+_DOCTOR_HINT = "run nodefall doctor for all findings, experiment by experiment"
 
 
 class Finding(Struct, frozen=True):
-    """What one check says; ``subject`` is ``cluster`` or ``host NAME``, ``experiments`` those that it touches.
+    """A diagnosis and the experiments that it affects; ``subject`` is ``cluster`` or ``host NAME``.
 
-    What touches none of them is only a note. ``final``: --anyway does not set it aside.
+    A diagnosis that affects none of the experiments is at most a note. ``--anyway`` does not override one that
+    ``is_final``.
     """
 
     check: str
@@ -28,17 +32,24 @@ class Finding(Struct, frozen=True):
     message: str
     hint: str = ""
     experiments: tuple[str, ...] = ()
-    is_final: bool = False
-    is_incompatible: bool = False  # these experiments are not made for this cluster
-    unmet: bool = False  # it is not configured as they require
+    is_final: bool = msgspec.field(default=False, name="final")
+    is_incompatible: bool = msgspec.field(default=False, name="incompatible")  # the experiments do not suit the cluster
+    unmet: bool = False  # the cluster lacks what the experiments require
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON object with the present keys, and beside them those of 0.1.0."""
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        return fields | {former: fields[key] for key, former in FORMER_KEYS.items()}
 
 
-def run_checks(checks: Mapping[str, Check], signs: ClusterObservations, *, bundled: bool = False) -> list[Finding]:
-    """The worst first, then in the order of the checks. ``shipped``: the experiments are nobody's own choice."""
+def run_checks(
+    checks: Mapping[str, Check], observations: ClusterObservations, *, bundled: bool = False
+) -> list[Finding]:
+    """Findings of all checks, the most severe first. ``bundled``: the experiments are those that nodefall brings."""
     found = [
-        _finding(check, _downgrade(check, diagnosis) if bundled else diagnosis, signs.experiments)
+        _finding(check, _downgrade(check, diagnosis) if bundled else diagnosis, observations.experiments)
         for check in checks.values()
-        for diagnosis in check.run(signs)
+        for diagnosis in check.run(observations)
     ]
     return sorted(found, key=lambda finding: -_ORDER.index(finding.severity))
 
@@ -49,56 +60,65 @@ def _downgrade(check: Check, diagnosis: Diagnosis) -> Diagnosis:
     return replace(diagnosis, severity=Severity.NOTE)
 
 
-def _finding(check: Check, diagnosis: Diagnosis, uses: Sequence[ExperimentNeeds]) -> Finding:
-    touched = () if diagnosis.severity is Severity.OK else tuple(use.name for use in uses if diagnosis.affects(use))
-    subject = f"host {diagnosis.host}" if diagnosis.host else CLUSTER
-    severity = diagnosis.severity if touched else min(diagnosis.severity, Severity.NOTE, key=_ORDER.index)
-    said = (severity, subject, diagnosis.message, diagnosis.hint)
+def _finding(check: Check, diagnosis: Diagnosis, experiments: Sequence[ExperimentNeeds]) -> Finding:
+    is_ok = diagnosis.severity is Severity.OK
+    affected = () if is_ok else tuple(each.name for each in experiments if diagnosis.affects(each))
     return Finding(
-        check.name, *said, touched, check.is_final, check.is_compatibility_check and bool(touched), diagnosis.unmet
+        check=check.name,
+        severity=diagnosis.severity if affected else min(diagnosis.severity, Severity.NOTE, key=_ORDER.index),
+        subject=f"host {diagnosis.host}" if diagnosis.host else CLUSTER,
+        message=diagnosis.message,
+        hint=diagnosis.hint,
+        experiments=affected,
+        is_final=check.is_final,
+        is_incompatible=check.is_compatibility_check and bool(affected),
+        unmet=diagnosis.unmet,
     )
 
 
-def overall_exit(findings: Iterable[Finding], uses: Sequence[ExperimentNeeds]) -> Exit:
-    """HELD: no experiment is refused anywhere; REFUSED: each one is refused on all its nodes; else INCONCLUSIVE."""
-    refused = [f for f in findings if f.severity is Severity.REFUSAL and f.experiments]
-    if not refused:
+def overall_exit(findings: Iterable[Finding], experiments: Sequence[ExperimentNeeds]) -> Exit:
+    """HELD: no refusal; REFUSED: each experiment is refused on all of its nodes; else INCONCLUSIVE."""
+    refusals = [f for f in findings if f.severity is Severity.REFUSAL and f.experiments]
+    if not refusals:
         return Exit.HELD
-    return Exit.REFUSED if all(_is_refused_everywhere(use, refused) for use in uses) else Exit.INCONCLUSIVE
+    everywhere = all(_is_refused_everywhere(experiment, refusals) for experiment in experiments)
+    return Exit.REFUSED if everywhere else Exit.INCONCLUSIVE
 
 
-def _is_refused_everywhere(use: ExperimentNeeds, refused: Sequence[Finding]) -> bool:
-    subjects = {finding.subject for finding in refused if use.name in finding.experiments}
-    return CLUSTER in subjects or (bool(use.nodes) and all(f"host {node}" in subjects for node in use.nodes))
+def _is_refused_everywhere(experiment: ExperimentNeeds, refusals: Sequence[Finding]) -> bool:
+    subjects = {finding.subject for finding in refusals if experiment.name in finding.experiments}
+    nodes = experiment.nodes
+    return CLUSTER in subjects or (bool(nodes) and all(f"host {node}" in subjects for node in nodes))
 
 
 def blocking(findings: Iterable[Finding]) -> list[Finding]:
-    """The refusals of the one experiment that was looked at."""
+    """Refusals that affect an experiment."""
     return [finding for finding in findings if finding.severity is Severity.REFUSAL and finding.experiments]
 
 
 def warnings(findings: Iterable[Finding]) -> list[Finding]:
-    """What may spoil what is seen of the experiments that were looked at."""
+    """Warnings that affect an experiment."""
     return [finding for finding in findings if finding.severity is Severity.WARNING and finding.experiments]
 
 
 def refuse(findings: Iterable[Finding], *, anyway: bool) -> tuple[str, ...]:
-    """Raises Refused for what stops the experiment; with ``anyway`` only for what is final, and the rest in words.
+    """Raises Refused for blocking findings; with ``anyway`` only for final ones, and describes the overridden ones.
 
-    RequirementUnmet where what is required is not there.
+    Raises RequirementUnmet where the cluster lacks what the experiment requires.
     """
-    found = blocking(findings)
-    against = [finding for finding in found if finding.is_final or not anyway]
-    if not against:
-        return tuple(describe(finding) for finding in found)
-    first, others = against[0], len(against) - 1
-    more = f" (and {others} more: {'; '.join(f.message for f in against[1:4])})" if others else ""
-    overruled = "" if any(f.is_final for f in against) else "--anyway runs it all the same, as inconclusive at best"
-    hint = "; ".join(filter(None, [first.hint, overruled, _DOCTOR_HINT if others > 3 else ""]))
-    unmet = any(f.unmet for f in against) and not any(f.is_final for f in against)
+    refusals = blocking(findings)
+    standing = [finding for finding in refusals if finding.is_final or not anyway]
+    if not standing:
+        return tuple(describe(finding) for finding in refusals)
+    first, others = standing[0], len(standing) - 1
+    more = f" (and {others} more: {'; '.join(f.message for f in standing[1:4])})" if others else ""
+    is_final = any(f.is_final for f in standing)
+    override = "" if is_final else "--anyway overrides this; the run is then inconclusive at best"
+    hint = "; ".join(filter(None, [first.hint, override, _DOCTOR_HINT if others > 3 else ""]))
+    unmet = any(f.unmet for f in standing) and not is_final
     raise (RequirementUnmet if unmet else Refused)(first.message + more, hint=hint)
 
 
 def describe(finding: Finding) -> str:
-    """``kubelet-inhibitor: worker-1 ...``."""
+    """``CHECK: MESSAGE``, as ``kubelet-inhibitor: worker-1: the kubelet holds no delay lock``."""
     return f"{finding.check}: {finding.message}"

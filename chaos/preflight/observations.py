@@ -1,4 +1,4 @@
-"""What checks look at: everything that was gathered of a cluster, of its hosts, and what experiments need of them."""
+"""Input of the checks: what was collected of a cluster and its hosts, and what experiments need of them."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from chaos.plan.cluster import ClusterView
 
 
 class Need(StrEnum):
-    """What an experiment needs of a cluster and its hosts."""
+    """Needs of an experiment that checks depend on."""
 
-    HOST = "host"  # a session on it
-    ROOT = "root"  # on it
-    LOGIND = "logind"  # an answer of it
-    GRACEFUL = "graceful"  # that the kubelet ends pods when the machine shuts down
-    DOWN = "down"  # that the machine comes back
-    ENDS_PODS = "ends-pods"  # that pods of the node may end, whatever their budgets say
-    KUBELET_CONFIG = "kubelet-config"  # numbers out of it
+    HOST = "host"  # a session on the host
+    ROOT = "root"  # commands run as root there
+    LOGIND = "logind"  # logind answers there
+    GRACEFUL = "graceful"  # the kubelet terminates pods when the machine shuts down
+    DOWN = "down"  # the machine goes down and must be powered on again
+    ENDS_PODS = "ends-pods"  # pods of the node may be terminated in spite of their budgets
+    KUBELET_CONFIG = "kubelet-config"  # bounds that depend on the kubelet's configuration
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentNeeds:
-    """An experiment: ``needs`` what, ``nodes`` are those that it might touch, ``requires`` as it is written.
+    """One experiment: its needs, the ``nodes`` that may become targets, ``requires`` as written in its file.
 
-    ``lacking`` are rights that it needs and nobody gave us. ``prepare`` tells why its steps cannot be done on a node of
-    ``nodes`` ("" stands for steps about the cluster), as (what, how to mend it); ``unfit`` why its targets cannot be
-    chosen, ``unanswered`` why somebody else whom it asks does not answer, by name of the check (() if that answers).
+    Errors are pairs of a message and a hint. ``missing_permissions`` are those that the credentials lack.
+    ``step_error`` returns why the steps cannot run on one of ``nodes`` ("": steps on the cluster), ``target_error`` is
+    why no targets can be selected. ``source_errors`` has the error of each data source by name of the check, () for a
+    source that answers.
     """
 
     name: str
@@ -48,10 +49,11 @@ class ExperimentNeeds:
 
 @dataclass(frozen=True, slots=True)
 class HostObservations:
-    """A node's host. ``target`` holds its facts, and why others are unknown.
+    """The host of a node; ``target`` has its facts, and why other facts are unknown.
 
-    ``error`` tells why it could not be reached, with ``hint``; ``silent``: nobody asks it anything. ``power_error`` is
-    why its power control is not to be trusted. ``ahead`` and ``within``: the host's clock less ours, in seconds.
+    ``error`` and ``hint`` are why the host could not be reached. ``is_skipped``: the experiments do not use the host,
+    so no connection was made. ``power_error`` is why its power control cannot be used. ``clock_offset`` is the host's
+    clock minus the local one, in seconds, plus or minus ``clock_uncertainty``.
     """
 
     node: str
@@ -69,23 +71,24 @@ class HostObservations:
         return not self.error and not self.is_skipped
 
     def fact(self, name: str) -> Any:
-        """None where it is not known."""
+        """Value of a fact, None if it is unknown."""
         return self.target.facts.get(name)
 
     def unknown_reason(self, name: str) -> str:
-        """Why a fact is not known."""
+        """Why a fact is unknown."""
         return self.target.unknown.get(name, "it was not read")
 
     @property
     def shutdown_grace(self) -> float | None:
-        """The whole of the kubelet's shutdown grace period in seconds; None where its configuration is not known."""
+        """The kubelet's shutdownGracePeriod in seconds, None if its configuration is unknown."""
         return kubelet_fact(self.fact("configz") or {}, "kubelet.shutdownGracePeriod")
 
 
 @dataclass(frozen=True, slots=True)
 class LocalIdentity:
-    """This machine, which must never be a target: ``addresses`` without loopback; ``pod`` is ``namespace/name`` of the
-    pod that nodefall runs in, "" outside of one.
+    """Identity of this machine, which must never be a target.
+
+    ``addresses`` are without loopback. ``pod`` is ``namespace/name`` of the pod that nodefall runs in, "" if none.
     """
 
     machine_id: str = ""
@@ -96,11 +99,12 @@ class LocalIdentity:
 
 @dataclass(frozen=True, slots=True)
 class ClusterObservations:
-    """``lists``: objects of the API by collection, as JSON; ``unlisted`` why others could not be listed.
+    """Everything that was collected before a fault.
 
-    ``server`` are the addresses of the API server that we use, and ``jumps`` those of jump hosts, by name.
-    ``holder`` is who is at work on the cluster, ``debts`` what earlier runs owe there, in words, by run.
-    ``chosen``: the hosts are targets of one run, touched together; else each may become one.
+    ``lists`` are API objects by collection, as JSON; ``list_errors`` why other collections could not be listed.
+    ``api_server_addresses`` are those that nodefall connects to, ``jump_addresses`` those of jump hosts by name.
+    ``lock_holder`` is the identity that holds the cluster's lock, ``pending_undo`` a description of what earlier runs
+    have still to undo, by run. ``hosts_are_targets``: all hosts are targets of one run; else each may become one.
     """
 
     view: ClusterView
@@ -117,20 +121,20 @@ class ClusterObservations:
     hosts_are_targets: bool = False
 
     def reachable_hosts(self) -> Iterator[HostObservations]:
-        """The hosts that answered, by name."""
+        """Hosts that answered, by name."""
         return (host for _, host in sorted(self.hosts.items()) if host.is_reachable)
 
 
-def fault_groups(signs: ClusterObservations) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Nodes that one fault may take at once, each group with the host that a finding about it belongs to."""
-    nodes = tuple(sorted(signs.hosts))
-    if signs.hosts_are_targets and len(nodes) > 1:
+def fault_groups(observations: ClusterObservations) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Groups of nodes that one fault may take down at once, each with the host of its finding ("": the cluster)."""
+    nodes = tuple(sorted(observations.hosts))
+    if observations.hosts_are_targets and len(nodes) > 1:
         yield "", nodes
     else:
         yield from ((node, (node,)) for node in nodes)
 
 
-# Listed for the checks, where we may; that a right is missing or a kind is not there is no error.
+# Collections that checks read. A missing permission or an absent kind is no error.
 DEPLOYMENTS, DAEMONSETS = "/apis/apps/v1/deployments", "/apis/apps/v1/daemonsets"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 SLICES = "/apis/discovery.k8s.io/v1/endpointslices"
@@ -145,7 +149,7 @@ NODE_HEALTH_CHECKS = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks"
 
 
 def machines_of(health_checks: str) -> str:
-    """Where the Machines are that MachineHealthChecks select."""
+    """Collection of the Machines that MachineHealthChecks select."""
     return f"{health_checks.rpartition('/')[0]}/machines"
 
 

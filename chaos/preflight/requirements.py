@@ -1,4 +1,4 @@
-"""What an experiment needs of a cluster and its hosts, as its steps, questions and bounds say."""
+"""Needs of an experiment, derived from its steps, assertions and bounds."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from chaos.preflight.observations import Need
 _GRACE = "shutdownGracePeriod"
 
 
-def experiment_needs(experiment: Experiment, catalogue: PluginRegistry) -> frozenset[Need]:
-    """Of all its steps and questions together."""
-    return frozenset(_needs(experiment, catalogue))
+def experiment_needs(experiment: Experiment, registry: PluginRegistry) -> frozenset[Need]:
+    """Needs of all steps and assertions together."""
+    return frozenset(_needs(experiment, registry))
 
 
-def _needs(experiment: Experiment, catalogue: PluginRegistry) -> Iterator[Need]:
+def _needs(experiment: Experiment, registry: PluginRegistry) -> Iterator[Need]:
     spec = experiment.spec
-    steps = [(catalogue.actions[step.action], step.with_) for step in spec.method]
-    given = [(action, action.params.model_validate(with_)) for action, with_ in steps]
-    asked = [e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_]
-    on_host = any(action.on_host and action.scope is Scope.NODE for action, _ in given)
-    if on_host or any(isinstance(catalogue.assertions[name], HostFactAssertion) for name in asked):
+    steps = [(registry.actions[step.action], step.with_) for step in spec.method]
+    steps_with_params = [(action, action.params.model_validate(with_)) for action, with_ in steps]
+    assertions = [e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_]
+    on_host = any(action.on_host and action.scope is Scope.NODE for action, _ in steps_with_params)
+    if on_host or any(isinstance(registry.assertions[name], HostFactAssertion) for name in assertions):
         yield Need.HOST
     if on_host:
         yield Need.ROOT
-    if any(action.takes_down for action, _ in given):
+    if any(action.takes_down for action, _ in steps_with_params):
         yield Need.DOWN
-    if any(action.terminates_pods(params) for action, params in given):
+    if any(action.terminates_pods(params) for action, params in steps_with_params):
         yield Need.ENDS_PODS
     kubelet = spec.requires.get("kubelet", {})
-    if any(action.uses_logind(params) for action, params in given):
+    if any(action.uses_logind(params) for action, params in steps_with_params):
         yield Need.LOGIND
         if any(name.startswith(_GRACE) and not satisfies(0.0, text) for name, text in kubelet.items()):
             yield Need.GRACEFUL

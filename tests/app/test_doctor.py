@@ -73,7 +73,7 @@ def lose_lock(opened: ClusterConnection, node: str) -> None:
         (command,) = ANNOUNCE.inject(memory)
         assert opened.hosts.send(node, command).exit == 0
         opened.clock.sleep(20.0)
-    assert opened.hosts.read(node, "kubelet-inhibitor") is False
+    assert opened.hosts.read(node, "inhibitor-kubelet") is False
 
 
 def found(report: Report) -> dict[str, set[tuple[str, str]]]:
@@ -119,17 +119,17 @@ def test_each_host_is_told_what_it_lacks() -> None:
             "short": {("inhibit-delay", "refusal"), ("kubelet-inhibitor", "refusal")},
             "old-lock": {("kubelet-inhibitor", "refusal")},
             "static": {("static-pods", "note")},
-            "silent": {("reachable", "refusal")},
-            "no-power": {("way-back", "refusal"), ("steps", "refusal")},
+            "silent": {("host-reachable", "refusal")},
+            "no-power": {("power-recovery", "refusal"), ("steps", "refusal")},
         }
         assert report.exit_code == 2
         assert report.possible == {"graceful-poweroff": ("static", "well")}
 
-        # The same stands against a run; --anyway sets aside what is not final, and the plan says so.
+        # The same stands against a run; --anyway overrides what is not final, and the plan records that.
         lost = one_on(poweroff, "old-lock")
-        with pytest.raises(Refused, match="old-lock: the kubelet does not hold its lock") as stopped:
+        with pytest.raises(Refused, match="old-lock: the kubelet does not hold its delay lock") as stopped:
             planned(lost, opened, anyway=False)
-        assert "--anyway runs it all the same" in stopped.value.hint
+        assert "--anyway overrides this" in stopped.value.hint
         (overruled,) = planned(lost, opened, anyway=True).overridden
         assert overruled.startswith("kubelet-inhibitor: old-lock")
         with pytest.raises(Refused, match=r"silent \("):

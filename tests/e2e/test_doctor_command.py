@@ -18,7 +18,14 @@ def test_on_the_stock_lab_everything_is_in_order(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert [f for f in report["findings"] if f["severity"] in {"refusal", "warning"}] == []
-    assert {f["check"] for f in report["findings"]} >= {"logind", "sudo", "way-back", "webhooks", "ourselves", "clock"}
+    assert {f["check"] for f in report["findings"]} >= {
+        "logind",
+        "sudo",
+        "power-recovery",
+        "webhooks",
+        "self-protection",
+        "clock",
+    }
     assert report["hosts"] == ["worker-1", "worker-2", "worker-3"]
     assert report["possible"]["graceful-poweroff"] == report["hosts"]
     # Made for other labs: told, and in nobody's way.
@@ -77,16 +84,16 @@ def test_what_is_set_aside_is_remembered_by_all_that_comes_of_it(tmp_path: Path)
     refused = nodefall("run", asks, "-i", GRACE_ZERO, cwd=tmp_path)
     assert refused.returncode == 4
     assert "requires kubelet.shutdownGracePeriod >0" in refused.stderr
-    assert "--anyway runs it all the same, as inconclusive at best" in refused.stderr
+    assert "--anyway overrides this; the run is then inconclusive at best" in refused.stderr
     done = nodefall("run", asks, "-i", GRACE_ZERO, "--anyway", "--json", cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     result = result_of(done)
-    aside = "preflight refused, and --anyway set it aside: requires: the experiment requires"
+    aside = "preflight refused, and --anyway set it aside: kubelet-requirements: the experiment requires"
     assert result["headline"].startswith(f"inconclusive: {aside}")
     assert result["notes"][0].startswith(aside)
     (directory,) = tmp_path.glob("reports/*/*")
     planned = json.loads((directory / "plan.json").read_text())
-    assert [text.partition(":")[0] for text in planned["overruled"]] == ["requires"]
+    assert [text.partition(":")[0] for text in planned["overruled"]] == ["kubelet-requirements"]
     assert aside in (directory / "report.md").read_text().replace("\\", "")
     again = nodefall("judge", directory / "recording.jsonl.gz", asks, cwd=tmp_path)
     assert again.returncode == 2

@@ -45,7 +45,7 @@ def test_a_timer_of_a_killed_run_keeps_others_away_until_undo(tmp_path: Path) ->
         run.communicate(timeout=WALL)
         refused = nodefall("run", later, "-i", inventory, cwd=tmp_path)
         assert refused.returncode == 4, refused.stderr
-        assert "still owes the undo of later on worker-2" in refused.stderr
+        assert "has a pending undo: the undo of later on worker-2" in refused.stderr
         planned = nodefall("plan", later, "-i", inventory, cwd=tmp_path)
         assert planned.returncode == 4, planned.stderr
         assert "worker-2 still has nodefall-timers-" in planned.stderr
@@ -58,7 +58,7 @@ def test_timers_last_as_long_as_the_run_may(tmp_path: Path) -> None:
     stop = experiment(tmp_path, {"name": "stop", "action": "kubelet-stop"})
     done = nodefall("run", stop, "-i", LAB, "--plain", "--max-duration", "30m", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    told = re.search(r"heals by itself in (\d+)s", done.stderr)
+    told = re.search(r"fires in (\d+) s", done.stderr)
     assert told, done.stderr
     assert 1700 < int(told[1]) <= 1800
 
@@ -69,4 +69,4 @@ def test_two_deeds_on_one_node_are_both_taken_back(tmp_path: Path) -> None:
     both = experiment(tmp_path, {"name": "runtime", "action": "runtime-stop"}, stop)
     done = nodefall("run", both, "-i", LAB, "--plain", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "still owed" not in done.stderr
+    assert "still pending" not in done.stderr

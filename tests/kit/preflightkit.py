@@ -1,4 +1,4 @@
-"""Made-up clusters for the tables of checks: everything is in order unless a test says otherwise."""
+"""Made-up clusters for the tables of checks: everything is in order unless a test changes it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ FACTS: dict[str, Any] = {
     "pid1-start": 1.0,
     "root": True,
     "kubelet-unit": "kubelet.service",
-    "kubelet-inhibitor": True,
-    "inhibitors": [],
+    "inhibitor-kubelet": True,
+    "inhibitor-locks": [],
     "inhibit-delay-max": "t 30000000",
-    "planted-timers": [],
+    "failsafe-timers": [],
     "systemd-version": 252,
     "shared-kernel": False,
     "ssh-peer": {"address": "10.0.0.99", "port": 22},
@@ -70,27 +70,27 @@ def pod(name: str, on: str, *, owner: str = "", grace: int = 30, namespace: str 
 def host(
     name: str = "n1", without: str = "", static: tuple[str, ...] = (), power: str = "power", **facts: Any
 ) -> HostObservations:
-    """A host of which all is known, ``facts`` (with ``_`` for ``-``) as given, and ``without`` one of them."""
+    """A host with all facts known: those of ``facts`` (``_`` for ``-``) are replaced, ``without`` is unknown."""
     known = FACTS | {key.replace("_", "-"): value for key, value in facts.items()}
     known.pop(without, None)
     unknown = {without: "no answer"} if without else {}
     return HostObservations(name, Target(name, facts=known, unknown=unknown, static_pods=static, power=power))
 
 
-def signs(
+def observed(
     *hosts: HostObservations, pods: tuple[Pod, ...] = (), nodes: tuple[Node, ...] = (), **more: Any
 ) -> ClusterObservations:
     made = {each.node: each for each in hosts or (host(),)}
     view = {each.metadata.name: each for each in nodes} or {name: node(name, "10.0.0.1") for name in made}
     given: dict[str, Any] = {
-        "uses": (USE,),
+        "experiments": (USE,),
         "lists": {path: [] for path in LISTS},
-        "own": OWN,
+        "local_identity": OWN,
         "inventory": inventory(),
     } | more
     return ClusterObservations(view=ClusterView("uid", view, pods), hosts=made, **given)
 
 
 def messages(check: str, observations: ClusterObservations) -> list[tuple[str, str, str]]:
-    """Severity, host and words of each thing that it says."""
+    """Severity, host and message of each diagnosis."""
     return [(str(d.severity), d.host, d.message) for d in CHECKS[check].run(observations)]

@@ -24,7 +24,7 @@ from chaos.preflight.observations import (
     HostObservations,
     machines_of,
 )
-from tests.kit.preflightkit import CHECKS, USE, host, inventory, node, pod, said, signs
+from tests.kit.preflightkit import CHECKS, USE, host, inventory, messages, node, observed, pod
 
 
 def str_only(value: object) -> str:
@@ -32,7 +32,7 @@ def str_only(value: object) -> str:
 
 
 def test_a_cluster_that_is_in_order() -> None:
-    healthy = signs(host("n1"), host("n2"))
+    healthy = observed(host("n1"), host("n2"))
     for name, check in CHECKS.items():
         for diagnosis in check.run(healthy):
             assert diagnosis.severity is Severity.OK, (name, diagnosis)
@@ -93,9 +93,9 @@ PATHS = {
 
 
 def having(*hosts: HostObservations, unread: Sequence[str] = (), **given: Any) -> ClusterObservations:
-    """A cluster with these objects, by names of PATHS; those in ``unread`` nobody may list."""
+    """A cluster with these objects, by names of PATHS; those in ``unread`` may not be listed."""
     lists = {path: given.get(key, []) for key, path in PATHS.items() if key not in unread}
-    return signs(*hosts, lists=lists, **{key: value for key, value in given.items() if key not in PATHS})
+    return observed(*hosts, lists=lists, **{key: value for key, value in given.items() if key not in PATHS})
 
 
 def dns(name: str, on: str) -> Pod:
@@ -115,64 +115,99 @@ KARPENTER = (node("n1", "10.0.0.1", labels={"karpenter.sh/nodepool": "default"})
 RULES: list[tuple[str, ClusterObservations, str, str]] = [
     (
         "permissions",
-        signs(uses=(replace(USE, missing_permissions=(Permission("", "pods", "list"),)),)),
+        observed(experiments=(replace(USE, missing_permissions=(Permission("", "pods", "list"),)),)),
         "refusal",
         "may not list pods",
     ),
-    ("lock", signs(holder="ann@a/1"), "refusal", "ann@a/1 is at work"),
-    ("lock", signs(unlisted={"leases": "403: no"}), "note", "leases could not be looked at: 403: no"),
-    ("debts", signs(debts={"r-1": "the undo of stop on n1"}), "refusal", "run r-1 still owes the undo of stop on n1"),
-    ("reachable", signs(replace(host(), error="n1: no route")), "refusal", "n1: no route"),
-    ("sudo", signs(host(root=False)), "refusal", "n1: commands do not run as root"),
-    ("sudo", signs(host(without="root")), "refusal", "do not run as root: nobody answered"),
+    ("lock", observed(lock_holder="ann@a/1"), "refusal", "ann@a/1 has a run on"),
+    ("lock", observed(list_errors={"leases": "403: no"}), "note", "leases could not be listed: 403: no"),
     (
-        "timers",
-        signs(host(planted_timers=["nodefall-x.timer"])),
+        "pending-undo",
+        observed(pending_undo={"r-1": "the undo of stop on n1"}),
+        "refusal",
+        "run r-1 has a pending undo: the undo of stop on n1",
+    ),
+    ("host-reachable", observed(replace(host(), error="n1: no route")), "refusal", "n1: no route"),
+    ("sudo", observed(host(root=False)), "refusal", "n1: commands do not run as root"),
+    ("sudo", observed(host(without="root")), "refusal", "do not run as root: no answer"),
+    (
+        "failsafe-timers",
+        observed(host(failsafe_timers=["nodefall-x.timer"])),
         "refusal",
         "n1 still has nodefall-x.timer of",
     ),
     (
         "kubelet-unit",
-        signs(host(without="kubelet-unit")),
+        observed(host(without="kubelet-unit")),
         "warning",
-        "no unit of the kubelet is known: nobody",
+        "the kubelet's unit is unknown: ",
     ),
-    ("kubelet-unit", signs(host(kubelet_unit="k3s.service")), "note", "k3s.service runs the control plane"),
-    ("logind", signs(host(without="inhibitors")), "refusal", "logind does not answer, so no shutdown is graceful"),
+    ("kubelet-unit", observed(host(kubelet_unit="k3s.service")), "note", "k3s.service runs the control plane"),
     (
         "logind",
-        signs(host(without="inhibitors", shared_kernel=True)),
+        observed(host(without="inhibitor-locks")),
+        "refusal",
+        "logind does not answer, so no shutdown is graceful",
+    ),
+    (
+        "logind",
+        observed(host(without="inhibitor-locks", shared_kernel=True)),
         "refusal",
         "a stock image of kind has neither D-Bus nor logind, so its kubelet cannot take the lock",
     ),
-    ("kubelet-inhibitor", signs(host(kubelet_inhibitor=False)), "refusal", "the kubelet does not hold its lock"),
-    ("inhibit-delay", signs(host(inhibit_delay_max="t 5000000")), "refusal", "waits 5s at most, the kubelet wants 30s"),
-    ("kubelet-config", signs(host(configz={})), "warning", "configuration could not be read"),
-    ("kubelet-config", signs(host(configz={"shutdownGracePeriod": "0s"})), "refusal", "shutdownGracePeriod is 0"),
+    (
+        "kubelet-inhibitor",
+        observed(host(inhibitor_kubelet=False)),
+        "refusal",
+        "the kubelet does not hold its delay lock",
+    ),
+    (
+        "inhibit-delay",
+        observed(host(inhibit_delay_max="t 5000000")),
+        "refusal",
+        "waits 5s at most, the kubelet needs 30s",
+    ),
+    ("kubelet-config", observed(host(configz={})), "warning", "configuration could not be read"),
+    ("kubelet-config", observed(host(configz={"shutdownGracePeriod": "0s"})), "refusal", "shutdownGracePeriod is 0"),
     (
         "kubelet-config",
-        signs(host(configz={"shutdownGracePeriod": "5s", "shutdownGracePeriodCriticalPods": "10s"})),
+        observed(host(configz={"shutdownGracePeriod": "5s", "shutdownGracePeriodCriticalPods": "10s"})),
         "refusal",
-        "neither counts",
+        "both are ignored",
     ),
-    ("systemd-version", signs(host(without="systemd-version")), "warning", "no systemd: nobody answered"),
-    ("systemd-version", signs(host(systemd_version=249)), "warning", "bypass logind before 251"),
-    ("systemd-version", signs(host(systemd_version=257)), "note", "does not tell the kubelet"),
-    ("shared-kernel", signs(host(shared_kernel=True)), "note", "n1 is a container"),
+    ("systemd-version", observed(host(without="systemd-version")), "warning", "no systemd: no answer"),
+    (
+        "systemd-version",
+        observed(host(systemd_version=249)),
+        "warning",
+        "before 251, shutdown, reboot and poweroff of root bypass logind",
+    ),
+    ("systemd-version", observed(host(systemd_version=257)), "note", "without notice to the kubelet"),
+    ("shared-kernel", observed(host(shared_kernel=True)), "note", "n1 is a container"),
     (
         "clock",
-        signs(replace(host(), clock_offset=-7.0, clock_uncertainty=0.1)),
+        observed(replace(host(), clock_offset=-7.0, clock_uncertainty=0.1)),
         "warning",
-        "its clock is 7.0s behind ours",
+        "its clock is 7.0 s behind the local clock",
     ),
-    ("clock", signs(replace(host(), clock_offset=1.4, clock_uncertainty=0.1)), "warning", "1.4s ahead of ours"),
-    ("way-back", signs(host(power="")), "warning", "n1 has no power control"),
-    ("way-back", signs(replace(host(power=""), power_error="the power control of n1: 401")), "refusal", "of n1: 401"),
-    ("static-pods", signs(host(static=("etcd-n1",))), "note", "n1 runs static pods (etcd-n1)"),
+    (
+        "clock",
+        observed(replace(host(), clock_offset=1.4, clock_uncertainty=0.1)),
+        "warning",
+        "1.4 s ahead of the local clock",
+    ),
+    ("power-recovery", observed(host(power="")), "warning", "n1 has no power control"),
+    (
+        "power-recovery",
+        observed(replace(host(power=""), power_error="the power control of n1: 401")),
+        "refusal",
+        "of n1: 401",
+    ),
+    ("static-pods", observed(host(static=("etcd-n1",))), "note", "n1 runs static pods (etcd-n1)"),
     ("remediators", having(deployments=[workload("gcr.io/cluster-autoscaler:v1")]), "warning", "autoscaler (kube"),
     ("remediators", having(daemonsets=[workload("ghcr.io/kured:1", None)]), "warning", "kured (kube-system/w)"),
     ("remediators", having(daemonsets=[workload("x/node-problem-detector")]), "note", "sets conditions"),
-    ("remediators", signs(nodes=KARPENTER), "warning", "n1 is a node of Karpenter"),
+    ("remediators", observed(nodes=KARPENTER), "warning", "n1 is a node of Karpenter"),
     ("remediators", having(mhc=[health_check()], unread=["machines"]), "refusal", "c/m replaces machines whose nodes"),
     (
         "remediators",
@@ -189,64 +224,89 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
     ),
     ("remediators", having(nhc=[node_check()], nodes=WORKER), "refusal", "NodeHealthCheck w remediates n1"),
     ("remediators", having(nhc=[{"metadata": {"name": "w"}, "spec": {}}]), "refusal", "NodeHealthCheck w remediates"),
-    ("remediators", signs(unlisted={DEPLOYMENTS: "403"}), "note", "deployments could not be looked at"),
+    ("remediators", observed(list_errors={DEPLOYMENTS: "403"}), "note", "deployments could not be listed"),
     ("webhooks", having(validating=[webhook()], slices=[endpoints("n1")]), "refusal", "its 1 endpoint(s) on n1"),
     ("webhooks", having(mutating=[webhook("Ignore")], slices=[endpoints("n1", "n1")]), "note", "its 2 endpoint(s)"),
     ("webhooks", having(validating=[webhook()], slices=[endpoints("n1", ready=False)]), "warning", "no ready end"),
-    ("webhooks", signs(unlisted={VALIDATING: "403"}), "note", "validatingwebhookconfigurations could not be"),
-    ("coredns", signs(pods=(dns("c-1", "n1"), dns("c-2", "n1"))), "warning", "all 2 CoreDNS pod(s) run on n1"),
-    ("stateful-grace", signs(pods=(pod("db-0", "n1", owner="StatefulSet", grace=0),)), "warning", "default/db-0"),
+    ("webhooks", observed(list_errors={VALIDATING: "403"}), "note", "validatingwebhookconfigurations could not be"),
+    ("coredns", observed(pods=(dns("c-1", "n1"), dns("c-2", "n1"))), "warning", "all 2 CoreDNS pod(s) run on n1"),
+    ("stateful-grace", observed(pods=(pod("db-0", "n1", owner="StatefulSet", grace=0),)), "warning", "default/db-0"),
     ("budgets", having(budgets=[budget(1)], pods=WEB), "refusal", "allows 1 disruption(s), and 2 of its pods"),
     ("budgets", having(budgets=[budget(1)], pods=WEB, inventory=IGNORING), "note", "limits.budgets is ignore"),
-    ("budgets", having(*BOTH, budgets=[budget(2)], pods=WEB, chosen=True), "refusal", "n1, n2: budget default/b"),
-    ("quorum", signs(host("a"), nodes=planes("a")), "refusal", "without a only 0 of 1 control planes would be Ready"),
-    ("quorum", signs(host("a"), nodes=planes("a", "b", ill="b")), "refusal", "without a only 0 of 2"),
-    ("quorum", signs(host("a"), nodes=planes("a", "b", "c", ill="b")), "refusal", "without a only 1 of 3"),
-    ("quorum", signs(host("a"), host("b"), nodes=planes("a", "b", "c"), chosen=True), "refusal", "without a, b only 1"),
-    ("targets", signs(uses=(replace(USE, target_error=("target v wants 4", "")),)), "refusal", "x: target v wants 4"),
+    (
+        "budgets",
+        having(*BOTH, budgets=[budget(2)], pods=WEB, hosts_are_targets=True),
+        "refusal",
+        "n1, n2: budget default/b",
+    ),
+    (
+        "quorum",
+        observed(host("a"), nodes=planes("a")),
+        "refusal",
+        "without a only 0 of 1 control planes would be Ready",
+    ),
+    ("quorum", observed(host("a"), nodes=planes("a", "b", ill="b")), "refusal", "without a only 0 of 2"),
+    ("quorum", observed(host("a"), nodes=planes("a", "b", "c", ill="b")), "refusal", "without a only 1 of 3"),
+    (
+        "quorum",
+        observed(host("a"), host("b"), nodes=planes("a", "b", "c"), hosts_are_targets=True),
+        "refusal",
+        "without a, b only 1",
+    ),
+    (
+        "targets",
+        observed(experiments=(replace(USE, target_error=("target v wants 4", "")),)),
+        "refusal",
+        "x: target v wants 4",
+    ),
     (
         "prometheus",
-        signs(uses=(replace(USE, source_errors={"prometheus": ("no route", "")}),)),
+        observed(experiments=(replace(USE, source_errors={"prometheus": ("no route", "")}),)),
         "refusal",
         "x: no route",
     ),
     (
         "controller-manager",
-        signs(uses=(replace(USE, source_errors={"controller-manager": ("403", ""), "prometheus": ()}),)),
+        observed(experiments=(replace(USE, source_errors={"controller-manager": ("403", ""), "prometheus": ()}),)),
         "refusal",
         "x: 403",
     ),
-    ("steps", signs(uses=(replace(USE, step_error={"n1": ("step s: no", "")}.get),)), "refusal", "step s: no"),
+    (
+        "steps",
+        observed(experiments=(replace(USE, step_error={"n1": ("step s: no", "")}.get),)),
+        "refusal",
+        "step s: no",
+    ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("check", "looked_at", "severity", "words"), RULES, ids=lambda v: v if isinstance(v, str) else ""
+    ("check", "observations", "severity", "text"), RULES, ids=lambda v: v if isinstance(v, str) else ""
 )
-def test_what_is_not_in_order(check: str, looked_at: ClusterObservations, severity: str, words: str) -> None:
-    bad = [(found, says) for found, _, says in said(check, looked_at) if found != "ok"]
+def test_what_is_not_in_order(check: str, observations: ClusterObservations, severity: str, text: str) -> None:
+    bad = [(found, message) for found, _, message in messages(check, observations) if found != "ok"]
     assert [found for found, _ in bad] == [severity]
-    assert words in bad[0][1]
+    assert text in bad[0][1]
 
 
-def test_every_check_has_such_a_rule() -> None:
-    """``ourselves`` and ``requires`` have tables of their own."""
-    assert {rule[0] for rule in RULES} | {"ourselves", "requires"} == set(CHECKS)
+def test_every_check_has_a_rule() -> None:
+    """``self-protection`` and ``kubelet-requirements`` have separate tables."""
+    assert {rule[0] for rule in RULES} | {"self-protection", "kubelet-requirements"} == set(CHECKS)
 
 
-NOTHING = [
-    ("quorum", signs(host("a"), nodes=planes("a", "b", "c"))),
-    ("quorum", signs(host("a"), host("b"), nodes=planes("a", "b", "c"))),
+NO_FINDING = [
+    ("quorum", observed(host("a"), nodes=planes("a", "b", "c"))),
+    ("quorum", observed(host("a"), host("b"), nodes=planes("a", "b", "c"))),
     (
         "quorum",
-        signs(host("a"), nodes=(*planes("a", label=f"{ROLE}/master"), *planes("b", "c", "d", label=f"{ROLE}/etcd"))),
+        observed(host("a"), nodes=(*planes("a", label=f"{ROLE}/master"), *planes("b", "c", "d", label=f"{ROLE}/etcd"))),
     ),
     ("budgets", having(*BOTH, budgets=[budget(2)], pods=WEB)),  # one of them at a time
     ("budgets", having(budgets=[budget(None)], pods=WEB)),
     ("budgets", having(budgets=[budget(0)], pods=(pod("web-9", "n1", namespace="other", labels={"app": "web"}),))),
     ("webhooks", having(validating=[webhook()], slices=[endpoints("n1", "n2")])),
-    ("webhooks", having(validating=[webhook()], unread=["slices"])),  # nobody knows where its endpoints are
-    ("coredns", signs(pods=(dns("c-1", "n1"), dns("c-2", "n2")))),
+    ("webhooks", having(validating=[webhook()], unread=["slices"])),  # its endpoints are unknown
+    ("coredns", observed(pods=(dns("c-1", "n1"), dns("c-2", "n2")))),
     ("remediators", having(deployments=[workload("karpenter", 0)])),
     ("remediators", having(mhc=[health_check(annotations={"cluster.x-k8s.io/paused": ""})], unread=["machines"])),
     ("remediators", having(mhc=[health_check(APP)], machines=[machine("n1"), machine("n9", **APP)])),
@@ -254,43 +314,45 @@ NOTHING = [
     ("remediators", having(openshift=[health_check()], machines=[machine("n1")])),
     ("remediators", having(nhc=[node_check("a person")], nodes=WORKER)),
     ("remediators", having(nhc=[node_check(role="storage")], nodes=WORKER)),
-    ("kubelet-inhibitor", signs(host(kubelet_inhibitor=False, configz={"shutdownGracePeriod": "0s"}))),
-    ("inhibit-delay", signs(host(without="inhibit-delay-max"))),
-    ("inhibit-delay", signs(host(inhibit_delay_max="t 5000000", configz={}))),
-    ("clock", signs(replace(host(), clock_offset=1.4, clock_uncertainty=0.5))),
-    ("stateful-grace", signs(pods=(pod("job-0", "n1", owner="Job", grace=0),))),
+    ("kubelet-inhibitor", observed(host(inhibitor_kubelet=False, configz={"shutdownGracePeriod": "0s"}))),
+    ("inhibit-delay", observed(host(without="inhibit-delay-max"))),
+    ("inhibit-delay", observed(host(inhibit_delay_max="t 5000000", configz={}))),
+    ("clock", observed(replace(host(), clock_offset=1.4, clock_uncertainty=0.5))),
+    ("stateful-grace", observed(pods=(pod("job-0", "n1", owner="Job", grace=0),))),
 ]
 
 
-@pytest.mark.parametrize(("check", "looked_at"), NOTHING, ids=str_only)
-def test_nothing_to_say(check: str, looked_at: ClusterObservations) -> None:
-    assert [found for found in said(check, looked_at) if found[0] != "ok"] == []
+@pytest.mark.parametrize(("check", "observations"), NO_FINDING, ids=str_only)
+def test_no_finding(check: str, observations: ClusterObservations) -> None:
+    assert [found for found in messages(check, observations) if found[0] != "ok"] == []
 
 
-@pytest.mark.parametrize("check", sorted(set(CHECKS) - {"reachable"}))
-def test_a_host_that_does_not_answer_is_told_once(check: str) -> None:
-    silent = signs(replace(host(), target=replace(host().target, facts={}, power=""), error="n1: no route"))
-    assert [found for found in said(check, silent) if found[0] == "refusal"] == []
+@pytest.mark.parametrize("check", sorted(set(CHECKS) - {"host-reachable"}))
+def test_a_host_that_does_not_answer_is_one_finding(check: str) -> None:
+    silent = observed(replace(host(), target=replace(host().target, facts={}, power=""), error="n1: no route"))
+    assert [found for found in messages(check, silent) if found[0] == "refusal"] == []
 
 
-REQUIRED: list[tuple[str, str | None, str]] = [
+REQUIREMENTS: list[tuple[str, str | None, str]] = [
     (">0", "30s", ""),
     (">= 30s", "30s", ""),
     ("<1m", "30s", ""),
     ("30s", "30s", ""),
     ("!=0s", "1s", ""),
     (">0", "0s", "it is 0s"),
-    (">0", None, "which n1 does not tell"),
+    (">0", None, "but the value on n1 is unknown"),
     (">= 31s", "30s", "it is 30s"),
     ("<30s", "30s", "requires kubelet.shutdownGracePeriod <30s; on n1 it is 30s"),
 ]
 
 
-@pytest.mark.parametrize(("text", "value", "why"), REQUIRED)
+@pytest.mark.parametrize(("text", "value", "why"), REQUIREMENTS)
 def test_what_an_experiment_requires(text: str, value: str | None, why: str) -> None:
-    use = replace(USE, requires={"kubelet": {"shutdownGracePeriod": text}})
-    looked_at = signs(host(configz={} if value is None else {"shutdownGracePeriod": value}), uses=(use,))
-    (found,) = said("requires", looked_at)
+    experiment = replace(USE, requires={"kubelet": {"shutdownGracePeriod": text}})
+    observations = observed(
+        host(configz={} if value is None else {"shutdownGracePeriod": value}), experiments=(experiment,)
+    )
+    (found,) = messages("kubelet-requirements", observations)
     assert found[0] == ("refusal" if why else "ok")
     assert why in found[2]
 

@@ -48,7 +48,8 @@ def command(experiments: tuple[Path, ...], inventory: str | None, everything: bo
         report = diagnose(loaded, request)
         progress.end()
     if as_json:
-        click.echo(msgspec.json.encode(report).decode())
+        findings = [finding.to_dict() for finding in report.findings]
+        click.echo(msgspec.json.encode({**msgspec.to_builtins(report), "findings": findings}).decode())
     else:
         click.echo("\n".join(render(report, everything=everything)))
     sys.exit(report.exit_code)

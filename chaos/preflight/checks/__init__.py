@@ -1,1 +1,1 @@
-"""ONE FILE PER CHECK; each exposes ``CHECK``. A file put here is found by itself, and docs/doctor.md lists it."""
+"""One file per check; each exposes ``CHECK``. tools/doctor_page.py lists them in docs/doctor.md."""

@@ -1,4 +1,4 @@
-"""Clocks of the hosts."""
+"""Offsets of the hosts' clocks."""
 
 from __future__ import annotations
 
@@ -11,23 +11,28 @@ _BOUND = 1.0  # seconds, as in the judge
 
 
 class Clock(Check):
-    """Bounds are judged by our clock; times that the host writes are evidence beside it."""
+    """Bounds are judged by the local clock; timestamps of the host are additional evidence."""
 
     name = "clock"
-    summary = "the host's clock is not more than 1 s off ours"
+    summary = "the host's clock is within 1 s of the local clock"
     facts = ("host-time",)
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        for host in signs.reachable_hosts():
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        for host in observations.reachable_hosts():
             if host.clock_offset is None:
                 continue
-            off = abs(host.clock_offset)
-            if off - host.clock_uncertainty > _BOUND:
-                way = "ahead of" if host.clock_offset > 0 else "behind"
-                told = f"{host.node}: its clock is {off:.1f}s {way} ours (give or take {host.clock_uncertainty:.1f}s)"
-                yield warning(told, "synchronise both (chrony, systemd-timesyncd)", host.node, frozenset({Need.HOST}))
+            offset = abs(host.clock_offset)
+            if offset - host.clock_uncertainty > _BOUND:
+                direction = "ahead of" if host.clock_offset > 0 else "behind"
+                message = (
+                    f"{host.node}: its clock is {offset:.1f} s {direction} the local clock "
+                    f"(± {host.clock_uncertainty:.1f} s)"
+                )
+                yield warning(
+                    message, "synchronise both clocks (chrony, systemd-timesyncd)", host.node, frozenset({Need.HOST})
+                )
             else:
-                yield ok("it agrees with ours", host.node)
+                yield ok("it agrees with the local clock", host.node)
 
 
 CHECK = Clock()

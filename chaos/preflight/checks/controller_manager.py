@@ -1,4 +1,4 @@
-"""The controller-manager whose metrics experiments ask for."""
+"""Metrics of the controller-manager."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from chaos.preflight.check import SourceCheck
 
 
 class ControllerManager(SourceCheck):
-    """Each replica is read once."""
+    """Each replica is scraped once."""
 
     name = "controller-manager"
-    summary = "each controller-manager of the inventory tells its metrics, where the experiment asks for them"
+    summary = "each controller-manager of the inventory serves its metrics, if the experiment uses them"
     is_compatibility_check = True
 
 

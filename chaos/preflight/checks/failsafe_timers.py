@@ -1,4 +1,4 @@
-"""Timers that earlier runs have planted."""
+"""Fail-safe timers of earlier runs."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from chaos.preflight.observations import ClusterObservations, Need
 
 
 class FailsafeTimers(Check):
-    """They would heal what this run breaks."""
+    """A timer of another run would end this run's fault."""
 
-    name = "timers"
+    name = "failsafe-timers"
     summary = "no timer of an earlier run is left on the host"
-    facts = ("planted-timers",)
+    facts = ("failsafe-timers",)
     is_final = True
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        for host in signs.reachable_hosts():
-            if planted := host.fact("planted-timers"):
-                timers = ", ".join(planted)
-                told = f"{host.node} still has {timers} of an earlier run, which would end what this one does"
-                mend = "see nodefall undo --list; a timer that nobody owes elapses by itself"
-                yield refusal(told, mend, host.node, frozenset({Need.HOST}))
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        for host in observations.reachable_hosts():
+            if found := host.fact("failsafe-timers"):
+                timers = ", ".join(found)
+                message = f"{host.node} still has {timers} of an earlier run, which would end the fault of this one"
+                hint = "run nodefall undo --list; a timer without a pending undo elapses by itself"
+                yield refusal(message, hint, host.node, frozenset({Need.HOST}))
             else:
-                yield ok("none is left", host.node)
+                yield ok("no timer is left", host.node)
 
 
 CHECK = FailsafeTimers()

@@ -1,4 +1,4 @@
-"""Whether the hosts answer, and tell who they are."""
+"""Connections to the hosts."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from chaos.preflight.observations import ClusterObservations, Need
 
 
 class HostReachable(Check):
-    """Over the very line that a run would use."""
+    """The check uses the same kind of connection as a run."""
 
-    name = "reachable"
-    summary = "the host can be reached and trusted, and tells its machine ID and its boot"
+    name = "host-reachable"
+    summary = "the host can be reached and trusted, and reports its machine ID and boot"
     facts = ("machine-id", "boot-id", "pid1-start")
     is_final = True
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        for node, host in sorted(signs.hosts.items()):
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        for node, host in sorted(observations.hosts.items()):
             if host.error:
-                mend = host.hint or f"see that the host of {node} can be reached"
-                yield refusal(host.error, mend, node, frozenset({Need.HOST}))
+                hint = host.hint or f"make sure that the host of {node} can be reached"
+                yield refusal(host.error, hint, node, frozenset({Need.HOST}))
             elif host.is_reachable:
                 yield ok("it answers", node)
 

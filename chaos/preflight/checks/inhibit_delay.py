@@ -1,4 +1,4 @@
-"""How long logind waits for the kubelet."""
+"""logind's limit on delaying a shutdown."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from chaos.preflight.observations import ClusterObservations, HostObservations, 
 
 
 class InhibitDelay(Check):
-    """Facts 1.1 and 1.7: the kubelet raises it once; a drop-in that sorts later (unattended-upgrades) wins."""
+    """The kubelet raises the limit once; a drop-in that sorts later (unattended-upgrades) wins (facts 1.1 and 1.7)."""
 
     name = "inhibit-delay"
     summary = "logind's InhibitDelayMaxSec is not shorter than the kubelet's shutdown grace period"
     facts = ("inhibit-delay-max", "configz")
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        for host in signs.reachable_hosts():
-            longest, grace = _seconds(host), host.shutdown_grace
-            if longest is None or not grace:
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        for host in observations.reachable_hosts():
+            limit, grace = _seconds(host), host.shutdown_grace
+            if limit is None or not grace:
                 continue
-            if longest < grace:
-                told = f"{host.node}: logind waits {format_duration(longest)} at most, the kubelet wants "
-                mend = (
+            if limit < grace:
+                message = f"{host.node}: logind waits {format_duration(limit)} at most, the kubelet needs "
+                hint = (
                     "raise InhibitDelayMaxSec in a drop-in that sorts last in /etc/systemd/logind.conf.d "
                     "(unattended-upgrades brings one with 30s), restart the kubelet"
                 )
-                yield refusal(told + format_duration(grace), mend, host.node, frozenset({Need.GRACEFUL}))
+                yield refusal(message + format_duration(grace), hint, host.node, frozenset({Need.GRACEFUL}))
             else:
-                yield ok(f"logind waits up to {format_duration(longest)}", host.node)
+                yield ok(f"logind waits up to {format_duration(limit)}", host.node)
 
 
 def _seconds(host: HostObservations) -> float | None:
-    """``t 30000000``, as busctl prints it."""
+    """Seconds, of ``t 30000000`` as busctl prints it; None if the fact is unknown."""
     number = str(host.fact("inhibit-delay-max") or "").rpartition(" ")[2]
     return int(number) / 1e6 if number.isascii() and number.isdigit() else None
 

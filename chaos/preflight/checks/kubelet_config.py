@@ -11,31 +11,36 @@ from chaos.preflight.observations import ClusterObservations, Need
 
 
 class KubeletConfig(Check):
-    """Facts 1.2: a total of 0, or critical pods' part longer than it, and the shutdown manager is off."""
+    """The shutdown manager is off if the period is 0, or shorter than that of critical pods (facts 1.2)."""
 
     name = "kubelet-config"
-    summary = "the kubelet's effective configuration can be read, and keeps time for a graceful shutdown"
+    summary = "the kubelet's effective configuration can be read, and leaves time for a graceful shutdown"
     facts = ("configz",)
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         graceful = frozenset({Need.GRACEFUL})
-        for name, host in sorted(signs.hosts.items()):
+        for name, host in sorted(observations.hosts.items()):
             config = host.fact("configz")
             if host.error:
                 continue
             if not config:
-                told = f"{name}: the kubelet's configuration could not be read from its own port"
-                mend = "let this machine reach the kubelet's port, see cluster.kubeletCA; bounds by it are unknown"
-                yield warning(told, mend, name, frozenset({Need.KUBELET_CONFIG, Need.GRACEFUL}))
+                message = f"{name}: the kubelet's configuration could not be read from its port"
+                hint = (
+                    "make the kubelet's port reachable from this machine and check cluster.kubeletCA; "
+                    "until then, bounds that use the configuration are unknown"
+                )
+                yield warning(message, hint, name, frozenset({Need.KUBELET_CONFIG, Need.GRACEFUL}))
                 continue
             grace = host.shutdown_grace or 0.0
             critical = kubelet_fact(config, "kubelet.shutdownGracePeriodCriticalPods") or 0.0
             if grace == 0:
-                told = f"{name}: shutdownGracePeriod is 0, so no shutdown is graceful"
-                yield refusal(told, "set it in the kubelet's configuration, restart the kubelet", name, graceful)
+                message = f"{name}: shutdownGracePeriod is 0, so no shutdown is graceful"
+                yield refusal(message, "set it in the kubelet's configuration, restart the kubelet", name, graceful)
             elif critical > grace:
-                told = f"{name}: shutdownGracePeriodCriticalPods is longer than shutdownGracePeriod: neither counts"
-                yield refusal(told, "make it shorter, restart the kubelet", name, graceful)
+                message = (
+                    f"{name}: shutdownGracePeriodCriticalPods is longer than shutdownGracePeriod: both are ignored"
+                )
+                yield refusal(message, "make it shorter, restart the kubelet", name, graceful)
             else:
                 yield ok(f"shutdownGracePeriod is {format_duration(grace)}", name)
 

@@ -9,22 +9,22 @@ from chaos.preflight.observations import ClusterObservations, Need
 
 
 class KubeletInhibitor(Check):
-    """Facts 1.1: a kubelet whose first try failed never tries again; after a cancelled shutdown it may be lost."""
+    """A kubelet takes the lock only once, and may lose it when a shutdown is cancelled (facts 1.1)."""
 
     name = "kubelet-inhibitor"
     summary = "the kubelet holds its delay lock on shutdown, where it has a grace period"
-    facts = ("kubelet-inhibitor", "configz")
+    facts = ("inhibitor-kubelet", "configz")
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        for host in signs.reachable_hosts():
-            held = host.fact("kubelet-inhibitor")
-            if held:
-                yield ok("it is held", host.node)
-            elif held is False and host.shutdown_grace != 0:
-                told = f"{host.node}: the kubelet does not hold its lock, so a power-off is not graceful"
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        for host in observations.reachable_hosts():
+            is_held = host.fact("inhibitor-kubelet")
+            if is_held:
+                yield ok("the lock is held", host.node)
+            elif is_held is False and host.shutdown_grace != 0:
+                message = f"{host.node}: the kubelet does not hold its delay lock, so a power-off is not graceful"
                 unit = host.fact("kubelet-unit") or "kubelet"
-                mend = f"systemctl restart {unit} there, then systemd-inhibit --list"
-                yield refusal(told, mend, host.node, frozenset({Need.GRACEFUL}))
+                hint = f"run systemctl restart {unit} there, then systemd-inhibit --list"
+                yield refusal(message, hint, host.node, frozenset({Need.GRACEFUL}))
 
 
 CHECK = KubeletInhibitor()

@@ -1,4 +1,4 @@
-"""What experiments require of kubelets."""
+"""Requirements of experiments on kubelets."""
 
 from __future__ import annotations
 
@@ -12,38 +12,40 @@ from chaos.preflight.observations import ClusterObservations, ExperimentNeeds, H
 
 
 class KubeletRequirements(Check):
-    """``requires: {kubelet: {shutdownGracePeriod: ">0"}}`` against the configuration that is in force."""
+    """``requires: {kubelet: {shutdownGracePeriod: ">0"}}`` against the effective configuration."""
 
-    name = "requires"
-    summary = "the kubelets have what the experiment requires"
+    name = "kubelet-requirements"
+    summary = "the kubelets meet the requirements of the experiment"
     facts = ("configz",)
     is_compatibility_check = True
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         found = [
-            experiment_refusal(use, *why, host=name, unmet=known)
-            for use in signs.experiments
-            for name in use.nodes
-            if name in signs.hosts and not signs.hosts[name].error
-            for why, known in unmet_requirements(use, signs.hosts[name])
+            experiment_refusal(experiment, *why, host=name, unmet=known)
+            for experiment in observations.experiments
+            for name in experiment.nodes
+            if name in observations.hosts and not observations.hosts[name].error
+            for why, known in unmet_requirements(experiment, observations.hosts[name])
         ]
         yield from found
-        if not found and any(use.requires for use in signs.experiments):
-            yield ok("what is required is there")
+        if not found and any(experiment.requires for experiment in observations.experiments):
+            yield ok("the requirements are met")
 
 
-def unmet_requirements(use: ExperimentNeeds, host: HostObservations) -> Iterator[tuple[tuple[str, str], bool]]:
-    """What is required and how to mend it, and whether it is known what there is instead."""
+def unmet_requirements(experiment: ExperimentNeeds, host: HostObservations) -> Iterator[tuple[tuple[str, str], bool]]:
+    """Message and hint of each requirement that is not met, and whether the actual value is known."""
     config = host.fact("configz") or {}
-    for source, wanted in use.requires.items():
+    for source, wanted in experiment.requires.items():
         for name, text in wanted.items():
             value = kubelet_fact(config, f"{source}.{name}")
             if value is None:
-                told = f"the experiment requires {source}.{name} {text}, which {host.node} does not tell"
-                yield (told, f"see whether the {source}'s configuration can be read"), False
+                message = f"the experiment requires {source}.{name} {text}, but the value on {host.node} is unknown"
+                yield (message, f"make sure that the {source}'s configuration can be read"), False
             elif not satisfies(value, text):
-                told = f"the experiment requires {source}.{name} {text}; on {host.node} it is {format_duration(value)}"
-                yield (told, f"change {name} in the {source}'s configuration, or choose another node"), True
+                message = (
+                    f"the experiment requires {source}.{name} {text}; on {host.node} it is {format_duration(value)}"
+                )
+                yield (message, f"change {name} in the {source}'s configuration, or choose another node"), True
 
 
 CHECK = KubeletRequirements()

@@ -11,25 +11,25 @@ _CONTROL_PLANE_UNITS = (
     "k3s.service",
     "rke2-server.service",
     "snap.microk8s.daemon-kubelite.service",
-)  # the control plane too
+)  # they run the control plane too
 
 
 class KubeletUnit(Check):
-    """What is stopped and restarted, also by undo."""
+    """Faults and undo stop and restart this unit."""
 
     name = "kubelet-unit"
-    summary = "a systemd unit that is known runs the kubelet"
+    summary = "a known systemd unit runs the kubelet"
     facts = ("kubelet-unit",)
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         needs = frozenset({Need.HOST})
-        for host in signs.reachable_hosts():
+        for host in observations.reachable_hosts():
             unit = host.fact("kubelet-unit")
             if not unit:
-                told = f"{host.node}: no unit of the kubelet is known: {host.unknown_reason('kubelet-unit')}"
-                yield warning(told, "see systemctl list-units on the host", host.node, needs)
+                message = f"{host.node}: the kubelet's unit is unknown: {host.unknown_reason('kubelet-unit')}"
+                yield warning(message, "check systemctl list-units on the host", host.node, needs)
             elif unit in _CONTROL_PLANE_UNITS:
-                yield note(f"{host.node}: {unit} runs the control plane beside the kubelet", "", host.node, needs)
+                yield note(f"{host.node}: {unit} runs the control plane as well as the kubelet", "", host.node, needs)
             else:
                 yield ok(unit, host.node)
 

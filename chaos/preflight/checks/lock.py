@@ -1,4 +1,4 @@
-"""Who is at work on the cluster."""
+"""The cluster's lock."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from chaos.preflight.observations import ClusterObservations
 
 
 class Lock(Check):
-    """One at a time."""
+    """One run at a time."""
 
     name = "lock"
-    summary = "nobody else is at work on the cluster"
+    summary = "no other run is active on the cluster"
     is_final = True
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        yield from list_error_notes(signs, "leases")
-        if signs.lock_holder:
-            mend = "let it end; nodefall status shows it, nodefall abort stops it"
-            yield refusal(f"{signs.lock_holder} is at work on this cluster", mend)
-        elif "leases" not in signs.list_errors:
-            yield ok("nobody is at work")
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        yield from list_error_notes(observations, "leases")
+        if observations.lock_holder:
+            hint = "wait for it to end (nodefall status), or stop it (nodefall abort)"
+            yield refusal(f"{observations.lock_holder} has a run on this cluster", hint)
+        elif "leases" not in observations.list_errors:
+            yield ok("no run is active")
 
 
 CHECK = Lock()

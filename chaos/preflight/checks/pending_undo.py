@@ -1,4 +1,4 @@
-"""What earlier runs still owe."""
+"""Pending undo of earlier runs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from chaos.preflight.observations import ClusterObservations
 
 
 class PendingUndo(Check):
-    """A run on top of what another has left broken would blame the cluster for it."""
+    """A run on a cluster that another run left broken would blame the cluster for that fault."""
 
-    name = "debts"
-    summary = "no earlier run still owes an undo"
+    name = "pending-undo"
+    summary = "no earlier run has a pending undo"
     is_final = True
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        for run, owed in sorted(signs.pending_undo.items()):
-            mend = f"nodefall undo {run}, with --inventory if it ran on another machine"
-            yield refusal(f"run {run} still owes {owed}", mend)
-        yield from list_error_notes(signs, "configmaps")
-        if not signs.pending_undo and "configmaps" not in signs.list_errors:
-            yield ok("nothing is owed")
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        for run, description in sorted(observations.pending_undo.items()):
+            hint = f"run nodefall undo {run}, with --inventory if it ran on another machine"
+            yield refusal(f"run {run} has a pending undo: {description}", hint)
+        yield from list_error_notes(observations, "configmaps")
+        if not observations.pending_undo and "configmaps" not in observations.list_errors:
+            yield ok("no undo is pending")
 
 
 CHECK = PendingUndo()

@@ -1,4 +1,4 @@
-"""Rights on the cluster, by SelfSubjectAccessReview."""
+"""Permissions of the credentials, by SelfSubjectAccessReview."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from chaos.preflight.observations import ClusterObservations
 
 
 class Permissions(Check):
-    """A run that lacks a right in its midst could not be undone either."""
+    """A run that lacks a permission halfway may not be able to undo its faults either."""
 
     name = "permissions"
-    summary = "the credentials of the kubeconfig may do all that the experiments need"
+    summary = "the kubeconfig's credentials have all permissions that the experiments need"
     is_final = True
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        lacking = [use for use in signs.experiments if use.missing_permissions]
-        for use in lacking:
-            rights = "; ".join(str(right) for right in use.missing_permissions)
-            mend = "nodefall rbac EXPERIMENT prints the roles that are needed, for kubectl apply"
-            yield experiment_refusal(use, f"the credentials of the kubeconfig may not {rights}", mend)
-        if signs.experiments and not lacking:
-            yield ok("they may do all that is needed")
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        incomplete = [each for each in observations.experiments if each.missing_permissions]
+        for experiment in incomplete:
+            missing = "; ".join(map(str, experiment.missing_permissions))
+            hint = "run nodefall rbac EXPERIMENT for the roles that are needed, and kubectl apply them"
+            yield experiment_refusal(experiment, f"the kubeconfig's credentials may not {missing}", hint)
+        if observations.experiments and not incomplete:
+            yield ok("they have all permissions")
 
 
 CHECK = Permissions()

@@ -1,4 +1,4 @@
-"""The Prometheus that experiments ask."""
+"""Queries of experiments to Prometheus."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from chaos.preflight.check import SourceCheck
 
 
 class Prometheus(SourceCheck):
-    """Each query is asked once."""
+    """Each query is sent once."""
 
     name = "prometheus"
     summary = "the inventory's Prometheus answers the experiment's queries"

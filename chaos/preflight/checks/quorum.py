@@ -1,4 +1,4 @@
-"""Control planes that must go on deciding."""
+"""Quorum of the control planes."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from chaos.preflight.observations import ClusterObservations, Need, fault_groups
 
 
 class Quorum(Check):
-    """etcd needs more than half of its members to write anything (https://etcd.io/docs/v3.5/faq/), undo's too."""
+    """etcd needs more than half of its members for every write (https://etcd.io/docs/v3.5/faq/), undo included."""
 
     name = "quorum"
     summary = "more than half of the control planes stay Ready"
     is_final = True
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        members = signs.view.etcd_members()
-        for host, group in fault_groups(signs):
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        members = observations.view.etcd_members()
+        for host, group in fault_groups(observations):
             lost = sorted(set(members) & set(group))
-            left = sum(name not in group and is_ready(signs.view.nodes[name]) for name in members)
-            if lost and left <= len(members) // 2:
-                told = f"without {', '.join(lost)} only {left} of {len(members)} control planes would be Ready"
-                mend = "the cluster could not be written to, not even to undo; choose other targets"
-                yield refusal(told, mend, host, frozenset({Need.ENDS_PODS}))
+            remaining = sum(name not in group and is_ready(observations.view.nodes[name]) for name in members)
+            if lost and remaining <= len(members) // 2:
+                message = f"without {', '.join(lost)} only {remaining} of {len(members)} control planes would be Ready"
+                hint = "choose other targets: the cluster would reject all writes, those of undo included"
+                yield refusal(message, hint, host, frozenset({Need.ENDS_PODS}))
             else:
-                yield ok("enough control planes stay", host)
+                yield ok("enough control planes stay Ready", host)
 
 
 CHECK = Quorum()

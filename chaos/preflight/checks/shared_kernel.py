@@ -9,20 +9,20 @@ from chaos.preflight.observations import ClusterObservations, Need
 
 
 class SharedKernel(Check):
-    """What is done to the kernel, the clock or the memory is done to everybody on it: such steps are refused."""
+    """A fault of the kernel, the clock or the memory affects all its users: such steps are refused."""
 
     name = "shared-kernel"
-    summary = "the host has a kernel of its own"
+    summary = "the host does not share its kernel"
     facts = ("shared-kernel",)
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        for host in signs.reachable_hosts():
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        for host in observations.reachable_hosts():
             if host.fact("shared-kernel"):
-                told = f"{host.node} is a container: its kernel and clock are others' too"
-                mend = "steps that touch them are refused; use a machine of its own for those"
-                yield note(told, mend, host.node, frozenset({Need.HOST}))
+                message = f"{host.node} is a container: its kernel and clock are shared with other programs"
+                hint = "use a dedicated machine for steps on the kernel or the clock: they are refused here"
+                yield note(message, hint, host.node, frozenset({Need.HOST}))
             elif host.fact("shared-kernel") is False:
-                yield ok("it is its own", host.node)
+                yield ok("the kernel is not shared", host.node)
 
 
 CHECK = SharedKernel()

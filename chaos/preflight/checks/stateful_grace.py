@@ -1,4 +1,4 @@
-"""StatefulSets whose pods have no grace at all."""
+"""Pods of StatefulSets without a grace period."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from chaos.preflight.observations import ClusterObservations, Need
 
 
 class StatefulGrace(Check):
-    """A pod without grace goes from the API at once (CheckGracefulDelete in pkg/registry/core/pod/strategy.go), while
-    it may still run on a node that is cut off: then there are two.
+    """A pod without a grace period is removed from the API at once, while it may still run on an unreachable node.
+
+    Then two pods of that name run (CheckGracefulDelete in pkg/registry/core/pod/strategy.go).
     """
 
     name = "stateful-grace"
     summary = "no StatefulSet's pod on the node has terminationGracePeriodSeconds 0"
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        for name in sorted(signs.hosts):
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        for name in sorted(observations.hosts):
             found = [
                 full_name(pod.metadata)
-                for pod in signs.view.pods
+                for pod in observations.view.pods
                 if pod.spec and pod.spec.node_name == name and pod.spec.termination_grace_period_seconds == 0
                 if (owner := controller_of(pod)) and owner.kind == "StatefulSet"
             ]
             if found:
-                told = f"{name}: {', '.join(sorted(found))} of a StatefulSet with terminationGracePeriodSeconds 0"
-                mend = "give it a grace period: two pods of one name may run at once otherwise"
-                yield warning(told, mend, name, frozenset({Need.ENDS_PODS}))
+                message = f"{name}: {', '.join(sorted(found))} of a StatefulSet with terminationGracePeriodSeconds 0"
+                hint = "give it a grace period: else two pods of one name may run at once"
+                yield warning(message, hint, name, frozenset({Need.ENDS_PODS}))
             else:
                 yield ok("none", name)
 

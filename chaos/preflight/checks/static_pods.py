@@ -9,17 +9,19 @@ from chaos.preflight.observations import ClusterObservations, Need
 
 
 class StaticPods(Check):
-    """Facts 1.8: those that a shutdown's signal ended do not come back before the kubelet restarts."""
+    """A static pod that a shutdown has ended does not start again before the kubelet does (facts 1.8)."""
 
     name = "static-pods"
     summary = "no static pods run on the node"
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         needs = frozenset({Need.DOWN, Need.LOGIND})
-        for name, host in sorted(signs.hosts.items()):
+        for name, host in sorted(observations.hosts.items()):
             if pods := host.target.static_pods:
-                told = f"{name} runs static pods ({', '.join(pods)}): nothing moves them elsewhere"
-                yield note(told, "choose a node without them, or leave the kubelet to start them again", name, needs)
+                message = f"{name} runs static pods ({', '.join(pods)}): they are not moved to other nodes"
+                yield note(
+                    message, "choose a node without them, or rely on the kubelet to start them again", name, needs
+                )
             else:
                 yield ok("none", name)
 

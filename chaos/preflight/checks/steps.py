@@ -1,4 +1,4 @@
-"""Whether each step can be done, and taken back."""
+"""Whether each step can run, and be undone."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from chaos.preflight.observations import ClusterObservations
 
 
 class Steps(Check):
-    """As the actions themselves say, from what is known of the host."""
+    """Prepares each action with the facts of the host."""
 
     name = "steps"
-    summary = "each step of the experiment can be done on the node, and taken back"
+    summary = "each step of the experiment can run on the node, and be undone"
     is_final = True
     is_compatibility_check = True
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         found = [
-            experiment_refusal(use, *why, host=node)
-            for use in signs.experiments
-            for node in ("", *use.nodes)
-            if not node or (node in signs.hosts and not signs.hosts[node].error)
-            if (why := use.step_error(node))
+            experiment_refusal(experiment, *why, host=node)
+            for experiment in observations.experiments
+            for node in ("", *experiment.nodes)
+            if not node or (node in observations.hosts and not observations.hosts[node].error)
+            if (why := experiment.step_error(node))
         ]
         yield from found
-        if not found and signs.experiments:
-            yield ok("they can be done, and taken back")
+        if not found and observations.experiments:
+            yield ok("they can run, and be undone")
 
 
 CHECK = Steps()

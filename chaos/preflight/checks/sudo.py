@@ -9,21 +9,21 @@ from chaos.preflight.observations import ClusterObservations, Need
 
 
 class Sudo(Check):
-    """As the login user, or through sudo that does not ask."""
+    """The login user is root, or sudo needs no password."""
 
     name = "sudo"
-    summary = "commands run as root, through sudo without a password where the login user is another"
+    summary = "commands run as root, through sudo without a password unless the login user is root"
     facts = ("root",)
     is_final = True
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        for host in signs.reachable_hosts():
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        for host in observations.reachable_hosts():
             if host.fact("root"):
                 yield ok("commands run as root", host.node)
                 continue
             why = "" if "root" in host.target.facts else f": {host.unknown_reason('root')}"
-            mend = "let the login user run sudo without a password, or set sudo: true in the inventory"
-            yield refusal(f"{host.node}: commands do not run as root{why}", mend, host.node, frozenset({Need.ROOT}))
+            hint = "allow the login user sudo without a password, or set sudo: true in the inventory"
+            yield refusal(f"{host.node}: commands do not run as root{why}", hint, host.node, frozenset({Need.ROOT}))
 
 
 CHECK = Sudo()

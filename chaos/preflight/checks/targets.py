@@ -1,4 +1,4 @@
-"""Whether an experiment's targets can be chosen at all."""
+"""Whether an experiment's targets can be selected."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from chaos.preflight.observations import ClusterObservations
 
 
 class Targets(Check):
-    """Enough nodes that fit, are Ready and not protected, within the inventory's limits."""
+    """Enough nodes must match, be Ready and unprotected, within the inventory's limits."""
 
     name = "targets"
-    summary = "the experiment's targets can be chosen within the limits of the inventory"
+    summary = "the experiment's targets can be selected within the limits of the inventory"
     is_final = True
     is_compatibility_check = True
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        unfit = [use for use in signs.experiments if use.target_error]
-        for use in unfit:
-            says, mend = use.target_error or ("", "")
-            yield experiment_refusal(use, f"{use.name}: {says}", mend)
-        if signs.experiments and not unfit:
-            yield ok("they can be chosen")
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        failing = [each for each in observations.experiments if each.target_error]
+        for experiment in failing:
+            message, hint = experiment.target_error or ("", "")
+            yield experiment_refusal(experiment, f"{experiment.name}: {message}", hint)
+        if observations.experiments and not failing:
+            yield ok("they can be selected")
 
 
 CHECK = Targets()

@@ -1,4 +1,4 @@
-"""Admission webhooks that stand on the target alone."""
+"""Admission webhooks with endpoints on the target only."""
 
 from __future__ import annotations
 
@@ -13,52 +13,55 @@ _SERVICE = "kubernetes.io/service-name"
 
 
 class Webhooks(Check):
-    """With failurePolicy Fail and nobody there, the API server refuses the writes it is asked about: undo's too."""
+    """With failurePolicy Fail and no endpoint, the API server rejects the matching writes, those of undo included."""
 
     name = "webhooks"
     summary = "no admission webhook loses all its endpoints with the node"
 
-    def run(self, signs: ClusterObservations) -> Iterator[Diagnosis]:
-        found = list(self._diagnoses(signs))
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        found = list(self._diagnoses(observations))
         yield from found
-        yield from list_error_notes(signs, VALIDATING, MUTATING, SLICES)
+        yield from list_error_notes(observations, VALIDATING, MUTATING, SLICES)
         if not found:
-            yield ok("none depends on one node")
+            yield ok("no webhook depends on one node")
 
     @staticmethod
-    def _diagnoses(signs: ClusterObservations) -> Iterator[Diagnosis]:
-        for name, service, fails in _webhooks(signs):
-            nodes = _nodes(signs, service)
-            does = "the API server refuses what it asks about" if fails else "nobody asks it (failurePolicy Ignore)"
+    def _diagnoses(observations: ClusterObservations) -> Iterator[Diagnosis]:
+        for name, service, fails in _webhooks(observations):
+            nodes = _nodes(observations, service)
+            effect = "the API server rejects matching requests" if fails else "it is skipped (failurePolicy Ignore)"
             if nodes == []:
                 if fails:
-                    yield warning(f"webhook {name} has no ready endpoint (service {service}): {does}", "mend it first")
+                    yield warning(f"webhook {name} has no ready endpoint (service {service}): {effect}", "fix it first")
                 continue
-            for host, group in fault_groups(signs):
+            for host, group in fault_groups(observations):
                 if nodes and set(nodes) <= set(group):
-                    told = f"webhook {name} has all its {len(nodes)} endpoint(s) on {', '.join(group)}: without, {does}"
+                    message = (
+                        f"webhook {name} has all its {len(nodes)} endpoint(s) on {', '.join(group)}: "
+                        f"without them, {effect}"
+                    )
                     severity = Severity.REFUSAL if fails else Severity.NOTE
-                    mend = f"run replicas of service {service} on other nodes, or choose another target"
-                    yield Diagnosis(severity, told, mend, host, frozenset({Need.ENDS_PODS}))
+                    hint = f"run replicas of service {service} on other nodes, or choose another target"
+                    yield Diagnosis(severity, message, hint, host, frozenset({Need.ENDS_PODS}))
 
 
-def _webhooks(signs: ClusterObservations) -> Iterator[tuple[str, str, bool]]:
-    """Name, service and whether it fails, of those in the cluster; failurePolicy is Fail by default."""
+def _webhooks(observations: ClusterObservations) -> Iterator[tuple[str, str, bool]]:
+    """Name, service and whether failurePolicy is Fail (the default), of webhooks that run in the cluster."""
     for path in (VALIDATING, MUTATING):
-        for item in signs.lists.get(path, ()):
+        for item in observations.lists.get(path, ()):
             for hook in item.get("webhooks") or ():
                 if service := field(hook, "/clientConfig/service"):
                     where = f"{service.get('namespace')}/{service.get('name')}"
                     yield str(hook.get("name")), where, hook.get("failurePolicy", "Fail") == "Fail"
 
 
-def _nodes(signs: ClusterObservations, service: str) -> list[str | None] | None:
-    """Of its ready endpoints; None where they are not known."""
-    if SLICES not in signs.lists:
+def _nodes(observations: ClusterObservations, service: str) -> list[str | None] | None:
+    """Nodes of the service's ready endpoints; None if they are unknown."""
+    if SLICES not in observations.lists:
         return None
     return [
         endpoint.get("nodeName")
-        for item in signs.lists[SLICES]
+        for item in observations.lists[SLICES]
         if _service_of(item) == service
         for endpoint in item.get("endpoints") or ()
         if field(endpoint, "/conditions/ready") is not False

@@ -1,4 +1,4 @@
-"""What experiments need, as their steps, questions and bounds say."""
+"""Needs of experiments, derived from their steps, assertions and bounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chaos.model.registry import PluginRegistry, discover
 from chaos.preflight.observations import Need
 from chaos.preflight.requirements import experiment_needs
 
-CATALOGUE = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
 READY = {"assert": "nodes-ready", "with": {"nodes": "all"}, "within": "5s"}
 GRACE = {"requires": {"kubelet": {"shutdownGracePeriod": ">0"}}}
 NO_GRACE = {"requires": {"kubelet": {"shutdownGracePeriod": "0"}}}
@@ -36,7 +36,7 @@ def experiment(action: str, given: dict[str, Any], more: dict[str, Any]) -> Expe
         ("cordon", {}, {}, set()),
         ("taint", TAINT | {"effect": "NoSchedule"}, {}, set()),
         ("taint", TAINT | {"effect": "NoExecute"}, {}, {Need.ENDS_PODS}),
-        ("drain", {}, {}, set()),  # evictions ask the budgets
+        ("drain", {}, {}, set()),  # evictions respect budgets
         ("cordon", {}, {"hypothesis": [HELD]}, {Need.HOST}),
         ("cordon", {}, {"hypothesis": [BOUND]}, {Need.KUBELET_CONFIG}),
         ("kubelet-stop", {}, {}, ON_HOST | {Need.ENDS_PODS}),
@@ -50,4 +50,4 @@ def experiment(action: str, given: dict[str, Any], more: dict[str, Any]) -> Expe
     ],
 )
 def test_needs(action: str, given: dict[str, Any], more: dict[str, Any], expected: set[Need]) -> None:
-    assert experiment_needs(experiment(action, given, more), CATALOGUE) == expected
+    assert experiment_needs(experiment(action, given, more), REGISTRY) == expected
