@@ -34,7 +34,7 @@ class KernelCrash(Action[NoParams, CrashState]):
     """SysRq ``c``. Refused on a shared kernel; kdump, where it is configured, delays the boot.
 
     The machine must boot again by itself (kernel.panic, which the kubelet sets to 10 by default): only the new boot
-    proves the crash. Undo can_reset a machine that hangs through its power control.
+    proves the crash. Undo resets a machine that hangs through its power control.
     """
 
     name = "kernel-crash"

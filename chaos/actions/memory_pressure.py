@@ -37,7 +37,7 @@ class MemoryState(FillerState, frozen=True):
 
 
 class MemoryPressure(Action[Params, MemoryState]):
-    """A unit of PID 1 uses memory until half of the kubelet's threshold is left, within what was available when planned.
+    """A unit of PID 1 uses memory until half of the kubelet's threshold is left, at most what was available before.
 
     Pods are evicted. If the kernel still runs out of memory, its OOM killer ends that unit first (OOMScoreAdjust=1000);
     other processes may be slow before that, as their files are read again. Refused with swap, which would fill first.

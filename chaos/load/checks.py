@@ -56,15 +56,25 @@ def _check_steps(steps: list[Cursor], targets: list[str], registry: PluginRegist
 
 def _check_action(step: Cursor, registry: PluginRegistry, allow: list[str]) -> None:
     action = find_plugin(step, "action", "action", registry.actions)
-    if action:
-        _check_scope(step, action)
-    if action and "irreversible" not in allow:
-        hint = "if that is intended, write allow: [irreversible] in spec"
-        if action.undo_kind is UndoKind.IRREVERSIBLE:
-            step.get("action").report(f"{action.name} cannot be undone", hint)
-        for name in action.irreversible_params:
-            if step.get("with", name).value is True:
-                step.get("with", name).report(f"{action.name} with {name} cannot be undone", hint)
+    if action is None:
+        return
+    _check_scope(step, action)
+    if action.allowance and action.allowance not in allow:
+        hint = f"if that is intended, write allow: [{action.allowance}] in spec"
+        step.get("action").report(f"{action.name} needs the permission {action.allowance!r}", hint)
+    if "irreversible" not in allow:
+        _check_undo(step, action)
+
+
+def _check_undo(step: Cursor, action: AnyAction) -> None:
+    hint = "if that is intended, write allow: [irreversible] in spec"
+    if action.undo_kind is UndoKind.IRREVERSIBLE:
+        step.get("action").report(f"{action.name} cannot be undone", hint)
+    for name in action.irreversible_params:
+        if step.get("with", name).value is True:
+            step.get("with", name).report(f"{action.name} with {name} cannot be undone", hint)
+    if action.undo_param and step.get("with", action.undo_param).value is None:
+        step.get("action").report(f"{action.name} without {action.undo_param} cannot be undone", hint)
 
 
 def _check_scope(step: Cursor, action: AnyAction) -> None:

@@ -1,4 +1,4 @@
-"""The Experiment document (design: nodefall.dev/v1alpha1)."""
+"""The Experiment document, nodefall.dev/v1alpha1."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class TargetSpec(Model):
-    """Which nodes a name stands for; chosen once, with a recorded seed. All given filters must match."""
+    """Selector of target nodes: all given filters must match. The nodes are selected once, with a recorded seed."""
 
     role: Literal["worker", "control-plane"] | None = None
     nodes: list[str] | None = Field(None, min_length=1)
@@ -64,13 +64,13 @@ class TargetSpec(Model):
 
 
 class Workload(Model):
-    """Manifests applied in a namespace of their own before the run and removed after it."""
+    """Manifests, applied in a dedicated namespace before the run and removed after it."""
 
     manifests: list[str] = Field(min_length=1)
 
 
 class Until(Model):
-    """The end of a never or always: the begin of a step, or a time after the anchor."""
+    """End of a never or always: the begin of a step, or a duration after the anchor."""
 
     until: str | None = None
     for_: BoundText | None = Field(None, alias="for")
@@ -91,14 +91,14 @@ def _always_kind(value: Any) -> str:
 
 
 class Expectation(Model):
-    """One assertion with its time words, or the order of others."""
+    """One assertion with temporal operators, or an order of other expectations."""
 
     name: str | None = None
     assert_: str | None = Field(None, alias="assert")
     with_: dict[str, Any] = Field({}, alias="with")
     after: str | None = Field(None, description="a step, end(step), or one of them + a duration")
     within: BoundText | None = None
-    for_: BoundText | None = Field(None, alias="for", description="with within: how long it must stay true")
+    for_: BoundText | None = Field(None, alias="for", description="with within: how long the assertion must stay true")
     never: Until | None = None
     always: Annotated[
         Annotated[
@@ -114,27 +114,27 @@ class Expectation(Model):
     def _shape(self) -> Self:
         if (self.assert_ is None) == (self.order is None):
             raise ValueError("give exactly one of assert or order")
-        words = [w for w in ("within", "never", "always") if getattr(self, w) is not None]
-        if len(words) > 1:
-            raise ValueError(f"{' and '.join(words)} exclude each other")
+        operators = [w for w in ("within", "never", "always") if getattr(self, w) is not None]
+        if len(operators) > 1:
+            raise ValueError(f"{' and '.join(operators)} exclude each other")
         if self.for_ is not None and self.within is None:
             raise ValueError("for needs within; with never or always write {for: ...} below it")
-        if self.order is not None and (words or self.with_ or self.after):
-            raise ValueError("order stands alone: the named hypotheses have their own time words")
+        if self.order is not None and (operators or self.with_ or self.after):
+            raise ValueError("order excludes other keys: the hypotheses that it lists have their own")
         return self
 
     @property
     def title(self) -> str:
-        """The name, or what is asked."""
+        """The name, else the assertion or the order."""
         return self.name or self.assert_ or "order of " + ", ".join(self.order or ())
 
 
 class Step(Model):
-    """One action on one target. ``after`` defaults to the return of the step before."""
+    """One action on one target. ``after`` defaults to the return of the previous step."""
 
     name: Name
     action: str
-    target: str = Field("", description="left out where the action is not about a node")
+    target: str = Field("", description="omitted for an action without a node")
     with_: dict[str, Any] = Field({}, alias="with")
     after: str | None = Field(None, description="a step (its begin), end(step), either + a duration, or a duration")
 
@@ -145,8 +145,8 @@ class Recovery(Model):
 
 class Spec(Model):
     title: str
-    requires: dict[str, dict[str, str]] = Field({}, description='facts that must hold, as {kubelet: {x: ">0"}}')
-    allow: list[Literal["irreversible"]] = []
+    requires: dict[str, dict[str, str]] = Field({}, description='required facts, as {kubelet: {x: ">0"}}')
+    allow: list[Literal["custom", "irreversible"]] = []
     workload: Workload | None = None
     targets: dict[str, TargetSpec] = {}
     probes: list[Probe] = []
@@ -160,7 +160,7 @@ class Spec(Model):
 
 
 class Experiment(Model):
-    """One experiment file."""
+    """An experiment file."""
 
     api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion")
     kind: Literal["Experiment"]
@@ -169,7 +169,7 @@ class Experiment(Model):
 
 
 class Moment(Model):
-    """A parsed ``after``: begin or return of ``step`` (the anchor if empty) plus ``offset`` seconds."""
+    """A parsed ``after``: begin or end of ``step`` (the anchor if empty) plus ``offset`` seconds."""
 
     step: str
     is_end: bool
@@ -192,7 +192,7 @@ def parse_moment(text: str) -> Moment:
     if head.startswith("end(") and head.endswith(")"):
         return Moment(step=head[4:-1].strip(), is_end=True, offset=offset)
     if not head or any(c in head for c in " +()"):
-        raise ValueError(f"{text!r} is not a moment; write it like STEP, end(STEP) or STEP + 90s")
+        raise ValueError(f"invalid moment {text!r}; write it like STEP, end(STEP) or STEP + 90s")
     return Moment(step=head, is_end=False, offset=offset)
 
 

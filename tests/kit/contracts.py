@@ -14,7 +14,7 @@ from chaos.model.registry import discover
 
 ACTIONS: dict[str, AnyAction] = discover(chaos.actions, "ACTION")
 # Actions that a lab refuses, and a part of the reason.
-# Its hosts have no clock each.
+# The lab's hosts share one clock.
 REFUSED = {
     "cancel-shutdown-in-flight": "has systemd 252, which answers 0 and still goes down",
     "clock-skew": "the fact clock-skew is not known",
@@ -25,7 +25,7 @@ MANIFESTS = Path(__file__).parent / "contract"
 
 
 def experiment(directory: Path, action: str, recovery: str = "3m") -> Path:
-    """One step with the parameters of the action's own example."""
+    """One step with the parameters of the action's example."""
     given = yaml.safe_load(ACTIONS[action].example).get("with", {})
     step = {"name": "do", "action": action, "with": given}
     if ACTIONS[action].scope is Scope.NODE:
@@ -49,8 +49,8 @@ def experiment(directory: Path, action: str, recovery: str = "3m") -> Path:
             "recovery": {"within": recovery},
         },
     }
-    if ACTIONS[action].undo_kind is UndoKind.IRREVERSIBLE:
-        document["spec"]["allow"] = ["irreversible"]
+    irreversible = ["irreversible"] if ACTIONS[action].undo_kind is UndoKind.IRREVERSIBLE else []
+    document["spec"]["allow"] = [*irreversible, *filter(None, [ACTIONS[action].allowance])]
     if given.get("namespace") == "workload":
         (directory / "held.yaml").write_bytes((MANIFESTS / "held.yaml").read_bytes())
         document["spec"]["workload"] = {"manifests": ["held.yaml"]}

@@ -167,8 +167,11 @@ def drive(
             publish=lambda: None,
             reconcile=str,
         )
-        facts = sorted({*ALWAYS, *(f for step in plan.steps for f in CATALOGUE.actions[step.action].proof_facts)})
-        watch = HostObserver(there, clock, list(hosts), facts)
+        facts = set(ALWAYS)
+        for step in plan.steps:
+            plugin = CATALOGUE.actions[step.action]
+            facts.update(plugin.proof_facts_for(plugin.params.model_validate(step.params)))
+        watch = HostObserver(there, clock, list(hosts), sorted(facts))
         deadline = clock.now() + parse_duration(max_duration)
         inputs = RunInputs(experiment, plan, deadline, [[watch, *([kube] if kube else [])]])
         return execute(RunContext(inputs, services, RunState(stop or StopRequest())))

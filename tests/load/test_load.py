@@ -137,7 +137,31 @@ class Burn:
     undo_kind = UndoKind.IRREVERSIBLE
     params = REGISTRY.actions["poweroff"].params
     irreversible_params = ()
+    undo_param = allowance = ""
     requires_later_step = ("", "")
+
+
+@pytest.mark.parametrize(
+    ("allow", "given", "why"),
+    [
+        ("[]", "{inject: [x], undo: [y]}", r"command needs the permission 'custom' .*write allow: \[custom\]"),
+        ("[irreversible]", "{inject: [x]}", "command needs the permission 'custom'"),
+        ("[custom]", "{inject: [x]}", r"command without undo cannot be undone .*write allow: \[irreversible\]"),
+        ("[custom]", "{inject: systemctl stop cron, undo: [y]}", "expected a list"),
+        ("[custom]", "{inject: [x], undo: [y]}", ""),
+        ("[custom, irreversible]", "{inject: [x]}", ""),
+    ],
+)
+def test_a_command_must_be_allowed(tmp_path: Path, allow: str, given: str, why: str) -> None:
+    text = (DATA / "experiment.yaml").read_text().replace("action: poweroff", f"action: command, with: {given}")
+    text = text.replace("workload: {manifests: [workloads/web-db-tiers.yaml]}", f"allow: {allow}")
+    file = tmp_path / "a.yaml"
+    file.write_text(text)
+    if not why:
+        assert load_experiment(file, REGISTRY).spec.method[0].action == "command"
+        return
+    with pytest.raises(BadInput, match=why):
+        load_experiment(file, REGISTRY)
 
 
 @pytest.mark.parametrize("name", ["force", "delete-emptydir-data"])
