@@ -1,6 +1,6 @@
-"""Writes docs/actions/ (a page per action) and the table in docs/actions.md from the actions' code.
+"""Write docs/actions/ (a page per action) and the table in docs/actions.md from the code of the actions.
 
-`python tools/action_pages.py` after a change of an action; a test compares.
+Run `python tools/action_pages.py` after a change of an action; a test compares.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ POD: dict[str, Any] = {
     "spec": {"priority": 0, "containers": [{"name": "c", "resources": {"requests": {"cpu": "500m"}}}]},
     "status": {"phase": "Running"},
 }
-# A node on which everything can be done: what is shown is what would be sent there.
+# A node on which every action is possible.
 SAMPLE_FACTS: dict[str, Any] = {
     "api-peers": [["10.0.0.1", 6443]],
     "api-reachable": {"ipv4": True, "ipv6": True},
@@ -53,6 +53,7 @@ SAMPLE_FACTS: dict[str, Any] = {
     "bus-processes": {"bus": 310, "logind": 305, "bus-unit": "dbus.service"},
     "cgroup-version": 2,
     "clock-skew": 0,
+    str(FactRef("command-exit", {"argv": "systemctl is-active --quiet cron.service"})): 0,
     "configz": {"evictionHard": {"memory.available": "200Mi", "nodefs.available": "10%", "pid.available": "2000"}},
     "disk": {"root": "/var/lib/kubelet", "total": 100 * GIB, "available": 60 * GIB, "mount": "/"},
     "inhibitor-kubelet": True,
@@ -84,23 +85,23 @@ OBJECTS: dict[str, Any] = {
     "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web": {"spec": {"minAvailable": 2}},
 }
 UNDO = {
-    UndoKind.RESTORES: "takes it back",
+    UndoKind.RESTORES: "restored by nodefall",
     UndoKind.SELF_RESTORING: "ends by itself",
-    UndoKind.IRREVERSIBLE: "cannot be taken back; needs `allow: [irreversible]`",
+    UndoKind.IRREVERSIBLE: "irreversible; needs `allow: [irreversible]`",
 }
 
 
 def pages() -> Mapping[Path, str]:
-    """Every file with its text."""
+    """The text of every file."""
     index = DOCS / "actions.md"
-    head, _, rest_of_it = index.read_text(encoding="utf-8").partition("\n| action")
-    prose = rest_of_it.partition("\n\n")[2]
+    head, _, rest = index.read_text(encoding="utf-8").partition("\n| action")
+    prose = rest.partition("\n\n")[2]
     found = {DOCS / "actions" / f"{name}.md": page(action) for name, action in ACTIONS.items()}
     return found | {index: f"{head}\n{table()}\n\n{prose}"}
 
 
 def table() -> str:
-    """A row per action."""
+    """The table: one row per action."""
     rows = ["| action | what it does | with | undo |", "|---|---|---|---|"]
     for name, action in ACTIONS.items():
         keys = ", ".join(f"`{p['key']}`" for p in lookup(name)["with"])
@@ -109,7 +110,7 @@ def table() -> str:
 
 
 def page(action: AnyAction) -> str:
-    """One action."""
+    """The page of one action."""
     blocks = [NOTE, f"# {action.name}", f"{action.summary[0].upper()}{action.summary[1:]}."]
     blocks += [inspect.cleandoc(type(action).__doc__ or "")]
     blocks += ["## Example", f"```yaml\n- {action.example.strip()}\n```"]
@@ -119,51 +120,56 @@ def page(action: AnyAction) -> str:
     ]
     blocks += ["## Needs", *_list(_needs(action))]
     blocks += list(_operations(action))
-    proofs = (f"{proof.name}{' (weak: only that it was sent)' if proof.weak else ''}" for proof in action.proofs)
-    blocks += ["## Proven by", "The first that shows anything decides.", *_list(proofs)]
+    proofs = (
+        f"{proof.name}{' (weak: shows only that the command was sent)' if proof.weak else ''}"
+        for proof in action.proofs
+    )
+    blocks += ["## Proven by", "The first proof with a result decides.", *_list(proofs)]
     return "\n\n".join(blocks) + "\n"
 
 
 def _needs(action: AnyAction) -> Iterator[str]:
+    if action.allowance:
+        yield f"`allow: [{action.allowance}]` in the experiment"
     if action.scope is Scope.NODE and action.on_host:
         yield "a session on the host, as root or with sudo"
-    for fact in action.facts:
-        yield (
-            f"the fact `{fact}`: {FACTS[FactRef.parse(fact).name].summary}"
-            if FactRef.parse(fact).name in FACTS
-            else f"`{fact}`"
-        )
+    for reference in action.facts_for(_example_params(action)):
+        name = FactRef.parse(reference).name
+        yield f"the fact `{reference}`: {FACTS[name].summary}" if name in FACTS else f"`{reference}`"
     if action.may_disconnect:
-        yield "another way to see the node: this may cut our own line"
+        yield "another way to observe the node: the action may break nodefall's connection to it"
     if action.exclusive_timer_reason:
-        yield f"no other step on the node that plants a timer: {action.exclusive_timer_reason}"
+        yield f"no other step on the node that arms a failsafe timer: {action.exclusive_timer_reason}"
+
+
+def _example_params(action: AnyAction) -> Any:
+    return action.params.model_validate(yaml.safe_load(action.example).get("with", {}))
 
 
 def _operations(action: AnyAction) -> Iterator[str]:
-    """What would be done to a node on which it can be done, or to an object that is as in OBJECTS."""
-    given = yaml.safe_load(action.example).get("with", {})
-    params = action.params.model_validate(given)
+    """Commands and undo for the example, on a node with SAMPLE_FACTS and the objects in OBJECTS."""
+    params = _example_params(action)
     objects = {path: OBJECTS.get(path) for path in action.api_reads("worker-1", params, "shop")}
     node = "worker-1" if action.scope is Scope.NODE else ""
     target = Target(node, power="redfish", facts=SAMPLE_FACTS, objects=objects, tag="RUN-STEP", namespace="shop")
     state = action.prepare(target, params)
-    commands, before = action.inject(state), action.preconditions(state)
-    heal, undo = action.failsafe_timer(state), action.undo(state)
+    commands, preconditions = action.inject(state), action.preconditions(state)
+    timer, undo = action.failsafe_timer(state), action.undo(state)
     yield "## Sends"
     yield "With the example's parameters" + (f", to a node `{node}`:" if node else ":")
     yield "```\n" + "\n".join(_format_command(command) for command in commands) + "\n```"
-    if before:
-        yield "Only if at that moment " + ", ".join(f"`{check}`" for check in before) + "."
-    if heal:
-        yield f"Before that, a timer of the host's PID 1 that takes it back after {heal.seconds:g} s:"
-        yield "```\n" + shlex.join(heal.argv) + "\n```"
+    if preconditions:
+        yield "Only if at that moment " + ", ".join(f"`{check}`" for check in preconditions) + "."
+    if timer:
+        yield f"Before that, a failsafe timer of the host's PID 1 is armed, which after {timer.seconds:g} s runs:"
+        yield "```\n" + shlex.join(timer.argv) + "\n```"
     yield "## Undo"
     yield _kind(action)
     yield from _undo(undo)
 
 
 def _format_command(command: Command) -> str:
-    """With what the program reads, or the object that is created."""
+    """The command with its stdin, or with the object that it creates."""
     if isinstance(command, KubeCommand) and command.method == "POST":
         return f"{command} {json.dumps(command.body)}"
     stdin = command.stdin if isinstance(command, HostCommand) else ""
@@ -171,8 +177,13 @@ def _format_command(command: Command) -> str:
 
 
 def _kind(action: AnyAction) -> str:
-    who = "nodefall" if action.undo_kind is UndoKind.RESTORES else "It"
-    return f"{who} {UNDO[action.undo_kind]}."
+    if action.undo_kind is UndoKind.RESTORES and action.undo_param:
+        return f"nodefall runs `{action.undo_param}`; without it the step needs `allow: [irreversible]`."
+    return {
+        UndoKind.RESTORES: "nodefall restores the previous state.",
+        UndoKind.SELF_RESTORING: "The effect ends by itself.",
+        UndoKind.IRREVERSIBLE: "Irreversible; needs `allow: [irreversible]`.",
+    }[action.undo_kind]
 
 
 def _undo(undo: Undo) -> Iterator[str]:
@@ -194,12 +205,12 @@ def _list(items: Iterator[str] | list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Write what differs; remove pages of actions that are no more."""
-    found = pages()
+    """Write all pages; remove those of actions that no longer exist."""
+    texts = pages()
     (DOCS / "actions").mkdir(exist_ok=True)
-    for old in set((DOCS / "actions").glob("*.md")) - set(found):
+    for old in set((DOCS / "actions").glob("*.md")) - set(texts):
         old.unlink()
-    for path, text in found.items():
+    for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
 
 
