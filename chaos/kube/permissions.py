@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from chaos.kube.response import decode_body, status_message
@@ -11,6 +10,7 @@ from chaos.model.api_fact import field
 from chaos.model.errors import NodefallError, Refused
 from chaos.model.permission import Permission
 from chaos.model.ports import KubeApi
+from chaos.model.threads import ContextPool
 
 _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _MAX_THREADS = 8
@@ -18,7 +18,7 @@ _MAX_THREADS = 8
 
 def missing_permissions(kube: KubeApi, rights: Sequence[Permission]) -> list[Permission]:
     """Those that we do not have, by SelfSubjectAccessReview. Raises NodefallError where that cannot be asked."""
-    with ThreadPoolExecutor(_MAX_THREADS) as pool:
+    with ContextPool(_MAX_THREADS) as pool:
         allowed = list(pool.map(lambda right: _is_allowed(kube, right), rights))
     return [right for right, may in zip(rights, allowed, strict=True) if not may]
 

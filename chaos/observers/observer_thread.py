@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock
+from chaos.model.threads import ContextThread
 
 _MIN_PAUSE = 0.05  # wall seconds to wait where the clock was woken and would not sleep
 
@@ -18,7 +19,7 @@ class ObserverThread:
     def __init__(self, name: str, clock: Clock, body: Callable[[], None], failed: Callable[[str], None]) -> None:
         self._clock, self._body, self._on_crash = clock, body, failed
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = ContextThread(self._run, name)
 
     def start(self) -> None:
         self._thread.start()
