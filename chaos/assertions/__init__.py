@@ -1,1 +1,1 @@
-"""One file per question asked of a timeline."""
+"""Assertions: one module per assertion, each with ``ASSERTION``."""

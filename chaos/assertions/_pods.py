@@ -1,4 +1,4 @@
-"""The question ``pods``, and other names for parts of it."""
+"""The assertion ``pods`` and its aliases."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ _QUESTIONS = ("each", "none", "any", "count", "rate", "order")
 
 
 class QuantifiedFilter(Filter):
-    """A filter for pods of a frozen set."""
+    """Filter of pods in a frozen set."""
 
     replaced: Replacement | None = None
 
     def describe(self) -> str:
-        told = self.replaced.model_dump(exclude_none=True) if self.replaced else {}
-        replaced = [f"a replacement with {', '.join(f'{k} {str(v).lower()}' for k, v in told.items())}"] if told else []
+        fields = self.replaced.model_dump(exclude_none=True) if self.replaced else {}
+        conditions = ", ".join(f"{key} {str(value).lower()}" for key, value in fields.items())
+        replacement = [f"a replacement with {conditions}"] if fields else []
         own = [super().describe()] if self.model_fields_set & Filter.model_fields.keys() else []
-        return ", ".join([*own, *replaced])
+        return ", ".join([*own, *replacement])
 
 
 class Quantity(Count, QuantifiedFilter):
-    """How many of them."""
+    """Filter, and the number of pods that match it."""
 
 
 class Params(PodSetParams):
-    """Which pods (``node`` to ``except``), and exactly one of each, none, any, count, rate and order."""
+    """Selection of pods (``node`` to ``except``), and exactly one of each, none, any, count, rate and order."""
 
     each: QuantifiedFilter | None = None
     none: QuantifiedFilter | None = None
@@ -55,33 +56,33 @@ class Params(PodSetParams):
         if sum(getattr(self, question) is not None for question in _QUESTIONS) != 1:
             raise ValueError(f"give exactly one of {', '.join(_QUESTIONS)}")
         if self.count is not None and self.count.replaced is not None and self.at is None:
-            raise ValueError("replaced is about pods of a set: with count, say at which step it is frozen (at)")
+            raise ValueError("replaced needs a frozen set: with count, give the step at which it is frozen (at)")
         return self
 
     def quantifier_and_filter(self) -> tuple[Quantifier, QuantifiedFilter]:
-        """The quantifier of a question about single pods, and its filter."""
-        found: dict[Quantifier, QuantifiedFilter | None] = {q: getattr(self, q.value) for q in Quantifier}
-        return next((quantifier, some) for quantifier, some in found.items() if some is not None)
+        """Quantifier of a question about single pods, and its filter."""
+        filters: dict[Quantifier, QuantifiedFilter | None] = {q: getattr(self, q.value) for q in Quantifier}
+        return next((quantifier, pod_filter) for quantifier, pod_filter in filters.items() if pod_filter is not None)
 
 
 class Pods:
-    """A set of pods, frozen at a moment, and what each, any, none or some of them look like.
+    """A set of pods, frozen at a moment, of which each, any, none or a number match a filter.
 
-    A pod is followed by its UID; one that is gone keeps its last state, and the reason with which it was disrupted is
-    the one with which it ended, whatever its clean-up writes later. If its last state was not seen (it vanished in a
-    blind window), it is unknown. ``count`` without ``at`` counts, at every moment, the pods that belong then.
-    ``replaced``: another pod of the same controller took the place, one for each. ``rate``: so many pods, or nodes
-    with such a pod, come to look like the filter in any stretch of time; ``order``: they do so one after the other.
+    Pods are identified by UID. A deleted pod keeps its last state, and the reason of its disruption is the one with
+    which it ended, even if later clean-up writes another. If its last state was not observed (the pod vanished in a
+    blind window), the result is unknown. ``count`` without ``at`` counts, at every moment, the pods that belong to the
+    set then. ``replaced``: another pod of the same controller replaces each pod. ``rate``: the number of pods, or of
+    nodes with such a pod, that begin to match in any window; ``order``: pods begin to match one after the other.
     """
 
     name = "pods"
-    summary = "each, any, none or so many of a set of pods have a phase, reason, disruption, readiness, replacement..."
+    summary = "each, any, none or a number of a set of pods have a phase, reason, disruption, readiness, replacement..."
     example = (
         "{assert: pods, with: {node: victim, at: power-off, except: [daemonset, finished, terminating], "
         "each: {disruption: TerminationByKubelet, phase: [Succeeded, Failed]}}, "
         "within: kubelet.shutdownGracePeriod + 10s}"
     )
-    needs = "the pods, watched without a gap from before the moment at which the set is frozen"
+    needs = "the pods, watched without a gap since before the set is frozen"
     params: type[Params] = Params
     node_fields = ("node",)
     moment_fields = ("at",)
@@ -91,36 +92,42 @@ class Pods:
         series = params.rate or params.order
         if series:
             return _series(series, selection)
-        quantifier, wanted = params.quantifier_and_filter()
-        if isinstance(wanted, Quantity) and params.at is None:
+        quantifier, pod_filter = params.quantifier_and_filter()
+        if isinstance(pod_filter, Quantity) and params.at is None:
             pods = view.timeline.pods.values()
-            subjects = [_subject(view, h, _match_signal(view, h, wanted, selection)) for h in pods] + unobservable(view)
+            subjects = [_subject(view, h, _match_signal(view, h, pod_filter, selection)) for h in pods] + unobservable(
+                view
+            )
         else:
             frozen = selection.freeze()
             if not frozen:
                 raise NothingToJudge(selection.empty_reason)
             replacements = Replacements(view.timeline, frozen, selection.moment)
-            subjects = [_subject(view, h, _match_and_replacement_signal(view, h, wanted, replacements)) for h in frozen]
-        if isinstance(wanted, Quantity):
-            expected = f"{wanted.format_range()} pods with {wanted.describe()}"
-            return SubjectSet(expected, tuple(subjects), quantifier, wanted.least, wanted.most)
-        expected = f"{'no' if quantifier is Quantifier.NONE else quantifier.value} pod with {wanted.describe()}"
+            subjects = [
+                _subject(view, h, _match_and_replacement_signal(view, h, pod_filter, replacements)) for h in frozen
+            ]
+        if isinstance(pod_filter, Quantity):
+            expected = f"{pod_filter.format_range()} pods with {pod_filter.describe()}"
+            return SubjectSet(expected, tuple(subjects), quantifier, pod_filter.least, pod_filter.most)
+        expected = f"{'no' if quantifier is Quantifier.NONE else quantifier.value} pod with {pod_filter.describe()}"
         return SubjectSet(expected, tuple(subjects), quantifier)
 
 
-def _match_signal(view: View, history: History[Pod], wanted: Filter, selection: Selection | None) -> Signal:
-    return mask_pods(pod_signal(history, wanted, selection), view.timeline)
+def _match_signal(view: View, history: History[Pod], pod_filter: Filter, selection: Selection | None) -> Signal:
+    return mask_pods(pod_signal(history, pod_filter, selection), view.timeline)
 
 
 def _match_and_replacement_signal(
-    view: View, history: History[Pod], wanted: QuantifiedFilter, replacements: Replacements
+    view: View, history: History[Pod], pod_filter: QuantifiedFilter, replacements: Replacements
 ) -> Signal:
-    """Whether it looks like the filter and, if that is asked, was replaced."""
+    """Signal of whether the pod matches the filter and, if the filter has ``replaced``, is replaced."""
     signals = (
-        [_match_signal(view, history, wanted, None)] if wanted.model_fields_set - {"replaced", "least", "most"} else []
+        [_match_signal(view, history, pod_filter, None)]
+        if pod_filter.model_fields_set - {"replaced", "least", "most"}
+        else []
     )
-    if wanted.replaced is not None:
-        signals.append(mask_pods(replacements.signal(history, wanted.replaced), view.timeline))
+    if pod_filter.replaced is not None:
+        signals.append(mask_pods(replacements.signal(history, pod_filter.replaced), view.timeline))
     if len(signals) == 1:
         return signals[0]
     return combine(SubjectSet("", tuple(Subject("", signal) for signal in signals)))
@@ -131,62 +138,62 @@ def _subject(view: View, history: History[Pod], signal: Signal) -> Subject:
     return Subject(full_name(latest.object.metadata), signal, pod_facts(latest.object))
 
 
-def _series(wanted: Rate | Order, selection: Selection) -> SubjectSet:
-    """One subject: all of them together."""
+def _series(pod_filter: Rate | Order, selection: Selection) -> SubjectSet:
+    """Subject set with a single subject: all pods together."""
     timeline, anchor, frozen = selection.view.timeline, selection.view.anchor, selection.params.at is not None
     pods = selection.freeze() if frozen else list(timeline.pods.values())
     if not pods:
         raise NothingToJudge(selection.empty_reason)
-    found = first_matches(pods, wanted, anchor, None if frozen else selection)
+    matches = first_matches(pods, pod_filter, anchor, None if frozen else selection)
     blinds = [b for b in timeline.blind_windows if b.covers("pods") and (b.end is None or b.end > anchor)]
-    if isinstance(wanted, Order):
-        # What is seen after a blind window may have come in any order inside it.
-        signal = order_signal(found, wanted).mask(msgspec.structs.replace(b, end=None) for b in blinds)
-        expected = f"pods come to have {wanted.describe()} one after the other, by {wanted.by}"
+    if isinstance(pod_filter, Order):
+        # Changes observed after a blind window may have happened in any order during it.
+        signal = order_signal(matches, pod_filter).mask(msgspec.structs.replace(b, end=None) for b in blinds)
+        expected = f"pods begin to have {pod_filter.describe()} one after the other, by {pod_filter.by}"
     else:
-        # What is seen at once after a blind window may have come slowly inside it.
-        over = parse_duration(wanted.over)
+        # Changes observed at once after a blind window may have happened slowly during it.
+        over = parse_duration(pod_filter.over)
         hidden = (b if b.end is None else msgspec.structs.replace(b, end=b.end + over) for b in blinds)
-        signal = rate_signal(found, wanted).mask(hidden)
-        expected = f"{wanted.format_bounds()} {wanted.per}s come to have {wanted.describe()}, over {wanted.over}"
+        signal = rate_signal(matches, pod_filter).mask(hidden)
+        bounds = f"{pod_filter.format_bounds()} {pod_filter.per}s"
+        expected = f"{bounds} begin to have {pod_filter.describe()}, over {pod_filter.over}"
     return SubjectSet(expected, (Subject("", mask_pods(signal, timeline)),))
 
 
 class PodsAlias(Pods):
-    """Another name for ``pods`` with the question ``asks`` given, as YAML has it.
+    """Alias of ``pods`` with the preset question ``preset``, in its YAML form.
 
-    What the experiment writes wins over it; where that asks each, none, any or count instead, it is about the same
-    look of a pod.
+    The experiment may override parts of it, or use another of each, none, any and count with the same filter.
     """
 
-    def __init__(self, name: str, summary: str, asks: dict[str, dict[str, Any]], example: str) -> None:
+    def __init__(self, name: str, summary: str, preset: dict[str, dict[str, Any]], example: str) -> None:
         self.name, self.summary, self.example = name, summary, example
-        self.expands_to = f"pods with {_flow_yaml(asks)}"
-        self.params = _params_with_preset(asks)
+        self.expands_to = f"pods with {_flow_yaml(preset)}"
+        self.params = _params_with_preset(preset)
 
 
-def _params_with_preset(asks: dict[str, dict[str, Any]]) -> type[Params]:
-    ((question, given),) = asks.items()
-    look = {key: value for key, value in given.items() if key in QuantifiedFilter.model_fields}
+def _params_with_preset(preset: dict[str, dict[str, Any]]) -> type[Params]:
+    ((question, defaults),) = preset.items()
+    filter_defaults = {key: value for key, value in defaults.items() if key in QuantifiedFilter.model_fields}
 
-    class Given(Params):
+    class PresetParams(Params):
         @model_validator(mode="before")
         @classmethod
         def _expand(cls, data: Any) -> Any:
             if not isinstance(data, Mapping):
                 return data
-            asked = next((key for key in _QUESTIONS if key in data), question)
-            own = {} if data.get(asked) is None else data[asked]
+            key = next((name for name in _QUESTIONS if name in data), question)
+            own = {} if data.get(key) is None else data[key]
             if not isinstance(own, Mapping):
                 return data
-            return {**data, asked: {**(given if asked == question else look), **own}}
+            return {**data, key: {**(defaults if key == question else filter_defaults), **own}}
 
-    Given.__name__, Given.__doc__ = Params.__name__, Params.__doc__
-    return Given
+    PresetParams.__name__, PresetParams.__doc__ = Params.__name__, Params.__doc__
+    return PresetParams
 
 
 def _flow_yaml(value: Any) -> str:
-    """As YAML writes it in one line."""
+    """Format a value as YAML in flow style."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_flow_yaml(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {_flow_yaml(item)}" for key, item in value.items()) + "}"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""One metric of the controller-manager, of whose replicas one leads: only its counters move."""
+"""Metrics of the controller-manager replicas: only the counters of the leader change."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from collections.abc import Iterator, Mapping
 from chaos.model.controller_manager import LEADER_STATUS, starts_at_zero
 from chaos.model.timeline import Scrape, Timeline
 
-ReplicaSample = tuple[float, int, float | None, str]  # time, line, value, why there is none
+ReplicaSample = tuple[float, int, float | None, str]  # time, entry, value, reason for a missing value
 
 
 def growth(last: float, value: float) -> float:
-    """Of a counter between two readings; one that fell was started anew."""
+    """Increase of a counter between two samples; a counter that fell was reset."""
     return value if value < last else value - last
 
 
 def replicas(timeline: Timeline) -> dict[str, list[Scrape]]:
-    """Scrapes by URL: a node's name looks otherwise."""
+    """Scrapes by URL; the other keys of ``timeline.metrics`` are names of nodes."""
     return {about: scrapes for about, scrapes in timeline.metrics.items() if "://" in about}
 
 
 def leader_samples(found: Mapping[str, list[Scrape]], name: str) -> Iterator[ReplicaSample]:
-    """The leader's values. What does not lead says nothing, and a leader that fell silent may still lead."""
+    """Samples of the leader. Other replicas do not count, and an unreachable leader may still lead."""
     leader = ""
     for scrape, url in _in_order(found):
         if _is_leader(scrape):
             leader = url
             value = _value(scrape, name, starts_at_zero(name))
-            yield scrape.t, scrape.seq, value, "it has no such metric"
+            yield scrape.t, scrape.seq, value, "the leader has no such metric"
         elif leader in ("", url):
             yield scrape.t, scrape.seq, None, _reason(scrape)
 
 
 def increase_since(found: Mapping[str, list[Scrape]], name: str, anchor: float) -> Iterator[ReplicaSample]:
-    """By how much it has grown in all replicas together, told where one leads: another may have led meanwhile."""
+    """Increase summed over all replicas, at each sample of a leader: the leader may have changed in between."""
     begins = starts_at_zero(name) or any(name in scrape.values for scrapes in found.values() for scrape in scrapes)
     leader, grown = "", 0.0
     last: dict[str, float] = {}
@@ -44,7 +44,7 @@ def increase_since(found: Mapping[str, list[Scrape]], name: str, anchor: float) 
             last[url] = value
         if _is_leader(scrape):
             leader = url
-            yield scrape.t, scrape.seq, None if value is None else grown, "it has no such metric"
+            yield scrape.t, scrape.seq, None if value is None else grown, "the leader has no such metric"
         elif leader in ("", url):
             yield scrape.t, scrape.seq, None, _reason(scrape)
 
@@ -58,9 +58,9 @@ def _is_leader(scrape: Scrape) -> bool:
 
 
 def _value(scrape: Scrape, name: str, begins: bool) -> float | None:
-    """``begins``: what is not there yet has counted nothing."""
+    """Value of a metric; 0 if missing and ``begins`` (the counter appears with its first increment)."""
     return scrape.values.get(name, 0.0 if begins else None) if scrape.status == 200 else None
 
 
 def _reason(scrape: Scrape) -> str:
-    return "it does not lead" if scrape.status == 200 else "its metrics could not be read"
+    return "the replica does not lead" if scrape.status == 200 else "reading its metrics failed"

@@ -1,4 +1,4 @@
-"""Does at most one pod of each StatefulSet identity really run?"""
+"""Assertion ``at-most-one``: at most one pod of each StatefulSet identity runs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _INF = float("inf")
 
 
 class Params(Model):
-    """Whose pods: of all StatefulSets of the namespace, or of one."""
+    """The StatefulSet, or all of the namespace."""
 
     namespace: str = Field(description="a namespace, or workload: the one of the experiment's workload")
     name: str | None = Field(None, description="of the StatefulSet")
 
 
 class _Incarnation:
-    """One pod (by uid) of an identity on its node: from when to when its containers ran."""
+    """One pod (by UID) of an identity on its node, and the time during which its containers ran."""
 
     def __init__(self, timeline: Timeline, history: History[Pod]) -> None:
         self.timeline, self.history = timeline, history
@@ -39,62 +39,62 @@ class _Incarnation:
         self.node = next((node for v in history if (node := node_of(v.object))), "")
 
     def signal(self) -> Signal:
-        """True while it certainly ran, false when it certainly did not, unknown between.
+        """Signal that is true while the pod certainly ran, false while it certainly did not, and unknown in between.
 
-        What ran at two moments ran between them; what did not run any more begins only with new evidence that it runs.
+        A pod that ran at two moments ran between them; a pod that ended runs again only with new evidence.
         """
-        samples = [Sample(-_INF, False, None, "it had not begun to run")]
+        samples = [Sample(-_INF, False, None, "not started yet")]
         ended = finished_version(self.history)
-        for told in sorted((*self._run_samples(), *self._unknown_samples(), *self._end_samples()), key=lambda s: s.t):
+        for sample in sorted((*self._run_samples(), *self._unknown_samples(), *self._end_samples()), key=lambda s: s.t):
             before = samples[-1]
-            if told.value is True:
+            if sample.value is True:
                 if before.value is None:
                     samples.pop()
                 if samples[-1].value is not True:
-                    samples.append(told)
-            elif told.value is False and before.value is None and ended:
-                # That it is over is certain now, and then the kubelet's word tells since when.
-                since = max(before.t, min(told.t, end_of(ended).hi, ended.t))
-                samples.append(Sample(since, False, told.seq, told.observation))
-            elif before.value is not False and told.value is not before.value:
-                samples.append(told)
+                    samples.append(sample)
+            elif sample.value is False and before.value is None and ended:
+                # The end is certain now, and the container statuses of the kubelet have its time.
+                since = max(before.t, min(sample.t, end_of(ended).hi, ended.t))
+                samples.append(Sample(since, False, sample.seq, sample.observation))
+            elif before.value is not False and sample.value is not before.value:
+                samples.append(sample)
         return Signal(tuple(samples))
 
     def _run_samples(self) -> Iterator[Sample]:
-        """When a container of it began to run, and when one was seen to run."""
-        seen, begun = f"it runs on {self.node}", set()
+        """Samples at which a container of the pod began to run, or was observed to run."""
+        observation, begun = f"running on {self.node}", set()
         for version in self.history:
             for started in _start_times(version.object):
                 if started is not None and started not in begun and not version.final_state_unknown:
                     begun.add(started)
-                    yield Sample(max(self.history.times[0], started), True, version.seq, seen)
+                    yield Sample(max(self.history.times[0], started), True, version.seq, observation)
         for reading, uids in self._readings():
             if self.uid in uids:
-                yield Sample(reading.t, True, reading.seq, seen)
+                yield Sample(reading.t, True, reading.seq, observation)
 
     def _unknown_samples(self) -> Iterator[Sample]:
-        """From when on its kubelet does not say any more that it runs: it ended, it is gone, the node is not Ready."""
-        seen = f"nothing on {self.node} tells whether it still runs"
+        """Samples from which no kubelet reports a running pod: it ended, or is deleted, or the node is not Ready."""
+        observation = f"no report from {self.node} on whether it still runs"
         ended = finished_version(self.history)
         if ended:
-            yield Sample(end_of(ended).lo, None, ended.seq, seen)
+            yield Sample(end_of(ended).lo, None, ended.seq, observation)
         for version in self.history:
             if version.is_deleted:
-                yield Sample(version.t, None, version.seq, seen)
+                yield Sample(version.t, None, version.seq, observation)
         nodes: History[Node] | tuple[()] = self.timeline.nodes.get(self.node) or ()
-        for look in nodes:
-            if look.is_deleted or not is_ready(look.object):
-                yield Sample(look.t, None, look.seq, seen)
+        for node in nodes:
+            if node.is_deleted or not is_ready(node.object):
+                yield Sample(node.t, None, node.seq, observation)
 
     def _end_samples(self) -> Iterator[Sample]:
-        """When the node itself shows that it does not run."""
-        seen = f"{self.node} shows that it does not run there"
+        """Samples at which the node itself shows that the pod does not run."""
+        observation = f"not running on {self.node}"
         for reading, uids in self._readings():
             if self.uid not in uids:
-                yield Sample(reading.t, False, reading.seq, seen)
+                yield Sample(reading.t, False, reading.seq, observation)
         for power in all_readings(self.timeline, self.node, PseudoFact.MACHINE):
             if power.value == "off":
-                yield Sample(power.t, False, power.seq, seen)
+                yield Sample(power.t, False, power.seq, observation)
 
     def _readings(self) -> Iterator[tuple[Fact, set[str]]]:
         for reading in self.timeline.readings(self.node, "containers"):
@@ -104,43 +104,43 @@ class _Incarnation:
 
 
 def _running_uids(value: Any) -> set[str] | None:
-    """Uids of the pods that run a container; None if the reading is not understood."""
+    """UIDs of the pods that run a container; None for an unknown format."""
     listed = value.get("running") if isinstance(value, dict) else None
-    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+    if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
         return None
-    return {str(one.get("uid", "")) for one in listed}
+    return {str(item.get("uid", "")) for item in listed}
 
 
 def _start_times(pod: Pod) -> Iterator[float | None]:
     for container in (pod.status.container_statuses if pod.status else None) or ():
         for state in (container.state, container.last_state):
-            told = (state.running or state.terminated) if state else None
-            yield source_time(told.started_at if told else None)
+            current = (state.running or state.terminated) if state else None
+            yield source_time(current.started_at if current else None)
 
 
 def _with_pod_names(sample: Sample, pods: list[Subject]) -> Sample:
-    """Where several run at the same time, or may, all of them are named."""
+    """Name all pods that run, or may run, at the same time."""
     if sample.value is True:
         return sample
-    now = [(pod.name, pod.signal.at(sample.t)) for pod in pods]
-    told = [f"{name}: {state.observation}" for name, state in now if state.value is not False]
-    return replace(sample, observation="; ".join(told))
+    states = [(pod.name, pod.signal.at(sample.t)) for pod in pods]
+    running = [f"{name}: {state.observation}" for name, state in states if state.value is not False]
+    return replace(sample, observation="; ".join(running))
 
 
 class AtMostOne:
     """No two pods of one name of a StatefulSet run at the same time.
 
-    That a pod runs is told by its kubelet, as long as its node is Ready, or by the containers that run on the node
+    That a pod runs is reported by its kubelet, as long as its node is Ready, or by the running containers on the node
     (host fact ``containers``). That it has ended counts only if its node shows it, by that fact or by being off: the
-    API server forgets a pod that is force deleted, while its containers run on. So the API alone proves nothing here.
+    API server removes a pod that is force deleted, while its containers keep running. So the API alone is no proof.
     """
 
     name = "at-most-one"
     summary = "no two pods of one StatefulSet identity run at the same time, as the nodes themselves show"
     example = "{assert: at-most-one, with: {namespace: workload, name: db}, after: force-delete, always: {for: 2m}}"
     needs = (
-        "the containers that run on each node that a pod of the identity has left, read after that (host fact "
-        "containers), or the machine off"
+        "the running containers of each node that a pod of the identity has left, read after that (host fact "
+        "containers), or proof that the machine is off"
     )
     host_facts = ("containers",)
     params = Params
@@ -161,12 +161,12 @@ class AtMostOne:
                 identities.setdefault(pod.metadata.name, []).append(own)
         subjects = []
         for name, pods in sorted(identities.items()):
-            number = combine(SubjectSet("", tuple(pods), Quantifier.COUNT, 0, 1))
-            at_most_one = Signal(tuple(_with_pod_names(sample, pods) for sample in number.samples))
+            count = combine(SubjectSet("", tuple(pods), Quantifier.COUNT, 0, 1))
+            at_most_one = Signal(tuple(_with_pod_names(sample, pods) for sample in count.samples))
             subjects.append(Subject(f"{namespace}/{name}", mask_pods(at_most_one, view.timeline)))
         expected = "at most one pod of each name runs"
         return SubjectSet(
-            expected, tuple(subjects), empty_reason=f"no pod of such a StatefulSet was seen in {namespace}"
+            expected, tuple(subjects), empty_reason=f"no pod of such a StatefulSet was observed in {namespace}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Did voluntary disruptions leave each budget its healthy pods?"""
+"""Assertion ``budget-respected``: voluntary disruptions leave each budget enough healthy pods."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import History, Version
 
 _RELIST = 1.0  # seconds after a blind window in which pods are listed one after the other
+_UNKNOWN = "unknown cause"
 _VOLUNTARY = {"EvictionByEvictionAPI": "eviction", "PreemptionByScheduler": "preemption", "": "deletion"}
 
 
 class Params(Model):
-    """Which budgets, and which disruptions must respect them."""
+    """Budgets, and the disruptions that must respect them."""
 
     namespace: str = Field(description="a namespace, or workload")
     name: str | None = Field(None, description="of the PodDisruptionBudget; default: all of the namespace")
     by: list[Literal["eviction", "deletion", "preemption"]] = Field(
         ["eviction", "deletion"],
         min_length=1,
-        description="deletion: by anybody but the eviction API, a taint, the kubelet or pod GC",
+        description="deletion: by anything but the eviction API, a taint, the kubelet or pod GC",
     )
 
 
 def _cause(version: Version[Pod]) -> str:
-    """Why a healthy pod is not healthy any more."""
+    """Cause for which a pod is no longer healthy."""
     if not version.is_deleted and version.object.metadata.deletion_timestamp is None:
         return disruption(version.object) or "not ready"
     reason = disruption(version.object)
@@ -45,16 +46,17 @@ def _cause(version: Version[Pod]) -> str:
 
 @dataclass
 class _HealthyCount:
-    """Healthy pods of one budget, version by version."""
+    """Healthy pods of one budget, updated with each version of the budget and of its pods."""
 
     by: tuple[str, ...]
     blinds: list[BlindWindow]
     healthy: set[str] = field(default_factory=set)
     losses: Counter[str] = field(default_factory=Counter)
     desired: int | None = None
-    is_respected: bool | None = True  # false while too few are healthy because of a voluntary disruption
+    is_respected: bool | None = True  # False while a voluntary disruption leaves too few healthy pods
 
     def apply_budget(self, version: Version[PodDisruptionBudget]) -> Sample:
+        """Apply a version of the budget."""
         status = version.object.status
         self.desired = (
             status.desired_healthy if status and not version.is_deleted and not version.final_state_unknown else None
@@ -62,7 +64,7 @@ class _HealthyCount:
         return self._sample(version.t, version.seq)
 
     def apply_pod(self, uid: str, version: Version[Pod], matches: bool) -> Sample | None:
-        """None if nothing changes."""
+        """Apply a version of a pod; None if the number of healthy pods stays the same."""
         healthy = matches and not version.is_deleted and is_healthy(version.object)
         if healthy is (uid in self.healthy):
             return None
@@ -70,22 +72,22 @@ class _HealthyCount:
             self.healthy.add(uid)
         else:
             self.healthy.discard(uid)
-            cause = _cause(version) if not version.final_state_unknown else "unseen"
+            cause = _cause(version) if not version.final_state_unknown else _UNKNOWN
             self.losses[cause] += 1
             if self.desired is not None and len(self.healthy) < self.desired:
-                doubtful = cause == "unseen" or any(_is_blind_at(blind, version.t) for blind in self.blinds)
-                if cause in self.by or doubtful:
-                    self.is_respected = None if doubtful and self.is_respected else False
+                uncertain = cause == _UNKNOWN or any(_is_blind_at(blind, version.t) for blind in self.blinds)
+                if cause in self.by or uncertain:
+                    self.is_respected = None if uncertain and self.is_respected else False
         return self._sample(version.t, version.seq)
 
     def _sample(self, t: float, seq: int) -> Sample:
         if self.desired is None:
-            return Sample(t, None, seq, "the budget does not tell how many pods it needs")
+            return Sample(t, None, seq, "the budget has no desiredHealthy")
         if len(self.healthy) >= self.desired:
             self.is_respected = True
-        lost = ", ".join(f"{number} by {cause}" for cause, number in self.losses.items())
-        seen = f"{len(self.healthy)} pods are healthy, {self.desired} are needed; lost so far: {lost or 'none'}"
-        return Sample(t, self.is_respected, seq, seen)
+        lost = ", ".join(f"{count} by {cause}" for cause, count in self.losses.items())
+        counts = f"{len(self.healthy)} pods are healthy, {self.desired} are desired"
+        return Sample(t, self.is_respected, seq, f"{counts}; lost so far: {lost or 'none'}")
 
 
 def _is_blind_at(blind: BlindWindow, t: float) -> bool:
@@ -98,8 +100,8 @@ def _samples(view: View, key: tuple[str, str], budget: History[PodDisruptionBudg
     selector: LabelSelector | None = spec.selector if spec else None
     pods = [(v, uid) for uid, h in timeline.pods.items() if h.last.object.metadata.namespace == key[0] for v in h]
     count = _HealthyCount(tuple(by), timeline.blind_windows_in(["pods"], timeline.start, timeline.end))
-    lines: list[tuple[Version[Pod] | Version[PodDisruptionBudget], str]] = [*pods, *((v, "") for v in budget)]
-    for version, uid in sorted(lines, key=lambda line: line[0].seq):
+    versions: list[tuple[Version[Pod] | Version[PodDisruptionBudget], str]] = [*pods, *((v, "") for v in budget)]
+    for version, uid in sorted(versions, key=lambda item: item[0].seq):
         if isinstance(version.object, PodDisruptionBudget):
             yield count.apply_budget(version)
         elif sample := count.apply_pod(uid, version, selects(selector, version.object)):
@@ -107,15 +109,15 @@ def _samples(view: View, key: tuple[str, str], budget: History[PodDisruptionBudg
 
 
 class BudgetRespected:
-    """No voluntary disruption takes a budget's healthy pods below what it needs (its status.desiredHealthy).
+    """No voluntary disruption leaves a budget fewer healthy pods than its status.desiredHealthy.
 
-    Healthy is Ready and not being deleted (facts 8.2). Each pod that is healthy no more is counted by its cause. What
-    taints, the kubelet, pod GC or a pod's own failure take is involuntary: the budget cannot prevent it, though it is
-    used up by it. From a voluntary one that leaves too few, it is broken until enough are healthy again.
+    Healthy means Ready and not being deleted (facts 8.2). Lost healthy pods are counted by cause. Losses to taints, the
+    kubelet, pod GC or a failure of the pod are involuntary: they use the budget up, but the budget cannot prevent them.
+    After a voluntary disruption that leaves too few pods, the budget is violated until enough are healthy again.
     """
 
     name = "budget-respected"
-    summary = "voluntary disruptions never take a PodDisruptionBudget's healthy pods below what it needs"
+    summary = "voluntary disruptions never leave a PodDisruptionBudget too few healthy pods"
     example = "{assert: budget-respected, with: {namespace: workload, by: [eviction]}, after: drain, always: {for: 2m}}"
     needs = "the PodDisruptionBudget with its status and its pods, watched without a gap"
     params = Params
@@ -126,14 +128,14 @@ class BudgetRespected:
         namespace, timeline = view.namespace(params.namespace), view.timeline
         subjects = []
         for key, history in sorted(timeline.poddisruptionbudgets.items()):
-            there = history.at(view.anchor)
-            if key[0] != namespace or params.name not in (None, key[1]) or there is None or there.is_deleted:
+            version = history.at(view.anchor)
+            if key[0] != namespace or params.name not in (None, key[1]) or version is None or version.is_deleted:
                 continue
             signal = mask_pods(Signal(tuple(_samples(view, key, history, list(params.by)))), timeline)
             subjects.append(Subject("/".join(key), mask(signal, timeline, "poddisruptionbudgets")))
         if not subjects:
-            which = f" {params.name}" if params.name else ""
-            raise NothingToJudge(f"no PodDisruptionBudget{which} was seen in {namespace} at the beginning")
+            name = f" {params.name}" if params.name else ""
+            raise NothingToJudge(f"no PodDisruptionBudget{name} was observed in {namespace} at the beginning")
         return SubjectSet(f"no {' or '.join(params.by)} leaves a budget too few healthy pods", tuple(subjects))
 
 

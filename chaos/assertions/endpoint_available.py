@@ -1,4 +1,4 @@
-"""Did an endpoint answer, but for an error budget?"""
+"""Assertion ``endpoint-available``: an endpoint is available within an error budget."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def _check_budget(text: str) -> str:
         except ValueError:
             percent = -1.0
         if not 0 <= percent <= 100:
-            raise ValueError(f"{text!r} is not a percentage; write it like 0.1%")
+            raise ValueError(f"invalid percentage {text!r}: write it like 0.1%")
         return text
     parse_duration(text)
     return text
 
 
 class Params(Model):
-    """Which probe, and how long it may fail."""
+    """Probe, and the time for which it may fail."""
 
     probe: str = Field(description="name of a probe of the experiment (spec.probes)")
     budget: Annotated[str, AfterValidator(_check_budget)] = Field(
-        "0s", description="how long it may fail in all, as 5s, or as 0.1% of over"
+        "0s", description="total time for which it may fail, like 5s, or like 0.1% of over"
     )
     over: DurationText | None = Field(None, description="the time of which a percentage is taken")
     answer_within: DurationText | None = Field(None, alias="answer-within", description="a slower answer is a failure")
@@ -46,7 +46,7 @@ class Params(Model):
     @model_validator(mode="after")
     def _check_over(self) -> Self:
         if self.budget.endswith("%") is not (self.over is not None):
-            raise ValueError("over goes with a budget in percent, and such a budget needs it")
+            raise ValueError("over and a budget in percent need each other")
         return self
 
     @property
@@ -58,57 +58,57 @@ class Params(Model):
 
 
 def _answer_samples(probed: list[ProbeSample], params: Params) -> Iterator[Sample]:
-    """Good or bad from each answer until the next; unknown where answers are missing."""
+    """Samples of success or failure, valid from each answer until the next; unknown where answers are missing."""
     slow = parse_duration(params.answer_within) if params.answer_within else float("inf")
-    pauses = [later.t - one.t for one, later in pairwise(probed)]
-    good_for = max(_MIN_STALE_AFTER, _STALE_AFTER_INTERVALS * median(pauses)) if pauses else _MIN_STALE_AFTER
-    for one, following in zip(probed, (*(p.t for p in probed[1:]), float("inf")), strict=True):
-        answer = one.result
-        why = answer.error or (f"status {answer.status}" if answer.status else "it failed")
+    intervals = [later.t - earlier.t for earlier, later in pairwise(probed)]
+    stale_after = max(_MIN_STALE_AFTER, _STALE_AFTER_INTERVALS * median(intervals)) if intervals else _MIN_STALE_AFTER
+    for probe, following in zip(probed, (*(p.t for p in probed[1:]), float("inf")), strict=True):
+        answer = probe.result
+        text = answer.error or (f"status {answer.status}" if answer.status else "failed")
         if answer.ok and answer.seconds > slow:
-            why = f"it took {answer.seconds:.1f}s"
+            text = f"answered after {answer.seconds:.1f} s"
         ok = answer.ok and answer.seconds <= slow
-        yield Sample(one.t, ok, one.seq, "it answered" if ok else why)
-        if one.t + good_for < following:
-            yield Sample(one.t + good_for, None, one.seq, "it was not asked any more")
+        yield Sample(probe.t, ok, probe.seq, "answered" if ok else text)
+        if probe.t + stale_after < following:
+            yield Sample(probe.t + stale_after, None, probe.seq, "not probed any longer")
 
 
 def _budget_samples(answers: Signal, budget: float, start: float, end: float) -> Iterator[Sample]:
-    """True until the budget is spent; unknown from when it may be."""
-    failed, unknown, seen = 0.0, 0.0, "it did not fail"
-    doubtful = False
-    yield Sample(float("-inf"), True, None, seen)
+    """Samples that are true until the budget is exhausted; unknown from the moment at which it may be."""
+    failed, unknown = 0.0, 0.0
+    uncertain = False
+    yield Sample(float("-inf"), True, None, "no failure")
     for span in answers.spans(start, end):
         length, value = span.end - span.start, span.sample.value
         if value is True:
             continue
-        room = budget - failed
-        if value is False and length > room:
-            seen = f"it had failed for {format_duration(budget)} and went on failing: {span.sample.observation}"
-            yield Sample(span.start + max(room, 0.0), False, span.sample.seq, seen)
+        remaining = budget - failed
+        if value is False and length > remaining:
+            text = f"failed for {format_duration(budget)} and continued to fail: {span.sample.observation}"
+            yield Sample(span.start + max(remaining, 0.0), False, span.sample.seq, text)
             return
-        if not doubtful and length > room - unknown:
-            doubtful = True
-            seen = f"it failed for {failed:.1f}s, and may have for longer: {span.sample.observation}"
-            yield Sample(span.start + max(room - unknown, 0.0), None, span.sample.seq, seen)
+        if not uncertain and length > remaining - unknown:
+            uncertain = True
+            text = f"failed for {failed:.1f} s, and perhaps longer: {span.sample.observation}"
+            yield Sample(span.start + max(remaining - unknown, 0.0), None, span.sample.seq, text)
         failed, unknown = failed + length * (value is False), unknown + length * (value is None)
-        if not doubtful:
-            yield Sample(span.end, True, span.sample.seq, f"it failed for {failed:.1f}s in all")
+        if not uncertain:
+            yield Sample(span.end, True, span.sample.seq, f"failed for {failed:.1f} s in total")
 
 
 class EndpointAvailable:
-    """The time in which a probe failed, added up since judging starts, is within the budget. Ask it with ``always``.
+    """The total time for which a probe failed since judging starts is within the budget. Use it with ``always``.
 
-    An answer stands until the next one. A time in which nodefall could not ask counts as one in which it may have
-    failed: it makes the answer unknown if the budget would not cover it.
+    An answer is valid until the next one. The endpoint may have failed during any time without probes: the result is
+    unknown if the budget does not cover that time.
     """
 
     name = "endpoint-available"
-    summary = "an endpoint answered all the time, but for an error budget in seconds or percent"
+    summary = "an endpoint is available within an error budget in seconds or percent"
     example = (
         "{assert: endpoint-available, with: {probe: shop, budget: 1%, over: 5m}, after: power-off, always: {for: 5m}}"
     )
-    needs = "the answers of the probe without gaps that are longer than the budget"
+    needs = "the answers of the probe, without gaps longer than the budget"
     params = Params
     node_fields = ()
     moment_fields = ()
@@ -116,11 +116,11 @@ class EndpointAvailable:
     def subjects(self, params: Params, view: View) -> SubjectSet:
         probed = view.timeline.probes.get(params.probe, [])
         if not probed:
-            raise Undecidable(f"the probe {params.probe} was never answered")
+            raise Undecidable(f"the probe {params.probe} has no answer")
         answers = mask(Signal(tuple(_answer_samples(probed, params))), view.timeline, f"probe@{params.probe}")
         signal = Signal(tuple(_budget_samples(answers, params.seconds, view.anchor, view.timeline.end)))
         limit = format_duration(params.seconds)
-        return SubjectSet(f"{params.probe} fails for at most {limit} in all", (Subject("", signal),))
+        return SubjectSet(f"{params.probe} fails for at most {limit} in total", (Subject("", signal),))
 
 
 ASSERTION = EndpointAvailable()

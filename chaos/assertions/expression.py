@@ -1,4 +1,4 @@
-"""Is a condition of your own true?"""
+"""Assertion ``expression``: a CEL expression is true."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ Change = tuple[Version[Any], str, str, Row]  # what changed, in which list, its 
 def _check_expression(text: str) -> str:
     Cel(text, VARIABLES)
     if not _referenced_lists(text):
-        raise ValueError(f"{text!r} names none of {', '.join(OBJECT_LISTS)}")
+        raise ValueError(f"expression {text!r} uses none of {', '.join(OBJECT_LISTS)}")
     return text
 
 
 def _referenced_lists(text: str) -> list[str]:
-    """The lists that an expression looks at."""
+    """Lists that an expression uses."""
     return [name for name in OBJECT_LISTS if _references(text, name)]
 
 
@@ -43,19 +43,19 @@ def _references(text: str, name: str) -> bool:
 
 
 class Params(Model):
-    """The condition, and of which namespace pods and workloads are."""
+    """Condition, and the namespace of pods and workloads."""
 
     expression: Annotated[str, AfterValidator(_check_expression)] = Field(
         description="CEL over nodes, pods, workloads, targets and before (docs/assertions.md)"
     )
     namespace: str | None = Field(None, description="a namespace, or workload; default: all")
     node: str | None = Field(None, description="a target, a node's name, or all: the names in targets")
-    at: str | None = Field(None, description="a step: before are the nodes as they were when it began")
+    at: str | None = Field(None, description="a step: before has the nodes at its begin")
 
     @model_validator(mode="after")
     def _check_at(self) -> Self:
         if self.at is None and _references(self.expression, "before"):
-            raise ValueError("before are the nodes at a step: say which (at)")
+            raise ValueError("before has the nodes at a step: give the step (at)")
         return self
 
 
@@ -75,17 +75,17 @@ def _node_row(node: Node) -> Row:
 
 
 def _swap_bytes(node: Node) -> int:
-    """Bytes; a kubelet of v1.33 or later tells them where there are any."""
+    """Swap in bytes, as reported by kubelets of v1.33 or later; else 0."""
     info = node.status.node_info if node.status else None
     return (info.swap.capacity if info and info.swap else None) or 0
 
 
 def _nodes_before(timeline: Timeline, moment: float) -> list[Row]:
-    """The nodes as they were. Raises Undecidable."""
+    """Rows of the nodes at a moment. Raises Undecidable."""
     versions = [history.at(moment) for history in timeline.nodes.values()]
     rows = [_node_row(version.object) for version in versions if version is not None and not version.is_deleted]
     if not rows:
-        raise Undecidable("no nodes were seen at that moment")
+        raise Undecidable("no nodes were observed at that moment")
     return rows
 
 
@@ -117,38 +117,38 @@ def _changes(timeline: Timeline, namespace: str | None) -> Iterator[Change]:
         if plural in KINDS and namespace in (None, its_namespace):
             key = f"{plural}/{its_namespace}/{name}"
             for v in workloads:
-                ready, wanted = counts(plural, v.object)
-                told = {"kind": KINDS[plural], "namespace": its_namespace, "name": name}
-                yield v, "workloads", key, {**told, "ready": ready, "wanted": wanted}
+                ready, desired = counts(plural, v.object)
+                row = {"kind": KINDS[plural], "namespace": its_namespace, "name": name}
+                yield v, "workloads", key, {**row, "ready": ready, "wanted": desired}
 
 
-def _samples(changes: Iterable[Change], anchor: float, value: Evaluate) -> Iterator[Sample]:
-    """The value at the anchor, and at each change after it."""
+def _samples(changes: Iterable[Change], anchor: float, evaluate: Evaluate) -> Iterator[Sample]:
+    """Samples of the value at the anchor, and at each later change."""
     rows: dict[str, dict[str, Row]] = {name: {} for name in OBJECT_LISTS}
-    unclear: set[str] = set()
+    unknown: set[str] = set()
     ordered = sorted(changes, key=lambda change: change[0].seq)
     for position, (version, which, key, row) in enumerate(ordered):
-        unclear.discard(key)
+        unknown.discard(key)
         if version.final_state_unknown and not version.is_deleted:
-            unclear.add(key)
+            unknown.add(key)
         if version.is_deleted:
             rows[which].pop(key, None)
         else:
             rows[which][key] = row
         following = ordered[position + 1][0].t if position + 1 < len(ordered) else float("inf")
         if following > max(version.t, anchor):
-            known, why = value({name: list(found.values()) for name, found in rows.items()})
-            if unclear:
-                known, why = None, "an object was not understood"
-            yield Sample(version.t, known, version.seq, why or f"the expression is {str(known).lower()}")
+            result, reason = evaluate({name: list(found.values()) for name, found in rows.items()})
+            if unknown:
+                result, reason = None, "the last state of an object was not observed"
+            yield Sample(version.t, result, version.seq, reason or f"the expression is {str(result).lower()}")
 
 
 class Expression:
-    """A CEL expression over what was seen is true: evaluated whenever something that it names changes.
+    """A CEL expression over observed objects is true. It is evaluated whenever an object in its lists changes.
 
-    It sees lists of nodes, pods and workloads with a few fields each, as they are at the moment; ``targets`` are the
-    names of the nodes of ``node``, ``before`` the nodes at the begin of ``at``. It takes the extra ``cel``. Use the
-    other assertions where they can say it.
+    The lists have the current nodes, pods and workloads with a few fields each; ``targets`` has the names of the nodes
+    of ``node``, ``before`` the nodes at the begin of ``at``. Needs the extra ``cel``. Prefer the other assertions where
+    they suffice.
     """
 
     name = "expression"
@@ -157,7 +157,7 @@ class Expression:
         "{assert: expression, with: {namespace: workload, node: victim, "
         'expression: "pods.filter(p, p.ready && !(p.node in targets)).size() >= 6"}, after: power-off, within: 2m}'
     )
-    needs = "everything that the expression names, watched without a gap, with the fields that it asks for"
+    needs = "all objects of the lists in the expression, watched without a gap, with the fields in the expression"
     params = Params
     node_fields = ("node",)
     moment_fields = ("at",)
@@ -167,19 +167,19 @@ class Expression:
         namespace = view.namespace(params.namespace) if params.namespace else None
         targets = list(view.nodes(params.node)) if params.node else []
         before = _nodes_before(timeline, view.moment(params.at)) if params.at else []
-        named = _referenced_lists(params.expression)
-        changes = [change for change in _changes(timeline, namespace) if change[1] in named]
-        for name in named:
+        names = _referenced_lists(params.expression)
+        changes = [change for change in _changes(timeline, namespace) if change[1] in names]
+        for name in names:
             if not any(which == name for _, which, _, _ in changes):
-                raise Undecidable(f"no {name} were seen" + (f" in {namespace}" if namespace else ""))
+                raise Undecidable(f"no {name} were observed" + (f" in {namespace}" if namespace else ""))
         cel = Cel(params.expression, VARIABLES)
         samples = _samples(
             changes, view.anchor, lambda rows: cel.evaluate({**rows, "targets": targets, "before": before})
         )
         signal = Signal(tuple(samples))
-        begun = max((min(v.t for v, which, _, _ in changes if which == name) for name in named), default=view.anchor)
-        unwatched = BlindWindow(float("-inf"), begun, "it was not watched yet", "what it names")
-        sources = [source for name in named for source in (KINDS if name == "workloads" else (name,))]
+        first = max((min(v.t for v, which, _, _ in changes if which == name) for name in names), default=view.anchor)
+        unwatched = BlindWindow(float("-inf"), first, "not watched yet", "the lists of the expression")
+        sources = [source for name in names for source in (KINDS if name == "workloads" else (name,))]
         return SubjectSet(params.expression, (Subject("", mask(signal.mask([unwatched]), timeline, *sources)),))
 
 

@@ -1,4 +1,4 @@
-"""Did each pod get the time to end that was promised to it?"""
+"""Assertion ``grace-respected``: each pod got its grace period, and no more."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from chaos.model.timeline import History, Version
 
 _SIGKILL_EXIT_CODE = 137  # exit code after SIGKILL
 _MIN_GRACE = 2.0  # seconds: a container is never stopped with less (facts 1.3)
-_SLACK = 2.0  # seconds: until a kill has its effect
+_SLACK = 2.0  # seconds until a kill takes effect
 _IMMINENT = "imminent node shutdown"  # in the message of DisruptionTarget (facts 9)
 
 
 class Params(PodSetParams):
-    """Which pods; each of them."""
+    """Selection of pods; each of them must get its grace period."""
 
 
 @dataclass(frozen=True, slots=True)
 class _GracePeriod:
-    """How long a pod may take; ``began`` if it is known without the kubelet's word."""
+    """Grace period of a pod; ``start`` if known from the deletion alone."""
 
     seconds: float
     reason: str
@@ -35,52 +35,54 @@ class _GracePeriod:
 
 
 def _grace_period(history: History[Pod], end: Version[Pod], view: View) -> _GracePeriod | str:
-    """What the pod was promised by whatever ended it; a text where that is not known."""
-    asked = next((v for v in history if v.object.metadata.deletion_timestamp and v.t <= end.t), None)
-    if asked and asked.t < end.t and asked.object.metadata.deletion_grace_period_seconds is not None:
-        grace = float(asked.object.metadata.deletion_grace_period_seconds)
-        due = source_time(asked.object.metadata.deletion_timestamp)
-        # The deletion was written no later than it was seen, and the kubelet did not begin before.
-        began = None if due is None else Interval(due - grace, asked.t + _SLACK, asked.t, asked.seq)
-        return _GracePeriod(grace, f"its deletion gives it {grace:g}s", began)
+    """Grace period of a pod by the cause of its end; a reason if unknown."""
+    deletion = next((v for v in history if v.object.metadata.deletion_timestamp and v.t <= end.t), None)
+    if deletion and deletion.t < end.t and deletion.object.metadata.deletion_grace_period_seconds is not None:
+        grace = float(deletion.object.metadata.deletion_grace_period_seconds)
+        due = source_time(deletion.object.metadata.deletion_timestamp)
+        # The deletion was written no later than it was observed, and the kubelet did not begin before.
+        start = None if due is None else Interval(due - grace, deletion.t + _SLACK, deletion.t, deletion.seq)
+        return _GracePeriod(grace, f"the grace period of its deletion is {grace:g} s", start)
     own = pod_facts(end.object)["pod.terminationGracePeriodSeconds"]
     if own is None:
-        return "its terminationGracePeriodSeconds was not seen"
+        return "its terminationGracePeriodSeconds was not observed"
     target = pod_condition(end.object, "DisruptionTarget")
     if disruption(end.object) != "TerminationByKubelet" or _IMMINENT not in ((target and target.message) or ""):
-        return _GracePeriod(own, f"its own grace period is {own:g}s")
+        return _GracePeriod(own, f"its grace period is {own:g} s")
     node = node_of(end.object)
     config = configz_at(view.timeline, node, view.anchor)
     groups = None if config is None else groups_of(config)
     if not groups:
         return f"the kubelet configuration of {node} was not read"
-    left = groups[group_of(end.object, groups)]
-    return _GracePeriod(min(own, left), f"its own grace period is {own:g}s, and the shutdown gives its group {left:g}s")
+    group_seconds = groups[group_of(end.object, groups)]
+    reason = f"its grace period is {own:g} s, and the shutdown gives its group {group_seconds:g} s"
+    return _GracePeriod(min(own, group_seconds), reason)
 
 
 def _end_sample(history: History[Pod], view: View, stopped: Interval | None) -> Sample | None:
-    """What its end tells; None as long as it has not ended."""
+    """Sample of the end of a pod; None before its end."""
     end = finished_version(history)
     if end is None or end.t <= view.anchor:
         return _removal_sample(history, view)
-    took = end_of(end)
-    promise = _grace_period(history, end, view)
-    if isinstance(promise, str):
-        return Sample(end.t, None, end.seq, promise)
-    # A kubelet that was silent may have heard of the deletion late.
-    began = stopped or (promise.start if _was_ready(node_of(end.object), end.t, view) else None)
-    if began is None:
-        return Sample(end.t, None, end.seq, "it was not seen when the kubelet began to stop it")
-    least, most = max(took.lo - began.hi, 0.0), took.hi - began.lo
+    ended = end_of(end)
+    grace = _grace_period(history, end, view)
+    if isinstance(grace, str):
+        return Sample(end.t, None, end.seq, grace)
+    # A kubelet without a connection may have received the deletion late.
+    start = stopped or (grace.start if _was_ready(node_of(end.object), end.t, view) else None)
+    if start is None:
+        return Sample(end.t, None, end.seq, "not observed when the kubelet began to stop it")
+    least, most = max(ended.lo - start.hi, 0.0), ended.hi - start.lo
     killed = any(c.exit_code == _SIGKILL_EXIT_CODE and c.reason != "OOMKilled" for c in terminated_states(end.object))
-    how = f"it {'was killed' if killed else 'ended'} {least:.0f} to {most:.0f}s after the kubelet began to stop it"
-    early = killed and most < promise.seconds
-    late = least > max(promise.seconds, _MIN_GRACE) + _SLACK
-    return Sample(end.t, not early and not late, end.seq, f"{how}; {promise.reason}")
+    verb = "killed" if killed else "ended"
+    text = f"{verb} {least:.0f} to {most:.0f} s after the kubelet began to stop it; {grace.reason}"
+    early = killed and most < grace.seconds
+    late = least > max(grace.seconds, _MIN_GRACE) + _SLACK
+    return Sample(end.t, not early and not late, end.seq, text)
 
 
 def _removal_sample(history: History[Pod], view: View) -> Sample | None:
-    """Its object was removed although a container ran, as far as anybody was told."""
+    """Sample of the removal of a pod whose containers were still running, as last reported; None without one."""
     last = history.last
     metadata: Metadata = last.object.metadata
     statuses = (last.object.status.container_statuses if last.object.status else None) or ()
@@ -88,13 +90,13 @@ def _removal_sample(history: History[Pod], view: View) -> Sample | None:
         return None
     if any(c.state and c.state.running for c in statuses) and _was_ready(node_of(last.object), last.t, view):
         grace = metadata.deletion_grace_period_seconds
-        seen = f"its object was removed with a grace of {grace or 0}s, before its containers were told to have ended"
-        return Sample(last.t, False, last.seq, seen)
-    return Sample(last.t, None, last.seq, "it was not seen how its containers ended")
+        text = f"its object was removed with a grace period of {grace or 0} s, before the end of its containers"
+        return Sample(last.t, False, last.seq, text)
+    return Sample(last.t, None, last.seq, "the end of its containers was not observed")
 
 
 def _was_ready(node: str, until: float, view: View) -> bool:
-    """Whether the node was Ready all the time: else its containers may have ended without a word."""
+    """Whether the node was Ready all the time; otherwise containers may have ended without a report."""
     history = view.timeline.nodes.get(node)
     versions = [v for v in history or () if view.anchor < v.t <= until]
     at_first = history.at(view.anchor) if history else None
@@ -102,23 +104,24 @@ def _was_ready(node: str, until: float, view: View) -> bool:
 
 
 class GraceRespected:
-    """Each pod that was stopped got its time: not killed (exit code 137) earlier, and not left to run longer.
+    """Each stopped pod got its grace period: it was not killed (exit code 137) before its end, and did not run longer.
 
-    Its time is the grace of its deletion; in a graceful shutdown the lesser of its terminationGracePeriodSeconds and
-    its group's seconds (facts 1.3); else its own. It counts from the kubelet's Killing Event or journal, for a deletion
-    at least from that; all in whole seconds of the node, so that it is right to 2s. A pod whose object was removed
-    while it ran on a Ready node, as by a force deletion, got no time. A pod that nobody stopped is unknown.
+    The grace period is that of the deletion; in a graceful shutdown, the lesser of terminationGracePeriodSeconds and
+    the seconds of the priority group (facts 1.3); otherwise terminationGracePeriodSeconds. It counts from the kubelet's
+    Killing Event or journal, or from the deletion, in whole seconds of the node's clock, so the result is accurate to
+    2 s. A pod that was removed while it ran on a Ready node, as by a force deletion, got no grace period. The result of
+    a pod that was not stopped is unknown.
     """
 
     name = "grace-respected"
-    summary = "each pod got its grace period, or what a shutdown left of it, and no more"
+    summary = "each pod gets its grace period, or the part of it that a shutdown allows, and no more"
     example = (
         "{assert: grace-respected, with: {node: victim, except: [daemonset, finished, static]}, after: power-off, "
         "within: kubelet.shutdownGracePeriod + 10s}"
     )
     needs = (
-        "when the kubelet began to stop each pod (its Killing Event or its journal, or a deletion), the end and exit "
-        "code of each container, and in a shutdown the kubelet's configuration"
+        "the time at which the kubelet began to stop each pod (Killing Event, journal or deletion), the end and "
+        "exit code of each container, and in a shutdown the configuration of the kubelet"
     )
     params = Params
     node_fields = ("node",)
@@ -133,12 +136,12 @@ class GraceRespected:
             node = node_of(pod)
             if node not in stopped:
                 stopped[node] = stop_times(view.timeline, node, view.anchor)
-            ending = _end_sample(history, view, stopped[node].get(pod.metadata.uid))
-            never = False if ending and ending.value is False else None  # what is broken later was not kept before
-            running = Sample(float("-inf"), never, None, "it was not seen to end")
-            signal = Signal((running, ending) if ending else (running,))
+            end = _end_sample(history, view, stopped[node].get(pod.metadata.uid))
+            before = False if end and end.value is False else None  # a later violation was not held before
+            running = Sample(float("-inf"), before, None, "its end was not observed")
+            signal = Signal((running, end) if end else (running,))
             subjects.append(Subject(full_name(pod.metadata), mask_pods(signal, view.timeline), pod_facts(pod)))
-        expected = "each pod gets its grace period, or what a shutdown leaves of it"
+        expected = "each pod gets its grace period, or the part of it that a shutdown allows"
         return SubjectSet(expected, tuple(subjects), Quantifier.EACH, empty_reason=selection.empty_reason)
 
 

@@ -1,4 +1,4 @@
-"""Does the kubelet hold its lock on shutdown?"""
+"""Assertion ``inhibitor-held``: the kubelet holds its shutdown inhibitor lock."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from chaos.model.recording import ActionPhase
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Timeline
 
-_STALE_AFTER = 15.0  # seconds: the last reading; one that another follows is good until that
+_STALE_AFTER = 15.0  # seconds, of the last reading; any other is valid until the next
 
 
 class Params(Model):
-    """Whose lock; ``held: false`` asks that there is none."""
+    """Owner of the lock; ``held: false`` means that there is no lock."""
 
     node: str = Field(description="a target, a node's name, or all")
     held: bool = True
@@ -26,7 +26,7 @@ class Params(Model):
 
 
 def _has_lock(locks: Any, who: str) -> bool | None:
-    """True if ``who`` holds a delay lock on shutdown; None if the reading is not a list of locks."""
+    """Whether ``who`` holds a delay lock on shutdown; None for an unknown format."""
     if not isinstance(locks, list) or not all(isinstance(lock, dict) for lock in locks):
         return None
     return any(
@@ -36,36 +36,36 @@ def _has_lock(locks: Any, who: str) -> bool | None:
 
 
 def _samples(timeline: Timeline, node: str, params: Params) -> Iterator[Sample]:
-    readings = timeline.readings(node, "inhibitors")
+    readings = timeline.readings(node, "inhibitor-locks")
     if readings:
-        yield Sample(readings[-1].t + _STALE_AFTER, None, readings[-1].seq, "the inhibitors were not read any more")
+        yield Sample(readings[-1].t + _STALE_AFTER, None, readings[-1].seq, "no later reading of the inhibitors")
     for reading in readings:
         locked = _has_lock(reading.value, params.who)
-        seen = {
+        text = {
             True: f"{params.who} holds a delay lock on shutdown",
             False: f"{params.who} holds no delay lock on shutdown",
-            None: "the list of inhibitors is not understood",
+            None: "unknown format of the list of inhibitors",
         }[locked]
-        yield Sample(reading.t, None if locked is None else locked is params.held, reading.seq, seen)
+        yield Sample(reading.t, None if locked is None else locked is params.held, reading.seq, text)
     for entry, record in timeline.actions:
         if entry.node == node and record.phase == ActionPhase.BEGIN:
-            seen = f"the inhibitors were not read since {record.step or entry.type} began"
-            yield Sample(entry.t, None, entry.seq, seen)
+            text = f"no reading of the inhibitors since the begin of {record.step or entry.type}"
+            yield Sample(entry.t, None, entry.seq, text)
 
 
 class InhibitorHeld:
-    """The host fact ``inhibitors`` lists a delay lock on shutdown.
+    """The host fact ``inhibitor-locks`` lists a delay lock on shutdown.
 
-    Readings are sparse: one is good from its moment on until the next (the last one for 15s), or until an action begins
-    on the node, which may change it. So a lock that was read before a shutdown was announced says nothing about the
-    time after it.
+    Readings are sparse: a reading is valid until the next (the last one for 15 s), or until an action begins on the
+    node, which may change the lock. So a reading before the announcement of a shutdown proves nothing about the time
+    after it.
     """
 
     name = "inhibitor-held"
-    summary = "the kubelet holds its delay lock on shutdown, as logind tells"
+    summary = "the kubelet holds its delay lock on shutdown, according to logind"
     example = "{assert: inhibitor-held, with: {node: victim}, after: cancel, within: 15s}"
-    needs = "the inhibitors, read on the host again and again in that time"
-    host_facts = ("inhibitors",)
+    needs = "repeated readings of the inhibitors on the host during that time"
+    host_facts = ("inhibitor-locks",)
     params = Params
     node_fields = ("node",)
     moment_fields = ()
@@ -77,7 +77,7 @@ class InhibitorHeld:
             signal = mask(Signal(tuple(samples)), view.timeline, f"host@{node}")
             subjects.append(Subject(node, signal))
         expected = f"{params.who} holds {'a' if params.held else 'no'} delay lock on shutdown"
-        return SubjectSet(expected, tuple(subjects), empty_reason="no node was seen")
+        return SubjectSet(expected, tuple(subjects), empty_reason="no node was observed")
 
 
 ASSERTION = InhibitorHeld()

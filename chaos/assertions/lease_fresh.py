@@ -1,4 +1,4 @@
-"""Is a node's Lease renewed?"""
+"""Assertion ``lease-fresh``: the kubelet renews the Lease of its node."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from chaos.model.timeline import History
 
 
 class Params(Model):
-    """Whose Lease; ``fresh: false`` asks that it is stale."""
+    """Node of the Lease; ``fresh: false`` means that the Lease is stale."""
 
     node: str = Field(description="a target, a node's name, or all")
     at_most: DurationText | None = Field(
-        None, alias="at-most", description="how old the renewal may be; default: the Lease's own leaseDurationSeconds"
+        None, alias="at-most", description="greatest age of the renewal; default: leaseDurationSeconds of the Lease"
     )
     fresh: bool = True
 
 
 def _samples(history: History[Lease], params: Params, blinds: list[BlindWindow]) -> Iterator[Sample]:
-    """Fresh from each renewal on, stale when the time is over before the next."""
+    """Samples: fresh from each renewal on, stale after the bound unless renewed before."""
     longest = parse_duration(params.at_most) if params.at_most else None
     renewed, since, before = "", 0.0, float("-inf")
     for version, following in zip(history, (*history.times[1:], float("inf")), strict=True):
@@ -35,31 +35,31 @@ def _samples(history: History[Lease], params: Params, blinds: list[BlindWindow])
             yield Sample(version.t, not params.fresh, version.seq, "its Lease was deleted")
             continue
         spec = version.object.spec or LeaseSpec()
-        told = source_time(spec.renew_time)
+        renew_time = source_time(spec.renew_time)
         bound = longest if longest is not None else spec.lease_duration_seconds
-        if version.final_state_unknown or told is None or bound is None:
-            yield Sample(version.t, None, version.seq, "its Lease does not tell when it was renewed")
+        if version.final_state_unknown or renew_time is None or bound is None:
+            yield Sample(version.t, None, version.seq, "its Lease has no known renewTime")
             continue
         if spec.renew_time != renewed:
-            late = not renewed or any(b.start <= version.t and (b.end or version.t) > before for b in blinds)
-            since = min(version.t, told) if late else version.t
+            is_late = not renewed or any(b.start <= version.t and (b.end or version.t) > before for b in blinds)
+            since = min(version.t, renew_time) if is_late else version.t
         renewed, before = spec.renew_time or "", version.t
-        over, seen = since + bound, f"its Lease was renewed {max(version.t - since, 0.0):.0f}s before"
-        yield Sample(version.t, (over > version.t) is params.fresh, version.seq, seen)
-        if version.t < over < following:
-            yield Sample(over, not params.fresh, version.seq, "its Lease is not renewed any more")
+        expiry, text = since + bound, f"its Lease was renewed {max(version.t - since, 0.0):.0f} s before"
+        yield Sample(version.t, (expiry > version.t) is params.fresh, version.seq, text)
+        if version.t < expiry < following:
+            yield Sample(expiry, not params.fresh, version.seq, "its Lease is no longer renewed")
 
 
 class LeaseFresh:
-    """The Lease in ``kube-node-lease`` was renewed no longer ago than the bound.
+    """The age of the Lease in ``kube-node-lease`` is within the bound.
 
-    The age counts from the moment at which we saw a renewal, as the node lifecycle controller does it (facts 5.2), so
-    that the node's clock does not matter; where a renewal may have been seen late (first of all, after a blind window)
-    also from its own renewTime.
+    The age counts from the observation of a renewal, as in the node lifecycle controller (facts 5.2), so that the clock
+    of the node does not matter; for a renewal that may have been observed late (the first one, and any after a blind
+    window) from its renewTime, if that is earlier.
     """
 
     name = "lease-fresh"
-    summary = "the kubelet renews its Lease, or has stopped"
+    summary = "the kubelet renews its Lease, or has stopped to do so"
     example = "{assert: lease-fresh, with: {node: victim, fresh: false}, after: power-cut, within: 45s}"
     needs = "the Lease of the node in kube-node-lease, watched without a gap"
     params = Params
@@ -76,7 +76,7 @@ class LeaseFresh:
             subjects.append(Subject(node, mask(Signal(tuple(samples)), timeline, "leases")))
         age = f"{format_duration(parse_duration(params.at_most))}" if params.at_most else "its duration"
         expected = f"the Lease was {'' if params.fresh else 'not '}renewed within {age}"
-        return SubjectSet(expected, tuple(subjects), empty_reason="no node was seen")
+        return SubjectSet(expected, tuple(subjects), empty_reason="no node was observed")
 
 
 ASSERTION = LeaseFresh()

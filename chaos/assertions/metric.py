@@ -1,4 +1,4 @@
-"""What do metrics say?"""
+"""Assertion ``metric``: the value of a metric or query is within bounds."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from chaos.model.experiment import Model
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import QuerySample, Scrape
 
-_ABSENT = Sample(float("-inf"), None, None, "it was not read yet")
+_ABSENT = Sample(float("-inf"), None, None, "not read yet")
 Labels = tuple[tuple[str, str], ...]
 
 
 class Params(Model):
-    """A metric of kubelets or of the controller-manager, or a query to Prometheus, and the bounds of its value."""
+    """Metric of kubelets or of the controller-manager, or query to Prometheus, and the bounds of the value."""
 
-    node: str | None = Field(None, description="whose kubelet: a target, a node's name, or all")
+    node: str | None = Field(None, description="node of the kubelet: a target, a node's name, or all")
     controller_manager: bool = Field(
-        False, alias="controller-manager", description="the controller-manager's, of the inventory's cluster"
+        False, alias="controller-manager", description="metric of the controller-manager of the inventory's cluster"
     )
-    name: str | None = Field(None, description="the metric as it is written there, labels included")
+    name: str | None = Field(None, description="the metric as exposed, including its labels")
     query: str | None = Field(None, description="name of a query of the experiment (spec.queries)")
-    labels: dict[str, str] = Field({}, description="only series of the query that have these labels")
+    labels: dict[str, str] = Field({}, description="only series of the query with these labels")
     at_least: float | None = Field(None, alias="at-least")
     at_most: float | None = Field(None, alias="at-most")
-    increase: bool = Field(False, description="by how much a counter has grown since judging starts")
+    increase: bool = Field(False, description="use the increase of a counter since judging starts")
     series: Literal["each", "any", "none"] = "each"
 
     @model_validator(mode="after")
@@ -41,34 +41,34 @@ class Params(Model):
         if (self.node is not None) + self.controller_manager != (self.name is not None):
             raise ValueError("name takes node, for a kubelet's metric, or controller-manager: true; query neither")
         if self.controller_manager and not (self.name or "").startswith(METRIC_PREFIXES):
-            known = ", ".join(kept.partition("{")[0] for kept in METRIC_PREFIXES)
-            raise ValueError(f"nodefall keeps of the controller-manager's metrics, labels included: {known}")
+            known = ", ".join(name.partition("{")[0] for name in METRIC_PREFIXES)
+            raise ValueError(f"not a recorded metric of the controller-manager: use one of {known}, with its labels")
         if self.at_least is None and self.at_most is None and (self.name or self.increase):
             raise ValueError("give at-least, at-most or both")
         if self.labels and self.name:
-            raise ValueError("labels choose among the series of a query; a name is written with its labels")
+            raise ValueError("labels select series of a query: include them in name instead")
         return self
 
     @property
     def has_bounds(self) -> bool:
-        """Whether a value is asked for; else whether there is any series."""
+        """Whether there are bounds of the value; otherwise any series suffices."""
         return self.at_least is not None or self.at_most is not None
 
     def describe(self) -> str:
-        """What is asked for."""
-        what = (self.name or f"query {self.query}") + (" grows" if self.increase else "")
-        given = (("at least", self.at_least), ("at most", self.at_most))
-        bounds = " and ".join(f"{word} {bound:g}" for word, bound in given if bound is not None)
-        return f"{what}: {bounds or 'has a result'}"
+        """Describe the expectation."""
+        subject = (self.name or f"query {self.query}") + (" increases" if self.increase else "")
+        limits = (("at least", self.at_least), ("at most", self.at_most))
+        bounds = " and ".join(f"{word} {bound:g}" for word, bound in limits if bound is not None)
+        return f"{subject}: {bounds or 'has a result'}"
 
 
 def _kubelet_samples(scrapes: list[Scrape], params: Params) -> Iterator[ReplicaSample]:
-    """The values of one metric. A counter that is not there yet, but later, has not begun to count."""
+    """Samples of one metric. A counter that only appears later was 0 before."""
     name = params.name or ""
     ever = any(name in scrape.values for scrape in scrapes)
     for scrape in scrapes:
         if scrape.status != 200:
-            yield scrape.t, scrape.seq, None, "the kubelet's metrics could not be read"
+            yield scrape.t, scrape.seq, None, "reading the metrics of the kubelet failed"
         elif name in scrape.values:
             yield scrape.t, scrape.seq, scrape.values[name], ""
         else:
@@ -76,11 +76,11 @@ def _kubelet_samples(scrapes: list[Scrape], params: Params) -> Iterator[ReplicaS
 
 
 def _series(answers: list[QuerySample], params: Params) -> dict[Labels, list[ReplicaSample]]:
-    """The values of each series of a query that has the labels, in order of time.
+    """Samples of each series of a query that has the labels, in order of time.
 
-    An answer about one moment that lacks a series says that it has no value; one about the whole run only adds values.
+    In an instant answer, a missing series has no value; a range answer over the whole run only adds values.
     """
-    found: dict[Labels, dict[float, ReplicaSample]] = {}
+    series: dict[Labels, dict[float, ReplicaSample]] = {}
     moments: dict[float, int] = {}
     for answer in answers:
         times = {t for one in answer.result.series for t, _ in one.values}
@@ -88,40 +88,40 @@ def _series(answers: list[QuerySample], params: Params) -> dict[Labels, list[Rep
             moments[next(iter(times), answer.t)] = answer.seq
         for one in answer.result.series:
             if all(one.labels.get(key) == value for key, value in params.labels.items()):
-                own = found.setdefault(tuple(sorted(one.labels.items())), {})
+                own = series.setdefault(tuple(sorted(one.labels.items())), {})
                 for t, value in one.values:
-                    own.setdefault(t, (t, answer.seq, value, "its value is no number"))
-    for own in found.values():
+                    own.setdefault(t, (t, answer.seq, value, "its value is not a number"))
+    for own in series.values():
         for t, seq in moments.items():
-            own.setdefault(t, (t, seq, None, "the query has no such series any more"))
-    return {labels: [own[t] for t in sorted(own)] for labels, own in found.items()}
+            own.setdefault(t, (t, seq, None, "the query no longer has such a series"))
+    return {labels: [own[t] for t in sorted(own)] for labels, own in series.items()}
 
 
 def _increase(readings: list[ReplicaSample], anchor: float) -> Iterator[ReplicaSample]:
-    """By how much the counter has grown since the anchor; one that fell was started anew."""
-    grown, last = 0.0, None
+    """Increase of a counter since the anchor; a counter that fell was reset."""
+    total, last = 0.0, None
     before = next((r for r in reversed(readings) if r[0] <= anchor and r[2] is not None), None)
     if before:
         last = before[2]
         yield anchor, before[1], 0.0, ""
-    for t, seq, value, why in readings:
+    for t, seq, value, reason in readings:
         if t <= anchor:
             continue
         if value is not None:
             if last is not None:
-                grown += growth(last, value)
+                total += growth(last, value)
             last = value
-        yield t, seq, None if value is None else grown, why
+        yield t, seq, None if value is None else total, reason
 
 
 def _signal(readings: Iterable[ReplicaSample], params: Params) -> Signal:
-    """Whether the value, or its growth, is within the bounds."""
+    """Signal of whether the value, or its increase, is within the bounds."""
     samples = [_ABSENT]
     least = float("-inf") if params.at_least is None else params.at_least
     most = float("inf") if params.at_most is None else params.at_most
-    for t, seq, value, why in readings:
-        seen = why if value is None else f"{'it has grown by' if params.increase else 'it is'} {value:g}"
-        samples.append(Sample(t, None if value is None else least <= value <= most, seq, seen))
+    for t, seq, value, reason in readings:
+        text = reason if value is None else f"{'increased by' if params.increase else 'value'} {value:g}"
+        samples.append(Sample(t, None if value is None else least <= value <= most, seq, text))
     return Signal(tuple(samples))
 
 
@@ -130,26 +130,24 @@ def _value_or_increase(readings: list[ReplicaSample], params: Params, view: View
 
 
 def _controller_manager_subject(params: Params, view: View) -> Subject:
-    """Raises Undecidable."""
-    found, name = replicas(view.timeline), params.name or ""
-    if not found:
-        raise Undecidable("no controller-manager was read")
-    readings = increase_since(found, name, view.anchor) if params.increase else leader_samples(found, name)
-    sources = [f"metrics@{url}" for url in found]
+    """Subject for the controller-manager. Raises Undecidable."""
+    scrapes, name = replicas(view.timeline), params.name or ""
+    if not scrapes:
+        raise Undecidable("the metrics of the controller-manager were never read")
+    readings = increase_since(scrapes, name, view.anchor) if params.increase else leader_samples(scrapes, name)
+    sources = [f"metrics@{url}" for url in scrapes]
     return Subject("kube-controller-manager", mask(_signal(readings, params), view.timeline, *sources))
 
 
 def _result_signal(answers: list[QuerySample], params: Params) -> Signal:
-    """Whether the query has any series with the labels, answer by answer about one moment."""
+    """Signal of whether the query has any series with the labels, from the instant answers."""
     samples = [_ABSENT]
     for answer in answers:
         series = answer.result.series
         if all(len(one.values) <= 1 for one in series):
-            fit = [s for s in series if all(s.labels.get(key) == value for key, value in params.labels.items())]
-            seen = f"{len(fit)} series" + (
-                f", as {_format_labels(tuple(sorted(fit[0].labels.items())))}" if fit else ""
-            )
-            samples.append(Sample(answer.t, bool(fit), answer.seq, seen))
+            matching = [s for s in series if all(s.labels.get(key) == value for key, value in params.labels.items())]
+            example = f", like {_format_labels(tuple(sorted(matching[0].labels.items())))}" if matching else ""
+            samples.append(Sample(answer.t, bool(matching), answer.seq, f"{len(matching)} series{example}"))
     return Signal(tuple(samples))
 
 
@@ -158,24 +156,24 @@ def _format_labels(labels: Labels) -> str:
 
 
 class Metric:
-    """A value that kubelets or the controller-manager told, or that a query to Prometheus had, is within bounds.
+    """The value of a metric of kubelets or of the controller-manager, or of a query to Prometheus, is within bounds.
 
-    A value is good until the next one is read. ``increase`` counts from the last value before judging starts, and goes
-    on after a restart that sets the counter back. A query without bounds asks whether it has any result. Of a run,
-    nodefall keeps the kubelets' kubelet_graceful_shutdown_* and kubelet_admission_rejections_total. Of the
-    controller-manager's replicas the one that leads is believed, and ``increase`` adds up what all have counted.
+    A value is valid until the next one. ``increase`` counts from the last value before judging starts, and continues
+    after a reset of the counter. A query without bounds must have any result. A run records the metrics
+    kubelet_graceful_shutdown_* and kubelet_admission_rejections_total of kubelets. Of the replicas of the
+    controller-manager the leader's value counts, and ``increase`` is the sum over all replicas.
     """
 
     name = "metric"
     summary = "a metric of a kubelet or the controller-manager, or a query to Prometheus, is within bounds"
     example = "{assert: metric, with: {query: errors, at-most: 0.01}, after: power-off, always: {for: 2m}}"
-    needs = "the metric, read again and again in that time, from the port that tells it or from Prometheus"
+    needs = "repeated readings of the metric during that time, from its endpoint or from Prometheus"
     params = Params
     node_fields = ("node",)
     moment_fields = ()
 
     def uses_controller_manager(self, params: Params) -> bool:
-        """Whether these are about it."""
+        """Whether the parameters name a metric of the controller-manager."""
         return params.controller_manager
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
@@ -188,12 +186,12 @@ class Metric:
                     params,
                 )
                 subjects.append(Subject(node, mask(signal, timeline, f"metrics@{node}")))
-            return SubjectSet(params.describe(), tuple(subjects), quantifier, empty_reason="no node was seen")
+            return SubjectSet(params.describe(), tuple(subjects), quantifier, empty_reason="no node was observed")
         if params.controller_manager:
             return SubjectSet(params.describe(), (_controller_manager_subject(params, view),), quantifier)
         answers = timeline.prometheus.get(params.query or "", [])
         if not answers:
-            raise Undecidable(f"the query {params.query} was never answered")
+            raise Undecidable(f"the query {params.query} has no answer")
         if not params.has_bounds:
             subject = Subject("", mask(_result_signal(answers, params), timeline, "prometheus"))
             return SubjectSet(params.describe(), (subject,), quantifier)
@@ -204,9 +202,7 @@ class Metric:
             )
             for labels, readings in sorted(_series(answers, params).items())
         ]
-        return SubjectSet(
-            params.describe(), tuple(subjects), quantifier, empty_reason="the query never had such a series"
-        )
+        return SubjectSet(params.describe(), tuple(subjects), quantifier, empty_reason="the query had no such series")
 
 
 ASSERTION = Metric()

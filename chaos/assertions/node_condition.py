@@ -1,4 +1,4 @@
-"""Does a condition of a node say this?"""
+"""Assertion ``node-condition``: a condition of a node has a status, reason and message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chaos.model.timeline import Version
 
 
 class Params(Model):
-    """Which condition, and what it must say."""
+    """Condition, with the expected status, reason and message."""
 
     node: str = Field(description="a target, a node's name, or all")
     type: str = "Ready"
@@ -30,7 +30,7 @@ def _describe(condition: Condition) -> str:
 
 
 class NodeCondition:
-    """Status, and reason and message where they are given. An absent condition or Node says nothing of the kind."""
+    """The condition has the status and, if given, the reason and message. A missing condition or Node has none."""
 
     name = "node-condition"
     summary = "a condition of a node has a status, reason and message"
@@ -44,24 +44,23 @@ class NodeCondition:
     moment_fields = ()
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
-        def tell(version: Version[Node]) -> Observation:
+        def observe(version: Version[Node]) -> Observation:
             if version.is_deleted:
                 return False, "the Node object was deleted"
-            found = node_condition(version.object, params.type)
-            if found is None:
-                return False, f"it has no condition {params.type}"
-            same = (
-                found.status == params.status
-                and params.reason in (None, found.reason)
-                and (params.message is None or matches(params.message, found.message))
+            condition = node_condition(version.object, params.type)
+            if condition is None:
+                return False, f"no condition {params.type}"
+            is_equal = (
+                condition.status == params.status
+                and params.reason in (None, condition.reason)
+                and (params.message is None or matches(params.message, condition.message))
             )
-            return same, _describe(found)
+            return is_equal, _describe(condition)
 
         nodes = view.timeline.nodes
-        subjects = tuple(Subject(n, node_signal(view.timeline, n, tell, nodes)) for n in view.nodes(params.node))
-        wanted = Condition(params.type, params.status, params.reason, params.message)
-        reason = wanted if params.reason else Condition(params.type, params.status, "any reason", params.message)
-        return SubjectSet(_describe(reason), subjects, empty_reason="no node was seen")
+        subjects = tuple(Subject(n, node_signal(view.timeline, n, observe, nodes)) for n in view.nodes(params.node))
+        expected = Condition(params.type, params.status, params.reason or "any reason", params.message)
+        return SubjectSet(_describe(expected), subjects, empty_reason="no node was observed")
 
 
 ASSERTION = NodeCondition()

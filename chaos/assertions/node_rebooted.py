@@ -1,4 +1,4 @@
-"""Did a node's machine reboot?"""
+"""Assertion ``node-rebooted``: the machine of a node rebooted."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from chaos.model.kube import Node, node_condition
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Timeline
 
-# A kubelet that answers this often (seconds) has not rebooted: stopping and booting takes longer.
+# Seconds: a machine whose kubelet answers at least this often has not rebooted, as a reboot takes longer.
 _MIN_BOOT_SECONDS = 2.5
 
 
 class Params(Model):
+    """Nodes."""
+
     node: str = Field(description="a target, a node's name, or all")
 
 
 class _BootHistory:
-    """What a timeline tells of one machine's boot since a moment."""
+    """Boots of one machine since the anchor, as observed in a timeline."""
 
     def __init__(self, timeline: Timeline, node: str, anchor: float) -> None:
         self.timeline = timeline
@@ -39,16 +41,16 @@ class _BootHistory:
         self.starts = [r for r in starts if r.t > anchor]
 
     def signal(self) -> Signal:
-        """False as long as it is confirmed, true from a new boot identity on, unknown between."""
+        """Signal that is false while the same boot is confirmed, true from a new boot on, and unknown in between."""
         new = min(self._reboot_samples(), key=lambda s: s.t, default=None)
         limit = new.t if new else float("inf")
         confirmed = max((s for s in self._same_boot_samples() if s.t < limit), key=lambda s: s.t, default=None)
         samples = []
         if confirmed:
             samples.append(Sample(self.anchor, False, confirmed.seq, confirmed.observation))
-            samples.append(Sample(confirmed.t, None, confirmed.seq, "nothing tells of its boot any more"))
+            samples.append(Sample(confirmed.t, None, confirmed.seq, "no later evidence of its boot"))
         else:
-            samples.append(Sample(self.anchor, None, None, "nothing tells whether it rebooted"))
+            samples.append(Sample(self.anchor, None, None, "no evidence of whether it rebooted"))
         return Signal((*samples, new) if new else tuple(samples))
 
     def _reboot_samples(self) -> Iterator[Sample]:
@@ -58,12 +60,12 @@ class _BootHistory:
                 yield Sample(version.t, True, version.seq, "its boot ID changed")
         for reading in self.starts:
             if self.start and reading.value > self.start.value + SAME_BOOT_SECONDS:
-                yield Sample(reading.t, True, reading.seq, "its PID 1 was started anew")
+                yield Sample(reading.t, True, reading.seq, "its PID 1 was restarted")
             elif self.start is None and reading.value > self.anchor + SAME_BOOT_SECONDS:
-                yield Sample(reading.t, True, reading.seq, "its PID 1 was started later, by its own clock")
+                yield Sample(reading.t, True, reading.seq, "its PID 1 was started later, by the clock of the host")
 
     def _same_boot_samples(self) -> Iterator[Sample]:
-        """Until when it certainly had not rebooted."""
+        """Samples up to which the machine certainly had not rebooted."""
         for reading in self.starts:
             if self.start and abs(reading.value - self.start.value) <= SAME_BOOT_SECONDS:
                 yield Sample(reading.t, False, reading.seq, "its PID 1 is the same")
@@ -79,7 +81,7 @@ class _BootHistory:
                 yield Sample(scrape.t, False, scrape.seq, "its kubelet answered all the time")
 
     def _same_boot_id_samples(self) -> Iterator[Sample]:
-        """A boot ID that several nodes share is their host's and says nothing."""
+        """Samples from the boot ID of the Node object, unless several nodes share it, as containers on one host do."""
         nodes = [history.last.object for history in self.timeline.nodes.values()]
         if sum(_boot_id(node) == self.boot_id for node in nodes) > 1:
             return
@@ -96,7 +98,7 @@ def _boot_id(node: Node) -> str:
 
 
 def _heartbeat(node: Node) -> float:
-    """When the kubelet itself last wrote the status (source time); 0 if it is not known."""
+    """Last time at which the kubelet itself wrote the status, by its clock; 0 if unknown."""
     ready = node_condition(node, "Ready")
     if ready is None or ready.status == "Unknown":
         return 0.0
@@ -104,17 +106,18 @@ def _heartbeat(node: Node) -> float:
 
 
 class NodeRebooted:
-    """The boot identity is another than when judging starts: boot ID of the Node object, or start of PID 1 on the host.
+    """The boot identity has changed since judging starts: boot ID of the Node object, or start of PID 1 on the host.
 
-    "Not rebooted" needs proof too: the same start of PID 1 read later, the same boot ID reported later by the kubelet
-    (unless nodes share it, as containers on one kernel do), or a kubelet whose metrics answered all the time. Between
-    the last such proof and a new identity it is unknown. Blind windows need no mask: only what was seen counts.
+    "Not rebooted" needs proof, too: a later reading of the same start of PID 1, a later report of the same boot ID by
+    the kubelet (unless nodes share it, as containers on one kernel do), or a kubelet whose metrics were available all
+    the time. The result is unknown between the last such proof and a new identity. Blind windows need no mask: only
+    observations count.
     """
 
     name = "node-rebooted"
-    summary = "the machine of a node was booted anew"
+    summary = "the machine of a node rebooted"
     example = "{assert: node-rebooted, with: {node: victim}, never: {for: 60s}}"
-    needs = "the start of PID 1 read on the host, a boot ID of its own, or the kubelet's metrics without a gap"
+    needs = "the start of PID 1 read on the host, a boot ID that no other node has, or kubelet metrics without a gap"
     params = Params
     node_fields = ("node",)
     moment_fields = ()
@@ -122,7 +125,7 @@ class NodeRebooted:
     def subjects(self, params: Params, view: View) -> SubjectSet:
         names = view.nodes(params.node)
         subjects = tuple(Subject(name, _BootHistory(view.timeline, name, view.anchor).signal()) for name in names)
-        return SubjectSet("the machine was booted anew", subjects, empty_reason="no node was seen")
+        return SubjectSet("the machine rebooted", subjects, empty_reason="no node was observed")
 
 
 ASSERTION = NodeRebooted()

@@ -1,4 +1,4 @@
-"""Does a node have a taint?"""
+"""Assertion ``node-taint``: a node has, or does not have, a taint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chaos.model.timeline import Version
 
 
 class Params(Model):
-    """Which taint; ``present: false`` asks that there is none like it."""
+    """Taint; ``present: false`` means that the node has no such taint."""
 
     node: str = Field(description="a target, a node's name, or all")
     key: str
@@ -29,10 +29,10 @@ class Params(Model):
 
 
 class NodeTaint:
-    """A taint of that key, and of that effect and value where they are given. A deleted Node has none."""
+    """The node has a taint with that key and, if given, that effect and value. A deleted Node has no taints."""
 
     name = "node-taint"
-    summary = "a node has, or has not, a taint"
+    summary = "a node has, or does not have, a taint"
     example = (
         "{assert: node-taint, with: {node: victim, key: node.kubernetes.io/not-ready, effect: NoSchedule}, within: 5s}"
     )
@@ -42,20 +42,20 @@ class NodeTaint:
     moment_fields = ()
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
-        def tell(version: Version[Node]) -> Observation:
+        def observe(version: Version[Node]) -> Observation:
             spec = version.object.spec
             taints = [] if version.is_deleted or spec is None else spec.taints or []
-            there = any(
+            has_taint = any(
                 t.key == params.key and params.effect in (None, t.effect) and params.value in (None, t.value or "")
                 for t in taints
             )
-            told = ", ".join(f"{t.key}:{t.effect}" for t in taints)
-            return there is params.present, f"its taints are {told}" if told else "it has no taints"
+            text = ", ".join(f"{t.key}:{t.effect}" for t in taints)
+            return has_taint is params.present, f"taints {text}" if text else "no taints"
 
         nodes = view.timeline.nodes
-        subjects = tuple(Subject(n, node_signal(view.timeline, n, tell, nodes)) for n in view.nodes(params.node))
+        subjects = tuple(Subject(n, node_signal(view.timeline, n, observe, nodes)) for n in view.nodes(params.node))
         return SubjectSet(
-            f"{'the' if params.present else 'no'} taint {params}", subjects, empty_reason="no node was seen"
+            f"{'the' if params.present else 'no'} taint {params}", subjects, empty_reason="no node was observed"
         )
 
 

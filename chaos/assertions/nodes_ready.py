@@ -1,4 +1,4 @@
-"""Are nodes Ready?"""
+"""Assertion ``nodes-ready``: nodes are Ready."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chaos.model.timeline import Version
 
 
 class Params(Model):
-    """Either which nodes must be Ready, or how many of all may not be."""
+    """Nodes that must be Ready, or the number of all nodes that may not be."""
 
     nodes: str | None = Field(None, description="all, a target, or a node's name")
     not_ready_at_most: int | None = Field(None, alias="not-ready-at-most", ge=0)
@@ -32,23 +32,23 @@ def _ready(version: Version[Node]) -> Observation:
         return False, "the Node object was deleted"
     ready = node_condition(version.object, "Ready")
     if ready is None:
-        return False, "it has no Ready condition"
+        return False, "no Ready condition"
     return ready.status == "True", f"Ready is {ready.status} ({ready.reason or 'no reason'})"
 
 
 def _not_ready(version: Version[Node]) -> Observation:
-    value, seen = _ready(version)
-    return (None if value is None else not value), seen
+    value, text = _ready(version)
+    return (None if value is None else not value), text
 
 
 class NodesReady:
-    """The Ready condition's status is True. A node whose Node object was deleted is not ready.
+    """The status of the Ready condition is True. A node whose Node object was deleted is not ready.
 
-    ``all`` are the nodes that exist when judging starts.
+    ``all`` means the nodes that exist when judging starts.
     """
 
     name = "nodes-ready"
-    summary = "nodes are Ready, or at most so many are not"
+    summary = "nodes are Ready, or at most a number of them are not"
     example = "{assert: nodes-ready, with: {nodes: all}}"
     needs = "the Node objects, watched without a gap"
     params = Params
@@ -57,14 +57,14 @@ class NodesReady:
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         names = view.nodes(params.nodes or "all")
-        tell: Any = _ready if params.nodes else _not_ready
-        subjects = tuple(Subject(n, node_signal(view.timeline, n, tell, view.timeline.nodes)) for n in names)
+        observe: Any = _ready if params.nodes else _not_ready
+        subjects = tuple(Subject(n, node_signal(view.timeline, n, observe, view.timeline.nodes)) for n in names)
         if params.nodes:
-            return SubjectSet("every node is Ready", subjects, empty_reason="no node was seen")
+            return SubjectSet("every node is Ready", subjects, empty_reason="no node was observed")
         if not names:
-            raise NothingToJudge("no node was seen")
+            raise NothingToJudge("no node was observed")
         most = params.not_ready_at_most
-        return SubjectSet(f"at most {most} not Ready", subjects, Quantifier.COUNT, 0, most, "no node was seen")
+        return SubjectSet(f"at most {most} not Ready", subjects, Quantifier.COUNT, 0, most, "no node was observed")
 
 
 ASSERTION = NodesReady()

@@ -1,4 +1,4 @@
-"""What becomes of pods?"""
+"""Assertion ``pods``."""
 
 from __future__ import annotations
 

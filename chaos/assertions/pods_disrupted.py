@@ -1,4 +1,4 @@
-"""Were pods disrupted?"""
+"""Assertion ``pods-disrupted``, an alias of ``pods``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from chaos.assertions._pods import PodsAlias
 
 ASSERTION = PodsAlias(
     "pods-disrupted",
-    "pods have the condition DisruptionTarget, for whatever reason",
+    "pods have the condition DisruptionTarget, with any reason",
     {"each": {"disruption": "any"}},
     "{assert: pods-disrupted, with: {node: victim, except: [static, finished]}, after: power-off, within: 40s}",
 )

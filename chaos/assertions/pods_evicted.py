@@ -1,4 +1,4 @@
-"""Were pods evicted through the eviction API?"""
+"""Assertion ``pods-evicted``, an alias of ``pods``."""
 
 from __future__ import annotations
 

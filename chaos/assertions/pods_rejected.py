@@ -1,4 +1,4 @@
-"""Did a kubelet that goes down reject pods?"""
+"""Assertion ``pods-rejected``, an alias of ``pods``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Did others take the places of pods?"""
+"""Assertion ``pods-rescheduled``, an alias of ``pods``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from chaos.assertions._pods import PodsAlias
 
 ASSERTION = PodsAlias(
     "pods-rescheduled",
-    "each pod was replaced by a Ready one of the same controller on another node",
+    "each pod was replaced by a Ready pod of the same controller on another node",
     {"each": {"replaced": {"node": "other"}}},
     "{assert: pods-rescheduled, with: {node: victim, except: [daemonset, static]}, after: power-off, within: 2m}",
 )

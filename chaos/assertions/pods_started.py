@@ -1,4 +1,4 @@
-"""Does anything start on a node?"""
+"""Assertion ``pods-started``: a container starts on a node."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ from chaos.model.kube import ContainerStatus, Pod, full_name
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import History, Timeline, Version
 
-_STATUS_SYNC = 15.0  # seconds: a kubelet reports a container's start within 10 s, worst case
+_STATUS_SYNC = 15.0  # seconds: in the worst case, a kubelet reports the start of a container after 10 s
 
 
 class Params(Model):
+    """Nodes."""
+
     node: str = Field(description="a target, a node's name, or all")
 
 
 def _started_containers(pod: Pod) -> list[ContainerStatus]:
-    """Containers that have begun to run, the finished ones among them."""
+    """Containers that have started, including finished ones."""
     status = pod.status
-    found = [*((status.init_container_statuses if status else None) or ())]
-    found += (status.container_statuses if status else None) or ()
-    return [c for c in found if c.container_id and _started_at(c) is not None]
+    statuses = [*((status.init_container_statuses if status else None) or ())]
+    statuses += (status.container_statuses if status else None) or ()
+    return [c for c in statuses if c.container_id and _started_at(c) is not None]
 
 
 def _started_at(container: ContainerStatus) -> float | None:
-    """When it began to run, by its node's clock (whole seconds); None if it has not."""
+    """Start of a container by the clock of its node, in whole seconds; None before its start."""
     state = container.state
-    told = (state.running or state.terminated) if state else None
-    return source_time(told.started_at) if told else None
+    current = (state.running or state.terminated) if state else None
+    return source_time(current.started_at) if current else None
 
 
 def _identity(container: ContainerStatus) -> tuple[str, int]:
@@ -39,18 +41,18 @@ def _identity(container: ContainerStatus) -> tuple[str, int]:
 
 
 class _Starts:
-    """Starts of containers of one pod after a moment."""
+    """Starts of containers after the anchor."""
 
     def __init__(self, timeline: Timeline, anchor: float) -> None:
         self.anchor = anchor
         self.blinds = [b for b in timeline.blind_windows if b.covers("pods") and (b.end is None or b.end > anchor)]
 
     def signal(self, history: History[Pod], nodes: set[str]) -> Signal:
-        """False until a start is seen, true from then on."""
+        """Signal that is false until the start of a container of the pod is observed, and true from then on."""
         before = history.at(self.anchor)
         known = {_identity(c) for c in _started_containers(before.object)} if before else set()
         new_pod = before is None and self._is_new(history.versions[0])
-        samples = [Sample(float("-inf"), False, before.seq if before else None, "no container began to run")]
+        samples = [Sample(float("-inf"), False, before.seq if before else None, "no container started")]
         value: bool | None = False
         for version in history:
             if version.t <= self.anchor or node_of(version.object) not in nodes:
@@ -62,37 +64,37 @@ class _Starts:
             )
             if new is not False and value is not True:
                 value = new
-                seen = "a container began to run" if new else "it is not certain whether a container began to run"
-                samples.append(Sample(version.t, new, version.seq, seen))
+                text = "a container started" if new else "a container may have started"
+                samples.append(Sample(version.t, new, version.seq, text))
         return Signal(tuple(samples))
 
     def _is_new(self, first: Version[Pod]) -> bool:
-        """Whether the pod was made after the moment: it was seen to come, and may have been made by then."""
+        """Whether the pod was created after the anchor, by its first observation and its creationTimestamp."""
         created = source_time(first.object.metadata.creation_timestamp)
         hidden = any(b.start <= first.t for b in self.blinds)
         return not hidden and created is not None and created + 1.0 > self.anchor
 
     def _is_new_start(self, version: Version[Pod], container: ContainerStatus) -> bool | None:
-        """Whether a container that was not known began after the moment.
+        """Whether a container that was not known at the anchor started after it; None if unknown.
 
-        A status may come late (the kubelet's next sync, or after a blind window); only then the start that it tells
-        decides, which is in whole seconds, so that the second of the moment itself is unknown.
+        A status may be late (by the sync period of the kubelet, or after a blind window). Only then its start time
+        decides, which is in whole seconds, so that a start in the second of the anchor is unknown.
         """
-        late = version.t - self.anchor <= _STATUS_SYNC or any(b.start <= version.t for b in self.blinds)
+        is_late = version.t - self.anchor <= _STATUS_SYNC or any(b.start <= version.t for b in self.blinds)
         started = _started_at(container)
-        if not late or started is None or started >= self.anchor:
+        if not is_late or started is None or started >= self.anchor:
             return True
         return False if started + 1.0 <= self.anchor else None
 
 
 class PodsStarted:
-    """A container began to run on the node after judging starts: of a new pod, or a restart in place.
+    """A container starts on the node after judging starts: of a new pod, or as a restart in place.
 
-    A pod that is rejected, or bound to a node that is down, starts nothing.
+    A pod that is rejected, or bound to a node that is down, starts no container.
     """
 
     name = "pods-started"
-    summary = "a container begins to run on a node"
+    summary = "a container starts on a node"
     example = "{assert: pods-started, with: {node: victim}, after: power-off, never: {until: power-on}}"
     needs = "the pods, watched without a gap, with the state of their containers"
     params = Params
@@ -110,9 +112,9 @@ class PodsStarted:
             for history in view.timeline.pods.values()
             if any(node_of(v.object) in nodes for v in history)
         ]
-        nobody = Signal((Sample(float("-inf"), False, None, "no container of another pod began to run"),))
-        subjects.append(Subject("", mask_pods(nobody, view.timeline)))
-        expected = f"a container begins to run on {', '.join(sorted(nodes))}"
+        no_other = Signal((Sample(float("-inf"), False, None, "no container of another pod started"),))
+        subjects.append(Subject("", mask_pods(no_other, view.timeline)))
+        expected = f"a container starts on {', '.join(sorted(nodes))}"
         return SubjectSet(expected, tuple(subjects), Quantifier.ANY)
 
 

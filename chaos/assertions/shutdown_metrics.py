@@ -1,4 +1,4 @@
-"""What do the kubelet's own metrics tell of its graceful shutdown?"""
+"""Assertion ``shutdown-metrics``: the kubelet's metrics report a graceful shutdown."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from chaos.model.timeline import Scrape
 START = "kubelet_graceful_shutdown_start_time_seconds"
 END = "kubelet_graceful_shutdown_end_time_seconds"
 _RESOLUTION = 1.0  # seconds: the metrics are whole seconds
-_LOAD_SECONDS = 5.0  # seconds after a gap in which 0 and 0 may only not have been loaded yet (seen: one second)
+_LOAD_SECONDS = 5.0  # seconds after a gap in which both gauges may be 0 because they are not loaded yet (measured: 1 s)
 
 
 class Params(Model):
-    """What the metrics must tell; ``since``: the shutdown meant began no earlier than this step."""
+    """Expected values; ``since``: the shutdown began no earlier than this step."""
 
     node: str = Field(description="a target, a node's name, or all")
     started: bool | None = None
@@ -29,7 +29,7 @@ class Params(Model):
     since: str | None = Field(None, description="a step; default: when judging starts")
 
     def describe(self) -> str:
-        """The statement in words."""
+        """Describe the expectation."""
         parts = [
             f"{'a' if self.started else 'no'} shutdown began" if self.started is not None else "",
             f"{'it' if self.ended else 'none'} ended" if self.ended is not None else "",
@@ -57,43 +57,43 @@ def _evaluate(scrape: Scrape, params: Params, since: float) -> Observation:
 
 def _describe(start: float, end: float, started: bool, ended: bool) -> str:
     if not started:
-        return "the kubelet's metrics tell of no shutdown" + (" but an earlier one" if start else "")
-    took = f"and ended {end - start:.0f}s later" if ended else "and did not end"
-    return f"the kubelet's metrics tell that a shutdown began {took}"
+        return "the kubelet's metrics report no shutdown" + (", except an earlier one" if start else "")
+    end_text = f"ended {end - start:.0f} s later" if ended else "did not end"
+    return f"the kubelet's metrics report a shutdown that began and {end_text}"
 
 
 def _samples(scrapes: list[Scrape], params: Params, since: float) -> Iterator[Sample]:
-    """A scrape is good until the next; after a gap 0 and 0 may only not have been loaded yet."""
-    gap, back = False, float("-inf")
+    """Samples of the scrapes, each valid until the next; unknown while the gauges may not be loaded yet."""
+    gap, resumed = False, float("-inf")
     for scrape in scrapes:
         if scrape.status != 200:
             gap = True
-            yield Sample(scrape.t, None, scrape.seq, "the kubelet's metrics could not be read")
+            yield Sample(scrape.t, None, scrape.seq, "reading the metrics of the kubelet failed")
             continue
         if gap:
-            gap, back = False, scrape.t
-        value, seen = _evaluate(scrape, params, since)
-        if scrape.t - back < _LOAD_SECONDS and not scrape.values.get(START) and not scrape.values.get(END):
-            value, seen = None, "the kubelet has just begun to answer, and its metrics may not be loaded yet"
-        yield Sample(scrape.t, value, scrape.seq, seen)
+            gap, resumed = False, scrape.t
+        value, text = _evaluate(scrape, params, since)
+        if scrape.t - resumed < _LOAD_SECONDS and not scrape.values.get(START) and not scrape.values.get(END):
+            value, text = None, "the kubelet has just started, and its metrics may not be loaded yet"
+        yield Sample(scrape.t, value, scrape.seq, text)
 
 
 class ShutdownMetrics:
     """``kubelet_graceful_shutdown_start_time_seconds`` and ``..._end_...`` (ALPHA gauges, whole seconds, node's clock).
 
-    Values of an earlier shutdown do not count: the start must not lie more than 1 s before ``since``. The end is set
-    just before the lock is released, so it is mostly read only once the node is back; the first scrape after a boot may
-    say 0 and 0 for a moment: unknown for 5 s after a gap. ``ended`` means: of that shutdown.
+    Values of an earlier shutdown do not count: the start must be at most 1 s before ``since``. The kubelet sets the end
+    just before it releases the lock, so the end is mostly read after the next boot. The first scrapes after a boot may
+    have 0 for both gauges, so the result is unknown for 5 s after a gap. ``ended`` is about the same shutdown.
     (kubernetes pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go)
     """
 
     name = "shutdown-metrics"
-    summary = "the kubelet's metrics tell that a graceful shutdown began, ended, and how long it took"
+    summary = "the kubelet's metrics report the begin, end and duration of a graceful shutdown"
     example = (
         "{assert: shutdown-metrics, with: {node: victim, started: true, ended: true, since: power-off}, "
         "after: power-on, within: 2m}"
     )
-    needs = "the kubelet's shutdown gauges, scraped in that time"
+    needs = "scrapes of the kubelet's shutdown gauges during that time"
     params = Params
     node_fields = ("node",)
     moment_fields = ("since",)
@@ -105,7 +105,7 @@ class ShutdownMetrics:
             signal = Signal(tuple(_samples(view.timeline.metrics.get(node, []), params, since)))
             subjects.append(Subject(node, mask(signal, view.timeline, f"metrics@{node}")))
         return SubjectSet(
-            f"the kubelet's metrics tell that {params.describe()}", tuple(subjects), empty_reason="no node"
+            f"the kubelet's metrics report that {params.describe()}", tuple(subjects), empty_reason="no node"
         )
 
 

@@ -1,4 +1,4 @@
-"""Is a volume attached to a node?"""
+"""Assertion ``volume-attached``: volumes are, or are no longer, attached to a node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chaos.model.timeline import History, Version
 
 
 class Params(Model):
-    """Which volumes; ``attached: false`` asks that those attached when judging starts are not any more."""
+    """Volumes; ``attached: false`` means that volumes attached when judging starts are detached."""
 
     node: str | None = Field(None, description="a target, a node's name, or all")
     volume: str | None = Field(None, description="name of the PersistentVolume")
@@ -22,15 +22,15 @@ class Params(Model):
 
 
 def _state(version: Version[VolumeAttachment]) -> tuple[bool, str]:
-    """Whether it is attached, in words."""
+    """Whether the volume is attached, with a description."""
     if version.is_deleted:
-        return False, "its VolumeAttachment is gone"
+        return False, "its VolumeAttachment was deleted"
     status = version.object.status
-    for what, error in (("attach", status and status.attach_error), ("detach", status and status.detach_error)):
+    for operation, error in (("attach", status and status.attach_error), ("detach", status and status.detach_error)):
         if error:
-            return bool(status and status.attached), f"it could not {what}: {error.message or 'no message'}"
+            return bool(status and status.attached), f"{operation} failed: {error.message or 'no message'}"
     attached = bool(status and status.attached)
-    return attached, "it is attached" if attached else "its VolumeAttachment says that it is not attached"
+    return attached, "attached" if attached else "not attached, according to its VolumeAttachment"
 
 
 def _volume_of(spec: AttachmentSpec | None) -> str:
@@ -38,16 +38,16 @@ def _volume_of(spec: AttachmentSpec | None) -> str:
 
 
 class VolumeAttached:
-    """A VolumeAttachment of the volume to the node says attached; detached is when that object is gone or says not.
+    """A VolumeAttachment has status.attached; the volume is detached if that is false or the object was deleted.
 
-    ``attached: true``: some attachment that fits is there. ``attached: false``: each one that was there when judging
-    starts is attached no more. The attachment's object stays until the driver has detached.
+    ``attached: true``: any matching volume is attached. ``attached: false``: each matching volume that was attached
+    when judging starts is detached. The object exists until the driver has detached the volume.
     """
 
     name = "volume-attached"
-    summary = "volumes are attached to a node, or are not any more"
+    summary = "volumes are attached to a node, or are detached"
     example = "{assert: volume-attached, with: {node: victim, attached: false}, after: out-of-service, within: 40s}"
-    needs = "the VolumeAttachments, watched without a gap from when one was there"
+    needs = "the VolumeAttachments, watched without a gap since the first one"
     params = Params
     node_fields = ("node",)
     moment_fields = ()
@@ -55,34 +55,33 @@ class VolumeAttached:
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline
         if not timeline.volumeattachments:
-            raise Undecidable("no VolumeAttachment was seen anywhere")
+            raise Undecidable("no VolumeAttachments were observed")
         first = min(history.times[0] for history in timeline.volumeattachments.values())
-        which = {
-            name: history for name, history in timeline.volumeattachments.items() if _matches(history, params, view)
-        }
         subjects = []
-        for name, history in which.items():
+        for name, history in timeline.volumeattachments.items():
+            if not _matches(history, params, view):
+                continue
             then = history.at(view.anchor)
             if not params.attached and (then is None or not _state(then)[0]):
                 continue
-            before = Sample(float("-inf"), not params.attached, None, "it has no VolumeAttachment yet")
-            told = from_history(history, lambda version: _evaluate(version, params.attached))
+            before = Sample(float("-inf"), not params.attached, None, "no VolumeAttachment yet")
+            observed = from_history(history, lambda version: _evaluate(version, params.attached))
             spec = history.last.object.spec
             label = f"{_volume_of(spec) or name} on {spec.node_name if spec else '?'}"
-            signal = mask_before(first, Signal((before, *told.samples)), timeline, "volumeattachments")
+            signal = mask_before(first, Signal((before, *observed.samples)), timeline, "volumeattachments")
             subjects.append(Subject(label, signal))
         where = f" to {params.node}" if params.node else ""
         if params.attached:
-            nothing = Signal((Sample(float("-inf"), False, None, "no VolumeAttachment like it was seen"),))
-            subjects.append(Subject("", mask_before(first, nothing, timeline, "volumeattachments")))
+            none = Signal((Sample(float("-inf"), False, None, "no matching VolumeAttachment was observed"),))
+            subjects.append(Subject("", mask_before(first, none, timeline, "volumeattachments")))
             return SubjectSet(f"a volume is attached{where}", tuple(subjects), Quantifier.ANY)
         empty = f"no volume was attached{where} at the beginning"
-        return SubjectSet(f"no volume is attached{where} any more", tuple(subjects), empty_reason=empty)
+        return SubjectSet(f"no volume is attached{where} any longer", tuple(subjects), empty_reason=empty)
 
 
-def _evaluate(version: Version[VolumeAttachment], wanted: bool) -> Observation:
-    attached, seen = _state(version)
-    return attached is wanted, seen
+def _evaluate(version: Version[VolumeAttachment], expected: bool) -> Observation:
+    attached, text = _state(version)
+    return attached is expected, text
 
 
 def _matches(history: History[VolumeAttachment], params: Params, view: View) -> bool:
@@ -93,12 +92,12 @@ def _matches(history: History[VolumeAttachment], params: Params, view: View) -> 
 
 
 def _volume_of_claim(claim: str, view: View) -> str:
-    """The volume that a claim is bound to. Raises Undecidable."""
+    """Volume that a claim is bound to. Raises Undecidable."""
     namespace, _, name = claim.rpartition("/")
     history = view.timeline.persistentvolumeclaims.get((view.namespace(namespace or "workload"), name))
     names = [v.object.spec.volume_name for v in history or () if v.object.spec and v.object.spec.volume_name]
     if not names:
-        raise Undecidable(f"it was not seen which volume the claim {claim} is bound to", f"the claim {claim}, bound")
+        raise Undecidable(f"the volume of claim {claim} was not observed", f"the claim {claim}, bound")
     return names[-1]
 
 

@@ -1,4 +1,4 @@
-"""Are the workloads of a namespace fully available?"""
+"""Assertion ``workload-available``: all pods of workloads are available."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chaos.model.timeline import Version
 
 
 class Params(Model):
-    """Which workloads; by default all Deployments, StatefulSets and DaemonSets of the namespace."""
+    """Workloads; by default all Deployments, StatefulSets and DaemonSets of the namespace."""
 
     namespace: str = Field(description="a namespace, or workload: the one of the experiment's workload")
     names: list[str] | None = Field(None, min_length=1)
@@ -26,24 +26,24 @@ class Params(Model):
 
 
 def availability(plural: str, workload: Workload) -> Observation:
-    """Whether it has as many pods as it wants, and the count in words."""
+    """Whether the workload has all desired pods, with a description."""
     status = workload.status
     if status is None:
-        return False, "it has no status"
-    ready, wanted = counts(plural, workload)
+        return False, "no status"
+    ready, desired = counts(plural, workload)
     if (status.observed_generation or 0) < (workload.metadata.generation or 0):
-        return False, "its controller has not seen its newest specification yet"
-    return ready >= wanted, f"{ready} of {wanted} are available"
+        return False, "its controller has not observed its newest generation yet"
+    return ready >= desired, f"{ready} of {desired} pods are available"
 
 
 def _version_availability(plural: str, version: Version[Workload]) -> Observation:
-    return (False, "it was deleted") if version.is_deleted else availability(plural, version.object)
+    return (False, "deleted") if version.is_deleted else availability(plural, version.object)
 
 
 class WorkloadAvailable:
-    """As many pods are available (StatefulSet: ready) as are wanted, told by a controller that saw the newest spec.
+    """All desired pods are available (StatefulSet: ready), and the controller has observed the newest generation.
 
-    The set is frozen when judging starts; a workload that is deleted later is not available.
+    The set of workloads is frozen when judging starts; a workload that is deleted later is not available.
     """
 
     name = "workload-available"
@@ -59,19 +59,19 @@ class WorkloadAvailable:
         plurals = {plural for plural, kind in KINDS.items() if kind in params.kinds}
         subjects, found = [], set()
         for (plural, ns, name), history in sorted(view.timeline.workloads.items()):
-            there = history.at(view.anchor)
-            if ns != namespace or plural not in plurals or there is None or there.is_deleted:
+            version = history.at(view.anchor)
+            if ns != namespace or plural not in plurals or version is None or version.is_deleted:
                 continue
             if params.names is not None and name not in params.names:
                 continue
             found.add(name)
             signal = from_history(history, lambda version, plural=plural: _version_availability(plural, version))  # type: ignore[misc]
             subjects.append(Subject(f"{plural.removesuffix('s')} {name}", mask(signal, view.timeline, plural)))
-        absent = [name for name in params.names or () if name not in found]
-        if absent:
-            raise Undecidable(f"no workload {', '.join(absent)} was seen in {namespace}")
+        missing = [name for name in params.names or () if name not in found]
+        if missing:
+            raise Undecidable(f"no workload {', '.join(missing)} was observed in {namespace}")
         expected = f"every workload of {namespace} is available"
-        return SubjectSet(expected, tuple(subjects), empty_reason=f"no workload was seen in namespace {namespace}")
+        return SubjectSet(expected, tuple(subjects), empty_reason=f"no workload was observed in namespace {namespace}")
 
 
 ASSERTION = WorkloadAvailable()

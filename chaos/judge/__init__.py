@@ -1,1 +1,1 @@
-"""Timelines to verdicts: held only with proof, violated only for a fault that happened."""
+"""Verdicts from timelines: held only with proof, violated only after a fault that is proven."""

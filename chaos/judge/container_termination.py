@@ -1,4 +1,4 @@
-"""When the kubelet began to stop pods, and when their containers ended: by the node's own clock, to the second."""
+"""Times at which the kubelet began to stop pods and at which containers ended, by the node's clock, to the second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chaos.model.evidence import is_number
 from chaos.model.kube import ContainerStateTerminated, Pod, full_name, is_finished
 from chaos.model.timeline import History, Timeline, Version
 
-_UNKNOWN_REASON = "Unknown"  # reason of a container that had ended when its runtime looked again, as after a boot
+_UNKNOWN_REASON = "Unknown"  # reason of a container that the runtime found terminated, as after a boot
 _RESOLUTION = 1.0  # resolution of times in Events and container states
 # pkg/kubelet/nodeshutdown/nodeshutdown_manager.go, logged at -v1
 _KILL_MESSAGE = re.compile(r'Shutdown manager killing pod with gracePeriod" pod="([^"]+)"')
@@ -21,7 +21,7 @@ _KILL_MESSAGE = re.compile(r'Shutdown manager killing pod with gracePeriod" pod=
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A moment, not before ``lo`` and not after ``hi``; we saw it at ``t``, in line ``seq``."""
+    """A moment, not before ``lo`` and not after ``hi``; observed at ``t``, in entry ``seq``."""
 
     lo: float
     hi: float
@@ -30,14 +30,13 @@ class Interval:
 
 
 def stop_times(timeline: Timeline, node: str, after: float) -> dict[str, Interval]:
-    """When the kubelet of a node first began to stop containers of a pod (by uid), as told after a moment.
+    """Time at which the kubelet first began to stop containers of each pod (by UID), if reported after ``after``.
 
-    From its Killing Events, and from its journal where that was read.
+    Sources are Killing Events, and the kubelet's journal where that was read.
     """
     found: dict[str, Interval] = {}
-    for uid, moment in sorted(
-        (*_killing_events(timeline, node), *_journal_stops(timeline, node)), key=lambda told: told[1].lo
-    ):
+    stops = (*_killing_events(timeline, node), *_journal_stops(timeline, node))
+    for uid, moment in sorted(stops, key=lambda stop: stop[1].lo):
         if moment.t > after and moment.hi > after - _RESOLUTION:
             found.setdefault(uid, moment)
     return found
@@ -55,46 +54,45 @@ def _journal_stops(timeline: Timeline, node: str) -> Iterator[tuple[str, Interva
     pods = {uid: history.last.object for uid, history in timeline.pods.items()}
     uids = {full_name(pod.metadata): uid for uid, pod in pods.items() if node_of(pod) == node}
     for reading in timeline.readings(node, "kubelet-journal"):
-        for line in _journal_entries(reading.value):
-            match = _KILL_MESSAGE.search(str(line.get("message", "")))
-            if match and match[1] in uids and is_number(line.get("t")):
-                yield uids[match[1]], Interval(line["t"], line["t"], reading.t, reading.seq)
+        for entry in _journal_entries(reading.value):
+            match = _KILL_MESSAGE.search(str(entry.get("message", "")))
+            if match and match[1] in uids and is_number(entry.get("t")):
+                yield uids[match[1]], Interval(entry["t"], entry["t"], reading.t, reading.seq)
 
 
 def _journal_entries(value: Any) -> list[dict[str, Any]]:
-    lines = value.get("lines") if isinstance(value, dict) else None
-    return [line for line in lines if isinstance(line, dict)] if isinstance(lines, list) else []
+    entries = value.get("lines") if isinstance(value, dict) else None
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
 def finished_version(history: History[Pod]) -> Version[Pod] | None:
-    """The first version in which it is finished, and that tells when each of its containers ended."""
-    return next(
-        (v for v in history if not v.final_state_unknown and is_finished(v.object) and _end_times(v.object)), None
-    )
+    """First version in which the pod is finished and has the end time of each container; None without one."""
+    known = (v for v in history if not v.final_state_unknown)
+    return next((v for v in known if is_finished(v.object) and _end_times(v.object)), None)
 
 
 def end_of(version: Version[Pod]) -> Interval:
-    """When the last container of a finished pod ended."""
+    """End of the last container of a finished pod."""
     last = max(_end_times(version.object))
     return Interval(last, last + _RESOLUTION, version.t, version.seq)
 
 
 def terminated_states(pod: Pod) -> list[ContainerStateTerminated]:
-    """How each container that has ended did."""
+    """Termination states of the containers that have ended."""
     statuses = (pod.status.container_statuses if pod.status else None) or ()
     return [c.state.terminated for c in statuses if c.state and c.state.terminated]
 
 
 def _end_times(pod: Pod) -> list[float]:
-    """When each container ended; empty unless that is known of all of them."""
+    """End times of all containers; empty unless all are known."""
     ends = [source_time(state.finished_at) for state in terminated_states(pod) if state.reason != _UNKNOWN_REASON]
-    number = len((pod.status.container_statuses if pod.status else None) or ())
+    count = len((pod.status.container_statuses if pod.status else None) or ())
     known = [end for end in ends if end is not None]
-    return known if len(known) == number else []
+    return known if len(known) == count else []
 
 
 def earliest_of(moments: Iterable[Interval]) -> Interval:
-    """When the first of them was."""
+    """Interval of the first of the moments."""
     known = list(moments)
     earliest = min(known, key=lambda m: m.lo)
     return Interval(earliest.lo, min(m.hi for m in known), earliest.t, earliest.seq)

@@ -1,7 +1,8 @@
-"""One expectation on one timeline: held, violated, inconclusive, or pending while a run is live."""
+"""Verdict on one expectation: held, violated, inconclusive, or pending while a run is live."""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,16 +22,17 @@ from chaos.model.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.model.verdict import Status, Verdict
 
 _MAX_EVIDENCE = 50
-_LATE_SAMPLE_GRACE = 5.0  # seconds after a deadline in which, live, a reading may still tell what was so before it
+_LATE_SAMPLE_GRACE = 5.0  # seconds after a deadline in which, live, a reading of the time before it may still arrive
+_log = logging.getLogger(__name__)
 
 
 def evaluate(expectation: Expectation, context: JudgeContext, horizon: float) -> Verdict:
-    """Judge one hypothesis or abort condition with what is known up to ``horizon``. Never raises."""
+    """Judge one hypothesis or abort condition on the entries up to ``horizon``. Never raises."""
 
     def judge() -> Verdict:
         verdict = _Evaluation(expectation, context, horizon).verdict()
-        doubtful = context.live and verdict.status is Status.INCONCLUSIVE and verdict.deadline is not None
-        if doubtful and horizon < (verdict.deadline or 0.0) + _LATE_SAMPLE_GRACE:
+        may_change = context.live and verdict.status is Status.INCONCLUSIVE and verdict.deadline is not None
+        if may_change and horizon < (verdict.deadline or 0.0) + _LATE_SAMPLE_GRACE:
             return replace(verdict, status=Status.PENDING)
         return verdict
 
@@ -38,53 +40,56 @@ def evaluate(expectation: Expectation, context: JudgeContext, horizon: float) ->
 
 
 def evaluate_at(expectation: Expectation, context: JudgeContext, t: float) -> Verdict:
-    """Whether it is true at one moment, as steady state is judged. Never raises."""
+    """Judge an expectation of the steady state at one moment. Never raises."""
     return _guard(expectation, context, lambda: _Evaluation(expectation, context, t, t).at_moment())
 
 
 def evaluate_recovery(
     expectation: Expectation, context: JudgeContext, start: float, deadline: float, horizon: float
 ) -> Verdict:
-    """Whether it is true again by ``deadline`` and still is, counted from ``start``. Never raises."""
-    made = _Evaluation(expectation, context, horizon, start)
-    return _guard(expectation, context, lambda: made.recovery_verdict(deadline))
+    """Judge whether an expectation is true again by ``deadline`` and stays true, from ``start`` on. Never raises."""
+    evaluation = _Evaluation(expectation, context, horizon, start)
+    return _guard(expectation, context, lambda: evaluation.recovery_verdict(deadline))
 
 
 def _guard(expectation: Expectation, context: JudgeContext, judge: Callable[[], Verdict]) -> Verdict:
-    """The verdict; an inconclusive one says what would have decided it."""
+    """Return the verdict, inconclusive after an error, with the remedy if it is inconclusive."""
     verdict = Verdict(expectation.title, expectation.assert_ or "order", Status.INCONCLUSIVE, "")
-    needs = _remedy(expectation, context)
+    remedy = _remedy(expectation, context)
     try:
         verdict = judge()
     except NotYetDecidable as error:
         verdict = replace(verdict, status=Status.PENDING, because=str(error))
-        needs = error.remedy
+        remedy = error.remedy
     except Undecidable as error:
         verdict = replace(verdict, because=str(error))
-        needs = error.remedy or needs
-    except Exception as error:  # noqa: BLE001 - a judge that fails has proven nothing, and must not end the run
+        remedy = error.remedy or remedy
+    except Exception as error:  # noqa: BLE001 - a bug in an assertion proves nothing, and must not end the run
+        _log.exception("judging %r failed", expectation.title)
         verdict = replace(verdict, because=f"the judge failed: {type(error).__name__}: {error}")
-        needs = "a judge without this bug; please report it"
+        remedy = "a fix of this bug of nodefall; please report it"
     else:
         if verdict.status is Status.PENDING:
-            needs = "a timeline that goes on until then"
+            remedy = "a timeline that reaches until then"
     if verdict.status is Status.PENDING and not context.live:
         verdict = replace(verdict, status=Status.INCONCLUSIVE)
     if verdict.status is Status.INCONCLUSIVE:
-        verdict = replace(verdict, because=with_remedy(verdict.because, needs))
+        verdict = replace(verdict, because=with_remedy(verdict.because, remedy))
     return verdict
 
 
 def _remedy(expectation: Expectation, context: JudgeContext) -> str:
-    """What must be seen for an answer, in words."""
+    """Describe the observations that would decide the expectation."""
     assertions = context.registry.assertions
-    asked = [e.assert_ for e in context.experiment.spec.hypothesis if e.title in (expectation.order or ())]
-    parts = [assertions[name].needs for name in (expectation.assert_, *asked) if name in assertions and name]
-    return "; ".join(dict.fromkeys(parts)) or "one of the assertions that `nodefall list` shows"
+    names = [e.assert_ for e in context.experiment.spec.hypothesis if e.title in (expectation.order or ())]
+    parts = [assertions[name].needs for name in (expectation.assert_, *names) if name in assertions and name]
+    return "; ".join(dict.fromkeys(parts)) or "an assertion of `nodefall list`"
 
 
 @dataclass
 class _Evaluation:
+    """Evaluation of one expectation up to ``horizon``; ``anchor_at`` overrides the moment at which judging starts."""
+
     expectation: Expectation
     context: JudgeContext
     horizon: float
@@ -94,7 +99,7 @@ class _Evaluation:
         self.label = self.expectation.after or self.context.experiment.spec.method[0].name
 
     def verdict(self) -> Verdict:
-        """The expectation with its own time words."""
+        """Evaluate the expectation with its time words. Raises Undecidable."""
         if self.expectation.order:
             return judge_order(self.expectation, self.context, self.horizon, self.order_inputs)
         self._prepare()
@@ -104,21 +109,20 @@ class _Evaluation:
             return self._throughout(self.expectation.never, "never")
         if self.expectation.always is not None:
             return self._throughout(self.expectation.always, "always")
-        raise Undecidable("it has no deadline", "within, never or always")
+        raise Undecidable("the expectation has no deadline", "within, never or always")
 
     def order_inputs(self, expectation: Expectation) -> tuple[Signal, float, float]:
-        """Signal, anchor and deadline of a hypothesis that an ``order`` names."""
+        """Signal, anchor and deadline of a hypothesis in an ``order``. Raises Undecidable."""
         other = _Evaluation(expectation, self.context, self.horizon)
         if expectation.within is None:
-            why = f"{expectation.title!r} has no within, so no moment at which it comes true"
-            raise Undecidable(why, "a within for it")
+            raise Undecidable(f"{expectation.title!r} has no deadline", f"within for {expectation.title!r}")
         other._prepare()
         time = bound(expectation.within)
         deadline = other.anchor if time.per_pod else other.anchor + other._seconds(time)
         return combine(other.subjects), other.anchor, deadline
 
     def at_moment(self) -> Verdict:
-        """At the anchor, without time words."""
+        """Evaluate at the anchor, without time words. Raises Undecidable."""
         self._prepare()
         signal = combine(self.subjects)
         sample = signal.at(self.anchor)
@@ -127,28 +131,23 @@ class _Evaluation:
         return self._make_verdict(answer, sample.observation, self.subjects.expected, self.anchor)
 
     def recovery_verdict(self, deadline: float) -> Verdict:
-        """True again, and still true at the deadline or at the end of what is known."""
+        """Evaluate whether it is true from some moment until the deadline or the horizon. Raises Undecidable."""
         self.label = "the last step"
         self._prepare()
         signal = combine(self.subjects)
         answer = settles(signal, self.anchor, deadline, self.horizon)
-        if answer.status is Status.PENDING:
-            because = f"{answer.sample.observation}, and the recording ends before {format_since(deadline, self.anchor, self.label)}"
-        elif answer.status is Status.HELD:
-            because = (
-                f"{answer.sample.observation}, {format_since(max(answer.at, self.anchor), self.anchor, self.label)}"
-            )
-        else:
-            because = f"{answer.sample.observation}, {format_since(deadline, self.anchor, self.label)}"
+        at = max(answer.at, self.anchor) if answer.status is Status.HELD else deadline
+        ends_early = ", and the recording ends before" if answer.status is Status.PENDING else ","
+        because = f"{answer.sample.observation}{ends_early} {format_since(at, self.anchor, self.label)}"
         expected = f"{self.subjects.expected}, again within {format_duration(deadline - self.anchor)}"
         return self._make_verdict(answer, because, expected, deadline)
 
     def _prepare(self) -> None:
-        """Anchor, nodes, facts and subjects. Raises Undecidable."""
+        """Set anchor, facts and subjects. Raises Undecidable."""
         expectation, context = self.expectation, self.context
         assertion = context.registry.assertions.get(expectation.assert_ or "")
         if assertion is None:
-            raise Undecidable(f"there is no assertion {expectation.assert_!r}")
+            raise Undecidable(f"unknown assertion {expectation.assert_!r}")
         if self.anchor_at is not None:
             self.anchor = self.anchor_at
         else:
@@ -166,32 +165,33 @@ class _Evaluation:
             return self._per_subject(time, lambda signal, end: within(signal, self.anchor, end, hold, self.horizon))
         deadline = self.anchor + self._seconds(time)
         answer = within(combine(self.subjects), self.anchor, deadline, hold, self.horizon)
-        words = phrase_within(answer, self.anchor, self.label, deadline, hold)
+        because = phrase_within(answer, self.anchor, self.label, deadline, hold)
         stays = f", for {format_duration(hold)}" if hold else ""
         expected = f"{self.subjects.expected} within {format_duration(deadline - self.anchor)} of {self.label}{stays}"
-        return self._make_verdict(answer, words, expected, deadline)
+        return self._make_verdict(answer, because, expected, deadline)
 
     def _throughout(self, until: Until | bool, word: str) -> Verdict:
         judge = never if word == "never" else always
         if isinstance(until, Until) and until.for_ and (time := bound(until.for_)).per_pod:
             return self._per_subject(time, lambda signal, end: judge(signal, self.anchor, end, self.horizon))
-        end, words = self._end(until)
+        end, end_text = self._end(until)
         if end < self.anchor:
-            why = f"its end comes {self.anchor - end:.1f}s before its beginning"
+            why = f"the end is {self.anchor - end:.1f} s before the beginning"
             raise Undecidable(why, "an end after the beginning")
         signal = combine(_with_any_quantifier(self.subjects) if word == "never" else self.subjects)
         answer = judge(signal, self.anchor, end, self.horizon)
-        said = phrase_throughout(answer, self.anchor, self.label, end)
+        because = phrase_throughout(answer, self.anchor, self.label, end)
         if answer.status is Status.HELD:
-            said = f"{self._describe_held(signal, word)} until {format_since(end, self.anchor, self.label)}"
-        return self._make_verdict(answer, said, f"{word}, from {self.label} {words}: {self.subjects.expected}", end)
+            because = f"{self._describe_held(signal, word)} until {format_since(end, self.anchor, self.label)}"
+        expected = f"{word}, from {self.label} {end_text}: {self.subjects.expected}"
+        return self._make_verdict(answer, because, expected, end)
 
     def _describe_held(self, signal: Signal, word: str) -> str:
-        seen = signal.at(self.anchor).observation
-        return f"so at all times (at first: {seen})" if word == "always" else f"not seen ({seen})"
+        first = signal.at(self.anchor).observation
+        return f"true at all times (at first: {first})" if word == "always" else f"never observed ({first})"
 
     def _end(self, until: Until | bool) -> tuple[float, str]:
-        """The end of a never or always; until a step that has not begun it lasts as long as the timeline, live."""
+        """End of a never or always and its description; infinite, live, until a step that has not begun."""
         if not isinstance(until, Until):
             return (math.inf if self.context.live else self.horizon), "to the end of the run"
         if until.until is None:
@@ -205,33 +205,30 @@ class _Evaluation:
             return math.inf, f"until {until.until}"
 
     def _per_subject(self, time: Bound, judge: Any) -> Verdict:
-        """Every subject with a deadline of its own; the sentence is about the one that decides."""
+        """Evaluate each subject with a separate deadline; the reason is about the decisive subject."""
         subjects = self.subjects
         if subjects.quantifier is Quantifier.NONE:
-            flipped = tuple(replace(s, signal=negate(s.signal)) for s in subjects.subjects)
-            subjects = replace(subjects, subjects=flipped, quantifier=Quantifier.EACH)
-        judged = [(s, *self._evaluate_subject(s, time, judge)) for s in subjects.subjects]
-        status = decide_statuses(subjects, [answer.status for _, answer, _ in judged])
-        chosen = next((j for j in judged if j[1].status is status), judged[-1] if judged else None)
+            negated = tuple(replace(s, signal=negate(s.signal)) for s in subjects.subjects)
+            subjects = replace(subjects, subjects=negated, quantifier=Quantifier.EACH)
+        evaluated = [(s, *self._evaluate_subject(s, time, judge)) for s in subjects.subjects]
+        status = decide_statuses(subjects, [answer.status for _, answer, _ in evaluated])
+        decisive = next((e for e in evaluated if e[1].status is status), evaluated[-1] if evaluated else None)
         expected = f"{subjects.expected} {'within' if self.expectation.within else 'for'} {time.text} of {self.label}"
-        if chosen is None:
-            return self._make_verdict(
-                Answer(status, self.anchor, combine(subjects).at(self.anchor)), "none", expected, None
-            )
-        subject, answer, deadline = chosen
+        if decisive is None:
+            empty = Answer(status, self.anchor, combine(subjects).at(self.anchor))
+            return self._make_verdict(empty, "none", expected, None)
+        subject, answer, deadline = decisive
         if deadline is None:
-            return self._make_verdict(
-                replace(answer, status=status), f"{subject.name}: {self._describe_unknown()}", expected, None
-            )
-        wording = phrase_within(answer, self.anchor, self.label, deadline, 0.0)
+            because = f"{subject.name}: {self._describe_unknown()}"
+            return self._make_verdict(replace(answer, status=status), because, expected, None)
+        phrase = phrase_within(answer, self.anchor, self.label, deadline, 0.0)
         if self.expectation.within is None:
-            wording = phrase_throughout(answer, self.anchor, self.label, deadline)
-        like = sum(1 for _, other, _ in judged if other.status is answer.status)
-        also = f" ({like} of {len(judged)} so)" if len(judged) > 1 else ""
-        made = self._make_verdict(
-            answer, f"{subject.name}: {wording}{also}", expected, max(d or 0.0 for _, _, d in judged)
-        )
-        return replace(made, status=status)
+            phrase = phrase_throughout(answer, self.anchor, self.label, deadline)
+        same = sum(1 for _, other, _ in evaluated if other.status is answer.status)
+        count = f" ({same} of {len(evaluated)})" if len(evaluated) > 1 else ""
+        last_deadline = max(d or 0.0 for _, _, d in evaluated)
+        verdict = self._make_verdict(answer, f"{subject.name}: {phrase}{count}", expected, last_deadline)
+        return replace(verdict, status=status)
 
     def _evaluate_subject(self, subject: Subject, time: Bound, judge: Any) -> tuple[Answer, float | None]:
         seconds = self.facts.subject_seconds(time, subject.facts)
@@ -244,11 +241,11 @@ class _Evaluation:
         value = self.facts.seconds(time)
         if value is None:
             names = " ".join(f"--fact {name}=VALUE" for name in self.facts.unknown)
-            raise Undecidable(f"the bound {time.text!r} is not known: {self._describe_unknown()}", names)
+            raise Undecidable(f"the bound {time.text!r} is unknown: {self._describe_unknown()}", names)
         return value
 
     def _describe_unknown(self) -> str:
-        return "; ".join(f"{name}: {why}" for name, why in self.facts.unknown.items())
+        return "; ".join(f"{name}: {reason}" for name, reason in self.facts.unknown.items())
 
     def _make_verdict(self, answer: Answer, because: str, expected: str, deadline: float | None) -> Verdict:
         samples = [subject.signal.at(answer.at) for subject in self.subjects.subjects]
@@ -270,12 +267,12 @@ class _Evaluation:
 
 
 def _with_any_quantifier(subjects: SubjectSet) -> SubjectSet:
-    """What must never be true of each, must be true of none at any time: one node that reboots is one too many."""
+    """Replace EACH by ANY: under never, one node that reboots is one too many."""
     return replace(subjects, quantifier=Quantifier.ANY) if subjects.quantifier is Quantifier.EACH else subjects
 
 
 def _nodes(assertion: Assertion, params: Any, scope: Scope) -> tuple[str, ...]:
-    """The nodes that an expectation is about: those it names, else the experiment's targets."""
+    """Nodes of an expectation: those in its parameters, else the targets of the experiment."""
     named = [ref for field in assertion.node_fields if (ref := getattr(params, field, None)) and ref != "all"]
     nodes = [node for ref in named for node in scope.nodes(ref)]
     if not nodes:

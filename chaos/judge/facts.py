@@ -1,4 +1,4 @@
-"""Values of the facts in bounds: given, read from the timeline, or assumed; never guessed."""
+"""Values of facts in bounds: from the options, from the timeline, or documented defaults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)")
 
 
 class Facts:
-    """Looks facts up for one expectation; ``assumed`` lists those taken from a default, ``unknown`` the others."""
+    """Fact lookup for one expectation.
+
+    ``assumed`` has the values taken from a default by fact name, ``unknown`` the reasons of missing ones.
+    """
 
     def __init__(self, context: JudgeContext, nodes: tuple[str, ...], at: float) -> None:
         self._context = context
@@ -33,7 +36,7 @@ class Facts:
         self.unknown: dict[str, str] = {}
 
     def lookup(self, name: str) -> float | None:
-        """Seconds (or a plain number), None if unknown."""
+        """Value of a fact in seconds, or a plain number; None if unknown."""
         given = self._context.options.facts.get(name)
         if given is not None:
             return parse_number(given)
@@ -41,15 +44,15 @@ class Facts:
             return None
         value = self._kubelet(name) if name.startswith("kubelet.") else self._control_plane(name)
         if value is None:
-            self.unknown.setdefault(name, "not seen in this timeline")
+            self.unknown.setdefault(name, "not in this timeline")
         return value
 
     def seconds(self, bound: Bound) -> float | None:
-        """The bound, None if a fact in it is unknown."""
+        """Value of the bound in seconds, None if a fact in it is unknown."""
         return self._not_negative(bound, bound.seconds(self.lookup))
 
     def subject_seconds(self, bound: Bound, own: Mapping[str, float | None]) -> float | None:
-        """The bound of one subject with facts of its own."""
+        """Value of the bound in seconds for a subject that has the facts ``own``, None if a fact is unknown."""
 
         def lookup(name: str) -> float | None:
             value = self.lookup(name)
@@ -62,7 +65,7 @@ class Facts:
         return self._not_negative(bound, bound.seconds(lookup))
 
     def _not_negative(self, bound: Bound, seconds: float | None) -> float | None:
-        """A deadline before the beginning is none."""
+        """Return ``seconds`` unless negative: a deadline before the beginning is unknown."""
         if seconds is None or seconds >= 0:
             return seconds
         self.unknown[bound.text] = f"it is negative ({format_duration(seconds)})"
@@ -71,16 +74,16 @@ class Facts:
     def _kubelet(self, name: str) -> float | None:
         values = {node: configz_at(self._context.timeline, node, self._at) for node in self._nodes}
         found = {node: kubelet_fact(config, name) for node, config in values.items() if config is not None}
-        different = set(found.values())
-        if len(different) > 1:
-            told = ", ".join(f"{node}: {value}" for node, value in found.items())
-            self.unknown[name] = f"it differs between nodes ({told})"
+        distinct = set(found.values())
+        if len(distinct) > 1:
+            values_text = ", ".join(f"{node}: {value}" for node, value in found.items())
+            self.unknown[name] = f"it differs between nodes ({values_text})"
             return None
         if len(found) < len(self._nodes) or not found:
-            absent = ", ".join(node for node in self._nodes if node not in found) or "any node"
-            self.unknown[name] = f"the kubelet configuration of {absent} was not read"
+            missing = ", ".join(node for node in self._nodes if node not in found) or "any node"
+            self.unknown[name] = f"the kubelet configuration of {missing} was not read"
             return None
-        return different.pop()
+        return distinct.pop()
 
     def _control_plane(self, name: str) -> float | None:
         section, _, key = name.partition(".")
@@ -105,18 +108,18 @@ class Facts:
 
 
 def configz_at(timeline: Timeline, node: str, at: float) -> dict[str, Any] | None:
-    """The kubelet configuration read last before ``at``, else first after it; None if it was never read."""
+    """Kubelet configuration: the last reading before ``at``, else the first after; None without a reading."""
     readings = [r for r in timeline.readings(node, "configz") if isinstance(r.value, dict)]
     before = [r for r in readings if r.t <= at]
-    chosen = before[-1] if before else (readings[0] if readings else None)
-    return chosen.value if chosen else None
+    reading = before[-1] if before else (readings[0] if readings else None)
+    return reading.value if reading else None
 
 
 def kubelet_fact(config: Mapping[str, Any], name: str) -> float | None:
-    """``kubelet.X`` from configz: seconds or a plain number, None if it is not there.
+    """Value of ``kubelet.X`` from configz in seconds, or a plain number; None if missing.
 
-    ``kubelet.shutdownGracePeriod`` is what is in force: shutdownGracePeriodByPodPriority, where it is set, replaces
-    both shutdownGracePeriod settings, and the kubelet goes through its groups one after the other
+    ``kubelet.shutdownGracePeriod`` is the effective value: shutdownGracePeriodByPodPriority, where set, replaces both
+    shutdownGracePeriod settings, and the kubelet stops its groups one after the other
     (pkg/kubelet/nodeshutdown/nodeshutdown_manager.go).
     """
     groups = config.get("shutdownGracePeriodByPodPriority")
@@ -127,14 +130,14 @@ def kubelet_fact(config: Mapping[str, Any], name: str) -> float | None:
 
 
 def _sum_of(groups: Any) -> float | None:
-    """Seconds of all groups; None if they are not what a kubelet writes."""
-    known = isinstance(groups, list) and all(isinstance(group, dict) for group in groups)
-    seconds = [parse_number(group.get("shutdownGracePeriodSeconds", 0)) for group in groups] if known else [None]
+    """Sum of the seconds of all groups; None for an unknown format."""
+    valid = isinstance(groups, list) and all(isinstance(group, dict) for group in groups)
+    seconds = [parse_number(group.get("shutdownGracePeriodSeconds", 0)) for group in groups] if valid else [None]
     return None if None in seconds else sum(s for s in seconds if s is not None)
 
 
 def parse_number(value: Any) -> float | None:
-    """Seconds of a duration, or a plain number; None if it is neither."""
+    """Parse a duration to seconds, or a plain number; None for anything else."""
     text = str(value).strip()
     try:
         number = float(text)

@@ -1,4 +1,4 @@
-"""The one line that says it all."""
+"""Headline of a result."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from chaos.model.verdict import Status, Verdict
 
 
-def headline(status: Status, verdicts: Sequence[Verdict], spoiled: str, nodes: Sequence[str]) -> str:
-    """What failed, what was seen instead, and when; or why nothing can be said; or that all held."""
+def headline(status: Status, verdicts: Sequence[Verdict], invalidated_by: str, nodes: Sequence[str]) -> str:
+    """One line: what failed, the observation and its time; or why the run is inconclusive; or that all held."""
     if status is Status.HELD:
         where = f" on {', '.join(nodes)}" if nodes else ""
         return f"held: all {len(verdicts)} expectations held{where}"
-    if spoiled and status is Status.INCONCLUSIVE:
-        return f"inconclusive: {spoiled}"
-    bad = [v for v in verdicts if v.status is status]
-    if not bad:
+    if invalidated_by and status is Status.INCONCLUSIVE:
+        return f"inconclusive: {invalidated_by}"
+    failures = [v for v in verdicts if v.status is status]
+    if not failures:
         return status.value
-    first, others = bad[0], len(bad) - 1
-    wanted = f"; expected: {first.expected}" if first.expected else ""
+    first, others = failures[0], len(failures) - 1
+    expected = f"; expected: {first.expected}" if first.expected else ""
     more = f" (and {others} more)" if others else ""
-    return f"{status.value}: {first.name}: {first.because}{wanted}{more}"
+    return f"{status.value}: {first.name}: {first.because}{expected}{more}"

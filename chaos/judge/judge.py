@@ -1,4 +1,4 @@
-"""An experiment judged on a timeline: a recording, a finished run, or a run as far as it has come."""
+"""The judge: the result of an experiment on a timeline, of a recording, a finished run or a live run."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ from chaos.model.result import RESULT_VERSION, RunResult, StepResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict, worst
 
+_OVERRIDDEN = "preflight check failed and was overridden with --anyway"
 _EXIT = {Status.HELD: Exit.HELD, Status.VIOLATED: Exit.VIOLATED}
 
 
 @dataclass(frozen=True, slots=True)
 class _Verdicts:
+    """All verdicts. ``invalidated_by``: why the run proves nothing about the cluster, or ""."""
+
     steps: list[StepResult]
     steady: tuple[Verdict, ...]
     hypothesis: tuple[Verdict, ...]
@@ -39,16 +42,17 @@ class _Verdicts:
 def judge(
     experiment: Experiment,
     timeline: Timeline,
-    catalogue: PluginRegistry,
+    registry: PluginRegistry,
     options: Options | None = None,
     live: bool = False,
     now: float | None = None,
 ) -> RunResult:
-    """Judge everything. ``live``: the timeline still grows, and ``now`` is how far it reaches (default: its end).
+    """Judge an experiment on a timeline.
 
-    While live, what may still be decided is pending, and proofs may still come.
+    ``live``: the timeline is still growing, and ``now`` is its horizon in epoch seconds (default: its end). In a live
+    run, verdicts that later entries may decide are pending, and proofs may still follow.
     """
-    context = bind(experiment, timeline, catalogue, options or Options(), live)
+    context = bind(experiment, timeline, registry, options or Options(), live)
     horizon = timeline.end if now is None else max(now, timeline.end)
     judged = _judge(context, horizon)
     nodes = tuple(dict.fromkeys(n for names in context.match_result.targets.values() for n in names))
@@ -80,7 +84,7 @@ def judge(
 
 
 def steady_state(context: JudgeContext, t: float) -> tuple[Verdict, ...]:
-    """The steady state at one moment."""
+    """Verdicts on the steady state at one moment."""
     return tuple(evaluate_at(e, context, t) for e in context.experiment.spec.steady_state)
 
 
@@ -92,26 +96,26 @@ def _judge(context: JudgeContext, horizon: float) -> _Verdicts:
     hypothesis = tuple(evaluate(e, context, horizon) for e in spec.hypothesis)
     abort = tuple(evaluate(e, context, horizon) for e in spec.abort)
     recovery = _recovery(context, steps, horizon)
-    spoiled = _invalidation_reason(context, steps, steady)
-    if context.live:  # proofs may still come, so verdicts stand as they are; but the whole counts for nothing without
+    invalidated_by = _invalidation_reason(context, steps, steady)
+    if context.live:  # proofs may still follow, so single verdicts stand; but without proofs the run is not held
         undecided = Status.PENDING in [v.status for v in (*hypothesis, *recovery)]
-        whole = Status.PENDING if undecided else Status.INCONCLUSIVE
-        if spoiled:
-            return _Verdicts(steps, steady, hypothesis, abort, recovery, spoiled, whole)
-    elif spoiled:
-        hypothesis = tuple(_invalidate(v, spoiled) for v in hypothesis)
-        recovery = tuple(_invalidate(v, spoiled) for v in recovery)
+        overall = Status.PENDING if undecided else Status.INCONCLUSIVE
+        if invalidated_by:
+            return _Verdicts(steps, steady, hypothesis, abort, recovery, invalidated_by, overall)
+    elif invalidated_by:
+        hypothesis = tuple(_invalidate(v, invalidated_by) for v in hypothesis)
+        recovery = tuple(_invalidate(v, invalidated_by) for v in recovery)
     aborted = next((v for v in abort if v.status is Status.VIOLATED), None)
     statuses = [v.status for v in (*hypothesis, *recovery)]
-    if spoiled or aborted:
+    if invalidated_by or aborted:
         statuses.append(Status.INCONCLUSIVE)
-    if aborted and not spoiled and worst(statuses) is not Status.VIOLATED:
-        spoiled = f"the run should have been aborted: {aborted.name}: {aborted.because}"
-    return _Verdicts(steps, steady, hypothesis, abort, recovery, spoiled, worst(statuses))
+    if aborted and not invalidated_by and worst(statuses) is not Status.VIOLATED:
+        invalidated_by = f"the run should have been aborted: {aborted.name}: {aborted.because}"
+    return _Verdicts(steps, steady, hypothesis, abort, recovery, invalidated_by, worst(statuses))
 
 
 def _steady_before(context: JudgeContext, begin: float) -> tuple[Verdict, ...]:
-    """Just before the first step: what was seen in the very instant of its begin counts by its order."""
+    """Steady state just before the first step. Entries at the moment of its begin count by their order."""
     before = steady_state(context, math.nextafter(begin, -math.inf))
     then = steady_state(context, begin)
     first = min(entry.seq for entry, _ in context.timeline.actions if entry.t == begin)
@@ -122,12 +126,12 @@ def _steady_before(context: JudgeContext, begin: float) -> tuple[Verdict, ...]:
 
 
 def _invalidation_reason(context: JudgeContext, steps: list[StepResult], steady: Sequence[Verdict]) -> str:
-    """Why nothing of what was seen after the fault says anything about the cluster, or ""."""
-    if refused := _overridden_findings(context):
-        return f"preflight refused, and --anyway set it aside: {refused[0]}"
-    why = unproven_reason(steps)
-    if why:
-        return why
+    """Why the observations after the fault prove nothing about the cluster, or ""."""
+    if overridden := _overridden_findings(context):
+        return f"{_OVERRIDDEN}: {overridden[0]}"
+    reason = unproven_reason(steps)
+    if reason:
+        return reason
     requirements = unmet_requirements(context)
     if requirements:
         return requirements[0]
@@ -138,7 +142,7 @@ def _invalidation_reason(context: JudgeContext, steps: list[StepResult], steady:
 
 
 def _overridden_findings(context: JudgeContext) -> list[str]:
-    """Refusals of preflight that somebody set aside, as the run has recorded them."""
+    """Failed preflight checks that were overridden with --anyway, as recorded by the run."""
     return _meta_texts(context, OVERRIDDEN)
 
 
@@ -147,15 +151,15 @@ def _meta_texts(context: JudgeContext, key: str) -> list[str]:
     return [str(text) for text in found] if isinstance(found, list | tuple) else []
 
 
-def _invalidate(verdict: Verdict, why: str) -> Verdict:
-    needs = "a run whose steps are proven, on nodes that fit its requires and in a steady state"
-    return replace(verdict, status=Status.INCONCLUSIVE, because=with_remedy(f"not judged, because {why}", needs))
+def _invalidate(verdict: Verdict, reason: str) -> Verdict:
+    remedy = "a run whose steps are proven, on nodes that meet its requires, from a steady state"
+    return replace(verdict, status=Status.INCONCLUSIVE, because=with_remedy(f"not judged, because {reason}", remedy))
 
 
 def _recovery(context: JudgeContext, steps: list[StepResult], horizon: float) -> tuple[Verdict, ...]:
-    """Steady state again within ``recovery.within`` of the last return or undo.
+    """Verdicts on the steady state within ``recovery.within`` after the last return or undo.
 
-    It is looked at from the moment of the last proof on: before that it may only not have been lost yet.
+    They count from the last proof on: before it, the steady state may not have been lost yet.
     """
     spec = context.experiment.spec
     if spec.recovery is None:
@@ -166,7 +170,7 @@ def _recovery(context: JudgeContext, steps: list[StepResult], horizon: float) ->
     if len(known) < len(ends):
         status, because = Status.PENDING, "a step has not happened"
         if not context.live:
-            status, because = Status.INCONCLUSIVE, with_remedy(because, "a timeline in which all steps were done")
+            status, because = Status.INCONCLUSIVE, with_remedy(because, "a timeline that has all steps")
         return tuple(Verdict(f"recovery: {n}", "recovery", status, because) for n in names)
     undone = [entry.t for entry, record in context.timeline.actions if record.phase == ActionPhase.UNDONE]
     base = max([*known, *undone])
@@ -178,16 +182,17 @@ def _recovery(context: JudgeContext, steps: list[StepResult], horizon: float) ->
 
 
 def _notes(context: JudgeContext) -> list[str]:
-    cut = [
-        f"the recording is cut off: {b.reason}"
+    truncated = [
+        f"the recording is truncated: {b.reason}"
         for b in context.timeline.blind_windows
         if b.source == TRUNCATED_RECORDING
     ]
     mapped = [
-        f"the step {s.step.name} is judged on the recorded action {s.action}"
+        f"step {s.step.name} is judged on the recorded action {s.action}"
         for s in context.match_result.steps
         if s.action != s.step.action
     ]
-    aside = [f"preflight refused, and --anyway set it aside: {text}" for text in _overridden_findings(context)]
-    warned = [f"preflight warned: {text}" for text in _meta_texts(context, WARNINGS)]
-    return [*aside, *warned, *cut, *mapped, *context.match_result.unmatched_actions, *clock_notes(context.timeline)]
+    overridden = [f"{_OVERRIDDEN}: {text}" for text in _overridden_findings(context)]
+    warnings = [f"preflight warning: {text}" for text in _meta_texts(context, WARNINGS)]
+    unmatched = context.match_result.unmatched_actions
+    return [*overridden, *warnings, *truncated, *mapped, *unmatched, *clock_notes(context.timeline)]

@@ -1,4 +1,4 @@
-"""The word ``order``: hypotheses come true one after the other."""
+"""The time word ``order``: hypotheses come true one after the other."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ Prepare = Callable[[Expectation], tuple[Signal, float, float]]
 
 @dataclass(frozen=True, slots=True)
 class _FirstTruth:
-    """When a hypothesis first came true: not before ``earliest``, certainly by ``certain`` (None: it did not)."""
+    """First truth of a hypothesis: not before ``earliest``, certainly by ``certain`` (None: never)."""
 
     name: str
     earliest: float | None
     certain: float | None
     seq: int | None
-    is_past_horizon: bool  # its deadline lies beyond what is known
+    is_past_horizon: bool  # the deadline is after the end of the timeline
 
 
 def judge_order(expectation: Expectation, context: JudgeContext, horizon: float, prepare: Prepare) -> Verdict:
-    """First moments of truth in the order given; ties are allowed; each must have come true. Raises Undecidable."""
+    """Judge the order of first truths; ties are allowed, and each must have come true. Raises Undecidable."""
     by_name = {e.title: e for e in context.experiment.spec.hypothesis}
     firsts = []
     for name in expectation.order or ():
         if name not in by_name:
-            raise Undecidable(f"there is no hypothesis {name!r}")
+            raise Undecidable(f"unknown hypothesis {name!r}")
         firsts.append(_first_truth(name, *prepare(by_name[name]), horizon))
     status, because = _compare(firsts, context.live)
     evidence = tuple(f.seq for f in firsts if f.seq is not None)
     expected = ", then ".join(f.name for f in firsts)
     start = context.start
     known = ", then ".join(
-        f"{f.name} ({f.certain - start:+.1f}s)"
+        f"{f.name} ({f.certain - start:+.1f} s)"
         for f in sorted((f for f in firsts if f.certain is not None), key=lambda f: f.certain or 0.0)
         if f.certain is not None
     )
@@ -66,12 +66,12 @@ def _compare(firsts: list[_FirstTruth], live: bool) -> tuple[Status, str]:
     for one, two in itertools.pairwise(firsts):
         if one.earliest is not None and two.certain is not None and one.earliest > two.certain:
             gap = one.earliest - two.certain
-            return Status.VIOLATED, f"{two.name!r} came true {gap:.{1 if gap >= 1 else 3}f}s before {one.name!r}"
+            return Status.VIOLATED, f"{two.name!r} came true {gap:.{1 if gap >= 1 else 3}f} s before {one.name!r}"
         if one.certain is None or two.earliest is None or one.certain > two.earliest:
-            doubt = doubt or f"it could not be seen whether {one.name!r} came true before {two.name!r}"
+            doubt = doubt or f"not observed whether {one.name!r} came true before {two.name!r}"
     for one in firsts:
         if one.certain is None:
-            doubt = doubt or f"it could not be seen whether {one.name!r} came true"
+            doubt = doubt or f"not observed whether {one.name!r} came true"
     if doubt:
         return (Status.PENDING if live else Status.INCONCLUSIVE), doubt
     return Status.HELD, "they came true in this order"

@@ -1,4 +1,4 @@
-"""Times and answers in words."""
+"""Sentences about times and answers."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from chaos.model.duration import format_duration
 from chaos.model.verdict import Status
 
 
-def with_remedy(because: str, needs: str) -> str:
-    """An inconclusive verdict's sentence: why, and what would have decided it."""
-    return f"{because}; to decide it: {needs}"
+def with_remedy(because: str, remedy: str) -> str:
+    """Reason of an inconclusive verdict, with the observations that would have decided it."""
+    return f"{because}; to decide it: {remedy}"
 
 
 def format_since(t: float, anchor: float, label: str) -> str:
-    """``43.9s after power-off``."""
+    """Format ``t`` relative to the anchor, like ``43.9 s after power-off``."""
     distance = t - anchor
     if math.isinf(distance):
-        return "which never comes"
+        return "never"
     if abs(distance) < 0.05:
         return f"at {label}"
     if distance < 0:
-        return f"{-distance:.1f}s before {label}"
-    return f"{distance:.1f}s after {label}"
+        return f"{-distance:.1f} s before {label}"
+    return f"{distance:.1f} s after {label}"
 
 
 def phrase_within(answer: Answer, anchor: float, label: str, deadline: float, hold: float) -> str:
-    """One sentence for ``within``."""
-    seen = answer.sample.observation
-    stays = f", and so for {format_duration(hold)}" if hold else ""
+    """Describe an answer of ``within`` in one sentence."""
+    observation = answer.sample.observation
+    held = f", and stayed so for {format_duration(hold)}" if hold else ""
     if answer.status is Status.HELD:
         if answer.at <= anchor:
-            return f"{seen}, already at {label}{stays}"
-        return f"{seen}, {format_since(answer.at, anchor, label)}{stays}"
+            return f"{observation}, already at {label}{held}"
+        return f"{observation}, {format_since(answer.at, anchor, label)}{held}"
     if answer.status is not Status.VIOLATED:
         return _phrase_undecided(answer, anchor, label, f"the deadline ({format_since(deadline, anchor, label)})")
-    text = f"{seen}, when its time was over {format_since(deadline, anchor, label)}"
+    text = f"{observation} at the deadline, {format_since(deadline, anchor, label)}"
     if answer.longest_run is not None and hold:
-        return f"{text}; it was true for {answer.longest_run:.1f}s only, not for {format_duration(hold)}"
+        return f"{text}; true for only {answer.longest_run:.1f} s, not for {format_duration(hold)}"
     if answer.late_span:
         late = answer.late_span.start - deadline
-        return f"{text}; it only came true {late:.1f}s too late (+{answer.late_span.start - anchor:.1f}s)"
-    return f"{text}; it was never seen to come true"
+        return f"{text}; came true {late:.1f} s too late, {format_since(answer.late_span.start, anchor, label)}"
+    return f"{text}; never observed to come true"
 
 
 def phrase_throughout(answer: Answer, anchor: float, label: str, end: float) -> str:
-    """One sentence for ``never`` and ``always``."""
+    """Describe an answer of ``never`` or ``always`` in one sentence."""
     if answer.status is Status.VIOLATED:
         return f"{answer.sample.observation}, {format_since(answer.at, anchor, label)}"
     if answer.status is Status.HELD:
-        return f"so at all times until {format_since(end, anchor, label)}"
+        return f"true at all times until {format_since(end, anchor, label)}"
     return _phrase_undecided(answer, anchor, label, f"the end ({format_since(end, anchor, label)})")
 
 

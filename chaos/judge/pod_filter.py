@@ -1,4 +1,4 @@
-"""What a pod must look like, and when it does."""
+"""Filters of pods, and the signal of whether a pod matches one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from chaos.model.timeline import History, Version
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 Phases = Annotated[list[Phase], BeforeValidator(lambda v: v if isinstance(v, list) else [v]), Field(min_length=1)]
-_MIN_UNOBSERVABLE = 10  # pods that may have come and gone unseen, at least
+_MIN_UNOBSERVABLE = 10  # least number of pods that may have come and gone without observation
 
 
 class Filter(Model):
-    """What a pod must look like; all that is given must match."""
+    """Conditions on a pod; all that are given must match."""
 
     phase: Phases | None = None
     reason: str | None = Field(None, description="status.reason, exactly; empty means none")
@@ -40,18 +40,18 @@ class Filter(Model):
     @model_validator(mode="after")
     def _check_not_empty(self) -> Self:
         if not self.model_fields_set:
-            raise ValueError("give at least one thing that a pod must look like")
+            raise ValueError("give at least one condition on pods")
         return self
 
     def describe(self) -> str:
-        """The filter in words."""
-        given = self.model_dump(exclude_none=True, by_alias=True, include=set(Filter.model_fields))
-        words = (f"{k} {' or '.join(v) if isinstance(v, list) else str(v)}" for k, v in given.items())
-        return ", ".join(words) or "any look"
+        """Describe the filter."""
+        fields = self.model_dump(exclude_none=True, by_alias=True, include=set(Filter.model_fields))
+        parts = (f"{k} {' or '.join(v) if isinstance(v, list) else str(v)}" for k, v in fields.items())
+        return ", ".join(parts) or "any state"
 
 
 class Count(Filter):
-    """A filter, and how many pods must match it."""
+    """A filter, and the number of pods that must match."""
 
     least: int = Field(0, ge=0)
     most: int | None = Field(None, ge=0)
@@ -65,47 +65,47 @@ class Count(Filter):
         return self
 
     def format_range(self) -> str:
-        """How many, in words."""
+        """Format the number of pods."""
         if self.most is None:
             return f"at least {self.least}"
         return f"at most {self.most}" if not self.least else f"{self.least} to {self.most}"
 
 
-def _mismatches(version: Version[Pod], end: Version[Pod] | None, wanted: Filter) -> Iterator[bool]:
-    """For each thing that is wanted, whether it is not so."""
+def _mismatches(version: Version[Pod], end: Version[Pod] | None, pod_filter: Filter) -> Iterator[bool]:
+    """For each condition of the filter, whether the pod does not meet it."""
     pod = version.object
     status = pod.status
-    if wanted.phase is not None:
-        yield phase(pod) not in wanted.phase
-    if wanted.reason is not None:
-        yield ((status.reason if status else None) or "") != wanted.reason
-    if wanted.message is not None:
-        yield not matches(wanted.message, status.message if status else None)
-    if wanted.disruption is not None:
+    if pod_filter.phase is not None:
+        yield phase(pod) not in pod_filter.phase
+    if pod_filter.reason is not None:
+        yield ((status.reason if status else None) or "") != pod_filter.reason
+    if pod_filter.message is not None:
+        yield not matches(pod_filter.message, status.message if status else None)
+    if pod_filter.disruption is not None:
         found = disruption((end or version).object)
-        yield not found if wanted.disruption == "any" else (found or "none") != wanted.disruption
-    if wanted.ready is not None:
-        yield wanted.ready is not (not version.is_deleted and _ready(pod))
-    if wanted.deleting is not None:
-        yield wanted.deleting is not (version.is_deleted or pod.metadata.deletion_timestamp is not None)
-    if wanted.gone is not None:
-        yield wanted.gone is not version.is_deleted
-    if wanted.scheduled is not None:
-        yield wanted.scheduled is not bool(node_of(pod))
-    yield from _container_mismatches(container_statuses(pod), wanted)
+        yield not found if pod_filter.disruption == "any" else (found or "none") != pod_filter.disruption
+    if pod_filter.ready is not None:
+        yield pod_filter.ready is not (not version.is_deleted and _ready(pod))
+    if pod_filter.deleting is not None:
+        yield pod_filter.deleting is not (version.is_deleted or pod.metadata.deletion_timestamp is not None)
+    if pod_filter.gone is not None:
+        yield pod_filter.gone is not version.is_deleted
+    if pod_filter.scheduled is not None:
+        yield pod_filter.scheduled is not bool(node_of(pod))
+    yield from _container_mismatches(container_statuses(pod), pod_filter)
 
 
-def _container_mismatches(statuses: Sequence[ContainerStatus], wanted: Filter) -> Iterator[bool]:
-    if wanted.waiting is not None:
-        yield all(not s.state or not s.state.waiting or s.state.waiting.reason != wanted.waiting for s in statuses)
-    if wanted.exit_code is not None:
+def _container_mismatches(statuses: Sequence[ContainerStatus], pod_filter: Filter) -> Iterator[bool]:
+    if pod_filter.waiting is not None:
+        yield all(not s.state or not s.state.waiting or s.state.waiting.reason != pod_filter.waiting for s in statuses)
+    if pod_filter.exit_code is not None:
         ends = (s.state.terminated for s in statuses if s.state and s.state.terminated)
-        yield all(end.exit_code != wanted.exit_code for end in ends)
+        yield all(end.exit_code != pod_filter.exit_code for end in ends)
     restarts = sum(s.restart_count or 0 for s in statuses)
-    if wanted.restarts_at_least is not None:
-        yield restarts < wanted.restarts_at_least
-    if wanted.restarts_at_most is not None:
-        yield restarts > wanted.restarts_at_most
+    if pod_filter.restarts_at_least is not None:
+        yield restarts < pod_filter.restarts_at_least
+    if pod_filter.restarts_at_most is not None:
+        yield restarts > pod_filter.restarts_at_most
 
 
 def _ready(pod: Pod) -> bool:
@@ -117,35 +117,36 @@ def _describe_pod(version: Version[Pod], end: Version[Pod] | None) -> str:
     pod = version.object
     reason = f" ({pod.status.reason})" if pod.status and pod.status.reason else ""
     target = disruption((end or version).object)
-    told = [
-        f"it is {phase(pod) or 'without a phase'}{reason}",
+    parts = [
+        f"{phase(pod) or 'no phase'}{reason}",
         f"DisruptionTarget {target}" if target else "no DisruptionTarget",
-        "gone" if version.is_deleted else "being deleted" if pod.metadata.deletion_timestamp else "",
+        "deleted" if version.is_deleted else "being deleted" if pod.metadata.deletion_timestamp else "",
     ]
-    return ", ".join(t for t in told if t)
+    return ", ".join(part for part in parts if part)
 
 
-def pod_signal(history: History[Pod], wanted: Filter, selection: Selection | None) -> Signal:
-    """Whether the pod looks like the filter; with ``selection`` also that it belongs to the set at the moment."""
+def pod_signal(history: History[Pod], pod_filter: Filter, selection: Selection | None) -> Signal:
+    """Signal of whether the pod matches the filter and, with ``selection``, currently belongs to the set."""
     ends = finished_versions(history)
-    only_gone = wanted.model_fields_set == {"gone"}
+    only_deletion = pod_filter.model_fields_set == {"gone"}
 
-    def tell(version: Version[Pod]) -> Observation:
+    def observe(version: Version[Pod]) -> Observation:
         end = ends.get(version.seq)
         if selection is not None and not selection.includes(version.object):
-            return False, f"it is not one of them; {_describe_pod(version, end)}"
-        return not any(_mismatches(version, end, wanted)), _describe_pod(version, end)
+            return False, f"not in the set; {_describe_pod(version, end)}"
+        return not any(_mismatches(version, end, pod_filter)), _describe_pod(version, end)
 
-    if only_gone:  # that it is gone is certain, however it ended
-        return Signal(tuple(Sample(v.t, v.is_deleted is wanted.gone, v.seq, _describe_pod(v, None)) for v in history))
-    signal = from_history(history, tell)
-    return Signal((Sample(float("-inf"), False, None, "it does not exist"), *signal.samples)) if selection else signal
+    if only_deletion:  # certain even if the final state is unknown
+        samples = (Sample(v.t, v.is_deleted is pod_filter.gone, v.seq, _describe_pod(v, None)) for v in history)
+        return Signal(tuple(samples))
+    signal = from_history(history, observe)
+    return Signal((Sample(float("-inf"), False, None, "does not exist"), *signal.samples)) if selection else signal
 
 
 def unobservable(view: View) -> list[Subject]:
-    """Pods that may have come and gone while nobody could see them."""
-    nobody = Signal((Sample(float("-inf"), False, None, "no pod like it was seen"),))
-    hidden = mask_pods(nobody, view.timeline)
+    """Subjects for pods that may have come and gone during blind windows."""
+    no_pod = Signal((Sample(float("-inf"), False, None, "no matching pod was observed"),))
+    hidden = mask_pods(no_pod, view.timeline)
     later = [sample for sample in hidden.samples if sample.t > view.anchor]
     if all(sample.value is False for sample in (hidden.at(view.anchor), *later)):
         return []

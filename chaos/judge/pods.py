@@ -1,4 +1,4 @@
-"""Pods as assertions see them: who owns them, how they ended, what they tolerate."""
+"""Accessors of pods: node, owner, disruption, end and tolerations."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unr
 
 
 def node_of(pod: Pod) -> str:
-    """The node it is bound to, "" if none."""
+    """Name of the node that the pod is bound to, "" without one."""
     return (pod.spec.node_name if pod.spec else None) or ""
 
 
 def disruption(pod: Pod) -> str:
-    """Reason of the DisruptionTarget condition if that is True, else ""."""
+    """Reason of the DisruptionTarget condition if its status is True, else ""."""
     found = pod_condition(pod, "DisruptionTarget")
     return (found.reason or "") if found and found.status == "True" else ""
 
 
 def is_owned_by(pod: Pod, kind: str, name: str) -> bool:
-    """True if the controller is ``kind name``; a Deployment owns through its ReplicaSets."""
+    """Whether the controller is ``kind name``; a Deployment owns the pods of its ReplicaSets."""
     owner = controller_of(pod)
     if owner is None:
         return False
@@ -34,9 +34,10 @@ def is_owned_by(pod: Pod, kind: str, name: str) -> bool:
 
 
 def finished_versions(history: Iterable[Version[Pod]]) -> dict[int, Version[Pod]]:
-    """For each version (by seq) from the pod's end on, the first finished one: how it ended.
+    """First finished version, by sequence number of each version from it on.
 
-    What cleans finished pods up, as taint eviction, overwrites DisruptionTarget just before the object goes.
+    That version has the reason of the end: taint eviction, for one, overwrites DisruptionTarget of a finished pod just
+    before it deletes the pod.
     """
     first: Version[Pod] | None = None
     result = {}
@@ -49,7 +50,7 @@ def finished_versions(history: Iterable[Version[Pod]]) -> dict[int, Version[Pod]
 
 
 def pod_facts(pod: Pod) -> dict[str, float | None]:
-    """The facts of one pod that bounds may use; an endless toleration is infinite, a missing one 0."""
+    """Facts of one pod for bounds; an endless toleration is infinite, a missing one 0."""
     grace = pod.spec.termination_grace_period_seconds if pod.spec else None
     return {
         "pod.terminationGracePeriodSeconds": None if grace is None else float(grace),
@@ -59,9 +60,9 @@ def pod_facts(pod: Pod) -> dict[str, float | None]:
 
 
 def toleration(pod: Pod, taint: str) -> float | None:
-    """Seconds for which ``taint:NoExecute`` is tolerated: the least that any matching toleration gives.
+    """Seconds for which ``taint:NoExecute`` is tolerated: the minimum of the matching tolerations.
 
-    As pkg/controller/tainteviction GetMinTolerationTime. None if the pod's tolerations were not seen.
+    Like GetMinTolerationTime of pkg/controller/tainteviction. None if the tolerations are unknown.
     """
     if pod.spec is None:
         return None
@@ -77,11 +78,11 @@ def toleration(pod: Pod, taint: str) -> float | None:
 
 
 def pod_at(history: History[Pod], t: float) -> Pod | None:
-    """The pod as it was at ``t``; None if it did not exist then, or no more."""
+    """State of the pod at ``t``; None if the pod did not exist then."""
     version = history.at(t)
     return None if version is None or version.is_deleted else version.object
 
 
 def container_statuses(pod: Pod) -> list[ContainerStatus]:
-    """The states of its containers, those that begin it aside."""
+    """Statuses of the containers, without init containers."""
     return (pod.status.container_statuses if pod.status else None) or []

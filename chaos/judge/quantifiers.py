@@ -1,15 +1,15 @@
-"""Many subjects, one signal: each, any, none or a count, moment by moment, in three values."""
+"""Quantifiers: one three-valued signal for each, any, none or a count of many subjects."""
 
 from __future__ import annotations
 
 from chaos.model.signal import Quantifier, Sample, Signal, SubjectSet
 from chaos.model.verdict import Status
 
-_NOT_OBSERVED = "nothing was seen of it yet"
+_NOT_OBSERVED = "not observed yet"
 
 
 def combine(subjects: SubjectSet) -> Signal:
-    """One signal for the whole set."""
+    """Combine the signals of all subjects by the quantifier."""
     changes = sorted(
         ((sample.t, index, sample) for index, s in enumerate(subjects.subjects) for sample in s.signal.samples),
         key=lambda change: (change[0], change[1]),
@@ -24,7 +24,7 @@ def combine(subjects: SubjectSet) -> Signal:
 
 
 class _Tally:
-    """Which subjects are true, false and unknown at the moment."""
+    """Current values of all subjects."""
 
     def __init__(self, subjects: SubjectSet) -> None:
         self.subjects = subjects
@@ -41,14 +41,14 @@ class _Tally:
     def sample(self, t: float, seq: int | None) -> Sample:
         true, false, unknown = (len(self.by_value[v]) for v in (True, False, None))
         value = decide(self.subjects, true, false, unknown)
-        telling = self._decisive_index(value)
-        if telling is None:
+        decisive = self._decisive_index(value)
+        if decisive is None:
             return Sample(t, value, seq, f"{true} of {self.size}")
-        sample = self.current[telling]
-        return Sample(t, value, sample.seq if sample.seq is not None else seq, self._describe(telling, true))
+        sample = self.current[decisive]
+        return Sample(t, value, sample.seq if sample.seq is not None else seq, self._describe(decisive, true))
 
     def _decisive_index(self, value: bool | None) -> int | None:
-        """The subject that says most about the answer."""
+        """Index of the subject to report for this value, None without one."""
         order: tuple[bool | None, ...] = (value,)
         if self.subjects.quantifier is Quantifier.NONE and value is not None:
             order = (not value,)
@@ -57,16 +57,18 @@ class _Tally:
         return next((index for v in order for index in self.by_value[v]), None)
 
     def _describe(self, index: int, true: int) -> str:
-        name, seen = self.subjects.subjects[index].name, self.current[index].observation
-        text = f"{name}: {seen}" if name else seen
+        name, observation = self.subjects.subjects[index].name, self.current[index].observation
+        text = f"{name}: {observation}" if name else observation
         if self.subjects.quantifier is Quantifier.COUNT:
-            return f"{true} of {self.size}" + (f" (as {text})" if true or self.current[index].value is None else "")
-        like = len(self.by_value[self.current[index].value])
-        return text if like == 1 else f"{text} ({like} of {self.size} like it)"
+            return f"{true} of {self.size}" + (
+                f" (for example {text})" if true or self.current[index].value is None else ""
+            )
+        same = len(self.by_value[self.current[index].value])
+        return text if same == 1 else f"{text} (same for {same} of {self.size})"
 
 
 def decide(subjects: SubjectSet, true: int, false: int, unknown: int) -> bool | None:
-    """The answer for so many subjects; an empty set satisfies only a count."""
+    """Value of the quantifier for the given numbers of subjects; an empty set satisfies only a count."""
     if subjects.quantifier is Quantifier.COUNT:
         most = float("inf") if subjects.most is None else subjects.most
         if subjects.least <= true and true + unknown <= most:
@@ -76,14 +78,14 @@ def decide(subjects: SubjectSet, true: int, false: int, unknown: int) -> bool | 
         return None
     if subjects.quantifier is Quantifier.EACH:
         return False if false else (None if unknown else True)
-    some = True if true else (None if unknown else False)
+    is_any = True if true else (None if unknown else False)
     if subjects.quantifier is Quantifier.NONE:
-        return None if some is None else not some
-    return some
+        return None if is_any is None else not is_any
+    return is_any
 
 
 def decide_statuses(subjects: SubjectSet, statuses: list[Status]) -> Status:
-    """The same for subjects that were judged one by one, each with a deadline of its own."""
+    """Status of a set of subjects that were judged separately, each with its own deadline."""
     held, violated = statuses.count(Status.HELD), statuses.count(Status.VIOLATED)
     value = decide(subjects, held, violated, len(statuses) - held - violated)
     if value is None:

@@ -1,4 +1,4 @@
-"""Pods that come to look like something one after the other: how fast, and in which order."""
+"""Rate and order in which pods begin to match a filter."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from chaos.model.timeline import History
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)/(s|m|h)")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_JITTER = 0.5  # seconds by which the times at which two things were seen may be too close
+_JITTER = 0.5  # seconds by which two observations may be closer than the changes they report
 
 
 def parse_rate(text: str) -> float:
-    """``0.1/s`` or ``6/m``, per second. Raises ValueError."""
+    """Parse a rate like ``0.1/s`` or ``6/m``, per second. Raises ValueError."""
     match = _RATE.fullmatch(text)
     if not match:
-        raise ValueError(f"{text!r} is not a rate; write it like 0.1/s or 6/m")
+        raise ValueError(f"invalid rate {text!r}: write it like 0.1/s or 6/m")
     return float(match[1]) / _UNITS[match[2]]
 
 
@@ -42,7 +42,7 @@ RateText = Annotated[str, AfterValidator(_check_rate), Field(examples=["0.1/s"])
 
 
 class Rate(Filter):
-    """How many pods, or nodes of such pods, come to look like the filter in any stretch of ``over``."""
+    """Number of pods, or of their nodes, that begin to match the filter in any window of length ``over``."""
 
     at_most: RateText | None = Field(None, alias="at-most")
     at_least: RateText | None = Field(None, alias="at-least")
@@ -57,24 +57,25 @@ class Rate(Filter):
 
     @property
     def most(self) -> float:
-        """The greatest number in one stretch; one at least, as everything has to begin."""
+        """Greatest number in one window; at least 1."""
         return math.inf if self.at_most is None else max(1, math.floor(self._number(self.at_most)))
 
     @property
     def least(self) -> int:
+        """Least number in one window."""
         return 0 if self.at_least is None else math.ceil(self._number(self.at_least))
 
     def format_bounds(self) -> str:
-        """What is allowed, in words."""
-        given = (("at most", self.at_most), ("at least", self.at_least))
-        return " and ".join(f"{word} {rate}" for word, rate in given if rate)
+        """Format the bounds."""
+        bounds = (("at most", self.at_most), ("at least", self.at_least))
+        return " and ".join(f"{word} {rate}" for word, rate in bounds if rate)
 
     def _number(self, rate: str) -> float:
         return round(parse_rate(rate) * parse_duration(self.over), 6)
 
 
 class Order(Filter):
-    """In which order pods come to look like the filter; true once ``least`` of them do."""
+    """Order in which pods begin to match the filter; true once ``least`` of them match."""
 
     by: Literal["ordinal", "priority"]
     descending: bool = False
@@ -83,19 +84,19 @@ class Order(Filter):
 
 @dataclass(frozen=True, slots=True)
 class _FirstMatch:
-    """When a pod first looked like the filter after the beginning."""
+    """The first match of a pod after the beginning."""
 
     pod: Pod
     sample: Sample
 
 
 def first_matches(
-    pods: Iterable[History[Pod]], wanted: Filter, anchor: float, selection: Selection | None
+    pods: Iterable[History[Pod]], pod_filter: Filter, anchor: float, selection: Selection | None
 ) -> list[_FirstMatch]:
-    """Of each pod that comes to look like it, in order of time; those that did from the beginning do not count."""
+    """First match of each pod, in order of time; pods that match from the beginning do not count."""
     found = []
     for history in pods:
-        signal = pod_signal(history, wanted, selection)
+        signal = pod_signal(history, pod_filter, selection)
         if signal.at(anchor).value is True:
             continue
         first = next((s for s in signal.samples if s.t > anchor and s.value is True), None)
@@ -105,36 +106,36 @@ def first_matches(
     return sorted(found, key=lambda f: f.sample.t)
 
 
-def rate_signal(found: list[_FirstMatch], rate: Rate) -> Signal:
-    """Whether the number in the stretch that ends now is within the bounds."""
+def rate_signal(matches: list[_FirstMatch], rate: Rate) -> Signal:
+    """Signal of whether the number of matches in the window that ends at the moment is within the bounds."""
     over = parse_duration(rate.over) - _JITTER
     if rate.per == "node":
         nodes: dict[str, _FirstMatch] = {}
-        for first in found:
+        for first in matches:
             nodes.setdefault(node_of(first.pod), first)
-        found = list(nodes.values())
-    times = [first.sample.t for first in found]
+        matches = list(nodes.values())
+    times = [first.sample.t for first in matches]
     samples = [Sample(float("-inf"), rate.least == 0, None, f"no {rate.per} yet")]
     for t in sorted({*times, *(t + over for t in times)}):
         newest = bisect_right(times, t)
-        number = newest - bisect_right(times, t - over)
-        seen = f"{number} {rate.per}s in {rate.over}"
-        samples.append(Sample(t, rate.least <= number <= rate.most, found[newest - 1].sample.seq, seen))
+        count = newest - bisect_right(times, t - over)
+        observation = f"{count} {rate.per}s in {rate.over}"
+        samples.append(Sample(t, rate.least <= count <= rate.most, matches[newest - 1].sample.seq, observation))
     return Signal(tuple(samples))
 
 
-def order_signal(found: list[_FirstMatch], order: Order) -> Signal:
-    """True once enough have come in order, false from the first that came after one that it should precede."""
-    samples = [Sample(float("-inf"), None, None, "not enough of them yet")]
+def order_signal(matches: list[_FirstMatch], order: Order) -> Signal:
+    """Signal that is true once enough pods matched in order, and false from the first match out of order."""
+    samples = [Sample(float("-inf"), None, None, "too few pods matched yet")]
     last: _FirstMatch | None = None
-    for number, first in enumerate(found, 1):
+    for count, first in enumerate(matches, 1):
         if last is not None and _rank(first.pod, order) < _rank(last.pod, order):
-            seen = f"{full_name(first.pod.metadata)} came after {full_name(last.pod.metadata)}"
-            never = Sample(float("-inf"), False, None, "not enough of them yet")
-            return Signal((never, Sample(first.sample.t, False, first.sample.seq, seen)))
+            observation = f"{full_name(first.pod.metadata)} matched after {full_name(last.pod.metadata)}"
+            never = Sample(float("-inf"), False, None, "too few pods matched yet")
+            return Signal((never, Sample(first.sample.t, False, first.sample.seq, observation)))
         last = first
-        if number == order.least:
-            samples.append(Sample(first.sample.t, True, first.sample.seq, f"{number} came in order"))
+        if count == order.least:
+            samples.append(Sample(first.sample.t, True, first.sample.seq, f"{count} pods matched in order"))
     return Signal(tuple(samples))
 
 

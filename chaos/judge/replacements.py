@@ -1,4 +1,4 @@
-"""Whether pods were replaced: by as many others of the same controller, and where."""
+"""Replacement of pods by as many others of the same controller."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from chaos.model.kube import Pod, controller_of, full_name, is_finished, pod_con
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import History, Timeline, Version
 
+_NOT_REPLACED = "not replaced"
 ZONE = "topology.kubernetes.io/zone"
 
 
 class Replacement(Model):
-    """What the pod that takes another's place must be like."""
+    """Conditions on the pod that replaces another."""
 
     ready: bool = True
     node: Literal["same", "other"] | None = Field(None, description="the node of the pod that it replaces, or another")
@@ -28,9 +29,9 @@ class Replacement(Model):
 
 
 class Replacements:
-    """The pods that came after the set was frozen, and take the places of its pods one for one.
+    """Pods created after the set was frozen, each of which replaces one pod of the set.
 
-    A StatefulSet's pod is replaced by the one of its name; others by any of the same controller.
+    A pod of a StatefulSet is replaced by one of the same name, any other pod by one of the same controller.
     """
 
     def __init__(self, timeline: Timeline, frozen: Iterable[History[Pod]], moment: float) -> None:
@@ -39,58 +40,55 @@ class Replacements:
         self.frozen_uids = {history.last.object.metadata.uid for history in frozen}
         self.ranks: dict[tuple[str, str], int] = {}
 
-    def signal(self, history: History[Pod], wanted: Replacement) -> Signal:
-        """Whether the place of this pod is taken; the n-th of a controller's pods needs the n-th replacement."""
-        place = _controller_key(history.last.object)
-        if place is None:
-            return Signal((Sample(float("-inf"), False, None, "it has no controller that replaces it"),))
-        rank = self.ranks[place] = self.ranks.get(place, 0) + 1
-        nobody = Subject("", Signal((Sample(float("-inf"), False, None, "it was not replaced"),)))
+    def signal(self, history: History[Pod], replacement: Replacement) -> Signal:
+        """Signal of whether the pod is replaced; the n-th pod of a controller needs the n-th replacement."""
+        key = _controller_key(history.last.object)
+        if key is None:
+            return Signal((Sample(float("-inf"), False, None, "no controller replaces the pod"),))
+        rank = self.ranks[key] = self.ranks.get(key, 0) + 1
+        none = Subject("", Signal((Sample(float("-inf"), False, None, _NOT_REPLACED),)))
         new = (
-            Subject(full_name(h.last.object.metadata), self._candidate_signal(h, history, wanted))
-            for h in self._candidates(place)
+            Subject(full_name(h.last.object.metadata), self._candidate_signal(h, history, replacement))
+            for h in self._candidates(key)
         )
-        number = combine(SubjectSet("", (nobody, *new), Quantifier.COUNT, rank))
+        count = combine(SubjectSet("", (none, *new), Quantifier.COUNT, rank))
         return Signal(
-            tuple(
-                replace(s, observation="it was not replaced" if s.value is False else s.observation)
-                for s in number.samples
-            )
+            tuple(replace(s, observation=_NOT_REPLACED if s.value is False else s.observation) for s in count.samples)
         )
 
-    def _candidates(self, place: tuple[str, str]) -> Iterator[History[Pod]]:
+    def _candidates(self, key: tuple[str, str]) -> Iterator[History[Pod]]:
         for uid, history in self.timeline.pods.items():
             if (
                 uid not in self.frozen_uids
                 and history.times[0] > self.moment
-                and _controller_key(history.last.object) == place
+                and _controller_key(history.last.object) == key
             ):
                 yield history
 
-    def _candidate_signal(self, history: History[Pod], old: History[Pod], wanted: Replacement) -> Signal:
+    def _candidate_signal(self, history: History[Pod], old: History[Pod], replacement: Replacement) -> Signal:
         before = node_of(old.last.object)
 
-        def tell(version: Version[Pod]) -> Observation:
+        def observe(version: Version[Pod]) -> Observation:
             pod, node = version.object, node_of(version.object)
             ready = pod_condition(pod, "Ready")
-            lives = not version.is_deleted and pod.metadata.deletion_timestamp is None and not is_finished(pod)
+            exists = not version.is_deleted and pod.metadata.deletion_timestamp is None and not is_finished(pod)
             is_ready = ready is not None and ready.status == "True"
-            fits = (
-                lives
-                and (is_ready or not wanted.ready)
-                and (wanted.node is None or (bool(node) and (node == before) is (wanted.node == "same")))
-                and (wanted.zone is None or self._in_zone(node, before, wanted.zone))
+            matches = (
+                exists
+                and (is_ready or not replacement.ready)
+                and (replacement.node is None or (bool(node) and (node == before) is (replacement.node == "same")))
+                and (replacement.zone is None or self._in_zone(node, before, replacement.zone))
             )
-            return fits, f"its replacement is {'' if is_ready and lives else 'not '}ready on {node or 'no node'}"
+            return matches, f"its replacement is {'' if is_ready and exists else 'not '}ready on {node or 'no node'}"
 
-        absent = Sample(float("-inf"), False, None, "it was not replaced")
-        return Signal((absent, *from_history(history, tell).samples))
+        first = Sample(float("-inf"), False, None, _NOT_REPLACED)
+        return Signal((first, *from_history(history, observe).samples))
 
-    def _in_zone(self, node: str, before: str, wanted: str) -> bool:
-        zone, old = self._zone(node), self._zone(before)
-        if wanted in ("same", "other"):
-            return bool(zone and old) and (zone == old) is (wanted == "same")
-        return zone == wanted
+    def _in_zone(self, node: str, before: str, zone: str) -> bool:
+        new, old = self._zone(node), self._zone(before)
+        if zone in ("same", "other"):
+            return bool(new and old) and (new == old) is (zone == "same")
+        return new == zone
 
     def _zone(self, node: str) -> str:
         history = self.timeline.nodes.get(node)
@@ -98,7 +96,7 @@ class Replacements:
 
 
 def _controller_key(pod: Pod) -> tuple[str, str] | None:
-    """What its replacement has in common with it: the controller, and in a StatefulSet the name."""
+    """Key that a pod shares with its replacement: the controller, and in a StatefulSet the name."""
     owner = controller_of(pod)
     if owner is None:
         return None

@@ -1,4 +1,4 @@
-"""What an experiment requires of the nodes it is made for."""
+"""Requirements of an experiment on its nodes (``requires``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chaos.model.requirement import satisfies
 
 
 def unmet_requirements(context: JudgeContext) -> list[str]:
-    """Requirements that are known not to be met, in words; what is not known is not complained of here."""
+    """Describe the requirements that are known not to be met; unknown values are no failure here."""
     nodes = tuple(dict.fromkeys(n for names in context.match_result.targets.values() for n in names))
     return [
         text
@@ -25,4 +25,4 @@ def _check_requirement(context: JudgeContext, node: str, name: str, test: str) -
     value = facts.lookup(name)
     if value is None or satisfies(value, test):
         return ""
-    return f"it requires {name} {test}, and on {node} it is {format_duration(value)}"
+    return f"the experiment requires {name} {test}, but {node} has {format_duration(value)}"

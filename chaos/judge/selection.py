@@ -1,4 +1,4 @@
-"""Which pods an assertion is about: what chooses them, and the set of them at a moment."""
+"""Selection of the pods that an assertion is about, and the set of them at a moment."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ Kind = Literal["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"]
 
 
 class Owner(Model):
+    """Controller of pods."""
+
     kind: Kind
     name: str
 
 
 class PodSetParams(Model):
-    """Parameters of an assertion about a set of pods; all that is given must fit."""
+    """Parameters of an assertion about a set of pods; all conditions must match."""
 
     node: str | None = Field(None, description="a target, a node's name, or all")
     namespace: str | None = Field(None, description="a namespace, or workload")
@@ -32,7 +34,7 @@ class PodSetParams(Model):
 
 
 class Selection:
-    """The pods that are chosen on one timeline."""
+    """Selected pods of one timeline."""
 
     def __init__(self, params: PodSetParams, view: View) -> None:
         self.params, self.view = params, view
@@ -41,42 +43,42 @@ class Selection:
 
     @property
     def empty_reason(self) -> str:
-        """Why there is none."""
+        """Reason for an empty set."""
         where = f" on {self.params.node}" if self.params.node else ""
-        return f"there was no such pod{where} at {self.params.at or 'the beginning'}"
+        return f"no such pod existed{where} at {self.params.at or 'the beginning'}"
 
     def includes(self, pod: Pod) -> bool:
-        """Whether the pod, as it is now, belongs to the set."""
+        """Whether the pod belongs to the set in its current state."""
         params, labels = self.params, pod.metadata.labels or {}
         return (
             (node_of(pod) in self.nodes if self.nodes is not None else params.node is None or node_of(pod) != "")
             and self.namespace in (None, pod.metadata.namespace)
             and all(labels.get(k) == v for k, v in (params.labels or {}).items())
             and (params.owner is None or is_owned_by(pod, params.owner.kind, params.owner.name))
-            and not any(_is_excepted(pod, why) for why in params.except_)
+            and not any(_is_excepted(pod, kind) for kind in params.except_)
         )
 
     @property
     def moment(self) -> float:
-        """When the set is frozen. Raises Undecidable."""
+        """Moment at which the set is frozen. Raises Undecidable."""
         return self.view.moment(self.params.at) if self.params.at else self.view.anchor
 
     def freeze(self) -> list[History[Pod]]:
-        """The pods that belong to the set at the moment. Raises Undecidable if that could not be seen."""
+        """Return the pods that belong to the set at the moment. Raises Undecidable if that was not observed."""
         moment, timeline = self.moment, self.view.timeline
         for blind in timeline.blind_windows_in(["pods"], moment, moment):
             at = self.params.at or "the beginning"
-            raise Undecidable(f"which pods there were at {at} is unknown: {blind.reason}")
-        there = ((history, pod_at(history, moment)) for history in timeline.pods.values())
-        return [history for history, pod in there if pod is not None and self.includes(pod)]
+            raise Undecidable(f"the pods at {at} are unknown: {blind.reason}")
+        states = ((history, pod_at(history, moment)) for history in timeline.pods.values())
+        return [history for history, pod in states if pod is not None and self.includes(pod)]
 
 
-def _is_excepted(pod: Pod, why: str) -> bool:
-    if why == "daemonset":
+def _is_excepted(pod: Pod, kind: str) -> bool:
+    if kind == "daemonset":
         owner = controller_of(pod)
         return owner is not None and owner.kind == "DaemonSet"
-    if why == "finished":
+    if kind == "finished":
         return is_finished(pod)
-    if why == "static":
+    if kind == "static":
         return is_static(pod)
     return pod.metadata.deletion_timestamp is not None

@@ -1,4 +1,4 @@
-"""The groups in which a kubelet ends its pods in a graceful shutdown (facts 1.2)."""
+"""Priority groups in which a kubelet stops pods in a graceful shutdown (facts 1.2)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _CRITICAL_PRIORITY = 2_000_000_000
 
 
 def groups_of(config: Mapping[str, Any]) -> dict[int, float] | None:
-    """Seconds by priority, lowest first; empty where nothing is configured, None if it is not what a kubelet writes.
+    """Seconds by priority, lowest first; empty without a configuration, None for an unknown format.
 
     pkg/kubelet/nodeshutdown/nodeshutdown_manager.go ``migrateConfig``, ``newPodManager``: durations are whole seconds.
     """
-    listed = config.get("shutdownGracePeriodByPodPriority")
-    if listed:
-        return _parse_groups(listed)
+    groups = config.get("shutdownGracePeriodByPodPriority")
+    if groups:
+        return _parse_groups(groups)
     total = parse_number(config.get("shutdownGracePeriod") or "0s")
     critical = parse_number(config.get("shutdownGracePeriodCriticalPods") or "0s")
     if total is None or critical is None:
@@ -37,6 +37,6 @@ def _parse_groups(listed: Any) -> dict[int, float] | None:
 
 
 def group_of(pod: Pod, groups: Mapping[int, float]) -> int:
-    """The group with the greatest priority that is not above the pod's, else the lowest (``groupByPriority``)."""
+    """Group with the greatest priority not above that of the pod, else the lowest (``groupByPriority``)."""
     own = (pod.spec.priority if pod.spec else None) or 0
     return max((priority for priority in groups if priority <= own), default=min(groups))

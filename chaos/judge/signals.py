@@ -1,4 +1,4 @@
-"""What assertions share: signals from histories and readings, text patterns, blind windows."""
+"""Helpers of assertions: signals from histories and readings, text patterns, blind windows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _check_pattern(text: str) -> str:
         try:
             re.compile(text[1:-1])
         except re.error as error:
-            raise ValueError(f"{text!r} is not a regular expression: {error}") from error
+            raise ValueError(f"invalid regular expression {text!r}: {error}") from error
     return text
 
 
@@ -31,53 +31,53 @@ Pattern = Annotated[str, AfterValidator(_check_pattern), Field(description="a su
 
 
 def matches(pattern: str, text: str | None) -> bool:
-    """Substring, or between slashes a regular expression found anywhere in the text."""
+    """Whether the text contains the pattern: a substring, or between slashes a regular expression."""
     if len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/"):
         return re.search(pattern[1:-1], text or "") is not None
     return pattern in (text or "")
 
 
 def source_time(text: str | None) -> float | None:
-    """When something happened as its source tells (RFC 3339, mostly whole seconds); None if it does not."""
+    """Parse a timestamp of an object (RFC 3339, mostly whole seconds) to epoch seconds; None if missing or invalid."""
     try:
         return datetime.fromisoformat(text).timestamp() if text else None
     except ValueError:
         return None
 
 
-def from_history(history: Iterable[Version[T]], tell: Callable[[Version[T]], Observation]) -> Signal:
-    """One sample per version; a version whose state is a guess is unknown."""
+def from_history(history: Iterable[Version[T]], observe: Callable[[Version[T]], Observation]) -> Signal:
+    """Make a signal with one sample per version; a version whose state is unknown is unknown."""
     samples = []
     for version in history:
-        value, seen = (None, "its last state was not seen") if version.final_state_unknown else tell(version)
-        samples.append(Sample(version.t, value, version.seq, seen))
+        value, text = (None, "last state not observed") if version.final_state_unknown else observe(version)
+        samples.append(Sample(version.t, value, version.seq, text))
     return Signal(tuple(samples))
 
 
 def mask(signal: Signal, timeline: Timeline, *sources: str) -> Signal:
-    """Unknown inside every blind window of any of the sources."""
+    """Make the signal unknown in every blind window of any of the sources."""
     return signal.mask(b for b in timeline.blind_windows if any(b.covers(source) for source in sources))
 
 
 def mask_pods(signal: Signal, timeline: Timeline) -> Signal:
-    """Unknown while pods could not be seen: in blind windows, and before any pod was seen at all.
+    """Make the signal unknown in blind windows of pods, and before the first observation of any pod.
 
-    Raises Undecidable if none ever was: then "no pod" is not known either.
+    Raises Undecidable without any observation: then the absence of pods is unknown, too.
     """
     first = min((history.times[0] for history in timeline.pods.values()), default=None)
     if first is None:
-        raise Undecidable("no pod was seen anywhere")
+        raise Undecidable("no pods were observed")
     return mask_before(first, signal, timeline, "pods")
 
 
 def mask_before(first: float, signal: Signal, timeline: Timeline, source: str) -> Signal:
-    """Unknown inside the source's blind windows, and before ``first``, when something of it was first seen."""
-    return mask(signal.mask([BlindWindow(float("-inf"), first, "they were not watched yet", source)]), timeline, source)
+    """Make the signal unknown in blind windows of the source, and before ``first``, the first observation of it."""
+    return mask(signal.mask([BlindWindow(float("-inf"), first, "not watched yet", source)]), timeline, source)
 
 
 def node_signal(
-    timeline: Timeline, node: str, tell: Callable[[Version[T]], Observation], histories: dict[str, History[T]]
+    timeline: Timeline, node: str, observe: Callable[[Version[T]], Observation], histories: dict[str, History[T]]
 ) -> Signal:
-    """The signal of one Node object; nothing but unknown if it was never seen."""
+    """Signal of one Node object; unknown without any observation of it."""
     history = histories.get(node)
-    return mask(from_history(history or (), tell), timeline, "nodes")
+    return mask(from_history(history or (), observe), timeline, "nodes")

@@ -1,6 +1,6 @@
-"""Which recorded actions are the steps of an experiment.
+"""Matching of recorded actions to the steps of an experiment.
 
-By action (after ``--map``) and by the parameters that the step names, in order; other actions are left out and told.
+Steps match in order, by action (after ``--map``) and by their parameters. Other actions are ignored, with a note.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from chaos.model.recording import ActionPhase, ActionRecord
 from chaos.model.text import on_node
 from chaos.model.timeline import Entry, Timeline
 
-# Actions that change what a node's power, shutdown or network is in; whatever was done to it before has ended by then.
+# Actions that change the power, shutdown or network state of a node, and so end the effect of earlier ones.
 _RESET_ACTIONS = frozenset(
     {
         "cancel-shutdown",
@@ -34,7 +34,7 @@ _RESET_ACTIONS = frozenset(
         "schedule-shutdown",
     }
 )
-# What ends the effect of certain actions only.
+# Actions that end the effect of certain other actions only.
 _REVERTED_ACTIONS = {
     "kubelet-start": {"kubelet-stop"},
     "kubelet-restart": {"kubelet-stop", "kubelet-freeze"},
@@ -44,7 +44,7 @@ _REVERTED_ACTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class StepMatch:
-    """A step with one :class:`StepRun` per node of its target; ``missing`` says what the timeline lacks, or ""."""
+    """A step with one :class:`StepRun` per node of its target; ``missing`` describes what the timeline lacks, or ""."""
 
     step: Step
     action: str
@@ -54,12 +54,12 @@ class StepMatch:
 
     @property
     def begin(self) -> float | None:
-        """When it began on the first of its nodes; None if it has not on all of them."""
+        """Begin on the first of its nodes; None unless the step has begun on all of them."""
         return None if self.missing else min(run.begin for run in self.runs)
 
     @property
     def returned(self) -> float | None:
-        """When it had returned on all of its nodes."""
+        """Return on the last of its nodes; None unless the step has returned on all of them."""
         times = [run.returned for run in self.runs]
         known = [t for t in times if t is not None]
         return max(known) if known and len(known) == len(times) and not self.missing else None
@@ -67,6 +67,8 @@ class StepMatch:
 
 @dataclass(frozen=True, slots=True)
 class MatchResult:
+    """Steps with their matches. ``targets``: nodes by target; ``unmatched_actions``: one sentence each."""
+
     steps: tuple[StepMatch, ...]
     targets: Mapping[str, tuple[str, ...]]
     unmatched_actions: tuple[str, ...] = ()
@@ -75,13 +77,15 @@ class MatchResult:
 
 @dataclass(slots=True)
 class _Search:
+    """State of matching: nodes by target, and positions in ``timeline.actions``."""
+
     timeline: Timeline
     targets: dict[str, tuple[str, ...]]
     position: int = 0
     used_indexes: set[int] = field(default_factory=set)
 
     def bind(self, target: str, nodes: tuple[str, ...]) -> None:
-        """The nodes of a target that was not known; a step without one is about no node."""
+        """Bind a target to nodes unless it is bound; a step without a target has no nodes."""
         if target:
             self.targets.setdefault(target, nodes)
 
@@ -92,7 +96,7 @@ def match_steps(
     bind: Mapping[str, tuple[str, ...]],
     mapping: Mapping[str, str],
 ) -> MatchResult:
-    """Match every step; targets are bound by ``bind``, by what the run itself recorded, or by the actions' nodes."""
+    """Match every step. Targets are bound by ``bind``, by the targets that the run recorded, or by the actions."""
     known = _recorded_targets(experiment, timeline)
     search = _Search(timeline, known | {t: n for t, n in bind.items() if t in experiment.spec.targets})
     steps = []
@@ -109,7 +113,7 @@ def match_steps(
 
 
 def _recorded_targets(experiment: Experiment, timeline: Timeline) -> dict[str, tuple[str, ...]]:
-    """What our own runs write into ``meta.targets``: the target's name by node."""
+    """Nodes by target, from ``meta.targets`` of a recorded run, which has targets by node."""
     recorded = timeline.meta.get("targets")
     known: dict[str, tuple[str, ...]] = {}
     for node, target in recorded.items() if isinstance(recorded, dict) else ():
@@ -120,72 +124,74 @@ def _recorded_targets(experiment: Experiment, timeline: Timeline) -> dict[str, t
 
 def _begin_indexes(search: _Search, step: Step, action: str, spec: TargetSpec) -> Iterator[int]:
     """Positions in ``timeline.actions`` at which the step began, one per node."""
-    wanted = search.targets.get(step.target)
-    others = [nodes for target, nodes in search.targets.items() if step.target and target != step.target]
-    taken = {node for nodes in others for node in nodes}
-    seen: set[str] = set()
+    nodes = search.targets.get(step.target)
+    others = [names for target, names in search.targets.items() if step.target and target != step.target]
+    bound_elsewhere = {node for names in others for node in names}
+    found: set[str] = set()
     first = ""
-    limit = len(wanted) if wanted else (spec.count if isinstance(spec.count, int) else None)
+    limit = len(nodes) if nodes else (spec.count if isinstance(spec.count, int) else None)
     for index, (entry, record) in enumerate(search.timeline.actions):
         if index < search.position or index in search.used_indexes or not _is_begin_of(entry, record, step, action):
             continue
-        if entry.node in seen or (entry.node in taken if wanted is None else entry.node not in wanted):
+        if entry.node in found or (entry.node in bound_elsewhere if nodes is None else entry.node not in nodes):
             continue
-        if seen and record.step != first:
+        if found and record.step != first:
             continue
         first = record.step
-        seen.add(entry.node)
+        found.add(entry.node)
         yield index
-        if len(seen) == limit:
+        if len(found) == limit:
             return
 
 
 def _is_begin_of(entry: Entry, record: ActionRecord, step: Step, action: str) -> bool:
-    """Mapped to another action, a step's parameters say nothing about that one's."""
+    """Whether the record begins the step; parameters count only if the step is not mapped to another action."""
     params = step.with_ if action == step.action else {}
-    named = all(name in record.params and _is_same_value(record.params[name], value) for name, value in params.items())
-    return record.phase == ActionPhase.BEGIN and entry.type == action and named
+    same_params = all(
+        name in record.params and _is_same_value(record.params[name], value) for name, value in params.items()
+    )
+    return record.phase == ActionPhase.BEGIN and entry.type == action and same_params
 
 
-def _is_same_value(recorded: Any, wanted: Any) -> bool:
-    """Equal, also where one is written another way: 100s and 1m40s, the same list in another order."""
-    if isinstance(recorded, list) and isinstance(wanted, list):
-        return sorted(map(str, recorded)) == sorted(map(str, wanted))
-    if isinstance(recorded, bool) or isinstance(wanted, bool):
-        return str(recorded).lower() == str(wanted).lower()
-    if isinstance(recorded, str) and isinstance(wanted, str) and recorded != wanted:
+def _is_same_value(recorded: Any, expected: Any) -> bool:
+    """Whether two values are equivalent, as 100s and 1m40s are, or one list in two orders."""
+    if isinstance(recorded, list) and isinstance(expected, list):
+        return sorted(map(str, recorded)) == sorted(map(str, expected))
+    if isinstance(recorded, bool) or isinstance(expected, bool):
+        return str(recorded).lower() == str(expected).lower()
+    if isinstance(recorded, str) and isinstance(expected, str) and recorded != expected:
         try:
-            return parse_duration(recorded) == parse_duration(wanted)
+            return parse_duration(recorded) == parse_duration(expected)
         except ValueError:
             return False
-    return bool(recorded == wanted)
+    return bool(recorded == expected)
 
 
 def _match_step(search: _Search, step: Step, action: str, begins: list[int]) -> StepMatch:
     actions = search.timeline.actions
     found = {actions[index][0].node for index in begins}
-    absent = [node for node in search.targets.get(step.target, ()) if node not in found]
-    if not begins or absent:
+    missing = [node for node in search.targets.get(step.target, ()) if node not in found]
+    if not begins or missing:
         params = _format_params(step.with_) if action == step.action else ""
-        where = f" on {', '.join(absent)}" if absent else ""
+        where = f" on {', '.join(missing)}" if missing else ""
         return StepMatch(step, action, missing=f"no {action}{params}{where}")
     runs = tuple(_step_run(search.timeline, step, index) for index in begins)
     return StepMatch(step, action, runs, tuple(actions[index][1].command for index in begins))
 
 
 def _format_params(params: Mapping[str, Any]) -> str:
-    return (
-        " with " + ", ".join(f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in params.items())
-        if (params)
-        else ""
-    )
+    parts = (f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in params.items())
+    return " with " + ", ".join(parts) if params else ""
 
 
 def _step_run(timeline: Timeline, step: Step, index: int) -> StepRun:
     entry, begin = timeline.actions[index]
-    same = (entry.t, entry.type, begin)  # a line that was recorded twice is not another action
+    same = (entry.t, entry.type, begin)  # an entry that was recorded twice is not another action
     later = [(e, r) for e, r in timeline.actions[index + 1 :] if e.node == entry.node and (e.t, e.type, r) != same]
-    ended = next((e for e, r in later if r.phase in (ActionPhase.UNDO, ActionPhase.UNDONE) or _ends_effect(entry.type, e, r)), None)
+    ended = next(
+        (e for e, r in later if r.phase in (ActionPhase.UNDO, ActionPhase.UNDONE) or _ends_effect(entry.type, e, r)),
+        None,
+    )
     own = [(e, r) for e, r in _entries_of_step(later, entry, begin)]
     returned = next(((e, r) for e, r in own if r.phase == ActionPhase.RETURNED), None)
     evidence: dict[str, Any] = {}
@@ -208,20 +214,22 @@ def _step_run(timeline: Timeline, step: Step, index: int) -> StepRun:
 
 
 def _outcome(record: ActionRecord) -> Outcome | None:
-    """Outcome of the command; None where another recorder wrote no delivery that we know."""
+    """Outcome of the command; None where another recorder wrote an unknown delivery."""
     known = record.delivery in frozenset(Delivery)
     return Outcome(Delivery(record.delivery), record.exit) if known else None
 
 
 def _ends_effect(action: str, entry: Entry, record: ActionRecord) -> bool:
-    """Whether what was done ends the effect of ``action`` before it on the same node."""
-    return record.phase == ActionPhase.BEGIN and (entry.type in _RESET_ACTIONS or action in _REVERTED_ACTIONS.get(entry.type, ()))
+    """Whether an action ends the effect of an earlier ``action`` on the same node."""
+    return record.phase == ActionPhase.BEGIN and (
+        entry.type in _RESET_ACTIONS or action in _REVERTED_ACTIONS.get(entry.type, ())
+    )
 
 
 def _entries_of_step(
     later: list[tuple[Entry, ActionRecord]], entry: Entry, begin: ActionRecord
 ) -> Iterator[tuple[Entry, ActionRecord]]:
-    """The lines that follow a begin, until the same step begins again."""
+    """Entries of a step after its begin, until the same step begins again."""
     for other, record in later:
         if other.type == entry.type and record.step == begin.step:
             if record.phase == ActionPhase.BEGIN:
@@ -231,12 +239,10 @@ def _entries_of_step(
 
 def _unmatched_actions(search: _Search) -> Iterator[str]:
     for index, (entry, record) in enumerate(search.timeline.actions):
-        twice = any(
+        is_duplicate = any(
             (entry.t, entry.type, entry.node) == (used.t, used.type, used.node)
             for used in (search.timeline.actions[i][0] for i in search.used_indexes)
         )
-        if record.phase == ActionPhase.BEGIN and index not in search.used_indexes and not twice:
-            yield (
-                on_node(f"the recorded action {entry.type} ({record.step})", entry.node)
-                + " is not a step of the experiment"
-            )
+        if record.phase == ActionPhase.BEGIN and index not in search.used_indexes and not is_duplicate:
+            action = on_node(f"the recorded action {entry.type} ({record.step})", entry.node)
+            yield f"{action} is not a step of the experiment"

@@ -1,6 +1,6 @@
-"""The time words on signals, in three values: what is unknown never decides.
+"""Temporal operators on three-valued signals.
 
-Adding a blind window to a signal can make an answer undecided; it can never turn held into violated or back.
+Unknown never decides: a blind window may make an answer undecided, but never turns held into violated or back.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _EPSILON = 1e-6  # seconds; sums of floats
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a time word makes of a signal.
+    """Result of a temporal operator.
 
-    ``sample`` was decisive: what came true, what broke it, what was seen instead, or what could not be seen;
-    ``at`` is its moment. PENDING: the signal is not known far enough. ``lasted``: how long the longest stretch of
-    truth lasted that was too short, None if there was none; ``late``: the first truth after the deadline.
+    ``sample`` was decisive, at the moment ``at``: the truth, the failure, or the unknown sample. PENDING: the signal
+    is not known far enough. ``longest_run``: seconds of the longest run of truth that was too short, None without
+    one; ``late_span``: the first truth after the deadline.
     """
 
     status: Status
@@ -32,9 +32,9 @@ class Answer:
 
 
 def within(signal: Signal, start: float, deadline: float, hold: float, horizon: float) -> Answer:
-    """True at some moment in [start, deadline], and from it on for ``hold`` seconds.
+    """Whether the signal is true at some moment in [start, deadline] and stays true for ``hold`` seconds.
 
-    Already true at ``start`` counts.
+    A signal that is already true at ``start`` counts.
     """
     end = deadline + hold
     runs = list(_runs(signal, start, end, horizon))
@@ -50,15 +50,15 @@ def within(signal: Signal, start: float, deadline: float, hold: float, horizon: 
     ]
     if doubts:
         future = doubts[-1].start >= horizon and doubts[-1].end > horizon
-        seen = [span for span in doubts if span.start < min(deadline, horizon)] or doubts[:1]
-        return Answer(Status.PENDING if future else Status.INCONCLUSIVE, seen[-1].start, seen[-1].sample)
-    lasted = max((run.end - run.start for run in runs), default=None)
+        known = [span for span in doubts if span.start < min(deadline, horizon)] or doubts[:1]
+        return Answer(Status.PENDING if future else Status.INCONCLUSIVE, known[-1].start, known[-1].sample)
+    longest = max((run.end - run.start for run in runs), default=None)
     late = next((s for s in signal.spans(deadline, horizon) if s.sample.value and s.start > deadline), None)
-    return Answer(Status.VIOLATED, deadline, signal.at(min(deadline, horizon)), lasted, late)
+    return Answer(Status.VIOLATED, deadline, signal.at(min(deadline, horizon)), longest, late)
 
 
 def always(signal: Signal, start: float, end: float, horizon: float) -> Answer:
-    """True at every moment of [start, end)."""
+    """Whether the signal is true at every moment of [start, end)."""
     reach = min(end, horizon)
     spans = [s for s in signal.spans(start, reach) if s.start < reach or start >= reach]
     if horizon < start:
@@ -75,14 +75,14 @@ def always(signal: Signal, start: float, end: float, horizon: float) -> Answer:
 
 
 def never(signal: Signal, start: float, end: float, horizon: float) -> Answer:
-    """True at no moment of [start, end)."""
+    """Whether the signal is true at no moment of [start, end)."""
     return always(negate(signal), start, end, horizon)
 
 
 def settles(signal: Signal, start: float, deadline: float, horizon: float) -> Answer:
-    """True at the end of [start, deadline], or of what is known before it: "true again, and still true".
+    """Whether the signal is true at the end of [start, deadline], or at the horizon before it.
 
-    The moment is the beginning of the stretch of truth that lasts to the end.
+    ``at`` is the begin of the run of truth that lasts until the end.
     """
     reach = min(deadline, horizon)
     spans = list(signal.spans(start, reach))
@@ -102,7 +102,7 @@ def settles(signal: Signal, start: float, deadline: float, horizon: float) -> An
 
 
 def first_truth(signal: Signal, start: float, horizon: float) -> tuple[float | None, float | None]:
-    """The first moment at which it may have been true, and the first at which it certainly was (None: none)."""
+    """First moment at which the signal may be true, and first at which it certainly is; None without one."""
     earliest = None
     for span in signal.spans(start, horizon):
         if span.sample.value is not False and earliest is None:
@@ -113,14 +113,14 @@ def first_truth(signal: Signal, start: float, horizon: float) -> tuple[float | N
 
 
 def negate(signal: Signal) -> Signal:
-    """The opposite; unknown stays unknown."""
+    """Negate the signal; unknown stays unknown."""
     return Signal(
         tuple(Sample(s.t, None if s.value is None else not s.value, s.seq, s.observation) for s in signal.samples),
     )
 
 
 def _spans(signal: Signal, start: float, end: float, horizon: float) -> Iterator[Span]:
-    """The stretches of [start, end]; what lies after ``horizon`` is one that is unknown."""
+    """Spans of [start, end]; the time after ``horizon`` is one unknown span."""
     yield from signal.spans(start, min(end, horizon))
     if horizon < end:
         since = max(start, horizon)
@@ -128,7 +128,7 @@ def _spans(signal: Signal, start: float, end: float, horizon: float) -> Iterator
 
 
 def _runs(signal: Signal, start: float, end: float, horizon: float) -> Iterator[Span]:
-    """Stretches of certain truth, neighbours joined."""
+    """Maximal runs of certain truth."""
     for value, group in groupby(_spans(signal, start, end, horizon), key=lambda span: span.sample.value is True):
         if value:
             spans = list(group)
@@ -136,7 +136,7 @@ def _runs(signal: Signal, start: float, end: float, horizon: float) -> Iterator[
 
 
 def _possible_runs(signal: Signal, start: float, end: float, horizon: float) -> Iterator[list[Span]]:
-    """Stretches in which it may have been true, neighbours joined."""
+    """Maximal runs of spans in which the signal may be true."""
     for value, group in groupby(_spans(signal, start, end, horizon), key=lambda span: span.sample.value is not False):
         if value:
             yield list(group)

@@ -1,4 +1,4 @@
-"""Deployments, StatefulSets and DaemonSets: how many of their pods are there."""
+"""Pod counts of Deployments, StatefulSets and DaemonSets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ KINDS = {"deployments": "Deployment", "statefulsets": "StatefulSet", "daemonsets
 
 
 def counts(plural: str, workload: Workload) -> tuple[int, int]:
-    """Pods that are available (of a StatefulSet: ready), and wanted."""
+    """Numbers of available pods (of a StatefulSet: ready pods) and of desired pods."""
     status = workload.status
     if plural == "daemonsets":
         return (status.number_available or 0, status.desired_number_scheduled or 0) if status else (0, 0)

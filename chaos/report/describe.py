@@ -153,7 +153,7 @@ def _describe_action(entry: Entry) -> str:
 def _describe_blind(entry: Entry) -> str:
     blind: BlindWindow = entry.object
     duration = f"for {blind.end - blind.start:.1f} s" if blind.end is not None else "from here on"
-    return f"no observations of {blind.source or entry.type} {duration}: {blind.reason}"
+    return f"{blind.source or entry.type} could not be observed {duration}: {blind.reason}"
 
 
 def _describe_other(entry: Entry) -> str:

@@ -88,12 +88,12 @@ def _verdicts(result: RunResult, start: float) -> list[dict[str, Any]]:
 
 
 def _blinds(timeline: Timeline, start: float, end: float) -> list[dict[str, Any]]:
-    """Blind windows. ``kind`` nodes or pods hatches those lanes, recording all lanes, ``node`` the lane of that node."""
+    """Blind windows. ``kind`` nodes or pods hatches those lanes, recording all lanes, ``node`` one lane."""
     found = []
     for blind in timeline.blind_windows:
         kind, _, node = blind.source.partition("@")
         until = end if blind.end is None else blind.end
-        text = printable(f"no observations of {blind.source}: {blind.reason}")
+        text = printable(f"{blind.source} could not be observed: {blind.reason}")
         found.append(
             {
                 "kind": kind,

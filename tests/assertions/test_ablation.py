@@ -18,14 +18,14 @@ from tests.kit.story import HELD, INCONCLUSIVE, Story, blinded, catalogue, lines
 LOCK = [{"who": "kubelet", "what": "shutdown", "mode": "delay"}]
 REFUSED = {"t": 1_800_000_010.1, "status": 429, "message": "Cannot evict pod as it would violate the budget."}
 CONTROLLERS = "https://192.0.2.1:10257"
-ASKED = {"pods": [{"pod": "demo/a", "uid": "uid-a", "status": 429, "refusals": [REFUSED]}]}
+EVICTIONS = {"pods": [{"pod": "demo/a", "uid": "uid-a", "status": 429, "refusals": [REFUSED]}]}
 
 
 @dataclass(frozen=True)
 class Row:
     """``evidence``: which lines the question is about, each of them needed so that ``asked`` holds."""
 
-    asked: str
+    expectation: str
     lines: Iterable[RecordingEntry]
     evidence: tuple[Callable[[RecordingEntry], bool], ...]
     action: str = "poweroff"
@@ -34,19 +34,19 @@ class Row:
         return any(is_one(line) for is_one in self.evidence)
 
 
-def kinds(*wanted: str) -> tuple[Callable[[RecordingEntry], bool]]:
-    return (lambda line: line.kind in wanted,)
+def kinds(*names: str) -> tuple[Callable[[RecordingEntry], bool]]:
+    return (lambda line: line.kind in names,)
 
 
 def host(fact: str) -> tuple[Callable[[RecordingEntry], bool]]:
     return (lambda line: (line.kind, line.type) == ("host", fact),)
 
 
-def saying(kind: str, text: str) -> tuple[Callable[[RecordingEntry], bool]]:
+def with_text(kind: str, text: str) -> tuple[Callable[[RecordingEntry], bool]]:
     return (lambda line: line.kind == kind and f'"{text}"'.encode() in bytes(line.object),)
 
 
-def told(story: Story) -> list[RecordingEntry]:
+def entries_with_noise(story: Story) -> list[RecordingEntry]:
     """The story with much that nobody asks about, and its end."""
     story.node(0, "n1").node(0, "n9").pod(0, "other", node="n9").lease(0, "n9").event(0, "Started", "n9")
     story.event(11, "Started", "n9").metrics(12, 0, node="n9").host(12, "swap", "off", node="n9").node(
@@ -58,14 +58,14 @@ def told(story: Story) -> list[RecordingEntry]:
     return sorted(story.lines, key=lambda line: line.t)
 
 
-def moved() -> Story:
+def replaced_pod() -> Story:
     """A pod of a StatefulSet is force deleted on n1 and replaced on n9."""
     db: dict[str, Any] = {"owner": ("StatefulSet", "db")}
     story = Story().pod(0, "db-0", uid="old", **db).pod(12, "db-0", uid="old", type_="DELETED", **db)
     return story.pod(20, "db-0", node="n9", uid="new", started=20, **db)
 
 
-def counted() -> Story:
+def deletion_counts() -> Story:
     """A pod is deleted for a taint at 15."""
     story, name = Story(), "taint_eviction_controller_pod_deletions_total"
     for t in range(45):
@@ -73,7 +73,7 @@ def counted() -> Story:
     return story
 
 
-def probed() -> Story:
+def probe_answers() -> Story:
     """Asked every second; it fails from 12 to 14."""
     story = Story()
     for t in range(45):
@@ -82,7 +82,9 @@ def probed() -> Story:
 
 
 ROWS = {
-    "nodes-ready": Row("{assert: nodes-ready, with: {nodes: victim}, within: 5s}", told(Story()), kinds("nodes")),
+    "nodes-ready": Row(
+        "{assert: nodes-ready, with: {nodes: victim}, within: 5s}", entries_with_noise(Story()), kinds("nodes")
+    ),
     "node-condition": Row(
         '{assert: node-condition, with: {node: victim, status: "False", message: shutting down}, within: 5s}',
         lines_of("01"),
@@ -121,7 +123,7 @@ ROWS = {
     ),
     "inhibitor-held": Row(
         "{assert: inhibitor-held, with: {node: victim}, within: 5s}",
-        told(Story().done(10, "poweroff", step="stop").host(12, "inhibitor-locks", LOCK)),
+        entries_with_noise(Story().done(10, "poweroff", step="stop").host(12, "inhibitor-locks", LOCK)),
         host("inhibitor-locks"),
     ),
     "lease-fresh": Row(
@@ -134,28 +136,30 @@ ROWS = {
     ),
     "eviction-refused": Row(
         "{assert: eviction-refused, with: {node: victim, message: budget}, within: 5s}",
-        told(Story().act(10, "drain", step="stop").act(40, "drain", "returned", step="stop", exit=1, evidence=ASKED)),
-        saying("action", "returned"),
+        entries_with_noise(
+            Story().act(10, "drain", step="stop").act(40, "drain", "returned", step="stop", exit=1, evidence=EVICTIONS)
+        ),
+        with_text("action", "returned"),
         "drain",
     ),
     "termination-order": Row(
         "{assert: termination-order, with: {node: victim}, within: 20s}",
         lines_of("10"),
-        (*kinds("pods"), *saying("events", "Killing"), *host("configz")),
+        (*kinds("pods"), *with_text("events", "Killing"), *host("configz")),
     ),
     "grace-respected": Row(
         "{assert: grace-respected, with: {node: victim}, within: 20s}",
         lines_of("10"),
-        (*kinds("pods"), *saying("events", "Killing"), *host("configz")),
+        (*kinds("pods"), *with_text("events", "Killing"), *host("configz")),
     ),
     "at-most-one": Row(
         "{assert: at-most-one, with: {namespace: demo}, always: {for: 40s}}",
-        told(moved().host(15, "containers", {"running": []})),
+        entries_with_noise(replaced_pod().host(15, "containers", {"running": []})),
         (*kinds("pods"), *host("containers")),
     ),
     "volume-attached": Row(
         "{assert: volume-attached, with: {node: victim, attached: false}, within: 20s}",
-        told(Story().attachment(0).attachment(20, type_="DELETED")),
+        entries_with_noise(Story().attachment(0).attachment(20, type_="DELETED")),
         kinds("volumeattachments"),
     ),
     "budget-respected": Row(
@@ -173,18 +177,18 @@ ROWS = {
     "metric of the controller-manager": Row(
         "{assert: metric, with: {controller-manager: true, name: taint_eviction_controller_pod_deletions_total, "
         "increase: true, at-least: 1}, within: 10s}",
-        told(counted()),
+        entries_with_noise(deletion_counts()),
         (lambda line: line.kind == "metrics" and line.node == CONTROLLERS,),
     ),
     "endpoint-available": Row(
         "{assert: endpoint-available, with: {probe: shop, budget: 3s}, always: {for: 30s}}",
-        told(probed()),
+        entries_with_noise(probe_answers()),
         kinds("probe"),
     ),
     "expression": Row(
         "{assert: expression, with: {namespace: demo, "
         'expression: "pods.filter(p, p.ready).size() >= 1 && workloads.all(w, w.ready == w.wanted)"}, within: 10s}',
-        told(Story().pod(0, "a").workload(0, "web", 3)),
+        entries_with_noise(Story().pod(0, "a").workload(0, "web", 3)),
         (*kinds("pods"), *kinds("deployments")),
     ),
     "pods-disrupted": Row(
@@ -214,7 +218,7 @@ ALWAYS = frozenset({"meta", "action", "nodes"})  # who is who, and what was done
 
 def ask(name: str, keep: Callable[[RecordingEntry], bool]) -> Verdict:
     row = ROWS[name]
-    return of_recording([line for line in row.lines if keep(line)], row.action, row.asked, namespace="demo")
+    return of_recording([line for line in row.lines if keep(line)], row.action, row.expectation, namespace="demo")
 
 
 def test_every_assertion_has_a_row() -> None:
@@ -239,7 +243,7 @@ def test_nothing_else_matters(name: str) -> None:
     assert (bare.status, bare.because) == (whole.status, whole.because)
 
 
-EYES = ("nodes", "pods", "deployments", "statefulsets", "daemonsets", "events", "leases", "poddisruptionbudgets")
+SOURCES = ("nodes", "pods", "deployments", "statefulsets", "daemonsets", "events", "leases", "poddisruptionbudgets")
 
 
 @pytest.mark.parametrize("start", [1.0, 4.5, 30.0])
@@ -248,6 +252,6 @@ EYES = ("nodes", "pods", "deployments", "statefulsets", "daemonsets", "events", 
 def test_what_cannot_be_seen_breaks_nothing(name: str, start: float, length: float) -> None:
     """What holds is held or inconclusive where the line to the API was cut for a time."""
     row = ROWS[name]
-    cut = sorted(blinded(list(row.lines), EYES, start, length), key=lambda line: line.t)
-    verdict = of_recording(cut, row.action, row.asked, namespace="demo")
+    cut = sorted(blinded(list(row.lines), SOURCES, start, length), key=lambda line: line.t)
+    verdict = of_recording(cut, row.action, row.expectation, namespace="demo")
     assert verdict.status in (HELD, INCONCLUSIVE), verdict.because

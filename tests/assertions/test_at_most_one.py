@@ -77,11 +77,11 @@ def test_at_most_one(what: str, story: Story, status: Status) -> None:
 @pytest.mark.parametrize(("name", "status"), [("db", VIOLATED), ("other", INCONCLUSIVE)])
 def test_of_one_statefulset(name: str, status: Status) -> None:
     story = runs(forced(), 25, "n1", "old")
-    asked = f"{{assert: at-most-one, with: {{namespace: demo, name: {name}}}, always: {{for: 40s}}}}"
-    assert ask(story, asked).status is status
+    expectation = f"{{assert: at-most-one, with: {{namespace: demo, name: {name}}}, always: {{for: 40s}}}}"
+    assert ask(story, expectation).status is status
 
 
 def test_both_are_named() -> None:
-    asked = "{assert: at-most-one, with: {namespace: demo}, always: {for: 40s}}"
-    verdict = ask(runs(forced(), 25, "n1", "old"), asked)
-    assert verdict.because == "demo/db-0: pod old on n1: it runs on n1; pod new on n2: it runs on n2, 10.0s after stop"
+    expectation = "{assert: at-most-one, with: {namespace: demo}, always: {for: 40s}}"
+    verdict = ask(runs(forced(), 25, "n1", "old"), expectation)
+    assert verdict.because == "demo/db-0: pod old on n1: running on n1; pod new on n2: running on n2, 10.0 s after stop"

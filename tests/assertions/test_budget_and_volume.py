@@ -68,8 +68,8 @@ def test_budget_respected(what: str, by: str, story: Story, status: Status) -> N
 def test_each_loss_is_counted_as_what_it_is() -> None:
     story = three().pod(12, "a", **BY_TAINT).pod(13, "b", **EVICTED)
     verdict = ask(story, "{assert: budget-respected, with: {namespace: demo}, always: {for: 40s}}")
-    told = "demo/web: 1 pods are healthy, 2 are needed; lost so far: 1 by DeletionByTaintManager, 1 by eviction"
-    assert verdict.because.startswith(told)
+    counts = "demo/web: 1 pods are healthy, 2 are desired; lost so far: 1 by DeletionByTaintManager, 1 by eviction"
+    assert verdict.because.startswith(counts)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ CLAIM = {"metadata": {"name": "data", "namespace": "demo"}, "spec": {"volumeName
         ("too late", "node: n2", volumes().attachment(25, node="n2"), VIOLATED),
         ("not yet", "node: n2", volumes().attachment(15, node="n2", attached=False), VIOLATED),
         ("another volume", "volume: pv-2", volumes(), VIOLATED),
-        ("by its claim", "claim: demo/data", volumes().tell(0, "persistentvolumeclaims", "LIST", CLAIM), HELD),
+        ("by its claim", "claim: demo/data", volumes().add(0, "persistentvolumeclaims", "LIST", CLAIM), HELD),
         ("claim that nobody saw", "claim: demo/data", volumes(), INCONCLUSIVE),
         ("detached", "node: victim, attached: false", volumes().attachment(15, **GONE), HELD),
         ("detached too late", "node: victim, attached: false", volumes().attachment(25, **GONE), VIOLATED),

@@ -44,51 +44,68 @@ def test_workload_available(what: str, filters: str, story: Story, status: Statu
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
-def told() -> Story:
+def with_lock() -> Story:
     return Story().node(0, "n1").host(5, "inhibitor-locks", LOCK)
 
 
 @pytest.mark.parametrize(
     ("what", "story", "held", "status"),
     [
-        ("in time", told().host(14, "inhibitor-locks", LOCK), True, HELD),
-        ("too late", told().host(10, "inhibitor-locks", []).host(16, "inhibitor-locks", LOCK), True, VIOLATED),
-        ("too early: read before the action", told(), True, INCONCLUSIVE),
-        ("lost", told().host(10.5, "inhibitor-locks", []), True, INCONCLUSIVE),  # unknown from 10 to 10.5
-        ("asked that it is lost", told().host(12, "inhibitor-locks", []), False, HELD),
-        ("another's lock", told().host(10, "inhibitor-locks", [LOCK[0] | {"who": "me"}]), True, VIOLATED),
-        ("a lock on something else", told().host(10, "inhibitor-locks", [LOCK[0] | {"what": "sleep"}]), True, VIOLATED),
-        ("a lock on several things", told().host(12, "inhibitor-locks", [LOCK[0] | {"what": "sleep:shutdown"}]), True, HELD),
-        ("a lock that blocks", told().host(10, "inhibitor-locks", [LOCK[0] | {"mode": "block"}]), True, VIOLATED),
-        ("another node's lock", told().host(12, "inhibitor-locks", LOCK, node="n2"), True, INCONCLUSIVE),
-        ("the next action", told().host(10, "inhibitor-locks", []).done(11, "poweroff", step="x"), True, INCONCLUSIVE),
-        ("not understood", told().host(12, "inhibitor-locks", "kubelet"), True, INCONCLUSIVE),
-        ("blind", told().host(12, "inhibitor-locks", LOCK).blind(10, 20, "host@n1"), True, INCONCLUSIVE),
+        ("in time", with_lock().host(14, "inhibitor-locks", LOCK), True, HELD),
+        ("too late", with_lock().host(10, "inhibitor-locks", []).host(16, "inhibitor-locks", LOCK), True, VIOLATED),
+        ("too early: read before the action", with_lock(), True, INCONCLUSIVE),
+        ("lost", with_lock().host(10.5, "inhibitor-locks", []), True, INCONCLUSIVE),  # unknown from 10 to 10.5
+        ("asked that it is lost", with_lock().host(12, "inhibitor-locks", []), False, HELD),
+        ("another's lock", with_lock().host(10, "inhibitor-locks", [LOCK[0] | {"who": "me"}]), True, VIOLATED),
+        (
+            "a lock on something else",
+            with_lock().host(10, "inhibitor-locks", [LOCK[0] | {"what": "sleep"}]),
+            True,
+            VIOLATED,
+        ),
+        (
+            "a lock on several things",
+            with_lock().host(12, "inhibitor-locks", [LOCK[0] | {"what": "sleep:shutdown"}]),
+            True,
+            HELD,
+        ),
+        ("a lock that blocks", with_lock().host(10, "inhibitor-locks", [LOCK[0] | {"mode": "block"}]), True, VIOLATED),
+        ("another node's lock", with_lock().host(12, "inhibitor-locks", LOCK, node="n2"), True, INCONCLUSIVE),
+        (
+            "the next action",
+            with_lock().host(10, "inhibitor-locks", []).done(11, "poweroff", step="x"),
+            True,
+            INCONCLUSIVE,
+        ),
+        ("not understood", with_lock().host(12, "inhibitor-locks", "kubelet"), True, INCONCLUSIVE),
+        ("blind", with_lock().host(12, "inhibitor-locks", LOCK).blind(10, 20, "host@n1"), True, INCONCLUSIVE),
     ],
 )
 def test_inhibitor_held(what: str, story: Story, held: bool, status: Status) -> None:
     story.done(10, "poweroff", step="stop")
     story.lines.sort(key=lambda line: (line.t, line.kind == "host"))  # a reading at 10 comes after the begin at 10
-    asked = f"{{assert: inhibitor-held, with: {{node: victim, held: {str(held).lower()}}}, within: 5s}}"
-    verdict = ask(story, asked)
+    expectation = f"{{assert: inhibitor-held, with: {{node: victim, held: {str(held).lower()}}}, within: 5s}}"
+    verdict = ask(story, expectation)
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
 def test_a_gap_between_readings_is_too_short_for_a_lock_that_must_stay() -> None:
-    asked = "{assert: inhibitor-held, with: {node: victim}, within: 5s, for: 10s}"
-    lost = told().host(12, "inhibitor-locks", []).host(14, "inhibitor-locks", [])
-    assert ask(lost, asked).status is VIOLATED
-    stale = told().host(10.5, "inhibitor-locks", LOCK).host(12.5, "inhibitor-locks", [])
-    assert ask(stale, asked).status is VIOLATED
-    assert ask(told().host(12, "inhibitor-locks", LOCK).host(30, "inhibitor-locks", LOCK), asked).status is HELD
+    expectation = "{assert: inhibitor-held, with: {node: victim}, within: 5s, for: 10s}"
+    lost = with_lock().host(12, "inhibitor-locks", []).host(14, "inhibitor-locks", [])
+    assert ask(lost, expectation).status is VIOLATED
+    stale = with_lock().host(10.5, "inhibitor-locks", LOCK).host(12.5, "inhibitor-locks", [])
+    assert ask(stale, expectation).status is VIOLATED
+    assert (
+        ask(with_lock().host(12, "inhibitor-locks", LOCK).host(30, "inhibitor-locks", LOCK), expectation).status is HELD
+    )
 
 
 def test_one_reading_is_not_good_for_ever() -> None:
     """Read while the kubelet still held the old lock, and never again."""
-    asked = "{assert: inhibitor-held, with: {node: victim}, within: 5s, for: 20s}"
-    once = told().done(10, "poweroff", step="stop").host(11, "inhibitor-locks", LOCK)
-    assert ask(once, asked).status is INCONCLUSIVE
-    assert ask(once.host(40, "inhibitor-locks", LOCK), asked).status is HELD
+    expectation = "{assert: inhibitor-held, with: {node: victim}, within: 5s, for: 20s}"
+    once = with_lock().done(10, "poweroff", step="stop").host(11, "inhibitor-locks", LOCK)
+    assert ask(once, expectation).status is INCONCLUSIVE
+    assert ask(once.host(40, "inhibitor-locks", LOCK), expectation).status is HELD
 
 
 def scraped() -> Story:
@@ -128,9 +145,13 @@ def test_zeros_after_a_boot_are_not_loaded_yet() -> None:
     story = (
         scraped().metrics(12, 11, 0).metrics(14, None, None, status="unreachable").metrics(40, 0).metrics(41, 11, 13)
     )
-    asked = f"{{assert: shutdown-metrics, with: {{node: victim, {BOTH}, since: stop}}, after: stop + 29s, within: 5s}}"
-    assert ask(story, asked).status is HELD
-    never = asked.replace("started: true, ended: true", "started: false").replace("within: 5s", "never: {for: 1s}")
+    expectation = (
+        f"{{assert: shutdown-metrics, with: {{node: victim, {BOTH}, since: stop}}, after: stop + 29s, within: 5s}}"
+    )
+    assert ask(story, expectation).status is HELD
+    never = expectation.replace("started: true, ended: true", "started: false").replace(
+        "within: 5s", "never: {for: 1s}"
+    )
     assert ask(story, never).status is INCONCLUSIVE
 
 

@@ -12,7 +12,7 @@ from chaos.model.verdict import Status
 from tests.kit.story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, ask
 
 
-def renewed(*times: float) -> Story:
+def renewals(*times: float) -> Story:
     story = Story().node(0, "n1").node(0, "n2")
     for t in times:
         story.lease(t)
@@ -22,32 +22,32 @@ def renewed(*times: float) -> Story:
 @pytest.mark.parametrize(
     ("what", "filters", "words", "story", "status"),
     [
-        ("renewed all the time", "", "always: {for: 50s}", renewed(0, 10, 20, 30, 40, 50), HELD),
-        ("a gap that is short enough", "", "always: {for: 50s}", renewed(0, 39, 60), HELD),
-        ("a gap that is too long", "", "always: {for: 50s}", renewed(0, 45), VIOLATED),
-        ("not renewed again", "fresh: false", "within: 35s", renewed(0), HELD),
-        ("stale, but too late", "fresh: false", "within: 29s", renewed(0), VIOLATED),
-        ("a bound of its own", "at-most: 12s", "always: {for: 20s}", renewed(0, 10, 20, 30), HELD),
-        ("broken", "at-most: 12s", "always: {for: 20s}", renewed(0, 13, 30), VIOLATED),
-        ("stale when it was listed", "", "within: 5s", renewed().lease(0, renewed=-60), VIOLATED),
-        ("the node's clock is wrong", "", "always: {for: 50s}", renewed(0).lease(20, renewed=-80).lease(50), HELD),
-        ("another field changed", "", "always: {for: 35s}", renewed(0).lease(20, renewed=0), VIOLATED),
-        ("deleted", "", "always: {for: 20s}", renewed(0).lease(15, type_="DELETED"), VIOLATED),
+        ("renewed all the time", "", "always: {for: 50s}", renewals(0, 10, 20, 30, 40, 50), HELD),
+        ("a gap that is short enough", "", "always: {for: 50s}", renewals(0, 39, 60), HELD),
+        ("a gap that is too long", "", "always: {for: 50s}", renewals(0, 45), VIOLATED),
+        ("not renewed again", "fresh: false", "within: 35s", renewals(0), HELD),
+        ("stale, but too late", "fresh: false", "within: 29s", renewals(0), VIOLATED),
+        ("a bound of its own", "at-most: 12s", "always: {for: 20s}", renewals(0, 10, 20, 30), HELD),
+        ("broken", "at-most: 12s", "always: {for: 20s}", renewals(0, 13, 30), VIOLATED),
+        ("stale when it was listed", "", "within: 5s", renewals().lease(0, renewed=-60), VIOLATED),
+        ("the node's clock is wrong", "", "always: {for: 50s}", renewals(0).lease(20, renewed=-80).lease(50), HELD),
+        ("another field changed", "", "always: {for: 35s}", renewals(0).lease(20, renewed=0), VIOLATED),
+        ("deleted", "", "always: {for: 20s}", renewals(0).lease(15, type_="DELETED"), VIOLATED),
         ("another node's", "", "within: 5s", Story().node(0, "n1").lease(12, "n2"), INCONCLUSIVE),
-        ("blind", "", "always: {for: 50s}", renewed(0, 10, 50).blind(12, 50, "leases"), INCONCLUSIVE),
+        ("blind", "", "always: {for: 50s}", renewals(0, 10, 50).blind(12, 50, "leases"), INCONCLUSIVE),
         (
             "stale after a blind window",
             "fresh: false",
             "within: 45s",
-            renewed(0).blind(12, 52, "leases").lease(52, renewed=11),
+            renewals(0).blind(12, 52, "leases").lease(52, renewed=11),
             HELD,
         ),
-        ("nonsense", "", "within: 5s", Story().node(0, "n1").tell(12, "leases", "LIST", {"spec": 1}), INCONCLUSIVE),
+        ("nonsense", "", "within: 5s", Story().node(0, "n1").add(12, "leases", "LIST", {"spec": 1}), INCONCLUSIVE),
         (
             "no time in it",
             "",
             "within: 5s",
-            renewed().tell(0, "leases", "LIST", {"metadata": {"name": "n1"}, "spec": {"renewTime": "soon"}}),
+            renewals().add(0, "leases", "LIST", {"metadata": {"name": "n1"}, "spec": {"renewTime": "soon"}}),
             INCONCLUSIVE,
         ),
     ],
@@ -96,7 +96,7 @@ AGAIN: dict[str, Any] = {"uid": "same", "type_": "MODIFIED"}
         ("blind", "reason: X", events().blind(12, 60, "events"), INCONCLUSIVE),
         ("watched too late", "reason: X", Story().node(0, "n1").event(30, "X"), INCONCLUSIVE),
         ("nothing at all", "reason: X", Story().node(0, "n1"), INCONCLUSIVE),
-        ("nonsense", "reason: X", events().tell(12, "events", "ADDED", {"metadata": {}, "reason": 3}), VIOLATED),
+        ("nonsense", "reason: X", events().add(12, "events", "ADDED", {"metadata": {}, "reason": 3}), VIOLATED),
     ],
 )
 def test_event(what: str, filters: str, story: Story, status: Status) -> None:
@@ -126,8 +126,8 @@ BUDGET = "Cannot evict pod as it would violate the pod's disruption budget. The 
 
 
 def evicted(*refusals: tuple[float, int, str], action: str = "drain", pod: str = "demo/a", **begin: Any) -> Story:
-    told = [{"t": T0 + t, "status": status, "message": message} for t, status, message in refusals]
-    evidence = {"pods": [{"pod": pod, "uid": "u", "status": 201, "gone": True, "refusals": told}]}
+    recorded = [{"t": T0 + t, "status": status, "message": message} for t, status, message in refusals]
+    evidence = {"pods": [{"pod": pod, "uid": "u", "status": 201, "gone": True, "refusals": recorded}]}
     story = Story().node(0, "n1").act(10, action, step="stop", **begin)
     return story.act(40, action, "returned", step="stop", exit=1, evidence=evidence)
 

@@ -30,8 +30,8 @@ def two(ready1: str = "True", ready2: str = "True") -> Story:
         ("blind over the deadline", two("False").node(16, "n1").blind(12, 16, "nodes"), INCONCLUSIVE),
         ("blind, then true in time", two("False").node(13, "n1").blind(11, 13, "nodes"), HELD),
         ("empty set", Story(), INCONCLUSIVE),
-        ("gone before, unseen", two().tell(9, "nodes", "DELETED", {"metadata": {"name": "n2"}}, note="missing"), HELD),
-        ("undecodable", two().tell(9, "nodes", "MODIFIED", {"metadata": {"name": "n1"}, "spec": 5}), INCONCLUSIVE),
+        ("gone before, unseen", two().add(9, "nodes", "DELETED", {"metadata": {"name": "n2"}}, note="missing"), HELD),
+        ("undecodable", two().add(9, "nodes", "MODIFIED", {"metadata": {"name": "n1"}, "spec": 5}), INCONCLUSIVE),
     ],
 )
 def test_nodes_ready(what: str, story: Story, status: Status) -> None:
@@ -104,8 +104,8 @@ NOT_READY = "node.kubernetes.io/not-ready"
 )
 def test_node_taint(what: str, filters: str, story: Story, status: Status) -> None:
     node = "" if "node: n9" in filters else "node: victim, "
-    asked = f"{{assert: node-taint, with: {{{node}key: {NOT_READY}, {filters}}}, within: 5s}}"
-    verdict = ask(story, asked)
+    expectation = f"{{assert: node-taint, with: {{{node}key: {NOT_READY}, {filters}}}, within: 5s}}"
+    verdict = ask(story, expectation)
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 

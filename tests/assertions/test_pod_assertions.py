@@ -59,7 +59,7 @@ def web(*names: str) -> Story:
         ("empty set", Story().node(0, "n1").pod(0, "c", "n2"), INCONCLUSIVE),
         (
             "not understood",
-            web("a").tell(15, "pods", "MODIFIED", {"metadata": {"uid": "uid-a"}, "status": 7}),
+            web("a").add(15, "pods", "MODIFIED", {"metadata": {"uid": "uid-a"}, "status": 7}),
             INCONCLUSIVE,
         ),
     ],
@@ -160,16 +160,16 @@ def test_count(what: str, count: str, story: Story, status: Status) -> None:
 
 
 def test_a_frozen_set_that_is_empty_is_not_counted() -> None:
-    asked = "{assert: pods, with: {namespace: nope, at: stop, count: {phase: Running, most: 3}}, within: 10s}"
-    verdict = ask(Story().node(0, "n1").pod(0, "a"), asked)
+    expectation = "{assert: pods, with: {namespace: nope, at: stop, count: {phase: Running, most: 3}}, within: 10s}"
+    verdict = ask(Story().node(0, "n1").pod(0, "a"), expectation)
     assert verdict.status is INCONCLUSIVE
-    assert verdict.because.startswith("there was no such pod at stop; to decide it: something to judge")
+    assert verdict.because.startswith("no such pod existed at stop; to decide it: a selection with subjects")
 
 
 def test_what_is_counted_is_told() -> None:
     verdict = ask(Story().node(0, "n1").pod(0, "a"), COUNT % "least: 1, most: 2")
     assert verdict.expected == "1 to 2 pods with phase Running within 10s of stop"
-    assert verdict.because.startswith("0 of 1, when its time was over 10.0s after stop")
+    assert verdict.because.startswith("0 of 1 at the deadline, 10.0 s after stop")
 
 
 @pytest.mark.parametrize(

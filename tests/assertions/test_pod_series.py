@@ -20,7 +20,7 @@ OTHER: dict[str, Any] = {"owner": ("ReplicaSet", "api-1")}
 def zoned(story: Story, **zones: str) -> Story:
     for name, zone in zones.items():
         labels = {"topology.kubernetes.io/zone": zone}
-        story.tell(0, "nodes", "LIST", {"metadata": {"name": name, "labels": labels}, "status": {}})
+        story.add(0, "nodes", "LIST", {"metadata": {"name": name, "labels": labels}, "status": {}})
     return story
 
 
@@ -67,10 +67,10 @@ def test_replaced(what: str, filters: str, story: Story, status: Status) -> None
 
 
 def test_replaced_and_what_it_looks_like_itself() -> None:
-    asked = "{assert: pods, with: {node: victim, each: {deleting: true, replaced: {node: other}}}, within: 20s}"
+    expectation = "{assert: pods, with: {node: victim, each: {deleting: true, replaced: {node: other}}}, within: 20s}"
     replaced = web("a").pod(15, "c", "n2")
-    assert ask(replaced, asked).status is VIOLATED
-    assert ask(replaced.pod(16, "a", deleting=True), asked).status is HELD
+    assert ask(replaced, expectation).status is VIOLATED
+    assert ask(replaced.pod(16, "a", deleting=True), expectation).status is HELD
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ def test_a_container_that_waits() -> None:
     waits = {"name": "c", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
     metadata = {"name": "a", "namespace": "demo", "uid": "uid-a"}
     status = {"phase": "Running", "containerStatuses": [waits]}
-    story = web("a").tell(15, "pods", "MODIFIED", {"metadata": metadata, "status": status})
-    asked = "{assert: pods, with: {each: {waiting: %s}}, within: 20s}"
-    assert ask(story, asked % "CrashLoopBackOff").status is HELD
-    assert ask(story, asked % "ImagePullBackOff").status is VIOLATED
+    story = web("a").add(15, "pods", "MODIFIED", {"metadata": metadata, "status": status})
+    expectation = "{assert: pods, with: {each: {waiting: %s}}, within: 20s}"
+    assert ask(story, expectation % "CrashLoopBackOff").status is HELD
+    assert ask(story, expectation % "ImagePullBackOff").status is VIOLATED
 
 
 def taken(*times: float, per_node: int = 1) -> Story:
@@ -136,9 +136,9 @@ def test_rate(what: str, rate: str, story: Story, status: Status) -> None:
 
 
 def test_at_least_so_fast() -> None:
-    asked = "{assert: pods, with: {rate: {deleting: true, at-least: 0.1/s, over: 20s}}, within: 30s}"
-    assert ask(taken(12, 22), asked).status is HELD
-    assert ask(taken(12, 42), asked).status is VIOLATED
+    expectation = "{assert: pods, with: {rate: {deleting: true, at-least: 0.1/s, over: 20s}}, within: 30s}"
+    assert ask(taken(12, 22), expectation).status is HELD
+    assert ask(taken(12, 42), expectation).status is VIOLATED
 
 
 ORDER = "{assert: pods, with: {order: {by: ordinal, %sdeleting: true, least: 3}}, within: 30s}"
@@ -171,13 +171,13 @@ def test_order(descending: str, story: Story, status: Status) -> None:
 def test_order_by_priority() -> None:
     story = Story().node(0, "n1").pod(0, "low", priority=1).pod(0, "high", priority=9)
     story.pod(12, "high", priority=9, deleting=True).pod(14, "low", priority=1, deleting=True)
-    asked = "{assert: pods, with: {order: {by: priority, deleting: true%s}}, within: 30s}"
-    assert ask(story, asked % "").status is VIOLATED
-    assert ask(story, asked % ", descending: true").status is HELD
+    expectation = "{assert: pods, with: {order: {by: priority, deleting: true%s}}, within: 30s}"
+    assert ask(story, expectation % "").status is VIOLATED
+    assert ask(story, expectation % ", descending: true").status is HELD
 
 
 @pytest.mark.parametrize(
-    ("alias", "asked", "same"),
+    ("alias", "expectation", "same"),
     [
         ("pods-stuck", "{node: victim}", "{node: victim, each: {deleting: true, gone: false}}"),
         ("pods-stuck", "{none: {}}", "{none: {deleting: true, gone: false}}"),
@@ -189,8 +189,8 @@ def test_order_by_priority() -> None:
         ("pods-disrupted", "{at: stop}", "{at: stop, each: {disruption: any}}"),
     ],
 )
-def test_other_names(alias: str, asked: str, same: str) -> None:
-    meant = catalogue().assertions[alias].params.model_validate(yaml.safe_load(asked))
+def test_other_names(alias: str, expectation: str, same: str) -> None:
+    meant = catalogue().assertions[alias].params.model_validate(yaml.safe_load(expectation))
     assert meant.model_dump() == Params.model_validate(yaml.safe_load(same)).model_dump()
 
 

@@ -35,12 +35,12 @@ def result(timeline: Timeline, action: str, node: str = "n1", step: str = "") ->
     return found
 
 
-def asked(*uids: str, status: int = 201, refusals: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
+def evictions(*uids: str, status: int = 201, refusals: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
     return [{"pod": uid, "uid": uid, "status": status, "attempts": 1, "refusals": list(refusals)} for uid in uids]
 
 
 def spec(told: Story, t: float, name: str = "n1", type_: str = "MODIFIED", **fields: Any) -> Story:
-    return told.tell(t, "nodes", type_, {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": fields})
+    return told.add(t, "nodes", type_, {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": fields})
 
 
 TAINT = {"key": "k", "effect": "NoSchedule"}
@@ -57,42 +57,42 @@ CASES: list[tuple[str, str, Story, ProofStatus, str]] = [
     (
         "evicted",
         "evict-pod",
-        story("evict-pod", POD, pods=asked("uid-a")).pod(10.1, "a", disruption="EvictionByEvictionAPI"),
+        story("evict-pod", POD, pods=evictions("uid-a")).pod(10.1, "a", disruption="EvictionByEvictionAPI"),
         PROVEN,
         "1 of 1 pods have DisruptionTarget",
     ),
     (
         "another pod was evicted",
         "evict-pod",
-        story("evict-pod", POD, pods=asked("uid-a")).pod(10.1, "b", disruption="EvictionByEvictionAPI"),
+        story("evict-pod", POD, pods=evictions("uid-a")).pod(10.1, "b", disruption="EvictionByEvictionAPI"),
         SILENT,
         "",
     ),
     (
         "refused",
         "evict-pod",
-        story("evict-pod", POD, pods=asked("uid-a", status=429, refusals=(REFUSAL,))),
+        story("evict-pod", POD, pods=evictions("uid-a", status=429, refusals=(REFUSAL,))),
         PROVEN,
         "it was refused (429): Cannot evict pod",
     ),
     (
         "deleting",
         "delete-pod",
-        story("delete-pod", POD, pods=asked("uid-a")).pod(10.1, "a", deleting=True),
+        story("delete-pod", POD, pods=evictions("uid-a")).pod(10.1, "a", deleting=True),
         PROVEN,
         "1 of 1 pods are being deleted",
     ),
     (
         "deleting is not gone",
         "force-delete-pod",
-        story("force-delete-pod", POD, pods=asked("uid-a")).pod(10.1, "a", deleting=True),
+        story("force-delete-pod", POD, pods=evictions("uid-a")).pod(10.1, "a", deleting=True),
         SILENT,
         "",
     ),
     (
         "gone",
         "force-delete-pod",
-        story("force-delete-pod", POD, pods=asked("uid-a")).pod(10.1, "a", type_="DELETED"),
+        story("force-delete-pod", POD, pods=evictions("uid-a")).pod(10.1, "a", type_="DELETED"),
         PROVEN,
         "gone from the API",
     ),
@@ -124,12 +124,18 @@ CASES: list[tuple[str, str, Story, ProofStatus, str]] = [
         SILENT,
         "",
     ),
-    ("only cordoned", "drain", spec(story("drain", {}, pods=asked("uid-a")), 10, unschedulable=True), SILENT, "no pod"),
+    (
+        "only cordoned",
+        "drain",
+        spec(story("drain", {}, pods=evictions("uid-a")), 10, unschedulable=True),
+        SILENT,
+        "no pod",
+    ),
     ("empty", "drain", spec(story("drain", {}, pods=[]), 10, unschedulable=True), PROVEN, "0 pods evicted"),
     (
         "drain refused",
         "drain",
-        spec(story("drain", {}, pods=asked("uid-a", refusals=(REFUSAL,))), 10, unschedulable=True),
+        spec(story("drain", {}, pods=evictions("uid-a", refusals=(REFUSAL,))), 10, unschedulable=True),
         PROVEN,
         "1 refusals, the first: Cannot evict pod",
     ),
@@ -161,9 +167,9 @@ def test_a_restart_by_the_generation() -> None:
 
 
 def test_another_step_of_the_same_action_proves_nothing_of_this_one() -> None:
-    told = story("evict-pod", POD, pods=asked("uid-a", status=500))
+    told = story("evict-pod", POD, pods=evictions("uid-a", status=500))
     told.act(20, "evict-pod", "begin", step="again", params=POD)
-    evidence = {"pods": asked("uid-b", refusals=(REFUSAL,))}
+    evidence = {"pods": evictions("uid-b", refusals=(REFUSAL,))}
     told.act(20.2, "evict-pod", "returned", step="again", params=POD, delivery="answered", exit=1, evidence=evidence)
     assert result(told.timeline(60), "evict-pod").proof_status is SILENT
 

@@ -1,4 +1,4 @@
-"""Clocks that differ: what is measured, and what the report says of it."""
+"""Clock offsets: measurement, and notes in the report."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from chaos.store.recording import build_timeline, read_recording
 from tests.kit.story import RECORDINGS, Story
 
 
-def renewed(node: str, offsets: list[float], late: float = 0.0) -> Story:
-    """Renewals every ten seconds by a clock that is ``offsets`` ahead, seen ``late`` seconds after they were made."""
+def renewals(node: str, offsets: list[float], late: float = 0.0) -> Story:
+    """Renewals every ten seconds by a clock that is ``offsets`` ahead, received ``late`` seconds later."""
     story = Story()
     for index, ahead in enumerate(offsets):
         story.lease(index * 10 + late, node, index * 10 + ahead)
@@ -23,48 +23,51 @@ def renewed(node: str, offsets: list[float], late: float = 0.0) -> Story:
 
 
 @pytest.mark.parametrize(
-    ("offsets", "late", "says"),
+    ("offsets", "late", "text"),
     [
         ([0.0] * 8, 0.02, ""),
         ([0.0] * 8, 0.9, ""),
-        ([3.0] * 8, 0.02, "the clock of node n1 is 3.0s ahead of that of this run, by its Lease"),
-        ([-5.0] * 8, 0.02, "the clock of node n1 is 5.0s behind that of this run, by its Lease"),
-        ([0.0] * 8 + [60.0] * 8, 0.02, "60.0s ahead of"),
-        ([60.0] * 5, 0.02, ""),  # four renewals were seen: too few
-        ([0.0, -9.0, 0.0, 0.0, -9.0, 0.0, 0.0, 0.0], 0.02, ""),  # some came late
+        ([3.0] * 8, 0.02, "the clock of node n1 is 3.0 s ahead of the clock of this run, according to its Lease"),
+        ([-5.0] * 8, 0.02, "the clock of node n1 is 5.0 s behind the clock of this run, according to its Lease"),
+        ([0.0] * 8 + [60.0] * 8, 0.02, "60.0 s ahead of"),
+        ([60.0] * 5, 0.02, ""),  # only four renewals were watched
+        ([0.0, -9.0, 0.0, 0.0, -9.0, 0.0, 0.0, 0.0], 0.02, ""),  # some arrived late
     ],
 )
-def test_leases_tell_of_clocks(offsets: list[float], late: float, says: str) -> None:
-    notes = clock_notes((renewed("n1", offsets, late)).timeline())
-    assert len(notes) == bool(says)
-    assert all(says in note and note.endswith("times that it wrote are off by so much") for note in notes)
+def test_clock_offsets_from_leases(offsets: list[float], late: float, text: str) -> None:
+    notes = clock_notes(renewals("n1", offsets, late).timeline())
+    assert len(notes) == bool(text)
+    assert all(text in note and note.endswith("its timestamps are off by as much") for note in notes)
 
 
 @pytest.mark.parametrize(
-    ("offsets", "says"),
+    ("offsets", "texts"),
     [
         ({"host n1": {"seconds": 0.2, "within": 0.1}}, []),
         ({"host n1": {"seconds": 1.4, "within": 0.5}}, []),  # may be less than the bound
-        ({"the API server": {"seconds": -2.5, "within": 0.25}}, ["the API server is 2.5s behind that of this run"]),
+        (
+            {"the API server": {"seconds": -2.5, "within": 0.25}},
+            ["the API server is 2.5 s behind the clock of this run"],
+        ),
         ({"Prometheus": {"seconds": 7.0, "within": 0.1}, "a": {"seconds": 2.0, "within": 0}}, ["Prometheus", "a is"]),
         ("0 (one clock)", []),
         ({"x": 3}, []),
     ],
 )
-def test_measured_offsets_in_meta(offsets: Any, says: list[str]) -> None:
-    notes = clock_notes((Story(clockOffsets=offsets)).timeline())
-    assert len(notes) == len(says)
-    assert all(word in note for word, note in zip(says, notes, strict=True))
+def test_measured_offsets_in_meta(offsets: Any, texts: list[str]) -> None:
+    notes = clock_notes(Story(clockOffsets=offsets).timeline())
+    assert len(notes) == len(texts)
+    assert all(text in note for text, note in zip(texts, notes, strict=True))
 
 
-def test_a_host_that_was_asked_is_not_told_twice() -> None:
-    story = renewed("n1", [3.0] * 8)
-    story.tell(90, "meta", "clocks", {"clockOffsets": {"host n1": {"seconds": 3.0, "within": 0.0}}})
-    (note,) = clock_notes((story).timeline())
-    assert note.startswith("the clock of host n1 is 3.0s ahead of")
+def test_measured_host_has_no_second_note() -> None:
+    story = renewals("n1", [3.0] * 8)
+    story.add(90, "meta", "clocks", {"clockOffsets": {"host n1": {"seconds": 3.0, "within": 0.0}}})
+    (note,) = clock_notes(story.timeline())
+    assert note.startswith("the clock of host n1 is 3.0 s ahead of")
 
 
-def test_real_nodes_of_one_kernel_have_one_clock() -> None:
+def test_nodes_on_one_kernel_have_one_clock() -> None:
     timeline = build_timeline(read_recording(RECORDINGS / "05-power-cut.jsonl.gz"))
     offsets = [lease_offset(history) for history in timeline.leases.values()]
     assert len(offsets) == 4
@@ -73,19 +76,19 @@ def test_real_nodes_of_one_kernel_have_one_clock() -> None:
 
 
 @given(st.floats(-100, 100), st.lists(st.tuples(st.floats(0, 50), st.floats(0, 0.5)), min_size=1, max_size=30))
-def test_whole_seconds_narrow_down_a_clock(ahead: float, asked: list[tuple[float, float]]) -> None:
-    """Each reading is the second that the other clock shows somewhere between question and answer."""
+def test_offset_from_readings_in_whole_seconds(ahead: float, readings: list[tuple[float, float]]) -> None:
+    """Each reading is the second of the other clock at a moment between request and response."""
     bounds = ClockOffsetBounds()
-    for at, took in asked:
-        shown = float(int(1000 + at + took / 2 + ahead))
-        bounds.add(shown - (1000 + at + took), shown + 1 - (1000 + at))
+    for at, took in readings:
+        reading = float(int(1000 + at + took / 2 + ahead))
+        bounds.add(reading - (1000 + at + took), reading + 1 - (1000 + at))
     offset = bounds.offset()
     assert offset is not None
     assert abs(offset.seconds - ahead) <= offset.within + 0.002
     assert offset.within <= 0.75 + 0.001
 
 
-def test_a_clock_that_was_set_is_measured_anew() -> None:
+def test_clock_that_was_set_is_measured_again() -> None:
     bounds = ClockOffsetBounds()
     assert bounds.offset() is None
     bounds.add(-0.1, 0.1)

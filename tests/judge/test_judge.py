@@ -116,8 +116,18 @@ def test_an_abort_condition_that_was_met_makes_the_rest_worthless() -> None:
 @pytest.mark.parametrize(
     ("what", "story", "shown", "because"),
     [
-        ("off", Story().done(10, "poweroff").host(15, "machine", "off"), ProofStatus.PROVEN, "was off 5.0 s after the step"),
-        ("still on", Story().done(10, "poweroff").host(99, "machine", "on"), ProofStatus.DISPROVEN, "still on 89.0 s after the step"),
+        (
+            "off",
+            Story().done(10, "poweroff").host(15, "machine", "off"),
+            ProofStatus.PROVEN,
+            "was off 5.0 s after the step",
+        ),
+        (
+            "still on",
+            Story().done(10, "poweroff").host(99, "machine", "on"),
+            ProofStatus.DISPROVEN,
+            "still on 89.0 s after the step",
+        ),
         ("silence", Story().done(10, "poweroff"), ProofStatus.UNPROVEN, "no power control"),
         (
             "off before",
@@ -241,8 +251,11 @@ def test_two_targets_are_two_nodes() -> None:
     story.done(12, "poweroff", node="n1", step="b").host(15, "machine", "off", "n1").host(15, "machine", "off", "n2")
     method = "[{name: a, action: poweroff, target: first}, {name: b, action: poweroff, target: second}]"
     targets = {"first": {"role": "worker"}, "second": {"role": "worker"}}
-    asked = "[{assert: nodes-ready, with: {nodes: all}, within: 5s}]"
-    assert run(story, hypothesis=asked, method=method, targets=targets).targets == {"first": ("n2",), "second": ("n1",)}
+    expectation = "[{assert: nodes-ready, with: {nodes: all}, within: 5s}]"
+    assert run(story, hypothesis=expectation, method=method, targets=targets).targets == {
+        "first": ("n2",),
+        "second": ("n1",),
+    }
 
 
 def test_targets_that_the_run_itself_recorded() -> None:
@@ -389,8 +402,8 @@ def test_a_line_that_is_recorded_twice_changes_nothing() -> None:
 @pytest.mark.parametrize("groups", ["x", ["x"], [{"shutdownGracePeriodSeconds": []}]])
 def test_a_kubelet_configuration_that_is_not_understood(groups: Any) -> None:
     story = stopped().host(1, "configz", {"shutdownGracePeriodByPodPriority": groups})
-    asked = NOT_READY.replace("5s", "kubelet.shutdownGracePeriod")
-    assert run(story, hypothesis=asked).exit_code == 2
+    expectation = NOT_READY.replace("5s", "kubelet.shutdownGracePeriod")
+    assert run(story, hypothesis=expectation).exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The shipped experiments on recordings of a real cluster, and on ones made of their parts."""
+"""The bundled experiments on recordings of a real cluster, and on recordings derived from them."""
 
 from __future__ import annotations
 
@@ -44,19 +44,21 @@ def judged(lines: Iterable[RecordingEntry], name: str, **options: Any) -> RunRes
 
 
 @pytest.mark.parametrize(("number", "name"), [("01", "graceful-poweroff"), ("05", "graceful-poweroff")])
-def test_what_preflight_refused_and_somebody_set_aside_caps_every_judgement(number: str, name: str) -> None:
+def test_overridden_preflight_check_makes_the_result_inconclusive(number: str, name: str) -> None:
     meta, *rest = lines_of(number)
-    told = {"overruled": ["kubelet-inhibitor: it is lost"], "warnings": ["clock: 7s off"]}
-    about = {"by": "ann@a/7", "nodefall": "1.2", "planHash": "abc"}
+    preflight = {"overruled": ["kubelet-inhibitor: it is lost"], "warnings": ["clock: 7s off"]}
+    origin = {"by": "ann@a/7", "nodefall": "1.2", "planHash": "abc"}
     known = msgspec.json.decode(meta.object, type=dict[str, Any])
-    meta = msgspec.structs.replace(meta, object=msgspec.Raw(msgspec.json.encode(known | told | about)))
+    meta = msgspec.structs.replace(meta, object=msgspec.Raw(msgspec.json.encode(known | preflight | origin)))
     result = judged([meta, *rest], name)
     assert (result.status, result.exit_code) == (INCONCLUSIVE, 2)
-    assert result.headline.startswith("inconclusive: preflight refused, and --anyway set it aside: kubelet-inhibitor")
+    assert result.headline.startswith(
+        "inconclusive: preflight check failed and was overridden with --anyway: kubelet-inhibitor"
+    )
     assert {v.status for v in (*result.hypothesis, *result.recovery)} == {INCONCLUSIVE}
     assert result.notes[:2] == (
-        "preflight refused, and --anyway set it aside: kubelet-inhibitor: it is lost",
-        "preflight warned: clock: 7s off",
+        "preflight check failed and was overridden with --anyway: kubelet-inhibitor: it is lost",
+        "preflight warning: clock: 7s off",
     )
     assert (result.started_by, result.nodefall_version, result.plan_hash) == ("ann@a/7", "1.2", "abc")
 
@@ -71,7 +73,7 @@ def test_what_preflight_refused_and_somebody_set_aside_caps_every_judgement(numb
         ("01", "cancelled-shutdown", {}, 2, "the step 'announce' is missing"),
         ("02", "graceful-poweroff", {}, 2, "the step 'power-off' is missing"),
         ("27", "graceful-poweroff", {}, 2, "the step 'power-on' is missing"),
-        ("02", "lock-after-cancel", {}, 2, "the inhibitors were not read"),
+        ("02", "lock-after-cancel", {}, 2, "no later reading of the inhibitors"),
         ("01", "shutdown-cancelled-in-time", {}, 2, "the step 'schedule' is missing"),
         ("05", "graceful-poweroff", {}, 2, "the step 'power-off' is missing"),
         ("05", "graceful-poweroff", POWER_CUT, 1, "the kubelet announces the shutdown"),
@@ -94,12 +96,12 @@ def test_what_preflight_refused_and_somebody_set_aside_caps_every_judgement(numb
         ("10", "endpoints-until-the-end", {}, 0, "held"),
         ("16", "endpoints-until-the-end", {}, 0, "held"),
         ("05", "volume-forced-detach", {}, 2, "the step 'force' is missing"),
-        ("05", "volume-of-terminating-pod", {}, 2, "no VolumeAttachment was seen"),
-        ("01", "exit-codes", {}, 2, "there was no such pod"),
+        ("05", "volume-of-terminating-pod", {}, 2, "no VolumeAttachments were observed"),
+        ("01", "exit-codes", {}, 2, "no such pod existed"),
         ("10", "priority-shutdown", {}, 0, "held"),
-        ("01", "priority-shutdown", {}, 2, "it requires kubelet.shutdownGracePeriod"),
-        ("10", "no-priority-list", {}, 2, "it requires kubelet.shutdownGracePeriodCriticalPods"),
-        ("01", "grace-period-zero", {}, 2, "it requires kubelet.shutdownGracePeriod"),
+        ("01", "priority-shutdown", {}, 2, "the experiment requires kubelet.shutdownGracePeriod"),
+        ("10", "no-priority-list", {}, 2, "the experiment requires kubelet.shutdownGracePeriodCriticalPods"),
+        ("01", "grace-period-zero", {}, 2, "the experiment requires kubelet.shutdownGracePeriod"),
         ("01", "kubelet-restart-in-window", {}, 2, "the step 'restart' is missing"),
         ("01", "bypassed-logind", {}, 2, "the step 'power-off' is missing"),
         ("16", "shutdown-metrics-after-reboot", {}, 0, "held"),
@@ -107,12 +109,18 @@ def test_what_preflight_refused_and_somebody_set_aside_caps_every_judgement(numb
         ("05", "power-cut", {}, 0, "held: all 13 expectations held on rb-worker"),
         ("05", "statefulset-stuck", {}, 0, "held"),
         ("05", "back-after-eviction", {}, 0, "held"),
-        ("05", "back-before-eviction", {}, 2, "there was no such pod"),
+        ("05", "back-before-eviction", {}, 2, "no such pod existed"),
         ("05", "out-of-service-no-execute", {}, 2, "the step 'declare' is missing"),
         ("05", "fast-reboot", {}, 2, "the step 'reboot' is missing"),
         ("07", "power-cut", {}, 2, "the step 'cut' is missing"),
         ("07", "partition-waited-out", IN_DEMO, 2, "at most one pod of each identity runs"),
-        ("07", "partition-ridden-out", IN_DEMO, 1, "the patient pod is not evicted"),  # it tolerates 20 s there
+        (
+            "07",
+            "partition-ridden-out",
+            IN_DEMO,
+            1,
+            "the patient pod is not evicted",
+        ),  # tolerates 20 s in this recording
         ("07", "force-delete-partitioned", IN_DEMO, 2, "the step 'cut' is missing"),
         ("05", "dead-node-deleted", IN_DEMO, 2, "the step 'delete' is missing"),
         ("25", "two-nodes-of-a-zone", IN_DEMO, 0, "held: all 5 expectations held on rz-worker, rz-worker2"),
@@ -120,7 +128,13 @@ def test_what_preflight_refused_and_somebody_set_aside_caps_every_judgement(numb
         ("08", "drain-allowed", IN_DEMO, 2, "the step 'blocked' is missing"),
         ("01", "graceful-poweroff", {"bind": {"victim": ("ra-worker2",)}}, 2, "the step 'power-off' is missing"),
         ("01", "graceful-poweroff", {"bind": {"victim": ("ra-worker",)}}, 0, "held"),
-        ("01", "graceful-poweroff", {"facts": {"kubelet.shutdownGracePeriod": "0s"}}, 2, "it requires kubelet."),
+        (
+            "01",
+            "graceful-poweroff",
+            {"facts": {"kubelet.shutdownGracePeriod": "0s"}},
+            2,
+            "the experiment requires kubelet.",
+        ),
         ("01", "graceful-poweroff", {"manifests": ()}, 2, "steady state did not hold before the first step"),
         ("01", "graceful-poweroff", {"manifests": (), "namespace": "demo"}, 0, "held"),
     ],
@@ -130,56 +144,56 @@ def test_recordings(number: str, name: str, options: dict[str, Any], code: int, 
     assert (result.exit_code, headline in result.headline) == (code, True), result.headline
 
 
-def test_a_drain_that_was_blocked() -> None:
-    """kubectl had --ignore-daemonsets, which the recording does not name; nor does it tell what the API answered."""
+def test_blocked_drain() -> None:
+    """The recording has neither the option --ignore-daemonsets of kubectl nor the responses of the API server."""
     lines = lines_of("08")
     for line in lines:
         if line.kind == "action" and line.type == "drain":
-            told = msgspec.json.decode(line.object)
+            record = msgspec.json.decode(line.object)
             line.object = msgspec.Raw(
-                msgspec.json.encode(told | {"params": told["params"] | {"ignore-daemonsets": True}})
+                msgspec.json.encode(record | {"params": record["params"] | {"ignore-daemonsets": True}})
             )
     result = judged(lines, "drain-blocked", **IN_DEMO)
     assert [v.status for v in result.hypothesis] == [INCONCLUSIVE, HELD, HELD, HELD]
-    assert "what the API server answered to drain-blocked was not recorded" in result.headline
+    assert "the responses of the API server to drain-blocked were not recorded" in result.headline
 
 
-def test_a_power_cut_is_not_graceful() -> None:
-    """The first line says which expectation failed, what was seen instead, and when."""
+def test_power_cut_is_not_graceful() -> None:
+    """The headline has the violated expectation, the observation and its time."""
     result = judged(lines_of("05"), "graceful-poweroff", **POWER_CUT)
     assert result.headline.startswith("violated: the kubelet announces the shutdown: rb-worker: Ready is True")
-    assert "5.0s after power-off" in result.headline
+    assert "5.0 s after power-off" in result.headline
     assert [step.proof_status for step in result.steps] == [ProofStatus.PROVEN, ProofStatus.PROVEN]
     assert any("judged on the recorded action power-cut" in note for note in result.notes)
 
 
-def test_half_a_partition_blames_nobody() -> None:
-    """Recording 12: the cut took only IPv4, the kubelet lives on over IPv6, and Ready never changes."""
+def test_incomplete_partition_is_inconclusive() -> None:
+    """Recording 12: the rules blocked only IPv4, the kubelet still uses IPv6, and Ready never changes."""
     result = judged(lines_of("12"), "partition")
     assert {v.status for v in (*result.hypothesis, *result.recovery)} == {INCONCLUSIVE}
     assert [step.proof_status for step in result.steps] == [ProofStatus.DISPROVEN]
     assert all("did not take effect" in v.because for v in result.hypothesis)
 
 
-def test_systemd_257_never_tells_the_kubelet() -> None:
-    """Recording 27, our flagship finding: the machine stays up and the node stays NotReady."""
+def test_systemd_257_does_not_signal_the_cancellation() -> None:
+    """Recording 27: the machine stays up, but the node stays NotReady."""
     result = judged(lines_of("27"), "poweroff-cancelled")
     assert [v.status for v in result.hypothesis] == [HELD, VIOLATED]
     assert "Ready is False (KubeletNotReady: node is shutting down)" in result.hypothesis[1].because
-    assert "only came true 32.1s too late" in result.hypothesis[1].because
+    assert "came true 32.1 s too late, 92.1 s after cancel" in result.hypothesis[1].because
     assert any("kubelet-restart" in note for note in result.notes)
 
 
-def replaced(line: RecordingEntry, change: Callable[[Any], Any]) -> RecordingEntry:
+def with_change(line: RecordingEntry, change: Callable[[Any], Any]) -> RecordingEntry:
     return msgspec.structs.replace(
         line, object=msgspec.Raw(msgspec.json.encode(change(msgspec.json.decode(line.object))))
     )
 
 
 def lost_lock() -> Iterator[RecordingEntry]:
-    """Recording 01 as it is without the lock: announced, then the machine is gone at once; pods restart in place.
+    """Recording 01 without the inhibitor lock: the machine is off right after the announcement.
 
-    The pods of the victim stay as they were, and run again with a new container after power-on.
+    The pods of the victim do not change, and run again with a new container after power-on.
     """
     lines = lines_of("01")
     begin = next(line.t for line in lines if line.kind == "action")
@@ -205,41 +219,41 @@ def lost_lock() -> Iterator[RecordingEntry]:
         yield RecordingEntry(back + 4 + count / 100, "pods", "MODIFIED", raw)
 
 
-def test_a_power_off_without_the_lock_is_not_graceful() -> None:
-    """Ready=False says "node is shutting down" there too; that no pod was ended in order tells the difference."""
+def test_power_off_without_the_lock_is_not_graceful() -> None:
+    """Ready=False has the message "node is shutting down" then, too, but no pod is terminated."""
     result = judged(sorted(lost_lock(), key=lambda line: line.t), "graceful-poweroff")
     assert result.exit_code == 1, result.headline
     assert [v.status for v in result.hypothesis] == [HELD, VIOLATED, HELD]
     assert result.headline.startswith("violated: every pod ends with the reason that the kubelet gives: demo/")
     assert "Running, no DisruptionTarget" in result.headline
-    assert "40.0s after power-off" in result.headline
+    assert "40.0 s after power-off" in result.headline
 
 
 def without(lines: Iterable[RecordingEntry], drop: Callable[[RecordingEntry], bool]) -> list[RecordingEntry]:
     return [line for line in lines if not drop(line)]
 
 
-def test_nothing_counts_without_proof() -> None:
-    """05 without the power control's word, and without the new boot: it looks violated, and is not judged."""
-    silent = without(
+def test_step_without_proof_is_inconclusive() -> None:
+    """Recording 05 without the report of the power control and without the new boot: violations are not judged."""
+    unproven = without(
         lines_of("05"),
         lambda line: line.kind == "action" and line.type == "power-cut" and b'"proved"' in bytes(line.object),
     )
-    silent = without(silent, lambda line: line.kind == "host" and line.type in ("machine", "pid1-start"))
-    result = judged(silent, "graceful-poweroff", **POWER_CUT)
+    unproven = without(unproven, lambda line: line.kind == "host" and line.type in ("machine", "pid1-start"))
+    result = judged(unproven, "graceful-poweroff", **POWER_CUT)
     assert result.exit_code == 2
     assert "nothing proves that 'power-off' took effect on rb-worker" in result.headline
     assert {v.status for v in result.hypothesis} == {INCONCLUSIVE}
 
 
 @pytest.mark.parametrize("seconds", [3, 6, 20, 60, 111])
-def test_a_recording_that_ends_early_says_nothing_false(seconds: float) -> None:
+def test_truncated_recording_is_inconclusive(seconds: float) -> None:
     lines = lines_of("01")
     result = judged([line for line in lines if line.t < lines[0].t + seconds], "graceful-poweroff")
     assert result.exit_code == 2, result.headline
 
 
-EYES = ["nodes", "pods", "deployments", "statefulsets", "daemonsets", "events"]
+SOURCES = ["nodes", "pods", "deployments", "statefulsets", "daemonsets", "events"]
 
 
 @pytest.mark.parametrize(
@@ -247,25 +261,25 @@ EYES = ["nodes", "pods", "deployments", "statefulsets", "daemonsets", "events"]
 )
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(start=st.floats(0, 130), length=st.floats(1, 20))
-def test_a_cut_line_never_turns_a_verdict_round(
+def test_blind_window_never_reverses_a_verdict(
     number: str, name: str, options: dict[str, Any], start: float, length: float
 ) -> None:
     lines = lines_of(number)
     clear = judged(lines, name, **options)
-    cut = judged(sorted(blinded(lines, EYES, start, length), key=lambda line: line.t), name, **options)
+    cut = judged(sorted(blinded(lines, SOURCES, start, length), key=lambda line: line.t), name, **options)
     for before, after in zip((*clear.hypothesis, *clear.recovery), (*cut.hypothesis, *cut.recovery), strict=True):
         assert after.status in (before.status, INCONCLUSIVE), f"{after.name}: {after.because}"
 
 
-def test_a_cut_over_a_deadline_is_named() -> None:
-    cut = sorted(blinded(lines_of("01"), EYES, 4.5, 6), key=lambda line: line.t)
+def test_blind_window_over_a_deadline_is_named() -> None:
+    cut = sorted(blinded(lines_of("01"), SOURCES, 4.5, 6), key=lambda line: line.t)
     result = judged(cut, "graceful-poweroff")
     assert result.hypothesis[0].status is INCONCLUSIVE
-    assert "nothing could be seen of nodes for 6.0s: connection refused" in result.hypothesis[0].because
+    assert "nodes could not be observed for 6.0 s: connection refused" in result.hypothesis[0].because
 
 
-def test_two_nodes_of_a_zone() -> None:
-    """Recording 25: one step on two nodes."""
+def test_step_on_two_nodes() -> None:
+    """Recording 25: one step on two nodes of a zone."""
     document = named("partition").model_dump(by_alias=True)
     document["spec"] |= {
         "targets": {"victims": {"role": "worker", "count": 2}},
@@ -288,14 +302,14 @@ def test_two_nodes_of_a_zone() -> None:
     assert math.isclose(result.hypothesis[0].deadline or 0, (result.steps[0].begin or 0) + 65)
 
 
-def test_live_the_same_verdicts_come_in_the_end() -> None:
-    """What is decided while the run goes on is what is judged afterwards; before, it is pending."""
+def test_live_verdicts_equal_final_verdicts() -> None:
+    """A verdict of a live run is pending or equal to the final one."""
     lines = lines_of("01")
     final = judged(lines, "graceful-poweroff")
     options = Options(bind={"victim": ("ra-worker",)}, namespace="demo")
     for seconds in (2, 5, 8, 30, 60, 113):
-        seen = build_timeline(line for line in lines if line.t < lines[0].t + seconds)
-        live = judge(named("graceful-poweroff"), seen, catalogue(), options, live=True, now=lines[0].t + seconds)
+        timeline = build_timeline(line for line in lines if line.t < lines[0].t + seconds)
+        live = judge(named("graceful-poweroff"), timeline, catalogue(), options, live=True, now=lines[0].t + seconds)
         for now, later in zip(live.hypothesis, final.hypothesis, strict=True):
             assert now.status in (Status.PENDING, later.status), f"{seconds}: {now.name}: {now.because}"
     done = judge(named("graceful-poweroff"), build_timeline(lines), catalogue(), options, live=True)
@@ -303,11 +317,11 @@ def test_live_the_same_verdicts_come_in_the_end() -> None:
     assert done.status is HELD
 
 
-def test_live_nothing_counts_without_proof_either() -> None:
-    silent = without(lines_of("05"), lambda line: line.kind == "action" and b'"proved"' in bytes(line.object))
+def test_live_step_without_proof_is_inconclusive() -> None:
+    unproven = without(lines_of("05"), lambda line: line.kind == "action" and b'"proved"' in bytes(line.object))
     options = Options(steps={"power-off": "power-cut"}, namespace="demo")
-    silent = without(silent, lambda line: line.kind == "host" and line.type in ("machine", "pid1-start"))
-    live = judge(named("graceful-poweroff"), build_timeline(silent), catalogue(), options, live=True)
+    unproven = without(unproven, lambda line: line.kind == "host" and line.type in ("machine", "pid1-start"))
+    live = judge(named("graceful-poweroff"), build_timeline(unproven), catalogue(), options, live=True)
     assert live.status is INCONCLUSIVE
     assert "nothing proves" in live.headline
 
@@ -324,16 +338,16 @@ def test_live_nothing_counts_without_proof_either() -> None:
         ("05", "graceful-poweroff", POWER_CUT | {"facts": {"kubelet.shutdownGracePeriod": "unknown"}}),
     ],
 )
-def test_inconclusive_says_what_would_have_made_it_conclusive(number: str, name: str, options: dict[str, Any]) -> None:
+def test_inconclusive_verdict_has_a_remedy(number: str, name: str, options: dict[str, Any]) -> None:
     result = judged(lines_of(number), name, **options)
-    unclear = [v for v in (*result.steady_state, *result.hypothesis, *result.recovery) if v.status is INCONCLUSIVE]
-    assert unclear
-    assert all("; to decide it: " in v.because for v in unclear), [v.because for v in unclear]
+    inconclusive = [v for v in (*result.steady_state, *result.hypothesis, *result.recovery) if v.status is INCONCLUSIVE]
+    assert inconclusive
+    assert all("; to decide it: " in v.because for v in inconclusive), [v.because for v in inconclusive]
 
 
 @pytest.mark.parametrize("seconds", [3, 6, 20, 60, 111])
-def test_a_recording_that_ends_says_how_long_it_should_have_been(seconds: float) -> None:
+def test_truncated_recording_has_a_remedy(seconds: float) -> None:
     lines = lines_of("01")
     result = judged([line for line in lines if line.t < lines[0].t + seconds], "graceful-poweroff")
-    unclear = [v for v in (*result.hypothesis, *result.recovery) if v.status is INCONCLUSIVE]
-    assert all("; to decide it: " in v.because for v in unclear), [v.because for v in unclear]
+    inconclusive = [v for v in (*result.hypothesis, *result.recovery) if v.status is INCONCLUSIVE]
+    assert all("; to decide it: " in v.because for v in inconclusive), [v.because for v in inconclusive]

@@ -185,8 +185,8 @@ def test_pod_without_changes_has_no_changes() -> None:
             ActionRecord("off", "returned", command="systemctl poweroff", delivery="answered", exit=0),
             "poweroff: returned, systemctl poweroff, answered with 0 (step off)",
         ),
-        ("blind", "pods", BlindWindow(1, 3.5, "reset", "pods"), "no observations of pods for 2.5 s: reset"),
-        ("blind", "pods", BlindWindow(1, None, "reset", "pods"), "no observations of pods from here on: reset"),
+        ("blind", "pods", BlindWindow(1, 3.5, "reset", "pods"), "pods could not be observed for 2.5 s: reset"),
+        ("blind", "pods", BlindWindow(1, None, "reset", "pods"), "pods could not be observed from here on: reset"),
         ("host", "machine", "off", "machine on  = off"),
         ("host", "containers", {"running": []}, "running containers on : none"),
         (
