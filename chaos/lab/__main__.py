@@ -1,11 +1,11 @@
 """``python -m chaos.lab``: serve one lab on loopback.
 
-Reads a LabSpec (JSON, one line of stdin, or ``--spec FILE``), prints one line of JSON when everything answers, and runs
-until its owner says ``stop`` on stdin, it gets SIGTERM or SIGINT, or its directory is removed. An owner that dies
-without a word closes stdin: then the lab waits until no client has been connected for ``--linger`` seconds, so that an
-undo can still be done. An owner that says ``detach`` may go: the lab stays.
-Its directory goes with it, but one that was given stays after a failure.
-Exit codes: 0; 64 for a bad LabSpec; 69 for a port that cannot be had; 74 for other resources of the machine.
+Reads a LabSpec (JSON, one line of stdin, or ``--spec FILE``), prints one line of JSON when all servers are ready, and
+runs until the owner writes ``stop`` to stdin, SIGTERM or SIGINT arrives, or the directory is removed. If the owner
+dies, stdin is closed: the lab then runs until no client has been connected for ``--linger`` seconds, so that an undo
+is still possible. After ``detach`` the owner may exit and the lab keeps running.
+The directory is removed at the end, except a directory from ``--directory`` after a failure.
+Exit codes: 0; 64 for a bad LabSpec; 69 for a port that is not available; 74 for other resources of the machine.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from chaos.lab.sim.gc_tuning import GcTuner
 from chaos.lab.spec import ApiMisbehaviour, LabSpec, SpecError
 
 _USAGE, _UNAVAILABLE, _IO_ERROR = 64, 69, 74  # sysexits.h
-_POLL = 0.25  # wall seconds between two looks at the clients of an orphan
+_POLL = 0.25  # wall seconds between two checks of the clients of an orphaned lab
 
 
 class StartError(Exception):
-    """The machine did not give what the lab needs."""
+    """Starting the lab failed: a resource of the machine is not available."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one lab; the exit code."""
+    """Run one lab and return the exit code."""
     arguments = _parser().parse_args(argv)
     try:
         spec = LabSpec.from_json(arguments.spec.read_bytes() if arguments.spec else sys.stdin.buffer.readline())
@@ -67,27 +67,27 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _allow_files(nodes: int) -> None:
-    """Two ports and some connections a node need more open files than the usual soft limit of 1024."""
+    """Raise the soft limit of open files, usually 1024: each node needs two ports and some connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 512 + 8 * nodes
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    needed = 512 + 8 * nodes
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m chaos.lab", description="a simulated cluster on loopback")
     parser.add_argument("--spec", type=Path, help="file with the LabSpec; default: the first line of stdin")
-    parser.add_argument("--pace", type=float, default=20.0, help="lockstep: at most so many simulated seconds a second")
-    parser.add_argument("--speed", type=float, help="free-running: so many simulated seconds a second, no lockstep")
+    parser.add_argument("--pace", type=float, default=20.0, help="lockstep: maximum of simulated seconds a second")
+    parser.add_argument("--speed", type=float, help="free-running: simulated seconds a second, no lockstep")
     parser.add_argument(
-        "--linger", type=float, default=120.0, help="seconds that a lab without owner waits for clients"
+        "--linger", type=float, default=120.0, help="seconds without clients after which a lab without owner ends"
     )
     parser.add_argument(
         "--ring",
         type=int,
         default=ServeOptions().watch_cache_size,
-        help="changes of a kind that a watch can go back at most",
+        help="size of the watch cache: changes of a kind that a watch can resume from",
     )
     names = get_args(ApiMisbehaviour)
     parser.add_argument(
@@ -124,17 +124,17 @@ async def _serve(spec: LabSpec, options: ServeOptions, directory: Path) -> None:
 
 @contextlib.contextmanager
 def _resources(directory: Path) -> Iterator[None]:
-    """Raises StartError, or PortError, for what the machine refuses."""
+    """Convert OSError to StartError. Raises StartError, PortError."""
     try:
         yield
     except PortError:
         raise
     except OSError as error:
-        raise StartError(f"the lab's files and sockets ({directory}): {error.strerror}") from error
+        raise StartError(f"starting the lab in {directory} failed: {error.strerror}") from error
 
 
 def _print_ready(ready: dict[str, Any]) -> bool:
-    """Print the ready line; False if the owner has died meanwhile."""
+    """Print the ready line; False if the owner has died."""
     try:
         with open(1, "wb", closefd=False) as out:  # not sys.stdout, which would be flushed again at the end
             out.write(json.dumps(ready).encode() + b"\n")
@@ -144,18 +144,18 @@ def _print_ready(ready: dict[str, Any]) -> bool:
 
 
 def _listen_to_owner(loop: asyncio.AbstractEventLoop, ended: asyncio.Event, orphaned: asyncio.Event) -> None:
-    """``stop`` ends the lab, the end of stdin orphans it, but not after ``detach``.
+    """Set ``ended`` on ``stop``, and ``orphaned`` at the end of stdin unless ``detach`` came before.
 
-    A thread: stdin may be a file, which no loop can watch.
+    Runs in a thread: stdin may be a file, which an event loop cannot watch.
     """
-    said = next((word for line in sys.stdin if (word := line.strip()) in {"stop", "detach"}), "")
-    if said != "detach":
-        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe((ended if said else orphaned).set)
+    command = next((word for line in sys.stdin if (word := line.strip()) in {"stop", "detach"}), "")
+    if command != "detach":
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe((ended if command else orphaned).set)
 
 
 async def _wait_for_end(lab: Lab, linger: float, ended: asyncio.Event, orphaned: asyncio.Event) -> None:
-    """Raises what the lab died of, if it did."""
+    """Wait until the lab is stopped, orphaned, or removed. Raises the lab's own failure."""
     loop = asyncio.get_running_loop()
     last_client = None
     while not ended.is_set():
@@ -164,7 +164,7 @@ async def _wait_for_end(lab: Lab, linger: float, ended: asyncio.Event, orphaned:
                 await ended.wait()
         if failure := lab.failure():
             raise failure
-        if not lab.directory.exists():  # nobody can find it any more
+        if not lab.directory.exists():  # no client can find the lab
             return
         if orphaned.is_set():
             last_client = loop.time() if lab.client_count or last_client is None else last_client

@@ -17,7 +17,7 @@ _PRIORITY_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-crit
 
 
 class Cluster:
-    """``sim`` moves only when its owner calls :meth:`Sim.run_until`; nothing else drives the cluster."""
+    """One cluster, driven only by its owner's calls of ``sim.run_until``."""
 
     def __init__(self, spec: LabSpec) -> None:
         spec.check()
@@ -34,7 +34,7 @@ class Cluster:
         self.controllers = Controllers(self.sim, self.registry, spec)
 
     def start(self) -> None:
-        """Make the namespaces, start the control plane and boot every machine; nodes are Ready within a second."""
+        """Create the namespaces, start the control plane, boot every machine. Nodes are Ready within 1 s."""
         for name in self.spec.namespaces:
             self.registry.create("namespaces", {"metadata": {"name": name}})
         for name, value in _PRIORITY_CLASSES.items():
@@ -46,17 +46,17 @@ class Cluster:
             machine.kubelet.start()
 
     def create_object(self, plural: str, obj: Object) -> Object:
-        """Create as a client of the API does. Raises InvalidError, ForbiddenError, NotFoundError, ConflictError."""
+        """Create an object as a client does. Raises InvalidError, ForbiddenError, NotFoundError, ConflictError."""
         return self.registry.create(plural, obj)
 
     def update_object(self, plural: str, obj: Object, subresource: str = "", expect: str | None = None) -> Object:
-        """Replace as a client does if it is at resourceVersion ``expect``. Raises as Registry.update."""
+        """Replace an object, if it is at resourceVersion ``expect``, as a client does. Raises as Registry.update."""
         return self.registry.update(plural, obj, subresource, expect)
 
     def delete_object(
         self, plural: str, namespace: str, name: str, grace: int | None = None, preconditions: Object | None = None
     ) -> Object:
-        """Delete as a client does; the object as it is left. Raises NotFoundError, ConflictError."""
+        """Delete an object as a client does and return its last state. Raises NotFoundError, ConflictError."""
         return self.registry.delete(plural, namespace, name, grace, preconditions)
 
     def evict_pod(self, namespace: str, name: str, options: Object | None = None, dry_run: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""``kubectl drain`` and ``kubectl uncordon`` on simulated time, in process. Facts 8.3; pace from recording 08."""
+"""``kubectl drain`` and ``kubectl uncordon`` in process, on simulated time. Facts 8.3; delays from recording 08."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chaos.lab.objects.accessors import (
     uid_of,
 )
 
-_START = (0.06, 0.1)  # the program begins, cordons and lists
+_START = (0.06, 0.1)  # start of the program, cordon, list
 _RETRY = 5.0  # after a 429
 _POLL = 1.0
 
@@ -35,9 +35,9 @@ def cordon(cluster: Cluster, node: str, unschedulable: bool = True) -> None:
 
 
 class Drain:
-    """One drain with --ignore-daemonsets and --delete-emptydir-data. ``timeout`` in seconds, 0 for ever.
+    """A drain with --ignore-daemonsets and --delete-emptydir-data. ``timeout`` in seconds, 0 for none.
 
-    ``result`` is None while it runs, then empty for success or the reason of the failure.
+    ``result`` is None while the drain runs, then the reason of the failure, empty for success.
     """
 
     def __init__(self, cluster: Cluster, node: str, timeout: float = 0.0, force: bool = False) -> None:
@@ -98,16 +98,16 @@ class Drain:
         if not self._pending_pods and self.result is None:
             self.result = ""
 
-    def _fail(self, why: str) -> None:
+    def _fail(self, reason: str) -> None:
         if self.result is None:
-            self.result = why
+            self.result = reason
 
     def _after_jitter(self, low: float, high: float, call: Callable[..., object], *args: object) -> None:
         self._sim.after(self._sim.rng.uniform(low, high), call, *args)
 
 
 def _is_evictable(pod: Object) -> bool:
-    """Not a daemon's pod, unless that has finished; not a mirror pod."""
+    """Whether drain evicts the pod: no mirror pod, and no pod of a DaemonSet unless it has finished."""
     owner = controller_of(pod)
     if "kubernetes.io/config.mirror" in (pod["metadata"].get("annotations") or {}):
         return False

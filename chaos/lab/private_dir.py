@@ -1,4 +1,4 @@
-"""The private directory of a lab. Whoever holds the lock on its file :data:`LOCK` may change it."""
+"""The private directory of a lab. Changes require the lock on its file :data:`LOCK`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ LOCK = "lock"
 
 
 def remove_directory(directory: Path) -> None:
-    """Remove the directory and its files. The lock goes last: nobody else takes a directory that is half removed."""
+    """Remove the directory and its files. The lock is removed last, so that no other lab takes a half-removed one."""
     with suppress(FileNotFoundError):
         for path in directory.iterdir():
             if path.name != LOCK:
                 path.unlink(missing_ok=True)
     (directory / LOCK).unlink(missing_ok=True)
-    with suppress(OSError):  # somebody makes a new lab in it already
+    with suppress(OSError):  # a new lab is being created in it
         directory.rmdir()

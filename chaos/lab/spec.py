@@ -1,4 +1,4 @@
-"""What a simulated cluster is made of: one ``LabSpec``, from JSON with camel-case keys. Unknown keys are refused."""
+"""LabSpec: the description of a simulated cluster, in JSON with camel-case keys. Unknown keys are errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chaos.lab.objects.quantity import parse_quantity
 
 DEFAULT_NAMESPACES = ["default", "kube-system", "kube-public", "kube-node-lease"]
 _REQUIRED_NAMESPACES = frozenset({"default", "kube-system", "kube-node-lease"})
-ADMIN = "kubernetes-admin"  # the user who may do everything
+ADMIN = "kubernetes-admin"  # the user with all permissions
 _USER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,62}")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -34,7 +34,7 @@ ApiMisbehaviour = Literal[
 
 
 class SpecError(ValueError):
-    """The LabSpec cannot be simulated; the text says why."""
+    """The LabSpec cannot be simulated."""
 
 
 class Taint(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
@@ -49,7 +49,7 @@ class PriorityGrace(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, re
 
 
 class StaticPod(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """A pod from a file in /etc/kubernetes/manifests; ``stops_after`` is in seconds after SIGTERM."""
+    """A pod from a file in /etc/kubernetes/manifests. ``stops_after``: seconds from SIGTERM to the exit."""
 
     name: str
     namespace: str = "kube-system"
@@ -60,9 +60,9 @@ class StaticPod(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename
 
 
 class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """One machine with its kubelet. ``address`` and ``kubelet_port`` are what its Node object tells.
+    """One machine with its kubelet. ``address`` and ``kubelet_port`` as its Node object reports them.
 
-    ``boot_seconds``: power button to the start of the kubelet; 0 draws 5 to 10 s.
+    ``boot_seconds``: from the power button to the start of the kubelet; 0 for a random time from 5 to 10 s.
     """
 
     name: str
@@ -83,14 +83,14 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     kubelet_port: int = 10250
     kubelet_verbosity: int = 2  # --v; at 0, kubeadm's default, the kubelet logs nothing of a shutdown
     boot_seconds: float = 0.0
-    capacity: dict[str, str] = {}  # of cpu, memory, pods, where it is not the lab's usual
-    swap: str = ""  # what /etc/fstab has, so that it is on from each boot: a quantity, as 2Gi
-    swapped_off: bool = False  # by hand, when the lab begins: until the next boot
+    capacity: dict[str, str] = {}  # of cpu, memory, pods, where the lab's default does not fit
+    swap: str = ""  # quantity such as 2Gi, in /etc/fstab: active after each boot
+    swapped_off: bool = False  # by hand before the lab starts: inactive until the next boot
     fail_swap_on: bool = True  # the kubelet does not start while swap is on
 
 
 class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """Settings of kube-controller-manager and API server; seconds, and nodes per second. Facts 5.2, 5.6 and 7."""
+    """Settings of kube-controller-manager and API server, in seconds and nodes per second. Facts 5.2, 5.6 and 7."""
 
     node_monitor_period: float = 5.0
     node_monitor_grace_period: float = 50.0
@@ -105,7 +105,7 @@ class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, r
 
 
 class Rule(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, rename="camel"):
-    """As a rule of an RBAC role; ``namespaces`` empty is everywhere, ``resource_names`` empty any name."""
+    """Rule of an RBAC role. Empty ``namespaces``: all namespaces; empty ``resource_names``: any name."""
 
     verbs: list[str]
     api_groups: list[str] = msgspec.field(default_factory=lambda: [""])
@@ -115,13 +115,13 @@ class Rule(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
     namespaces: list[str] = []
 
     def __post_init__(self) -> None:
-        """Raises ValueError."""
+        """Check the rule. Raises ValueError."""
         if bool(self.resources) == bool(self.non_resource_urls):
             raise ValueError("a rule has either resources or nonResourceURLs")
 
 
 class UserSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """One who may ask the API besides the administrator. An empty ``token`` is drawn when the lab starts."""
+    """A user of the API besides the administrator. An empty ``token`` is generated when the lab starts."""
 
     name: str
     token: str = ""
@@ -129,7 +129,7 @@ class UserSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
 
 
 class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """The whole lab. ``start`` is in seconds since the epoch; ``api_misbehaviours``: see servers/misbehaviours.py."""
+    """A whole lab. ``start``: seconds since the epoch. ``api_misbehaviours``: see apiserver/http/fault_injection.py."""
 
     nodes: list[NodeSpec]
     kubernetes: str = "v1.36.2"
@@ -145,7 +145,7 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
 
     @classmethod
     def from_json(cls, data: bytes) -> LabSpec:
-        """Read and check. Raises SpecError."""
+        """Decode and check a LabSpec. Raises SpecError."""
         try:
             spec = msgspec.json.decode(data, type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -157,15 +157,15 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
         return msgspec.json.encode(self)
 
     def has_breakage(self, breakage: str) -> bool:
-        """Whether the cluster is to do wrong in this way."""
+        """Whether this breakage is active."""
         return breakage in self.breakages
 
     def shift(self, mechanism: str) -> float:
-        """Seconds by which the cluster is to do this too late, negative for too early."""
+        """Delay of a mechanism in seconds by active breakages, negative for too early."""
         return breakages.shift(self.breakages, mechanism) if self.breakages else 0.0
 
     def check(self) -> None:
-        """Raises SpecError for what a decoder cannot see."""
+        """Check what types cannot express. Raises SpecError."""
         names = [node.name for node in self.nodes]
         if not names:
             raise SpecError("LabSpec: nodes is empty")
@@ -186,7 +186,7 @@ def _check_users(users: list[UserSpec]) -> None:
     names, tokens = [user.name for user in users], [user.token for user in users if user.token]
     for name in names:
         if not _USER_NAME.fullmatch(name) or name.startswith("system:") or name == ADMIN:
-            raise SpecError(f"LabSpec: {name!r} cannot be the name of a user")
+            raise SpecError(f"LabSpec: {name!r} is not a valid user name")
     if len(set(names)) < len(names) or len(set(tokens)) < len(tokens):
         raise SpecError("LabSpec: two users have the same name or token")
 
@@ -207,7 +207,7 @@ def _check_node(node: NodeSpec) -> None:
     if node.swap and not _is_quantity(node.swap):
         raise SpecError(f"LabSpec: {node.name}: swap {node.swap!r} is not a quantity")
     if node.swap and node.fail_swap_on and not node.swapped_off:
-        raise SpecError(f"LabSpec: {node.name}: its kubelet never starts: swap is on, and failSwapOn")
+        raise SpecError(f"LabSpec: {node.name}: the kubelet cannot start: swap is on and failSwapOn is set")
     if node.boot_seconds < 0:
         raise SpecError(f"LabSpec: {node.name}: bootSeconds is negative")
 
@@ -220,7 +220,7 @@ def _is_quantity(text: str) -> bool:
 
 
 def parse_duration(duration: str) -> float:
-    """Seconds of a Go duration such as ``30s`` or ``1m30s``; ``0`` too. Raises SpecError."""
+    """Parse a Go duration such as ``30s``, ``1m30s`` or ``0``; in seconds. Raises SpecError."""
     if duration == "0":
         return 0.0
     parts = _DURATION.findall(duration)

@@ -36,4 +36,4 @@ def test_as_json() -> None:
 def test_an_unknown_breakage_is_refused_with_the_nearest(tmp_path: Path) -> None:
     done = nodefall("lab", "up", "--out", str(tmp_path / "lab.json"), "--breakage", "evicton-late")
     assert done.returncode == 64
-    assert "there is no breakage 'evicton-late'; near: eviction-late" in done.stderr
+    assert "unknown breakage 'evicton-late'; did you mean: eviction-late" in done.stderr

@@ -1,4 +1,4 @@
-"""The eviction subresource: what POST pods/<name>/eviction does. Facts 8.1."""
+"""The eviction subresource: POST pods/<name>/eviction. Facts 8.1."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chaos.lab.sim.clock import SimClock
 _MESSAGE = "Cannot evict pod as it would violate the pod's disruption budget."
 _MULTIPLE_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 _RETRY = 10
-_RACE = 0.02  # two requests that are nearer to each other have read the same budget
+_RACE = 0.02  # seconds between requests that read the same version of a budget
 _BACKOFF = 0.5
 ATTEMPTS = 20
 _MAX_DISRUPTED = 2000
@@ -35,7 +35,7 @@ _TARGET = {
 
 
 class EvictionRefused(RuntimeError):
-    """429, 500 or 504. ``retry_after`` in seconds, 0 for no such header; ``cause`` empty for none."""
+    """Error 429, 500 or 504. ``retry_after`` in seconds, 0 for no such header; ``cause`` empty for none."""
 
     def __init__(self, code: int, message: str, cause: str = "", retry_after: int = 0) -> None:
         super().__init__(message)
@@ -43,25 +43,25 @@ class EvictionRefused(RuntimeError):
 
 
 class BudgetBusy(EvictionRefused):
-    """A race for the last of a budget was lost; the API server itself tries again ``again`` seconds later.
+    """Conflict on a budget's last disruption, which the API server itself retries after ``retry_delay`` seconds.
 
-    After :data:`ATTEMPTS` it answers with this, a 504. Recording 08: the loser gets its turn half a second later.
+    After :data:`ATTEMPTS` it responds with this error, a 504. Recording 08: the retry comes 0.5 s later.
     """
 
-    def __init__(self, name: str, again: float) -> None:
+    def __init__(self, name: str, retry_delay: float) -> None:
         super().__init__(504, f'couldn\'t update PodDisruptionBudget "{name}" due to conflicts', retry_after=_RETRY)
-        self.retry_delay = again
+        self.retry_delay = retry_delay
 
 
 class Evictions:
-    """Takes from budgets, marks pods and deletes them."""
+    """Decrements budgets, sets DisruptionTarget and deletes pods."""
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._registry, self._store = sim, registry, registry.store
         self._last_decrements: dict[str, float] = {}
 
     def evict(self, namespace: str, name: str, options: Object | None = None, dry_run: bool = False) -> None:
-        """Evict with DeleteOptions. Raises EvictionRefused, NotFoundError, ForbiddenError, ConflictError."""
+        """Evict a pod with DeleteOptions. Raises EvictionRefused, NotFoundError, ForbiddenError, ConflictError."""
         pod = self._store.get("pods", namespace, name)
         if pod is None:
             raise NotFoundError("pods", name)
@@ -72,8 +72,8 @@ class Evictions:
         budgets = self._budgets(pod)
         if len(budgets) > 1:
             raise EvictionRefused(500, _MULTIPLE_BUDGETS)
-        heeded = budgets and not self._registry.spec.has_breakage("pdb-ignored")
-        if heeded and (is_ready(pod) or not _can_evict_unhealthy(budgets[0])):
+        checks_budget = budgets and not self._registry.spec.has_breakage("pdb-ignored")
+        if checks_budget and (is_ready(pod) or not _can_evict_unhealthy(budgets[0])):
             self._decrement_budget(pod, budgets[0], dry_run)
         self._delete(pod, options, dry_run)
 
@@ -85,7 +85,7 @@ class Evictions:
         ]
 
     def _decrement_budget(self, pod: Object, budget: Object, dry_run: bool) -> None:
-        """EVI checkAndDecrement."""
+        """Take one disruption from the budget. EVI checkAndDecrement."""
         last = self._last_decrements.get(uid_of(budget), float("-inf"))
         if budget["status"]["disruptionsAllowed"] == 0 and self._sim.now - last < _RACE:
             raise BudgetBusy(name_of(budget), _BACKOFF * self._sim.rng.uniform(1.0, 1.1))
@@ -103,7 +103,7 @@ class Evictions:
             self._last_decrements[uid_of(budget)] = self._sim.now
 
     def _delete(self, pod: Object, options: Object, dry_run: bool) -> None:
-        """The condition and then the DELETE, both before the answer. EVI addConditionAndDeletePod."""
+        """Set the condition and delete the pod, both before the response. EVI addConditionAndDeletePod."""
         metadata = pod["metadata"]
         check_preconditions(pod, options.get("preconditions") or {})
         if dry_run:
@@ -116,7 +116,7 @@ class Evictions:
 
 
 def _can_evict_unhealthy(budget: Object) -> bool:
-    """Whether a pod that is not Ready goes without using the budget: spec.unhealthyPodEvictionPolicy."""
+    """Whether eviction of an unready pod does not use the budget: spec.unhealthyPodEvictionPolicy."""
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     status = budget["status"]
@@ -124,7 +124,7 @@ def _can_evict_unhealthy(budget: Object) -> bool:
 
 
 def check_budget(budget: Object) -> None:
-    """Raises EvictionRefused or ForbiddenError if this budget allows no disruption now."""
+    """Check that the budget allows a disruption. Raises EvictionRefused, ForbiddenError."""
     name, status = name_of(budget), budget["status"]
     if status.get("observedGeneration", 0) < budget["metadata"]["generation"]:
         cause = f"The disruption budget {name} is still being processed by the server."

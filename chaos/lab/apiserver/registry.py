@@ -1,4 +1,4 @@
-"""What the API server does to objects beyond storing them: defaults, generations, graceful deletion, finalizers."""
+"""Writes to the API server: admission, generations, graceful deletion, finalizers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FINALIZERS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}  # propaga
 
 
 class ForbiddenError(PermissionError):
-    """The API server would answer 403. ``resource`` and ``name`` if they are not those of the request."""
+    """Error 403 of the API server. ``resource`` and ``name``: if they differ from those of the request."""
 
     def __init__(self, message: str, resource: str = "", name: str = "", cause: Object | None = None) -> None:
         super().__init__(message)
@@ -41,9 +41,9 @@ Record = Callable[[Object | None, Object], None]
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a client asks of a write; ``propagation`` only of a delete.
+    """Options of a write; ``propagation`` of deletes only.
 
-    ``record`` notes in the new object who wrote it, before it is stored; it is given what was there before.
+    ``record`` edits the new object's managed fields before it is stored; its first argument is the stored object.
     """
 
     dry_run: bool = False
@@ -55,13 +55,13 @@ _DEFAULT_OPTIONS = WriteOptions()
 
 
 class Registry:
-    """Every write of the simulated components and of the API's clients goes through here."""
+    """All writes of simulated components and of API clients."""
 
     def __init__(self, sim: SimClock, store: Store, spec: LabSpec) -> None:
         self.sim, self.store, self.spec = sim, store, spec
 
     def create(self, plural: str, obj: Object, options: WriteOptions = _DEFAULT_OPTIONS) -> Object:
-        """Default, check and store. Raises InvalidError, ForbiddenError, NotFoundError (namespace), ConflictError."""
+        """Admit and store an object. Raises InvalidError, ForbiddenError, NotFoundError (namespace), ConflictError."""
         new: Object = clone(obj)
         metadata = new.setdefault("metadata", {})
         if plural in CLUSTER_WIDE:
@@ -125,7 +125,7 @@ class Registry:
         preconditions: Object | None = None,
         options: WriteOptions = _DEFAULT_OPTIONS,
     ) -> Object:
-        """Delete as rest.BeforeDelete does; the object as it is left. Raises NotFoundError, ConflictError.
+        """Delete an object (rest.BeforeDelete) and return its last state. Raises NotFoundError, ConflictError.
 
         ``preconditions`` may hold uid and resourceVersion. Facts 5.7 and 10.
         """
@@ -157,7 +157,7 @@ class Registry:
         return self._finish("pods", marked) if seconds == 0 else marked
 
     def _remove_at_once(self, pod: Object) -> Object:
-        """A breakage: the object goes without anybody's word that its containers have."""
+        """Remove the pod although its containers run: a breakage."""
         found = self.store.get("pods", namespace_of(pod), name_of(pod))
         if found is not None and uid_of(found) == uid_of(pod):
             self.store.remove("pods", namespace_of(pod), name_of(pod))
@@ -174,7 +174,7 @@ class Registry:
         return self.store.patch("namespaces", "", namespace["metadata"]["name"], change) or namespace
 
     def _set_deletion_timestamp(self, plural: str, obj: Object, grace: int) -> Object:
-        """Set deletionTimestamp; the generation moves only the first time."""
+        """Set deletionTimestamp; increment the generation only the first time."""
         marked: Object = clone(obj)
         metadata = marked["metadata"]
         if "deletionTimestamp" not in metadata and "generation" in metadata:
@@ -224,7 +224,7 @@ class Registry:
 
 
 def check_preconditions(obj: Object, wanted: Object) -> None:
-    """Raises ConflictError unless uid and resourceVersion are as the client wants them."""
+    """Compare uid and resourceVersion with a client's preconditions. Raises ConflictError."""
     for field, label in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
         value, found = wanted.get(field), obj["metadata"].get(field)
         if value is not None and value != found:
@@ -234,7 +234,7 @@ def check_preconditions(obj: Object, wanted: Object) -> None:
 
 
 def _with_policy(obj: Object, propagation: str) -> Object:
-    """The object with the finalizer that its deletion needs. deletionFinalizersForGarbageCollection."""
+    """The object with the finalizer for its propagation policy. deletionFinalizersForGarbageCollection."""
     before = obj["metadata"].get("finalizers") or []
     after = [item for item in before if item not in FINALIZERS.values()]
     if propagation in FINALIZERS:

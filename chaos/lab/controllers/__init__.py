@@ -1,4 +1,4 @@
-"""The control plane: controllers of kube-controller-manager and the scheduler, one file each."""
+"""The control plane: controllers of kube-controller-manager, and the scheduler."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from chaos.lab.spec import LabSpec
 
 
 class Controllers:
-    """All of them, started together."""
+    """All controllers, started together."""
 
     def __init__(self, sim: SimClock, registry: Registry, spec: LabSpec) -> None:
         self.node_lifecycle = NodeLifecycle(sim, registry, spec.controllers)
@@ -52,16 +52,16 @@ class Controllers:
         )
 
     def start(self) -> None:
-        """Subscribe to the store; the node lifecycle controller also begins its passes."""
+        """Subscribe to the store, and start periodic work."""
         self.node_lifecycle.start()
         self.taint_eviction.start()
         for controller in self._others:
             controller.start()
 
     def restart(self) -> None:
-        """Replace the process of kube-controller-manager at once: what it only remembered is lost.
+        """Restart kube-controller-manager at once: state in memory is lost.
 
-        Toleration countdowns, quarantines and back-offs begin anew; each node counts as heard of now. Facts 5.6.
+        Toleration countdowns, quarantines and back-offs restart; each node counts as observed now. Facts 5.6.
         """
         self.node_lifecycle.restart()
         self.taint_eviction.restart()

@@ -1,4 +1,4 @@
-"""The attach-detach controller, and the CSI attacher that serves its VolumeAttachments. Facts 6 and 7; ADR, ADC."""
+"""Attach-detach controller, with the CSI attacher of its VolumeAttachments. Facts 6 and 7; ADR, ADC."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AttachmentKey = tuple[str, str]  # volume, node
 
 
 class AttachDetach:
-    """``forced`` counts forced detaches by reason: timeout, also where the node is out of service; out-of-service."""
+    """``forced_detaches`` by reason: ``timeout``, also on nodes out of service, and ``out-of-service``."""
 
     def __init__(self, sim: SimClock, registry: Registry, settings: ControllerSpec) -> None:
         self._sim, self._registry, self._store, self._settings = sim, registry, registry.store, settings
@@ -47,7 +47,7 @@ class AttachDetach:
         self._sim.after(_PERIOD, self._loop)
 
     def restart(self) -> None:
-        """A new process: the six minutes begin anew. What a deleted node had is mounted until proven otherwise."""
+        """Start a new process: the 6 min restart; volumes of deleted nodes count as mounted until reported."""
         self._unneeded_since.clear()
         self._multi_attach_errors.clear()
         self.forced_detaches.clear()
@@ -55,7 +55,7 @@ class AttachDetach:
         self._in_use = {name_of(node): _volumes_in_use(node) for node in self._store.list("nodes")}
 
     def _on_change(self, change: Change) -> None:
-        """A deleted node's volumes stay in use as last reported."""
+        """Schedule a pass, and record the volumes in use that a node reports; they outlive the node."""
         if change.plural != "nodes":
             self._is_due = self._is_due or change.plural != "pods" or bool(claims_of(change.object))
         elif change.type != "DELETED":
@@ -63,14 +63,14 @@ class AttachDetach:
             self._in_use[name_of(change.object)] = _volumes_in_use(change.object)
 
     def _loop(self) -> None:
-        """While a detach is waited for, nodes and time matter too."""
+        """Reconcile if due, or in every period while a detach is pending."""
         if self._is_due or self._unneeded_since:
             self._is_due = False
             self._reconcile()
         self._sim.after(_PERIOD, self._loop)
 
     def _reconcile(self) -> None:
-        """Detaches before attaches."""
+        """Detach and then attach volumes."""
         wanted: dict[AttachmentKey, list[Object]] = {}
         for pod in self._pods_with_claims():
             unwanted = is_deleting(pod) and self._registry.spec.has_breakage("detach-clock-from-deletion")
@@ -78,26 +78,26 @@ class AttachDetach:
                 for volume in volumes_of(self._store, pod):
                     wanted.setdefault((volume, node_of(pod)), []).append(pod)
         attached = {_attachment_key(item): item for item in self._store.list("volumeattachments")}
-        for place in [place for place in self._unneeded_since if place in wanted or place not in attached]:
-            del self._unneeded_since[place]
-        for place, attachment in attached.items():
-            if place not in wanted and not is_deleting(attachment):
-                self._detach(place, attachment)
-        for place, pods in wanted.items():
-            if place not in attached:
-                self._attach(place, pods, wanted, [other for other in attached if other[0] == place[0]])
+        for key in [key for key in self._unneeded_since if key in wanted or key not in attached]:
+            del self._unneeded_since[key]
+        for key, attachment in attached.items():
+            if key not in wanted and not is_deleting(attachment):
+                self._detach(key, attachment)
+        for key, pods in wanted.items():
+            if key not in attached:
+                self._attach(key, pods, wanted, [other for other in attached if other[0] == key[0]])
 
     def _pods_with_claims(self) -> list[Object]:
-        """The pods with claims, in order."""
+        """Pods with claims, in order of key."""
         claims = self._store.list("persistentvolumeclaims")
         found = [self._store.pods_using(namespace_of(claim), name_of(claim)) for claim in claims]
         users = {(namespace_of(pod), name_of(pod)): pod for pods in found for pod in pods}
         return [users[key] for key in sorted(users)]
 
-    def _detach(self, place: AttachmentKey, attachment: Object) -> None:
-        """Not while mounted, unless six minutes are over on a node that is not Ready, or it is out of service."""
-        (volume, name), spec = place, self._registry.spec
-        elapsed = self._sim.now - self._unneeded_since.setdefault(place, self._sim.now)
+    def _detach(self, key: AttachmentKey, attachment: Object) -> None:
+        """Detach a volume unless it is mounted; a mounted one from a node out of service, or after 6 min unready."""
+        (volume, name), spec = key, self._registry.spec
+        elapsed = self._sim.now - self._unneeded_since.setdefault(key, self._sim.now)
         node = self._store.get("nodes", "", name)
         healthy = node is not None and condition_status(node, "Ready") == "True"
         limit = _MAX_WAIT + spec.shift("forced-detach")
@@ -122,19 +122,19 @@ class AttachDetach:
 
     def _attach(
         self,
-        place: AttachmentKey,
+        key: AttachmentKey,
         pods: list[Object],
         wanted: dict[AttachmentKey, list[Object]],
         others: list[AttachmentKey],
     ) -> None:
-        volume, node = place
+        volume, node = key
         if others:
-            if place not in self._multi_attach_errors:
-                self._multi_attach_errors.add(place)
+            if key not in self._multi_attach_errors:
+                self._multi_attach_errors.add(key)
                 users = [pod for other in others for pod in wanted.get(other, [])]
                 self._report_multi_attach(volume, pods, users)
             return
-        self._multi_attach_errors.discard(place)
+        self._multi_attach_errors.discard(key)
         if self._store.get("nodes", "", node) is None:
             return
         digest = hashlib.sha256(f"{volume}{DRIVER}{node}".encode()).hexdigest()
@@ -147,21 +147,21 @@ class AttachDetach:
                 "status": {"attached": False},
             },
         )
-        self._sim.after(self._sim.rng.uniform(*_CSI), self._finish_attach, f"csi-{digest}", place)
+        self._sim.after(self._sim.rng.uniform(*_CSI), self._finish_attach, f"csi-{digest}", key)
 
-    def _finish_attach(self, name: str, place: AttachmentKey) -> None:
+    def _finish_attach(self, name: str, key: AttachmentKey) -> None:
         attachment = self._store.get("volumeattachments", "", name)
         if attachment is None or is_deleting(attachment):
             return
         self._store.patch("volumeattachments", "", name, lambda obj: obj.update(status={"attached": True}))
-        self._set_attached(place[1], place[0], True)
-        for pod in self._store.pods_on(place[1]):
-            if place[0] in volumes_of(self._store, pod):
-                text = f'AttachVolume.Attach succeeded for volume "{place[0]}" '
+        self._set_attached(key[1], key[0], True)
+        for pod in self._store.pods_on(key[1]):
+            if key[0] in volumes_of(self._store, pod):
+                text = f'AttachVolume.Attach succeeded for volume "{key[0]}" '
                 self._recorder.emit("Pod", pod, "SuccessfulAttachVolume", text)
 
     def _report_multi_attach(self, volume: str, pods: list[Object], users: list[Object]) -> None:
-        """Once per volume and node. ADR reportMultiAttachError."""
+        """Emit the error on the pods. ADR reportMultiAttachError."""
         for pod in pods:
             near = [name_of(user) for user in users if namespace_of(user) == namespace_of(pod)]
             why = "Volume is already exclusively attached to one node and can't be attached to another"
@@ -171,7 +171,7 @@ class AttachDetach:
             self._recorder.emit("Pod", pod, "FailedAttachVolume", text, type_="Warning")
 
     def _set_attached(self, node: str, volume: str, attached: bool) -> None:
-        """The Node's status.volumesAttached is written before a detach and after an attach."""
+        """Write volumesAttached of the Node: before a detach, after an attach."""
         name = unique_name(volume)
 
         def change(obj: Object) -> None:

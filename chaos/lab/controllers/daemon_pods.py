@@ -1,4 +1,4 @@
-"""The pods of one DaemonSet by node, counted change by change: a sync looks only at nodes where something is new."""
+"""Pods of one DaemonSet by node, counted with every change: a sync evaluates only nodes with changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chaos.lab.objects.accessors import Object, name_of, namespace_of, node_of
 
 
 class NodeCounts(NamedTuple):
-    """What a node adds to the status."""
+    """Contribution of a node to the status."""
 
     desired: int = 0
     current: int = 0
@@ -26,7 +26,7 @@ class NodeCounts(NamedTuple):
 
 
 class DaemonPods:
-    """``stale``: names of the nodes to look at; ``total`` of all looks; ``revisions``: how many pods are of each."""
+    """``stale``: names of nodes to evaluate. ``total``: sum of all nodes' counts. ``revisions``: pods by revision."""
 
     def __init__(self, pods: Iterable[Object]) -> None:
         self.eligibility = EligibilityCache({})
@@ -40,32 +40,34 @@ class DaemonPods:
             self._put(pod)
 
     def on_change(self, change: Change) -> None:
-        """To be told every change of a pod of this DaemonSet."""
+        """Handle a change of a pod of this DaemonSet."""
         if change.before is not None:
             self._drop(change.before)
         if change.type != "DELETED":
             self._put(change.object)
 
     def pop_stale(self) -> list[str]:
-        """The stale nodes, in order; they are not stale any more."""
+        """Return the stale nodes in order, and clear them."""
         names = sorted(self.stale)
         self.stale.clear()
         return names
 
     def pods_on(self, node: str) -> list[Object]:
-        """In order of name."""
+        """Pods on the node, by name."""
         pods = self._pods.get(node, {})
         return [pods[key] for key in sorted(pods)]
 
     def by_node(self) -> list[list[Object]]:
-        """Of the nodes that have some, in order."""
+        """Pods of each node that has any, in order of nodes."""
         return [self.pods_on(node) for node in sorted(self._pods)]
 
-    def set_counts(self, node: str, look: NodeCounts) -> None:
-        """What a node adds from now on."""
+    def set_counts(self, node: str, counts: NodeCounts) -> None:
+        """Set the contribution of a node."""
         before = self._node_counts.get(node, NodeCounts())
-        self._node_counts[node] = look
-        self.total = NodeCounts(*(total - old + new for total, old, new in zip(self.total, before, look, strict=True)))
+        self._node_counts[node] = counts
+        self.total = NodeCounts(
+            *(total - old + new for total, old, new in zip(self.total, before, counts, strict=True))
+        )
 
     def _put(self, pod: Object) -> None:
         target = _target(pod)
@@ -85,5 +87,5 @@ class DaemonPods:
 
 
 def _target(pod: Object) -> str:
-    """The node that a daemon pod is bound to or made for."""
+    """Name of the node that a daemon pod is bound to or created for."""
     return node_of(pod) or min(named_nodes(pod) or {""})

@@ -1,4 +1,4 @@
-"""Which daemon pods go next in a rolling update: pure. pkg/controller/daemon/update.go rollingUpdate, without surge."""
+"""Rolling update of daemon pods: pure. pkg/controller/daemon/update.go rollingUpdate, without surge."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from chaos.lab.objects.accessors import Object, is_deleting
 
 
 def max_unavailable(owner: Object, desired: int) -> int:
-    """maxUnavailable of ``desired`` pods; percents round up."""
+    """Number of pods for maxUnavailable of ``desired`` pods; percentages round up."""
     value: int | str = owner["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"]
     return value if isinstance(value, int) else ceil(int(value.removesuffix("%")) * desired / 100)
 
 
 def pods_to_replace(
-    nodes: Iterable[list[Object]], revision: str, most: int, is_available: Callable[[Object], bool]
+    nodes: Iterable[list[Object]], revision: str, limit: int, is_available: Callable[[Object], bool]
 ) -> list[Object]:
-    """Of the pods of each node: old ones that are not available, and others up to ``most`` unavailable nodes."""
+    """Pods to delete: old unavailable ones, and other old ones up to ``limit`` unavailable nodes."""
     unavailable, broken, candidates = 0, [], []
     for pods in nodes:
         living = [pod for pod in pods if not is_deleting(pod)]
         if len(living) != 1:
-            unavailable += 1  # to be settled by those who make and delete pods
+            unavailable += 1  # the sync of the node creates or deletes pods
         elif revision_of(living[0]) == revision:
             unavailable += not is_available(living[0])
         elif not is_available(living[0]):
             broken.append(living[0])
-        elif unavailable < most:
+        elif unavailable < limit:
             candidates.append(living[0])
-    return [*broken, *candidates[: max(0, most - unavailable)]]
+    return [*broken, *candidates[: max(0, limit - unavailable)]]

@@ -1,4 +1,4 @@
-"""DaemonSets: a pod per fitting node, finished ones deleted, failed ones with back-off; roll-outs. Facts 5.7, 18."""
+"""DaemonSet controller: a pod per eligible node, replacement of finished pods, roll-outs. Facts 5.7, 18."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ class DaemonSets(WorkloadController):
     def _on_owned_change(self, change: Change) -> None:
         super()._on_owned_change(change)
         owner = controller_of(change.object)
-        if owner is not None and (mine := self._sets.get(owner["uid"])) is not None:
-            mine.on_change(change)
+        if owner is not None and (owned_pods := self._sets.get(owner["uid"])) is not None:
+            owned_pods.on_change(change)
 
     def restart(self) -> None:
-        """A new process: no back-off is remembered."""
+        """Start a new process: back-offs are lost."""
         self._failures.clear()
 
     def record_failures(self, owner: str, node: str, times: list[float]) -> None:
-        """That failed pods of this owner (uid) were deleted on this node at these times: the back-off goes on."""
+        """Record deletions of failed pods of an owner (uid) on a node at these times, which continue the back-off."""
         delay = 0.0
         for before, at in zip([float("-inf"), *times], times, strict=False):
             expired = at - before > 2 * _BACKOFF_MAX
@@ -84,8 +84,8 @@ class DaemonSets(WorkloadController):
             and _scheduling_fields(before) == _scheduling_fields(change.object)
         )
         if not same:
-            for mine in self._sets.values():
-                mine.stale.add(name_of(change.object))
+            for owned_pods in self._sets.values():
+                owned_pods.stale.add(name_of(change.object))
             for owner in self._store.list(self.plural):
                 self._queue.add((namespace_of(owner), name_of(owner)))
 
@@ -94,38 +94,42 @@ class DaemonSets(WorkloadController):
             revision = self._revisions.newest(owner)
         except ForbiddenError:
             return  # the namespace is being terminated
-        mine = self._owned_pods(owner, self._prototype(owner, revision))
-        looked_at = mine.pop_stale()
-        for name in looked_at:
-            if (node := self._store.get("nodes", "", name)) is not None and self._sync_node(owner, mine, node):
-                mine.stale.add(name)
-        self._count_nodes(owner, mine, {*looked_at, *mine.stale})
+        owned_pods = self._owned_pods(owner, self._prototype(owner, revision))
+        evaluated = owned_pods.pop_stale()
+        for name in evaluated:
+            if (node := self._store.get("nodes", "", name)) is not None and self._sync_node(owner, owned_pods, node):
+                owned_pods.stale.add(name)
+        self._count_nodes(owner, owned_pods, {*evaluated, *owned_pods.stale})
         if owner["spec"]["updateStrategy"]["type"] == "RollingUpdate":
-            self._roll_out(owner, mine, revision_of(mine.eligibility.prototype))
-        self._revisions.trim(owner, {name_of(revision), *mine.revisions})
-        self._status(owner, mine.total)
+            self._roll_out(owner, owned_pods, revision_of(owned_pods.eligibility.prototype))
+        self._revisions.trim(owner, {name_of(revision), *owned_pods.revisions})
+        self._status(owner, owned_pods.total)
 
     def _owned_pods(self, owner: Object, prototype: Object) -> DaemonPods:
-        """What is known of the owner's pods; after a change of the owner every node is stale."""
+        """Index of the owner's pods; after a change of the owner every node is stale."""
         if uid_of(owner) not in self._sets:
             self._sets[uid_of(owner)] = DaemonPods(self._list_owned(owner))
-        mine, generation = self._sets[uid_of(owner)], owner["metadata"]["generation"]
-        if mine.generation != generation or mine.eligibility.prototype != prototype:
-            mine.eligibility, mine.generation = EligibilityCache(prototype), generation
-            mine.stale.update(map(name_of, self._store.list("nodes")))
-        return mine
+        owned_pods, generation = self._sets[uid_of(owner)], owner["metadata"]["generation"]
+        if owned_pods.generation != generation or owned_pods.eligibility.prototype != prototype:
+            owned_pods.eligibility, owned_pods.generation = EligibilityCache(prototype), generation
+            owned_pods.stale.update(map(name_of, self._store.list("nodes")))
+        return owned_pods
 
-    def _roll_out(self, owner: Object, mine: DaemonPods, newest: str) -> None:
-        if not mine.revisions.keys() - {newest}:
+    def _roll_out(self, owner: Object, owned_pods: DaemonPods, newest: str) -> None:
+        if not owned_pods.revisions.keys() - {newest}:
             return
-        most = max_unavailable(owner, mine.total.desired)
-        for pod in pods_to_replace(mine.by_node(), newest, most, lambda pod: self._is_available(owner, pod)):
+        limit = max_unavailable(owner, owned_pods.total.desired)
+        for pod in pods_to_replace(owned_pods.by_node(), newest, limit, lambda pod: self._is_available(owner, pod)):
             self._delete_pod(owner, pod)
-        self._count_nodes(owner, mine, set(mine.stale))
+        self._count_nodes(owner, owned_pods, set(owned_pods.stale))
 
-    def _sync_node(self, owner: Object, mine: DaemonPods, node: Object) -> bool:
-        """Whether there is something to do, now or after a back-off. DS podsShouldBeOnNode."""
-        fit, prototype, pods = mine.eligibility.of(node), mine.eligibility.prototype, mine.pods_on(name_of(node))
+    def _sync_node(self, owner: Object, owned_pods: DaemonPods, node: Object) -> bool:
+        """Create or delete pods on the node. Whether work is left, now or after a back-off. DS podsShouldBeOnNode."""
+        fit, prototype, pods = (
+            owned_pods.eligibility.of(node),
+            owned_pods.eligibility.prototype,
+            owned_pods.pods_on(name_of(node)),
+        )
         if not pods:
             careless = self._registry.spec.has_breakage("daemonset-ignores-taints") and matches_node(prototype, node)
             if fit.should_run or careless:
@@ -142,7 +146,7 @@ class DaemonSets(WorkloadController):
         return bool(ended)
 
     def _replace(self, owner: Object, node: Object, pod: Object) -> None:
-        """Delete a finished pod; a failed one not before its back-off is over."""
+        """Delete a finished pod; a failed one after its back-off."""
         where = f"{namespace_of(pod)}/{name_of(pod)} on node {name_of(node)}"
         if pod["status"]["phase"] == "Succeeded":
             text = f"Found succeeded daemon pod {where}, will try to delete it"
@@ -157,7 +161,7 @@ class DaemonSets(WorkloadController):
         self._delete_pod(owner, pod)
 
     def _backoff(self, owner: Object, node: Object) -> float:
-        """Seconds to wait; 0 doubles the next wait. client-go flowcontrol.Backoff, per owner and node."""
+        """Remaining back-off in seconds; 0 doubles the next one. client-go flowcontrol.Backoff, per owner and node."""
         key = (uid_of(owner), name_of(node))
         now = self._sim.now
         at, delay = self._failures.get(key, (0.0, 0.0))
@@ -168,7 +172,7 @@ class DaemonSets(WorkloadController):
         return 0.0
 
     def _prototype(self, owner: Object, revision: Object) -> Object:
-        """The pod that a node would get, with the tolerations that every daemon pod has. daemonset_util.go."""
+        """Prototype of the owner's pods, with the tolerations of every daemon pod. daemonset_util.go."""
         labels = {LABEL: labels_of(revision)[LABEL], "pod-template-generation": str(revision["revision"])}
         pod = self._new_pod(owner, labels)
         tolerations = pod["spec"].setdefault("tolerations", [])
@@ -178,19 +182,19 @@ class DaemonSets(WorkloadController):
             tolerations.append({"key": _NETWORK, "operator": "Exists", "effect": "NoSchedule"})
         return pod
 
-    def _count_nodes(self, owner: Object, mine: DaemonPods, names: set[str]) -> None:
-        """Look at these nodes; one where a pod is ready but not available yet has to be looked at again."""
+    def _count_nodes(self, owner: Object, owned_pods: DaemonPods, names: set[str]) -> None:
+        """Count the pods of these nodes; a node whose pod is ready but not yet available stays stale."""
         for name in names:
             node = self._store.get("nodes", "", name)
-            look = self._count_node(owner, mine, node) if node is not None else NodeCounts()
-            mine.set_counts(name, look)
-            if look.ready != look.available:
-                mine.stale.add(name)
+            counts = self._count_node(owner, owned_pods, node) if node is not None else NodeCounts()
+            owned_pods.set_counts(name, counts)
+            if counts.ready != counts.available:
+                owned_pods.stale.add(name)
 
-    def _count_node(self, owner: Object, mine: DaemonPods, node: Object) -> NodeCounts:
-        """The oldest pod of a node stands for it."""
-        living = [pod for pod in mine.pods_on(name_of(node)) if not is_deleting(pod)]
-        fit, newest = mine.eligibility.of(node), revision_of(mine.eligibility.prototype)
+    def _count_node(self, owner: Object, owned_pods: DaemonPods, node: Object) -> NodeCounts:
+        """Count the oldest pod of a node."""
+        living = [pod for pod in owned_pods.pods_on(name_of(node)) if not is_deleting(pod)]
+        fit, newest = owned_pods.eligibility.of(node), revision_of(owned_pods.eligibility.prototype)
         if not fit.should_run:
             return NodeCounts(misplaced=bool(living) and not fit.should_continue_running)
         return NodeCounts(
@@ -202,7 +206,7 @@ class DaemonSets(WorkloadController):
         )
 
     def _status(self, owner: Object, total: NodeCounts) -> None:
-        """DS updateDaemonSetStatus."""
+        """Write the status. DS updateDaemonSetStatus."""
         status = {
             "currentNumberScheduled": total.current,
             "numberMisscheduled": total.misplaced,

@@ -1,7 +1,7 @@
-"""Deployments: a ReplicaSet for each template, rolling updates, Recreate, pauses, status.
+"""Deployment controller: a ReplicaSet per template, rolling updates, Recreate, pauses, status.
 
-Scaling during a roll-out is not proportional over the sets: the roll-out itself brings each to its number, after
-its pause if it is paused.
+Scaling during a roll-out is not proportional over the sets: the roll-out scales each of them, after a pause if it is
+paused.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ class Deployments(WorkloadController):
             try:
                 new = self._roll_out(owner, new, old)
             except ForbiddenError:
-                return  # the namespace is being terminated: the real controller gives up as well
+                return  # the namespace is being terminated: the real controller stops as well
         self._clean_up_history(owner, new, old)
         self._status(owner, new, self._list_owned(owner))
 
     def _scale_paused(self, owner: Object, sets: list[Object]) -> None:
-        """No roll-out, but spec.replicas holds for the set that has pods, or the last one. FindActiveOrLatest."""
+        """Scale the active set, or the last one, to spec.replicas without a roll-out. FindActiveOrLatest."""
         active = [item for item in sets if item["spec"]["replicas"]] or sets[-1:]
         if len(active) == 1:
             self._scale(owner, active[0], owner["spec"]["replicas"])
 
     def _scale_down_old(self, owner: Object, old: list[Object]) -> bool:
-        """Recreate: old sets go to 0 first, and their last pods end. Whether they have."""
+        """Scale old sets to 0 (Recreate). Whether their last pods have ended."""
         for item in old:
             self._scale(owner, item, 0)
         return not any(item["status"].get(key, 0) for item in old for key in ("replicas", "terminatingReplicas"))
 
     def _roll_out(self, owner: Object, new: Object | None, old: list[Object]) -> Object:
-        """One step; the sets' new statuses bring the next."""
+        """Make one step of a rolling update; the new statuses of the sets trigger the next."""
         limits = limits_of(owner)
         total = sum(item["spec"]["replicas"] for item in old)
         if new is None:
@@ -105,13 +105,13 @@ class Deployments(WorkloadController):
         return created
 
     def _reuse_set(self, item: Object, old: list[Object]) -> Object:
-        """A template that was used before: its set becomes the newest again."""
+        """Make the set of a template that was used before the newest again."""
         changed: Object = clone(item)
         changed["metadata"].setdefault("annotations", {})[_REVISION] = str(max(map(_revision, old)) + 1)
         return self._registry.update("replicasets", changed)
 
     def _scale(self, owner: Object, item: Object, wanted: int) -> bool:
-        """Whether there was anything to do."""
+        """Scale a set. Whether its replicas differed."""
         old = item["spec"]["replicas"]
         if old == wanted:
             return False
@@ -124,7 +124,7 @@ class Deployments(WorkloadController):
         return True
 
     def _clean_up_history(self, owner: Object, new: Object | None, old: list[Object]) -> None:
-        """Old sets without pods beyond revisionHistoryLimit."""
+        """Delete old sets without pods beyond revisionHistoryLimit."""
         surplus = len(old) - owner["spec"]["revisionHistoryLimit"]
         empty = [item for item in old if not item["spec"]["replicas"] and not item["status"].get("replicas")]
         for item in empty[: max(0, surplus)] if new is not None else []:
@@ -150,7 +150,7 @@ class Deployments(WorkloadController):
         self._write_status(owner, status)
 
     def _progress(self, owner: Object, new: Object | None, complete: bool, status: Object) -> Object:
-        """syncRolloutStatus: once complete, a Deployment stays so until its next roll-out."""
+        """Condition Progressing; a complete Deployment stays complete until its next roll-out. syncRolloutStatus."""
         before = condition(owner, "Progressing")
         reason = before["reason"] if before is not None else ""
         name = f'ReplicaSet "{name_of(new)}"' if new is not None else f'Deployment "{name_of(owner)}"'
@@ -173,7 +173,7 @@ class Deployments(WorkloadController):
     def _condition(
         self, owner: Object, type_: str, status: bool | str, reason: str, message: str, renew: bool = False
     ) -> Object:
-        """``renew``: its lastUpdateTime moves though nothing else has changed."""
+        """Condition with its times. ``renew``: change lastUpdateTime even if nothing else differs."""
         value, now = str(status), self._sim.timestamp()
         old = condition(owner, type_)
         if old is not None and (old["status"], old["reason"]) == (value, reason) and not renew:
@@ -186,7 +186,7 @@ class Deployments(WorkloadController):
 
 
 def _has_progressed(before: Object, after: Object) -> bool:
-    """DeploymentProgressing: more updated, ready or available pods, or fewer old ones."""
+    """Whether there are more updated, ready or available pods, or fewer old ones. DeploymentProgressing."""
     keys = ("updatedReplicas", "readyReplicas", "availableReplicas")
     if any(after.get(key, 0) > before.get(key, 0) for key in keys):
         return True
@@ -210,7 +210,7 @@ def _revision(item: Object) -> int:
 
 
 def _template(item: Object) -> Object:
-    """Of a set, as its Deployment had it. EqualIgnoreHash."""
+    """Template of the Deployment that a set was created from. EqualIgnoreHash."""
     template: Object = clone(item["spec"]["template"])
     template["metadata"]["labels"].pop(_HASH, None)
     return template

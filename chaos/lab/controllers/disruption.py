@@ -1,4 +1,4 @@
-"""The disruption controller: the status of PodDisruptionBudgets. Facts 8.2, texts from DIS and recording 08."""
+"""Disruption controller: the status of PodDisruptionBudgets. Facts 8.2, messages from DIS and recording 08."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _UNMANAGED = (
 
 
 class SyncFailedError(ValueError):
-    """The expected number of pods cannot be told."""
+    """The expected number of pods cannot be determined."""
 
 
 class Disruption:
-    """Recomputed whenever a budget or one of its pods changes."""
+    """Recomputes a budget's status when the budget or one of its pods changes."""
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._store, self._spec = sim, registry.store, registry.spec
@@ -87,12 +87,12 @@ class Disruption:
         return ready and (not is_deleting(pod) or self._spec.has_breakage("pdb-counts-terminating"))
 
     def _fail(self, budget: Object, why: str) -> None:
-        """Fail safe: no disruption, the rest of the status stays."""
+        """Fail safe: allow no disruption, and leave the rest of the status."""
         text = f"Failed to calculate the number of expected pods: {why}"
         self._recorder.emit("PodDisruptionBudget", budget, "CalculateExpectedPodCountFailed", text, type_="Warning")
-        kept = {key: value for key, value in budget["status"].items() if key != "conditions"}
+        unchanged = {key: value for key, value in budget["status"].items() if key != "conditions"}
         observed = {"observedGeneration": budget["metadata"]["generation"]}
-        self._write(budget, {**kept, **observed, "disruptionsAllowed": 0}, "SyncFailed", why)
+        self._write(budget, {**unchanged, **observed, "disruptionsAllowed": 0}, "SyncFailed", why)
 
     def _write(self, budget: Object, status: Object, reason: str, message: str) -> None:
         now = self._sim.timestamp()
@@ -106,23 +106,23 @@ class Disruption:
         self._store.patch("poddisruptionbudgets", namespace_of(budget), name_of(budget), change)
 
     def _disrupted_pods(self, budget: Object, pods: list[Object]) -> dict[str, str]:
-        """Evictions that the API server promised and that are not under way yet. DIS buildDisruptedPodMap."""
-        promised = budget["status"].get("disruptedPods") or {}
+        """Evictions that the API server granted and that have not started. DIS buildDisruptedPodMap."""
+        granted = budget["status"].get("disruptedPods") or {}
         key, found = (namespace_of(budget), name_of(budget)), {}
         for pod in pods:
-            if is_deleting(pod) or name_of(pod) not in promised:
+            if is_deleting(pod) or name_of(pod) not in granted:
                 continue
-            left = seconds_of(promised[name_of(pod)]) + _DELETION_TIMEOUT - self._sim.now
+            left = seconds_of(granted[name_of(pod)]) + _DELETION_TIMEOUT - self._sim.now
             if left < 0:
                 text = f"Pod was expected by PDB {key[0]}/{key[1]} to be deleted but it wasn't"
                 self._recorder.emit("Pod", pod, "NotDeleted", text, type_="Warning")
                 continue
-            found[name_of(pod)] = promised[name_of(pod)]
+            found[name_of(pod)] = granted[name_of(pod)]
             self._queue.add_after(key, left + 0.001)
         return found
 
     def _expected_scale(self, budget: Object, pods: list[Object]) -> int:
-        """The sum of the replicas that the pods' controllers want. Raises SyncFailedError. DIS getExpectedScale."""
+        """Sum of spec.replicas of the pods' controllers. Raises SyncFailedError. DIS getExpectedScale."""
         if not _needs_scale(budget["spec"]):
             return 0
         owners: dict[str, int] = {}
@@ -138,7 +138,7 @@ class Disruption:
         return sum(owners.values())
 
     def _scale_target(self, namespace: str, reference: Object) -> Object | None:
-        """Who has the scale of a pod with this controller: of a Deployment's ReplicaSet, the Deployment."""
+        """Scaled object of a controlled pod: for a Deployment's ReplicaSet the Deployment. Raises SyncFailedError."""
         plural = _PLURALS.get(reference["kind"])
         if plural is None:
             kind = reference["kind"].lower()
@@ -154,7 +154,7 @@ def _needs_scale(spec: Object) -> bool:
 
 
 def expected_pod_counts(spec: Object, pods: int, scales: int) -> tuple[int, int]:
-    """Expected pods and desired healthy ones; percents round up."""
+    """Number of expected pods and of desired healthy ones; percentages round up."""
     if spec.get("maxUnavailable") is not None:
         return scales, max(0, scales - _number(spec["maxUnavailable"], scales))
     minimum = spec.get("minAvailable", 1)

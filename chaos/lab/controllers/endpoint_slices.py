@@ -1,6 +1,7 @@
-"""EndpointSlices: which pods of a Service get traffic. pkg/controller/endpointslice; one slice holds all endpoints.
+"""EndpointSlice controller: one slice with all endpoints of a Service. pkg/controller/endpointslice.
 
-A pod that a graceful node shutdown stops has no deletionTimestamp: it stays ready until it ends. Facts 1.6.
+A pod that a graceful node shutdown stops has no deletionTimestamp: its endpoint stays ready until the pod ends.
+Facts 1.6.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SERVICE = "kubernetes.io/service-name"
 
 
 class EndpointSlices:
-    """For Services with a selector."""
+    """Writes a slice for each Service with a selector."""
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._registry, self._store = registry, registry.store
@@ -85,7 +86,7 @@ class EndpointSlices:
 
 
 def _differs(before: Object | None, after: Object) -> bool:
-    """Whether a pod has become another endpoint. k8s.io/endpointslice util podEndpointsChanged."""
+    """Whether a pod's endpoint differs. k8s.io/endpointslice util podEndpointsChanged."""
     if before is None or before["status"].get("podIPs") != after["status"].get("podIPs"):
         return True
     same = before["spec"] is after["spec"] or _host(before) == _host(after)
@@ -102,7 +103,7 @@ def _host(pod: Object) -> tuple[object, ...]:
 
 
 def _ports(service: Object) -> list[Object]:
-    """Of the pods: targetPort if it is a number, else the Service's own."""
+    """Ports of the pods: targetPort if it is a number, else the port of the Service."""
     found = []
     for item in service["spec"].get("ports") or []:
         target = item.get("targetPort")

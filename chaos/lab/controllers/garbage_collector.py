@@ -1,7 +1,7 @@
-"""The garbage collector: what a deleted object owned is deleted, orphaned, or deleted before its owner.
+"""Garbage collector: dependents of a deleted object are deleted or orphaned.
 
-pkg/controller/garbagecollector: the owner's finalizers orphan and foregroundDeletion say which, without them its
-dependents go in the background.
+pkg/controller/garbagecollector: with the finalizer orphan they are orphaned, with foregroundDeletion deleted before
+their owner, otherwise in the background.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _OWNED_PLURALS = ("replicasets", "controllerrevisions", "pods", "leases", "endpo
 
 
 class GarbageCollector:
-    """Only controlling and node owners exist here, so one owner gone is enough."""
+    """Deletes dependents of deleted owners. Objects in the lab have at most one owner."""
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._registry, self._store = registry, registry.store
         self._queue: WorkQueue[str] = WorkQueue(sim, self._collect, 0.03, 0.15)
-        self._pending_owners: dict[str, tuple[str, Object]] = {}  # owners that have to wait for what they own, by uid
+        self._pending_owners: dict[str, tuple[str, Object]] = {}  # by uid: owners with a finalizer for their dependents
 
     def start(self) -> None:
         self._store.subscribe(self._on_change)
@@ -60,7 +60,7 @@ class GarbageCollector:
         return any(self._store.list_owned(plural, uid_of(obj)) for plural in _OWNED_PLURALS)
 
     def _has_blocking_dependents(self, owner: str) -> bool:
-        """Whether something with blockOwnerDeletion is left."""
+        """Whether there are dependents with blockOwnerDeletion."""
         return any(
             reference["uid"] == owner and reference.get("blockOwnerDeletion")
             for plural in _OWNED_PLURALS
@@ -76,7 +76,7 @@ class GarbageCollector:
         self._store.patch(plural, namespace_of(item), name_of(item), change)
 
     def _remove_finalizers(self, plural: str, obj: Object) -> None:
-        """Take the finalizer away, with which the object goes if it was the last."""
+        """Remove the finalizer; with the last finalizer the object is removed."""
         del self._pending_owners[uid_of(obj)]
         new: Object = clone(obj)
         new["metadata"]["finalizers"] = [it for it in obj["metadata"]["finalizers"] if it not in FINALIZERS.values()]
@@ -84,6 +84,6 @@ class GarbageCollector:
 
 
 def _policy(obj: Object) -> str:
-    """Orphan, Foreground, or nothing."""
+    """Propagation policy by the object's finalizers: Orphan, Foreground, or empty."""
     finalizers = obj["metadata"].get("finalizers") or ()
     return next((policy for policy, finalizer in FINALIZERS.items() if finalizer in finalizers), "")

@@ -1,7 +1,7 @@
-"""Jobs: pods until enough have succeeded or too many have failed, each counted exactly once. Facts 5.7.
+"""Job controller: pods until enough have succeeded or too many have failed, each counted exactly once. Facts 5.7.
 
-The order of a sync is that of pkg/controller/job/job_controller.go: what has newly ended is weighed, pods are made or
-deleted, the status is written with the uncounted pods, their finalizers go, and then they are counted.
+A sync has the order of pkg/controller/job/job_controller.go: evaluate pods that have ended, create or delete pods,
+write the status with uncounted pods, remove their finalizers, count them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NO_FAILURE = BackoffRecord()
 
 @dataclass(slots=True)
 class _SyncContext:
-    """One sync. ``status`` is written at its end; ``ending``: the condition that says how the Job ends, if it does."""
+    """Context of one sync. ``status`` is written at its end; ``finished_condition`` is set if the Job ends."""
 
     job: Object
     pods: list[Object]
@@ -57,7 +57,7 @@ class _SyncContext:
 
 
 class Jobs(WorkloadController):
-    """NonIndexed only; the API refuses the others."""
+    """Syncs NonIndexed Jobs; the API server rejects others."""
 
     plural, kind, owned, component = "jobs", "Job", "pods", "job-controller"
     api_version = "batch/v1"
@@ -68,13 +68,13 @@ class Jobs(WorkloadController):
         self._orphans: WorkQueue[Key] = WorkQueue(sim, self._release_orphan)
 
     def restart(self) -> None:
-        """A new process looks at every Job, and remembers no back-off."""
+        """Start a new process: sync every Job; back-offs are lost."""
         self._records.clear()
         for job in self._store.list(self.plural):
             self._queue.add((namespace_of(job), name_of(job)))
 
     def _on_change(self, change: Change) -> None:
-        """A new spec is acted on at once; pods and statuses are looked at together, a second later."""
+        """Queue a new spec at once, and a new status after 1 s, batched with changes of pods."""
         obj, before = change.object, change.before
         same = before is not None and before["metadata"]["generation"] == obj["metadata"]["generation"]
         if change.type == "MODIFIED" and same:
@@ -92,7 +92,7 @@ class Jobs(WorkloadController):
             self._orphans.add(change.key)
 
     def _release_orphan(self, key: Key) -> None:
-        """A pod of a Job that is gone."""
+        """Remove the finalizer of a pod whose Job is gone."""
         pod = self._store.get("pods", *key)
         if pod is not None:
             self._untrack(pod)
@@ -102,156 +102,156 @@ class Jobs(WorkloadController):
             self._records.pop(uid_of(owner), None)
             self._expire(owner)
             return
-        round_ = self._new_sync_context(owner)
-        self._decide(round_)
-        status = round_.status
-        status["ready"] = sum(map(is_ready, round_.active))
-        status["terminating"] = sum(map(is_terminating, round_.pods))
-        if round_.finished_condition is not None:
-            self._delete(round_, round_.active, counted=True)
+        context = self._new_sync_context(owner)
+        self._decide(context)
+        status = context.status
+        status["ready"] = sum(map(is_ready, context.active))
+        status["terminating"] = sum(map(is_terminating, context.pods))
+        if context.finished_condition is not None:
+            self._delete(context, context.active, counted=True)
             status["active"] = 0
         else:
-            status["active"] = self._manage(round_)
-            self._emit_suspension(round_)
+            status["active"] = self._manage(context)
+            self._emit_suspension(context)
             completions = owner["spec"].get("completions")
-            enough = round_.succeeded > 0 if completions is None else round_.succeeded >= completions
+            enough = context.succeeded > 0 if completions is None else context.succeeded >= completions
             if enough and not status["active"]:
-                round_.finished_condition = self._condition("SuccessCriteriaMet", "", "")
-        self._track(round_)
+                context.finished_condition = self._condition("SuccessCriteriaMet", "", "")
+        self._track(context)
 
     def _new_sync_context(self, job: Object) -> _SyncContext:
-        """What there is, and what has newly ended."""
+        """Collect the Job's pods, and count those that have ended since the last sync."""
         status: Object = clone(job["status"])
         pods = self._list_owned(job)
         succeeded = [pod for pod in pods if _has_tracking_finalizer(pod) and pod["status"]["phase"] == "Succeeded"]
         failed = [pod for pod in pods if _has_tracking_finalizer(pod) and is_failed(pod, job)]
-        round_ = _SyncContext(job, pods, [pod for pod in pods if is_active(pod)], status)
-        round_.succeeded = status.get("succeeded", 0) + len(succeeded)
-        round_.failed = status.get("failed", 0) + sum(match_pod_failure_policy(pod, job).is_counted for pod in failed)
+        context = _SyncContext(job, pods, [pod for pod in pods if is_active(pod)], status)
+        context.succeeded = status.get("succeeded", 0) + len(succeeded)
+        context.failed = status.get("failed", 0) + sum(match_pod_failure_policy(pod, job).is_counted for pod in failed)
         if not job["spec"]["suspend"]:
             status.setdefault("startTime", self._sim.timestamp())
         times = [finish_time(pod) for pod in succeeded], [finish_time(pod) for pod in failed]
-        round_.backoff = self._records.get(uid_of(job), _NO_FAILURE).next_record(*times)
-        self._records[uid_of(job)] = round_.backoff
-        return round_
+        context.backoff = self._records.get(uid_of(job), _NO_FAILURE).next_record(*times)
+        self._records[uid_of(job)] = context.backoff
+        return context
 
-    def _decide(self, round_: _SyncContext) -> None:
-        """Whether the Job has come to its end: what was decided before, podFailurePolicy, backoffLimit, deadline."""
-        job, now = round_.job, self._sim.now
+    def _decide(self, context: _SyncContext) -> None:
+        """Evaluate an earlier decision, podFailurePolicy, backoffLimit and deadline; set ``finished_condition``."""
+        job, now = context.job, self._sim.now
         before = condition(job, "SuccessCriteriaMet") or condition(job, "FailureTarget")
-        messages = (match_pod_failure_policy(pod, job).message for pod in round_.pods if is_failed(pod, job))
+        messages = (match_pod_failure_policy(pod, job).message for pod in context.pods if is_failed(pod, job))
         deadline = None if job["spec"]["suspend"] else job["spec"].get("activeDeadlineSeconds")
         if before is not None:
-            round_.finished_condition = before
+            context.finished_condition = before
         elif message := next(filter(None, messages), ""):
-            round_.finished_condition = self._condition("FailureTarget", "PodFailurePolicy", message)
-        elif round_.failed > job["spec"]["backoffLimit"] or past_limit_on_failure(job, round_.pods):
+            context.finished_condition = self._condition("FailureTarget", "PodFailurePolicy", message)
+        elif context.failed > job["spec"]["backoffLimit"] or past_limit_on_failure(job, context.pods):
             text = "Job has reached the specified backoff limit"
-            round_.finished_condition = self._condition("FailureTarget", "BackoffLimitExceeded", text)
+            context.finished_condition = self._condition("FailureTarget", "BackoffLimitExceeded", text)
         elif deadline is not None:
-            left = seconds_of(round_.status["startTime"]) + deadline - now
+            left = seconds_of(context.status["startTime"]) + deadline - now
             if left <= 0:
                 text = "Job was active longer than specified deadline"
-                round_.finished_condition = self._condition("FailureTarget", "DeadlineExceeded", text)
+                context.finished_condition = self._condition("FailureTarget", "DeadlineExceeded", text)
             else:
                 self._queue.add_after((namespace_of(job), name_of(job)), left)
 
-    def _manage(self, round_: _SyncContext) -> int:
-        """Make or delete pods; how many are active then. manageJob."""
-        job, active = round_.job, len(round_.active)
+    def _manage(self, context: _SyncContext) -> int:
+        """Create or delete pods and return the number of active ones. manageJob."""
+        job, active = context.job, len(context.active)
         if job["spec"]["suspend"]:
-            self._delete(round_, round_.active, counted=False)
+            self._delete(context, context.active, counted=False)
             return 0
-        wanted = self._desired_pods(round_)
-        surplus = sorted(round_.active, key=deletion_rank)[: max(0, active - wanted)]
+        wanted = self._desired_pods(context)
+        surplus = sorted(context.active, key=deletion_rank)[: max(0, active - wanted)]
         if surplus:
-            self._delete(round_, surplus, counted=False)
+            self._delete(context, surplus, counted=False)
             return active - len(surplus)
-        terminating = round_.status["terminating"] if replaces_only_failed(job) else 0
+        terminating = context.status["terminating"] if replaces_only_failed(job) else 0
         missing = max(0, wanted - terminating - active)
-        left = round_.backoff.remaining_delay(self._sim.now) if missing else 0.0
+        left = context.backoff.remaining_delay(self._sim.now) if missing else 0.0
         if left > 0:
             self._queue.add_after((namespace_of(job), name_of(job)), left)
-            return 0  # as manageJob does, whatever still runs
+            return 0  # as in manageJob, even if pods are running
         for _ in range(missing):
             pod = self._new_pod(job, {})
             pod["metadata"]["finalizers"] = [_FINALIZER]
             self._create_pod(job, pod)
         return active + missing
 
-    def _desired_pods(self, round_: _SyncContext) -> int:
-        spec = round_.job["spec"]
+    def _desired_pods(self, context: _SyncContext) -> int:
+        spec = context.job["spec"]
         if spec.get("completions") is not None:
-            return int(max(0, min(spec["parallelism"], spec["completions"] - round_.succeeded)))
-        return len(round_.active) if round_.succeeded else int(spec["parallelism"])
+            return int(max(0, min(spec["parallelism"], spec["completions"] - context.succeeded)))
+        return len(context.active) if context.succeeded else int(spec["parallelism"])
 
-    def _delete(self, round_: _SyncContext, pods: list[Object], *, counted: bool) -> None:
-        """Pods that are not needed any more lose their finalizer first, and count as nothing."""
+    def _delete(self, context: _SyncContext, pods: list[Object], *, counted: bool) -> None:
+        """Delete pods; first remove the finalizer of those that are not ``counted``."""
         for pod in pods:
             if not counted:
                 self._untrack(pod)
-            self._delete_pod(round_.job, pod)
-            round_.status["terminating"] += 1
-            round_.status["ready"] -= is_ready(pod)
+            self._delete_pod(context.job, pod)
+            context.status["terminating"] += 1
+            context.status["ready"] -= is_ready(pod)
 
-    def _emit_suspension(self, round_: _SyncContext) -> None:
-        job, before = round_.job, condition(_wrap_status(round_.status), "Suspended")
+    def _emit_suspension(self, context: _SyncContext) -> None:
+        job, before = context.job, condition(_wrap_status(context.status), "Suspended")
         suspended = job["spec"]["suspend"]
         if (before is not None and before["status"] == "True") == suspended:
             return
         word = "Suspended" if suspended else "Resumed"
         new = self._condition("Suspended", f"Job{word}", f"Job {word.lower()}") | {"status": str(suspended)}
-        set_condition(_wrap_status(round_.status), new, self._sim.timestamp())
+        set_condition(_wrap_status(context.status), new, self._sim.timestamp())
         self._recorder.emit(self.kind, job, word, f"Job {word.lower()}")
         if not suspended:
-            round_.status["startTime"] = self._sim.timestamp()
+            context.status["startTime"] = self._sim.timestamp()
 
-    def _track(self, round_: _SyncContext) -> None:
-        """Uncounted pods to the status, finalizers off, counters up, and the end. trackJobStatusAndRemoveFinalizers."""
+    def _track(self, context: _SyncContext) -> None:
+        """Write uncounted pods to the status, remove finalizers, count them. trackJobStatusAndRemoveFinalizers."""
         uncounted: dict[str, list[str]] = {}
         done = []
-        for pod in filter(_has_tracking_finalizer, round_.pods):
-            succeeded, failed = pod["status"]["phase"] == "Succeeded", is_failed(pod, round_.job)
-            ending = round_.finished_condition["type"] if round_.finished_condition is not None else ""
+        for pod in filter(_has_tracking_finalizer, context.pods):
+            succeeded, failed = pod["status"]["phase"] == "Succeeded", is_failed(pod, context.job)
+            ending = context.finished_condition["type"] if context.finished_condition is not None else ""
             if not (succeeded or failed or ending):
                 continue
             done.append(pod)
             if succeeded:
                 uncounted.setdefault("succeeded", []).append(uid_of(pod))
-            elif (failed or ending == "FailureTarget") and match_pod_failure_policy(pod, round_.job).is_counted:
+            elif (failed or ending == "FailureTarget") and match_pod_failure_policy(pod, context.job).is_counted:
                 uncounted.setdefault("failed", []).append(uid_of(pod))
-        if round_.finished_condition is not None:
-            set_condition(_wrap_status(round_.status), round_.finished_condition, self._sim.timestamp())
-        round_.status["uncountedTerminatedPods"] = uncounted
-        self._flush(round_)
+        if context.finished_condition is not None:
+            set_condition(_wrap_status(context.status), context.finished_condition, self._sim.timestamp())
+        context.status["uncountedTerminatedPods"] = uncounted
+        self._flush(context)
         for pod in done:
             self._untrack(pod)
-        round_.status["uncountedTerminatedPods"] = {}
+        context.status["uncountedTerminatedPods"] = {}
         for key, uids in uncounted.items():
-            round_.status[key] = round_.status.get(key, 0) + len(uids)
-        if round_.finished_condition is not None and not round_.status["terminating"]:
-            self._finish(round_, round_.finished_condition)
-        self._flush(round_)
+            context.status[key] = context.status.get(key, 0) + len(uids)
+        if context.finished_condition is not None and not context.status["terminating"]:
+            self._finish(context, context.finished_condition)
+        self._flush(context)
 
-    def _finish(self, round_: _SyncContext, ending: Object) -> None:
-        """enactJobFinished: not before the last pod has ended."""
+    def _finish(self, context: _SyncContext, ending: Object) -> None:
+        """Finish the Job once its last pod has ended. enactJobFinished."""
         complete = ending["type"] == "SuccessCriteriaMet"
         end = self._condition("Complete" if complete else "Failed", ending["reason"], ending["message"])
-        set_condition(_wrap_status(round_.status), end, self._sim.timestamp())
+        set_condition(_wrap_status(context.status), end, self._sim.timestamp())
         if complete:
-            round_.status["completionTime"] = self._sim.timestamp()
-            self._recorder.emit(self.kind, round_.job, "Completed", "Job completed")
+            context.status["completionTime"] = self._sim.timestamp()
+            self._recorder.emit(self.kind, context.job, "Completed", "Job completed")
         else:
-            self._recorder.emit(self.kind, round_.job, ending["reason"], ending["message"], type_="Warning")
+            self._recorder.emit(self.kind, context.job, ending["reason"], ending["message"], type_="Warning")
 
-    def _flush(self, round_: _SyncContext) -> None:
+    def _flush(self, context: _SyncContext) -> None:
         optional = ("active", "succeeded", "failed")
-        status = {key: value for key, value in round_.status.items() if value or key not in optional}
-        key = namespace_of(round_.job), name_of(round_.job)
+        status = {key: value for key, value in context.status.items() if value or key not in optional}
+        key = namespace_of(context.job), name_of(context.job)
         self._store.patch(self.plural, *key, lambda job: job.update(status=clone(status)))
 
     def _untrack(self, pod: Object) -> None:
-        """Remove the finalizer; a pod that only waited for that is gone then."""
+        """Remove the finalizer; with it a deleted pod is removed."""
         found = self._store.get("pods", namespace_of(pod), name_of(pod))
         if found is None or uid_of(found) != uid_of(pod) or not _has_tracking_finalizer(found):
             return
@@ -260,7 +260,7 @@ class Jobs(WorkloadController):
         self._registry.update("pods", new)
 
     def _expire(self, job: Object) -> None:
-        """ttlSecondsAfterFinished. pkg/controller/ttlafterfinished."""
+        """Delete the Job after ttlSecondsAfterFinished. pkg/controller/ttlafterfinished."""
         ttl = job["spec"].get("ttlSecondsAfterFinished")
         if ttl is None:
             return
@@ -282,5 +282,5 @@ def _has_tracking_finalizer(pod: Object) -> bool:
 
 
 def _wrap_status(status: Object) -> Object:
-    """The status as part of an object, as the helpers of conditions want it."""
+    """An object with this status, for the accessors of conditions."""
     return {"status": status}

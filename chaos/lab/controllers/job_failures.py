@@ -1,4 +1,4 @@
-"""When a pod of a Job counts as failed, what podFailurePolicy says of it, and the back-off: pure.
+"""Pod failures of a Job: which count, podFailurePolicy, back-off. Pure.
 
 pkg/controller/job: pod_failure_policy.go, backoff_utils.go, job_controller.go.
 """
@@ -14,12 +14,12 @@ _INITIAL_DELAY, _MAX_DELAY = 10.0, 600.0  # DefaultJobPodFailureBackOff, MaxJobP
 
 
 def replaces_only_failed(job: Object) -> bool:
-    """Whether a terminating pod keeps its place until it is terminal."""
+    """Whether a terminating pod is replaced only once it is terminal."""
     return bool(job["spec"]["podReplacementPolicy"] == "Failed")
 
 
 def is_failed(pod: Object, job: Object) -> bool:
-    """A pod that is being deleted counts as failed at once, unless only failed pods are replaced."""
+    """Whether the pod counts as failed: a deleted pod does at once, unless only failed pods are replaced."""
     phase = pod["status"]["phase"]
     if phase == "Failed":
         return True
@@ -28,7 +28,7 @@ def is_failed(pod: Object, job: Object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PodFailureMatch:
-    """``action`` of the first rule that matches, empty if none does; ``message`` only with FailJob."""
+    """``action`` of the first matching rule, empty if none matches; ``message`` only for FailJob."""
 
     action: str = ""
     message: str = ""
@@ -40,7 +40,7 @@ class PodFailureMatch:
 
 
 def match_pod_failure_policy(pod: Object, job: Object) -> PodFailureMatch:
-    """What the Job's podFailurePolicy says of a failed pod."""
+    """Match a failed pod against the Job's podFailurePolicy."""
     for index, rule in enumerate((job["spec"].get("podFailurePolicy") or {}).get("rules") or []):
         cause = _match_rule(pod, rule)
         if cause:
@@ -72,7 +72,7 @@ def _matches_code(container: str, code: int, wanted: Object) -> bool:
 
 
 def past_limit_on_failure(job: Object, pods: list[Object]) -> bool:
-    """restartPolicy OnFailure: the restarts of the pods' containers count. pastBackoffLimitOnFailure."""
+    """Whether container restarts exceed backoffLimit, with restartPolicy OnFailure. pastBackoffLimitOnFailure."""
     if job["spec"]["template"]["spec"]["restartPolicy"] != "OnFailure":
         return False
     restarts = sum(
@@ -86,7 +86,7 @@ def past_limit_on_failure(job: Object, pods: list[Object]) -> bool:
 
 
 def finish_time(pod: Object) -> float:
-    """When the last container ended; else since when it is not Ready; else when it was deleted or made."""
+    """Time at which the last container ended, else the pod became unready, else it was deleted or created."""
     statuses = pod["status"].get("containerStatuses") or []
     ends = [status["state"].get("terminated", {}).get("finishedAt") for status in statuses]
     if ends and all(ends):
@@ -101,20 +101,20 @@ def finish_time(pod: Object) -> float:
 
 @dataclass(frozen=True, slots=True)
 class BackoffRecord:
-    """Failures since the last success, and when the last of them was; memory of the controller."""
+    """Number of failures since the last success, and time of the last one. In the controller's memory only."""
 
     failures: int = 0
     last_failure_time: float = 0.0
 
     def next_record(self, succeeded: list[float], failed: list[float]) -> BackoffRecord:
-        """With the times at which pods have newly ended."""
+        """Record after these further times of successes and failures."""
         if succeeded:
             failed = [when for when in failed if when > max(succeeded)]
             return BackoffRecord(len(failed), max(failed, default=0.0))
         return BackoffRecord(self.failures + len(failed), max(failed)) if failed else self
 
     def remaining_delay(self, now: float) -> float:
-        """Seconds until another pod may be made."""
+        """Seconds until a pod may be created."""
         if not self.failures:
             return 0.0
         return max(

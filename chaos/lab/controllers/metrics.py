@@ -1,7 +1,7 @@
-"""What kube-controller-manager's ``/metrics`` says of its controllers' deeds. Facts section 4.
+"""Metrics of kube-controller-manager. Facts 4.
 
 Sources: pkg/controller/nodelifecycle/metrics.go, tainteviction/metrics, podgc/metrics, volume/attachdetach/metrics, and
-k8s.io/component-base/metrics/prometheus/clientgo/leaderelection. What has labels is there from its first count on.
+k8s.io/component-base/metrics/prometheus/clientgo/leaderelection. Labelled metrics exist from their first count.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def format_metrics(controllers: Controllers) -> str:
-    """Of the only one, which leads."""
+    """Format the metrics of the only instance, which is the leader."""
     lifecycle, pod_gc = controllers.node_lifecycle, controllers.pod_gc
     evictions, zones = lifecycle.evictions.items(), lifecycle.zones.items()
     forced = {f'{{reason="{reason}"}}': n for reason, n in sorted(controllers.attach_detach.forced_detaches.items())}

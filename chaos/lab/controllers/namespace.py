@@ -1,4 +1,4 @@
-"""Deletion of namespaces: everything inside is deleted, then the namespace goes."""
+"""Namespace controller: deletes the objects in a deleted namespace, then the namespace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chaos.lab.sim.clock import SimClock
 
 
 class Namespaces:
-    """Pods go with their grace; the namespace stays Terminating until nothing is left."""
+    """Pods are deleted with their grace period; the namespace is Terminating until it is empty."""
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._registry, self._store = registry, registry.store

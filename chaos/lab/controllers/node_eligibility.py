@@ -1,4 +1,4 @@
-"""Which nodes are to have a pod of a DaemonSet, and which may keep one: asked of every node at every sync."""
+"""Eligibility of nodes for the pods of a DaemonSet, evaluated for every node at every sync."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from chaos.lab.objects.accessors import Object, name_of, taints_of, untolerated
 
 
 class Eligibility(NamedTuple):
-    """``runs``: the node is to have a pod; ``stays``: one that it has is left there. daemon_controller.go
-    NodeShouldRunDaemonPod."""
+    """Whether a node should run a daemon pod, and whether it should continue running one. NodeShouldRunDaemonPod."""
 
     should_run: bool
     should_continue_running: bool
 
 
 class EligibilityCache:
-    """Of one prototype; kept until a node's labels or spec are written anew."""
+    """Cache for one prototype, valid until a node's labels or spec are written."""
 
     def __init__(self, prototype: Object) -> None:
         self.prototype = prototype

@@ -1,4 +1,4 @@
-"""The node lifecycle controller: Unknown, condition taints, NoExecute by a limited queue per zone. Facts 5.2-5.5."""
+"""Node lifecycle controller: status Unknown, condition taints, rate-limited NoExecute by zone. Facts 5.2-5.5."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import ControllerSpec
 
 _POLL = 0.1
-_PASS_DURATION = (0.005, 0.03)  # how long a pass takes; the period begins at its end
+_PASS_DURATION = (0.005, 0.03)  # the period starts at the end of a pass
 _STATUS_UNKNOWN = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
 _NEVER_UPDATED = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
 _CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
@@ -39,7 +39,7 @@ _TAINT_OF = {"False": NOT_READY, "Unknown": UNREACHABLE}
 
 @dataclass(slots=True)
 class _Health:
-    """``probe``: when something newer was last observed, on the controller's clock."""
+    """``probe_time``: last time of a new observation, by the controller's clock."""
 
     probe_time: float
     renew_time: str = ""
@@ -48,7 +48,7 @@ class _Health:
 
 @dataclass(slots=True)
 class _Zone:
-    """``waiting`` in order; ``known`` also holds those that were handled (RLQ)."""
+    """``queue`` in order; ``known`` includes nodes that were handled (RLQ)."""
 
     limiter: Limiter
     queue: list[str] = field(default_factory=list)
@@ -66,10 +66,10 @@ class _Zone:
 
 
 class NodeLifecycle:
-    """Writes Unknown, the taints of conditions, and the Ready=False of pods on a node that went silent.
+    """Sets conditions to Unknown, condition taints, and Ready=False of pods on a silent node.
 
-    ``next_of``: which of the waiting nodes is tainted NoExecute next; arbitrary (facts 5.4), a replay can decide it.
-    ``evictions``: nodes of each zone that were tainted NoExecute; ``zones``: Ready and not Ready ones at the last pass.
+    ``select_next`` chooses the queued node to taint NoExecute next; arbitrary (facts 5.4), a replay replaces it.
+    ``evictions``: NoExecute taints by zone. ``zones``: number of Ready and unready nodes at the last pass.
     """
 
     def __init__(self, sim: SimClock, registry: Registry, settings: ControllerSpec) -> None:
@@ -91,7 +91,7 @@ class NodeLifecycle:
         self._sim.after(_POLL, self._drain)
 
     def restart(self) -> None:
-        """A new process: every node is registered again and heard of now; the limiters are full."""
+        """Start a new process: every node is registered and observed now; the rate limiters are full."""
         self._health.clear()
         self._zones.clear()
         self.evictions.clear()
@@ -107,10 +107,10 @@ class NodeLifecycle:
             return
         self._no_schedule.add(name)
         if late and condition_status(change.object, "Ready") == "True":
-            self._nodes_seen_ready.add(name)  # from now on: else a new lab's first pods would all go to one node
+            self._nodes_seen_ready.add(name)  # delayed from now on; else all first pods of a new lab go to one node
 
     def _monitor(self) -> None:
-        """One monitor pass; the next begins a period after its end."""
+        """Make one monitor pass; the next starts a period after its end."""
         nodes = self._store.list("nodes")
         self._forget({name_of(node) for node in nodes})
         reordered = self._spec.has_breakage("limiter-reordered")
@@ -140,7 +140,7 @@ class NodeLifecycle:
             message = f"Node {name} event: Registered Node {name} in Controller"
             self._recorder.emit("Node", node, "RegisteredNode", message)
         self._zones.setdefault(zone_of(node), _Zone(Limiter(self._settings.node_eviction_rate, self._sim.now)))
-        self.evictions[zone_of(node)] += 0  # the counter is there from now on: NLC addPodEvictorForNewZone
+        self.evictions[zone_of(node)] += 0  # creates the counter: NLC addPodEvictorForNewZone
         observed = condition_status(node, "Ready")
         self._probe(node)
         if self._is_expired(node, observed):
@@ -155,15 +155,15 @@ class NodeLifecycle:
             self._mark_pods(name)
 
     def _probe(self, node: Object) -> None:
-        """A newer lease or another Ready heartbeat moves the probe time, whatever the node's clock says.
+        """Set the probe time after a newer Lease or another Ready heartbeat, whatever the node's clock.
 
-        NLC tryUpdateNodeHealth. Another heartbeat makes it forget the lease, which the next pass then counts anew.
+        NLC tryUpdateNodeHealth. Another heartbeat also discards the Lease, which the next pass then counts as newer.
         """
         health = self._health[name_of(node)]
         lease = self._store.get("leases", "kube-node-lease", name_of(node))
         renew_time = lease["spec"]["renewTime"] if lease else ""
         ready = condition(node, "Ready")
-        heartbeat = ready.get("lastHeartbeatTime", "") if ready else ""  # gone: another Node object of that name
+        heartbeat = ready.get("lastHeartbeatTime", "") if ready else ""  # missing in a new Node object of that name
         renewed, reported = renew_time > health.renew_time, heartbeat != health.heartbeat
         if (renewed or reported) and not self._spec.has_breakage("heartbeats-ignored"):
             health.probe_time = self._sim.now
@@ -190,7 +190,7 @@ class NodeLifecycle:
         return self._store.patch_status("nodes", "", name_of(node), change) or node
 
     def _evict(self, node: Object, ready: str) -> None:
-        """Queue for NoExecute, swap without the limiter, or untaint. NLC processTaintBaseEviction."""
+        """Queue a node for NoExecute, swap its taint, or remove it. NLC processTaintBaseEviction."""
         name, zone = name_of(node), self._zones[zone_of(node)]
         if ready == "True":
             zone.remove(name)
@@ -206,7 +206,7 @@ class NodeLifecycle:
             zone.add(name)
 
     def _drain(self) -> None:
-        """Every 100 ms: a token is taken before the node is looked at."""
+        """Taint queued nodes every 100 ms; a token is taken before a node is evaluated."""
         for zone in self._zones.values():
             while zone.queue and (zone.limiter.take(self._sim.now) or self._spec.has_breakage("limiter-missing")):
                 name = self.select_next(zone.queue) if len(zone.queue) > 1 else zone.queue[0]
@@ -227,7 +227,7 @@ class NodeLifecycle:
             self.evictions[zone_of(node)] += 1
 
     def _handle_disruption(self, nodes: list[Object]) -> None:
-        """Zone states at the end of the pass, and what follows from them. NLC handleDisruption."""
+        """Evaluate zone states at the end of a pass, and set rates and taints. NLC handleDisruption."""
         numbers = {zone: ready_counts(members) for zone, members in by_zone(nodes).items() if zone in self._zones}
         self.zones = dict.fromkeys(self.zones, (0, 0)) | {zone: both for zone, both in numbers.items() if any(both)}
         threshold = self._settings.unhealthy_zone_threshold
@@ -253,7 +253,7 @@ class NodeLifecycle:
         self._is_full_disruption = all_full
 
     def _mark_pods(self, node: str) -> None:
-        """Ready=False on the node's pods, one after the other; reason and message stay (facts 5.3)."""
+        """Set Ready=False on the node's pods, one after the other, with unchanged reason and message (facts 5.3)."""
         delay = 0.002
         for pod in [pod for pod in self._store.pods_on(node) if is_ready(pod)]:
             self._sim.after(delay, self._mark_pod, namespace_of(pod), name_of(pod))

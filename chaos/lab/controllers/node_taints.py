@@ -1,4 +1,4 @@
-"""The taints that the node lifecycle controller owns: how they are added, swapped and removed. Facts 5.4."""
+"""Taints of the node lifecycle controller. Facts 5.4."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _READY = {"False": NOT_READY, "Unknown": UNREACHABLE}
 
 
 def wanted_no_schedule(node: Object) -> set[str]:
-    """Keys of the NoSchedule taints that the node's conditions and spec ask for."""
+    """Keys of the NoSchedule taints for the node's conditions and spec."""
     keys = {key for type_, key in _PRESSURE.items() if condition_status(node, type_) == "True"}
     if (ready := condition_status(node, "Ready")) in _READY:
         keys.add(_READY[ready])
@@ -35,14 +35,14 @@ def wanted_no_schedule(node: Object) -> set[str]:
 
 
 class NodeTaints:
-    """Additions and removals are two writes, as SwapNodeControllerTaint does it."""
+    """Adds and removes taints in separate writes, as SwapNodeControllerTaint."""
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._store = sim, registry.store
         self._adds_no_schedule = not registry.spec.has_breakage("no-schedule-taint-missing")
 
     def sync_no_schedule(self, name: str, wanted: set[str] | None = None) -> None:
-        """Make the NoSchedule taints what the conditions say; ``wanted``: what they said some time ago."""
+        """Sync the NoSchedule taints with the node's conditions, or with ``wanted`` from earlier conditions."""
         node = self._store.get("nodes", "", name)
         if node is None:
             return
@@ -53,14 +53,14 @@ class NodeTaints:
         self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, "NoSchedule", current - wanted)
 
     def swap_no_execute(self, name: str, wanted: str, other: str) -> None:
-        """Add the one and then remove the other, in this call if the node has it."""
+        """Add the taint ``wanted``, then remove ``other`` if the node has it."""
         self._add(name, "NoExecute", [wanted])
         node = self._store.get("nodes", "", name)
         if node is not None and has_taint(node, other, "NoExecute"):
             self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, "NoExecute", {other})
 
     def remove_no_execute(self, name: str) -> None:
-        """The node is Ready, or nothing may be evicted at all."""
+        """Remove the NoExecute taints: the node is Ready, or evictions are stopped."""
         self._remove(name, "NoExecute", {NOT_READY, UNREACHABLE})
 
     def _add(self, name: str, effect: str, keys: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The pods of each owner of one kind, counted change by change: a sync need not look at thousands of them."""
+"""Pod counts by owner, updated with every change: a sync need not list thousands of pods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chaos.lab.objects.accessors import Object, controller_of, is_active, is_rea
 
 @dataclass(slots=True)
 class PodCounts:
-    """``active`` and ``terminating`` as the controllers mean them; ``ready`` of the active ones."""
+    """``active`` and ``terminating`` by IsPodActive and IsPodTerminating; ``ready``: active and Ready."""
 
     pods: int = 0
     active: int = 0
@@ -20,18 +20,18 @@ class PodCounts:
 
 
 class OwnerIndex:
-    """By the uid of the owner, which has to be of this kind."""
+    """Counts of pods by uid of an owner of one kind."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._by_owner: defaultdict[str, PodCounts] = defaultdict(PodCounts)
 
     def of(self, uid: str) -> PodCounts:
-        """As it is now; it moves on with the next change."""
+        """Counts of the owner's pods; updated in place with the next change."""
         return self._by_owner.get(uid) or PodCounts()
 
     def on_change(self, change: Change) -> None:
-        """To be told every change of a pod."""
+        """Handle a change of a pod."""
         if change.before is not None:
             self._count(change.before, -1)
         if change.type != "DELETED":
@@ -41,12 +41,12 @@ class OwnerIndex:
         owner = controller_of(pod)
         if owner is None or owner["kind"] != self._kind:
             return
-        tally = self._by_owner[owner["uid"]]
-        tally.pods += by
+        counts = self._by_owner[owner["uid"]]
+        counts.pods += by
         if is_active(pod):
-            tally.active += by
-            tally.ready += by * is_ready(pod)
+            counts.active += by
+            counts.ready += by * is_ready(pod)
         elif is_terminating(pod):
-            tally.terminating += by
-        if not tally.pods:
+            counts.terminating += by
+        if not counts.pods:
             del self._by_owner[owner["uid"]]

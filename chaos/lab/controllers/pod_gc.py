@@ -1,4 +1,4 @@
-"""The pod garbage collector: pods of nodes that are gone or out of service, and too many finished ones.
+"""Pod garbage collector: pods of deleted nodes, pods on nodes out of service, and surplus terminated pods.
 
 Facts 6 and 11; PGC. One loop every 20 s; no events.
 """
@@ -30,7 +30,7 @@ _QUARANTINE = 40.0
 
 
 class PodGarbageCollector:
-    """``deletions`` are tries by namespace and reason, ``errors`` those of them that failed: as PGC counts them."""
+    """``deletions``: attempts by namespace and reason; ``errors``: failed ones. As PGC counts them."""
 
     def __init__(self, sim: SimClock, registry: Registry, settings: ControllerSpec) -> None:
         self._sim, self._registry, self._store, self._settings = sim, registry, registry.store, settings
@@ -43,12 +43,12 @@ class PodGarbageCollector:
         self._timer = self._sim.after(self._sim.rng.uniform(0.0, _PERIOD), self._loop)
 
     def run_next_at(self, when: float) -> None:
-        """Make the next loop then."""
+        """Set the time of the next loop."""
         self._timer.cancel()
         self._timer = self._sim.at(when, self._loop)
 
     def restart(self) -> None:
-        """A new process: quarantines begin anew."""
+        """Start a new process: quarantines restart."""
         self._quarantine_ends.clear()
         self.deletions.clear()
         self.errors.clear()
@@ -64,7 +64,7 @@ class PodGarbageCollector:
         self._timer = self._sim.after(_PERIOD + self._sim.rng.uniform(0.001, 0.01), self._loop)
 
     def _collect_terminated(self, pods: list[Object]) -> None:
-        """Evicted ones first, then the oldest, until the threshold is kept; 0 keeps all."""
+        """Delete terminated pods beyond the threshold: evicted ones first, then the oldest. 0 disables this."""
         threshold = self._settings.terminated_pod_gc_threshold
         finished = [pod for pod in pods if is_terminal(pod)]
         if threshold <= 0 or len(finished) <= threshold:
@@ -82,7 +82,7 @@ class PodGarbageCollector:
                 self._remove(pod, "out-of-service")
 
     def _collect_orphans(self, pods: list[Object]) -> None:
-        """A node is looked at again 40 s after the loop that missed it; that it was there meanwhile does not count.
+        """Delete pods of nodes that are missing in this loop and were missing 40 s before, whatever was in between.
 
         PGC gcOrphaned, discoverDeletedNodes.
         """
@@ -104,7 +104,10 @@ class PodGarbageCollector:
             self.errors[namespace_of(pod), reason] += 1
 
     def _fail_and_delete(self, pod: Object, reason: str) -> bool:
-        """PGC markFailedAndDeletePodWithCondition; the condition only for orphans. False if the pod is gone."""
+        """Set phase Failed, for orphans also DisruptionTarget, and delete the pod. False if it does not exist.
+
+        PGC markFailedAndDeletePodWithCondition.
+        """
         key, now = (namespace_of(pod), name_of(pod)), self._sim.timestamp()
 
         def fail(obj: Object) -> None:
@@ -117,13 +120,13 @@ class PodGarbageCollector:
 
         current = self._store.get("pods", *key)
         if current is None or uid_of(current) != uid_of(pod):
-            return False  # an earlier duty of this loop had it
+            return False  # deleted by an earlier step of this loop
         if not is_terminal(current) and not self._registry.spec.has_breakage("pod-gc-without-failed"):
             self._store.patch_status("pods", *key, fail)
         try:
             self._registry.delete("pods", *key, 0, {"uid": uid_of(pod)})
         except (NotFoundError, ConflictError):
-            return False  # gone already
+            return False
         return True
 
 

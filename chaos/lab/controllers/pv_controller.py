@@ -1,4 +1,4 @@
-"""Claims and volumes: a PersistentVolume for each claim at once, and none without. Reclaim policy Delete."""
+"""Persistent volumes: each claim gets a PersistentVolume at once. Reclaim policy Delete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PROVISION = (0.2, 0.8)
 
 
 class PersistentVolumeController:
-    """Stands for the persistentvolume controller, the CSI provisioner and the claim protection controller."""
+    """The persistentvolume controller, the CSI provisioner and the claim protection controller in one."""
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._registry, self._store = registry, registry.store
@@ -69,7 +69,7 @@ class PersistentVolumeController:
         return any(not is_terminal(pod) for pod in self._store.pods_using(*key))
 
     def _reclaim(self, key: tuple[str, str]) -> None:
-        """Volumes whose claim is gone, once they are attached nowhere."""
+        """Delete the volumes of a deleted claim once they are detached."""
         attached = {item["spec"]["source"]["persistentVolumeName"] for item in self._store.list("volumeattachments")}
         for volume in self._store.list("persistentvolumes"):
             reference = volume["spec"]["claimRef"]

@@ -1,4 +1,4 @@
-"""ReplicaSets: a replacement as soon as a pod is terminating or terminal, not when it turns unready. Facts 5.7."""
+"""ReplicaSet controller: replaces terminating and terminal pods, but not unready ones. Facts 5.7."""
 
 from __future__ import annotations
 
@@ -24,15 +24,19 @@ class ReplicaSets(WorkloadController):
         self._owner_index.on_change(change)
 
     def sync(self, owner: Object) -> None:
-        tally = replace(self._owner_index.of(uid_of(owner)))
-        available = tally.ready
+        counts = replace(self._owner_index.of(uid_of(owner)))
+        available = counts.ready
         if owner["spec"].get("minReadySeconds") or self._has_counting_breakage():
             active = self._active_pods(owner)
-            tally.active, tally.ready = len(active), sum(map(is_ready, active))
+            counts.active, counts.ready = len(active), sum(map(is_ready, active))
             available = sum(self._is_available(owner, pod) for pod in active)
-        self._scale(owner, owner["spec"]["replicas"] - tally.active)
-        status = {"replicas": tally.active, "terminatingReplicas": tally.terminating}
-        optional = {"fullyLabeledReplicas": tally.active, "readyReplicas": tally.ready, "availableReplicas": available}
+        self._scale(owner, owner["spec"]["replicas"] - counts.active)
+        status = {"replicas": counts.active, "terminatingReplicas": counts.terminating}
+        optional = {
+            "fullyLabeledReplicas": counts.active,
+            "readyReplicas": counts.ready,
+            "availableReplicas": available,
+        }
         self._write_status(owner, status | {key: value for key, value in optional.items() if value})
 
     def _scale(self, owner: Object, missing: int) -> None:
@@ -64,6 +68,6 @@ def _is_counted(pod: Object, waits_for_removal: bool, replaces_unready: bool) ->
 
 
 def deletion_rank(pod: Object) -> tuple[bool, bool, str]:
-    """Unbound before bound, unready before ready, then the youngest. controller_utils.go ActivePodsWithRanks."""
+    """Order of deletion: unbound before bound, unready before ready, then the youngest. ActivePodsWithRanks."""
     age = "".join(chr(255 - ord(char)) for char in pod["metadata"]["creationTimestamp"])
     return bool(node_of(pod)), is_ready(pod), age

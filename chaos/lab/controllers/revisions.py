@@ -1,4 +1,4 @@
-"""ControllerRevisions: the templates that a StatefulSet or DaemonSet had. pkg/controller/history."""
+"""ControllerRevisions: the history of templates of a StatefulSet or DaemonSet. pkg/controller/history."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from chaos.lab.objects.accessors import (
     uid_of,
 )
 
-LABEL = "controller-revision-hash"  # of pods: the revision that they are of
+LABEL = "controller-revision-hash"  # on pods
 _PLURAL = "controllerrevisions"
 
 
 def revision_of(pod: Object) -> str:
-    """The value of the pod's label, empty if it has none."""
+    """Revision of the pod by its label, empty if it has none."""
     return labels_of(pod).get(LABEL, "")
 
 
 def template_of(revision: Object) -> Object:
-    """The pod template that a revision keeps."""
+    """Pod template of a revision."""
     return {key: value for key, value in revision["data"]["spec"]["template"].items() if key != "$patch"}
 
 
 def new_revision(owner: Object, kind: str, digest: str, number: int) -> Object:
-    """A revision that keeps the owner's template."""
+    """New revision with the owner's template."""
     labels = dict(owner["spec"]["template"]["metadata"]["labels"])
     return {
         "metadata": {
@@ -47,17 +47,17 @@ def new_revision(owner: Object, kind: str, digest: str, number: int) -> Object:
 
 
 class Revisions:
-    """Of one kind of owner."""
+    """Revisions of the owners of one kind."""
 
     def __init__(self, registry: Registry, kind: str) -> None:
         self._registry, self._store, self._kind = registry, registry.store, kind
 
     def all(self, owner: Object) -> list[Object]:
-        """Oldest first."""
+        """Revisions of the owner, the oldest first."""
         return sorted(self._store.list_controlled(_PLURAL, uid_of(owner)), key=lambda item: int(item["revision"]))
 
     def newest(self, owner: Object) -> Object:
-        """The revision of the owner's template: the last one, an old one that is the last again, or a new one.
+        """Revision of the owner's current template: the last one, an old one made the last, or a new one.
 
         Raises ForbiddenError in a namespace that is being terminated.
         """
@@ -72,7 +72,7 @@ class Revisions:
         return self._registry.update(_PLURAL, {**clone(same[-1]), "revision": number})
 
     def trim(self, owner: Object, live: Collection[str]) -> None:
-        """Forget the oldest beyond revisionHistoryLimit that nothing is of; ``live``: names and hashes."""
+        """Delete the oldest unused revisions beyond revisionHistoryLimit. ``live``: names and hashes in use."""
         old = [item for item in self.all(owner) if not {name_of(item), labels_of(item)[LABEL]} & set(live)]
         for item in old[: max(0, len(old) - owner["spec"].get("revisionHistoryLimit", 10))]:
             self._registry.delete(_PLURAL, namespace_of(item), name_of(item))

@@ -1,4 +1,4 @@
-"""The arithmetic of a Deployment's rolling update: pure. pkg/controller/deployment/rolling.go and util."""
+"""Replica counts in a Deployment's rolling update: pure. pkg/controller/deployment/rolling.go and util."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chaos.lab.objects.accessors import Object, name_of
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``surge``: how many more pods than wanted there may be; ``unavailable``: how many fewer may be available."""
+    """``surge``: allowed pods above ``replicas``; ``unavailable``: allowed available pods below ``replicas``."""
 
     replicas: int
     surge: int
@@ -18,7 +18,7 @@ class Limits:
 
 
 def limits_of(deployment: Object) -> Limits:
-    """maxSurge rounded up, maxUnavailable down; not both 0. Recreate allows neither."""
+    """Limits of a Deployment: maxSurge rounds up, maxUnavailable down; not both are 0. Recreate allows neither."""
     spec = deployment["spec"]
     replicas: int = spec["replicas"]
     rolling = (spec.get("strategy") or {}).get("rollingUpdate")
@@ -32,7 +32,7 @@ def limits_of(deployment: Object) -> Limits:
 
 
 def new_replicas(limits: Limits, new: int, total: int) -> int:
-    """What the new set may be scaled to, of ``total`` replicas of all sets. NewRSNewReplicas."""
+    """Replicas of the new set, which has ``new`` of the ``total`` of all sets. NewRSNewReplicas."""
     if new >= limits.replicas:
         return limits.replicas
     room = limits.replicas + limits.surge - total
@@ -40,7 +40,7 @@ def new_replicas(limits: Limits, new: int, total: int) -> int:
 
 
 def old_replicas(limits: Limits, new: Object, old: list[Object]) -> dict[str, int]:
-    """What the old sets, oldest first, are to be scaled down to; unhealthy ones first. reconcileOldReplicaSets."""
+    """Replicas of old sets to scale down, by name; unhealthy pods and oldest sets first. reconcileOldReplicaSets."""
     wanted = {name_of(item): int(item["spec"]["replicas"]) for item in old}
     minimum = limits.replicas - limits.unavailable
     total = new["spec"]["replicas"] + sum(wanted.values())

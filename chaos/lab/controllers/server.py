@@ -1,6 +1,6 @@
-"""kube-controller-manager's own port: ``/metrics`` for those who may get that path, ``/healthz`` for everybody.
+"""The port of kube-controller-manager: ``/metrics`` for authorized users, ``/healthz`` for all.
 
-The API's users, asked for as the real one does by TokenReview and SubjectAccessReview.
+Users are those of the API, as with TokenReview and SubjectAccessReview of the real one.
 cmd/kube-controller-manager/app/controllermanager.go; k8s.io/controller-manager/app/serve.go, BuildHandlerChain.
 """
 
@@ -17,13 +17,13 @@ from chaos.lab.sim.lockstep import Lockstep
 
 
 class ControllerManagerServer:
-    """The only one of the lab, which leads."""
+    """HTTP server of the only instance, which is the leader."""
 
     def __init__(self, controllers: Controllers, lockstep: Lockstep, access: Access) -> None:
         self._controllers, self._lockstep, self._access = controllers, lockstep, access
 
     def app(self) -> web.Application:
-        """To be served."""
+        """Create the application."""
         app = web.Application(middlewares=[self._guard])
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/metrics", self._metrics)

@@ -1,4 +1,4 @@
-"""The disruption controller's second duty: a DisruptionTarget that came to nothing is reset. Facts 8.2 and 9."""
+"""Disruption controller, second part: resets stale DisruptionTarget conditions. Facts 8.2 and 9."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TIMEOUT = 120.0
 
 
 class StaleDisruption:
-    """Two minutes after the condition became True; never the kubelet's."""
+    """Resets a condition 2 min after it became True, except those of the kubelet."""
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._store, self._spec = sim, registry.store, registry.spec
@@ -48,7 +48,7 @@ class StaleDisruption:
         if pod is None or target is None:
             return
         if self._due_time(target) > self._sim.now:
-            self._schedule_check(pod)  # of a pod with the same name
+            self._schedule_check(pod)  # another pod with the same name
             return
         now, generation = self._sim.timestamp(), pod["metadata"].get("generation", 1)
         new = {"type": "DisruptionTarget", "status": "False", "lastProbeTime": None, "observedGeneration": generation}
@@ -56,7 +56,7 @@ class StaleDisruption:
 
 
 def _stale_candidate(pod: Object) -> Object | None:
-    """The pod's condition if it can become stale. DIS nonTerminatingPodHasStaleDisruptionCondition."""
+    """DisruptionTarget of the pod if it can become stale. DIS nonTerminatingPodHasStaleDisruptionCondition."""
     target = condition(pod, "DisruptionTarget")
     if target is None or target["status"] != "True" or target.get("reason") == "TerminationByKubelet":
         return None

@@ -1,4 +1,4 @@
-"""StatefulSets: one pod per ordinal, never two; Parallel and OrderedReady; roll-outs. Facts 5.7.
+"""StatefulSet controller: at most one pod per ordinal, Parallel and OrderedReady, roll-outs. Facts 5.7.
 
 pkg/controller/statefulset/stateful_set_control.go
 """
@@ -35,7 +35,7 @@ class StatefulSets(WorkloadController):
         self._status(owner, left, name_of(current), name_of(update))
 
     def _process_replicas(self, owner: Object, pods: dict[int, Object], current: Object, update: Object) -> bool:
-        """A pod for every ordinal, and none beyond; whether a roll-out may go on."""
+        """Create a pod for every ordinal, delete surplus pods. Whether a roll-out may continue."""
         ordered = owner["spec"]["podManagementPolicy"] == "OrderedReady"
         replicas = owner["spec"]["replicas"]
         for ordinal in range(replicas):
@@ -48,7 +48,7 @@ class StatefulSets(WorkloadController):
         return not (ordered and surplus)
 
     def _process_replica(self, owner: Object, ordinal: int, pod: Object | None, revision: Object) -> bool:
-        """One ordinal; whether it is available and not terminating. STS processReplica."""
+        """Create or replace the pod of an ordinal. Whether it is available and not terminating. STS processReplica."""
         if pod is None:
             self._create_claims(owner, ordinal)
             self._create_pod(
@@ -65,7 +65,7 @@ class StatefulSets(WorkloadController):
         return self._is_available(owner, pod) and not is_deleting(pod)
 
     def _roll_out(self, owner: Object, pods: dict[int, Object], update: str) -> None:
-        """One pod of another revision goes, from the last ordinal to the partition, while those behind it are well."""
+        """Delete one pod of another revision, from the last ordinal to the partition, if all behind it are healthy."""
         if owner["spec"]["updateStrategy"]["type"] == "OnDelete":
             return
         for ordinal in range(owner["spec"]["replicas"] - 1, _partition(owner) - 1, -1):
@@ -87,7 +87,7 @@ class StatefulSets(WorkloadController):
                 return
 
     def _create_claims(self, owner: Object, ordinal: int) -> None:
-        """Claims outlive their pods, so a replacement finds its volume."""
+        """Create the claims of an ordinal, which outlive its pods."""
         for template in owner["spec"].get("volumeClaimTemplates") or []:
             name = _claim_name(owner, template, ordinal)
             if self._store.get("persistentvolumeclaims", namespace_of(owner), name) is None:
@@ -113,7 +113,7 @@ class StatefulSets(WorkloadController):
         return pod
 
     def _status(self, owner: Object, pods: list[Object], current: str, update: str) -> None:
-        """computeReplicaStatus and completeRollingUpdate."""
+        """Write the status. computeReplicaStatus and completeRollingUpdate."""
         ready = [pod for pod in pods if is_ready(pod) and not is_terminal(pod)]
         number = sum(not is_terminal(pod) for pod in pods)
         revisions = [revision_of(pod) for pod in pods if not is_deleting(pod)]
@@ -138,5 +138,5 @@ def _ordinal(pod: Object) -> int:
 
 
 def _partition(owner: Object) -> int:
-    """Ordinals below it stay at the current revision; 0 with OnDelete."""
+    """Partition of a rolling update: lower ordinals stay at the current revision; 0 for OnDelete."""
     return int((owner["spec"]["updateStrategy"].get("rollingUpdate") or {}).get("partition", 0))

@@ -1,4 +1,4 @@
-"""Taint eviction: a countdown per pod from the moment this controller handles a NoExecute taint. Facts 5.6."""
+"""Taint eviction controller: a countdown per pod from the handling of a NoExecute taint. Facts 5.6."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Pending:
 
 
 def toleration_seconds(pod: Object, taints: list[Object]) -> float | None:
-    """How long the pod may stay with these NoExecute taints: 0 now, None for ever. The first match counts."""
+    """Seconds for which the pod tolerates these NoExecute taints, by the first matching tolerations; None for ever."""
     limits = []
     tolerations = pod["spec"].get("tolerations") or []
     for taint in taints:
@@ -45,7 +45,7 @@ def toleration_seconds(pod: Object, taints: list[Object]) -> float | None:
 
 
 class TaintEviction:
-    """Looks at neither phase, owner nor budgets. ``deletions``: how many pods it has deleted."""
+    """Deletes pods whatever their phase, owner and budgets. ``deletions``: number of deleted pods."""
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._registry, self._store, self._spec = sim, registry, registry.store, registry.spec
@@ -59,7 +59,7 @@ class TaintEviction:
         self._store.subscribe(self._on_change, "nodes", "pods")
 
     def restart(self) -> None:
-        """A new process handles every taint as if it were new: countdowns start again, without an event."""
+        """Start a new process: it handles every taint again, so countdowns restart, without an event."""
         self.deletions = 0
         if self._spec.has_breakage("countdown-survives-restart"):
             return
@@ -107,11 +107,11 @@ class TaintEviction:
             return
         if self._spec.has_breakage("eviction-missing"):
             return
-        pending, anew = self._pending.get(key), self._spec.has_breakage("countdown-restarts-on-swap")
-        began = pending.start if pending is not None and limit > 0 and not anew else self._sim.now
+        pending, restarts = self._pending.get(key), self._spec.has_breakage("countdown-restarts-on-swap")
+        began = pending.start if pending is not None and limit > 0 and not restarts else self._sim.now
         due = began + max(0.0, limit + self._spec.shift("eviction"))
         if pending is not None:
-            if pending.timer.due <= due and not anew:
+            if pending.timer.due <= due and not restarts:
                 return
             pending.timer.cancel()
         self._pending[key] = _Pending(began, self._sim.at(due, self._delete, key))
@@ -154,12 +154,12 @@ class TaintEviction:
         try:
             self._registry.delete("pods", key[0], key[1], None, {"uid": key[2]})
         except (NotFoundError, ConflictError):
-            return  # its kubelet was faster
+            return  # its kubelet has deleted it
         self.deletions += 1
 
 
 def _differs(before: Object, after: Object) -> bool:
-    """Whether a pod's spec has changed in what counts here."""
+    """Whether nodeName or tolerations of a pod's spec differ."""
     return before is not after and any(before.get(key) != after.get(key) for key in ("nodeName", "tolerations"))
 
 

@@ -1,4 +1,4 @@
-"""What the workload controllers share: pods from templates, the pods of an owner, and when to look again."""
+"""Base class of the workload controllers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Key = tuple[str, str]
 
 
 class WorkloadController(ABC):
-    """Syncs one kind of owner; woken by the owner's changes and by those of what it owns."""
+    """Syncs owners of one kind when they or their dependents change."""
 
     plural: str
     kind: str
@@ -43,14 +43,14 @@ class WorkloadController(ABC):
 
     @abstractmethod
     def sync(self, owner: Object) -> None:
-        """Bring the world closer to the owner's spec, then write its status."""
+        """Move the dependents towards the owner's spec, then write its status."""
 
     def _on_change(self, change: Change) -> None:
         if change.type != "DELETED":
             self._queue.add(change.key)
 
     def _on_owned_change(self, change: Change) -> None:
-        """Of an owner of this kind, or one that was."""
+        """Queue the controller of a dependent."""
         owner = controller_of(change.object)
         if owner is not None and owner["kind"] == self.kind:
             late = self._registry.spec.shift("replacement") if self.owned == "pods" else 0.0
@@ -65,7 +65,7 @@ class WorkloadController(ABC):
         return self._store.list_controlled(self.owned, uid_of(owner))
 
     def _is_available(self, owner: Object, pod: Object) -> bool:
-        """Ready for minReadySeconds; if it is not yet, the owner is looked at again then. IsPodAvailable."""
+        """Whether the pod is Ready for minReadySeconds; if not yet, queue the owner for that time. IsPodAvailable."""
         ready = condition(pod, "Ready")
         if ready is None or ready["status"] != "True":
             return False
@@ -76,7 +76,7 @@ class WorkloadController(ABC):
         return left <= 0
 
     def _new_pod(self, owner: Object, labels: dict[str, str], template: Object | None = None) -> Object:
-        """A pod from a template, the owner's unless another is given, without a name."""
+        """New pod without a name, from the template or else the owner's template."""
         template = clone(template or owner["spec"]["template"])
         metadata = template.get("metadata") or {}
         new: Object = {"labels": {**metadata.get("labels", {}), **labels}, "namespace": namespace_of(owner)}
@@ -86,7 +86,7 @@ class WorkloadController(ABC):
         return {"metadata": new, "spec": template["spec"]}
 
     def _create_pod(self, owner: Object, pod: Object, text: str = "Created pod: {}") -> None:
-        """Create with an event; ``{}`` in the text is the pod's name. A pod that cannot be is told by an event."""
+        """Create a pod and emit an event, with the pod's name for ``{}``; emit FailedCreate if it is rejected."""
         try:
             created = self._registry.create("pods", pod)
         except (ForbiddenError, NotFoundError, ConflictError) as error:
@@ -98,11 +98,11 @@ class WorkloadController(ABC):
         try:
             self._registry.delete("pods", namespace_of(pod), name_of(pod), None, {"uid": uid_of(pod)})
         except (NotFoundError, ConflictError):
-            return  # gone already
+            return
         self._recorder.emit(self.kind, owner, "SuccessfulDelete", text.format(name_of(pod)))
 
     def _write_status(self, owner: Object, status: Object) -> None:
-        """Replace the status; zero counts of optional fields are left out by the caller."""
+        """Replace the status, from which the caller has left out zero counts of optional fields."""
         generation = owner["metadata"]["generation"]
 
         def change(obj: Object) -> None:

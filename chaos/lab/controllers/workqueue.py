@@ -1,4 +1,4 @@
-"""The work queue of a controller: keys, each handled once however often it was added, a few milliseconds later."""
+"""Work queue of a controller: a key that was added several times is handled once, a few milliseconds later."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class WorkQueue(Generic[_Key]):
-    """``handle`` is called with a key after a seeded delay between ``low`` and ``high`` seconds."""
+    """Calls ``handle`` with each key after a random delay between ``low`` and ``high`` seconds."""
 
     def __init__(self, sim: SimClock, handle: Callable[[_Key], None], low: float = 0.005, high: float = 0.02) -> None:
         self._sim, self._handle, self._low, self._high = sim, handle, low, high
         self._timers: dict[_Key, Timer] = {}
 
-    def add(self, key: _Key, late: float = 0.0) -> None:
-        """``late``: seconds more, for a breakage."""
+    def add(self, key: _Key, extra_delay: float = 0.0) -> None:
+        """Add a key. ``extra_delay`` in seconds, for a breakage."""
         known = self._timers.get(key)
         if known is None or known.due > self._sim.now + self._low:
-            self.add_after(key, self._sim.rng.uniform(self._low, self._high) + late)
+            self.add_after(key, self._sim.rng.uniform(self._low, self._high) + extra_delay)
 
     def add_after(self, key: _Key, delay: float) -> None:
-        """Handle it after the delay, unless it is due earlier already."""
+        """Add a key to be handled after ``delay`` seconds, unless it is due earlier."""
         known = self._timers.get(key)
         if known is not None:
             if known.due <= self._sim.now + delay:

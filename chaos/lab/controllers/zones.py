@@ -13,7 +13,7 @@ _EXCLUDED = "node.kubernetes.io/exclude-disruption"
 
 
 def zone_of(node: Object) -> str:
-    """Region and zone as one key; empty without labels."""
+    """Key of the node's region and zone; empty without labels."""
     labels = labels_of(node)
     region = labels.get("failure-domain.beta.kubernetes.io/region") or labels.get("topology.kubernetes.io/region", "")
     zone = labels.get("failure-domain.beta.kubernetes.io/zone") or labels.get("topology.kubernetes.io/zone", "")
@@ -21,7 +21,7 @@ def zone_of(node: Object) -> str:
 
 
 def by_zone(nodes: list[Object]) -> dict[str, list[Object]]:
-    """The nodes of each zone."""
+    """Nodes by zone."""
     zones: dict[str, list[Object]] = {}
     for node in nodes:
         zones.setdefault(zone_of(node), []).append(node)
@@ -29,14 +29,14 @@ def by_zone(nodes: list[Object]) -> dict[str, list[Object]]:
 
 
 def ready_counts(nodes: list[Object]) -> tuple[int, int]:
-    """Ready and not ready, of those that are not excluded."""
+    """Number of Ready and of unready nodes, without excluded ones."""
     counted = [node for node in nodes if _EXCLUDED not in labels_of(node)]
     ready = sum(condition_status(node, "Ready") == "True" for node in counted)
     return ready, len(counted) - ready
 
 
 def zone_state(ready: int, not_ready: int, threshold: float) -> ZoneState:
-    """NLC ComputeZoneState: Partial needs more than two that are not ready."""
+    """State of a zone; partial disruption needs more than two unready nodes. NLC ComputeZoneState."""
     if ready == 0 and not_ready > 0:
         return "FullDisruption"
     if not_ready > 2 and not_ready / (ready + not_ready) >= threshold:
@@ -45,20 +45,20 @@ def zone_state(ready: int, not_ready: int, threshold: float) -> ZoneState:
 
 
 def zone_rate(state: ZoneState, size: int, settings: ControllerSpec) -> float:
-    """Nodes per second that may be tainted NoExecute in a zone of that size."""
+    """Nodes per second that may be tainted NoExecute in a zone of this size."""
     if state != "PartialDisruption":
         return settings.node_eviction_rate
     return settings.secondary_node_eviction_rate if size > settings.large_cluster_size_threshold else 0.0
 
 
 class Limiter:
-    """A token bucket of burst 1. One that comes after an empty one starts empty (RLQ SwapLimiter)."""
+    """Token bucket with burst 1. A replacement of an empty bucket starts empty (RLQ SwapLimiter)."""
 
     def __init__(self, rate: float, now: float) -> None:
         self.rate, self._tokens, self._at = rate, 1.0, now
 
     def take(self, now: float) -> bool:
-        """Take a token if there is one."""
+        """Take a token. Whether there was one."""
         self._refill(now)
         if self.rate == 0 or self._tokens < _FULL:
             return False

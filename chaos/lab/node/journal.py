@@ -1,7 +1,7 @@
-"""The journal of one machine, on disk: what the kubelet's shutdown manager logged, as klog writes it.
+"""The journal of one machine, on disk: log entries of the kubelet's shutdown manager in klog's format.
 
-Nothing else is in it. The messages and the levels at which they are logged are those of nodeshutdown_manager.go and
-nodeshutdown_manager_linux.go; the numbers of the source lines are made up.
+Messages and levels are those of nodeshutdown_manager.go and nodeshutdown_manager_linux.go; the line numbers of the
+source are invented.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Journal:
         self._records: list[Record] = []
 
     def write(self, pid: int, source: str, message: str, **values: object) -> None:
-        """One structured line of the kubelet."""
+        """Append a structured entry of the kubelet."""
         now = self._sim.now
         stamp = datetime.fromtimestamp(now, UTC).strftime("%m%d %H:%M:%S.%f")
         pairs = "".join(f" {key}={_value(value)}" for key, value in values.items())
@@ -35,7 +35,7 @@ class Journal:
         self._records.append(Record(now, KUBELET, text))
 
     def since(self, t: float, unit: str) -> list[Record]:
-        """What a unit logged at ``t`` or later."""
+        """Entries of a unit from ``t`` on."""
         return [record for record in self._records if record.t >= t and record.unit == unit]
 
 

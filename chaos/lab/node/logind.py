@@ -1,4 +1,4 @@
-"""systemd-logind of one machine: delay inhibitors, shutdown in two steps, scheduled shutdown. Facts 1.1, 1.7, 18."""
+"""systemd-logind of one machine: delay inhibitors, two-step shutdown, scheduled shutdown. Facts 1.1, 1.7, 18."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Kind = Literal["poweroff", "reboot"]
 _DEFAULT_DELAY_MAX = 5.0  # logind.conf(5) InhibitDelayMaxSec
 _DROP_INS = ("/usr/lib/systemd/logind.conf.d/", "/etc/systemd/logind.conf.d/")
 _SETTING = re.compile(r"^InhibitDelayMaxSec=(\d+)s?$", re.MULTILINE)
-_CANCELS_IN_FLIGHT = 257  # the first systemd whose `shutdown -c` works inside the inhibitor window
+_CANCELS_IN_FLIGHT = 257  # first systemd version whose `shutdown -c` cancels a shutdown that is being delayed
 
 
 def inhibit_delay_max(files: Mapping[str, str]) -> float:
-    """Seconds that the drop-ins set. One in /etc hides its namesake in /usr/lib; the last name wins."""
+    """InhibitDelayMaxSec by the drop-ins. One in /etc masks its namesake in /usr/lib; the last name wins."""
     found = {}
     for directory in _DROP_INS:
         for path, text in files.items():
@@ -28,7 +28,7 @@ def inhibit_delay_max(files: Mapping[str, str]) -> float:
 
 
 class LogindError(RuntimeError):
-    """What logind answers instead of doing it."""
+    """Error response of logind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class Inhibitor:
 
 
 class Logind:
-    """``execute`` is called with the kind when nothing holds the shutdown up any longer.
+    """logind, which calls ``execute`` with the kind of shutdown when no inhibitor delays it.
 
-    ``files``: the machine's, by path, with logind's drop-ins. ``installed``: false for a machine without logind.
-    ``announces_schedules``: a breakage, see there.
+    ``files``: contents by path, with logind's drop-ins. ``installed``: false for a machine without logind.
+    ``announces_schedules``: the breakage ``schedule-announced``.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Logind:
         self.inhibit_delay_max = _DEFAULT_DELAY_MAX
         self.preparing_for_shutdown = False
         self.is_running = self.announces_schedules = False
-        self.bus_pid, self.pid = 300, 310  # of D-Bus and of logind; each restart makes another
+        self.bus_pid, self.pid = 300, 310  # of D-Bus and of logind; a restart changes them
         self._sim, self._execute = sim, execute
         self._locks: list[Inhibitor] = []
         self._listeners: list[Callable[[bool], None]] = []
@@ -69,24 +69,24 @@ class Logind:
         self._last_delivery = 0.0
 
     def start(self) -> None:
-        """The machine has booted."""
+        """Start with the boot of the machine."""
         self.is_running = self.installed
         self.reload()
 
     def reload(self) -> None:
-        """SIGHUP: read InhibitDelayMaxSec again; of the drop-ins the last by file name decides (facts 1.7)."""
+        """Handle SIGHUP: read InhibitDelayMaxSec; the last drop-in by file name wins (facts 1.7)."""
         self.inhibit_delay_max = inhibit_delay_max(self._files)
 
     def power_off(self) -> None:
-        """What ``systemctl poweroff`` asks for. Raises LogindError if a shutdown is in progress."""
+        """Start a power-off, as ``systemctl poweroff``. Raises LogindError if a shutdown is in progress."""
         self._begin("poweroff")
 
     def reboot(self) -> None:
-        """What ``systemctl reboot`` asks for. Raises LogindError if a shutdown is in progress."""
+        """Start a reboot, as ``systemctl reboot``. Raises LogindError if a shutdown is in progress."""
         self._begin("reboot")
 
     def schedule(self, kind: str, at: float) -> None:
-        """Shut down at that time (epoch seconds), in place of what was scheduled. Raises LogindError."""
+        """Schedule a shutdown at a time in epoch seconds; it replaces an earlier schedule. Raises LogindError."""
         if kind not in ("poweroff", "reboot"):
             raise LogindError(f"shutdown type {kind!r} is not simulated")
         self._check_available()
@@ -98,7 +98,7 @@ class Logind:
             self.emit_prepare_for_shutdown(True)
 
     def cancel_scheduled(self) -> bool:
-        """``shutdown -c``: whether there was something. Inside the window only systemd 257 and later really cancel."""
+        """Cancel, as ``shutdown -c``; a delayed shutdown only from systemd 257 on. Whether there was a schedule."""
         if self._delayed_kind is not None and self.version >= _CANCELS_IN_FLIGHT:
             self._delayed_kind, self.preparing_for_shutdown = None, False
             self._cancel_delay_timer()
@@ -109,7 +109,7 @@ class Logind:
         return had
 
     def inhibitors(self) -> list[dict[str, str | int]]:
-        """What ``systemd-inhibit --list`` shows: what, who, why, mode, uid, pid."""
+        """Rows of ``systemd-inhibit --list``: what, who, why, mode, uid, pid."""
         return [
             {"what": i.what, "who": i.who, "why": i.why, "mode": i.mode, "uid": i.uid, "pid": i.pid}
             for i in self._locks
@@ -120,21 +120,21 @@ class Logind:
         return self._pending_schedule
 
     def emit_prepare_for_shutdown(self, active: bool) -> None:
-        """Put the signal on the bus as any root process can; logind itself is not changed (facts 1.8)."""
+        """Emit the signal, as any root process can; the state of logind does not change (facts 1.8)."""
         for listener in list(self._listeners):
             arrives = self._sim.now + self._sim.rng.uniform(0.001, 0.004)
             self._last_delivery = max(self._last_delivery, arrives)  # a bus keeps the order of its messages
             self._sim.at(self._last_delivery, self._deliver, listener, active)
 
     def restart(self) -> None:
-        """Restart the service: locks and the scheduled shutdown are kept in /run, a delayed shutdown is forgotten."""
+        """Restart the service: locks and the schedule persist in /run, a delayed shutdown is lost."""
         self.pid += 1
         self._delayed_kind, self.preparing_for_shutdown = None, False
         self._cancel_delay_timer()
         self.reload()
 
     def restart_bus(self) -> None:
-        """Restart D-Bus: locks stay, signals under way are lost, and every listener has to come again."""
+        """Restart D-Bus: locks remain, signals in transit are lost, and listeners are disconnected."""
         self.bus_pid += 1
         lost, self._on_bus_lost = self._on_bus_lost, []
         self._listeners.clear()
@@ -142,30 +142,30 @@ class Logind:
             call()
 
     def inhibit(self, lock: Inhibitor) -> None:
-        """Take a delay lock. Raises LogindError inside a shutdown, as logind does."""
+        """Take a delay lock. Raises LogindError during a shutdown."""
         if self.preparing_for_shutdown:
             raise LogindError("The operation inhibition has been requested for is already running")
         self._locks.append(lock)
 
     def release(self, lock: Inhibitor) -> None:
-        """Close the lock's file descriptor, if it is still held."""
+        """Close the lock's file descriptor if it is open."""
         self._locks = [held for held in self._locks if held is not lock]
         if self._delayed_kind is not None and not self._locks:
             self._execute_shutdown()
 
     def listen(self, listener: Callable[[bool], None], lost: Callable[[], None] | None = None) -> None:
-        """Hear PrepareForShutdown; ``lost`` is called once when the bus is."""
+        """Subscribe to PrepareForShutdown; ``lost`` is called once if the bus disconnects."""
         self._listeners.append(listener)
         if lost is not None:
             self._on_bus_lost.append(lost)
 
     def unlisten(self, listener: Callable[[bool], None], lost: Callable[[], None] | None = None) -> None:
-        """Stop listening; nothing that is under way is delivered any more."""
+        """Unsubscribe; signals in transit are not delivered."""
         self._on_bus_lost = [other for other in self._on_bus_lost if other != lost]
         self._listeners = [other for other in self._listeners if other != listener]
 
     def stop(self) -> None:
-        """The machine is gone, and with it everything in memory and /run."""
+        """Stop with the machine: state in memory and /run is lost."""
         self.restart()
         self.is_running = False
         self._clear_schedule()

@@ -1,4 +1,4 @@
-"""A machine: power, boot, logind, and a kubelet that lives only while the machine does."""
+"""A machine: power, boot, logind, container runtime, kubelet."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from chaos.lab.spec import LabSpec
 _FIRMWARE = (1.0, 2.0)  # power button to PID 1
 _SSHD = (3.5, 6.0)  # PID 1 to sshd
 _KUBELET = (0.3, 1.5)  # sshd to kubelet
-_RESET = (0.4, 1.0)  # a reboot's off to on
-_STOP_SERVICES = (0.1, 0.3)  # logind's go-ahead to the kubelet's end; seen in recording 01
-_STOP_MACHINE = (0.6, 1.5)  # logind's go-ahead to power off
+_RESET = (0.4, 1.0)  # power off to power on in a reboot
+_STOP_SERVICES = (0.1, 0.3)  # end of logind's delay to the end of the kubelet; from recording 01
+_STOP_MACHINE = (0.6, 1.5)  # end of logind's delay to power off
 
 
 def kubelet_conf(server: str) -> str:
-    """The kubelet's kubeconfig, as far as it tells where the API server is."""
+    """Kubeconfig of the kubelet, with only the API server's address."""
     return (
         "apiVersion: v1\nkind: Config\nclusters:\n- cluster:\n"
         f"    server: {server}\n  name: nodefall-lab\n"
@@ -37,9 +37,9 @@ def kubelet_conf(server: str) -> str:
 
 
 class Machine:
-    """``index``: its place in the LabSpec; ``pressure``: what is short on it now, not for a reason of Kubernetes.
+    """``index``: position in the LabSpec. ``pressure``: resources that are short for a reason outside Kubernetes.
 
-    ``on_change`` is called with the machine whenever ``state``, ``reachable`` or the kubelet's process changes.
+    ``on_change``: called with the machine when ``state``, ``is_reachable`` or the kubelet's process changes.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Machine:
         self.is_reachable = False
         self.boot_id = ""
         self.pid1_start = 0.0
-        self.swap = 0  # bytes of it that are on
+        self.swap = 0  # active bytes
         self.machine_id = hashlib.sha256(f"{spec.seed}/{node.name}".encode()).hexdigest()[:32]
         self.on_change: list[Callable[[Machine], None]] = []
         self.files: dict[str, str] = {}
@@ -75,9 +75,9 @@ class Machine:
         self.kubelet = Kubelet(sim, registry, spec, self)
 
     def boot_at_once(self) -> None:
-        """Be up and reachable now: how a lab begins. Raises RuntimeError if the machine is on."""
+        """Boot without delay, when a lab starts. Raises RuntimeError if the machine is on."""
         if self.state == "on":
-            raise RuntimeError(f"{self.name} is on already")
+            raise RuntimeError(f"boot of {self.name}: the machine is on")
         self._new_boot()
         if self.spec.swapped_off:
             self.swap = 0
@@ -85,7 +85,7 @@ class Machine:
         self._call_listeners()
 
     def power_on(self) -> None:
-        """Press the button; nothing happens if the machine is on. sshd answers after 5 to 8 s, the kubelet later."""
+        """Power on, if off. sshd starts after 5 to 8 s, the kubelet later."""
         if self.state == "on":
             return
         self.state = "on"
@@ -94,7 +94,7 @@ class Machine:
         self._call_listeners()
 
     def power_off(self) -> None:
-        """Cut the power: nothing gets a chance to do anything."""
+        """Cut the power, without a shutdown."""
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
@@ -104,13 +104,13 @@ class Machine:
         self._clear_memory()
 
     def reset(self) -> None:
-        """Boot at once, as the reset button or sysrq b does; an off machine stays off."""
+        """Reboot at once, as the reset button or sysrq b; no effect on a machine that is off."""
         if self.state == "on":
             self.power_off()
             self.power_on()
 
     def crash(self) -> None:
-        """The kernel panics: nothing runs any more, the power stays on; ``panicTimeout`` decides what follows."""
+        """Crash the kernel: all processes end, the power stays on; a reset follows after ``panicTimeout``, if not 0."""
         if self.state == "off":
             return
         for timer in self._timers:
@@ -121,27 +121,27 @@ class Machine:
             self._schedule(float(self.spec.panic_timeout), self.reset)
 
     def _clear_memory(self) -> None:
-        """Everything in memory is gone."""
+        """End all processes and lose all state in memory."""
         self.is_reachable = False
-        self.logind.stop()  # first: it must not take the kubelet's end for the release of its lock
+        self.logind.stop()  # before the kubelet, whose end would release the inhibitor lock
         self.kubelet.stop()
         self.runtime.lose_power()
-        self.network.heal()  # rules are not kept on disk
+        self.network.heal()  # firewall rules do not persist
         self.pressure &= {"disk"}
         if self._registry.spec.has_breakage("state-file-lost"):
             self.files.pop(STATE_FILE, None)
         self._call_listeners()
 
     def partition(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
-        """Drop packets between the machine and the control plane. The machine's own sshd stays reachable."""
+        """Drop packets between the machine and the control plane; its sshd stays reachable."""
         self.network.drop(families, directions)
 
     def heal(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
-        """Let packets pass again."""
+        """Stop dropping these packets."""
         self.network.heal(families, directions)
 
     def report_network(self, available: bool) -> None:
-        """NetworkUnavailable as a route controller or network plugin writes it; the kubelet never does (facts 5.4)."""
+        """Write NetworkUnavailable as a route controller or network plugin does; no kubelet does (facts 5.4)."""
         new = {"type": "NetworkUnavailable", "status": "False" if available else "True"}
         new["reason"] = "RouteCreated" if available else "NoRouteCreated"
         new["message"] = "RouteController created a route" if available else "Node created without a route"
@@ -149,7 +149,7 @@ class Machine:
         self._registry.store.patch("nodes", "", self.name, lambda node: set_condition(node, dict(new), now))
 
     def notify(self) -> None:
-        """Tell ``on_change``; the kubelet calls it when its process starts or ends."""
+        """Call ``on_change``; for the kubelet, when its process starts, stops or ends."""
         self._call_listeners()
 
     def _boot(self) -> None:
@@ -170,7 +170,7 @@ class Machine:
         self._call_listeners()
 
     def shut_down(self, kind: Kind) -> None:
-        """PID 1 stops every unit and then the machine: what logind asks for in the end, or root without logind."""
+        """Stop all units and then the machine, as PID 1: for logind, or for root without logind."""
         self._schedule(self._sim.rng.uniform(*_STOP_SERVICES), self.kubelet.stop)
         self._schedule(self._sim.rng.uniform(*_STOP_MACHINE), self._complete_shutdown, kind)
 

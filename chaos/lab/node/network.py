@@ -1,4 +1,4 @@
-"""What lies between one machine and the control plane: packets that a firewall on the machine drops."""
+"""Network between one machine and the control plane, with a firewall on the machine."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ Addresses = dict[Family, str]
 
 
 def addresses_of(index: int) -> Addresses:
-    """The addresses of the node at ``index`` of the LabSpec, inside the simulated network."""
+    """Addresses of the node at ``index`` in the LabSpec, in the simulated network."""
     third, fourth = divmod(index + 2, 256)
     return {"ipv4": f"10.89.{third}.{fourth}", "ipv6": f"fd00:10:89::{index + 2:x}"}
 
 
 def pod_address(index: int, number: int) -> str:
-    """An address out of the pod network of the node at ``index``: 10.244.0.0/24 is the first node's."""
+    """Address in the pod network of the node at ``index``; that of the first node is 10.244.0.0/24."""
     second, third = divmod(index, 256)
     return f"10.{244 + second}.{third}.{number % 250 + 2}"
 
 
 class Network:
-    """``families``: those in which both ends have an address, the preferred one first. TCP needs both directions.
+    """``families``: address families of both ends, the preferred one first. TCP needs both directions.
 
-    ``names``: the addresses of all nodes. The API server is on the first control plane, ``server``.
+    ``names``: addresses by node. ``server``: the first control plane, which runs the API server.
     """
 
     def __init__(self, families: tuple[Family, ...], names: Mapping[str, Addresses], server: str) -> None:
@@ -43,18 +43,18 @@ class Network:
         return self.resolve(self.server)
 
     def resolve(self, name: str) -> dict[Family, str]:
-        """The addresses of a node or of an address of one; none for any other name."""
+        """Addresses for the name or an address of a node; empty for other names."""
         if name in self._names:
             return {family: self._names[name][family] for family in self.families}
         known = [(family, node[family]) for node in self._names.values() for family in self.families]
         return {family: text for family, text in known if text == name}
 
     def drop(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
-        """Drop these packets too, from now on."""
+        """Start dropping these packets as well."""
         self.set_drops(self._drops | {(family, way) for family in families for way in directions})
 
     def heal(self, families: Iterable[Family] = FAMILIES, directions: Iterable[Direction] = DIRECTIONS) -> None:
-        """Let these packets pass again."""
+        """Stop dropping these packets."""
         self.set_drops(self._drops - {(family, way) for family in families for way in directions})
 
     def set_drops(self, dropped: set[tuple[Family, Direction]]) -> None:
@@ -72,5 +72,5 @@ class Network:
         return family in self.families and not any(name == family for name, _ in self._drops)
 
     def reachability(self) -> dict[Family, bool]:
-        """By family, whether a new connection to the API server would be made."""
+        """Whether a new connection to the API server is possible, by family."""
         return {family: self.can_connect(family) for family in self.families}

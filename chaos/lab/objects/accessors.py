@@ -1,4 +1,4 @@
-"""Small questions asked of, and small edits made to, Kubernetes objects as plain JSON dictionaries."""
+"""Accessors of Kubernetes objects, which are plain JSON dictionaries."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery/pkg/util/rand
 
 
 def name_of(obj: Object) -> str:
-    """The object's name."""
+    """Name of the object."""
     return str(obj["metadata"]["name"])
 
 
 def namespace_of(obj: Object) -> str:
-    """The object's namespace; empty for one that is cluster-wide."""
+    """Namespace of the object; empty for a cluster-wide object."""
     return str(obj["metadata"].get("namespace", ""))
 
 
 def uid_of(obj: Object) -> str:
-    """The object's uid."""
+    """UID of the object."""
     return str(obj["metadata"]["uid"])
 
 
 def labels_of(obj: Object) -> dict[str, str]:
-    """The object's labels; maybe none."""
+    """Labels of the object, empty if it has none."""
     return obj["metadata"].get("labels") or {}
 
 
 def node_of(pod: Object) -> str:
-    """The node that a pod is bound to, or an empty string."""
+    """Name of the node that the pod is bound to, empty if unbound."""
     return str(pod["spec"].get("nodeName") or "")
 
 
@@ -51,7 +51,7 @@ def claims_of(pod: Object) -> list[str]:
 
 
 def condition(obj: Object, type_: str) -> Object | None:
-    """The condition of that type, if any."""
+    """Condition of this type, None if there is none."""
     for item in obj.get("status", {}).get("conditions") or []:
         if item["type"] == type_:
             found: Object = item
@@ -60,13 +60,13 @@ def condition(obj: Object, type_: str) -> Object | None:
 
 
 def condition_status(obj: Object, type_: str) -> str:
-    """True, False, Unknown, or an empty string if there is no such condition."""
+    """Status of the condition: True, False, Unknown; empty if there is no such condition."""
     item = condition(obj, type_)
     return str(item["status"]) if item else ""
 
 
 def set_condition(obj: Object, new: Object, now: str) -> None:
-    """Put a condition into a new list in the status; its lastTransitionTime moves only when its status does."""
+    """Set a condition, in a new list; lastTransitionTime changes only with the condition's status."""
     status = obj.setdefault("status", {})
     status["conditions"] = conditions = list(status.get("conditions") or ())
     for index, old in enumerate(conditions):
@@ -88,12 +88,12 @@ def is_deleting(obj: Object) -> bool:
 
 
 def is_active(pod: Object) -> bool:
-    """As pkg/controller/controller_utils.go IsPodActive."""
+    """Whether the pod is neither terminal nor deleted. pkg/controller/controller_utils.go IsPodActive."""
     return "deletionTimestamp" not in pod["metadata"] and pod.get("status", {}).get("phase") not in _TERMINAL
 
 
 def is_terminating(pod: Object) -> bool:
-    """As pkg/controller/controller_utils.go IsPodTerminating."""
+    """Whether the pod is deleted but not terminal. pkg/controller/controller_utils.go IsPodTerminating."""
     return not is_terminal(pod) and is_deleting(pod)
 
 
@@ -106,7 +106,7 @@ def is_ready(pod: Object) -> bool:
 
 
 def controller_of(obj: Object) -> Object | None:
-    """The owner reference that controls the object."""
+    """Owner reference of the object's controller, None if there is none."""
     for reference in obj["metadata"].get("ownerReferences") or []:
         if reference.get("controller"):
             found: Object = reference
@@ -115,7 +115,7 @@ def controller_of(obj: Object) -> Object | None:
 
 
 def owner_reference(api_version: str, kind: str, owner: Object) -> Object:
-    """A controlling reference to the owner."""
+    """Owner reference to a controller."""
     return {
         "apiVersion": api_version,
         "kind": kind,
@@ -127,7 +127,7 @@ def owner_reference(api_version: str, kind: str, owner: Object) -> Object:
 
 
 def selector_matches(selector: Object | None, labels: dict[str, str]) -> bool:
-    """Whether a LabelSelector selects these labels; none selects nothing, an empty one everything."""
+    """Whether a LabelSelector selects these labels: None selects nothing, an empty selector everything."""
     if selector is None:
         return False
     wanted = selector.get("matchLabels") or {}
@@ -137,7 +137,7 @@ def selector_matches(selector: Object | None, labels: dict[str, str]) -> bool:
 
 
 def expression_matches(item: Object, labels: dict[str, str]) -> bool:
-    """One requirement of a selector: In, NotIn, Exists, DoesNotExist. Raises ValueError for another operator."""
+    """Whether the labels meet a requirement with In, NotIn, Exists or DoesNotExist. Raises ValueError for others."""
     key, operator, values = item["key"], item["operator"], item.get("values") or []
     if operator == "In":
         return bool(labels.get(key) in values)
@@ -149,7 +149,7 @@ def expression_matches(item: Object, labels: dict[str, str]) -> bool:
 
 
 def tolerates(toleration: Object, taint: Object) -> bool:
-    """As k8s.io/component-helpers ToleratesTaint with the operators Equal and Exists."""
+    """Whether a toleration with Equal or Exists tolerates the taint. k8s.io/component-helpers ToleratesTaint."""
     if toleration.get("effect") and toleration["effect"] != taint["effect"]:
         return False
     if toleration.get("key") and toleration["key"] != taint["key"]:
@@ -160,33 +160,33 @@ def tolerates(toleration: Object, taint: Object) -> bool:
 
 
 def untolerated(pod: Object, taints: Iterable[Object], effects: tuple[str, ...]) -> list[Object]:
-    """The taints of these effects that the pod does not tolerate."""
+    """Taints with these effects that the pod does not tolerate."""
     tolerations = pod["spec"].get("tolerations") or []
     return [t for t in taints if t["effect"] in effects and not any(tolerates(item, t) for item in tolerations)]
 
 
 def taints_of(node: Object) -> list[Object]:
-    """The node's taints; maybe none."""
+    """Taints of the node, empty if it has none."""
     return node.get("spec", {}).get("taints") or []
 
 
 def has_taint(node: Object, key: str, effect: str) -> bool:
-    """Whether the node has a taint of this key and effect."""
+    """Whether the node has a taint with this key and effect."""
     return any(taint["key"] == key and taint["effect"] == effect for taint in taints_of(node))
 
 
 def random_suffix(rng: random.Random, length: int = 5) -> str:
-    """As the API server ends generated names."""
+    """Random suffix of a generated name."""
     return "".join(rng.choice(_ALPHABET) for _ in range(length))
 
 
 def generated_name(base: str, rng: random.Random) -> str:
-    """A name for a generateName. k8s.io/apiserver/pkg/storage/names."""
+    """Name for a generateName. k8s.io/apiserver/pkg/storage/names."""
     return base[:58] + random_suffix(rng)
 
 
 def template_hash(template: Object) -> str:
-    """A safe-encoded FNV-1a of the template: the shape of pod-template-hash, not its value in a real cluster."""
+    """Safe-encoded FNV-1a of the template: in the format of pod-template-hash, not the value of a real cluster."""
     return _hash(json.dumps(template, sort_keys=True))
 
 

@@ -1,4 +1,4 @@
-"""Events as client-go's recorder makes them: equal ones are counted up, not repeated."""
+"""Event recorder, as in client-go: an equal event increments the count of the first."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from chaos.lab.sim.clock import SimClock
 _VERSIONS = dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"), "apps/v1")
 _VERSIONS |= {"PodDisruptionBudget": "policy/v1", "Job": "batch/v1"}
 _MAX_CORRELATED = 4096  # client-go events_cache.go maxLruCacheEntries
-_EventKey = tuple[dict[str, str], str, str, str]  # the object that it is about, type, reason, message
-_DELAY = (0.002, 0.03)  # events are sent by a goroutine of their own; seen in the recordings
+_EventKey = tuple[dict[str, str], str, str, str]  # involved object, type, reason, message
+_DELAY = (0.002, 0.03)  # events are sent by a separate goroutine; seen in the recordings
 
 
 class Recorder:
-    """Writes events of one component, in their order; ``host`` is set for kubelets."""
+    """Writes the events of a component in order; ``host`` is set for kubelets."""
 
     def __init__(self, sim: SimClock, store: Store, component: str, host: str = "") -> None:
         self._sim, self._store = sim, store
         self._source = {"component": component, "host": host} if host else {"component": component}
         self._names: OrderedDict[tuple[str, ...], tuple[str, str]] = OrderedDict()
-        self._queue: deque[tuple[float, _EventKey]] = deque()  # with the time when each is written
+        self._queue: deque[tuple[float, _EventKey]] = deque()  # with the time of the write
         self._last, self._stamp = 0.0, 0
 
     def emit(self, kind: str, obj: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
-        """An event about an object; an object without a uid is allowed, as kubelets send them for their Node."""
+        """Queue an event about an object; a Node needs no uid, as in events of kubelets."""
         meta = obj["metadata"]
         version = _VERSIONS.get(kind, "v1")
         involved = {"kind": kind, "apiVersion": version, "name": meta["name"], "uid": meta.get("uid", "")}
@@ -38,7 +38,7 @@ class Recorder:
             self._sim.at(self._last, self._send)
 
     def _send(self) -> None:
-        """Write the first; one timer is enough for all."""
+        """Write the first event and set the timer for the next."""
         self._write(*self._queue.popleft()[1])
         if self._queue:
             self._sim.at(self._queue[0][0], self._send)
@@ -60,7 +60,7 @@ class Recorder:
                 return
         home = self._store.get("namespaces", "", namespace)
         if home is None or is_deleting(home):
-            return  # the API server refuses new objects there
+            return  # the API server rejects new objects in a terminating namespace
         name = self._name(involved["name"], namespace)
         now = self._sim.timestamp()
         self._names[key] = (namespace, name)
@@ -83,7 +83,7 @@ class Recorder:
         self._store.create("events", body)
 
     def _name(self, about: str, namespace: str) -> str:
-        """The object's name and nanoseconds; of many events at one simulated instant each takes one more."""
+        """Name of the object and nanoseconds, one more for each further event at the same simulated time."""
         self._stamp = max(self._stamp + 1, int(self._sim.now * 1e9))
         while self._store.get("events", namespace, name := f"{about}.{self._stamp:x}") is not None:
             self._stamp += 1

@@ -1,4 +1,4 @@
-"""Kubernetes quantities such as ``10m``, ``1.5``, ``8Mi`` and ``1e3``."""
+"""Quantities of Kubernetes such as ``10m``, ``1.5``, ``8Mi`` and ``1e3``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FACTORS |= {f"{unit}i": Fraction(1024**power) for power, unit in enumerate("KMG
 
 @lru_cache(maxsize=4096, typed=True)
 def parse_quantity(text: str | int | float) -> Fraction:
-    """The exact value; JSON numbers are taken too. Raises ValueError."""
+    """Exact value of a quantity or JSON number. Raises ValueError."""
     found = _PATTERN.fullmatch(str(text))
     if found is None:
         raise ValueError(f"{text!r} is not a quantity")

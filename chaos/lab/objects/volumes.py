@@ -1,4 +1,4 @@
-"""What controllers, scheduler and kubelets ask of claims and volumes: pure lookups. Facts 7.
+"""Claims and volumes of pods: lookups for controllers, scheduler and kubelets. Facts 7.
 
 Volumes are provisioned by the lab, single-attach (ReadWriteOnce) and bound at once.
 """
@@ -12,13 +12,13 @@ DRIVER = "csi.lab.nodefall.dev"
 
 
 def volumes_of(store: Store, pod: Object) -> list[str]:
-    """Names of the PersistentVolumes behind the pod's claims; a claim that is not bound has none."""
+    """Names of the PersistentVolumes that the pod's claims are bound to."""
     found = [store.get("persistentvolumeclaims", namespace_of(pod), name) for name in claims_of(pod)]
     return [claim["spec"]["volumeName"] for claim in found if claim is not None and claim["spec"].get("volumeName")]
 
 
 def unbound_reason(store: Store, pod: Object) -> str:
-    """Why the scheduler cannot place the pod because of its claims; empty if it can."""
+    """Reason why the pod's claims make it unschedulable; empty if they do not."""
     for name in claims_of(pod):
         claim = store.get("persistentvolumeclaims", namespace_of(pod), name)
         if claim is None:
@@ -31,14 +31,14 @@ def unbound_reason(store: Store, pod: Object) -> str:
 
 
 def unique_name(volume: str) -> str:
-    """As a Node's volumesInUse and volumesAttached name it."""
+    """Name of the volume in volumesInUse and volumesAttached of a Node."""
     return f"kubernetes.io/csi/{DRIVER}^{volume}"
 
 
 def needs_volumes(pod: Object) -> bool:
-    """Whether the pod keeps its volumes wanted: not once it is terminated (volume/util IsPodTerminated).
+    """Whether the pod keeps its volumes attached, until it is terminated (volume/util IsPodTerminated).
 
-    A terminating pod does as long as its last reported containers run, be its node dead or not.
+    A terminating pod does while its containers run by its last status, even if its node is dead.
     """
     if is_terminal(pod):
         return False
@@ -47,7 +47,7 @@ def needs_volumes(pod: Object) -> bool:
 
 
 def can_mount(store: Store, pod: Object, node: str) -> bool:
-    """Whether the kubelet may mount the pod's volumes: reported in use, and attached."""
+    """Whether the kubelet may mount the pod's volumes: in volumesInUse, and attached."""
     wanted = {unique_name(volume) for volume in volumes_of(store, pod)}
     if not claims_of(pod):
         return True

@@ -1,4 +1,4 @@
-"""Simulated time: a heap of callbacks, one thread, one seed. Same seed and calls, same history."""
+"""Simulated time: a queue of timers, one thread, one seed. The same seed and calls give the same history."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
-_SLOTS = 64  # of time in a second
+_SLOTS = 64  # per simulated second
 
 
 def rfc3339(when: float) -> str:
-    """A time in epoch seconds as Kubernetes writes metav1.Time: whole seconds, UTC."""
+    """Format epoch seconds as metav1.Time: whole seconds, UTC."""
     return _format(int(when))
 
 
@@ -24,12 +24,12 @@ def _format(when: int) -> str:
 
 
 def seconds_of(timestamp: str) -> float:
-    """A metav1.Time in epoch seconds."""
+    """Parse a metav1.Time into epoch seconds."""
     return datetime.fromisoformat(timestamp).timestamp()
 
 
 class Timer:
-    """A callback that is due; ``cancel`` makes it never run. ``guard`` is asked when it is due whether it may."""
+    """A callback due at a time. When it is due, ``guard``, if set, decides whether it runs."""
 
     __slots__ = ("args", "call", "cancelled", "due", "guard")
 
@@ -38,7 +38,7 @@ class Timer:
         self.guard: Callable[[Timer], bool] | None = None
 
     def run(self) -> None:
-        """Do it, if it may be done."""
+        """Run the callback unless the guard forbids it."""
         if self.guard is None or self.guard(self):
             self.call(*self.args)
 
@@ -50,10 +50,10 @@ _Entry = tuple[float, int, Timer]
 
 
 class SimClock:
-    """``now`` is in seconds since the epoch; it moves only in :meth:`run_until`.
+    """Simulated clock with timers. ``now``, in seconds since the epoch, moves only in :meth:`run_until`.
 
-    Only what is due soon is in a heap: what comes later waits unsorted, in slots of time. A large cluster has tens of
-    thousands of timers, and a heap of them is slow.
+    Only timers that are due soon are in a heap; later ones are unsorted, in slots of time. A large cluster has tens of
+    thousands of timers, too many for one heap.
     """
 
     def __init__(self, start: float, seed: int) -> None:
@@ -62,11 +62,11 @@ class SimClock:
         self._soon: list[_Entry] = []  # a heap: everything due up to the end of the slot
         self._slot = 0
         self._later: dict[int, list[_Entry]] = {}
-        self._slots: list[int] = []  # a heap: those that have timers
+        self._slots: list[int] = []  # a heap: slots that have timers
         self._order = count()
 
     def at(self, due: float, call: Callable[..., Any], *args: Any) -> Timer:
-        """Call at ``due``, or as soon as time moves if that is past. Calls due together run in order of asking."""
+        """Call at ``due``, at the next step of time if past. Callbacks due together run in order of registration."""
         due = max(self.now, due)
         timer, slot = Timer(due, call, args), int(due * _SLOTS)
         entry = (due, next(self._order), timer)
@@ -84,13 +84,13 @@ class SimClock:
         return self.at(self.now + delay, call, *args)
 
     def next_due(self) -> float | None:
-        """When the next callback is due, None if there is none."""
+        """Due time of the next callback, None if there is none."""
         while (entry := self._first()) is not None and entry[2].cancelled:
             heappop(self._soon)
         return entry[0] if entry is not None else None
 
     def run_until(self, end: float) -> None:
-        """Run everything due up to ``end`` (inclusive) and set ``now`` to ``end``."""
+        """Run all callbacks due up to ``end`` (inclusive) and set ``now`` to ``end``."""
         while (entry := self._first()) is not None and entry[0] <= end:
             due, _, timer = heappop(self._soon)
             if not timer.cancelled:
@@ -106,9 +106,9 @@ class SimClock:
         return self._soon[0] if self._soon else None
 
     def timestamp(self) -> str:
-        """Now as Kubernetes writes metav1.Time: RFC 3339, whole seconds."""
+        """Format ``now`` as metav1.Time: RFC 3339, whole seconds."""
         return rfc3339(self.now)
 
     def micro_timestamp(self) -> str:
-        """Now as Kubernetes writes metav1.MicroTime."""
+        """Format ``now`` as metav1.MicroTime."""
         return datetime.fromtimestamp(self.now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,18 +1,18 @@
-"""Time in lockstep: simulated time moves only while everybody sleeps on it and no request is in flight.
+"""Lockstep: simulated time moves only while all participants sleep and no request is in flight.
 
-Time is told and slept on over TCP (:class:`TimeSource`), one client a connection, lines of ASCII ending in ``\\n``:
+Clients read the time and sleep over TCP (:class:`TimeSource`), one client per connection, in ASCII lines:
 
 ================== ==================================================================================================
-``hello observer`` First line of a connection that only reads the time. Answer: ``ok``.
-``hello participant`` ... of one that takes part: time stands still while it does not sleep. Answer: ``ok``.
-``hello sleeper``  ... of one that holds time only until :data:`LINGER` seconds (wall) after a sleep, for a thread
-                   that sleeps now and then and blocks on other things between. Answer: ``ok``.
-``now``            Answer: seconds since the epoch with six decimals.
-``sleep <until>``  Answer: the time, as soon as it is ``until`` (seconds since the epoch) or later.
-``wake``           Ends this connection's sleep, which is then answered. Nothing happens if it does not sleep.
+``hello observer`` First line of a client that only reads the time. Response: ``ok``.
+``hello participant`` ... of a client that stops time while it does not sleep. Response: ``ok``.
+``hello sleeper``  ... of a client that stops time only until :data:`LINGER` seconds (wall) after a sleep: a thread
+                   that sleeps now and then, and blocks on other things in between. Response: ``ok``.
+``now``            Response: seconds since the epoch with six decimals.
+``sleep <until>``  Response: the time, as soon as it is ``until`` (seconds since the epoch) or later.
+``wake``           Ends the sleep of this connection, whose response is then sent. No effect without a sleep.
 ================== ==================================================================================================
 
-A line that is not understood is answered ``error <why>``. Closing the connection ends the participation.
+Response to an invalid line: ``error <reason>``. Closing the connection ends the participation.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from chaos.lab.sim.clock import SimClock
 
 TICK = 0.002  # wall seconds between two steps of time
 LINGER = 0.05
-SETTLE = 0.004  # wall seconds for which time stands still after a watch event was written, so that it is received
-_REQUEST: ContextVar[object] = ContextVar("request")  # that this task works for
-_MAX_LAG = 5 * TICK  # a stalled loop does not make time jump
+SETTLE = 0.004  # wall seconds without a step of time after a watch event was written, so that it is received
+_REQUEST: ContextVar[object] = ContextVar("request")  # of the current task
+_MAX_LAG = 5 * TICK  # a stalled loop must not make time jump
 
 
 class Sleeper:
-    """A connection that takes part. ``until``: asleep up to then; None: awake."""
+    """A participant. ``until``: end of its sleep; None while it is awake."""
 
     def __init__(self, lockstep: Lockstep, strict: bool) -> None:
         self._lockstep, self.strict = lockstep, strict
@@ -40,25 +40,25 @@ class Sleeper:
         self.awake_since = float("-inf")
         self._callback: Callable[[float], None] | None = None
 
-    def sleep(self, until: float, answer: Callable[[float], None]) -> None:
-        """Call ``answer`` with the time when it is ``until``."""
-        self.until, self._callback = until, answer
+    def sleep(self, until: float, callback: Callable[[float], None]) -> None:
+        """Call ``callback`` with the time once it is ``until``."""
+        self.until, self._callback = until, callback
         self._lockstep.notify()
 
     def wake(self) -> None:
-        """End a sleep now."""
-        answer, self._callback, self.until = self._callback, None, None
-        if answer:
+        """End the sleep now."""
+        callback, self._callback, self.until = self._callback, None, None
+        if callback:
             self.awake_since = self._lockstep.wall()
-            answer(self._lockstep.sim.now)
+            callback(self._lockstep.sim.now)
 
     def blocks_time(self, wall: float) -> bool:
-        """True while time must stand still for it."""
+        """Whether time must not move because of this participant."""
         return self.until is None and (self.strict or wall - self.awake_since < LINGER)
 
 
 class Lockstep:
-    """Moves ``sim`` at most ``speed`` simulated seconds a wall second; always, if ``free``."""
+    """Moves ``sim`` by at most ``speed`` simulated seconds per wall second; without conditions if ``free``."""
 
     def __init__(self, sim: SimClock, speed: float = 20.0, free: bool = False) -> None:
         self.sim, self.speed, self.free = sim, speed, free
@@ -70,11 +70,11 @@ class Lockstep:
         self.wall = asyncio.get_running_loop().time
 
     def notify(self) -> None:
-        """Something changed: look again whether time may move."""
+        """Re-evaluate whether time may move."""
         self._wakeup.set()
 
     def join(self, strict: bool) -> Sleeper:
-        """Take part from now on."""
+        """Add a participant."""
         sleeper = Sleeper(self, strict)
         self.sleepers.add(sleeper)
         return sleeper
@@ -85,7 +85,7 @@ class Lockstep:
 
     @contextlib.contextmanager
     def request(self) -> Iterator[None]:
-        """A request is in flight: time stands still."""
+        """Count a request in flight: time does not move."""
         token = _REQUEST.set(object())
         try:
             with self.subrequest():
@@ -95,7 +95,7 @@ class Lockstep:
 
     @contextlib.contextmanager
     def subrequest(self) -> Iterator[None]:
-        """A part of a request goes on beside the others; together they keep one participant waiting."""
+        """Count a concurrent part of the current request; together they block one participant."""
         self._in_flight += 1
         try:
             yield
@@ -105,7 +105,7 @@ class Lockstep:
 
     @contextlib.contextmanager
     def suspend_request(self) -> Iterator[None]:
-        """Within a request: it waits for its client, time may move."""
+        """Let time move within a request that waits for its client."""
         self._in_flight -= 1
         self.notify()
         try:
@@ -114,20 +114,20 @@ class Lockstep:
             self._in_flight += 1
 
     async def wait_until(self, until: float) -> None:
-        """Within a request: wait for simulated time, also while one awake participant waits for the request."""
+        """Wait for simulated time within a request, also while one awake participant waits for that request."""
         if until <= self.sim.now:
             return
-        wait = (until, asyncio.get_running_loop().create_future(), _REQUEST.get(None) or object())
-        self._waiters.append(wait)
+        waiter = (until, asyncio.get_running_loop().create_future(), _REQUEST.get(None) or object())
+        self._waiters.append(waiter)
         try:
             with self.suspend_request():
-                await wait[1]
+                await waiter[1]
         finally:
-            if wait in self._waiters:
-                self._waiters.remove(wait)
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
 
     def hold_for_new_tasks(self) -> None:
-        """Time stands still until the tasks made so far have begun to run, and made requests of their own."""
+        """Stop time until the tasks created so far have run and made their own requests."""
         self._in_flight += 1
         asyncio.get_running_loop().call_soon(self._release_hold)
 
@@ -136,11 +136,11 @@ class Lockstep:
         self.notify()
 
     def on_event_written(self) -> None:
-        """A watch event was written; let its receiver see it before time moves on."""
+        """Stop time for :data:`SETTLE` seconds after a watch event was written."""
         self._hold_until = self.wall() + SETTLE
 
     def may_move(self) -> bool:
-        """The rule of lockstep."""
+        """Whether time may move: every awake participant waits for a request, and at least one waits for time."""
         if self.free:
             return True
         wall = self.wall()
@@ -150,12 +150,12 @@ class Lockstep:
         return not self._in_flight and awake <= requests and waited_for > 0
 
     async def run(self) -> None:
-        """Move time, for ever."""
+        """Move time until cancelled."""
         last = self.wall()
         while True:
             if not self.may_move():
                 self._wakeup.clear()
-                with contextlib.suppress(TimeoutError):  # the end of a sleeper's linger is not told
+                with contextlib.suppress(TimeoutError):  # no notification comes when a sleeper's linger ends
                     async with asyncio.timeout(LINGER):  # wait_for of Python 3.11 can lose a cancellation
                         await self._wakeup.wait()
                 last = self.wall()
@@ -167,7 +167,7 @@ class Lockstep:
                 self.step(self.sim.now + passed * self.speed)
 
     def step(self, limit: float) -> None:
-        """Move to ``limit``, but not past anybody's waking nor past the first watch event."""
+        """Move to ``limit``, but not beyond the end of any sleep nor beyond the first watch event."""
         hold = self._hold_until
         wakings = [s.until for s in self.sleepers if s.until is not None]
         target = max(min([limit, *wakings, *(until for until, _, _ in self._waiters)]), self.sim.now)
@@ -183,15 +183,15 @@ class Lockstep:
         now = self.sim.now
         for sleeper in [s for s in self.sleepers if s.until is not None and s.until <= now]:
             sleeper.wake()
-        due = [wait for wait in self._waiters if wait[0] <= now]
-        self._waiters = [wait for wait in self._waiters if wait[0] > now]
+        due = [waiter for waiter in self._waiters if waiter[0] <= now]
+        self._waiters = [waiter for waiter in self._waiters if waiter[0] > now]
         for _, future, _ in due:
             if not future.done():
                 future.set_result(None)
 
 
 class TimeSource:
-    """Serves a :class:`Lockstep` on a TCP port; see the module's text for the protocol."""
+    """TCP server of a :class:`Lockstep`; see the module's docstring for the protocol."""
 
     def __init__(self, lockstep: Lockstep) -> None:
         self._lockstep = lockstep
@@ -203,7 +203,7 @@ class TimeSource:
         return len(self._writers)
 
     async def start(self) -> int:
-        """Listen on loopback; the port."""
+        """Listen on loopback and return the port."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1024)
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -228,7 +228,7 @@ class TimeSource:
 
 
 class _Client:
-    """One connection of the time source."""
+    """A connection of the time source."""
 
     def __init__(self, lockstep: Lockstep, writer: asyncio.StreamWriter) -> None:
         self._lockstep, self._writer = lockstep, writer
@@ -264,10 +264,10 @@ class _Client:
         try:
             until = float(text)
         except ValueError:
-            self._write("error sleep until what?")
+            self._write("error sleep needs a time in seconds")
             return
         if self._sleeper is None or self._sleeper.until is not None:
-            self._write("error an observer does not sleep, and nobody sleeps twice")
+            self._write("error an observer cannot sleep, and only one sleep at a time is possible")
         elif until <= self._lockstep.sim.now:
             self._send_time(self._lockstep.sim.now)
         else:

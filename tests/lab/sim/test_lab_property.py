@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec
 from tests.kit.invariants import Checker
-from tests.kit.random_clusters import Deed, deeds, do, labs, set_up, workloads
+from tests.kit.random_clusters import Operation, operations, do, labs, set_up, workloads
 from tests.kit.simkit import History, Object, run
 
 _MANY = int(os.environ.get("NODEFALL_EXAMPLES", "0"))
@@ -22,11 +22,11 @@ _PROFILE = settings(
     suppress_health_check=list(HealthCheck),
     print_blob=True,
 )
-_WORLD = (labs(), st.lists(workloads(), min_size=1, max_size=5), st.lists(st.integers(0, 3), max_size=3), deeds())
+_WORLD = (labs(), st.lists(workloads(), min_size=1, max_size=5), st.lists(st.integers(0, 3), max_size=3), operations())
 
 
 def _play(
-    lab: LabSpec, made: list[tuple[str, Object]], budgets: list[int], done: list[Deed], *, checked: bool
+    lab: LabSpec, made: list[tuple[str, Object]], budgets: list[int], done: list[Operation], *, checked: bool
 ) -> tuple[Checker | None, History]:
     cluster, history = Cluster(lab), History()
     checker = Checker(cluster) if checked else None
@@ -46,7 +46,7 @@ def _play(
 
 @_PROFILE
 @given(*_WORLD)
-def test_invariants_hold(lab: LabSpec, made: list[tuple[str, Object]], budgets: list[int], done: list[Deed]) -> None:
+def test_invariants_hold(lab: LabSpec, made: list[tuple[str, Object]], budgets: list[int], done: list[Operation]) -> None:
     checker, _ = _play(lab, made, budgets, done, checked=True)
     assert checker is not None
     assert checker.violations == []
@@ -55,7 +55,7 @@ def test_invariants_hold(lab: LabSpec, made: list[tuple[str, Object]], budgets: 
 @settings(_PROFILE, max_examples=max(4, _MANY // 10))
 @given(*_WORLD)
 def test_same_seed_same_history(
-    lab: LabSpec, made: list[tuple[str, Object]], budgets: list[int], done: list[Deed]
+    lab: LabSpec, made: list[tuple[str, Object]], budgets: list[int], done: list[Operation]
 ) -> None:
     """Byte for byte, and the checker only reads."""
     assert (

@@ -37,7 +37,7 @@ def test_json_round_trip() -> None:
         (b'{"nodes": [{"name": "a", "shutdownGracePeriod": "five"}]}', "not a duration"),
         (b'{"nodes": [{"name": "a", "shutdownGracePeriodCriticalPods": "500ms"}]}', "at least 1 s"),
         (b'{"nodes": [{"name": "a", "systemd": 249}]}', "systemd 249"),
-        (b'{"nodes": [{"name": "a", "swap": "2Gi"}]}', "a: its kubelet never starts: swap is on, and failSwapOn"),
+        (b'{"nodes": [{"name": "a", "swap": "2Gi"}]}', "a: the kubelet cannot start: swap is on and failSwapOn is set"),
         (b'{"nodes": [{"name": "a", "swap": "much", "failSwapOn": false}]}', "'much' is not a quantity"),
         (
             _BY_PRIORITY,
@@ -48,9 +48,9 @@ def test_json_round_trip() -> None:
         (b'{"nodes": [{"name": "\xff"}]}', "LabSpec"),
         (
             b'{"nodes": [{"name": "a"}], "breakages": ["evicton-late"]}',
-            "no breakage 'evicton-late'; near: eviction-late",
+            "unknown breakage 'evicton-late'; did you mean: eviction-late",
         ),
-        (b'{"nodes": [{"name": "a"}], "breakages": ["0"]}', "no breakage '0'$"),
+        (b'{"nodes": [{"name": "a"}], "breakages": ["0"]}', "unknown breakage '0'$"),
     ],
 )
 def test_refused(text: bytes, message: str) -> None:

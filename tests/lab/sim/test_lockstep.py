@@ -204,8 +204,8 @@ def converse(*lines: str) -> list[str]:
         (("hello participant", "wake\nnow"), ["ok", "1000.000000"]),
         (("hello king",), ["error hello observer, participant or sleeper, once"]),
         (("hello sleeper", "hello sleeper"), ["ok", "error hello observer, participant or sleeper, once"]),
-        (("hello observer", "sleep 1001"), ["ok", "error an observer does not sleep, and nobody sleeps twice"]),
-        (("sleep soon",), ["error sleep until what?"]),
+        (("hello observer", "sleep 1001"), ["ok", "error an observer cannot sleep, and only one sleep at a time is possible"]),
+        (("sleep soon",), ["error sleep needs a time in seconds"]),
         (("what", "now"), ["error unknown command 'what'", "1000.000000"]),
     ],
 )

@@ -1,6 +1,6 @@
-"""Defaults and refusals on create: admission plugins and the defaulting of the API server, as far as simulated.
+"""Admission of new objects: validation, defaulting and admission plugins of the API server, as far as simulated.
 
-What the simulation could not act out honestly (probes, affinity between pods, claims) is refused here.
+Fields that the lab cannot simulate faithfully (probes, affinity between pods) are rejected.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
 
 
 class InvalidError(ValueError):
-    """The API server would answer 422, or the lab refuses to pretend."""
+    """Error 422 of the API server, or a field that the lab does not simulate."""
 
 
 def admit(plural: str, obj: Object, store: Store, spec: LabSpec, sim: SimClock) -> None:
-    """Edit a new object in place. Raises InvalidError."""
+    """Check and default a new object in place. Raises InvalidError."""
     metadata = obj["metadata"]
     if not metadata.get("name"):
         if not metadata.get("generateName"):
@@ -55,18 +55,18 @@ def _admit_other(plural: str, obj: Object) -> None:
     elif plural == "persistentvolumeclaims":
         check_claim(obj.setdefault("spec", {}))
         if obj["spec"].get("volumeName"):
-            raise InvalidError("the lab binds claims only to volumes of its own")
+            raise InvalidError("the lab binds claims only to volumes that it provisions")
         metadata = obj["metadata"]
         metadata["finalizers"] = [*metadata.get("finalizers", []), "kubernetes.io/pvc-protection"]
         obj["status"] = {"phase": "Pending"}
     elif plural == "priorityclasses":
         obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
     elif plural in ("persistentvolumes", "volumeattachments"):
-        raise InvalidError(f"the lab makes {plural} itself")
+        raise InvalidError(f"{plural} cannot be created by clients: the lab creates them itself")
 
 
 def check_pod_spec(spec: Object, annotations: dict[str, str]) -> None:
-    """Raises InvalidError for what is wrong or not simulated in a pod or pod template."""
+    """Check the spec of a pod or pod template. Raises InvalidError."""
     containers = spec.get("containers") or []
     if not containers:
         raise InvalidError("spec.containers: Required value")
@@ -149,12 +149,12 @@ def _admit_pod(pod: Object, store: Store, spec: LabSpec) -> None:
 
 
 def _covers(toleration: Object, key: str) -> bool:
-    """Admission DefaultTolerationSeconds: this key or all keys, for NoExecute or all effects."""
+    """Whether a toleration covers NoExecute taints with this key. Admission DefaultTolerationSeconds."""
     return toleration.get("key", key) in (key, "") and toleration.get("effect", "NoExecute") in ("NoExecute", "")
 
 
 def default_pod_spec(body: dict[str, Any]) -> None:
-    """Fields that the API server fills in."""
+    """Set the defaults of the API server in a pod spec."""
     body.setdefault("restartPolicy", "Always")
     body.setdefault("terminationGracePeriodSeconds", 30)
     body.setdefault("dnsPolicy", "ClusterFirst")
@@ -166,7 +166,7 @@ def default_pod_spec(body: dict[str, Any]) -> None:
 
 
 def qos_class(containers: list[Object]) -> str:
-    """Guaranteed, Burstable or BestEffort, from requests and limits of cpu and memory."""
+    """QoS class from requests and limits of cpu and memory: Guaranteed, Burstable or BestEffort."""
     resources = [item.get("resources") or {} for item in containers]
     wanted = [(item.get("requests") or {}, item.get("limits") or {}) for item in resources]
     if not any(requests or limits for requests, limits in wanted):
@@ -191,7 +191,7 @@ def _default_class(store: Store) -> Object | None:
 
 
 def check_claim(spec: Object) -> None:
-    """Raises InvalidError for a PersistentVolumeClaim that the lab cannot provision."""
+    """Check the spec of a PersistentVolumeClaim. Raises InvalidError."""
     if spec.get("accessModes") != ["ReadWriteOnce"]:
         raise InvalidError("the lab simulates no accessModes but ReadWriteOnce")
     if spec.get("selector") or spec.get("dataSource") or spec.get("volumeMode", "Filesystem") != "Filesystem":
@@ -203,7 +203,7 @@ def check_claim(spec: Object) -> None:
 
 
 def check_budget(budget: Object) -> None:
-    """Raises InvalidError for a PodDisruptionBudget that the API server would refuse."""
+    """Check a PodDisruptionBudget. Raises InvalidError."""
     spec = budget.setdefault("spec", {})
     amounts = [spec[key] for key in ("minAvailable", "maxUnavailable") if spec.get(key) is not None]
     if len(amounts) > 1:
@@ -218,7 +218,7 @@ def check_budget(budget: Object) -> None:
 
 
 def _admit_node(node: Object, sim: SimClock) -> None:
-    """Admission TaintNodesByCondition: a new node is not ready (facts 5.4). One made by hand says nothing else."""
+    """Add the not-ready taint to a new node: admission TaintNodesByCondition (facts 5.4)."""
     status = node.setdefault("status", {})
     status.setdefault("conditions", [])
     status.setdefault("nodeInfo", {"bootID": "", "machineID": "", "systemUUID": "", "kubeletVersion": ""})

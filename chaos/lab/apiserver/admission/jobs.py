@@ -1,4 +1,4 @@
-"""Defaults and refusals of Jobs. pkg/apis/batch/v1/defaults.go, validation.go; pkg/registry/batch/job/strategy.go."""
+"""Admission of Jobs. pkg/apis/batch/v1/defaults.go, validation.go; pkg/registry/batch/job/strategy.go."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _CONTROLLER = "kubernetes.io/job-controller"
 
 
 def admit_job(job: Object, sim: SimClock) -> None:
-    """Check and default a new Job in place, with the selector and labels that keep its pods apart."""
+    """Check and default a new Job in place; add its unique selector and labels. Raises InvalidError."""
     spec = job.setdefault("spec", {})
     if spec.get("manualSelector") or spec.get("selector"):
-        raise InvalidError("spec.selector: Invalid value: `selector` not auto-generated, and the lab knows no other")
+        raise InvalidError("spec.selector: Invalid value: `selector` not auto-generated: not simulated by the lab")
     check_job(spec)
     uid = str(uuid.UUID(int=sim.rng.getrandbits(128), version=4))
     job["metadata"]["uid"] = uid
@@ -55,7 +55,7 @@ def check_job(spec: dict[str, Any]) -> None:
 
 
 def check_job_update(new: dict[str, Any], old: dict[str, Any]) -> None:
-    """What of a Job can be changed. Raises InvalidError."""
+    """Check that only mutable fields of a Job differ. Raises InvalidError."""
     check_job(new)
     for key in new.keys() | old.keys():
         if key not in _MUTABLE and new.get(key) != old.get(key):

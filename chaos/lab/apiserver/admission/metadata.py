@@ -1,4 +1,4 @@
-"""Whether an object's metadata is what the API server accepts.
+"""Validation of objects' metadata.
 
 Sources: k8s.io/apimachinery/pkg/api/validation/objectmeta.go, pkg/api/validate/content; the names by kind:
 pkg/apis/*/validation.
@@ -29,7 +29,7 @@ Problems = tuple[str, ...]
 
 
 def check_new(plural: str, metadata: Object) -> list[str]:
-    """The problems of a new object's metadata; its name was generated if it had to be."""
+    """Problems of a new object's metadata, whose name has been generated if needed."""
     names = _name_rule(plural)
     base, name = str(metadata.get("generateName") or ""), str(metadata.get("name") or "")
     if names is None:
@@ -40,7 +40,7 @@ def check_new(plural: str, metadata: Object) -> list[str]:
 
 
 def check_update(metadata: Object, before: Object) -> list[str]:
-    """The problems of the metadata that an object would get."""
+    """Problems of an object's new metadata."""
     if all(metadata.get(key) == before.get(key) for key in _CHECKED_FIELDS):
         return []
     found = []
@@ -53,7 +53,7 @@ def check_update(metadata: Object, before: Object) -> list[str]:
 
 
 def drop_empty_maps(obj: Object) -> None:
-    """Labels and annotations of the object and of its pod template are omitempty (ObjectMeta, types.go)."""
+    """Remove empty labels and annotations of the object and its pod template: omitempty (ObjectMeta, types.go)."""
     template = obj["spec"].get("template") if isinstance(obj.get("spec"), dict) else None
     for owner in (obj, template if isinstance(template, dict) else {}):
         metadata = owner.get("metadata") or {}
@@ -64,7 +64,7 @@ def drop_empty_maps(obj: Object) -> None:
 
 @lru_cache(maxsize=4096)
 def label_key_problems(key: str) -> Problems:
-    """Why this is no label key, which is Kubernetes' "qualified name" too."""
+    """Problems of a label key, which is a "qualified name"."""
     prefix, slash, name = key.rpartition("/")
     found: list[str] = []
     if "/" in prefix:
@@ -83,7 +83,7 @@ def label_key_problems(key: str) -> Problems:
 
 @lru_cache(maxsize=4096)
 def label_value_problems(value: str) -> Problems:
-    """Why this is no value of a label."""
+    """Problems of a label value."""
     found = [_max_length_error(63)] if len(value.encode()) > 63 else []
     if not re.fullmatch(f"({_KEY})?", value):
         what = f"a valid label must be an empty string or {_KEY_MESSAGE.removeprefix('must ')}"
@@ -92,13 +92,16 @@ def label_value_problems(value: str) -> Problems:
 
 
 def subdomain_problems(name: str) -> Problems:
-    """Why this is no RFC 1123 subdomain."""
-    what = f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS_MESSAGE}"
+    """Problems of an RFC 1123 subdomain."""
+    what = (
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+        f"{_ENDS_MESSAGE}"
+    )
     return _pattern_problems(name, _SUBDOMAIN, 253, _regex_error(what, _SUBDOMAIN, "example.com"))
 
 
 def label_problems(name: str) -> Problems:
-    """Why this is no RFC 1123 label."""
+    """Problems of an RFC 1123 label."""
     what = f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS_MESSAGE}"
     dots = re.fullmatch(_SUBDOMAIN, name)
     return _pattern_problems(
@@ -107,7 +110,7 @@ def label_problems(name: str) -> Problems:
 
 
 def label_1035_problems(name: str) -> Problems:
-    """Why this is no DNS-1035 label."""
+    """Problems of a DNS-1035 label."""
     what = (
         "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
         "character, and end with an alphanumeric character"
@@ -119,7 +122,7 @@ _NAME_RULES = {"namespaces": label_problems, "services": label_1035_problems}
 
 
 def _name_rule(plural: str) -> Callable[[str], Problems] | None:
-    """The names of events are not checked: pkg/apis/core/validation/events.go."""
+    """Rule for names of this kind; None for events, whose names are not checked: pkg/apis/core/validation/events.go."""
     if plural == "events":
         return None
     return _NAME_RULES.get(plural, subdomain_problems)
@@ -165,7 +168,7 @@ def _finalizer_problems(names: list[Any]) -> Iterator[str]:
 
 
 def _mask_trailing_dash(base: str) -> str:
-    """maskTrailingDash: what is generated will not end so."""
+    """Replace a trailing dash, which a generated name would not end with: maskTrailingDash."""
     return base[:-2] + "a" if len(base) > 1 and base.endswith("-") else base
 
 
@@ -176,7 +179,7 @@ def _pattern_problems(name: str, pattern: str, longest: int, words: str) -> Prob
 
 @lru_cache
 def _regex_error(what: str, pattern: str, *examples: str) -> str:
-    """content.RegexError."""
+    """Format an error as content.RegexError."""
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{what} (e.g. {shown}regex used for validation is '{pattern}')"
 

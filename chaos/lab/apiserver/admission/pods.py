@@ -1,4 +1,4 @@
-"""What of a pod may be changed. pkg/apis/core/validation ValidatePodUpdate and ValidateTolerationUpdate."""
+"""Validation of pod updates. pkg/apis/core/validation ValidatePodUpdate and ValidateTolerationUpdate."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _FORBIDDEN = (
 
 
 def check_pod_update(new: dict[str, Any], old: dict[str, Any]) -> None:
-    """Compare two specs. Raises InvalidError."""
+    """Check that only mutable fields of the specs differ. Raises InvalidError."""
     changed = {key for key in new.keys() | old.keys() if new.get(key) != old.get(key)}
     if changed == {"containers"} and _without_images(new) == _without_images(old):
         raise InvalidError("the lab does not simulate a new image in a running pod")
     if changed - _MUTABLE:
         raise InvalidError(_FORBIDDEN)
-    kept = [_without_seconds(item) for item in new.get("tolerations") or []]
-    if any(_without_seconds(item) not in kept for item in old.get("tolerations") or []):
+    unchanged = [_without_seconds(item) for item in new.get("tolerations") or []]
+    if any(_without_seconds(item) not in unchanged for item in old.get("tolerations") or []):
         why = "existing toleration can not be modified except its tolerationSeconds"
         raise InvalidError(f"spec.tolerations: Forbidden: {why}")
 

@@ -1,4 +1,4 @@
-"""Secrets: stored, and used by nothing in the lab. No refusal repeats a value.
+"""Admission of Secrets, which nothing in the lab uses. Errors contain no values.
 
 Sources: pkg/apis/core/v1/conversion.go (stringData), pkg/apis/core/validation ValidateSecret, ValidateSecretUpdate.
 """
@@ -20,7 +20,7 @@ _REQUIRED_KEYS = {
 
 
 def admit_secret(secret: Object, before: Object | None = None) -> None:
-    """Edit a Secret in place: stringData becomes data. Raises InvalidError."""
+    """Check a Secret and convert its stringData to data in place. Raises InvalidError."""
     written = secret.pop("stringData", None) or {}
     if written:
         texts = {key: base64.b64encode(text.encode()).decode() for key, text in written.items()}

@@ -1,4 +1,4 @@
-"""Defaults and cluster addresses of Services; only the API server leads there. EndpointSlices follow their pods."""
+"""Admission of Services: defaults and cluster addresses, which only the API server's service proxy can reach."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HEADLESS = "None"
 
 
 def admit_service(service: Object, store: Store) -> None:
-    """Edit a new Service in place, as pkg/apis/core/v1/defaults.go does. Raises InvalidError."""
+    """Check and default a new Service in place: pkg/apis/core/v1/defaults.go. Raises InvalidError."""
     spec = service.setdefault("spec", {})
     if spec.setdefault("type", "ClusterIP") != "ClusterIP":
         raise InvalidError("the lab simulates no type of Services but ClusterIP")
@@ -32,7 +32,7 @@ def admit_service(service: Object, store: Store) -> None:
 
 
 def _free_address(store: Store) -> str:
-    """The lowest of 10.96.0.0/16 that no Service has; the first is that of the API server itself."""
+    """Lowest free address of 10.96.0.0/16; the first one is that of the API server itself."""
     taken = {service["spec"].get("clusterIP") for service in store.list("services")}
     addresses = (f"10.96.{number >> 8}.{number & 255}" for number in count(2))
     return next(address for address in addresses if address not in taken)

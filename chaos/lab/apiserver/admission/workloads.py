@@ -1,4 +1,4 @@
-"""Defaults and refusals of Deployments, ReplicaSets, StatefulSets and DaemonSets. pkg/apis/apps/v1, validation."""
+"""Admission of Deployments, ReplicaSets, StatefulSets and DaemonSets. pkg/apis/apps/v1, validation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chaos.lab.apiserver.admission.defaults import PERCENT, InvalidError, check_
 from chaos.lab.objects.accessors import Object
 
 WORKLOADS = ("deployments", "replicasets", "statefulsets", "daemonsets")
-# Counts that a status always has: k8s.io/api/apps/v1/types.go, not omitempty
+# Counts without omitempty in k8s.io/api/apps/v1/types.go
 _COUNTS = {
     "replicasets": ("replicas",),
     "statefulsets": ("replicas", "availableReplicas"),
@@ -22,7 +22,7 @@ _STATEFUL_SET_MUTABLE = {
 
 
 def admit_workload(plural: str, obj: Object) -> None:
-    """Check and default a workload's spec in place, on create and on update. Raises InvalidError."""
+    """Check and default a workload's spec in place, on create and update. Raises InvalidError."""
     spec = obj.setdefault("spec", {})
     _admit_template(spec)
     if not isinstance(spec.setdefault("minReadySeconds", 0), int) or spec["minReadySeconds"] < 0:
@@ -42,12 +42,12 @@ def admit_workload(plural: str, obj: Object) -> None:
 
 
 def new_status(plural: str) -> Object:
-    """The status of a workload that no controller has seen yet."""
+    """Status of a new workload."""
     return dict.fromkeys(_COUNTS.get(plural, ()), 0)
 
 
 def check_workload_update(plural: str, new: dict[str, Any], old: dict[str, Any]) -> None:
-    """What cannot be changed. Raises InvalidError."""
+    """Check that no immutable field differs. Raises InvalidError."""
     if new.get("selector") != old.get("selector"):
         raise InvalidError(f"spec.selector: Invalid value: {json.dumps(new.get('selector'))}: field is immutable")
     if plural == "statefulsets":
@@ -110,7 +110,7 @@ def _admit_daemon_set(spec: dict[str, Any]) -> None:
 
 
 def _update_strategy(spec: dict[str, Any]) -> dict[str, Any] | None:
-    """The settings of RollingUpdate, None with OnDelete."""
+    """Settings of RollingUpdate, None for OnDelete."""
     strategy = spec.setdefault("updateStrategy", {})
     kind = strategy.setdefault("type", "RollingUpdate")
     if kind == "RollingUpdate":

@@ -1,7 +1,7 @@
-"""Events live for an hour after their last write: kube-apiserver --event-ttl, with etcd leases that several share.
+"""Expiry of events an hour after their last write: kube-apiserver --event-ttl, with shared etcd leases.
 
-k8s.io/apiserver pkg/storage/etcd3/lease_manager.go: a lease lasts a minute longer, is used again meanwhile,
-and for 1,000 objects at most.
+k8s.io/apiserver pkg/storage/etcd3/lease_manager.go: a lease lasts a minute longer, is reused during that minute,
+and is attached to at most 1,000 objects.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TTL, _REUSE, _MAX_ATTACHED = 3600.0, 60.0, 1000
 
 @dataclass(slots=True, eq=False)
 class _Lease:
-    """``used`` also counts events that have left it."""
+    """An etcd lease. ``attached_count`` includes events that have moved to another lease."""
 
     expires: float
     keys: set[Key] = field(default_factory=set)
@@ -26,7 +26,7 @@ class _Lease:
 
 
 class EventTtl:
-    """Removes what has expired."""
+    """Removes expired events."""
 
     def __init__(self, sim: SimClock, store: Store) -> None:
         self._sim, self._store = sim, store

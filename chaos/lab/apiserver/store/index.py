@@ -1,4 +1,4 @@
-"""The objects of one kind: in order of key, and by what controllers look them up by, as client-go's indexers."""
+"""Objects of one kind, in order of key and by indexed values, as in client-go's Indexer."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from chaos.lab.objects.accessors import Object, claims_of, labels_of, namespace_
 Key = tuple[str, str]  # namespace ("" for cluster-wide), name
 Keys = list[Key]
 Objects = list[Object]
-Value = tuple[str, ...]  # index and value, of namespaced values with the namespace
+Value = tuple[str, ...]  # index and value; the namespace between them for namespaced values
 Values = frozenset[Value]
 _NONE: Values = frozenset()
 
 
 class SortedKeys:
-    """Keys, sorted when asked for: most changes leave them as they are."""
+    """Set of keys that is sorted only when it is listed."""
 
     __slots__ = ("_keys", "_order", "_to_add", "_to_drop")
 
@@ -40,7 +40,7 @@ class SortedKeys:
         self._to_drop = True
 
     def list(self, namespace: str = "") -> Keys:
-        """All, or those of a namespace."""
+        """Keys in order; of all namespaces if ``namespace`` is empty."""
         order = self._sorted()
         if namespace:
             order = order[bisect_left(order, (namespace,)) : bisect_left(order, (namespace + "\0",))]
@@ -58,16 +58,16 @@ class SortedKeys:
 
 
 class Indexer:
-    """``objects`` by key, and indexed by what ``values_of`` tells of them."""
+    """``objects`` by key, and by the values that ``index_func`` returns for them."""
 
     __slots__ = ("_buckets", "_index_func", "_keys", "_values", "objects")
 
-    def __init__(self, values_of: Callable[[Object], Values]) -> None:
-        self._index_func = values_of
+    def __init__(self, index_func: Callable[[Object], Values]) -> None:
+        self._index_func = index_func
         self.objects: dict[Key, Object] = {}
         self._keys = SortedKeys()
         self._buckets: dict[Value, SortedKeys] = {}
-        self._values: dict[Key, Values] = {}  # of those that have some
+        self._values: dict[Key, Values] = {}  # of objects that have any
 
     def put(self, key: Key, obj: Object) -> None:
         before = self.objects.get(key)
@@ -86,11 +86,11 @@ class Indexer:
         self._index(key, _NONE)
 
     def list(self, namespace: str = "") -> Objects:
-        """In order of key."""
+        """Objects in order of key; of all namespaces if ``namespace`` is empty."""
         return [self.objects[key] for key in self._keys.list(namespace)]
 
     def by_value(self, value: Value) -> Objects:
-        """The objects with this value, in order of key."""
+        """Objects with this value, in order of key."""
         bucket = self._buckets.get(value)
         return [self.objects[key] for key in bucket.list()] if bucket is not None else []
 
@@ -113,7 +113,7 @@ class Indexer:
 
 
 def _has_same_values(before: Object, after: Object) -> bool:
-    """Whether both share what is indexed: only the status was written."""
+    """Whether both versions share the indexed fields: only the status differs."""
     old, new = before["metadata"], after["metadata"]
     return (
         before.get("spec") is after.get("spec")
@@ -123,13 +123,13 @@ def _has_same_values(before: Object, after: Object) -> bool:
 
 
 def owner_values(obj: Object) -> Values:
-    """Any object: the uids of its owners and of its controller."""
+    """Values of any object: UIDs of its owners and of its controller."""
     references = obj["metadata"].get("ownerReferences")
     return frozenset(_owner_uids(references)) if references else _NONE
 
 
 def pod_values(pod: Object) -> Values:
-    """A pod: also its node, labels and claims."""
+    """Values of a pod: also its node, labels and claims."""
     namespace = namespace_of(pod)
     values = {*owner_values(pod), *(("label", namespace, key, str(value)) for key, value in labels_of(pod).items())}
     values.update(("claim", namespace, name) for name in claims_of(pod))
@@ -139,7 +139,7 @@ def pod_values(pod: Object) -> Values:
 
 
 def service_values(service: Object) -> Values:
-    """A Service with a selector: also the first of the labels that it wants of pods."""
+    """Values of a Service: also the first label of its selector, if it has one."""
     first = list((service.get("spec") or {}).get("selector") or {})[:1]
     return owner_values(service) | {
         ("selector", namespace_of(service), key, service["spec"]["selector"][key]) for key in first

@@ -1,7 +1,7 @@
-"""The objects of the simulated cluster: one resource version for all, and every change told to subscribers.
+"""Object store with one resource version for all objects, and subscriptions to changes.
 
-Objects are plain JSON dictionaries. What :meth:`Store.get` and :meth:`Store.list` return must not be changed in
-place: copy it, change the copy, :meth:`Store.update` it.
+Objects are plain JSON dictionaries. Objects from :meth:`Store.get` and :meth:`Store.list` must not be changed in
+place: change a copy and pass it to :meth:`Store.update`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MODIFIED = "the object has been modified; please apply your changes to the late
 
 
 def clone(value: Any) -> Any:
-    """A deep copy of plain JSON data; several times faster than ``copy.deepcopy``."""
+    """Deep copy of plain JSON data; several times faster than ``copy.deepcopy``."""
     kind = type(value)
     if kind is dict:
         return {key: clone(item) if type(item) in _CONTAINERS else item for key, item in value.items()}
@@ -38,14 +38,14 @@ def clone(value: Any) -> Any:
 
 
 def _uuid4(bits: int) -> str:
-    """As ``str(uuid.UUID(int=bits, version=4))``, several times faster."""
+    """Same as ``str(uuid.UUID(int=bits, version=4))``; several times faster."""
     text = f"{bits:032x}"
     variant = "89ab"[int(text[16], 16) & 3]
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
 
 class Change(NamedTuple):
-    """type is ADDED, MODIFIED or DELETED; ``before`` is None for ADDED; ``at`` is the simulated time.
+    """A change of an object. ``type``: ADDED, MODIFIED or DELETED; ``before``: None for ADDED; ``at``: simulated time.
 
     ``key``: namespace and name.
     """
@@ -64,7 +64,7 @@ Listeners = list[Listener]
 
 
 class NotFoundError(KeyError):
-    """No such object."""
+    """The object does not exist."""
 
     def __init__(self, plural: str, name: str) -> None:
         super().__init__(f'{plural} "{name}" not found')
@@ -72,11 +72,11 @@ class NotFoundError(KeyError):
 
 
 class ConflictError(ValueError):
-    """The object was changed since the resource version that was given, or is another than the one that was meant."""
+    """The object has another resourceVersion or uid than expected."""
 
 
 class ExistsError(ConflictError):
-    """There is such an object already."""
+    """The object exists already."""
 
 
 class Store:
@@ -87,20 +87,20 @@ class Store:
         self.version = 1
         self._indexers: dict[str, Indexer] = {}
         self._subscribers: list[tuple[Listener, tuple[str, ...], str]] = []
-        self._listener_cache: dict[tuple[str, ...], Listeners] = {}  # of subscribers, made when first needed
+        self._listener_cache: dict[tuple[str, ...], Listeners] = {}  # by plural and owner kinds
         self._node_listeners: dict[str, Listener] = {}
 
     def subscribe(self, call: Listener, *plurals: str, owner: str = "") -> None:
-        """``call`` with every change of these kinds, by default of all, at once and in order.
+        """Call ``call`` with every change of these kinds, by default of all, at once and in order.
 
-        With ``owner``, a kind: only of objects that such an owner controls or did until then.
-        Controllers should only note it and act later.
+        With ``owner``, a kind: only changes of objects whose controller is, or was, of that kind.
+        Controllers should queue the change and act later.
         """
         self._subscribers.append((call, plurals, owner))
         self._listener_cache.clear()
 
     def subscribe_node(self, node: str, call: Listener) -> None:
-        """``call`` with every change of a pod that is bound to the node, before anybody else; one per node."""
+        """Call ``call`` with every change of a pod bound to the node, before other subscribers. One per node."""
         self._node_listeners[node] = call
 
     def get(self, plural: str, namespace: str, name: str) -> Object | None:
@@ -113,23 +113,23 @@ class Store:
         return table.list(namespace) if table is not None else []
 
     def list_owned(self, plural: str, uid: str) -> Objects:
-        """Objects of a kind that have an owner with this uid, in order of key."""
+        """Objects with an owner of this uid, in order of key."""
         return self._list_by_value(plural, ("owner", uid))
 
     def list_controlled(self, plural: str, uid: str) -> Objects:
-        """Objects of a kind whose controller has this uid, in order of key."""
+        """Objects whose controller has this uid, in order of key."""
         return self._list_by_value(plural, ("controller", uid))
 
     def pods_on(self, node: str) -> Objects:
-        """The pods bound to a node, in order of key."""
+        """Pods bound to the node, in order of key."""
         return self._list_by_value("pods", ("node", node))
 
     def pods_using(self, namespace: str, claim: str) -> Objects:
-        """The pods that use a PersistentVolumeClaim, in order of key."""
+        """Pods that use the PersistentVolumeClaim, in order of key."""
         return self._list_by_value("pods", ("claim", namespace, claim))
 
     def pods_matching(self, namespace: str, selector: Object | None) -> Objects:
-        """The pods that a LabelSelector selects, in order of key."""
+        """Pods that the LabelSelector selects, in order of key."""
         labels = (selector or {}).get("matchLabels") or {}
         for key, value in labels.items():
             pods = self._list_by_value("pods", ("label", namespace, key, value))
@@ -139,7 +139,7 @@ class Store:
         return [pod for pod in pods if selector_matches(selector, labels_of(pod))]
 
     def services_selecting(self, pod: Object) -> Objects:
-        """The Services whose selectors select a pod, in order of key."""
+        """Services whose selectors select the pod, in order of key."""
         namespace, labels = namespace_of(pod), labels_of(pod)
         found = [
             service
@@ -154,7 +154,7 @@ class Store:
         return table.by_value(value) if table is not None else []
 
     def plurals(self) -> tuple[str, ...]:
-        """The kinds of which there was ever an object."""
+        """Kinds of all objects that ever existed."""
         return tuple(self._indexers)
 
     def create(self, plural: str, obj: Object, dry_run: bool = False) -> Object:
@@ -170,7 +170,7 @@ class Store:
         return obj
 
     def update(self, plural: str, obj: Object, expect: str | None = None, dry_run: bool = False) -> Object:
-        """Replace an object; nothing happens if nothing differs. Raises NotFoundError, ConflictError."""
+        """Replace an object if it differs. Raises NotFoundError, ConflictError."""
         metadata = obj["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
         before = self.get(plural, *key)
@@ -189,7 +189,7 @@ class Store:
         return obj
 
     def patch(self, plural: str, namespace: str, name: str, change: Callable[[Object], None]) -> Object | None:
-        """Let ``change`` edit a copy and store that. None if there is no such object (any more)."""
+        """Store a copy that ``change`` has edited. None if the object does not exist."""
         before = self.get(plural, namespace, name)
         if before is None:
             return None
@@ -198,7 +198,7 @@ class Store:
         return self._replace(plural, (namespace, name), obj, before)
 
     def patch_status(self, plural: str, namespace: str, name: str, change: Callable[[Object], None]) -> Object | None:
-        """As :meth:`patch`, but only the object and its status are copied: ``change`` replaces what is within them."""
+        """Patch, but copy only the object and its status: ``change`` must replace what is within them."""
         before = self.get(plural, namespace, name)
         if before is None:
             return None
@@ -207,13 +207,13 @@ class Store:
         return self._replace(plural, (namespace, name), obj, before)
 
     def remove(self, plural: str, namespace: str, name: str) -> Object:
-        """Take an object away at once. Raises NotFoundError."""
+        """Remove an object at once. Raises NotFoundError."""
         before = self.get(plural, namespace, name)
         if before is None:
             raise NotFoundError(plural, name)
-        gone = {**before, "metadata": {**before["metadata"]}}
-        self._commit("DELETED", plural, (namespace, name), gone, before)
-        return gone
+        removed = {**before, "metadata": {**before["metadata"]}}
+        self._commit("DELETED", plural, (namespace, name), removed, before)
+        return removed
 
     def _commit(self, type_: str, plural: str, key: Key, obj: Object, before: Object | None) -> None:
         self.version += 1
@@ -242,7 +242,7 @@ class Store:
 
 
 def _owner_kinds(change: Change) -> tuple[str, ...]:
-    """Of the controllers that the object has or had, if any."""
+    """Kinds of the controllers that the object has or had, if any."""
     references = change.object["metadata"].get("ownerReferences")
     before = change.before["metadata"].get("ownerReferences") if change.before is not None else references
     owners = (controller_of(change.object),) if references else ()

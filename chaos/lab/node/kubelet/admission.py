@@ -1,6 +1,6 @@
-"""Whether the kubelet takes a pod: node pressure, room, affinity, taints, shutdown, in this order. Facts 1.6, 9, 12.
+"""Pod admission of the kubelet: node pressure, resources, affinity, taints, shutdown. Facts 1.6, 9, 12.
 
-pkg/kubelet/kubelet.go NewMainKubelet (the order), pkg/kubelet/lifecycle/predicate.go (reasons and texts).
+pkg/kubelet/kubelet.go NewMainKubelet (the order), pkg/kubelet/lifecycle/predicate.go (reasons and messages).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TAINTS = "node(s) had taints that the pod didn't tolerate"
 
 @dataclass(frozen=True, slots=True)
 class AdmitResult:
-    """An empty ``reason`` admits the pod, once the ``victims`` are gone."""
+    """Result of an admission: with an empty ``reason`` the pod is admitted once the ``victims`` have ended."""
 
     reason: str = ""
     message: str = ""
@@ -32,7 +32,7 @@ class AdmitResult:
 
 
 class Admission:
-    """The kubelet looks neither at NoSchedule taints nor at spec.unschedulable."""
+    """Admission handlers. NoSchedule taints and spec.unschedulable have no effect."""
 
     def __init__(self, process: Process, pressure: Pressure) -> None:
         self._process, self._pressure = process, pressure
@@ -44,16 +44,16 @@ class Admission:
         }
 
     def admit(self, worker: Worker, others: list[Worker]) -> AdmitResult:
-        """``others``: the pods that run, or will, or have not ended yet."""
+        """Evaluate a pod. ``others``: all other pods that have not ended."""
         if message := self._pressure.refusal(worker):
             return AdmitResult("Evicted", message)
-        verdict = self._predicates(worker, others)
-        if not verdict.reason and self._process.is_shutting_down:
+        result = self._predicates(worker, others)
+        if not result.reason and self._process.is_shutting_down:
             return AdmitResult("NodeShutdown", REJECTED)
-        return verdict
+        return result
 
     def _predicates(self, worker: Worker, others: list[Worker]) -> AdmitResult:
-        """Room first; a critical pod is refused only for what preemption cannot help."""
+        """Check resources first; a critical pod is rejected only if preemption cannot help."""
         used, wanted = _usage(others), worker_requests(worker)
         lacking = {name: amount - (self._allocatable[name] - used[name]) for name, amount in wanted.items() if amount}
         lacking = {name: amount for name, amount in lacking.items() if amount > 0}

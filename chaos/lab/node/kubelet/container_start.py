@@ -1,4 +1,4 @@
-"""How the kubelet starts a pod's containers, and what it does when they end: restartPolicy and CrashLoopBackOff.
+"""Start and restart of a pod's containers: restartPolicy and CrashLoopBackOff.
 
 Facts 1.6 and 18; delays from recordings. pkg/kubelet/kuberuntime/kuberuntime_manager.go doBackOff, pod_workers.go.
 """
@@ -15,19 +15,19 @@ from chaos.lab.node.network import pod_address
 from chaos.lab.objects.accessors import Object, claims_of, is_deleting
 from chaos.lab.objects.volumes import can_mount, unique_name, volumes_of
 
-SETTLE = (0.05, 0.6)  # containers exited until the kubelet acts on it
+SETTLE = (0.05, 0.6)  # exit of the containers to the kubelet's reaction
 _SANDBOX = (0.3, 0.7)
-_VOLUMES = (0.5, 0.6)  # until it is looked again whether volumes can be mounted
-_RUNNING = (0.03, 0.15)  # container started until Ready is patched
-_FAIL = (0.04, 0.1)  # after a reboot: seen as exited until Failed
-_IN_PLACE = (0.05, 0.2)  # a container is started again in its sandbox
-_RELIST = 1.0  # PLEG; taken as the time from terminated to waiting: no recording has a crash loop
+_VOLUMES = (0.5, 0.6)  # between checks whether volumes can be mounted
+_RUNNING = (0.03, 0.15)  # start of the container to the patch of Ready
+_FAIL = (0.04, 0.1)  # after a reboot: detected exit to Failed
+_IN_PLACE = (0.05, 0.2)  # restart of a container in its sandbox
+_RELIST = 1.0  # PLEG; assumed from terminated to waiting: no recording has a crash loop
 _RESYNC, _JITTER = 60.0, 0.5  # syncFrequency; workerBackOffPeriodJitterFactor
 RETRY = (1.0, 2.0)  # without a container runtime
 
 
 class ContainerStarter:
-    """``ended`` is called with a worker whose pod has come to its end."""
+    """Starts and restarts containers; calls ``ended`` with a worker when its pod ends."""
 
     def __init__(self, process: Process, statuses: PodStatuses, ended: Callable[[Worker], object]) -> None:
         self._process, self._statuses, self._on_end = process, statuses, ended
@@ -35,11 +35,11 @@ class ContainerStarter:
         self._addresses = 0
 
     def start(self, worker: Worker) -> None:
-        """Make a sandbox, and start every container in it."""
+        """Create a sandbox and start all containers in it."""
         self._process.after_jitter(*_SANDBOX, self._start_pod, worker)
 
     def resume(self, worker: Worker) -> None:
-        """Go on with what an earlier process began: containers that run, that have ended, or none."""
+        """Continue a pod of an earlier process, whose containers are running, have exited, or were not created."""
         containers = self._runtime.containers(worker.uid)
         if not containers:
             self._statuses.write(worker)
@@ -69,13 +69,13 @@ class ContainerStarter:
         worker.ip = pod_address(self._process.machine.index, self._addresses)
         self._start_containers(worker, pod)
 
-    def _ready_to_start(self, worker: Worker, again: Callable[[Worker], object]) -> Object | None:
-        """The pod, unless something has come in between; without a container runtime, ``again`` later."""
+    def _ready_to_start(self, worker: Worker, retry: Callable[[Worker], object]) -> Object | None:
+        """The pod, None if it is not to be started; without a container runtime call ``retry`` later."""
         pod = self._statuses.pod(worker)
         if pod is None or worker.state != "starting":
             return None
         if not self._runtime.is_available:
-            self._process.after_jitter(*RETRY, again, worker)
+            self._process.after_jitter(*RETRY, retry, worker)
             return None
         return pod
 
@@ -95,14 +95,14 @@ class ContainerStarter:
         self._process.after_jitter(*_RUNNING, self._statuses.write, worker)
 
     def _on_exit(self, worker: Worker) -> None:
-        """All containers have: by themselves, or as a process before this one had asked them to (facts 18)."""
+        """Handle the exit of all containers, by themselves or stopped by an earlier process (facts 18)."""
         pod = self._statuses.pod(worker)
         if pod is not None and worker.state == "running":
             worker.state = "starting"
             self._after_exit(worker, pod)
 
     def _after_exit(self, worker: Worker, pod: Object) -> None:
-        """Restart, or end the pod if restartPolicy says so or it is to be deleted."""
+        """Restart the containers, or end the pod if it is deleted or restartPolicy requires that."""
         containers = self._runtime.containers(worker.uid)
         itself = all(container.has_own_exit for container in containers)
         if not itself:
@@ -122,7 +122,7 @@ class ContainerStarter:
         self.start(worker)
 
     def _restart_in_place(self, worker: Worker) -> None:
-        """Start them again in their sandbox, or wait: a pod worker's round after a crash."""
+        """Restart the containers in their sandbox, or wait: one round of a pod worker after a crash."""
         pod = self._ready_to_start(worker, self._restart_in_place)
         if pod is None:
             return
@@ -141,7 +141,7 @@ class ContainerStarter:
             self._start_containers(worker, pod)
 
     def _wait(self, worker: Worker, pod: Object, left: float) -> None:
-        """CrashLoopBackOff. The next round comes when the wait is over, at most a minute later, each with jitter."""
+        """Report CrashLoopBackOff; the next round comes at the end of the back-off, or after 1 min, with jitter."""
         where = f"{worker.name}_{worker.namespace}({worker.uid})"
         for container in self._runtime.containers(worker.uid):
             text = f"Back-off restarting failed container {container.name} in pod {where}"

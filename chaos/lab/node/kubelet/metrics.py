@@ -1,4 +1,4 @@
-"""The kubelet's gauges of its shutdown, their file, and the Prometheus text format. Facts section 4."""
+"""Shutdown metrics of the kubelet, their state file, and the Prometheus text format. Facts 4."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ZERO = "0001-01-01T00:00:00Z"
 
 @dataclass(slots=True)
 class Metrics:
-    """Of one kubelet process; times are whole Unix seconds, 0 for none."""
+    """Metrics of one kubelet process. Times in whole Unix seconds, 0 for none."""
 
     shutdown_start: int = 0
     shutdown_end: int = 0
@@ -27,35 +27,35 @@ class Metrics:
 
 
 def state_file(start: float, end: float | None) -> str:
-    """The file's one line, as STO writes it."""
+    """Format the only line of the state file, as STO does."""
     return msgspec.json.encode({"startTime": _nanos(start), "endTime": _ZERO if end is None else _nanos(end)}).decode()
 
 
 def read_state_file(text: str) -> tuple[int, int]:
-    """Start and end for the gauges; zero times give 0. Raises msgspec.DecodeError, KeyError, ValueError."""
+    """Parse start and end; zero times give 0. Raises msgspec.DecodeError, KeyError, ValueError."""
     data = msgspec.json.decode(text, type=dict[str, str])
     return _seconds(data["startTime"]), _seconds(data["endTime"])
 
 
 def go_float(value: float) -> str:
-    """A float as Go's strconv.FormatFloat(v, 'g', -1, 64) writes it, which Prometheus text uses."""
+    """Format a float as Go's strconv.FormatFloat(v, 'g', -1, 64), which the Prometheus text format uses."""
     digits = Decimal(repr(float(value))).normalize()
     exponent = digits.adjusted()
     if value == 0:
         return "0"
-    if -4 <= exponent < 6:  # strconv: precision 6 decides when the shortest is asked for
+    if -4 <= exponent < 6:  # strconv: precision 6 decides for the shortest format
         return f"{digits:f}"
     return _scientific(digits, exponent)
 
 
 def family(name: str, kind: str, values: Mapping[str, float]) -> list[str]:
-    """Lines of one metric, by its labels as they are written; none where it has no value yet."""
+    """Format the lines of a metric. ``values`` by labels; no lines without values."""
     lines = [f"{name}{labels} {go_float(value)}" for labels, value in values.items()]
     return [f"# TYPE {name} {kind}", *lines] if lines else []
 
 
 def format_metrics(metrics: Metrics, node: str, version: str, running_pods: int) -> str:
-    """What ``/metrics`` answers."""
+    """Format the response to ``/metrics``."""
     by_reason = {f'{{reason="{key}"}}': n for key, n in sorted(metrics.rejections.items())}
     lines = [
         *family("kubelet_graceful_shutdown_end_time_seconds", "gauge", {"": metrics.shutdown_end}),

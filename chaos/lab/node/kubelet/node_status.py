@@ -1,4 +1,4 @@
-"""The kubelet's heartbeats: Node registration, Lease, node status. Facts 1.5 and 5.1."""
+"""Heartbeats of the kubelet: Node registration, Lease, node status. Facts 1.5 and 5.1."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chaos.lab.sim.clock import Timer
 _PERIOD = 10.0  # lease renewal and status update
 _JITTER = 0.04
 _REPORT = 300.0  # nodeStatusReportFrequency
-_RETRY_PERIOD = 50.0  # nodeStatusUpdateRetry: five tries, each given up after the update frequency
+_RETRY_PERIOD = 50.0  # nodeStatusUpdateRetry: five attempts, each with the update frequency as timeout
 _RUNTIME_CHECK, _RUNTIME_DOWN = 5.0, 30.0
 _PLEG_DOWN = 180.0
 _STARTING = "container runtime status check may not have completed yet"
@@ -18,7 +18,7 @@ CAPACITY = {"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "40Gi", "pods":
 
 
 class NodeStatusReporter:
-    """Ready is True unless the process knows of a shutdown or has not seen the container runtime for long."""
+    """Reports the node, Ready unless a shutdown is in progress or the container runtime has been down for long."""
 
     def __init__(self, process: Process, pressure: Pressure) -> None:
         self._process, self._pressure = process, pressure
@@ -27,10 +27,10 @@ class NodeStatusReporter:
         self._report_at = 0.0
         self._runtime_seen_at = process.sim.now
         self._give_up_timer: Timer | None = None
-        self._is_starting = False  # a breakage: the first status after a reboot says so
+        self._is_starting = False  # set by the breakage reboot-unready: the first status after a reboot is not ready
 
     def start(self) -> None:
-        """Register at once, be Ready a moment later, then renew and report in periods with jitter."""
+        """Register the node, report it Ready, then renew and report periodically with jitter."""
         process = self._process
         process.after_jitter(0.05, 0.1, self._register)
         process.after_jitter(0.1, 0.15, self._renew)
@@ -38,7 +38,7 @@ class NodeStatusReporter:
         process.after(_RUNTIME_CHECK, self._check_runtime)
 
     def report_now(self) -> None:
-        """One sync outside the period, not waited for: the manager asks for it (facts 1.4)."""
+        """Schedule one sync outside the period, for the shutdown manager (facts 1.4)."""
         self._process.after_jitter(0.002, 0.012, self._process.link.send, "status now", self._report)
 
     def _register(self) -> None:
@@ -56,7 +56,7 @@ class NodeStatusReporter:
             self._is_starting = self._process.spec.has_breakage("reboot-unready")
 
     def _renew(self) -> None:
-        """Tried until it succeeds; the period begins anew then."""
+        """Renew the Lease, with retries until it succeeds; the period restarts then."""
         self._process.link.send("lease", self._renew_now)
 
     def _renew_now(self) -> None:
@@ -84,7 +84,7 @@ class NodeStatusReporter:
         self._process.after(self._period(), self._sync)
 
     def _give_up(self) -> None:
-        """The next try is a period later, however soon the API server is back (recording 07)."""
+        """Cancel the attempt; the next comes after a period, even if the API server is back before (recording 07)."""
         if self._process.link.cancel("status"):
             self._process.after(self._period(), self._sync)
 
@@ -94,7 +94,7 @@ class NodeStatusReporter:
         self._process.after(_RUNTIME_CHECK, self._check_runtime)
 
     def _errors(self) -> list[str]:
-        """Why the node is not ready, in the order of SET ReadyCondition."""
+        """Reasons why the node is not ready, in the order of SET ReadyCondition."""
         errors, now, runtime = [], self._process.sim.now, self._process.machine.runtime
         if self._is_starting:
             errors.append(_STARTING)
@@ -113,7 +113,7 @@ class NodeStatusReporter:
         return _PERIOD * (1 + _JITTER * self._process.sim.rng.random())
 
     def _report(self) -> None:
-        """Patch the status if something changed, or if it is time to."""
+        """Patch the status if it has changed or the report period is over."""
         node = self._registry.store.get("nodes", "", self._process.node)
         if node is None:
             return
@@ -135,7 +135,7 @@ class NodeStatusReporter:
             self._process.emit_node(reason, message)
 
     def _emit_cordon_event(self, node: Object) -> None:
-        """An event, at a status sync, for spec.unschedulable that has changed (facts 12)."""
+        """Emit an event if spec.unschedulable has changed since the last sync (facts 12)."""
         schedulable = not node["spec"].get("unschedulable")
         if schedulable != self._was_schedulable:
             self._was_schedulable = schedulable

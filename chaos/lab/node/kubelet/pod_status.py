@@ -1,4 +1,4 @@
-"""What the kubelet sends to the API server about its pods: their status, rejections and events."""
+"""Status writes, rejections and events of pods, from the kubelet to the API server."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from chaos.lab.objects.accessors import Object, uid_of
 
 
 class PodStatuses:
-    """Knows pods as this process does: while the API server is out of reach, as they were."""
+    """Writes statuses by the pods that this process has seen last, which are outdated while the API is unreachable."""
 
     def __init__(self, process: Process) -> None:
         self._process, self._store = process, process.registry.store
 
     def pod(self, worker: Worker) -> Object | None:
-        """The worker's pod, None if it is gone."""
+        """Pod object of the worker, None if it was removed."""
         if worker.is_static or not self._process.link.is_up:
             return worker.pod
         pod = self._store.get("pods", worker.namespace, worker.name)
@@ -27,11 +27,11 @@ class PodStatuses:
         return pod
 
     def write(self, worker: Worker, final: bool = False) -> None:
-        """Send the status; ``final``: the pod has ended."""
+        """Write the status. ``final``: the pod has ended."""
         self._process.link.send(("status", worker.uid), self._write_now, worker, final)
 
     def write_changed(self, workers: Sequence[Worker]) -> None:
-        """Send the statuses that are not as they were last written here; most are, on every node, every ten seconds."""
+        """Write the statuses that have changed since their last write: few of those of every sync, every 10 s."""
         link = self._process.link
         for worker in workers:
             if link.is_up and self._store.get("pods", worker.namespace, worker.name) is worker.last_written_pod:
@@ -40,7 +40,7 @@ class PodStatuses:
                 self.write(worker)
 
     def reject(self, worker: Worker, reason: str, message: str) -> None:
-        """The pod is not admitted."""
+        """Write phase Failed for a pod that is not admitted."""
         self._process.metrics.reject(reason)
         self.emit(worker.pod, reason, message, type_="Warning")
         self._process.link.send(("status", worker.uid), self._reject_now, worker, reason, message)
@@ -54,7 +54,7 @@ class PodStatuses:
         self._store.patch_status("pods", worker.namespace, worker.name, change)
 
     def drop_address(self, worker: Worker) -> None:
-        """Of a pod that had ended before this process began."""
+        """Remove the IP address of a pod that ended before this process started."""
 
         def change(pod: Object) -> None:
             pod["status"].pop("podIP", None)
@@ -63,7 +63,7 @@ class PodStatuses:
         self._store.patch_status("pods", worker.namespace, worker.name, change)
 
     def emit(self, pod: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
-        """An event about the pod."""
+        """Send an event about the pod."""
         self._process.emit("Pod", pod, reason, message, type_=type_)
 
     def _write_now(self, worker: Worker, final: bool) -> None:
@@ -75,7 +75,7 @@ class PodStatuses:
         known = [(item.id, item.state, item.finished_at) for item in containers]
         state = (known, worker.ip, worker.has_sandbox, final, worker.cause, worker.crash_backoff)
         if pod is worker.last_written_pod and state == worker.last_written_inputs:
-            return  # it would be the same again
+            return  # unchanged
         view = View(
             containers, self._process.spec, machine.address, worker.ip, worker.has_sandbox,
             final, worker.is_static, worker.cause, worker.crash_backoff,

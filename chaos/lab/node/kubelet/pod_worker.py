@@ -1,4 +1,4 @@
-"""What the kubelet keeps of one pod on its node."""
+"""State of one pod in the kubelet."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _INITIAL_DELAY, _MAX_DELAY = 10.0, 300.0  # initialBackOff, MaxContainerBackOff
 
 @dataclass(slots=True)
 class Backoff:
-    """The waits between restarts of a pod's containers. client-go flowcontrol.Backoff; memory of the process."""
+    """Back-off between restarts of a pod's containers. client-go flowcontrol.Backoff; in memory only."""
 
     delay: float = 0.0
     last_start: float = 0.0
 
     def remaining(self, ended: float, now: float) -> float:
-        """Seconds until containers that have ended at ``ended`` may be started again."""
+        """Seconds until containers that exited at ``ended`` may be restarted."""
         return 0.0 if self._is_expired(ended) else max(0.0, ended + self.delay - now)
 
     def advance(self, ended: float, now: float) -> None:
-        """They are started again: the next wait doubles, unless they had run for ten minutes."""
+        """Record a restart: the next delay doubles, unless the containers had run for 10 min."""
         self.delay = _INITIAL_DELAY if self._is_expired(ended) else min(2 * self.delay, _MAX_DELAY)
         self.last_start = now
 
@@ -37,9 +37,9 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why the kubelet itself ends a pod; ``disruption`` is the message of DisruptionTarget. Facts 9.
+    """Why the kubelet ends a pod. ``disruption``: message of DisruptionTarget. Facts 9.
 
-    ``forced``: the phase is Failed whatever the exit codes.
+    ``forces_failed``: the phase is Failed whatever the exit codes.
     """
 
     reason: str
@@ -50,10 +50,11 @@ class Cause:
 
 @dataclass(slots=True, eq=False)
 class Worker:
-    """One pod on this node. ``unmounted``: its volumes are gone; ``cause``: why the kubelet ends it, if it does.
+    """One pod on this node. ``is_unmounted``: its volumes are unmounted. ``cause``: set if the kubelet ends the pod.
 
-    ``waiting``: the back-off for which its containers wait, told as such; ``leaving``: its object is being removed.
-    ``pod`` is the object as this process last saw it; for a ``static`` pod its file, and the API has only a mirror.
+    ``crash_backoff``: delay for which its containers wait in CrashLoopBackOff. ``is_removing``: its object is being
+    deleted. ``pod``: the object that this process has seen last; for a static pod that of its file, whose mirror is in
+    the API.
     """
 
     pod: Object
@@ -70,13 +71,13 @@ class Worker:
     is_removing: bool = False
     cause: Cause | None = None
     crash_backoff: float = 0.0
-    requests: ResourceRequests = field(default_factory=dict)  # empty until they are asked for
+    requests: ResourceRequests = field(default_factory=dict)  # empty until first use
     backoff: Backoff = field(default_factory=Backoff)
-    last_written_pod: Object | None = None  # the object after the last status, and what that was made from
+    last_written_pod: Object | None = None  # the object after the last status write, and the inputs of that status
     last_written_inputs: tuple[object, ...] = ()
     waiters: list[Callable[[Worker], object]] = field(default_factory=list)
 
     @property
     def is_critical(self) -> bool:
-        """Static pods always are; others by their priority. pkg/kubelet/types IsCriticalPod."""
+        """Whether the pod is static or has a system priority. pkg/kubelet/types IsCriticalPod."""
         return self.is_static or self.priority >= CRITICAL

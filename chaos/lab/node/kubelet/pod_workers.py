@@ -1,4 +1,4 @@
-"""The kubelet's pod workers: admit, stop, adopt after a restart, delete. Facts 1.6, 5.7; delays from recordings."""
+"""Pod workers of the kubelet: admit, stop, adopt after a restart, delete. Facts 1.6, 5.7; delays from recordings."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from chaos.lab.objects.accessors import (
     uid_of,
 )
 
-_WATCH = (0.003, 0.012)  # a change until it is acted on
-_UNMOUNT = (0.1, 0.3)  # terminal status until volumes are gone
-_CLEANUP = (0.3, 0.8)  # terminal status until the kubelet's own DELETE
+_WATCH = (0.003, 0.012)  # change to reaction
+_UNMOUNT = (0.1, 0.3)  # terminal status to unmounted volumes
+_CLEANUP = (0.3, 0.8)  # terminal status to the kubelet's DELETE
 _RECONCILE = 10.0  # SM syncPeriod
 _REMOVED_GRACE = 1
 _EVICTION_GRACE = 1.0
@@ -35,7 +35,7 @@ _LATE = 5.0  # of the breakage disruption-target-late
 
 
 class PodWorkers:
-    """Writes pod status; deletes a pod with grace 0 once its containers are gone."""
+    """Runs the pods of the node, writes their status, and deletes their objects once their containers have exited."""
 
     def __init__(self, process: Process, pressure: Pressure) -> None:
         self._process, self._admission = process, Admission(process, pressure)
@@ -47,18 +47,18 @@ class PodWorkers:
         self._is_synced = False
 
     def start(self) -> None:
-        """Static pods at once; the others with the first list of the API server."""
+        """Start static pods at once, other pods with the first list of the API server."""
         self._runtime.finish_lost_containers(self._process.start_time)
         for pod in read_manifests(self._process.machine.files, self._process.node):
             worker = self._new_worker(pod, "starting")
             worker.is_static = True
             self._process.after_jitter(0.2, 0.3, self._mirrors.ensure, worker)
-            begun = self._runtime.containers(worker.uid)
-            self._process.after_jitter(0.3, 0.6, self._starter.resume if begun else self._admit, worker)
+            has_containers = self._runtime.containers(worker.uid)
+            self._process.after_jitter(0.3, 0.6, self._starter.resume if has_containers else self._admit, worker)
         self._process.link.send("list", self._list)
 
     def _list(self) -> None:
-        """Adopt what runs, end what ended, start what is new, kill what is unknown."""
+        """Handle the first list: adopt running and ended pods, start new ones, kill unknown ones."""
         self._is_synced = True
         self._process.link.on_up.append(self._relist)
         known = set(self._workers)
@@ -71,11 +71,11 @@ class PodWorkers:
         self._process.after(_RECONCILE, self._reconcile)
 
     def _bound_pods(self) -> list[Object]:
-        """What the API server has for this node, without mirrors."""
+        """Pods of the node in the API server, without mirror pods."""
         return [pod for pod in self._store.pods_on(self._process.node) if not is_mirror(pod)]
 
     def on_change(self, change: Change) -> None:
-        """A pod of this node was written; a list tells what a broken watch did not."""
+        """Handle a change of a pod of this node; changes during a broken watch are handled by the next list."""
         if not self._is_synced or not self._process.link.is_up:
             return
         pod = change.object
@@ -83,11 +83,11 @@ class PodWorkers:
             self._process.after_jitter(*_WATCH, self._mirrors.on_change, pod, self._workers.values())
         elif change.type == "DELETED":
             self._process.after_jitter(*_WATCH, self._on_pod_removal, pod)
-        elif is_deleting(pod) or uid_of(pod) not in self._workers:  # else it is one of its own statuses
+        elif is_deleting(pod) or uid_of(pod) not in self._workers:  # else a status write of this kubelet
             self._process.after_jitter(*_WATCH, self._observe, namespace_of(pod), name_of(pod), uid_of(pod))
 
     def _relist(self) -> None:
-        """The watch is back: what was missed, and Ready=False that others wrote meanwhile (recording 07)."""
+        """Handle changes missed by a broken watch, and rewrite Ready=False of other writers (recording 07)."""
         pods = {uid_of(pod): pod for pod in self._bound_pods()}
         for uid, pod in pods.items():
             self._process.after_jitter(*_WATCH, self._observe, namespace_of(pod), name_of(pod), uid)
@@ -100,12 +100,12 @@ class PodWorkers:
                 self._statuses.write(worker)
 
     def active_pods(self) -> list[Worker]:
-        """KP GetActivePods: neither ended nor finished before."""
+        """Workers of pods that have not ended. KP GetActivePods."""
         return [worker for worker in self._workers.values() if worker.state != "ended"]
 
     def kill_for_shutdown(self, worker: Worker, grace: int, done: Callable[[Worker], object]) -> None:
-        """Stop for the node's shutdown. A stop that runs already is not made shorter: the runtime keeps to the grace
-        that it was given first (recordings 16 and 27, against the deduction of facts 1.6)."""
+        """Stop a pod for the node's shutdown. A stop in progress is not shortened: the runtime keeps the first grace
+        period (recordings 16 and 27, against the deduction of facts 1.6)."""
         worker.waiters.append(done)
         if worker.state != "stopping":
             worker.cause = SHUTDOWN
@@ -113,7 +113,7 @@ class PodWorkers:
             self._stop(worker, float(grace))
 
     def _apply_order_breakages(self, worker: Worker) -> None:
-        """Breakages: what belongs to the end of a pod is written when its stop begins."""
+        """Write the end of a pod when its stop starts, with the breakages that reorder this."""
         spec = self._process.spec
         if spec.has_breakage("disruption-target-early"):
             now = self._process.sim.timestamp()
@@ -124,7 +124,7 @@ class PodWorkers:
             self._statuses.write(worker, final=True)
 
     def evict(self, worker: Worker, message: str) -> None:
-        """End a pod for node pressure: hard thresholds leave it 1 s."""
+        """End a pod for node pressure; hard thresholds allow 1 s of grace."""
         worker.cause = Cause("Evicted", message, message)
         self._statuses.emit(worker.pod, "Evicted", message, type_="Warning")
         self._stop(worker, _EVICTION_GRACE)
@@ -152,7 +152,7 @@ class PodWorkers:
         return worker
 
     def _add(self, pod: Object) -> None:
-        """A pod that this process has not seen: admit it or reject it."""
+        """Admit or reject a pod that is new to this process."""
         if is_terminal(pod) or is_deleting(pod):
             worker = self._new_worker(pod, "ended" if is_terminal(pod) else "stopping")
             if is_deleting(pod):
@@ -161,15 +161,15 @@ class PodWorkers:
         self._admit(self._new_worker(pod, "starting"))
 
     def _admit(self, worker: Worker) -> None:
-        verdict = self._admission.admit(worker, [other for other in self.active_pods() if other is not worker])
-        if verdict.reason:
+        result = self._admission.admit(worker, [other for other in self.active_pods() if other is not worker])
+        if result.reason:
             worker.state = "ended"
-            self._statuses.reject(worker, verdict.reason, verdict.message)
+            self._statuses.reject(worker, result.reason, result.message)
         else:
-            self._preempt(list(verdict.victims), worker)
+            self._preempt(list(result.victims), worker)
 
     def _preempt(self, victims: list[Worker], worker: Worker) -> None:
-        """End the victims, one after the other; then start the pod that needs their room."""
+        """End the victims one after the other, then start the pod that needs their resources."""
         if worker.state != "starting":
             return
         if not victims:
@@ -207,7 +207,7 @@ class PodWorkers:
         self._runtime.stop(pod, grace, lambda: self._process.after_jitter(*SETTLE, self._on_stop, worker))
 
     def _on_stop(self, worker: Worker) -> None:
-        """Every container has exited: write the terminal status; a deleted pod is then taken away."""
+        """Handle the exit of all containers: write the terminal status, and delete the object of a deleted pod."""
         if worker.state == "ended":
             return
         worker.state, worker.has_sandbox = "ended", False
@@ -230,7 +230,7 @@ class PodWorkers:
         self._runtime.mounts.pop(worker.uid, None)
 
     def _schedule_delete(self, worker: Worker) -> None:
-        """Nothing of a deleted pod is left here: remove its object, once."""
+        """Delete the object of a deleted pod, once."""
         if not worker.is_removing:
             worker.is_removing = True
             late = self._process.spec.shift("pod-removal")
@@ -245,7 +245,7 @@ class PodWorkers:
         try:
             self._process.registry.delete("pods", worker.namespace, worker.name, 0, {"uid": worker.uid})
         except (NotFoundError, ConflictError):
-            return  # somebody else was faster
+            return  # deleted by another client
 
     def _on_pod_removal(self, pod: Object) -> None:
         worker = self._workers.get(uid_of(pod))
@@ -253,7 +253,7 @@ class PodWorkers:
             self._release_worker(worker)
 
     def _release_worker(self, worker: Worker) -> None:
-        """The object was removed: what still runs is killed with the least grace (facts 10), and a shutdown waits."""
+        """Kill the containers of a removed pod with minimal grace (facts 10), while a shutdown waits for it."""
         self._workers.pop(worker.uid, None)
         running = any(item.state == "running" for item in self._runtime.containers(worker.uid))
         mounted = worker.uid in self._runtime.mounts
@@ -265,7 +265,7 @@ class PodWorkers:
         self._call_waiters(worker)
 
     def _adopt(self, namespace: str, name: str, uid: str) -> None:
-        """A pod that was bound to the node before this process began."""
+        """Adopt a pod that was bound to the node before this process started."""
         pod = self._store.get("pods", namespace, name)
         if pod is None or uid_of(pod) != uid or uid in self._workers:
             return
@@ -281,7 +281,7 @@ class PodWorkers:
                 self._observe(namespace, name, uid)
 
     def _adopt_ended(self, worker: Worker, pod: Object) -> None:
-        """One that was rejected gets the conditions that its rejection took away (recordings 16 and 27)."""
+        """Adopt an ended pod; a rejected one gets the conditions that its rejection removed (recordings 16 and 27)."""
         if condition(pod, "Ready") is None:
             self._statuses.write(worker, final=True)
         else:
@@ -290,7 +290,7 @@ class PodWorkers:
             self._schedule_delete(worker)
 
     def _reconcile(self) -> None:
-        """The periodic sync puts back what others changed: Ready=False of the node controller (facts 5.3)."""
+        """Rewrite statuses that other writers changed, such as Ready=False of the node controller (facts 5.3)."""
         running = [worker for worker in self._workers.values() if worker.state == "running"]
         self._statuses.write_changed(running)
         self._process.after(_RECONCILE, self._reconcile)

@@ -1,4 +1,4 @@
-"""Which pods the kubelet ends so that a critical one fits: pure. pkg/kubelet/preemption/preemption.go."""
+"""Preemption in the kubelet for critical pods: pure. pkg/kubelet/preemption/preemption.go."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from chaos.lab.node.kubelet.pod_worker import ResourceRequests, Worker
 
 
 class NoVictimsError(RuntimeError):
-    """All pods that may be preempted are not enough."""
+    """Preemption of all preemptable pods would not free enough resources."""
 
 
 def victims(critical: Worker, others: Iterable[Worker], needs: ResourceRequests) -> list[Worker]:
-    """The fewest and smallest that give the node what it lacks, Guaranteed ones last. Raises NoVictimsError."""
+    """The fewest and smallest pods that free the resources, Guaranteed ones last. Raises NoVictimsError."""
     classes: dict[str, list[Worker]] = {"BestEffort": [], "Burstable": [], "Guaranteed": []}
     for other in others:
         if _is_preemptable(critical, other):
@@ -29,7 +29,7 @@ def victims(critical: Worker, others: Iterable[Worker], needs: ResourceRequests)
 
 
 def worker_requests(worker: Worker) -> ResourceRequests:
-    """What a pod takes of a node, in the order in which the kubelet looks at it; told once, as it cannot change."""
+    """Resource requests of a pod, in the order of the kubelet's checks; cached, as they are immutable."""
     if not worker.requests:
         worker.requests = {"pods": 1, **requests_of(worker.pod)}
     return worker.requests
@@ -43,7 +43,7 @@ def _is_preemptable(critical: Worker, other: Worker) -> bool:
 
 
 def _subtract(needs: ResourceRequests, pods: list[Worker]) -> ResourceRequests:
-    """What is still needed without these pods."""
+    """Needs that remain without these pods."""
     left = {
         resource: amount - sum(worker_requests(item)[resource] for item in pods) for resource, amount in needs.items()
     }
@@ -51,7 +51,7 @@ def _subtract(needs: ResourceRequests, pods: list[Worker]) -> ResourceRequests:
 
 
 def _select_by_distance(pods: list[Worker], needs: ResourceRequests) -> list[Worker]:
-    """Again and again the pod that leaves the least to be wanted, the smaller one of two; enough of them exist."""
+    """Pods that meet the needs, each the nearest to what remains, and the smallest of equals."""
     left, chosen = list(pods), []
     while needs:
         best = min(left, key=lambda item: (_distance(needs, item), *_size(item)))

@@ -1,6 +1,6 @@
-"""Node pressure: conditions, evictions one pod a round, and what is no longer admitted. Facts section 9.
+"""Eviction manager: pressure conditions, eviction of one pod per round, admission under pressure. Facts 9.
 
-What uses the resource up is outside of Kubernetes (``Machine.pressure``), so evictions go on while it lasts.
+The resource is used outside of Kubernetes (``Machine.pressure``), so evictions continue as long as it is short.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TRANSITION = 300.0  # evictionPressureTransitionPeriod
 _MEMORY_TAINT = {"key": MEMORY_PRESSURE, "effect": "NoSchedule"}
 
 
-# As the defaults of Linux, and a threshold of process IDs, for which there is none.
+# Defaults on Linux, and a threshold for process IDs, which has no default.
 EVICTION_HARD = {
     "memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%", "imagefs.available": "15%",
     "imagefs.inodesFree": "5%", "pid.available": "10%",
@@ -27,7 +27,7 @@ EVICTION_HARD = {
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One resource: its node condition in both states (reason, message, event), and its default threshold."""
+    """Eviction signal of one resource: condition in both states (reason, message, event), and threshold."""
 
     condition: str
     resource: str
@@ -56,9 +56,9 @@ SIGNALS = {
 
 
 def condition_change_events(before: Object, after: Object) -> list[str]:
-    """The kubelet's events for the pressure conditions that differ, back from Unknown included (recording 07).
+    """Events of the kubelet for changed pressure conditions, also from Unknown (recording 07).
 
-    Those of a first registration are left out: nothing has changed for anybody.
+    The first registration causes no events.
     """
     found = []
     for signal in SIGNALS.values():
@@ -69,7 +69,7 @@ def condition_change_events(before: Object, after: Object) -> list[str]:
 
 
 class Evictor(Protocol):
-    """The pod workers, as the eviction manager needs them."""
+    """Port: the pod workers of the eviction manager."""
 
     def active_pods(self) -> list[Worker]: ...
 
@@ -77,25 +77,25 @@ class Evictor(Protocol):
 
 
 class Pressure:
-    """What the kubelet's eviction manager has seen, and its rounds."""
+    """The kubelet's eviction manager."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
         self._last_observed: dict[str, float] = {}
 
     def start(self, workers: Evictor) -> None:
-        """Look every 10 s."""
+        """Start the rounds, one every 10 s."""
         self._process.after(_ROUND, self._round, workers)
 
     def short_resources(self) -> list[str]:
-        """The resources whose condition is True: seen short within the last 5 minutes."""
+        """Resources whose condition is True: they were short within the last 5 min."""
         now = self._process.sim.now
         return [
             kind for kind in SIGNALS if kind in self._last_observed and now - self._last_observed[kind] < _TRANSITION
         ]
 
     def refusal(self, worker: Worker) -> str:
-        """Why a pod is not admitted; empty if it is. Under memory pressure alone only BestEffort is refused."""
+        """Message of a rejection, empty for an admitted pod; memory pressure alone rejects only BestEffort pods."""
         kinds = self.short_resources()
         if not kinds or worker.is_critical:
             return ""
@@ -119,7 +119,7 @@ class Pressure:
 
 
 def victim(workers: Iterable[Worker]) -> Worker | None:
-    """The first to go: without requests, least priority. Critical, static and mirror pods never."""
+    """Pod to evict first: without requests, lowest priority; no critical, static or mirror pod."""
     candidates = [worker for worker in workers if worker.state == "running" and not worker.is_critical]
     rank = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
     return min(

@@ -1,4 +1,4 @@
-"""The container runtime of one machine: containers outlive the kubelet's process, but not the machine's power."""
+"""Container runtime of one machine: containers outlive the kubelet's process, but not a loss of power."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LOST = 255
 
 @dataclass(slots=True)
 class Container:
-    """``finished`` is None while it runs, and after a power cut until the runtime is back.
+    """``finished_at`` is None while the container runs, and after a power cut until the runtime is back.
 
-    ``ends_at``: when it ends by itself. ``exits_at``: when it will have exited, once it was asked to stop.
+    ``ends_at``: time at which it ends by itself. ``exits_at``: time of its exit once it is being stopped.
     """
 
     name: str
@@ -32,19 +32,19 @@ class Container:
     reason: str = ""
     ends_at: float | None = None
     exits_at: float | None = None
-    own_exit: tuple[float, int] | None = None  # after SIGTERM, without a kill: when, and the exit code
+    own_exit: tuple[float, int] | None = None  # time and exit code of the exit after SIGTERM, without SIGKILL
     timer: Timer | None = None
     last: Container | None = None
 
     @property
     def has_own_exit(self) -> bool:
-        """Whether it exited without being asked to, and not by the loss of power."""
+        """Whether the container exited by itself: neither stopped nor killed by a loss of power."""
         return self.state == "exited" and self.exits_at is None and self.reason != "Unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """When a pod's containers end by themselves, and how they react to SIGTERM: its annotations."""
+    """Behaviour of a pod's containers by its annotations: end by themselves, reaction to SIGTERM."""
 
     runs_for: float | None
     stops_after: float
@@ -53,7 +53,7 @@ class Behaviour:
 
 
 def behaviour_of(pod: Object) -> Behaviour:
-    """From the annotations lab.nodefall.dev/runs-for, stops-after, exit-code and ignores-sigterm."""
+    """Read the annotations lab.nodefall.dev/runs-for, stops-after, exit-code and ignores-sigterm."""
     annotations = pod["metadata"].get("annotations") or {}
     runs_for = annotations.get(PREFIX + "runs-for")
     return Behaviour(
@@ -65,7 +65,7 @@ def behaviour_of(pod: Object) -> Behaviour:
 
 
 class Runtime:
-    """Containers by pod uid. ``available``: its service runs; containers live on without it, nobody is told."""
+    """Containers by pod uid. ``is_available``: the service runs; without it containers run on, but send no events."""
 
     def __init__(self, sim: SimClock) -> None:
         self.is_available = True
@@ -73,16 +73,16 @@ class Runtime:
         self._sim = sim
         self._pods: dict[str, list[Container]] = {}
         self.names: dict[str, tuple[str, str]] = {}  # namespace and name by pod uid
-        self.mounts: dict[str, list[str]] = {}  # unique names of volumes by pod uid, from the wish to mount on
+        self.mounts: dict[str, list[str]] = {}  # unique names of volumes by pod uid, from the start of mounting
         self._exit_waiters: dict[str, Callable[[], object]] = {}
 
     def stop_service(self) -> None:
-        """containerd's unit stops: the shims and their containers do not."""
+        """Stop containerd's unit; the shims and their containers run on."""
         if self.is_available:
             self.is_available, self.unavailable_since = False, self._sim.now
 
     def start_service(self) -> None:
-        """It finds its containers again, and tells of those that have ended."""
+        """Start containerd's unit, which then reports the containers that have exited."""
         self.is_available = True
         for uid in list(self._exit_waiters):
             if all(container.state == "exited" for container in self.containers(uid)):
@@ -95,7 +95,7 @@ class Runtime:
         return self._pods.get(uid, [])
 
     def start(self, pod: Object) -> None:
-        """Start every container that does not run and is to run, keeping the last state of one that ran before."""
+        """Start every container that is not running and should be; the state of its predecessor is saved."""
         uid = uid_of(pod)
         self.names[uid] = namespace_of(pod), name_of(pod)
         known = {container.name: container for container in self.containers(uid)}
@@ -104,9 +104,9 @@ class Runtime:
         ]
 
     def stop(self, pod: Object, grace: float, done: Callable[[], object]) -> None:
-        """SIGTERM, then SIGKILL after the grace; ``done`` when all have exited. Again only shortens the grace.
+        """Send SIGTERM, then SIGKILL after ``grace`` seconds; call ``done`` after the last exit.
 
-        A preStop sleep runs within the grace (facts 1.3).
+        Another stop can only shorten the grace period. A preStop sleep is part of it (facts 1.3).
         """
         uid = uid_of(pod)
         limit = self._sim.now + max(grace, MINIMUM_GRACE)
@@ -120,11 +120,11 @@ class Runtime:
             self._sim.after(0, self._notify_exit, uid)
 
     def watch(self, uid: str, done: Callable[[], object]) -> None:
-        """Call ``done`` when all containers of a pod have exited that another process began to stop."""
+        """Call ``done`` when all containers of a pod have exited whose stop another process started."""
         self._exit_waiters[uid] = done
 
     def remove(self, uid: str) -> None:
-        """Forget a pod; what still runs is gone."""
+        """Remove a pod; running containers are killed."""
         self.mounts.pop(uid, None)
         self.names.pop(uid, None)
         for container in self._pods.pop(uid, []):
@@ -132,9 +132,9 @@ class Runtime:
         self._exit_waiters.pop(uid, None)
 
     def forget_waiters(self) -> None:
-        """The kubelet's process ended: nobody wants to know, and nobody will kill what SIGTERM does not end.
+        """Drop the callbacks of an ended kubelet process; no SIGKILL follows its SIGTERMs.
 
-        containerd gives up a stop whose caller is gone (recording 27).
+        containerd cancels a stop whose caller has disconnected (recording 27).
         """
         self._exit_waiters.clear()
         for uid, containers in self._pods.items():
@@ -149,7 +149,7 @@ class Runtime:
             container.timer = self._sim.at(container.own_exit[0], self._exit, uid, container, container.own_exit[1])
 
     def lose_power(self) -> None:
-        """Everything that ran has exited, unseen: 255, Unknown (recording 05)."""
+        """Mark running containers as exited, without a time: 255, Unknown (recording 05)."""
         self._exit_waiters.clear()
         self.mounts.clear()
         for containers in self._pods.values():
@@ -159,7 +159,7 @@ class Runtime:
                     container.state, container.exit_code, container.reason = "exited", _LOST, "Unknown"
 
     def finish_lost_containers(self, when: float) -> None:
-        """The runtime is back and gives lost containers their end."""
+        """Set the end of containers that were lost with the power."""
         for containers in self._pods.values():
             for container in containers:
                 if container.state == "exited" and container.finished_at is None:
@@ -180,7 +180,7 @@ class Runtime:
         return new
 
     def _plan_exit(self, uid: str, container: Container, behaviour: Behaviour, hook: float, limit: float) -> None:
-        """A second SIGTERM does not restart what the first began."""
+        """Schedule the exit after SIGTERM; a second SIGTERM can only bring it forward."""
         if container.exits_at is None:
             ends = [] if behaviour.ignores_sigterm else [self._sim.now + hook + behaviour.stops_after]
             ends += [] if container.ends_at is None else [container.ends_at]
@@ -206,7 +206,7 @@ class Runtime:
 
 
 def should_restart(pod: Object, container: Container) -> bool:
-    """Whether restartPolicy has this container, which has exited, started again. KP ShouldContainerBeRestarted."""
+    """Whether restartPolicy requires a restart of the exited container. KP ShouldContainerBeRestarted."""
     policy = pod["spec"].get("restartPolicy", "Always")
     return policy == "Always" or (policy == "OnFailure" and container.exit_code != 0)
 

@@ -1,4 +1,4 @@
-"""Graceful node shutdown: buckets, and the manager that acts on logind's signal. Facts sections 1, 2 and 4."""
+"""Graceful node shutdown: buckets by priority, and the manager that handles logind's signals. Facts 1, 2 and 4."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from chaos.lab.spec import NodeSpec, parse_duration
 
 _DROP_IN = "/etc/systemd/logind.conf.d/99-kubelet.conf"
 _POLL = 0.3  # WaitForAllPodsUnmount
-_RELOAD = (0.6, 1.0)  # a scrape before it still says 0 and 0 (facts 18)
+_RELOAD = (0.6, 1.0)  # an earlier scrape still has 0 and 0 (facts 18)
 _RECONNECT = 1.0  # dbusReconnectPeriod
-_LOST_IN_TRIES = 0.8  # "in most tries": the share for inhibitorLostAfterCancel=seeded
+_LOST_IN_TRIES = 0.8  # "in most tries": probability for inhibitorLostAfterCancel=seeded
 
-_MANAGER, _PODS = "nodeshutdown_manager_linux", "nodeshutdown_manager"  # source files that log
+_MANAGER, _PODS = "nodeshutdown_manager_linux", "nodeshutdown_manager"  # source files in log entries
 
 _Pod = TypeVar("_Pod")
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Pods with at least this priority get these whole seconds."""
+    """Grace period in whole seconds for pods with at least this priority."""
 
     priority: int
     seconds: int
 
 
 def buckets_of(node: NodeSpec) -> list[Bucket]:
-    """The effective list, lowest priority first; empty if the feature is off. NSM migrateConfig."""
+    """Effective buckets, the lowest priority first; empty if the feature is off. NSM migrateConfig."""
     if node.shutdown_grace_period_by_pod_priority:
         listed = [
             Bucket(item.priority, item.shutdown_grace_period_seconds)
@@ -52,7 +52,7 @@ def buckets_of(node: NodeSpec) -> list[Bucket]:
 
 
 def group_by_priority(buckets: list[Bucket], pods: Iterable[tuple[int, _Pod]]) -> list[list[_Pod]]:
-    """Pods (priority, pod) by bucket: the greatest priority that is not above the pod's, else the lowest."""
+    """Pods by bucket: that with the highest priority up to the pod's, else the lowest. ``pods``: (priority, pod)."""
     groups: list[list[_Pod]] = [[] for _ in buckets]
     for priority, pod in pods:
         fitting = [index for index, bucket in enumerate(buckets) if bucket.priority <= priority]
@@ -61,7 +61,7 @@ def group_by_priority(buckets: list[Bucket], pods: Iterable[tuple[int, _Pod]]) -
 
 
 def grace_override(bucket_seconds: int, termination_grace: int | None) -> int:
-    """What the pod worker gets: the lesser of both, and 0 raised to 1. NSM killPods, PW."""
+    """Grace period of a pod: the lesser of both, at least 1 s. NSM killPods, PW."""
     return max(_lesser(bucket_seconds, termination_grace), 1)
 
 
@@ -70,7 +70,7 @@ def _lesser(bucket_seconds: int, termination_grace: int | None) -> int:
 
 
 class ShutdownManager:
-    """Handles one signal after the other: a cancellation waits until every bucket is done (facts 2)."""
+    """Shutdown manager. Signals are handled one after the other: a cancellation after all buckets (facts 2)."""
 
     def __init__(self, process: Process, reporter: NodeStatusReporter, workers: PodWorkers) -> None:
         self._process, self._reporter, self._workers = process, reporter, workers
@@ -82,7 +82,7 @@ class ShutdownManager:
         self._started_at = 0.0
 
     def start(self) -> None:
-        """Raise logind's limit if it is too short, take the lock, listen. What fails first is never tried again."""
+        """Raise logind's limit if needed, take the lock, subscribe. There is no retry after a failure."""
         if not self._logind.is_running and self._spec.has_breakage("gauges-without-dbus"):
             self._process.after_jitter(*_RELOAD, self._reload)
         if not self._buckets or not self._logind.is_running:
@@ -90,7 +90,7 @@ class ShutdownManager:
         if self._needs_override():
             self._override()
             if self._needs_override():
-                return  # the kubelet looks for another 1.5 s, and leaves the manager off
+                return  # the kubelet polls for 1.5 s, and then leaves the manager off
         try:
             self._connect()
         except LogindError:
@@ -102,18 +102,18 @@ class ShutdownManager:
         return sum(bucket.seconds for bucket in self._buckets) > self._logind.inhibit_delay_max
 
     def _override(self) -> None:
-        """A drop-in and SIGHUP; a drop-in with a later name wins over it (facts 1.7)."""
+        """Write a drop-in and send SIGHUP; a drop-in with a later name overrides it (facts 1.7)."""
         total = sum(bucket.seconds for bucket in self._buckets)
         self._process.machine.files[_DROP_IN] = f"# Kubelet logind override\n[Login]\nInhibitDelayMaxSec={total}\n"
         self._logind.reload()
 
     def _connect(self) -> None:
-        """Raises LogindError."""
+        """Take the lock and subscribe. Raises LogindError."""
         self._take_lock()
         self._logind.listen(self._on_signal, self._on_bus_disconnect)
 
     def _on_bus_disconnect(self) -> None:
-        """D-Bus went away. The event loop notices once it is idle, and tries again every second."""
+        """Handle the disconnect of D-Bus: once idle, the event loop reconnects every second."""
         self._is_disconnected = True
         if not self._is_busy:
             self._process.after(_RECONNECT, self._reconnect)
@@ -129,7 +129,7 @@ class ShutdownManager:
         self._is_disconnected = False
 
     def close(self) -> None:
-        """The process is gone: its file descriptors close."""
+        """Close the file descriptors of the ended process."""
         self._logind.unlisten(self._on_signal, self._on_bus_disconnect)
         self.lose_lock()
 
@@ -157,7 +157,7 @@ class ShutdownManager:
             self._process.after(_RECONNECT, self._reconnect)
 
     def _begin(self) -> None:
-        """Facts 1.4, steps 1 to 5."""
+        """Start a shutdown: facts 1.4, steps 1 to 5."""
         self._emit_event("Shutdown manager detected shutdown event")
         self._process.log(_MANAGER, "Shutdown manager processing shutdown event")
         self._process.is_shutting_down = True
@@ -178,7 +178,7 @@ class ShutdownManager:
         self._run(plan)
 
     def _run(self, left: list[tuple[Bucket, list[Worker]]]) -> None:
-        """The lowest bucket that is not empty; then the others."""
+        """Process the buckets in order, without empty ones."""
         while left and not left[0][1] and not self._spec.has_breakage("empty-bucket-waited"):
             left = left[1:]
         if not left:
@@ -193,8 +193,8 @@ class ShutdownManager:
     def _kill(self, bucket: Bucket, workers: list[Worker], waiting: set[Worker]) -> None:
         for index, worker in enumerate(workers):
             grace = grace_override(bucket.seconds, worker.termination_grace)
-            pod, told = f"{worker.namespace}/{worker.name}", _lesser(bucket.seconds, worker.termination_grace)
-            self._process.log(_PODS, "Shutdown manager killing pod with gracePeriod", pod=pod, gracePeriod=told)
+            pod, logged_grace = f"{worker.namespace}/{worker.name}", _lesser(bucket.seconds, worker.termination_grace)
+            self._process.log(_PODS, "Shutdown manager killing pod with gracePeriod", pod=pod, gracePeriod=logged_grace)
             done = partial(self._on_pod_end, waiting)
             if self._spec.has_breakage("bucket-serial"):
                 self._process.after(3.0 * index, self._workers.kill_for_shutdown, worker, grace, done)
@@ -213,7 +213,7 @@ class ShutdownManager:
         bucket: Bucket,
         rest: list[tuple[Bucket, list[Worker]]],
     ) -> None:
-        """Until all are killed and their volumes unmounted, or the bucket's time is over."""
+        """Wait until all pods have ended and their volumes are unmounted, or the bucket's time is over."""
         done = not waiting and (
             all(worker.is_unmounted for worker in workers) or self._spec.has_breakage("volumes-not-waited")
         )
@@ -221,19 +221,19 @@ class ShutdownManager:
         now = self._process.sim.now
         if done or now >= end:
             ended, late = "Done waiting for all pods in group to terminate", "Shutdown manager pod killing time out"
-            said = ended if done else late
-            self._process.log(_PODS, said, gracePeriod=bucket.seconds, priority=bucket.priority)
+            message = ended if done else late
+            self._process.log(_PODS, message, gracePeriod=bucket.seconds, priority=bucket.priority)
             self._run(rest)
             return
         self._process.after(min(_POLL, end - now), self._wait, waiting, workers, end, bucket, rest)
 
     def _finish(self) -> None:
-        """Steps 6 and 7: the end is written before the lock is let go."""
+        """Finish a shutdown, steps 6 and 7: write the state file, then release the lock."""
         now = self._process.sim.now
         self._process.machine.files[STATE_FILE] = state_file(self._started_at, now)
         self._process.metrics.shutdown_end = int(now)
-        said = "Shutdown manager completed processing shutdown event, node will shutdown shortly"
-        self._process.log(_MANAGER, said)
+        message = "Shutdown manager completed processing shutdown event, node will shutdown shortly"
+        self._process.log(_MANAGER, message)
         self._process_next()
         if late := self._spec.shift("lock-release"):
             self._process.after(late, self.lose_lock)
@@ -241,7 +241,7 @@ class ShutdownManager:
             self.lose_lock()
 
     def _on_cancel(self) -> None:
-        """The node's status follows at its next regular sync, not now."""
+        """Handle a cancellation; the node's status follows with its next regular sync."""
         self._emit_event("Shutdown manager detected shutdown cancellation")
         self._process.is_shutting_down = False
         held_before = self._lock is not None
@@ -255,7 +255,7 @@ class ShutdownManager:
         self._process_next()
 
     def _has_lock_defect(self) -> bool:
-        """The defect of facts 2 and 18: the new lock has the old file descriptor's number and is closed with it."""
+        """Whether the new lock is lost: its descriptor has the number of the old one, which is closed. Facts 2, 18."""
         option = self._process.spec.inhibitor_lost_after_cancel
         return option == "always" or (option == "seeded" and self._process.sim.rng.random() < _LOST_IN_TRIES)
 
@@ -269,13 +269,13 @@ class ShutdownManager:
             self._logind.release(old)
 
     def lose_lock(self) -> None:
-        """Close its file descriptor."""
+        """Close the file descriptor of the lock."""
         lock, self._lock = self._lock, None
         if lock is not None:
             self._logind.release(lock)
 
     def _reload(self) -> None:
-        """Gauges from the file, unless a shutdown has begun meanwhile; zero times are skipped."""
+        """Set the gauges from the state file, unless a shutdown has started; times of 0 are skipped."""
         text = self._process.machine.files.get(STATE_FILE)
         metrics = self._process.metrics
         if text is not None and metrics.shutdown_start == 0:

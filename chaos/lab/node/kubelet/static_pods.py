@@ -1,7 +1,7 @@
-"""Static pods: made from the files of a machine, shown to the API server as mirror pods. Facts 1.2, 1.6, 1.8.
+"""Static pods from manifests of a machine, and their mirror pods in the API server. Facts 1.2, 1.6, 1.8.
 
-A static pod runs without an API server. Its worker that was ended by a shutdown stays ended until the kubelet starts
-anew, also after a cancelled shutdown.
+A static pod runs without an API server. After a shutdown, even a cancelled one, it stays ended until the kubelet
+restarts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MIRROR = "kubernetes.io/config.mirror"
 
 
 def manifest(pod: StaticPod) -> str:
-    """The file of a static pod: JSON, which is YAML."""
+    """Manifest of a static pod, in JSON."""
     spec: Object = {
         "containers": [{"name": pod.name, "image": f"registry.k8s.io/{pod.name}"}],
         "terminationGracePeriodSeconds": pod.termination_grace_period_seconds,
@@ -41,7 +41,7 @@ def manifest(pod: StaticPod) -> str:
 
 
 def read_manifests(files: dict[str, str], node: str) -> list[Object]:
-    """The static pods of a machine as its kubelet names them; the uid is a hash of the file and the node."""
+    """Static pods of a machine, with the kubelet's names; the uid is a hash of the file and the node."""
     return [_static_pod(text, node) for path, text in sorted(files.items()) if path.startswith(MANIFESTS)]
 
 
@@ -55,17 +55,17 @@ def _static_pod(text: str, node: str) -> Object:
 
 
 def is_mirror(pod: Object) -> bool:
-    """Whether the object only stands for a static pod."""
+    """Whether the object is the mirror of a static pod."""
     return _MIRROR in (pod["metadata"].get("annotations") or {})
 
 
 def is_mirror_of(pod: Object, static: Object) -> bool:
-    """KP IsMirrorPodOf: made from the very same file, and not going away."""
+    """Whether the mirror is of this version of the manifest, and not deleted. KP IsMirrorPodOf."""
     return bool(pod["metadata"]["annotations"][_MIRROR] == static["metadata"]["uid"]) and not is_deleting(pod)
 
 
 def mirror_of(static: Object, node: Object) -> Object:
-    """The object to create for a static pod. ``node`` owns it."""
+    """Mirror of a static pod, owned by ``node``."""
     mirror: Object = clone(static)
     metadata, uid = mirror["metadata"], static["metadata"]["uid"]
     metadata["annotations"] |= {
@@ -77,17 +77,17 @@ def mirror_of(static: Object, node: Object) -> Object:
 
 
 class MirrorPods:
-    """Keeps a mirror for each static pod. ``write`` writes a worker's status; its second argument: it has ended."""
+    """Ensures a mirror for each static pod. ``write(worker, final)`` writes a pod's status."""
 
     def __init__(self, process: Process, write: Callable[[Worker, bool], object]) -> None:
         self._process, self._registry, self._write = process, process.registry, write
 
     def ensure(self, worker: Worker) -> None:
-        """Make the mirror, in place of one that is not, or no longer, this pod's."""
+        """Create the mirror; replace one of another pod or version."""
         self._process.link.send(("mirror", worker.uid), self._ensure_now, worker)
 
     def on_change(self, mirror: Object, workers: Iterable[Worker]) -> None:
-        """Somebody deleted a mirror: it comes back, and the containers do not notice."""
+        """Restore a deleted mirror, without an effect on the containers."""
         for worker in list(workers):
             if worker.is_static and (worker.namespace, worker.name) == (namespace_of(mirror), name_of(mirror)):
                 self.ensure(worker)

@@ -1,6 +1,6 @@
-"""A pod's status as the kubelet writes it: conditions, phase and container statuses from what the runtime knows.
+"""Pod status of the kubelet: conditions, phase and container statuses from the state of the runtime.
 
-Facts 1.6 and 5.7; shapes, texts and order from the recordings. Only what the kubelet owns is written.
+Facts 1.6 and 5.7; fields, messages and order from the recordings. Only fields of the kubelet are written.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _NEVER_RAN = 137
 
 
 class View(NamedTuple):
-    """What the kubelet knows of a pod. ``final``: it ends now; ``cause``: why the kubelet ended it, if it did.
+    """Input for a status. ``is_final``: the pod ends now. ``cause``: set if the kubelet ended the pod.
 
-    ``waiting``: the back-off after which containers that have ended are started again.
-    A ``static`` pod's phase is Failed whatever it exited with, and comes back from it (KP getPhase; facts 1.6).
+    ``crash_backoff``: delay until exited containers are restarted.
+    The phase of an ended static pod is Failed for any exit code, and can leave Failed (KP getPhase; facts 1.6).
     """
 
     containers: list[Container]
@@ -45,12 +45,12 @@ class View(NamedTuple):
 
 
 def disruption_target(message: str = SHUTDOWN.disruption) -> dict[str, Any]:
-    """The kubelet's DisruptionTarget."""
+    """DisruptionTarget of the kubelet."""
     return {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": message}
 
 
 def write_status(pod: Object, view: View, now: float) -> None:
-    """Edit the pod's status; what is within it is made anew."""
+    """Replace the kubelet's fields of the pod's status."""
     generation = pod["metadata"].get("generation", 1)
     status = pod.setdefault("status", {})
     ended, phase = is_terminal(pod), _phase(pod, view)
@@ -77,7 +77,7 @@ def write_status(pod: Object, view: View, now: float) -> None:
 
 
 def write_rejection(pod: Object, reason: str, message: str, now: float) -> None:
-    """The kubelet does not admit the pod: Failed, and the conditions it owns vanish (facts 1.6)."""
+    """Write the status of a rejected pod: Failed, without the kubelet's conditions (facts 1.6)."""
     status = pod.setdefault("status", {})
     status.update(
         phase="Failed",
@@ -125,20 +125,20 @@ def _conditions(pod: Object, view: View, phase: str, running: bool) -> dict[str,
 
 
 def _write_conditions(status: dict[str, Any], wanted: dict[str, dict[str, Any]], generation: int, now: str) -> None:
-    """Own conditions first, in the kubelet's order, then those of other writers."""
+    """Write the kubelet's conditions in its order, then those of other writers."""
     old = {item["type"]: item for item in status.get("conditions") or []}
     new: list[dict[str, Any]] = []
     for type_, body in wanted.items():
         before = old.pop(type_, None)
-        kept = before is not None and before["status"] == body["status"]
-        moved = before["lastTransitionTime"] if before is not None and kept else now
+        others = before is not None and before["status"] == body["status"]
+        moved = before["lastTransitionTime"] if before is not None and others else now
         new.append(_condition(type_, generation, moved, *body.items()))
     status["conditions"] = [*new[: len(_OWNED_CONDITIONS)], *old.values(), *new[len(_OWNED_CONDITIONS) :]]
 
 
 @lru_cache(maxsize=4096)
 def _condition(type_: str, generation: int, moved: str, *body: tuple[str, str]) -> dict[str, Any]:
-    """One for all pods that have the same: it is never changed in place."""
+    """Condition shared by all pods with equal values; never changed in place."""
     return {
         "type": type_,
         "observedGeneration": generation,
@@ -193,6 +193,6 @@ def _terminated(container: Container) -> dict[str, Any]:
 
 
 def go_duration(seconds: float) -> str:
-    """Whole seconds as Go prints a duration: 10s, 1m20s, 5m0s."""
+    """Format whole seconds as a Go duration: 10s, 1m20s, 5m0s."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
