@@ -78,7 +78,8 @@ def _check_options(root: Cursor, value: Mapping[str, Any], problems: ErrorCollec
         shared, own = (_options(part) for part in (value.get("defaults"), value["hosts"].get(key)))
         model = transport_drivers()[name].options
         if model is None:
-            place.report_key(f"transport {name} has no options", "remove them")
+            if shared or own:
+                place.report_key(f"transport {name} has no options", "remove them")
         elif place.node:
             check_model(model, place.node, {**shared, **own}, problems)
 
