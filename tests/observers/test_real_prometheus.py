@@ -185,4 +185,4 @@ def test_the_metric_assertion_reads_it_and_knows_when_it_was_blind(timeline: Tim
     assert (before.value, inside.value) == (None, None), "it was last seen when the window begins"
     values = [span.sample.value for span in subject.signal.spans(timeline.start, window.start - 0.01)]
     assert True in values
-    assert "nothing could be seen of prometheus" in inside.observation
+    assert "prometheus could not be observed" in inside.observation
