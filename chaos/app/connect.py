@@ -72,7 +72,8 @@ def with_lab_cluster(requested: Inventory, created: Inventory) -> Inventory:
 def _connect(inventory: Inventory, lab_pid: int | None) -> Iterator[ClusterConnection]:
     from chaos.app.nodes import kubelet_certificate
     from chaos.clock import RemoteClock, SystemClock
-    from chaos.kube.client import cluster_uid, connect, server_is_loopback, server_version
+    from chaos.kube.client import connect
+    from chaos.kube.cluster_info import cluster_uid, server_is_loopback, server_version
 
     cluster = inventory.cluster
     if cluster is None:

@@ -1,6 +1,7 @@
-"""The timer that heals a host by itself, should we die or lose the line: planted before the fault, stopped after undo.
+"""Failsafe timer: undoes a fault on its host by itself if nodefall dies or loses the connection.
 
-It belongs to the host's PID 1 (systemd-run), so nothing that happens to us or to our session can stop it.
+The timer is armed before the fault and stopped after the undo. It belongs to the host's PID 1 (systemd-run), so it
+survives the end of nodefall and of its session.
 """
 
 from __future__ import annotations
@@ -9,56 +10,56 @@ import re
 
 from chaos.hosts.pool import Hosts
 from chaos.model.action import FailsafeTimer
-from chaos.model.command import ANSWERED, HostCommand, Outcome, is_success
+from chaos.model.command import Delivery, HostCommand, Outcome, is_success
 from chaos.model.errors import Aborted
 from chaos.model.systemd_timespan import parse_timespan
 
-TOLERANCE = 1.0  # seconds, for what is rounded; how long the commands take is known from the host's uptime
-_NOT_LOADED = 5
+TOLERANCE = 1.0  # seconds, for rounding; the duration of the commands is measured by the host's uptime
+_NOT_LOADED = 5  # exit code of systemctl
 _UPTIME = HostCommand(("cat", "/proc/uptime"), sudo=False)
 
 
-def failsafe_command(heal: FailsafeTimer, seconds: float) -> HostCommand:
-    """AccuracySec defaults to a minute: a timer of 100 s once fired 37 s late."""
+def failsafe_command(timer: FailsafeTimer, seconds: float) -> HostCommand:
+    """The command that arms ``timer``. AccuracySec is set, as its default of 1 min once delayed a timer by 37 s."""
     return HostCommand(
         (
             "systemd-run",
             f"--on-active={seconds:.3f}s",
             "--timer-property=AccuracySec=100ms",
             "--collect",
-            f"--unit={heal.unit}",
+            f"--unit={timer.unit}",
             "--",
-            *heal.argv,
+            *timer.argv,
         )
     )
 
 
-def arm(hosts: Hosts, node: str, heal: FailsafeTimer, left: float) -> float:
-    """Plant it, at most ``left`` seconds ahead, and read it back; the seconds. Raises Aborted."""
-    seconds = min(heal.seconds, left)
+def arm(hosts: Hosts, node: str, timer: FailsafeTimer, left: float) -> float:
+    """Arm ``timer``, at most ``left`` seconds ahead, and read it back; returns its seconds. Raises Aborted."""
+    seconds = min(timer.seconds, left)
     if seconds <= 0:
-        raise Aborted(f"{node}: no time is left of maxDuration for a fault that must heal by itself")
+        raise Aborted(f"{node}: failsafe timer {timer.unit} not armed: no time is left of maxDuration")
     before = _read_uptime(hosts, node)
-    _run(hosts, node, failsafe_command(heal, seconds))
+    _run(hosts, node, failsafe_command(timer, seconds))
     after = _read_uptime(hosts, node)
-    elapse = _next_elapse(hosts, node, heal.unit)
+    elapse = _next_elapse(hosts, node, timer.unit)
     if elapse is None:
-        raise Aborted(f"{node}: systemd does not tell when the timer {heal.unit} will elapse")
+        raise Aborted(f"{node}: systemd does not report when the timer {timer.unit} elapses")
     if not before - TOLERANCE <= elapse - seconds <= after + TOLERANCE:
-        raise Aborted(f"{node}: the timer {heal.unit} elapses in {elapse - after:.1f}s, not in {seconds:.1f}s")
+        raise Aborted(f"{node}: the timer {timer.unit} elapses in {elapse - after:.1f} s, not in {seconds:.1f} s")
     return seconds
 
 
 def _read_uptime(hosts: Hosts, node: str) -> float:
-    """Raises Aborted."""
+    """Seconds since the host's boot. Raises Aborted."""
     found = re.match(r"[\d.]+", _run(hosts, node, _UPTIME).stdout)
     if not found:
-        raise Aborted(f"{node}: the host does not tell its uptime")
+        raise Aborted(f"{node}: the uptime cannot be read")
     return float(found[0])
 
 
 def disarm(hosts: Hosts, node: str, unit: str) -> str:
-    """Stop the timer if it is still there; empty once it is gone, else why it is not known to be."""
+    """Stop the timer ``unit``. Returns "" once systemd no longer has it, otherwise why it may be left."""
     stop = HostCommand(("systemctl", "stop", f"{unit}.timer"), accept=(0, _NOT_LOADED))
     outcome = hosts.send(node, stop)
     if not is_success(stop, outcome):
@@ -67,7 +68,7 @@ def disarm(hosts: Hosts, node: str, unit: str) -> str:
 
 
 def _next_elapse(hosts: Hosts, node: str, unit: str) -> float | None:
-    """Seconds since boot, None if the timer is not waiting. Raises Aborted where systemd does not answer."""
+    """Seconds since boot; None if the timer is not active. Raises Aborted when systemd does not respond."""
     show = HostCommand(("systemctl", "show", "--property=NextElapseUSecMonotonic", f"{unit}.timer"), sudo=False)
     value = _run(hosts, node, show).stdout.strip().partition("=")[2]
     return parse_timespan(value)
@@ -81,5 +82,5 @@ def _run(hosts: Hosts, node: str, command: HostCommand) -> Outcome:
 
 
 def _failure_reason(outcome: Outcome) -> str:
-    said = outcome.error or outcome.stderr.strip()
-    return said or (f"exit code {outcome.exit}" if outcome.delivery == ANSWERED else "the line was lost")
+    reason = outcome.error or outcome.stderr.strip()
+    return reason or (f"exit code {outcome.exit}" if outcome.delivery is Delivery.ANSWERED else "connection lost")

@@ -1,87 +1,93 @@
-"""Injecting the method: arm, then fire; the journal before the deed."""
+"""Inject the method: arm, then fire; the journal entry before the operation."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeVar
 
-from chaos.engine.concurrency import MAX_THREADS, run_simultaneously
 from chaos.engine.context import TICK, RunContext
 from chaos.engine.failsafe import arm
 from chaos.engine.recording_entries import action_entry
+from chaos.engine.rejection import had_no_effect
+from chaos.hosts.concurrency import MAX_THREADS, run_simultaneously
 from chaos.model.action import ProofStatus
-from chaos.model.command import NOT_SENT, Command, HostCommand, Outcome, PodsCommand, is_success
+from chaos.model.command import Command, Delivery, HostCommand, Outcome, PodsCommand, is_success
 from chaos.model.errors import Aborted
 from chaos.model.experiment import Moment, Step, parse_moment
 from chaos.model.plan import PlannedStep
 from chaos.model.ports import Armed
+from chaos.model.recording import ActionPhase
+from chaos.model.threads import ContextPool
 
 PROOF_SECONDS = 180.0  # after the last step, for proofs that are still missing
-API_TIMEOUT = 30.0  # with an API server that does not answer when a step is due
-START_LEAD = 0.12  # seconds from the writes that fire many hosts until all begin; less than the hosts wait at most
-_GRACE = 0.5  # wall seconds in which most commands are answered, and in which one may still be when the run ends
+API_TIMEOUT = 30.0  # seconds that a due step waits for an API server that does not respond
+START_LEAD = 0.12  # seconds from the writes that release many hosts to their common start; a host waits longer at most
+_GRACE = 0.5  # wall seconds in which most commands respond; also granted to pending ones when the run ends
 _POLL = 0.25
+_log = logging.getLogger(__name__)
 R = TypeVar("R")
+Moments = dict[str, tuple[float, float]]  # begin and return of each step
 
 
 def inject(context: RunContext) -> None:
-    """Every step at its time. Raises Aborted when a step could not be sent, Interrupted."""
-    moments: dict[str, tuple[float, float]] = {}
-    planned = {name: list(steps) for name, steps in groupby(context.plan.steps, key=lambda s: s.step)}
+    """Fire every step at its time. Raises Aborted when a step fails or is not sent, and Interrupted."""
+    moments: Moments = {}
+    planned = {name: list(steps) for name, steps in groupby(context.inputs.plan.steps, key=lambda s: s.step)}
     previous = ""
-    for step in context.experiment.spec.method:
+    for step in context.inputs.experiment.spec.method:
         _fire_when_due(context, step, planned[step.name], moments, previous)
         previous = step.name
 
 
-def _fire_when_due(
-    context: RunContext, step: Step, group: list[PlannedStep], moments: dict[str, tuple[float, float]], previous: str
-) -> None:
-    due = _due_time(step, moments, previous, context.clock.now())
-    if due > context.clock.now():
+def _fire_when_due(context: RunContext, step: Step, group: list[PlannedStep], moments: Moments, previous: str) -> None:
+    clock = context.services.clock
+    due = _due_time(step, moments, previous, clock.now())
+    if due > clock.now():
         context.wait_until(due)
     else:
         context.tick()
     _on_each(context, group, lambda planned: _check_preconditions(context, planned))
     _await_lock(context, group)
-    context.record_intent([planned for planned in group if _has_preliminaries(planned)], context.clock.now())
-    # Not earlier: a timer that heals the fault counts from now on.
+    context.record_intent([planned for planned in group if _has_preliminaries(planned)], clock.now())
+    # Not earlier: the failsafe timer counts from now on.
     _on_each(context, group, lambda planned: _run_preliminaries(context, planned))
     with ExitStack() as stack:
         many = len(group) > 1
-        ready = _on_each(context, group, lambda planned: _arm(context, planned, stack, tuned=many))
-        context.stop.check()  # all of that took its time
+        ready = _on_each(context, group, lambda planned: _arm(context, planned, stack, calibrate=many))
+        context.stop.check()  # arming took time
         moments[step.name] = _fire_all(context, ready)
 
 
 def _await_lock(context: RunContext, group: list[PlannedStep]) -> None:
-    """Nothing that must be taken back is done before the API server has confirmed the lock and can keep the journal.
+    """Wait until the API server has confirmed the lock, if the steps have an undo to journal there.
 
-    Raises Aborted where it does not answer for too long.
+    Raises Aborted when the API server does not respond for ``API_TIMEOUT`` seconds.
     """
+    guard, clock = context.services.guard, context.services.clock
     if not any(planned.undo.proof for planned in group):
-        context.guard.check()
+        guard.check()
         return
-    deadline = context.clock.now() + API_TIMEOUT
-    while not context.guard.renew():
-        if context.clock.now() > deadline:
+    deadline = clock.now() + API_TIMEOUT
+    while not guard.renew():
+        if clock.now() > deadline:
             raise Aborted(
-                f"step {group[0].step} was not done: the API server has not answered for {API_TIMEOUT:g}s",
-                hint="a step begins only while the lock can be confirmed and the journal be kept there too",
+                f"step {group[0].step} was not done: the API server has not answered for {API_TIMEOUT:g} s",
+                hint="check the API server: a step begins only while it can confirm the lock and store the journal",
             )
         context.tick()
-        context.clock.sleep(TICK)
+        clock.sleep(TICK)
 
 
 @dataclass(frozen=True, slots=True)
 class _ReadyStep:
-    """A step on a node that only has to be fired; ``waiting`` on the host, None for what is sent when it is due.
+    """A step on a node, ready to fire. ``armed_command`` waits on the host; None: the command is sent when it is due.
 
-    ``tuned``: it can begin at an instant that is agreed upon.
+    ``is_calibrated``: the command can begin at an instant that several hosts share.
     """
 
     planned: PlannedStep
@@ -91,70 +97,75 @@ class _ReadyStep:
 
 
 def _fire_all(context: RunContext, ready: list[_ReadyStep]) -> tuple[float, float]:
-    """Begin and return of the step."""
-    begin = context.clock.now()
-    context.progress.tick(begin)
-    # Those with preliminaries have been journalled, with the same undo.
+    """Fire the step on all nodes; the times of its begin and return."""
+    services = context.services
+    begin = services.clock.now()
+    services.progress.tick(begin)
+    # Steps with preliminaries are in the journal already, with the same undo.
     context.record_intent([r.planned for r in ready if not _has_preliminaries(r.planned)], begin)
     for planned in (r.planned for r in ready):
         command = str(planned.commands[-1])
-        context.emit(action_entry(begin, planned, "begin", command=command))
-        context.progress.step(planned.step, planned.node, command)
-    fired = context.clock.now()
-    context.guard.check()
-    at = (
-        fired + START_LEAD if all(r.is_calibrated for r in ready) else None
-    )  # one that cannot wait is not to be the first
-    for waiting in (
-        r.armed_command for r in ready if r.armed_command
-    ):  # writes alone: a thread each would begin further apart
-        waiting.release(at)
+        services.emit(action_entry(begin, planned, ActionPhase.BEGIN, command=command))
+        services.progress.step(planned.step, planned.node, command)
+    fired = services.clock.now()
+    services.guard.check()
+    at = fired + START_LEAD if all(r.is_calibrated for r in ready) else None  # else an uncalibrated one would be first
+    for armed in (r.armed_command for r in ready if r.armed_command):
+        armed.release(at)  # in this thread: a thread per write would spread the starts
     group = [r.planned for r in ready]
-    waits = any(isinstance(planned.commands[-1], PodsCommand) for planned in group)
+    uses_cluster_time = any(isinstance(planned.commands[-1], PodsCommand) for planned in group)
     outcomes = run_simultaneously(
-        ready, lambda r: _fire(context, r, fired), lambda going: _monitor(context, group, going, waits=waits)
+        ready,
+        lambda r: _fire(context, r, fired),
+        lambda futures: _monitor(context, group, futures, uses_cluster_time=uses_cluster_time),
     )
     context.emit_injected(group)
-    _require_success(ready, outcomes)
-    return begin, context.clock.now()
+    _require_success(context, group, outcomes)
+    return begin, services.clock.now()
 
 
 def _on_each(context: RunContext, group: Sequence[PlannedStep], do: Callable[[PlannedStep], R]) -> list[R]:
-    """A thread each, in the order of ``group``; raises what the first raised, after the end of all."""
-    with ThreadPoolExecutor(min(len(group), MAX_THREADS)) as pool:
-        going = [pool.submit(do, planned) for planned in group]
-        _monitor(context, group, going, optional=True)
-    return [future.result() for future in going]
+    """``do`` of each step in a thread each, in the order of ``group``.
+
+    After all have ended, raises what the first in order raised.
+    """
+    with ContextPool(min(len(group), MAX_THREADS)) as pool:
+        futures = [pool.submit(do, planned) for planned in group]
+        _monitor(context, group, futures, cancel_queued=True)
+    return [future.result() for future in futures]
 
 
 def _monitor(
     context: RunContext,
     group: Sequence[PlannedStep],
-    going: Sequence[Future[Any]],
+    futures: Sequence[Future[Any]],
     *,
-    waits: bool = False,
-    optional: bool = False,
+    uses_cluster_time: bool = False,
+    cancel_queued: bool = False,
 ) -> None:
-    """The run goes on while they are at work. Raises Interrupted or Aborted; a host that does not answer then is given
-    up, as the undo must not wait for it. ``waits``: some wait in the cluster's time; else it goes no faster than ours,
-    as an answer is slow in ours. ``optional``: what has not begun then need not.
+    """Tick until ``futures`` are done. On Interrupted or Aborted, abandon the hosts that have not responded, and raise.
+
+    The undo must not wait for them. ``uses_cluster_time``: some wait in cluster time, so it must go on at full speed;
+    otherwise it goes no faster than wall time, in which hosts respond. ``cancel_queued``: on an abort, cancel what has
+    not begun.
     """
-    wait(going, _GRACE)
+    clock = context.services.clock
+    wait(futures, _GRACE)
     try:
-        while wait(going, 0 if waits else _POLL).not_done:
+        while wait(futures, 0 if uses_cluster_time else _POLL).not_done:
             context.tick()
-            context.clock.sleep(_POLL)
+            clock.sleep(_POLL)
     except BaseException:
-        context.clock.wake()  # what waits in the cluster's time gives up; roll back lets the clock sleep again
-        wait([future for future in going if not (optional and future.cancel())], _GRACE)
-        for planned, future in zip(group, going, strict=True):
+        clock.wake()  # ends waits in cluster time; rollback lets the clock sleep again
+        wait([future for future in futures if not (cancel_queued and future.cancel())], _GRACE)
+        for planned, future in zip(group, futures, strict=True):
             if not future.done():
                 context.abandon(planned)
         raise
 
 
-def _due_time(step: Step, moments: dict[str, tuple[float, float]], previous: str, now: float) -> float:
-    """When the step is to begin: default is the return of the step before."""
+def _due_time(step: Step, moments: Moments, previous: str, now: float) -> float:
+    """When the step is to begin; the default is the return of the step before it."""
     moment = parse_moment(step.after) if step.after else Moment(step="", is_end=True, offset=0.0)
     reference = moment.step or previous
     if not reference:
@@ -164,20 +175,22 @@ def _due_time(step: Step, moments: dict[str, tuple[float, float]], previous: str
 
 
 def _check_preconditions(context: RunContext, planned: PlannedStep) -> None:
+    """Raises Aborted if a precondition of the step does not hold."""
     for check in planned.preconditions:
-        holds, seen = context.hosts.check(planned.node, check)
+        holds, observed = context.services.hosts.check(planned.node, check)
         if not holds:
-            raise Aborted(f"step {planned.step} on {planned.node} was not done: it needs that {check}, but {seen}")
+            raise Aborted(f"step {planned.step} on {planned.node} was not done: it requires {check}, but {observed}")
 
 
 def _run_preliminaries(context: RunContext, planned: PlannedStep) -> None:
-    """The timer that heals the fault, and what is sent ahead of it; the journal has it."""
+    """Arm the failsafe timer and send the commands that precede the fault; the journal has the step's entry."""
+    services = context.services
     if planned.failsafe_timer:
-        heal = planned.failsafe_timer
-        seconds = arm(context.hosts, planned.node, heal, context.deadline - context.clock.now())
-        context.progress.step(planned.step, planned.node, f"heals by itself in {seconds:.0f}s (timer {heal.unit})")
+        timer = planned.failsafe_timer
+        seconds = arm(services.hosts, planned.node, timer, context.inputs.deadline - services.clock.now())
+        services.progress.step(planned.step, planned.node, f"failsafe timer {timer.unit} fires in {seconds:.0f} s")
     for command in planned.commands[:-1]:
-        outcome = context.hosts.send(planned.node, command)
+        outcome = services.hosts.send(planned.node, command)
         if not is_success(command, outcome):
             raise Aborted(f"step {planned.step} on {planned.node}: {command}: {_failure_reason(outcome)}")
 
@@ -186,28 +199,32 @@ def _has_preliminaries(planned: PlannedStep) -> bool:
     return len(planned.commands) > 1 or planned.failsafe_timer is not None
 
 
-def _arm(context: RunContext, planned: PlannedStep, stack: ExitStack, *, tuned: bool) -> _ReadyStep:
-    """A host command waits on its host for one write; ``stack`` gives it up."""
+def _arm(context: RunContext, planned: PlannedStep, stack: ExitStack, *, calibrate: bool) -> _ReadyStep:
+    """Let a host command wait on its host for one write; ``stack`` cancels it."""
     command = planned.commands[-1]
-    waiting = None
-    if isinstance(command, HostCommand):
-        waiting = context.hosts.session(planned.node).arm(command)
-        stack.callback(waiting.cancel)
-        tuned = tuned and waiting.calibrate(context.clock.now)
-    return _ReadyStep(planned, waiting, context.clock.now(), tuned)
+    now = context.services.clock.now
+    if not isinstance(command, HostCommand):
+        return _ReadyStep(planned, None, now(), is_calibrated=calibrate)
+    armed_command = context.services.hosts.session(planned.node).arm(command)
+    stack.callback(armed_command.cancel)
+    is_calibrated = calibrate and armed_command.calibrate(now)
+    return _ReadyStep(planned, armed_command, now(), is_calibrated)
 
 
 def _fire(context: RunContext, ready: _ReadyStep, fired: float) -> Outcome:
-    planned = ready.planned
+    """Run the command to its end and record its outcome."""
+    services, planned = context.services, ready.planned
     command: Command = planned.commands[-1]
-    outcome = ready.armed_command.wait() if ready.armed_command else context.hosts.send(planned.node, command)
+    outcome = ready.armed_command.wait() if ready.armed_command else services.hosts.send(planned.node, command)
+    if ready.armed_command:
+        _log.debug("%s: %s: %s, exit %s %s", planned.node, command, outcome.delivery, outcome.exit, outcome.error)
     phases = {"armed": ready.armed_at, "fired": fired} if ready.armed_command else {"fired": fired}
     began = {} if outcome.began is None else {"began": outcome.began}
-    context.emit(
+    services.emit(
         action_entry(
-            context.clock.now(),
+            services.clock.now(),
             planned,
-            "returned",
+            ActionPhase.RETURNED,
             command=str(command),
             delivery=outcome.delivery,
             exit=outcome.exit,
@@ -217,14 +234,20 @@ def _fire(context: RunContext, ready: _ReadyStep, fired: float) -> Outcome:
     return outcome
 
 
-def _require_success(group: list[_ReadyStep], outcomes: list[Outcome]) -> None:
-    """A command that was lost may have worked: its proof decides. One that was refused did not."""
-    for planned, outcome in zip((r.planned for r in group), outcomes, strict=True):
-        refused = outcome.delivery == NOT_SENT or (
-            outcome.delivery == "answered" and not is_success(planned.commands[-1], outcome)
-        )
-        if refused:
-            raise Aborted(f"step {planned.step} on {planned.node}: {planned.commands[-1]}: {_failure_reason(outcome)}")
+def _require_success(context: RunContext, group: Sequence[PlannedStep], outcomes: Sequence[Outcome]) -> None:
+    """Raises Aborted if a command failed or was not sent. One that was lost may have worked: its proof decides."""
+    errors: list[str] = []
+    for planned, outcome in zip(group, outcomes, strict=True):
+        command = planned.commands[-1]
+        if outcome.delivery is Delivery.NOT_SENT or (
+            outcome.delivery is Delivery.ANSWERED and not is_success(command, outcome)
+        ):
+            why = f"{command}: {_failure_reason(outcome)}"
+            errors.append(f"step {planned.step} on {planned.node}: {why}")
+            if had_no_effect(command, outcome) and not _has_preliminaries(planned):
+                context.withdraw_intent(planned, why)
+    if errors:
+        raise Aborted(errors[0])
 
 
 def _failure_reason(outcome: Outcome) -> str:
@@ -232,10 +255,11 @@ def _failure_reason(outcome: Outcome) -> str:
 
 
 def await_proofs(context: RunContext) -> None:
-    """Wait, within bounds, until every step is proven or disproven. Raises Interrupted or Aborted."""
-    deadline = context.clock.now() + PROOF_SECONDS
-    while context.clock.now() < deadline:
+    """Wait until every step is proven or disproven, ``PROOF_SECONDS`` at most. Raises Interrupted or Aborted."""
+    clock = context.services.clock
+    deadline = clock.now() + PROOF_SECONDS
+    while clock.now() < deadline:
         result = context.tick()
         if all(step.proof_status is not ProofStatus.UNPROVEN for step in result.steps):
             return
-        context.clock.sleep(1.0)
+        clock.sleep(1.0)

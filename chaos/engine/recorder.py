@@ -1,4 +1,4 @@
-"""The one writer of a live timeline and its recording."""
+"""Recorder: the one writer of a live timeline and of its recording."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from chaos.model.timeline import Entry, Timeline
 
 DecodeFunc = Callable[[RecordingEntry, int], Entry | None]
 WriteFunc = Callable[[RecordingEntry], None]
-_TIME_STEP = 1e-6  # seconds: about the least by which recorded times can differ
+_TIME_STEP = 1e-6  # seconds: about the smallest difference between two recorded times
 
 
 class Recorder:
-    """Takes lines of all observers and the engine, from any thread, in the order in which they come.
+    """Records the entries of all observers and the engine, from any thread, in the order of their arrival.
 
-    No line gets a time before the last one's, nor what is seen after a phase of a step the time of that phase: on a
-    simulated cluster's clock both may fall into one instant. ``write`` (of a RecordingWriter) may fail, as disks do:
-    the timeline goes on, so that the run can still be judged and rolled back, and ``failure`` says what was lost.
+    An entry is never earlier than the one before it, and what is seen after a phase of a step is later than that
+    phase: on a simulated clock both may fall into one instant. When ``write`` (of a RecordingWriter) fails, as disks
+    do, the timeline goes on, so that the run can still be judged and rolled back; ``failure`` is the error.
     """
 
     def __init__(self, decode: DecodeFunc, clock: Clock, write: WriteFunc | None = None) -> None:
@@ -33,36 +33,36 @@ class Recorder:
         self._last_time = self._last_action_time = float("-inf")
         self.failure: OSError | None = None
 
-    def emit(self, line: RecordingEntry) -> None:
-        """The sink. What anybody said of a secret goes no further."""
-        kept = redact_json(bytes(line.object))
-        if kept != line.object:
-            line = msgspec.structs.replace(line, object=msgspec.Raw(kept))
+    def emit(self, entry: RecordingEntry) -> None:
+        """Record ``entry``. Secrets are redacted before recording."""
+        redacted = redact_json(bytes(entry.object))
+        if redacted != entry.object:
+            entry = msgspec.structs.replace(entry, object=msgspec.Raw(redacted))
         with self._lock:
-            line = self._in_order(line)
-            entry = self._decode(line, self._timeline.next_seq())
-            if entry is not None:
-                self._timeline.add(entry)
-            self._save(line)
+            entry = self._in_order(entry)
+            decoded = self._decode(entry, self._timeline.next_seq())
+            if decoded is not None:
+                self._timeline.add(decoded)
+            self._save(entry)
 
-    def _in_order(self, line: RecordingEntry) -> RecordingEntry:
-        action = line.kind == "action"
-        t = max(line.t, self._last_time if action else max(self._last_time, self._last_action_time + _TIME_STEP))
+    def _in_order(self, entry: RecordingEntry) -> RecordingEntry:
+        is_action = entry.kind == "action"
+        t = max(entry.t, self._last_time if is_action else max(self._last_time, self._last_action_time + _TIME_STEP))
         self._last_time = t
-        if action:
+        if is_action:
             self._last_action_time = t
-        return line if t == line.t else msgspec.structs.replace(line, t=t)
+        return entry if t == entry.t else msgspec.structs.replace(entry, t=t)
 
     @contextmanager
     def lock_timeline(self) -> Iterator[Timeline]:
-        """The timeline up to now, to look at while nothing is added; be quick."""
+        """The timeline up to now; nothing is added meanwhile, so hold it only briefly."""
         with self._lock:
             self._last_time = max(self._last_time, self._clock.now())
             self._timeline.end = max(self._timeline.end, self._last_time)
             yield self._timeline
 
     def snapshot(self) -> Timeline:
-        """A timeline of its own, up to now, to judge at leisure."""
+        """A copy of the timeline up to now, to judge without the lock."""
         with self.lock_timeline() as timeline:
             entries, end = list(timeline.entries), timeline.end
         copy = Timeline()
@@ -71,10 +71,10 @@ class Recorder:
         copy.end = max(copy.end, end)
         return copy
 
-    def _save(self, line: RecordingEntry) -> None:
+    def _save(self, entry: RecordingEntry) -> None:
         if self._write is None or self.failure is not None:
             return
         try:
-            self._write(line)
+            self._write(entry)
         except OSError as error:
             self.failure = error

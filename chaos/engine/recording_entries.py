@@ -1,26 +1,27 @@
-"""Lines that the engine itself writes into the recording."""
+"""Recording entries that the engine writes itself."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from chaos.model.plan import PlannedStep
-from chaos.model.recording import ActionRecord, RecordingEntry
+from chaos.model.recording import FORMAT, ActionRecord, RecordingEntry
 
 
 def encode_raw(value: Any) -> msgspec.Raw:
-    """``value`` as the object of a line."""
+    """``value`` as the object of a recording entry."""
     return msgspec.Raw(msgspec.json.encode(value))
 
 
 def action_entry(t: float, step: PlannedStep, phase: str, **more: Any) -> RecordingEntry:
-    """One phase of a step on a node: begin, returned, proved, undo (begins) or undone."""
+    """One phase of a step on a node: begin, returned, proved, undo (its begin) or undone."""
     record = ActionRecord(step=step.step, phase=phase, params=step.params, **more)
     return RecordingEntry(t, "action", step.action, encode_raw(record), step.node)
 
 
-def meta_entry(t: float, meta: dict[str, Any]) -> RecordingEntry:
-    """The first line of a recording."""
-    return RecordingEntry(t, "meta", "recording", encode_raw({"format": 1, **meta}))
+def meta_entry(t: float, meta: Mapping[str, Any]) -> RecordingEntry:
+    """The first entry of a recording."""
+    return RecordingEntry(t, "meta", "recording", encode_raw({"format": FORMAT, **meta}))

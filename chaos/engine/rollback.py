@@ -1,23 +1,25 @@
-"""Taking back what the journal owes, last deed first; going on after a failure."""
+"""Undo the pending entries of the journal, the last operation first; one that fails does not stop the others."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from chaos.engine.failsafe import disarm
 from chaos.hosts.pool import Hosts
 from chaos.model.action import Undo, UndoStep
-from chaos.model.command import NOT_SENT, is_success
+from chaos.model.command import Delivery, is_success
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, Progress
 from chaos.model.result import UndoResult
 from chaos.model.text import on_node
 from chaos.store.journal import Journal, PendingUndo
 
-PROOF_SECONDS = 300.0  # until the node must be as it was
-SETTLE_SECONDS = 5.0  # after a deed, in which its effect may not show yet: no proof counts before
+PROOF_SECONDS = 300.0  # for an undo to be proven
+SETTLE_SECONDS = 5.0  # after an operation, whose effect may not be visible yet: no proof counts before
 POLL_SECONDS = 2.0
 RESEND_SECONDS = 30.0  # between two sends of a step that is still needed
+_log = logging.getLogger(__name__)
 
 
 def roll_back(
@@ -29,68 +31,70 @@ def roll_back(
     on_begin: Callable[[PendingUndo], None] = lambda _: None,
     is_uncertain: Callable[[PendingUndo], bool] = lambda _: False,
 ) -> list[UndoResult]:
-    """Undo everything owed that is chosen; what cannot be proven stays owed. Bounded in cluster time per entry.
+    """Undo the selected entries; an undo that is not proven stays pending. Bounded in cluster time per entry.
 
-    All of them are looked at in turn, as one deed may be in the way of another's proof: a node is Ready only when
+    All entries are polled in turn, as one operation may be in the way of another's proof: a node is Ready only when
     neither its kubelet nor its runtime is stopped, and nothing is sent to a machine before it is on again.
-    ``begun`` is called before each: from then on the effect is being ended on purpose. A deed of which somebody is
-    ``unsure`` may only be done now.
+    ``on_begin`` is called before each undo: from then on the effect is ended on purpose. An operation that
+    ``is_uncertain`` may take effect as late as now.
     """
     results: dict[int, UndoResult] = {}
-    chosen = [owed for owed in journal.pending() if select(owed)]
+    selected = [pending for pending in journal.pending() if select(pending)]
     attempts = []
-    for owed in chosen:
-        on_begin(owed)
-        done = clock.now() if is_uncertain(owed) else owed.t
-        attempts.append(_Attempt(owed, done, journal, hosts, clock, progress))
+    for pending in selected:
+        on_begin(pending)
+        done = clock.now() if is_uncertain(pending) else pending.t
+        attempts.append(_Attempt(pending, done, journal, hosts, clock, progress))
     progressed = clock.now()
-    while open_ := [attempt for attempt in attempts if attempt.entry.id not in results]:
-        over = clock.now() >= progressed + PROOF_SECONDS
-        for attempt in open_:
-            if result := attempt.poll(over):
+    while unfinished := [attempt for attempt in attempts if attempt.entry.id not in results]:
+        is_last = clock.now() >= progressed + PROOF_SECONDS
+        for attempt in unfinished:
+            if result := attempt.poll(is_last):
                 results[attempt.entry.id] = result
                 progressed = clock.now()
         if len(results) < len(attempts) and not clock.sleep(POLL_SECONDS):
-            clock.resume()  # a signal that came late: undoing goes on all the same
-    return [results[owed.id] for owed in chosen]
+            clock.resume()  # a signal that came late does not stop the undo
+    return [results[pending.id] for pending in selected]
 
 
 class _Attempt:
-    """One entry's undo: sends what is needed until every proof holds.
+    """The undo of one entry: sends what is needed until every proof holds.
 
-    A step is looked at again after it was sent or found unnecessary: a machine that is still on may be going down.
+    A step is checked again after it was sent or found unnecessary: a machine that is still on may be going down.
     """
 
     def __init__(
-        self, owed: PendingUndo, done: float, journal: Journal, hosts: Hosts, clock: Clock, progress: Progress
+        self, entry: PendingUndo, done: float, journal: Journal, hosts: Hosts, clock: Clock, progress: Progress
     ) -> None:
-        self.entry = owed
+        self.entry = entry
         self._journal, self._hosts, self._clock, self._progress = journal, hosts, clock, progress
         self._start = clock.now()
-        self._settle_time = done + SETTLE_SECONDS if owed.undo.proof else 0.0
+        self._settle_time = done + SETTLE_SECONDS if entry.undo.proof else 0.0
         self._tried_at: dict[int, float] = {}
         self._send_counts: dict[int, int] = {}
+        self._succeeded: set[int] = set()
         self._problems: list[str] = []
 
-    def poll(self, over: bool) -> UndoResult | None:
-        """Send what is needed; the result once it is proven or time is ``over``."""
+    def poll(self, is_last: bool) -> UndoResult | None:
+        """Send what is needed; the result once the undo is proven, or at the last poll."""
         try:
             self._send_due()
-            seen = self._unmet_check()
+            unmet = self._unmet_check()
             if self._clock.now() < self._settle_time:
                 return None
-            if seen := seen or self._stop_failsafe():
-                return self._still_pending("; ".join([seen, *dict.fromkeys(self._problems)])) if over else None
+            if unmet := unmet or self._stop_failsafe():
+                return self._still_pending("; ".join([unmet, *dict.fromkeys(self._problems)])) if is_last else None
             return self._mark_undone()
         except NodefallError as error:
             return self._still_pending(error.message)
-        except Exception as error:  # noqa: BLE001 - whatever failed here, the other deeds must still be taken back
-            return self._still_pending(f"a bug of nodefall: {type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 - the other entries must still be undone
+            _log.exception("undo of %s failed", on_node(self.entry.step, self.entry.node))
+            return self._still_pending(f"internal error: {type(error).__name__}: {error}")
 
     def _send_due(self) -> None:
         commands = [step.command for step in self.entry.undo.steps]
         for step in self.entry.undo.steps:
-            number = commands.index(step.command)  # what two steps need is sent for both
+            number = commands.index(step.command)  # a command that two steps need is sent once for both
             if self._is_due(number, step):
                 self._send(number, step)
 
@@ -100,12 +104,13 @@ class _Attempt:
             return False
         if tried is not None and now < tried + RESEND_SECONDS:
             return False
-        if step.unless is not None and self._hosts.check(self.entry.node, step.unless)[0]:
+        node = self.entry.node
+        if number in self._succeeded if step.unless is None else self._hosts.check(node, step.unless)[0]:
             return False
-        return all(self._hosts.check(self.entry.node, check)[0] for check in step.when)
+        return all(self._hosts.check(node, check)[0] for check in step.when)
 
     def _send(self, number: int, step: UndoStep) -> None:
-        """What was surely not sent does not count: the host may be booting."""
+        """Send the step's command. An attempt that was not sent does not count: the host may be booting."""
         self._tried_at[number] = self._clock.now()
         self._progress.step(self.entry.step, self.entry.node, f"undo: {step.command}")
         try:
@@ -113,23 +118,29 @@ class _Attempt:
         except NodefallError as error:
             self._problems.append(f"{step.command} was not sent: {error.message}")
             return
-        if outcome.delivery != NOT_SENT:
+        if outcome.delivery is not Delivery.NOT_SENT:
             self._send_counts[number] = self._send_counts.get(number, 0) + 1
-        if not is_success(step.command, outcome):
+        if is_success(step.command, outcome):
+            self._succeeded.add(number)
+        else:
             why = outcome.error or outcome.stderr.strip() or f"answered {outcome.exit}"
             self._problems.append(f"{step.command}: {why}")
 
     def _unmet_check(self) -> str:
-        """What was seen of the first check that does not hold, or ""."""
+        """What was observed of the first check that does not hold, or ""; without a check, a command must succeed."""
+        commands = [step.command for step in self.entry.undo.steps]
+        for step in self.entry.undo.steps:
+            if step.unless is None and commands.index(step.command) not in self._succeeded:
+                return f"`{step.command}` has not succeeded"
         for check in self.entry.undo.proof:
-            holds, seen = self._hosts.check(self.entry.node, check)
+            holds, observed = self._hosts.check(self.entry.node, check)
             if not holds:
                 self._hosts.invalidate(self.entry.node)
-                return seen or f"it is not known whether {check}"
+                return observed or f"it is unknown whether {check}"
         return ""
 
     def _stop_failsafe(self) -> str:
-        """Stop the timer, only now: until then it was the last resort. Why it is not known to be gone, or ""."""
+        """Stop the failsafe timer, only now: until here it was the last resort. Why it may be left, or ""."""
         if not self.entry.undo.disarm:
             return ""
         try:
@@ -138,14 +149,14 @@ class _Attempt:
             return error.message
 
     def _mark_undone(self) -> UndoResult:
-        owed = self.entry
-        proof = ", ".join(str(check) for check in owed.undo.proof) or "nothing to take back"
-        self._journal.mark_undone(owed, proof)
-        if owed.undo != Undo():
-            self._progress.step(owed.step, owed.node, f"undone: {proof}")
-        return UndoResult(owed.step, owed.action, owed.node, proven=True, because=proof)
+        entry = self.entry
+        proof = ", ".join(str(check) for check in entry.undo.proof) or "nothing to undo"
+        self._journal.mark_undone(entry, proof)
+        if entry.undo != Undo():
+            self._progress.step(entry.step, entry.node, f"undone: {proof}")
+        return UndoResult(entry.step, entry.action, entry.node, proven=True, because=proof)
 
     def _still_pending(self, why: str) -> UndoResult:
-        owed = self.entry
-        self._progress.note(f"still owed: undo of {on_node(owed.step, owed.node)}: {why}")
-        return UndoResult(owed.step, owed.action, owed.node, proven=False, because=why)
+        entry = self.entry
+        self._progress.note(f"undo still pending: {on_node(entry.step, entry.node)}: {why}")
+        return UndoResult(entry.step, entry.action, entry.node, proven=False, because=why)

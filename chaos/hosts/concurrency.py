@@ -1,26 +1,27 @@
-"""The same for many nodes: begun at one moment, or only at the same time."""
+"""One operation on many nodes: begun simultaneously, or only run concurrently."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from threading import Barrier
 from typing import TypeVar
 
 from chaos.model.ports import Clock
+from chaos.model.threads import ContextPool
 
 T = TypeVar("T")
 R = TypeVar("R")
-MAX_THREADS = 64  # threads at once where nothing must begin together
-_POLL = 0.05  # seconds between two looks at what is still going on
+MAX_THREADS = 64  # concurrent threads where nothing must begin simultaneously
+_POLL = 0.05  # seconds between two polls of the threads
 
 
 def run_simultaneously(
     items: Sequence[T], do: Callable[[T], R], meanwhile: Callable[[Sequence[Future[R]]], None] | None = None
 ) -> list[R]:
-    """``do`` of each item, a thread each, begun when the last of them is there; in the order of ``items``.
+    """``do`` of each item in a thread each, begun once all threads are ready; results in the order of ``items``.
 
-    ``meanwhile`` is called in this thread. Raises what the first in order raised, after the end of all.
+    ``meanwhile`` is called in the calling thread. After all have ended, raises what the first in order raised.
     """
     ready = Barrier(len(items))
 
@@ -28,19 +29,19 @@ def run_simultaneously(
         ready.wait()
         return do(item)
 
-    with ThreadPoolExecutor(len(items)) as pool:
-        going = [pool.submit(begin, item) for item in items]
+    with ContextPool(len(items)) as pool:
+        futures = [pool.submit(begin, item) for item in items]
         if meanwhile:
-            meanwhile(going)
-    return [future.result() for future in going]
+            meanwhile(futures)
+    return [future.result() for future in futures]
 
 
 def run_concurrently(items: Sequence[T], do: Callable[[T], R], clock: Clock) -> list[R]:
-    """As :func:`together`, not begun at one moment; ``do`` may sleep on ``clock``, so that its time goes on."""
+    """As :func:`run_simultaneously`, without a common start; ``do`` may sleep on ``clock``, whose time goes on."""
     if len(items) == 1:
         return [do(items[0])]
-    with ThreadPoolExecutor(min(len(items), MAX_THREADS)) as pool:
-        going = [pool.submit(do, item) for item in items]
-        while wait(going, _POLL).not_done:
+    with ContextPool(min(len(items), MAX_THREADS)) as pool:
+        futures = [pool.submit(do, item) for item in items]
+        while wait(futures, _POLL).not_done:
             clock.sleep(_POLL)
-    return [future.result() for future in going]
+    return [future.result() for future in futures]

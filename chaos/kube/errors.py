@@ -1,4 +1,4 @@
-"""What it means when a server gave no answer: one error, told apart by cause, each with a hint."""
+"""Errors of the API server and kubelets: no response, by cause, or a response that is no success."""
 
 # ruff: noqa: PLC0415 - urllib3 is slow to import
 from __future__ import annotations
@@ -9,7 +9,11 @@ import socket
 import ssl
 from collections.abc import Iterator
 
+import msgspec
+
+from chaos.kube.watch_codec import DECODE_ERRORS
 from chaos.model.errors import NodefallError
+from chaos.model.ports import Response
 
 REFUSED, RESET, TIMEOUT, NO_ROUTE, TLS, DNS, OTHER = "refused", "reset", "timeout", "no-route", "tls", "dns", "other"
 _NO_ROUTE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL)
@@ -20,7 +24,7 @@ _WRONG_NAME = (62, 64)
 
 
 class KubeUnreachable(NodefallError):
-    """No answer came. ``kind`` is the cause; ``sent``: the request may have arrived (and been done)."""
+    """No response. ``kind`` is the cause; ``sent``: the request may have arrived and had its effect."""
 
     def __init__(self, kind: str, message: str, *, hint: str = "", sent: bool = False) -> None:
         super().__init__(message, hint=hint)
@@ -29,7 +33,7 @@ class KubeUnreachable(NodefallError):
 
 
 class KubeRejected(NodefallError):
-    """The server answered with a status that cannot be used."""
+    """The server answered with a status that is no success."""
 
     def __init__(self, status: int, message: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -37,16 +41,30 @@ class KubeRejected(NodefallError):
 
 
 def from_exception(error: BaseException, where: str) -> KubeUnreachable:
-    """The error of urllib3, ssl or socket as one that a user can act on; ``where`` is the server."""
+    """The error for one of urllib3, ssl or socket, with a hint; ``where`` is the server."""
     from urllib3.exceptions import ProtocolError
 
     for cause in causes(error):
         found = _from_tls_error(cause, where) if isinstance(cause, ssl.SSLError) else _from_socket_error(cause, where)
         if found:
             return found
-    if isinstance(error, ProtocolError):  # it ended too early, for no reason of the socket's
+    if isinstance(error, ProtocolError):  # the response ended too early, without a socket error
         return KubeUnreachable(RESET, f"{where}: the connection was cut ({error})", sent=True)
     return KubeUnreachable(OTHER, f"{where}: {error}", sent=True)
+
+
+def from_response(response: Response, what: str) -> KubeRejected:
+    """The error for a response that is no success, with the message of Kubernetes."""
+    try:
+        message = str(msgspec.json.decode(response.body).get("message", ""))
+    except (*DECODE_ERRORS, AttributeError):
+        message = ""
+    hint = {
+        401: "check the credentials; an expired client certificate or token looks like this (kubectl auth whoami)",
+        403: "grant the permission; nodefall rbac prints the minimum",
+        404: "check that this is the address of a Kubernetes API server",
+    }.get(response.status, "")
+    return KubeRejected(response.status, f"{what}: {response.status} {message}".rstrip(), hint=hint)
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
@@ -67,7 +85,7 @@ def _from_tls_error(cause: ssl.SSLError, where: str) -> KubeUnreachable:
     if isinstance(cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
         return KubeUnreachable(RESET, f"{where}: the connection was cut", sent=True)
     if not isinstance(cause, ssl.SSLCertVerificationError):
-        hint = "is it an https port, and is the client certificate the one it wants?"
+        hint = "check that the port serves https, and accepts the client certificate"
         return KubeUnreachable(TLS, f"{where}: TLS failed: {cause.reason or cause}", hint=hint)
     hint = "check certificate-authority in the kubeconfig (of others: kubeletCA, controllerManager.ca in the inventory)"
     if cause.verify_code == _EXPIRED:
@@ -86,14 +104,18 @@ def _from_socket_error(cause: BaseException, where: str) -> KubeUnreachable | No
 
     if isinstance(cause, (NameResolutionError, socket.gaierror)):
         return KubeUnreachable(DNS, f"{where}: its name cannot be resolved", hint="check the server's name and DNS")
-    if isinstance(cause, NewConnectionError):  # its cause says why; it is a ConnectTimeoutError by name only
+    if isinstance(
+        cause, NewConnectionError
+    ):  # its cause is more precise
         return None
     if isinstance(cause, ConnectTimeoutError):
         return KubeUnreachable(TIMEOUT, f"{where}: no connection in time", hint="check the address, VPN and firewall")
     if isinstance(cause, (ReadTimeoutError, TimeoutError)):
         return KubeUnreachable(TIMEOUT, f"{where}: no answer in time", sent=True)
     if isinstance(cause, ConnectionRefusedError):
-        return KubeUnreachable(REFUSED, f"{where}: connection refused", hint="is it running, and is the port right?")
+        return KubeUnreachable(
+            REFUSED, f"{where}: connection refused", hint="check the server and its port"
+        )
     if isinstance(cause, (ConnectionError, http.client.HTTPException)):
         return KubeUnreachable(RESET, f"{where}: the connection was cut", sent=True)
     if isinstance(cause, OSError) and cause.errno in _NO_ROUTE:

@@ -1,10 +1,11 @@
-"""Holding the cluster's lock: a Lease that a thread of ours renews, looked at again before each deed.
+"""The cluster's lock: a Lease renewed by a background thread and re-checked before each operation.
 
-In wall time, also where the cluster's time is another: it keeps away people and other machines, not simulated ones.
+In wall time, even where the cluster's time is another: the lock keeps away people and machines, not simulated ones.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -30,16 +31,18 @@ from chaos.model.command import MERGE_PATCH
 from chaos.model.errors import Aborted, NodefallError, Refused
 from chaos.model.labels import LOCK_NAME, RUN_LABEL
 from chaos.model.ports import KubeApi, Response
+from chaos.model.threads import ContextThread
 
-POLL_PERIOD = 1.0  # seconds between two looks at the Lease: somebody may ask the run to stop
+POLL_PERIOD = 1.0  # seconds between two reads of the Lease, for a request to abort
 _TRIES = 3
-_LOST_HINT = "what this run did is undone; see nodefall status"
-_CONFLICT = 409  # changed meanwhile, or created by somebody else
+_LOST_HINT = "see nodefall status; the effects of this run have been undone"
+_CONFLICT = 409  # changed meanwhile, or created by another process
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who holds it: ``holder`` is unlike any other process's; ``about`` are annotations for those who look."""
+    """Holder of the lock: ``holder`` is unique to this process; ``annotations`` describe it to people."""
 
     holder: str
     annotations: Mapping[str, str]
@@ -47,62 +50,67 @@ class Identity:
 
 @dataclass
 class ClusterLock:
-    """``wall`` tells the time since the epoch, for people. ``told`` is called when somebody asks the holder to stop."""
+    """One run at a time on a cluster.
+
+    ``wall_clock`` returns seconds since the epoch. ``on_abort`` is called, in the lock's thread, with the reason when
+    the holder is requested to stop, and ``on_crash`` with the exception that ended that thread.
+    """
 
     kube: KubeApi
     namespace: str
     identity: Identity
     wall_clock: Callable[[], float]
     on_abort: Callable[[str], None] = lambda _: None
+    on_crash: Callable[[BaseException], None] = lambda _: None
     _leadership: Leadership | None = None
     _loss_reason: str = ""
-    _renew_error: str = ""  # why it could not be renewed
+    _renew_error: str = ""  # of the last renewal
     _renew_mutex: threading.Lock = field(default_factory=threading.Lock)
     _stop_event: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
     def acquire(self, note: Callable[[str], object], *, wait_for_live: bool = False) -> None:
-        """Take it, and begin to renew it. Raises Refused, naming the holder, where somebody lives on it.
+        """Acquire the lock and begin to renew it. Raises Refused, naming the holder, if the holder is alive.
 
-        A holder that does not renew is watched for the whole duration of its lock before it counts as dead; one that
-        ran on this machine is dead for sure, as its lock file is ours. Who is ``patient`` watches also one that has
-        renewed just now.
+        A holder that does not renew counts as dead after the whole duration of its lock. One that ran on this machine
+        is dead for certain, as this process has its lock file. ``wait_for_live``: wait that long even for a holder that
+        has renewed just now.
         """
-        watched: ObservedLease | None = None
-        while not self._try_acquire(watched):
+        observed: ObservedLease | None = None
+        while not self._try_acquire(observed):
             record, now = self._read(), time.monotonic()
             if record is None or not record.holder:
                 continue
-            if watched is None:
+            if observed is None:
                 if not wait_for_live and record.is_recent(self.wall_clock()):
                     raise _in_use_error(record)
-                note(f"waiting up to {record.duration:.0f}s for the lock of {record.holder}, unless it renews it")
-            elif watched.version != record.version:
+                note(f"waiting up to {record.duration:.0f} s for the lock of {record.holder}, unless it renews it")
+            elif observed.version != record.version:
                 raise _in_use_error(record)
-            watched = observe(record, watched, now)
+            observed = observe(record, observed, now)
             self._stop_event.wait(POLL_PERIOD)
-        self._thread = threading.Thread(target=self._renew_loop, name="cluster lock", daemon=True)
+        self._thread = ContextThread(self._run, "cluster lock")
         self._thread.start()
 
-    def _try_acquire(self, watched: ObservedLease | None) -> bool:
+    def _try_acquire(self, observed: ObservedLease | None) -> bool:
         begun = time.monotonic()
         record, here = self._read(), self.identity.annotations.get(MACHINE)
         dead = bool(record and here and record.annotations.get(MACHINE) == here)
-        return decide(record, watched, begun, holder_dead=dead) is Decision.ACQUIRE and self._write(record, begun)
+        return decide(record, observed, begun, holder_dead=dead) is Decision.ACQUIRE and self._write(record, begun)
 
     def check(self) -> None:
-        """The last thing before a deed. Raises Aborted unless nobody else can have the lock."""
+        """The last check before an operation. Raises Aborted if another process may hold the lock."""
         if not self._is_valid() and not self.renew():
             raise Aborted(f"the cluster's lock could not be renewed: {self._renew_error}")
         if self._loss_reason:
             raise Aborted(self._loss_reason, hint=_LOST_HINT)
 
     def renew(self) -> bool:
-        """Whether the API server says that it is ours, and has renewed it. Raises Aborted where it says another's."""
+        """Renew the lock; False if the API server did not confirm that. Raises Aborted if another process holds it."""
         with self._renew_mutex:
             try:
                 renewed = any(self._try_renew() for _ in range(_TRIES))
-                self._renew_error = "" if renewed else "somebody writes to it all the time"
+                self._renew_error = "" if renewed else "another process keeps changing the Lease"
             except NodefallError as error:
                 renewed, self._renew_error = False, error.message
         if self._loss_reason:
@@ -113,7 +121,7 @@ class ClusterLock:
         return self._leadership is not None and self._leadership.is_valid(time.monotonic())
 
     def _try_renew(self) -> bool:
-        """False where somebody else wrote to it meanwhile."""
+        """False if the Lease was changed meanwhile."""
         begun = time.monotonic()
         record = self._read()
         if self._leadership is None or not self._leadership.is_held(record):
@@ -122,7 +130,7 @@ class ClusterLock:
         return self._write(record, begun)
 
     def release(self) -> None:
-        """Give it up; never raises: a lock that nobody renews ends by itself."""
+        """Delete the Lease. Never raises: a lock that is not renewed expires."""
         self._stop_event.set()
         if self._thread:
             self._thread.join()
@@ -134,7 +142,7 @@ class ClusterLock:
 
     @property
     def fence(self) -> int:
-        """The fencing number, 0 before the lock was taken."""
+        """The fencing number; 0 before the lock is acquired."""
         return self._leadership.fence if self._leadership else 0
 
     @property
@@ -145,13 +153,12 @@ class ClusterLock:
         return read_lock(self.kube, self.namespace)
 
     def _write(self, over: LeaseRecord | None, begun: float) -> bool:
-        """Only over what was read; False where somebody else was quicker."""
-        mine = self._leadership is not None and self._leadership.is_held(over)
-        fence = self._leadership.fence if mine and self._leadership else (over.fence if over else 0) + 1
-        about = {**(over.annotations if mine and over else {}), **self.identity.annotations}
-        lease = lease_body(
-            self.namespace, self.identity.holder, fence, self.wall_clock(), about, over.version if over else ""
-        )
+        """Write the Lease over exactly the record that was read; False if another process was quicker."""
+        is_held = self._leadership is not None and self._leadership.is_held(over)
+        fence = self._leadership.fence if is_held and self._leadership else (over.fence if over else 0) + 1
+        annotations = {**(over.annotations if is_held and over else {}), **self.identity.annotations}
+        version = over.version if over else ""
+        lease = lease_body(self.namespace, self.identity.holder, fence, self.wall_clock(), annotations, version)
         if over is None:
             response = self.kube.request("POST", _collection(self.namespace), body=lease)
         else:
@@ -162,16 +169,23 @@ class ClusterLock:
         self._leadership = Leadership(self.identity.holder, fence, begun)
         return True
 
+    def _run(self) -> None:
+        try:
+            self._renew_loop()
+        except Exception as error:  # noqa: BLE001 - a lock that silently stops being renewed must end the run
+            _log.exception("thread %s crashed", threading.current_thread().name)
+            self.on_crash(error)
+
     def _renew_loop(self) -> None:
-        """Renew until it is over; what cannot be renewed now is tried again, as nobody may act meanwhile."""
+        """Renew until released. A failed renewal is tried again; check() raises before the next operation."""
         renewed = time.monotonic()
         while not self._stop_event.wait(POLL_PERIOD):
             try:
                 self._check_abort()
                 if time.monotonic() - renewed >= RETRY_PERIOD and self.renew():
                     renewed = time.monotonic()
-            except NodefallError:
-                continue  # check() tells, before the next deed
+            except NodefallError as error:
+                _log.debug("the cluster's lock was not renewed: %s", error.message)
 
     def _check_abort(self) -> None:
         record = self._read()
@@ -180,13 +194,13 @@ class ClusterLock:
 
 
 def read_lock(kube: KubeApi, namespace: str) -> LeaseRecord | None:
-    """The cluster's lock, None if nobody ever took it. Raises NodefallError."""
+    """The cluster's lock; None if there is none. Raises NodefallError."""
     response = kube.request("GET", f"{_collection(namespace)}/{LOCK_NAME}")
     return None if response.status == 404 else parse(_decode_success(response, "read"))
 
 
 def request_abort(kube: KubeApi, namespace: str, why: str) -> None:
-    """Annotate the lock; its holder looks every second. Raises NodefallError."""
+    """Annotate the lock; its holder reads the annotation within ``POLL_PERIOD``. Raises NodefallError."""
     patch = {"metadata": {"annotations": {ABORT: why}}}
     path = f"{_collection(namespace)}/{LOCK_NAME}"
     _decode_success(kube.request("PATCH", path, body=patch, content_type=MERGE_PATCH), "annotated")
@@ -196,26 +210,27 @@ def _collection(namespace: str) -> str:
     return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
 
-def _decode_success(response: Response, what: str) -> dict[str, Any]:
+def _decode_success(response: Response, operation: str) -> dict[str, Any]:
     if response.status == 403:
         raise Refused(
-            f"the cluster's lock may not be {what}: {status_message(response)}",
-            hint="nodefall rbac prints the rights that it needs",
+            f"the cluster's lock cannot be {operation}: {status_message(response)}",
+            hint="grant the permissions that nodefall rbac prints",
         )
     if response.status >= 300:
-        raise NodefallError(f"the cluster's lock could not be {what}: {response.status}: {status_message(response)}")
+        message = status_message(response)
+        raise NodefallError(f"the cluster's lock cannot be {operation}: {response.status}: {message}")
     return dict(decode_body(response))
 
 
 def _in_use_error(record: LeaseRecord) -> Refused:
     run = record.annotations.get(RUN_LABEL)
     return Refused(
-        f"{record.holder} is at work on this cluster{f' (run {run})' if run else ''}",
-        hint="let it end; nodefall status shows it, nodefall abort stops it",
+        f"cluster in use by {record.holder}{f' (run {run})' if run else ''}",
+        hint="wait for its end; nodefall status shows it, nodefall abort stops it",
     )
 
 
 def _describe_loss(record: LeaseRecord | None) -> str:
     if record is None:
-        return "somebody removed the cluster's lock"
-    return f"{record.holder or 'somebody'} has taken the cluster's lock"
+        return "the cluster's lock was deleted"
+    return f"the cluster's lock was taken by {record.holder or 'another process'}"

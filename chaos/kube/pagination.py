@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chaos.kube.client import KubeRejected, from_response
+from chaos.kube.errors import KubeRejected, from_response
 from chaos.kube.watch_codec import DECODE_ERRORS, ListPage, WatchCodec
 from chaos.model.ports import KubeApi
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chaos.kube.client import WatchApi
+from chaos.kube.watch_stream import WatchApi
 from chaos.model.ports import Clock, Observer
 from chaos.model.resources import RESOURCES
 from chaos.observers.events import EventsObserver

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Protocol
 
-from chaos.kube.client import KubeRejected, KubeUnreachable, WatchApi
+from chaos.kube.errors import KubeRejected, KubeUnreachable
+from chaos.kube.watch_stream import WatchApi
 from chaos.model.clock_offset import ClockOffset, ClockOffsetBounds
 from chaos.model.ports import Clock, Sink
 from chaos.observers.observer_thread import ObserverThread

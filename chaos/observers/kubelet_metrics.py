@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.kube.client import KubeUnreachable
-from chaos.kube.errors import OTHER
+from chaos.kube.errors import OTHER, KubeUnreachable
 from chaos.kube.watch_codec import DECODE_ERRORS
 from chaos.model.kube import Node
 from chaos.model.ports import Clock, KubeApi, Response

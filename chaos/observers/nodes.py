@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.kube.client import WatchApi
+from chaos.kube.watch_stream import WatchApi
 from chaos.model.kube import Node
 from chaos.model.ports import Clock
 from chaos.model.resources import RESOURCES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.kube.client import WatchApi
+from chaos.kube.watch_stream import WatchApi
 from chaos.model.ports import Clock
 from chaos.model.resources import RESOURCES
 from chaos.observers.health import ApiHealth

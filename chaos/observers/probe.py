@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from chaos.kube.client import ApiClient, KubeUnreachable
-from chaos.kube.errors import causes, from_exception
+from chaos.kube.client import ApiClient
+from chaos.kube.errors import KubeUnreachable, causes, from_exception
 from chaos.kube.watch_codec import DECODE_ERRORS
 from chaos.model.duration import parse_duration
 from chaos.model.experiment import Probe, ServiceReference

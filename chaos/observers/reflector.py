@@ -13,10 +13,10 @@ from contextlib import suppress
 
 import msgspec
 
-from chaos.kube.client import KubeRejected, KubeUnreachable, WatchApi, WatchStream
-from chaos.kube.errors import TIMEOUT
+from chaos.kube.errors import TIMEOUT, KubeRejected, KubeUnreachable
 from chaos.kube.pagination import iter_pages
 from chaos.kube.watch_codec import DECODE_ERRORS, DecodedObject, TruncatedLineError, WatchCodec, split_lines
+from chaos.kube.watch_stream import WatchApi, WatchStream
 from chaos.model.kube import Metadata
 from chaos.model.ports import Clock, Sink
 from chaos.model.recording import ADDED, BOOKMARK, DELETED, MODIFIED, RecordingEntry

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from chaos.kube.client import KubeUnreachable
-from chaos.kube.errors import DNS, OTHER, TLS
+from chaos.kube.errors import DNS, OTHER, TLS, KubeUnreachable
 from chaos.model.ports import Clock, Sink
 from chaos.model.recording import RecordingEntry
 from chaos.observers.blind_windows import BlindWindowTracker

@@ -1,4 +1,4 @@
-"""Clusters that are not on loopback: only by the uid that the inventory expects, and never as a lab."""
+"""Clusters that are not on loopback: only with the expected UID, and never as a lab."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import chaos.kube.client
+import chaos.kube.cluster_info
 from chaos.api import Lab, plan
 from chaos.app.connect import connect_cluster
 from chaos.cli.run.confirm import summary
@@ -27,44 +27,44 @@ def lab() -> Iterator[Inventory]:
         yield up.inventory
 
 
-def changed(inventory: Inventory, **cluster: object) -> Inventory:
+def with_cluster(inventory: Inventory, **cluster: object) -> Inventory:
     document = inventory.model_dump(mode="json", by_alias=True, exclude_none=True)
     document["cluster"] |= cluster
     return Inventory.model_validate(document)
 
 
-def test_elsewhere_the_uid_must_be_expected(lab: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
-    with connect_cluster(lab) as opened:
-        uid = opened.uid
-    monkeypatch.setattr(chaos.kube.client, "server_is_loopback", lambda _: False)
-    with pytest.raises(Refused, match="does not say which cluster it is") as refused:
-        plan(EXPERIMENT, changed(lab, simulated=False))
+def test_a_remote_cluster_needs_an_expected_uid(lab: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
+    with connect_cluster(lab) as connection:
+        uid = connection.uid
+    monkeypatch.setattr(chaos.kube.cluster_info, "server_is_loopback", lambda _: False)
+    with pytest.raises(Refused, match="the inventory has no expectUID") as refused:
+        plan(EXPERIMENT, with_cluster(lab, simulated=False))
     assert f"expectUID: {uid}" in refused.value.hint
-    with pytest.raises(Refused, match=f"this is another cluster: expectUID is other, its own is {uid}"):
-        plan(EXPERIMENT, changed(lab, simulated=False, expectUID="other"))
-    with pytest.raises(Refused, match="is not on loopback, so it is no lab"):
-        plan(EXPERIMENT, changed(lab, simulated=True, expectUID=uid))
-    assert plan(EXPERIMENT, changed(lab, simulated=False, expectUID=uid)).cluster_uid == uid
+    with pytest.raises(Refused, match=f"wrong cluster: expected UID other, but the server reports {uid}"):
+        plan(EXPERIMENT, with_cluster(lab, simulated=False, expectUID="other"))
+    with pytest.raises(Refused, match=r"not a lab: .* is not on loopback"):
+        plan(EXPERIMENT, with_cluster(lab, simulated=True, expectUID=uid))
+    assert plan(EXPERIMENT, with_cluster(lab, simulated=False, expectUID=uid)).cluster_uid == uid
 
 
-def test_on_loopback_an_uid_that_is_given_is_checked_too(lab: Inventory) -> None:
-    with pytest.raises(Refused, match="this is another cluster"):
-        plan(EXPERIMENT, changed(lab, expectUID="other"))
+def test_an_expected_uid_is_checked_on_loopback_too(lab: Inventory) -> None:
+    with pytest.raises(Refused, match="wrong cluster"):
+        plan(EXPERIMENT, with_cluster(lab, expectUID="other"))
 
 
 @pytest.mark.parametrize("many", [1, 100])
-def test_what_is_about_to_be_done_fits_on_a_screen(many: int) -> None:
+def test_the_summary_fits_on_a_screen(many: int) -> None:
     nodes = [f"n{number}" for number in range(many)]
     steps = [PlannedStep("s", "reboot", n, {}, {}, (HostCommand(("reboot",)),), Undo(), ()) for n in nodes]
-    told = summary(
+    rows = summary(
         Plan(
             "r", "x", "h", "uid-1", 0.0, 7, tuple(PlannedTarget("t", n, "u", "b") for n in nodes), tuple(steps), "w",
             overridden=tuple(f"check-{n}: no" for n in nodes), warnings=tuple(f"warned-{n}: hm" for n in nodes),
         ),
         "https://k", "staging",
     )  # fmt: skip
-    assert len(told) <= 23
-    words = " ".join(f"{label} {text}" for label, text in told)
+    assert len(rows) <= 23
+    text = " ".join(f"{label} {text}" for label, text in rows)
     expected = [
         "staging (https://k, uid uid-1)",
         "t: n0",
@@ -73,5 +73,5 @@ def test_what_is_about_to_be_done_fits_on_a_screen(many: int) -> None:
         "warned-n0",
         "namespace w",
     ]
-    assert [text for text in expected if text not in words] == []
-    assert ("and 97 more: nodefall plan prints them all" in words) == (many == 100)
+    assert [part for part in expected if part not in text] == []
+    assert ("and 97 more: nodefall plan prints them all" in text) == (many == 100)

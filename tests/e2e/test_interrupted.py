@@ -133,7 +133,7 @@ def test_what_others_do_meanwhile(tmp_path: Path) -> None:
         wait_for(run, "applying the workload")
         second = nodefall("run", experiment, "-i", inventory, "--json", cwd=tmp_path)
         assert second.returncode == 4
-        assert "is at work on this cluster" in json.loads(second.stdout)["error"]["message"]
+        assert "cluster in use" in json.loads(second.stdout)["error"]["message"]
         undo = nodefall("undo", "last", cwd=tmp_path)
         assert undo.returncode == 3
         assert "still going on" in undo.stderr

@@ -52,7 +52,8 @@ def test_a_run_that_sleeps_through_its_lock_is_undone_by_another_machine_and_doe
         second = nodefall("run", twice, *here, cwd=tmp_path)
         assert second.returncode == 4, second.stderr
         assert f"/{run.pid}-" in second.stderr
-        assert "is at work on this cluster (run twice-" in second.stderr
+        assert "cluster in use by " in second.stderr
+        assert "(run twice-" in second.stderr
         told = nodefall("status", "-i", inventory, "--json", cwd=tmp_path)
         assert told.returncode == 2, told.stderr
         status = json.loads(told.stdout)
@@ -62,7 +63,7 @@ def test_a_run_that_sleeps_through_its_lock_is_undone_by_another_machine_and_doe
         os.kill(run.pid, signal.SIGSTOP)
         undone = nodefall("undo", name, *here, cwd=tmp_path)
         assert undone.returncode == 0, undone.stderr
-        assert "waiting up to 30s for the lock of" in undone.stderr
+        assert "waiting up to 30 s for the lock of" in undone.stderr
         assert nodefall("status", "-i", inventory, cwd=tmp_path).stdout == "nobody is at work on this cluster\n"
         again = nodefall("undo", name, *here, cwd=tmp_path)
         assert again.returncode == 0
@@ -70,7 +71,7 @@ def test_a_run_that_sleeps_through_its_lock_is_undone_by_another_machine_and_doe
 
         os.kill(run.pid, signal.SIGCONT)
         said, _ = run.communicate(timeout=WALL)
-        assert "somebody removed the cluster's lock" in said
+        assert "the cluster's lock was deleted" in said
         assert "step second" not in said
         assert run.returncode == 2, said
         assert nodefall("undo", "--list", "-i", inventory, cwd=tmp_path).returncode == 0

@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
 import msgspec
 import pytest
-from msgspec.structs import replace
+from msgspec import structs
 
 import chaos.facts
 from chaos.clock import SystemClock
-from chaos.engine.context import Interrupted, RunContext
+from chaos.engine.context import RunContext
 from chaos.engine.failsafe import failsafe_command
 from chaos.engine.inject import START_LEAD, inject
+from chaos.engine.inputs import RunInputs
+from chaos.engine.services import RunServices
+from chaos.engine.stop import Interrupted
 from chaos.hosts.pool import Hosts
-from chaos.model.action import FailsafeTimer, Undo
-from chaos.model.command import ANSWERED, LOST, DrainRules, HostCommand, Outcome, PodsCommand, PodSelector
+from chaos.model.action import FactCheck, FailsafeTimer, Undo, UndoStep
+from chaos.model.command import Delivery, DrainRules, HostCommand, Outcome, PodsCommand, PodSelector, PodVerb
 from chaos.model.errors import Aborted
 from chaos.model.experiment import Experiment
 from chaos.model.plan import Plan, PlannedStep
@@ -73,9 +77,8 @@ def document() -> Experiment:
 
 
 def context_of(folder: Path, step: PlannedStep, clock: Clock, session: FakeSession, kube: FakeKube) -> RunContext:
-    return RunContext(
-        experiment=document(),
-        plan=Plan("r", "x", "", "", 0.0, 0, (), (step,)),
+    inputs = RunInputs(document(), Plan("r", "x", "", "", 0.0, 0, (), (step,)), clock.now() + 600)
+    services = RunServices(
         clock=clock,
         kube=kube,
         hosts=Hosts(lambda _: session, lambda _: None, kube, discover(chaos.facts, "FACT"), clock),
@@ -84,11 +87,11 @@ def context_of(folder: Path, step: PlannedStep, clock: Clock, session: FakeSessi
         emit=lambda line: None,
         judge=lambda live: EMPTY,
         judge_steady_state=tuple,
-        deadline=clock.now() + 600,
         guard=FakeGuard(),
         publish=lambda: None,
         reconcile=str,
     )
+    return RunContext(inputs, services)
 
 
 def test_a_stop_that_comes_while_the_timer_is_planted_prevents_the_fault(tmp_path: Path) -> None:
@@ -141,7 +144,8 @@ def test_hosts_begin_at_one_instant_if_all_of_them_can(
     step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(), ())
     session = Tuned(known)
     context = context_of(tmp_path, step, Still(), session, FakeKube({}))
-    context.plan = replace(context.plan, steps=tuple(replace(step, node=f"n{n}") for n in range(len(fired))))
+    steps = tuple(structs.replace(step, node=f"n{n}") for n in range(len(fired)))
+    context.inputs = replace(context.inputs, plan=structs.replace(context.inputs.plan, steps=steps))
     inject(context)
     assert session.fired == fired
 
@@ -176,13 +180,13 @@ class Slow(FakeSession):
     def _wait(self) -> Outcome:
         self.begun.set()
         assert self.answer.wait(60)
-        return Outcome(LOST, error="the line was lost") if self.gone else answered()
+        return Outcome(Delivery.LOST, error="connection lost") if self.gone else answered()
 
 
 def aborting(session: Slow) -> RunResult:
     """What is judged while that session is at work, and before."""
     condition = Verdict("apart", "nodes-ready", Status.VIOLATED if session.begun.is_set() else Status.PENDING, "x")
-    return replace(EMPTY, abort=(condition,))
+    return structs.replace(EMPTY, abort=(condition,))
 
 
 @pytest.mark.parametrize("slow", ["", "true"], ids=["the step itself", "what is sent before"])
@@ -190,11 +194,11 @@ def test_an_abort_does_not_wait_for_a_host_that_does_not_answer(tmp_path: Path, 
     session, clock = Slow(slow), SystemClock()
     step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (HostCommand(("true",)), FAULT), Undo(), ())
     context = context_of(tmp_path, step, clock, session, FakeKube({}))
-    context.judge = lambda _: aborting(session)
+    context.services = replace(context.services, judge=lambda _: aborting(session))
     with closing(clock), pytest.raises(Aborted, match="abort condition apart"):
         inject(context)
     assert session.gone
-    assert context.abandoned_steps == {("do", "n1")}
+    assert context.state.abandoned_steps == {("do", "n1")}
 
 
 def test_one_that_answers_soon_is_not_hung_up_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +206,6 @@ def test_one_that_answers_soon_is_not_hung_up_on(tmp_path: Path, monkeypatch: py
     step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(), ())
     context = context_of(tmp_path, step, clock, session, FakeKube({}))
     lines: list[RecordingEntry] = []
-    context.emit = lines.append
 
     def judged(_live: bool) -> RunResult:
         if session.begun.is_set():
@@ -210,11 +213,11 @@ def test_one_that_answers_soon_is_not_hung_up_on(tmp_path: Path, monkeypatch: py
             session.answer.set()
         return aborting(session)
 
-    context.judge = judged
+    context.services = replace(context.services, emit=lines.append, judge=judged)
     with closing(clock), pytest.raises(Aborted, match="abort condition apart"):
         inject(context)
-    assert [msgspec.json.decode(line.object, type=ActionRecord).delivery for line in lines][-1] == ANSWERED
-    assert (session.gone, context.abandoned_steps) == (False, set())
+    assert [msgspec.json.decode(line.object, type=ActionRecord).delivery for line in lines][-1] == Delivery.ANSWERED
+    assert (session.gone, context.state.abandoned_steps) == (False, set())
 
 
 class Refusing(FakeKube):
@@ -230,22 +233,77 @@ class Refusing(FakeKube):
 
 def test_a_drain_that_is_refused_does_not_keep_the_run_from_ending(tmp_path: Path) -> None:
     """It waits in a thread of its own for an hour; what ends the run ends the wait, and what it saw is recorded."""
-    drain = PodsCommand("evict", PodSelector(node="n1"), wait=3600.0, rules=DrainRules())
+    drain = PodsCommand(PodVerb.EVICT, PodSelector(node="n1"), wait=3600.0, rules=DrainRules())
     step = PlannedStep("do", "drain", "n1", {}, {}, (drain,), Undo(), ())
     clock, kube = SystemClock(), Refusing({})
     context = context_of(tmp_path, step, clock, FakeSession({}), kube)
     lines: list[RecordingEntry] = []
-    context.emit = lines.append
 
     def judged(_live: bool) -> RunResult:
         if ("POST", "/api/v1/namespaces/b/pods/a/eviction") in kube.sent:
             context.stop.signum = 2
         return EMPTY
 
-    context.judge = judged
+    context.services = replace(context.services, emit=lines.append, judge=judged)
     with closing(clock), pytest.raises(Interrupted):
         inject(context)
     begin, returned = (msgspec.json.decode(line.object, type=ActionRecord) for line in lines)
     assert (begin.phase, returned.phase, returned.exit) == ("begin", "returned", 1)
     (pod,) = returned.evidence["pods"]
     assert [(refusal["status"], refusal["message"]) for refusal in pod["refusals"]] == [(429, "no")]
+
+
+NOT_LOADED = Outcome(Delivery.ANSWERED, 5, stderr="Unit x.service not loaded.")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "pending"),
+    [
+        (NOT_LOADED, []),
+        (Outcome(Delivery.NOT_SENT, error="connection refused"), []),
+        (Outcome(Delivery.ANSWERED, 1, stderr="Job failed."), ["do"]),
+        (Outcome(Delivery.LOST, error="connection lost"), ["do"]),
+    ],
+    ids=["unit not loaded", "not sent", "failed", "lost"],
+)
+def test_a_step_that_had_no_effect_leaves_no_pending_undo(tmp_path: Path, outcome: Outcome, pending: list[str]) -> None:
+    stop = HostCommand(("systemctl", "stop", "x"))
+    undo = Undo((UndoStep(HostCommand(("systemctl", "start", "x"))),), (FactCheck("boot-id", "active"),))
+    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (stop,), undo, ())
+    context = context_of(tmp_path, step, Still(), OneOutcome(outcome), FakeKube({}))
+    if outcome.delivery is Delivery.LOST:
+        inject(context)
+    else:
+        with pytest.raises(Aborted, match=outcome.error or outcome.stderr):
+            inject(context)
+    assert [entry.step for entry in read_pending(tmp_path)] == pending
+
+
+def test_a_step_with_preliminaries_is_undone_whatever_its_last_command_did(tmp_path: Path) -> None:
+    commands = (HostCommand(("true",)), HostCommand(("systemctl", "stop", "x")))
+    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, commands, Undo(), ())
+    context = context_of(tmp_path, step, Still(), OneOutcome(NOT_LOADED), FakeKube({}))
+    with pytest.raises(Aborted, match="not loaded"):
+        inject(context)
+    assert [entry.step for entry in read_pending(tmp_path)] == ["do"]
+
+
+class OneOutcome(FakeSession):
+    """Its armed command has the given outcome."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__({"true": answered()})
+        self.outcome = outcome
+
+    def arm(self, command: HostCommand) -> Armed:
+        return self
+
+    def calibrate(self, now: Callable[[], float]) -> bool:
+        return True
+
+    def release(self, at: float | None = None) -> None: ...
+
+    def wait(self) -> Outcome:
+        return self.outcome
+
+    def cancel(self) -> None: ...

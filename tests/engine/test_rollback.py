@@ -13,7 +13,7 @@ import chaos.facts
 from chaos.engine.rollback import PROOF_SECONDS, roll_back
 from chaos.hosts.pool import Hosts
 from chaos.model.action import Target, Undo
-from chaos.model.command import Outcome
+from chaos.model.command import Delivery, Outcome
 from chaos.model.ports import Response
 from chaos.model.registry import discover
 from chaos.store.journal import Journal, read_pending
@@ -21,7 +21,7 @@ from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeProgress, FakeSe
 
 ACTIONS = discover(chaos.actions, "ACTION")
 FACTS = discover(chaos.facts, "FACT")
-LOCKS = str(FACTS["inhibitors"].command)
+LOCKS = str(FACTS["inhibitor-locks"].command)
 LOCKED = answered(
     '{"type":"a(ssssuu)","data":[[["shutdown","kubelet","Kubelet needs time to handle node shutdown","delay",0,8]]]}'
 )
@@ -71,7 +71,7 @@ def test_a_machine_that_is_on_is_left_alone(tmp_path: Path) -> None:
     world = World(tmp_path, FakeSession(dict(UP)), FakePower("on"))
     world.intend("poweroff", undo_of("poweroff"))
     assert world.roll_back() == [True]
-    assert not [line for line in world.progress.told if "undo: power on" in line]
+    assert not [line for line in world.progress.reports if "undo: power on" in line]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_deed_whose_answer_nobody_waited_for_may_only_be_done_now(tmp_path: Pa
     world.clock.agenda.append((world.clock.now() + 3, lambda: setattr(power, "value", "off")))
     (result,) = roll_back(world.journal, world.hosts, world.clock, world.progress, is_uncertain=lambda _: True)
     assert (result.proven, power.value) == (True, "on")
-    assert any("undo: power on" in line for line in world.progress.told)
+    assert any("undo: power on" in line for line in world.progress.reports)
 
 
 def test_a_machine_that_is_still_on_but_going_down_is_powered_on_later(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_machine_that_is_still_on_but_going_down_is_powered_on_later(tmp_path:
 
     def off() -> None:
         power.value = "off"
-        session.answers[PREPARING] = Outcome("not-sent", error="connection refused")
+        session.answers[PREPARING] = Outcome(Delivery.NOT_SENT, error="connection refused")
 
     world.clock.agenda += [(1010.0, off), (1030.0, lambda: session.answers.update(UP))]
     world.intend("poweroff", undo_of("poweroff"))
@@ -133,7 +133,7 @@ def test_a_lost_lock_comes_back_with_a_kubelet_restart(tmp_path: Path) -> None:
         LOCKS: lambda: LOCKED if locked else UNLOCKED,
     }
     world = World(tmp_path, FakeSession(answers), None)
-    facts = {"kubelet-inhibitor": True, "kubelet-unit": "k3s.service", "configz": {"shutdownGracePeriod": "30s"}}
+    facts = {"inhibitor-kubelet": True, "kubelet-unit": "k3s.service", "configz": {"shutdownGracePeriod": "30s"}}
     world.intend("prepare-for-shutdown", undo_of("prepare-for-shutdown", facts, active=True))
     assert world.roll_back() == [True]
     assert "systemctl restart k3s.service" in world.session.sent
@@ -155,7 +155,7 @@ def test_a_kubelet_that_is_neither_ready_nor_locks_is_restarted_once(tmp_path: P
         return answered()
 
     answers["systemctl restart k3s.service"] = restart
-    facts: dict[str, object] = {"kubelet-inhibitor": True, "kubelet-unit": "k3s.service"}
+    facts: dict[str, object] = {"inhibitor-kubelet": True, "kubelet-unit": "k3s.service"}
     facts["configz"] = {"shutdownGracePeriod": "30s"}
     world.intend("cancel-shutdown", undo_of("cancel-shutdown", facts))
     assert world.roll_back() == [True]
@@ -171,7 +171,7 @@ def test_a_node_that_still_shuts_down_is_told_that_it_is_cancelled(tmp_path: Pat
         return answered()
 
     answers[EMIT] = cancel
-    facts = {"kubelet-inhibitor": True, "kubelet-unit": "kubelet.service"}
+    facts = {"inhibitor-kubelet": True, "kubelet-unit": "kubelet.service"}
     world.intend("prepare-for-shutdown", undo_of("prepare-for-shutdown", facts, active=True))
     assert world.roll_back() == [True]
     assert world.session.sent.count(EMIT) == 1
@@ -200,7 +200,7 @@ def test_no_proof_counts_right_after_the_deed(tmp_path: Path) -> None:
         return answered()
 
     world.clock.agenda.append((1001.0, announced))
-    facts: dict[str, object] = {"kubelet-inhibitor": True, "configz": {"shutdownGracePeriod": "30s"}}
+    facts: dict[str, object] = {"inhibitor-kubelet": True, "configz": {"shutdownGracePeriod": "30s"}}
     world.intend("prepare-for-shutdown", undo_of("prepare-for-shutdown", facts, active=True))
     assert world.roll_back() == [True]
     assert EMIT in session.sent
@@ -233,7 +233,7 @@ def test_undo_goes_on_after_whatever_failed(tmp_path: Path) -> None:
     world.intend("cancel-shutdown", Undo())
     world.intend("poweroff", undo_of("poweroff"))
     assert world.roll_back() == [False, True]
-    assert any("a bug of nodefall: ZeroDivisionError: planted" in line for line in world.progress.told)
+    assert any("internal error: ZeroDivisionError: planted" in line for line in world.progress.reports)
     assert [owed.action for owed in read_pending(tmp_path)] == ["poweroff"]
 
 
@@ -301,7 +301,7 @@ def test_a_deed_on_a_machine_that_another_deed_switched_off_is_taken_back_when_i
     power = FakePower("off")
     world = Stopped(tmp_path, power)
     world.changed = lambda: world.kube.answers.update({"/api/v1/nodes/n1": READY})  # type: ignore[method-assign]
-    answers, dead = dict(world.session.answers), Outcome("not-sent", error="no route to host")
+    answers, dead = dict(world.session.answers), Outcome(Delivery.NOT_SENT, error="no route to host")
     world.session.answers = dict.fromkeys(answers, dead)
     world.clock.agenda.append((1150.0, lambda: world.session.answers.update(answers | UP)))
     world.intend("poweroff", undo_of("poweroff"))

@@ -10,14 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.kube.client import (
-    KubeRejected,
-    KubeUnreachable,
-    cluster_uid,
-    connect,
-    server_is_loopback,
-    server_version,
-)
+from chaos.kube.client import connect
+from chaos.kube.cluster_info import cluster_uid, server_is_loopback, server_version
+from chaos.kube.errors import KubeRejected, KubeUnreachable
 from chaos.model.errors import BadInput, Exit, NodefallError
 from tests.kit.misbehaving import KubeServer, kubeconfig, plain_api, serving
 from tests.kit.tls_authority import DAY, NOW, Authority
@@ -116,7 +111,7 @@ def test_a_component_must_prove_who_it_is(tmp_path: Path, authority: Authority) 
         assert connect(file).component(f"https://127.0.0.1:{port}/metrics").status == 200
 
 
-def test_a_kubelet_that_nobody_signed_for_is_vouched_for_by_its_host(tmp_path: Path, authority: Authority) -> None:
+def test_a_self_signed_kubelet_certificate_is_verified_by_its_host(tmp_path: Path, authority: Authority) -> None:
     """As kind's: the certificate names the host, and not the address that it is reached at."""
     state = KubeServer()
     state.answers["/configz"] = (200, b"{}")
@@ -136,7 +131,7 @@ def test_a_kubelet_that_nobody_signed_for_is_vouched_for_by_its_host(tmp_path: P
     with serving(state, own.server(address="192.0.2.7")) as port:
         api = connect(file)
         api.set_kubelet_certificate_source(certificate)
-        for why in ("does not vouch for it: no session", "certificate is not accepted"):
+        for why in ("cannot be read on its host: no session", "certificate is not accepted"):
             with pytest.raises(KubeUnreachable, match=why) as caught:
                 api.kubelet("127.0.0.1", port, "/configz")
             assert (caught.value.kind, state.headers) == ("tls", [])
@@ -172,7 +167,7 @@ def test_a_port_that_does_not_speak_tls(tmp_path: Path) -> None:
         with pytest.raises(KubeUnreachable) as caught:
             api.request("GET", "/version")
     assert caught.value.kind == "tls"
-    assert "https port" in caught.value.hint
+    assert "port serves https" in caught.value.hint
 
 
 def test_a_401_makes_it_read_the_token_file_again(tmp_path: Path) -> None:
@@ -250,7 +245,7 @@ def test_an_answer_that_cannot_be_used(tmp_path: Path) -> None:
     state.answers["/api/v1/namespaces/kube-system"] = (403, b'{"message":"not you"}')
     with serving(state) as port:
         api = plain_api(tmp_path, port)
-        with pytest.raises(NodefallError, match="not understood"):
+        with pytest.raises(NodefallError, match="invalid response"):
             server_version(api)
         with pytest.raises(KubeRejected, match="403 not you") as caught:
             cluster_uid(api)
@@ -258,7 +253,7 @@ def test_an_answer_that_cannot_be_used(tmp_path: Path) -> None:
 
 
 def test_an_answer_without_an_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chaos.kube.client._MAX_BODY_BYTES", 1 << 20)
+    monkeypatch.setattr("chaos.kube.pools._MAX_BODY_BYTES", 1 << 20)
     state = KubeServer()
     state.answers["/version"] = (200, b" " * (3 << 20))
     with serving(state) as port, pytest.raises(KubeRejected, match="longer than 1 MiB"):

@@ -209,7 +209,9 @@ def test_how_pods_are_chosen() -> None:
     assert kube.queries == [{"fieldSelector": "spec.nodeName=n1,metadata.name=web", "labelSelector": "app=web"}]
     said = "there are no pods on n1 (namespace demo, name web, labels app=web)"
     assert (outcome.exit, outcome.stderr) == (2, said)
-    empty = KubeTransport(kube, clock).send(PodsCommand(PodVerb.EVICT, PodSelector(node="n1", namespace="demo"), rules=NONE))
+    empty = KubeTransport(kube, clock).send(
+        PodsCommand(PodVerb.EVICT, PodSelector(node="n1", namespace="demo"), rules=NONE)
+    )
     assert empty.exit == 0  # as kubectl: a node without pods is drained
 
 

@@ -16,7 +16,8 @@ from chaos.cli.kind.tools import Echo, Tools
 from chaos.cli.lab.workload import wait_for_nodes
 from chaos.cli.output import write
 from chaos.clock import SystemClock
-from chaos.kube.client import cluster_uid, connect
+from chaos.kube.client import connect
+from chaos.kube.cluster_info import cluster_uid
 from chaos.load.yaml_dump import dump
 from chaos.model.errors import NodefallError, Refused, UsageError
 

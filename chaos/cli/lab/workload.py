@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from chaos.assertions.workload_available import availability
-from chaos.kube.client import from_response
+from chaos.kube.errors import from_response
 from chaos.kube.workload import collection_path
 from chaos.load.manifests import LocatedObject
 from chaos.model.duration import format_duration

@@ -1,0 +1,23 @@
+"""Whether a command that failed is known to have done nothing, so that no undo is pending."""
+
+from __future__ import annotations
+
+from chaos.model.command import Command, Delivery, HostCommand, KubeCommand, Outcome, TaintsCommand, is_success
+
+_UNIT_NOT_LOADED = 5  # systemctl's exit code (LSB: program is not installed)
+
+
+def had_no_effect(command: Command, outcome: Outcome) -> bool:
+    """True if the outcome excludes any effect: not sent, unit not loaded, or rejected by the API server.
+
+    Any other failure may have had part of its effect.
+    """
+    if outcome.delivery is Delivery.NOT_SENT:
+        return True
+    if outcome.delivery is not Delivery.ANSWERED or is_success(command, outcome):
+        return False
+    if isinstance(command, HostCommand):
+        return command.argv[:1] == ("systemctl",) and outcome.exit == _UNIT_NOT_LOADED
+    if isinstance(command, (KubeCommand, TaintsCommand)):
+        return 400 <= (outcome.exit or 0) < 500
+    return False

@@ -1,0 +1,36 @@
+"""What a run acts through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from chaos.hosts.pool import Hosts
+from chaos.kube.node_events import NodeEvents
+from chaos.model.ports import Clock, KubeApi, LockGuard, Progress, Sink
+from chaos.model.result import RunResult
+from chaos.model.verdict import Verdict
+from chaos.store.journal import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class RunServices:
+    """The outside world of one run.
+
+    ``judge`` evaluates the timeline so far: live (True: verdicts may be pending) or for good. ``judge_steady_state``
+    evaluates the steady state as of now. ``publish`` writes the pending undo to the cluster and raises Aborted when it
+    cannot; ``reconcile`` does so after an undo and returns why it failed, or "".
+    """
+
+    clock: Clock
+    kube: KubeApi
+    hosts: Hosts
+    journal: Journal
+    progress: Progress
+    emit: Sink
+    judge: Callable[[bool], RunResult]
+    judge_steady_state: Callable[[], Sequence[Verdict]]
+    guard: LockGuard
+    publish: Callable[[], None]
+    reconcile: Callable[[], str]
+    events: NodeEvents | None = None  # None: the inventory does not want Events

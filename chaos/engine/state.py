@@ -1,0 +1,20 @@
+"""What changes while a run goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from chaos.engine.stop import StopRequest
+from chaos.model.verdict import Status
+
+StepKey = tuple[str, str]  # step, node
+
+
+@dataclass
+class RunState:
+    """``abandoned_steps`` are those whose response the run gave up waiting for: their effect may still come."""
+
+    stop: StopRequest = field(default_factory=StopRequest)
+    proven_steps: set[StepKey] = field(default_factory=set)
+    abandoned_steps: set[StepKey] = field(default_factory=set)
+    reported_statuses: dict[str, Status] = field(default_factory=dict)

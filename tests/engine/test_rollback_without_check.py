@@ -1,0 +1,53 @@
+"""Undo of a step without a check: its command must succeed once, and is not sent again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import chaos.facts
+from chaos.engine.rollback import PROOF_SECONDS, roll_back
+from chaos.hosts.pool import Hosts
+from chaos.model.action import FactCheck, Undo, UndoStep
+from chaos.model.api_fact import PseudoFact
+from chaos.model.command import HostCommand, Outcome
+from chaos.model.ports import Response
+from chaos.model.registry import discover
+from chaos.model.result import UndoResult
+from chaos.store.journal import Journal, read_pending
+from tests.kit.fakes import FakeClock, FakeKube, FakeProgress, FakeSession, answered
+
+READY = Response(200, b'{"status":{"conditions":[{"type":"Ready","status":"True"}]}}', {})
+START = HostCommand(("systemctl", "start", "cron.service"))
+
+
+def undo(directory: Path, session: FakeSession, proof: tuple[FactCheck, ...]) -> UndoResult:
+    clock = FakeClock()
+    hosts = Hosts(lambda _: session, lambda _: None, FakeKube({"/api/v1/nodes/n1": READY}), discover(chaos.facts, "FACT"), clock)
+    journal = Journal(directory)
+    journal.record_intent("step", "command", "n1", Undo((UndoStep(START),), proof), clock.now())
+    (result,) = roll_back(journal, hosts, clock, FakeProgress())
+    return result
+
+
+def test_it_is_sent_once(tmp_path: Path) -> None:
+    session = FakeSession({str(START): answered("")})
+    assert undo(tmp_path, session, (FactCheck(PseudoFact.NODE_READY, True),)).proven
+    assert [str(command) for command in session.sent] == [str(START)]
+    assert read_pending(tmp_path) == []
+
+
+def test_a_failure_stays_pending(tmp_path: Path) -> None:
+    session = FakeSession({str(START): Outcome("answered", 1, stderr="Unit cron.service not found.")})
+    result = undo(tmp_path, session, ())
+    assert not result.proven
+    assert "`systemctl start cron.service` has not succeeded" in result.because
+    assert "Unit cron.service not found." in result.because
+    assert len(session.sent) == 3
+    assert [entry.action for entry in read_pending(tmp_path)] == ["command"]
+
+
+def test_a_failure_that_passes_is_tried_again(tmp_path: Path) -> None:
+    outcomes = [answered(""), Outcome("answered", 1)]
+    session = FakeSession({str(START): lambda: outcomes.pop()})
+    assert undo(tmp_path, session, ()).proven
+    assert len(session.sent) == 2
