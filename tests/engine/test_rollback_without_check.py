@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import chaos.facts
-from chaos.engine.rollback import PROOF_SECONDS, roll_back
+from chaos.engine.rollback import roll_back
 from chaos.hosts.pool import Hosts
 from chaos.model.action import FactCheck, Undo, UndoStep
 from chaos.model.api_fact import PseudoFact
-from chaos.model.command import HostCommand, Outcome
+from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.ports import Response
 from chaos.model.registry import discover
 from chaos.model.result import UndoResult
@@ -22,7 +22,8 @@ START = HostCommand(("systemctl", "start", "cron.service"))
 
 def undo(directory: Path, session: FakeSession, proof: tuple[FactCheck, ...]) -> UndoResult:
     clock = FakeClock()
-    hosts = Hosts(lambda _: session, lambda _: None, FakeKube({"/api/v1/nodes/n1": READY}), discover(chaos.facts, "FACT"), clock)
+    kube = FakeKube({"/api/v1/nodes/n1": READY})
+    hosts = Hosts(lambda _: session, lambda _: None, kube, discover(chaos.facts, "FACT"), clock)
     journal = Journal(directory)
     journal.record_intent("step", "command", "n1", Undo((UndoStep(START),), proof), clock.now())
     (result,) = roll_back(journal, hosts, clock, FakeProgress())
@@ -37,7 +38,7 @@ def test_it_is_sent_once(tmp_path: Path) -> None:
 
 
 def test_a_failure_stays_pending(tmp_path: Path) -> None:
-    session = FakeSession({str(START): Outcome("answered", 1, stderr="Unit cron.service not found.")})
+    session = FakeSession({str(START): Outcome(Delivery.ANSWERED, 1, stderr="Unit cron.service not found.")})
     result = undo(tmp_path, session, ())
     assert not result.proven
     assert "`systemctl start cron.service` has not succeeded" in result.because
@@ -47,7 +48,7 @@ def test_a_failure_stays_pending(tmp_path: Path) -> None:
 
 
 def test_a_failure_that_passes_is_tried_again(tmp_path: Path) -> None:
-    outcomes = [answered(""), Outcome("answered", 1)]
+    outcomes = [answered(""), Outcome(Delivery.ANSWERED, 1)]
     session = FakeSession({str(START): lambda: outcomes.pop()})
     assert undo(tmp_path, session, ()).proven
     assert len(session.sent) == 2
