@@ -1,1 +1,1 @@
-"""One file per thing to know of a host: the command that reads it and the parser of its output."""
+"""Facts of hosts. One file per fact, each exposes ``FACT``: a command, and the parser of its output."""

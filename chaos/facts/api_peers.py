@@ -1,4 +1,4 @@
-"""Whom the kubelet is connected to right now: control planes that neither its kubeconfig nor a Node object names."""
+"""Open connections of the kubelet: control planes that neither its kubeconfig nor a Node object names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PORTS = (443, 6443)
 
 
 class ApiPeers(HostFact):
-    """Sorted addresses and ports, as ``[["10.0.0.1", 6443]]``: a balancer on the host (k3s) has a port of its own."""
+    """Sorted addresses and ports, as ``[["10.0.0.1", 6443]]``: a load balancer on the host (k3s) uses another port."""
 
     name = "api-peers"
     summary = "addresses of API servers that the kubelet has open connections to"
@@ -26,20 +26,20 @@ class ApiPeers(HostFact):
     def command_for(self, known: Mapping[str, Any]) -> HostCommand:
         port = urlsplit(str(known["kubelet-server"])).port or _PORTS[0]
         ports = sorted({port, *_PORTS})
-        wanted = " or ".join(f"dport = :{number}" for number in ports)
-        return HostCommand(("ss", "-Htnp", "state", "established", f"( {wanted} )"))
+        ports_filter = " or ".join(f"dport = :{number}" for number in ports)
+        return HostCommand(("ss", "-Htnp", "state", "established", f"( {ports_filter} )"))
 
     def parse(self, stdout: str, exit_code: int) -> list[list[str | int]]:
         if exit_code:
             raise ValueError("ss did not answer")
-        found = set()
+        peers = set()
         for line in stdout.splitlines():
             match = _PEER.search(line)
             if match and match["program"].startswith(_KUBELETS):
                 address = ipaddress.ip_address(match["address"].strip("[]").removeprefix("::ffff:").split("%")[0])
                 if not address.is_loopback:
-                    found.add((str(address), int(match["port"])))
-        return [list(peer) for peer in sorted(found)]
+                    peers.add((str(address), int(match["port"])))
+        return [list(peer) for peer in sorted(peers)]
 
 
 FACT = ApiPeers()

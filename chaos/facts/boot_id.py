@@ -1,4 +1,4 @@
-"""The kernel's boot ID; containers share their host's."""
+"""Boot ID of the kernel; a container has that of its host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The version of the control groups."""
+"""Version of the control groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _VERSIONS = {"cgroup2fs": 2, "tmpfs": 1}
 
 
 class CgroupVersion(HostFact):
-    """2, or 1, hybrid included."""
+    """2 or 1; hybrid counts as 1."""
 
     name = "cgroup-version"
     summary = "version of the control groups"
@@ -17,7 +17,7 @@ class CgroupVersion(HostFact):
 
     def parse(self, stdout: str, exit_code: int) -> int:
         if exit_code or stdout.strip() not in _VERSIONS:
-            raise ValueError("/sys/fs/cgroup is not known")
+            raise ValueError("/sys/fs/cgroup is of an unknown type")
         return _VERSIONS[stdout.strip()]
 
 

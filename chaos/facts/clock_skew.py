@@ -1,13 +1,13 @@
-"""How far nodefall has set the clock wrong."""
+"""Clock offset that nodefall has set on the host."""
 
 from __future__ import annotations
 
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
-# Written before the clock is set: when the machine booted, by the clock as it was. Uptime goes on undisturbed.
+# Boot time by the unchanged clock, written before the clock is set. Uptime does not depend on the clock.
 MARK_FILE = "/run/nodefall-clock"
-# A line with the boot time, as the clock says now. To start a program may take its time: uptime is that halfway.
+# Prints the boot time by the present clock. Starting a program takes time: the uptimes before and after are averaged.
 BOOT_TIME_SCRIPT = (
     "{ cat /proc/uptime; date +%s.%N; cat /proc/uptime; } | "
     "awk 'NF == 1 { now = $1 } NF == 2 { up += $1 / 2 } END { printf \"%.2f\\n\", now - up }'"
@@ -15,7 +15,7 @@ BOOT_TIME_SCRIPT = (
 
 
 class ClockSkew(HostFact):
-    """Whole seconds, 0 where nobody has."""
+    """Whole seconds, 0 for an unchanged clock."""
 
     name = "clock-skew"
     summary = "seconds by which nodefall has set the clock ahead"
@@ -24,10 +24,10 @@ class ClockSkew(HostFact):
     )
 
     def parse(self, stdout: str, exit_code: int) -> int:
-        words = [float(word) for word in stdout.split()]
-        if exit_code or len(words) not in (1, 2):
-            raise ValueError("the host does not tell")
-        return round(words[0] - words[-1])
+        boot_times = [float(word) for word in stdout.split()]
+        if exit_code or len(boot_times) not in (1, 2):
+            raise ValueError("the boot time was not printed")
+        return round(boot_times[0] - boot_times[-1])
 
 
 FACT = ClockSkew()

@@ -1,4 +1,4 @@
-"""The containers that really run, as the container runtime tells, whatever the API server believes."""
+"""Running containers as reported by the container runtime, independent of the API server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
-# Distributions keep crictl where sudo's path does not lead.
+# Some distributions install crictl outside of sudo's path.
 _SCRIPT = (
     "PATH=$PATH:/usr/local/bin:/opt/bin:/var/lib/rancher/rke2/bin; export PATH;"
     ' exec crictl --runtime-endpoint "unix://$1" ps --state Running -o json'
@@ -20,11 +20,11 @@ _LABEL = "io.kubernetes."
 class Containers(HostFact):
     """``{"running": [{namespace, pod, uid, container, id, startedAt}]}``, as ``crictl ps`` lists them.
 
-    ``startedAt`` is the creation of the container, in seconds since the epoch: the kubelet starts it right after.
+    ``startedAt`` is when the container was created, in seconds since the epoch; the kubelet starts it right after.
     """
 
     name = "containers"
-    summary = "containers that run, by the container runtime's own account"
+    summary = "running containers, as reported by the container runtime"
     needs = ("runtime-socket",)
 
     def command_for(self, known: Mapping[str, Any]) -> HostCommand:
@@ -34,14 +34,14 @@ class Containers(HostFact):
         if exit_code:
             raise ValueError("crictl did not answer:")
         try:
-            listed = json.loads(stdout)["containers"] or []
-            return {"running": sorted((_container(item) for item in listed), key=lambda found: str(found["id"]))}
+            items = json.loads(stdout)["containers"] or []
+            return {"running": sorted((_container(item) for item in items), key=lambda item: str(item["id"]))}
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError("crictl's list of containers is not understood") from error
 
 
 def _container(item: dict[str, Any]) -> dict[str, Any]:
-    """CRI runtime.v1.Container; ``createdAt`` is in nanoseconds."""
+    """Entry of the fact, of a CRI runtime.v1.Container; ``createdAt`` is in nanoseconds."""
     labels = item["labels"]
     return {
         "namespace": labels[f"{_LABEL}pod.namespace"],

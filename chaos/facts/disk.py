@@ -1,4 +1,4 @@
-"""The file system of the kubelet's directory, which it calls nodefs."""
+"""File system of the kubelet's directory, called nodefs by the kubelet."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class Disk(HostFact):
     """``{"root": "/var/lib/kubelet", "total": BYTES, "available": BYTES, "mount": "/"}``."""
 
     name = "disk"
-    summary = "file system of the kubelet's directory, and what of it is available"
+    summary = "file system of the kubelet's directory, and the available part"
     needs = ("kubelet-flags",)
 
     def command_for(self, known: Mapping[str, Any]) -> HostCommand:
         root = known["kubelet-flags"].get("root-dir", ROOT)
-        # echo: the directory is part of what is told.
+        # The directory is part of the value, so print it too.
         return HostCommand(("sh", "-c", 'echo "$1" && df -P -k "$1"', "nodefall", root))
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, int | str]:
         lines = stdout.splitlines()
         fields = lines[2].split() if len(lines) == 3 else []
         if exit_code or len(fields) < 6 or not fields[1].isdecimal() or not fields[3].isdecimal():
-            raise ValueError("df does not tell")
+            raise ValueError("df is not understood")
         total, available = int(fields[1]) * 1024, int(fields[3]) * 1024
         return {"root": lines[0], "total": total, "available": available, "mount": fields[5]}
 

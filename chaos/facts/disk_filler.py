@@ -1,4 +1,4 @@
-"""Whether nodefall's unit that uses up disk runs."""
+"""State of the unit by which nodefall fills disk space."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from chaos.model.fact import HostFact
 
 
 class DiskFiller(HostFact):
-    """As systemd says; inactive where there is none."""
+    """systemd's ActiveState; inactive if the unit is not loaded."""
 
     name = "disk-filler"
-    summary = "state of nodefall's unit that uses up disk"
+    summary = "state of the unit by which nodefall fills disk space"
     command = HostCommand(("systemctl", "show", "--property=ActiveState", "nodefall-disk-filler.service"), sudo=False)
 
     def parse(self, stdout: str, exit_code: int) -> str:

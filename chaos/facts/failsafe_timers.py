@@ -1,4 +1,4 @@
-"""Timers that nodefall has planted on a host and that are still there."""
+"""Fail-safe timers that nodefall has armed on a host and that are still loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every address that the host has: it may hold more than its Node object tells, as that of the API server."""
+"""Addresses of the host: there may be more than in its Node object, such as that of the API server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class HostAddresses(HostFact):
 
     def parse(self, stdout: str, exit_code: int) -> list[str]:
         if exit_code:
-            raise ValueError("hostname does not tell")
+            raise ValueError("hostname failed")
         return sorted(str(ipaddress.ip_address(word)) for word in stdout.split())
 
 

@@ -1,4 +1,4 @@
-"""What time it is by the host's clock."""
+"""Time by the host's clock."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class HostTime(HostFact):
     command = HostCommand(("date", "+%s.%N"), sudo=False, timeout=5.0)
 
     def parse(self, stdout: str, exit_code: int) -> float:
-        """Busybox knows no ``%N``: whole seconds then, rounded to their middle."""
+        """Seconds with a fraction. Busybox does not support ``%N``: its whole seconds become their middle."""
         whole, _, fraction = stdout.strip().partition(".")
         if exit_code or not (whole.isascii() and whole.isdigit()):
-            raise ValueError("the host does not tell the time")
+            raise ValueError("date is not understood")
         return int(whole) + (float(f"0.{fraction}") if fraction.isascii() and fraction.isdigit() else 0.5)
 
 

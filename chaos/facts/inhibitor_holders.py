@@ -1,4 +1,4 @@
-"""Who holds a delay lock on shutdown."""
+"""Programs that hold a delay lock on shutdown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class InhibitorHolders(HostFact):
-    """Names as logind has them, sorted; one that holds two is there twice."""
+    """Names in logind, sorted; a program with two locks is listed twice."""
 
     name = "inhibitor-holders"
     summary = "programs that hold a delay lock on shutdown"

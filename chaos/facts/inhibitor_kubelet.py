@@ -1,4 +1,4 @@
-"""Whether the kubelet holds its delay lock; without it a power-off is not graceful."""
+"""The kubelet's delay lock on shutdown: without it a power-off is not graceful."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inhibitor locks held against a shutdown, as logind tells them."""
+"""Inhibitor locks of logind."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ LIST_INHIBITORS = HostCommand(
 
 
 def parse_inhibitors(stdout: str, exit_code: int) -> list[dict[str, Any]]:
-    """Locks as {who, what, mode, why}. Raises ValueError."""
+    """Locks as {who, what, mode, why}, of busctl's JSON. Raises ValueError."""
     if exit_code:
         raise ValueError("logind did not answer")
     try:
         locks = json.loads(stdout)["data"][0]
         return [{"who": who, "what": what, "mode": mode, "why": why} for what, who, why, mode, _, _ in locks]
     except (json.JSONDecodeError, KeyError, IndexError, TypeError) as error:
-        raise ValueError("logind's list of inhibitors is not understood") from error
+        raise ValueError("logind's list of inhibitor locks is not understood") from error
 
 
 class InhibitorLocks(HostFact):
     """A list of {who, what, mode, why}."""
 
     name = "inhibitor-locks"
-    summary = "inhibitor locks known to logind"
+    summary = "inhibitor locks held at logind"
     command = LIST_INHIBITORS
 
     def parse(self, stdout: str, exit_code: int) -> list[dict[str, Any]]:

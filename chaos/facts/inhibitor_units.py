@@ -1,4 +1,4 @@
-"""The units of those that hold a delay lock on shutdown."""
+"""Units of the programs that hold a delay lock on shutdown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chaos.model.fact import HostFact
 
 
 class InhibitorUnits(HostFact):
-    """Unit by holder, as ``{"kubelet": "kubelet.service"}``; "" for one that belongs to no service."""
+    """Unit by holder, as ``{"kubelet": "kubelet.service"}``; "" for a program outside of services."""
 
     name = "inhibitor-units"
     summary = "systemd units of the programs that hold a delay lock on shutdown"
@@ -24,11 +24,13 @@ class InhibitorUnits(HostFact):
         units = dict(line.split(None, 1) for line in rest.splitlines() if len(line.split(None, 1)) == 2)
         try:
             locks = json.loads(first)["data"][0]
-            held = [(who, str(pid)) for what, who, _, mode, _, pid in locks if mode == "delay" and "shutdown" in what]
+            holders = [
+                (who, str(pid)) for what, who, _, mode, _, pid in locks if mode == "delay" and "shutdown" in what
+            ]
         except (json.JSONDecodeError, KeyError, IndexError, TypeError, ValueError) as error:
-            raise ValueError("logind's list of inhibitors is not understood") from error
-        found = {who: units.get(pid, "").strip() for who, pid in held}
-        return {who: unit if unit.endswith(".service") else "" for who, unit in sorted(found.items())}
+            raise ValueError("logind's list of inhibitor locks is not understood") from error
+        unit_by_holder = {who: units.get(pid, "").strip() for who, pid in holders}
+        return {who: unit if unit.endswith(".service") else "" for who, unit in sorted(unit_by_holder.items())}
 
 
 FACT = InhibitorUnits()

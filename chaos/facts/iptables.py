@@ -1,4 +1,4 @@
-"""Which rules live where: iptables has two back ends, which do not see each other's."""
+"""Rules of iptables. It has two back ends, and neither shows the rules of the other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
-# Asked only where the kernel has such tables: asking loads the module.
+# The legacy tables are read only where the kernel has them: reading loads the module.
 _SCRIPT = """echo legacy
 grep -qs . /proc/net/ip_tables_names && iptables-legacy-save
 grep -qs . /proc/net/ip6_tables_names && ip6tables-legacy-save
@@ -29,15 +29,15 @@ class Iptables(HostFact):
         return {"legacy": _rules(legacy), "nft": _rules(nft)}
 
 
-def _rules(saved: str) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _rules(dump: str) -> dict[str, int]:
+    counts: dict[str, int] = {}
     table = ""
-    for line in saved.splitlines():
+    for line in dump.splitlines():
         if match := re.match(r"\*(\w+)$", line):
             table = match[1]
         elif line.startswith("-A "):
-            found[table] = found.get(table, 0) + 1
-    return found
+            counts[table] = counts.get(table, 0) + 1
+    return counts
 
 
 FACT = Iptables()

@@ -1,4 +1,4 @@
-"""What a kubelet serves with that signed its certificate itself: unless serverTLSBootstrap is set each does."""
+"""The kubelet's self-signed serving certificate, which it uses unless serverTLSBootstrap is set."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import re
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
-# cmd/kubelet/app, initializeServerTLS: its certificate, then the CA that it made for it.
+# cmd/kubelet/app, initializeServerTLS: the certificate, then the CA that the kubelet made for it.
 FILE = "/var/lib/kubelet/pki/kubelet.crt"
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]+-----END CERTIFICATE-----\n")
 
 
 class KubeletCertificate(HostFact):
-    """PEM. The key is in another file, and stays there."""
+    """PEM. The key is in another file, which is not read."""
 
     name = "kubelet-certificate"
-    summary = "certificate that the kubelet signed itself, with its issuer"
+    summary = "self-signed certificate of the kubelet, with its issuer"
     command = HostCommand(("cat", FILE))
 
     def parse(self, stdout: str, exit_code: int) -> str:
-        found = _CERTIFICATE.findall(stdout)
-        if exit_code != 0 or not found:
-            raise ValueError(f"{FILE} holds no certificate")
-        return "".join(found)
+        certificates = _CERTIFICATE.findall(stdout)
+        if exit_code != 0 or not certificates:
+            raise ValueError(f"{FILE} contains no certificate")
+        return "".join(certificates)
 
 
 FACT = KubeletCertificate()

@@ -1,4 +1,4 @@
-"""What the kubelet was started with."""
+"""Command line of the kubelet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
-# Where the kubelet has no process of its own.
+# Distributions whose kubelet is part of another process.
 _UNITS = ("k3s.service", "k3s-agent.service")
 _MICROK8S = "/var/snap/microk8s/current/args/kubelet"
 _SNAP = {"${SNAP_COMMON}": "/var/snap/microk8s/common", "${SNAP_DATA}": "/var/snap/microk8s/current"}
@@ -17,8 +17,8 @@ _SCRIPT = f'ps -eo args=; echo; systemctl show --property=ExecStart "$@"; echo; 
 class KubeletFlags(HostFact):
     """``{"config": "/var/lib/kubelet/config.yaml"}`` by name without dashes; a flag without a value is "true".
 
-    Of the kubelet's own process (kubeadm, rke2), else of k3s' ``--kubelet-arg``, else of microk8s' file of arguments.
-    Neither of the last two has a kubelet process. What k3s has in its own configuration file is not seen.
+    The flags are those of the kubelet's process (kubeadm, rke2), else of ``--kubelet-arg`` of k3s, else of microk8s'
+    file of arguments; the last two have no kubelet process. The configuration file of k3s is not read.
     """
 
     name = "kubelet-flags"
@@ -29,28 +29,28 @@ class KubeletFlags(HostFact):
         parts = stdout.split("\n\n", 1)
         if exit_code or len(parts) != 2:
             raise ValueError("ps or systemctl did not answer")
-        processes, rest = parts
+        processes, others = parts
         for line in processes.splitlines():
             program, _, arguments = line.strip().partition(" ")
             if program.rpartition("/")[2] == "kubelet":
                 return _flags(arguments.split())
-        embedded = re.findall(r"--kubelet-arg[= ](\S+)", rest)
-        files = [line for line in rest.splitlines() if line.startswith("--")]
+        embedded = re.findall(r"--kubelet-arg[= ](\S+)", others)
+        files = [line for line in others.splitlines() if line.startswith("--")]
         return _flags([f"--{text.lstrip('-')}" for text in embedded] or files)
 
 
 def _flags(words: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    flags: dict[str, str] = {}
     for word, after in zip(words, [*words[1:], ""], strict=True):
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
             separate = after if after and not after.startswith("-") else "true"
-            found[name] = _expand(value if equals else separate)
-    return found
+            flags[name] = _expand(value if equals else separate)
+    return flags
 
 
 def _expand(value: str) -> str:
-    """Without what microk8s' own script expands."""
+    """Value with the variables that microk8s' start script expands."""
     for name, path in _SNAP.items():
         value = value.replace(name, path)
     return value.strip('"')

@@ -1,6 +1,6 @@
-"""What the kubelet's shutdown manager logged, from the journal.
+"""Log lines of the kubelet's shutdown manager, from the journal.
 
-At ``--v=0``, kubeadm's default, it logs next to nothing.
+At ``--v=0``, kubeadm's default, there are next to none.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 from chaos.model.command import HostCommand
 from chaos.model.fact import SECONDS_SINCE_READ, HostFact
 
-# The source file's name is in every line of klog, as text and as JSON. Errors go where parse sees them: exit 1 alone
-# only says that nothing was found.
+# The name of the source file is in every line of klog, as text and as JSON. Errors are sent to stdout for the parser:
+# exit code 1 alone only means that no line matched.
 _SCRIPT = (
     'exec journalctl -q -u "$1" -o json --output-fields=MESSAGE --since="-$2s" --grep=nodeshutdown_manager'
     " --no-pager 2>&1"
@@ -24,7 +24,7 @@ class KubeletJournal(HostFact):
     """``{"lines": [{t, message}]}`` of the last ``unread-seconds``; ``t`` is by the host's clock."""
 
     name = "kubelet-journal"
-    summary = "what the kubelet's shutdown manager logged"
+    summary = "log lines of the kubelet's shutdown manager"
     needs = ("kubelet-unit", SECONDS_SINCE_READ)
 
     def command_for(self, known: Mapping[str, Any]) -> HostCommand:
@@ -42,7 +42,7 @@ class KubeletJournal(HostFact):
 
 
 def _line(entry: dict[str, Any]) -> dict[str, Any]:
-    """systemd.journal-fields(7); a message that is not UTF-8 is a list of bytes."""
+    """Entry of the fact, see systemd.journal-fields(7); a message that is not UTF-8 is a list of bytes."""
     message = entry["MESSAGE"]
     text = bytes(message).decode("utf-8", "replace") if isinstance(message, list) else str(message)
     return {"t": int(entry["__REALTIME_TIMESTAMP"]) / 1e6, "message": text}

@@ -1,4 +1,4 @@
-"""Where the kubelet finds the API server, as its own kubeconfig says."""
+"""API server in the kubelet's kubeconfig."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
-# kubeadm and kind, k3s, rke2, microk8s, and where managed clusters put it.
+# kubeadm and kind, k3s, rke2, microk8s, managed clusters.
 KUBECONFIGS = (
     "/etc/kubernetes/kubelet.conf",
     "/var/lib/rancher/k3s/agent/kubelet.kubeconfig",
@@ -19,17 +19,17 @@ _SERVER = re.compile(r"^\s*server:\s*[\"']?(https://[^\s\"']+)", re.MULTILINE)
 
 
 class KubeletServer(HostFact):
-    """The URL. Only that line is read: the rest of the file is a secret."""
+    """URL. Only that line is read: the rest of the file is a secret."""
 
     name = "kubelet-server"
     summary = "URL of the API server in the kubelet's kubeconfig"
     command = HostCommand(("grep", "-hs", "server:", *KUBECONFIGS))
 
-    def parse(self, stdout: str, exit_code: int) -> str:  # noqa: ARG002 - grep says 2 when any of the files is missing
-        found = _SERVER.search(stdout)
-        if not found:
+    def parse(self, stdout: str, exit_code: int) -> str:  # noqa: ARG002 - grep exits with 2 if one of the files is missing
+        match = _SERVER.search(stdout)
+        if not match:
             raise ValueError("none of " + ", ".join(KUBECONFIGS) + " names a server")
-        return found[1].rstrip("/")
+        return match[1].rstrip("/")
 
 
 FACT = KubeletServer()

@@ -1,4 +1,4 @@
-"""Whether systemd runs the kubelet's unit."""
+"""State of the kubelet's unit."""
 
 from __future__ import annotations
 

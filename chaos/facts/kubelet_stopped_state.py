@@ -1,4 +1,4 @@
-"""Whether the kubelet's process is stopped by a signal."""
+"""Stopped state of the kubelet's process."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from chaos.model.fact import HostFact
 
 
 class KubeletStoppedState(HostFact):
-    """A boolean; no process is an error."""
+    """True if the process is stopped by a signal; an error if there is none."""
 
     name = "kubelet-stopped-state"
-    summary = "whether the kubelet's process is frozen"
+    summary = "whether the kubelet's process is stopped by a signal"
     command = KubeletProcess.command
 
     def parse(self, stdout: str, exit_code: int) -> bool:
-        found = KubeletProcess().parse(stdout, exit_code)
-        if not found:
+        process = KubeletProcess().parse(stdout, exit_code)
+        if not process:
             raise ValueError("there is no kubelet process")
-        return bool(found["stopped"])
+        return bool(process["stopped"])
 
 
 FACT = KubeletStoppedState()

@@ -1,4 +1,4 @@
-"""The unit that runs the kubelet; distributions name it differently."""
+"""Unit that runs the kubelet; its name depends on the distribution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNITS = (
 
 
 class KubeletUnit(HostFact):
-    """The name of the loaded unit, an active one first, then one that is started at boot."""
+    """Name of the loaded unit: an active one before one that starts at boot."""
 
     name = "kubelet-unit"
     summary = "systemd unit of the kubelet"

@@ -1,4 +1,4 @@
-"""Properties of logind's manager, in busctl's plain form."""
+"""Properties of logind's manager, in the text format of busctl."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NOT_PREPARING = "b false"
 
 
 class Property(HostFact):
-    """The property's type and value as ``busctl get-property`` prints them."""
+    """Type and value of a property, as printed by ``busctl get-property``."""
 
     def __init__(self, name: str, summary: str, property_: str) -> None:
         self.name = name

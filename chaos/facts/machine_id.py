@@ -1,4 +1,4 @@
-"""The machine ID: nodefall never faults the machine it runs on."""
+"""Machine ID, by which nodefall recognises the machine that it runs on."""
 
 from __future__ import annotations
 

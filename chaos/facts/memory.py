@@ -1,4 +1,4 @@
-"""The host's memory."""
+"""Memory of the host."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from chaos.model.fact import HostFact
 
 
 class Memory(HostFact):
-    """``{"total": BYTES, "available": BYTES}``; available as the kubelet counts it: free, and cached but not in use."""
+    """``{"total": BYTES, "available": BYTES}``; available as counted by the kubelet: free, and inactive file cache."""
 
     name = "memory"
-    summary = "memory of the host, and what of it is available"
+    summary = "memory of the host, and the available part"
     command = HostCommand(("cat", "/proc/meminfo"), sudo=False)
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, int]:
-        found = {name: int(kib) * 1024 for name, kib in re.findall(r"^(\S+):\s+(\d+) kB$", stdout, re.MULTILINE)}
-        if exit_code or not {"MemTotal", "MemFree", "Inactive(file)"} <= found.keys():
-            raise ValueError("the kernel does not tell")
-        return {"total": found["MemTotal"], "available": found["MemFree"] + found["Inactive(file)"]}
+        values = {name: int(kib) * 1024 for name, kib in re.findall(r"^(\S+):\s+(\d+) kB$", stdout, re.MULTILINE)}
+        if exit_code or not {"MemTotal", "MemFree", "Inactive(file)"} <= values.keys():
+            raise ValueError("/proc/meminfo is not understood")
+        return {"total": values["MemTotal"], "available": values["MemFree"] + values["Inactive(file)"]}
 
 
 FACT = Memory()

@@ -1,4 +1,4 @@
-"""The packet filter's tool."""
+"""The nft(8) program."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from chaos.model.fact import HostFact
 
 
 class Nft(HostFact):
-    """Its version, as 1.0.6."""
+    """Version, as 1.0.6."""
 
     name = "nft"
     summary = "version of nft(8)"
     command = HostCommand(("nft", "--version"))
 
     def parse(self, stdout: str, exit_code: int) -> str:
-        found = re.search(r"v(\d+(?:\.\d+)+)", stdout)
-        if exit_code or not found:
+        match = re.search(r"v(\d+(?:\.\d+)+)", stdout)
+        if exit_code or not match:
             raise ValueError("there is no nft on the host (package nftables)")
-        return found[1]
+        return match[1]
 
 
 FACT = Nft()

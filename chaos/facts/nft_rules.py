@@ -1,4 +1,4 @@
-"""The rules of nodefall's own table in the host's packet filter."""
+"""Rules of nodefall's table in the host's packet filter."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _PACKETS = re.compile(r"counter packets (\d+) ")
 
 
 class NftRules(HostFact):
-    """False where there is no such table, else ``{"packets": N}``: how many packets its rules have dropped."""
+    """False without that table, else ``{"packets": N}``: the number of packets that its rules have dropped."""
 
     name = "nft-rules"
-    summary = "whether nodefall's packet filter table is there, and what it has dropped"
+    summary = "whether nodefall's packet filter table exists, and the packets it has dropped"
     command = HostCommand(
         ("sh", "-c", f"nft list tables && echo {_END_OF_TABLES} && nft list table {TABLE}"), accept=(0, 1)
     )
 
     def parse(self, stdout: str, exit_code: int) -> bool | dict[str, int]:
-        if _END_OF_TABLES not in stdout.splitlines():  # exit code 1 is also that of a sudo that is not allowed
+        if _END_OF_TABLES not in stdout.splitlines():  # sudo exits with 1 too, where it is not permitted
             raise ValueError("nft did not answer")
         if exit_code:
             return False

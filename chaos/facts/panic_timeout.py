@@ -1,4 +1,4 @@
-"""What the kernel does after a panic."""
+"""Reaction of the kernel to a panic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class PanicTimeout(HostFact):
-    """kernel.panic: seconds until it boots again; 0: never, negative: at once."""
+    """kernel.panic: seconds until a reboot; 0: never, negative: at once."""
 
     name = "panic-timeout"
     summary = "kernel.panic, the seconds from a panic to the next boot (0: never)"

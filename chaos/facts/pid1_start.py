@@ -1,4 +1,4 @@
-"""When PID 1 started: with the boot ID the identity of a boot, also in containers, which share a boot ID."""
+"""Start of PID 1: together with the boot ID the identity of a boot, also in containers, which share a boot ID."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Pid1Start(HostFact):
 
     def parse(self, stdout: str, exit_code: int) -> int:
         first, _, rest = stdout.partition("\n")
-        boot = re.search(r"^btime (\d+)$", rest, re.MULTILINE)
-        fields = first.rpartition(")")[2].split()  # the command's name may hold spaces and brackets
-        if exit_code or not boot or len(fields) < 20:
+        boot_time = re.search(r"^btime (\d+)$", rest, re.MULTILINE)
+        fields = first.rpartition(")")[2].split()  # the command's name may contain spaces and brackets
+        if exit_code or not boot_time or len(fields) < 20:
             raise ValueError("no start time of PID 1")
-        return int(boot[1]) + int(fields[19]) // _TICKS
+        return int(boot_time[1]) + int(fields[19]) // _TICKS
 
 
 FACT = Pid1Start()

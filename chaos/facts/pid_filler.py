@@ -1,4 +1,4 @@
-"""Whether nodefall's unit that uses up process IDs runs."""
+"""State of the unit by which nodefall fills process IDs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from chaos.model.fact import HostFact
 
 
 class PidFiller(HostFact):
-    """As systemd says; inactive where there is none."""
+    """systemd's ActiveState; inactive if the unit is not loaded."""
 
     name = "pid-filler"
-    summary = "state of nodefall's unit that uses up process IDs"
+    summary = "state of the unit by which nodefall fills process IDs"
     command = HostCommand(("systemctl", "show", "--property=ActiveState", "nodefall-pid-filler.service"), sudo=False)
 
     def parse(self, stdout: str, exit_code: int) -> str:

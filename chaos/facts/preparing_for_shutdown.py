@@ -1,4 +1,4 @@
-"""Whether logind has begun a shutdown and waits for delay locks."""
+"""PreparingForShutdown of logind: a shutdown has begun and waits for delay locks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether we may act."""
+"""Root privileges of commands."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from chaos.model.fact import HostFact
 
 
 class Root(HostFact):
-    """True where commands run as root: the login user is, or sudo lets it."""
+    """True if commands run as root: the login user is root, or sudo permits it."""
 
     name = "root"
-    summary = "whether commands run as root, through sudo where the login user is another"
+    summary = "whether commands run as root, through sudo unless the login user is root"
     command = HostCommand(("id", "-u"))
 
     def parse(self, stdout: str, exit_code: int) -> bool:
         if exit_code or not stdout.strip().isdecimal():
-            raise ValueError("id does not tell")
+            raise ValueError("id is not understood")
         return stdout.strip() == "0"
 
 

@@ -1,4 +1,4 @@
-"""Whether the host's clock can wake it: the way back where there is no power control."""
+"""Real-time clock with an alarm: it can power on a host without power control."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class Rtc(HostFact):
-    """True where rtcwake reads an alarm; ``-m show`` changes nothing."""
+    """True if rtcwake reads an alarm; ``-m show`` changes nothing."""
 
     name = "rtc"
     summary = "whether the host has a real-time clock with an alarm, and rtcwake (util-linux) to set it"

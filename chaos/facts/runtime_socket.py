@@ -1,4 +1,4 @@
-"""Where the container runtime listens."""
+"""Socket of the container runtime."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ SOCKETS = (
 
 
 class RuntimeSocket(HostFact):
-    """The path of the first there is, a distribution's own before the common ones."""
+    """Path of the first that exists, those of distributions before the common ones."""
 
     name = "runtime-socket"
     summary = "socket of the container runtime"
     command = HostCommand(("find", *SOCKETS, "-maxdepth", "0", "-type", "s"))
 
     def parse(self, stdout: str, exit_code: int) -> str:
-        found = [path for path in SOCKETS if path in stdout.split()]
-        if exit_code not in (0, 1) or not found:
-            raise ValueError("none of " + ", ".join(SOCKETS) + " is there")
-        return found[0]
+        existing = [path for path in SOCKETS if path in stdout.split()]
+        if exit_code not in (0, 1) or not existing:
+            raise ValueError("none of " + ", ".join(SOCKETS) + " exists")
+        return existing[0]
 
 
 FACT = RuntimeSocket()

@@ -1,4 +1,4 @@
-"""Whether systemd runs the container runtime's unit."""
+"""State of the container runtime's unit."""
 
 from __future__ import annotations
 

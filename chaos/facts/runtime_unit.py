@@ -1,4 +1,4 @@
-"""The unit of the container runtime."""
+"""Unit of the container runtime."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ UNITS = ("containerd.service", "crio.service", "snap.microk8s.daemon-containerd.
 
 
 class RuntimeUnit(HostFact):
-    """The name of the loaded unit, an active one first. k3s and rke2 run theirs inside the kubelet's unit."""
+    """Name of the loaded unit, an active one first. In k3s and rke2 the kubelet's unit contains the runtime."""
 
     name = "runtime-unit"
     summary = "systemd unit of the container runtime"

@@ -1,4 +1,4 @@
-"""The shutdown that logind has been told to do later."""
+"""Shutdown that is scheduled at logind."""
 
 from __future__ import annotations
 

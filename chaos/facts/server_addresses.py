@@ -1,4 +1,4 @@
-"""The addresses behind the name of the API server, as the host resolves it."""
+"""Addresses of the API server's name, as resolved by the host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chaos.model.fact import HostFact
 
 
 class ServerAddresses(HostFact):
-    """Sorted addresses; loopback is left out, as it is a balancer on the host (k3s) and not a control plane."""
+    """Sorted addresses without loopback, which is a load balancer on the host (k3s) and not a control plane."""
 
     name = "server-addresses"
     summary = "addresses of the API server that the kubelet's kubeconfig names"
@@ -26,9 +26,11 @@ class ServerAddresses(HostFact):
 
     def parse(self, stdout: str, exit_code: int) -> list[str]:
         if exit_code:
-            raise ValueError("its name is not resolved")
-        found = {ipaddress.ip_address(line.split()[0].split("%")[0]) for line in stdout.splitlines() if line.strip()}
-        return sorted(str(_unmapped_address(address)) for address in found if not address.is_loopback)
+            raise ValueError("the name of the API server is not resolved")
+        addresses = {
+            ipaddress.ip_address(line.split()[0].split("%")[0]) for line in stdout.splitlines() if line.strip()
+        }
+        return sorted(str(_unmapped_address(address)) for address in addresses if not address.is_loopback)
 
 
 def _unmapped_address(

@@ -1,4 +1,4 @@
-"""Whether the kernel is the host's own."""
+"""Whether the host shares its kernel."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from chaos.model.fact import HostFact
 
 
 class SharedKernel(HostFact):
-    """True in a container: what is done to the kernel is done to everybody."""
+    """True in a container: a fault of the kernel affects all of its users."""
 
     name = "shared-kernel"
-    summary = "whether the host is a container, whose kernel is others' too"
+    summary = "whether the host is a container, which shares its kernel"
     command = HostCommand(("systemd-detect-virt", "--container"), accept=(0, 1), sudo=False)
 
     def parse(self, stdout: str, exit_code: int) -> bool:

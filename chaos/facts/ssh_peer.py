@@ -1,4 +1,4 @@
-"""Who we are to the host: the other end of our own line, which may be a jump host or a translated address."""
+"""Peer of the host's SSH connection: nodefall, a jump host or a translated address."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from chaos.model.fact import HostFact
 
 
 class SshPeer(HostFact):
-    """``{"address": ..., "port": ...}``: the peer's address, and the port of the host's own sshd; {} without SSH."""
+    """``{"address": ..., "port": ...}``: the peer's address, and the port of the host's sshd; {} without SSH."""
 
     name = "ssh-peer"
-    summary = "the other end of nodefall's line as the host sees it"
+    summary = "peer of nodefall's connection, as seen by the host"
     command = HostCommand(("printenv", "SSH_CONNECTION"), accept=(0, 1), sudo=False)
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, str | int]:

@@ -1,4 +1,4 @@
-"""Static pods, as files on the host."""
+"""Manifests of static pods on the host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDERS = (
 
 
 class StaticPodFiles(HostFact):
-    """Paths, sorted; the kubelet leaves out those that begin with a dot."""
+    """Paths, sorted; without names that begin with a dot, which the kubelet ignores."""
 
     name = "static-pod-files"
     summary = "manifests of static pods on the host"
@@ -29,7 +29,7 @@ class StaticPodFiles(HostFact):
         return HostCommand(("find", *folders, "-maxdepth", "1", "-type", "f", "!", "-name", ".*"))
 
     def parse(self, stdout: str, exit_code: int) -> list[str]:
-        if exit_code not in (0, 1):  # 1: some of the folders are not there
+        if exit_code not in (0, 1):  # 1: some of the folders do not exist
             raise ValueError("find did not answer")
         return sorted(stdout.splitlines())
 

@@ -1,4 +1,4 @@
-"""Swap."""
+"""Swap of the host."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class Swap(HostFact):
-    """Bytes, 0 where it is off."""
+    """Bytes, 0 if swap is off."""
 
     name = "swap"
     summary = "swap of the host, in bytes"
@@ -16,7 +16,7 @@ class Swap(HostFact):
     def parse(self, stdout: str, exit_code: int) -> int:
         head, *rows = stdout.splitlines() or [""]
         if exit_code or not head.startswith("Filename"):
-            raise ValueError("the kernel does not tell")
+            raise ValueError("/proc/swaps is not understood")
         return sum(int(row.split()[2]) * 1024 for row in rows)
 
 

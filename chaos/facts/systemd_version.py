@@ -1,4 +1,4 @@
-"""The version of systemd: what a cancelled shutdown does depends on it."""
+"""Version of systemd, on which the effect of cancelling a shutdown depends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the clock is kept right."""
+"""State of the time synchronisation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chaos.model.fact import HostFact
 
 
 class TimeSyncState(HostFact):
-    """As systemd says: active, inactive, failed..."""
+    """systemd's ActiveState: active, inactive, failed..."""
 
     name = "time-sync-state"
     summary = "state of the time synchronisation's unit"

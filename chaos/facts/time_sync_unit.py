@@ -1,4 +1,4 @@
-"""The unit that keeps the clock right."""
+"""Unit of the time synchronisation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNITS = (
 
 
 class TimeSyncUnit(HostFact):
-    """The name of the loaded unit, an active one first."""
+    """Name of the loaded unit, an active one first."""
 
     name = "time-sync-unit"
     summary = "systemd unit of the time synchronisation"

@@ -1,4 +1,4 @@
-"""What systemctl says of several units at once."""
+"""``systemctl show`` of one or more units."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from chaos.model.command import HostCommand
 
 
 def show_command(units: Sequence[str]) -> HostCommand:
-    """What :func:`active_first` understands."""
+    """Command whose output :func:`parse_unit` understands."""
     properties = "--property=Id,ActiveState,LoadState,UnitFileState"
     return HostCommand(("systemctl", "show", properties, *units), sudo=False)
 
 
-def parse_unit(stdout: str, exit_code: int, asked: Sequence[str]) -> str:
-    """The loaded unit of those in ``systemctl show``'s blocks, an active one first. Raises ValueError.
+def parse_unit(stdout: str, exit_code: int, names: Sequence[str]) -> str:
+    """Name of the loaded unit in the output of ``systemctl show``, an active one first. Raises ValueError.
 
-    Where all are stopped, one that is started at boot: rke2 installs the units of servers and of agents everywhere.
+    If all are stopped, a unit that starts at boot: rke2 installs the units of servers and of agents everywhere.
     """
     units = []
     for block in stdout.split("\n\n"):
@@ -26,12 +26,12 @@ def parse_unit(stdout: str, exit_code: int, asked: Sequence[str]) -> str:
             enabled = fields.get("UnitFileState", "").startswith("enabled")
             units.append((fields.get("ActiveState") != "active", idle, not enabled, fields.get("Id", "")))
     if exit_code or not units:
-        raise ValueError("none of " + ", ".join(asked) + " is loaded")
+        raise ValueError("none of " + ", ".join(names) + " is loaded")
     return min(units)[-1]
 
 
 def parse_active_state(stdout: str, exit_code: int) -> str:
-    """Of ``systemctl show --property=ActiveState``. Raises ValueError."""
+    """ActiveState in the output of ``systemctl show``. Raises ValueError."""
     state = stdout.strip().partition("ActiveState=")[2]
     if exit_code or not state:
         raise ValueError("systemd did not answer")

@@ -41,8 +41,8 @@ def test_what_is_in_the_way_is_told_with_its_remedy(tmp_path: Path) -> None:
         "refusal", "kubelet-config", "worker-1,", "worker-2,", "worker-3:",
         "shutdownGracePeriod", "is", "0,", "so", "no", "shutdown", "is", "graceful",
     ]  # fmt: skip
-    assert second.strip() == "mend: set it in the kubelet's configuration, restart the kubelet"
-    assert third.strip() == "touches: graceful-poweroff"
+    assert second.strip() == "hint: set it in the kubelet's configuration, restart the kubelet"
+    assert third.strip() == "affects: graceful-poweroff"
     assert done.stdout.endswith("\n0 of 1 experiments can be run here\n")
 
 
@@ -51,7 +51,7 @@ def test_what_is_in_the_way_is_told_with_its_remedy(tmp_path: Path) -> None:
     [
         ((), "no inventory"),
         (("-i", str(LAB), "none.yaml"), "none.yaml"),
-        (("-i", str(LAB), *[str(EXPERIMENTS / "cordon.yaml")] * 2), "two of the experiments have the name cordon"),
+        (("-i", str(LAB), *[str(EXPERIMENTS / "cordon.yaml")] * 2), "two experiments have the name cordon"),
     ],
 )
 def test_bad_usage(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -88,7 +88,7 @@ def test_what_is_set_aside_is_remembered_by_all_that_comes_of_it(tmp_path: Path)
     done = nodefall("run", asks, "-i", GRACE_ZERO, "--anyway", "--json", cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     result = result_of(done)
-    aside = "preflight refused, and --anyway set it aside: kubelet-requirements: the experiment requires"
+    aside = "preflight check failed and was overridden with --anyway: kubelet-requirements: the experiment requires"
     assert result["headline"].startswith(f"inconclusive: {aside}")
     assert result["notes"][0].startswith(aside)
     (directory,) = tmp_path.glob("reports/*/*")
@@ -97,4 +97,4 @@ def test_what_is_set_aside_is_remembered_by_all_that_comes_of_it(tmp_path: Path)
     assert aside in (directory / "report.md").read_text().replace("\\", "")
     again = nodefall("judge", directory / "recording.jsonl.gz", asks, cwd=tmp_path)
     assert again.returncode == 2
-    assert "--anyway set it aside" in again.stdout + again.stderr
+    assert "overridden with --anyway" in again.stdout + again.stderr

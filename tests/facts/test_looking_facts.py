@@ -1,4 +1,4 @@
-"""The containers that run and the kubelet's journal: what crictl and journalctl print, real and simulated."""
+"""Running containers and the kubelet's journal: output of crictl and journalctl, real and simulated."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_is_printed(fact: HostFact, stdout: str, exit_code: int, value: Any
 
 
 @pytest.mark.parametrize(
-    ("fact", "stdout", "exit_code", "says"),
+    ("fact", "stdout", "exit_code", "error"),
     [
         (CONTAINERS, "", 127, "crictl did not answer"),
         (CONTAINERS, "", 1, "crictl did not answer"),
@@ -72,19 +72,19 @@ def test_what_is_printed(fact: HostFact, stdout: str, exit_code: int, value: Any
         (JOURNAL, '{"MESSAGE": "x"}', 0, "not understood"),
     ],
 )
-def test_what_is_not_understood(fact: HostFact, stdout: str, exit_code: int, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_what_is_not_understood(fact: HostFact, stdout: str, exit_code: int, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
         fact.parse(stdout, exit_code)
 
 
 def read(host: Host, fact: HostFact, root: bool = True, **known: Any) -> Any:
-    """As nodefall reads it from a simulated host."""
+    """Value of a fact on a simulated host."""
     known = {name.replace("_", "-"): value for name, value in known.items()}
     code, out, _ = host.run(shlex.join(fact.command_for(known).argv), root=root)
     return fact.parse(out, code)
 
 
-def test_a_simulated_host_tells_which_containers_run() -> None:
+def test_a_simulated_host_lists_running_containers() -> None:
     host = Host()
     host.cluster.create_object(
         "pods",
@@ -114,7 +114,7 @@ def test_a_simulated_host_tells_which_containers_run() -> None:
         read(host, CONTAINERS, runtime_socket=socket)
 
 
-def test_only_root_may_ask_the_runtime() -> None:
+def test_only_root_may_use_the_runtime_socket() -> None:
     code, _, err = Host().run(shlex.join(CONTAINERS.command_for({"runtime-socket": "/run/x"}).argv))
     assert (code, "no such file" in err) == (1, True)
     code, _, err = Host().run(
@@ -138,14 +138,14 @@ def test_a_simulated_shutdown_manager_logs_what_it_does() -> None:
     )
     host.cluster.sim.run_until(host.cluster.sim.now + 10)
     assert read(host, JOURNAL, kubelet_unit="kubelet.service", unread_seconds=60) == {"lines": []}
-    begun = host.cluster.sim.now
+    start = host.cluster.sim.now
     host.machine.logind.power_off()
-    host.cluster.sim.run_until(begun + 1)
+    host.cluster.sim.run_until(start + 1)
     host.machine.power_on()
-    host.cluster.sim.run_until(begun + 60)
+    host.cluster.sim.run_until(start + 60)
     lines = read(host, JOURNAL, kubelet_unit="kubelet.service", unread_seconds=60)["lines"]
-    said = [line["message"].partition("] ")[2] for line in lines]
-    assert said == [
+    messages = [line["message"].partition("] ")[2] for line in lines]
+    assert messages == [
         '"Shutdown manager detected new shutdown event" event="shutdown"',
         '"Shutdown manager processing shutdown event"',
         '"Shutdown manager killing pod with gracePeriod" pod="default/p" gracePeriod=7',
@@ -153,7 +153,7 @@ def test_a_simulated_shutdown_manager_logs_what_it_does() -> None:
         '"Done waiting for all pods in group to terminate" gracePeriod=20 priority=0',
         '"Shutdown manager completed processing shutdown event, node will shutdown shortly"',
     ], "the journal outlives the boot"
-    assert all(begun <= line["t"] <= begun + 2 for line in lines)
+    assert all(start <= line["t"] <= start + 2 for line in lines)
     assert read(host, JOURNAL, kubelet_unit="kubelet.service", unread_seconds=30) == {"lines": []}
     assert read(host, JOURNAL, kubelet_unit="other.service", unread_seconds=60) == {"lines": []}
 

@@ -1,4 +1,4 @@
-"""What a host knows of the control plane: commands made of other facts, and their answers."""
+"""Facts about the control plane: commands made of other facts, and their output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chaos.model.registry import discover
 FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
 SERVER = {"kubelet-server": "https://cp.example:6443"}
 KNOWN = SERVER | {"server-addresses": ["10.0.0.1", "fd00::1"], "api-peers": [["10.0.0.1", 6443]]}
-# The kubelet's own server is a balancer on the host, with a port of its own.
+# The kubelet's own server is a load balancer on the host, on another port.
 K3S = {"kubelet-server": "https://127.0.0.1:6444", "server-addresses": [], "api-peers": [["10.0.0.1", 6443]]}
 
 COMMANDS = [
@@ -31,7 +31,7 @@ def test_commands(name: str, known: dict[str, Any], part: str) -> None:
     assert part in str(FACTS[name].command_for(known))
 
 
-def test_nothing_is_tried_without_an_address() -> None:
+def test_no_probe_without_an_address() -> None:
     with pytest.raises(ValueError, match="no address of an API server"):
         FACTS["api-reachable"].command_for(SERVER | {"server-addresses": [], "api-peers": []})
 
@@ -99,11 +99,11 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "stdout", "code", "value"), GOOD)
-def test_good_answers(name: str, stdout: str, code: int, value: Any) -> None:
+def test_good_output(name: str, stdout: str, code: int, value: Any) -> None:
     assert FACTS[name].parse(stdout, code) == value
 
 
 @pytest.mark.parametrize(("name", "stdout", "code"), BAD)
-def test_bad_answers(name: str, stdout: str, code: int) -> None:
+def test_bad_output(name: str, stdout: str, code: int) -> None:
     with pytest.raises(ValueError, match=r".+"):
         FACTS[name].parse(stdout, code)

@@ -1,4 +1,4 @@
-"""What a host has and how its kubelet was started: outputs of real hosts, of several distributions."""
+"""Resources of a host and flags of its kubelet: output of real hosts of several distributions."""
 
 from __future__ import annotations
 
@@ -165,18 +165,18 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "stdout", "code", "value"), GOOD)
-def test_what_a_host_tells(name: str, stdout: str, code: int, value: Any) -> None:
+def test_good_output(name: str, stdout: str, code: int, value: Any) -> None:
     assert FACTS[name].parse(stdout, code) == value
 
 
 @pytest.mark.parametrize(("name", "stdout", "code"), BAD)
-def test_what_is_not_understood(name: str, stdout: str, code: int) -> None:
+def test_bad_output(name: str, stdout: str, code: int) -> None:
     with pytest.raises(ValueError, match=r".+"):
         FACTS[name].parse(stdout, code)
 
 
-def test_where_to_look_is_what_the_kubelet_was_told() -> None:
-    told = {"kubelet-flags": {"root-dir": "/data/kubelet", "pod-manifest-path": "/data/manifests"}}
-    assert FACTS["disk"].command_for(told).argv[-1] == "/data/kubelet"
+def test_paths_are_those_of_the_kubelets_flags() -> None:
+    known = {"kubelet-flags": {"root-dir": "/data/kubelet", "pod-manifest-path": "/data/manifests"}}
+    assert FACTS["disk"].command_for(known).argv[-1] == "/data/kubelet"
     assert FACTS["disk"].command_for({"kubelet-flags": {}}).argv[-1] == "/var/lib/kubelet"
-    assert FACTS["static-pod-files"].command_for(told).argv[1:3] == ("/data/manifests", "-maxdepth")
+    assert FACTS["static-pod-files"].command_for(known).argv[1:3] == ("/data/manifests", "-maxdepth")

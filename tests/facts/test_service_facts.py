@@ -1,4 +1,4 @@
-"""Services and processes of a node: what systemctl and ps say of them."""
+"""Services and processes of a node: output of systemctl and ps."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ SHOWN = (
         ("panic-timeout", "-1\n", 0, -1),
     ],
 )
-def test_of_locks_and_kernels(name: str, stdout: str, code: int, value: Any) -> None:
+def test_locks_and_kernels(name: str, stdout: str, code: int, value: Any) -> None:
     assert FACTS[name].parse(stdout, code) == value
 
 
@@ -118,6 +118,6 @@ def test_of_locks_and_kernels(name: str, stdout: str, code: int, value: Any) -> 
         ("panic-timeout", "x", 0),
     ],
 )
-def test_bad_of_locks_and_kernels(name: str, stdout: str, code: int) -> None:
+def test_bad_locks_and_kernels(name: str, stdout: str, code: int) -> None:
     with pytest.raises(ValueError, match=r".+"):
         FACTS[name].parse(stdout, code)
