@@ -49,6 +49,6 @@ def test_a_failure_stays_pending(tmp_path: Path) -> None:
 
 def test_a_failure_that_passes_is_tried_again(tmp_path: Path) -> None:
     outcomes = [answered(""), Outcome(Delivery.ANSWERED, 1)]
-    session = FakeSession({str(START): lambda: outcomes.pop()})
+    session = FakeSession({str(START): outcomes.pop})
     assert undo(tmp_path, session, ()).proven
     assert len(session.sent) == 2
