@@ -30,7 +30,7 @@ def on(recording: str, experiment: str = "graceful-poweroff", *rest: str) -> sub
         (GRACEFUL, "graceful-poweroff", ["--bind", "victim=ra-worker", "--bind", "workload=demo"], 0, "held"),
         (GRACEFUL, "cancelled-shutdown", [], 2, "inconclusive: the step 'announce' is missing"),
         (CUT, "graceful-poweroff", ["--map", "power-off=power-cut"], 1, "violated: the kubelet announces the shutdown"),
-        (GRACEFUL, "graceful-poweroff", ["--fact", "kubelet.shutdownGracePeriod=0s"], 2, "inconclusive: it requires"),
+        (GRACEFUL, "graceful-poweroff", ["--fact", "kubelet.shutdownGracePeriod=0s"], 2, "inconclusive: the experiment requires"),
     ],
 )
 def test_judged(recording: str, experiment: str, options: list[str], code: int, first: str) -> None:

@@ -108,7 +108,7 @@ def test_a_cut_changes_no_verdict(
         if verdict["status"] == expected[name]["status"]:
             continue
         assert verdict["status"] == "inconclusive", verdict
-        assert "could be seen" in verdict["because"] or "not judged" in verdict["because"], verdict
+        assert "could not be observed" in verdict["because"] or "not judged" in verdict["because"], verdict
         inconclusive.append(name)
         over = verdict["deadline"] is None or (
             verdict["start"] - 1 <= begin + at + seconds + 5 and begin + at - 5 <= verdict["deadline"] + 1
