@@ -223,10 +223,10 @@ class Registry:
         return obj
 
 
-def check_preconditions(obj: Object, wanted: Object) -> None:
+def check_preconditions(obj: Object, preconditions: Object) -> None:
     """Compare uid and resourceVersion with a client's preconditions. Raises ConflictError."""
     for field, label in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-        value, found = wanted.get(field), obj["metadata"].get(field)
+        value, found = preconditions.get(field), obj["metadata"].get(field)
         if value is not None and value != found:
             raise ConflictError(
                 f"the {label} in the precondition ({value}) does not match the {label} in record ({found})"

@@ -71,21 +71,21 @@ class AttachDetach:
 
     def _reconcile(self) -> None:
         """Detach and then attach volumes."""
-        wanted: dict[AttachmentKey, list[Object]] = {}
+        desired: dict[AttachmentKey, list[Object]] = {}
         for pod in self._pods_with_claims():
             unwanted = is_deleting(pod) and self._registry.spec.has_breakage("detach-clock-from-deletion")
             if node_of(pod) and needs_volumes(pod) and not unwanted:
                 for volume in volumes_of(self._store, pod):
-                    wanted.setdefault((volume, node_of(pod)), []).append(pod)
+                    desired.setdefault((volume, node_of(pod)), []).append(pod)
         attached = {_attachment_key(item): item for item in self._store.list("volumeattachments")}
-        for key in [key for key in self._unneeded_since if key in wanted or key not in attached]:
+        for key in [key for key in self._unneeded_since if key in desired or key not in attached]:
             del self._unneeded_since[key]
         for key, attachment in attached.items():
-            if key not in wanted and not is_deleting(attachment):
+            if key not in desired and not is_deleting(attachment):
                 self._detach(key, attachment)
-        for key, pods in wanted.items():
+        for key, pods in desired.items():
             if key not in attached:
-                self._attach(key, pods, wanted, [other for other in attached if other[0] == key[0]])
+                self._attach(key, pods, desired, [other for other in attached if other[0] == key[0]])
 
     def _pods_with_claims(self) -> list[Object]:
         """Pods with claims, in order of key."""
@@ -124,14 +124,14 @@ class AttachDetach:
         self,
         key: AttachmentKey,
         pods: list[Object],
-        wanted: dict[AttachmentKey, list[Object]],
+        desired: dict[AttachmentKey, list[Object]],
         others: list[AttachmentKey],
     ) -> None:
         volume, node = key
         if others:
             if key not in self._multi_attach_errors:
                 self._multi_attach_errors.add(key)
-                users = [pod for other in others for pod in wanted.get(other, [])]
+                users = [pod for other in others for pod in desired.get(other, [])]
                 self._report_multi_attach(volume, pods, users)
             return
         self._multi_attach_errors.discard(key)

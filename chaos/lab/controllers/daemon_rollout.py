@@ -19,15 +19,15 @@ def pods_to_replace(
     nodes: Iterable[list[Object]], revision: str, limit: int, is_available: Callable[[Object], bool]
 ) -> list[Object]:
     """Pods to delete: old unavailable ones, and other old ones up to ``limit`` unavailable nodes."""
-    unavailable, broken, candidates = 0, [], []
+    unavailable, unhealthy, candidates = 0, [], []
     for pods in nodes:
-        living = [pod for pod in pods if not is_deleting(pod)]
-        if len(living) != 1:
+        active = [pod for pod in pods if not is_deleting(pod)]
+        if len(active) != 1:
             unavailable += 1  # the sync of the node creates or deletes pods
-        elif revision_of(living[0]) == revision:
-            unavailable += not is_available(living[0])
-        elif not is_available(living[0]):
-            broken.append(living[0])
+        elif revision_of(active[0]) == revision:
+            unavailable += not is_available(active[0])
+        elif not is_available(active[0]):
+            unhealthy.append(active[0])
         elif unavailable < limit:
-            candidates.append(living[0])
-    return [*broken, *candidates[: max(0, limit - unavailable)]]
+            candidates.append(active[0])
+    return [*unhealthy, *candidates[: max(0, limit - unavailable)]]

@@ -131,19 +131,21 @@ class DaemonSets(WorkloadController):
             owned_pods.pods_on(name_of(node)),
         )
         if not pods:
-            careless = self._registry.spec.has_breakage("daemonset-ignores-taints") and matches_node(prototype, node)
-            if fit.should_run or careless:
+            ignores_taints = self._registry.spec.has_breakage("daemonset-ignores-taints") and matches_node(
+                prototype, node
+            )
+            if fit.should_run or ignores_taints:
                 self._create_pod(owner, _node_pod(prototype, node))
-            return fit.should_run or careless
-        living = [pod for pod in pods if not is_deleting(pod)]
+            return fit.should_run or ignores_taints
+        active = [pod for pod in pods if not is_deleting(pod)]
         if not fit.should_continue_running:
-            for pod in living:
+            for pod in active:
                 self._delete_pod(owner, pod)
-            return bool(living)
-        ended = [pod for pod in living if is_terminal(pod)]
-        for pod in ended:
+            return bool(active)
+        terminal = [pod for pod in active if is_terminal(pod)]
+        for pod in terminal:
             self._replace(owner, node, pod)
-        return bool(ended)
+        return bool(terminal)
 
     def _replace(self, owner: Object, node: Object, pod: Object) -> None:
         """Delete a finished pod; a failed one after its back-off."""
@@ -193,16 +195,16 @@ class DaemonSets(WorkloadController):
 
     def _count_node(self, owner: Object, owned_pods: DaemonPods, node: Object) -> NodeCounts:
         """Count the oldest pod of a node."""
-        living = [pod for pod in owned_pods.pods_on(name_of(node)) if not is_deleting(pod)]
+        active = [pod for pod in owned_pods.pods_on(name_of(node)) if not is_deleting(pod)]
         fit, newest = owned_pods.eligibility.of(node), revision_of(owned_pods.eligibility.prototype)
         if not fit.should_run:
-            return NodeCounts(misplaced=bool(living) and not fit.should_continue_running)
+            return NodeCounts(misplaced=bool(active) and not fit.should_continue_running)
         return NodeCounts(
             desired=1,
-            current=bool(living),
-            ready=any(map(is_ready, living)),
-            available=any(self._is_available(owner, pod) for pod in living),
-            updated=any(revision_of(pod) == newest for pod in living),
+            current=bool(active),
+            ready=any(map(is_ready, active)),
+            available=any(self._is_available(owner, pod) for pod in active),
+            updated=any(revision_of(pod) == newest for pod in active),
         )
 
     def _status(self, owner: Object, total: NodeCounts) -> None:

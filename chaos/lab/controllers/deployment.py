@@ -73,8 +73,8 @@ class Deployments(WorkloadController):
             changed["spec"].pop("minReadySeconds", None)
             changed["spec"] |= _min_ready(owner)
             new = self._registry.update("replicasets", changed)
-        wanted = new_replicas(limits, new["spec"]["replicas"], total + new["spec"]["replicas"])
-        if self._scale(owner, new, wanted):
+        desired = new_replicas(limits, new["spec"]["replicas"], total + new["spec"]["replicas"])
+        if self._scale(owner, new, desired):
             return new
         for name, replicas in old_replicas(limits, new, old).items():
             self._scale(owner, next(item for item in old if name_of(item) == name), replicas)
@@ -110,16 +110,16 @@ class Deployments(WorkloadController):
         changed["metadata"].setdefault("annotations", {})[_REVISION] = str(max(map(_revision, old)) + 1)
         return self._registry.update("replicasets", changed)
 
-    def _scale(self, owner: Object, item: Object, wanted: int) -> bool:
+    def _scale(self, owner: Object, item: Object, desired: int) -> bool:
         """Scale a set. Whether its replicas differed."""
         old = item["spec"]["replicas"]
-        if old == wanted:
+        if old == desired:
             return False
         new: Object = clone(item)
-        new["spec"]["replicas"] = wanted
+        new["spec"]["replicas"] = desired
         self._registry.update("replicasets", new)
-        way = "up" if wanted > old else "down"
-        text = f"Scaled {way} replica set {name_of(item)} from {old} to {wanted}"
+        way = "up" if desired > old else "down"
+        text = f"Scaled {way} replica set {name_of(item)} from {old} to {desired}"
         self._recorder.emit(self.kind, owner, "ScalingReplicaSet", text)
         return True
 
@@ -132,17 +132,17 @@ class Deployments(WorkloadController):
 
     def _status(self, owner: Object, new: Object | None, sets: list[Object]) -> None:
         total = {key: sum(item["status"].get(key, 0) for item in sets) for key in _COUNTS}
-        wanted = owner["spec"]["replicas"]
+        desired = owner["spec"]["replicas"]
         status: dict[str, Any] = {key: value for key, value in total.items() if value}
         status["terminatingReplicas"] = total["terminatingReplicas"]
         current = next((item for item in sets if new is not None and name_of(item) == name_of(new)), None)
         updated = current["status"].get("replicas", 0) if current is not None else 0
         if updated:
             status["updatedReplicas"] = updated
-        if missing := max(0, wanted - total["availableReplicas"]):
+        if missing := max(0, desired - total["availableReplicas"]):
             status["unavailableReplicas"] = missing
-        available = total["availableReplicas"] >= wanted - limits_of(owner).unavailable
-        complete = total["availableReplicas"] >= wanted and updated == total["replicas"] == wanted
+        available = total["availableReplicas"] >= desired - limits_of(owner).unavailable
+        complete = total["availableReplicas"] >= desired and updated == total["replicas"] == desired
         status["conditions"] = [
             self._condition(owner, "Available", available, *_AVAILABLE[available]),
             self._progress(owner, current, complete, status),
@@ -164,10 +164,10 @@ class Deployments(WorkloadController):
             return build(True, _DONE, f"{name} has successfully progressed.")
         if before is None or reason in (_DONE, _RESUMED) or _has_progressed(owner["status"], status):
             return build(True, "ReplicaSetUpdated", f"{name} is progressing.", renew=True)
-        left = seconds_of(before["lastUpdateTime"]) + owner["spec"]["progressDeadlineSeconds"] - self._sim.now
-        if left < 0 or reason == _TIMED_OUT:
+        remaining = seconds_of(before["lastUpdateTime"]) + owner["spec"]["progressDeadlineSeconds"] - self._sim.now
+        if remaining < 0 or reason == _TIMED_OUT:
             return build(False, _TIMED_OUT, f"{name} has timed out progressing.")
-        self._queue.add_after((namespace_of(owner), name_of(owner)), left + 1.0)
+        self._queue.add_after((namespace_of(owner), name_of(owner)), remaining + 1.0)
         return before
 
     def _condition(
@@ -178,9 +178,9 @@ class Deployments(WorkloadController):
         old = condition(owner, type_)
         if old is not None and (old["status"], old["reason"]) == (value, reason) and not renew:
             return old
-        moved = old["lastTransitionTime"] if old is not None and old["status"] == value else now
+        transition = old["lastTransitionTime"] if old is not None and old["status"] == value else now
         return {
-            "type": type_, "status": value, "lastUpdateTime": now, "lastTransitionTime": moved,
+            "type": type_, "status": value, "lastUpdateTime": now, "lastTransitionTime": transition,
             "reason": reason, "message": message,
         }  # fmt: skip
 

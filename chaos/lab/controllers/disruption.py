@@ -112,13 +112,13 @@ class Disruption:
         for pod in pods:
             if is_deleting(pod) or name_of(pod) not in granted:
                 continue
-            left = seconds_of(granted[name_of(pod)]) + _DELETION_TIMEOUT - self._sim.now
-            if left < 0:
+            remaining = seconds_of(granted[name_of(pod)]) + _DELETION_TIMEOUT - self._sim.now
+            if remaining < 0:
                 text = f"Pod was expected by PDB {key[0]}/{key[1]} to be deleted but it wasn't"
                 self._recorder.emit("Pod", pod, "NotDeleted", text, type_="Warning")
                 continue
             found[name_of(pod)] = granted[name_of(pod)]
-            self._queue.add_after(key, left + 0.001)
+            self._queue.add_after(key, remaining + 0.001)
         return found
 
     def _expected_scale(self, budget: Object, pods: list[Object]) -> int:

@@ -149,12 +149,12 @@ class Jobs(WorkloadController):
             text = "Job has reached the specified backoff limit"
             context.finished_condition = self._condition("FailureTarget", "BackoffLimitExceeded", text)
         elif deadline is not None:
-            left = seconds_of(context.status["startTime"]) + deadline - now
-            if left <= 0:
+            remaining = seconds_of(context.status["startTime"]) + deadline - now
+            if remaining <= 0:
                 text = "Job was active longer than specified deadline"
                 context.finished_condition = self._condition("FailureTarget", "DeadlineExceeded", text)
             else:
-                self._queue.add_after((namespace_of(job), name_of(job)), left)
+                self._queue.add_after((namespace_of(job), name_of(job)), remaining)
 
     def _manage(self, context: _SyncContext) -> int:
         """Create or delete pods and return the number of active ones. manageJob."""
@@ -162,16 +162,16 @@ class Jobs(WorkloadController):
         if job["spec"]["suspend"]:
             self._delete(context, context.active, counted=False)
             return 0
-        wanted = self._desired_pods(context)
-        surplus = sorted(context.active, key=deletion_rank)[: max(0, active - wanted)]
+        desired = self._desired_pods(context)
+        surplus = sorted(context.active, key=deletion_rank)[: max(0, active - desired)]
         if surplus:
             self._delete(context, surplus, counted=False)
             return active - len(surplus)
         terminating = context.status["terminating"] if replaces_only_failed(job) else 0
-        missing = max(0, wanted - terminating - active)
-        left = context.backoff.remaining_delay(self._sim.now) if missing else 0.0
-        if left > 0:
-            self._queue.add_after((namespace_of(job), name_of(job)), left)
+        missing = max(0, desired - terminating - active)
+        remaining = context.backoff.remaining_delay(self._sim.now) if missing else 0.0
+        if remaining > 0:
+            self._queue.add_after((namespace_of(job), name_of(job)), remaining)
             return 0  # as in manageJob, even if pods are running
         for _ in range(missing):
             pod = self._new_pod(job, {})
@@ -265,9 +265,9 @@ class Jobs(WorkloadController):
         if ttl is None:
             return
         ends = [condition(job, type_) for type_ in _FINISHED_TYPES]
-        left = max(seconds_of(item["lastTransitionTime"]) for item in ends if item) + ttl - self._sim.now
-        if left > 0:
-            self._queue.add_after((namespace_of(job), name_of(job)), left)
+        remaining = max(seconds_of(item["lastTransitionTime"]) for item in ends if item) + ttl - self._sim.now
+        if remaining > 0:
+            self._queue.add_after((namespace_of(job), name_of(job)), remaining)
         else:
             self._registry.delete(self.plural, namespace_of(job), name_of(job), None, {"uid": uid_of(job)})
 

@@ -65,10 +65,10 @@ def _match_rule(pod: Object, rule: Object) -> str:
     return ""
 
 
-def _matches_code(container: str, code: int, wanted: Object) -> bool:
-    if wanted.get("containerName") not in (None, container):
+def _matches_code(container: str, code: int, requirement: Object) -> bool:
+    if requirement.get("containerName") not in (None, container):
         return False
-    return bool((code in wanted["values"]) == (wanted["operator"] == "In"))
+    return bool((code in requirement["values"]) == (requirement["operator"] == "In"))
 
 
 def past_limit_on_failure(job: Object, pods: list[Object]) -> bool:

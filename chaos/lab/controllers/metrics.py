@@ -20,7 +20,10 @@ def format_metrics(controllers: Controllers) -> str:
     lifecycle, pod_gc = controllers.node_lifecycle, controllers.pod_gc
     evictions, zones = lifecycle.evictions.items(), lifecycle.zones.items()
     forced = {f'{{reason="{reason}"}}': n for reason, n in sorted(controllers.attach_detach.forced_detaches.items())}
-    health = {_zone(zone): 100 * ready / (ready + bad) if ready + bad else 100 for zone, (ready, bad) in zones}
+    health = {
+        _zone(zone): 100 * ready / (ready + not_ready) if ready + not_ready else 100
+        for zone, (ready, not_ready) in zones
+    }
     lines = [
         *family("attach_detach_controller_attachdetach_controller_forced_detaches", "counter", forced),
         *family("leader_election_master_status", "gauge", {'{name="kube-controller-manager"}': 1}),

@@ -31,8 +31,8 @@ class Namespaces:
         namespace = self._store.get("namespaces", "", name)
         if namespace is None or not is_deleting(namespace):
             return
-        left = [(plural, obj) for plural in self._store.plurals() for obj in self._store.list(plural, name)]
-        for plural, obj in left:
+        remaining = [(plural, obj) for plural in self._store.plurals() for obj in self._store.list(plural, name)]
+        for plural, obj in remaining:
             if not is_deleting(obj) and plural not in CLUSTER_WIDE:
                 self._registry.delete(plural, name, name_of(obj))
         if not any(self._store.list(plural, name) for plural in self._store.plurals()):

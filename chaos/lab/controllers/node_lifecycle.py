@@ -9,7 +9,7 @@ from datetime import datetime
 
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store.store import Change
-from chaos.lab.controllers.node_taints import NodeTaints, wanted_no_schedule
+from chaos.lab.controllers.node_taints import NodeTaints, desired_no_schedule
 from chaos.lab.controllers.workqueue import WorkQueue
 from chaos.lab.controllers.zones import Limiter, by_zone, ready_counts, zone_of, zone_rate, zone_state
 from chaos.lab.objects.accessors import (
@@ -103,7 +103,7 @@ class NodeLifecycle:
             return
         name, late = name_of(change.object), self._spec.shift("no-schedule-taint")
         if late and name in self._nodes_seen_ready:
-            self._sim.after(late, self._taints.sync_no_schedule, name, wanted_no_schedule(change.object))
+            self._sim.after(late, self._taints.sync_no_schedule, name, desired_no_schedule(change.object))
             return
         self._no_schedule.add(name)
         if late and condition_status(change.object, "Ready") == "True":
@@ -120,8 +120,8 @@ class NodeLifecycle:
             self._check_node(node)
         if not reordered:
             self._handle_disruption(self._store.list("nodes"))
-        took = self._sim.rng.uniform(*_PASS_DURATION)
-        self._sim.after(self._settings.node_monitor_period + took, self._monitor)
+        duration = self._sim.rng.uniform(*_PASS_DURATION)
+        self._sim.after(self._settings.node_monitor_period + duration, self._monitor)
 
     def _forget(self, names: set[str]) -> None:
         for name in [name for name in self._health if name not in names]:
@@ -196,12 +196,12 @@ class NodeLifecycle:
             zone.remove(name)
             self._taints.remove_no_execute(name)
         elif ready in _TAINT_OF and not self._is_full_disruption:
-            wanted = _TAINT_OF[ready]
-            other = NOT_READY if wanted == UNREACHABLE else UNREACHABLE
+            taint = _TAINT_OF[ready]
+            other = NOT_READY if taint == UNREACHABLE else UNREACHABLE
             if has_taint(node, other, "NoExecute"):
-                self._taints.swap_no_execute(name, wanted, other)
+                self._taints.swap_no_execute(name, taint, other)
                 return
-            if not has_taint(node, wanted, "NoExecute"):
+            if not has_taint(node, taint, "NoExecute"):
                 zone.remove(name)
             zone.add(name)
 
@@ -221,9 +221,9 @@ class NodeLifecycle:
         node = self._store.get("nodes", "", name)
         ready = condition_status(node, "Ready") if node else ""
         if node is not None and ready in _TAINT_OF:
-            wanted = _TAINT_OF[ready]
-            other = NOT_READY if wanted == UNREACHABLE else UNREACHABLE
-            self._taints.swap_no_execute(name, wanted, other)
+            taint = _TAINT_OF[ready]
+            other = NOT_READY if taint == UNREACHABLE else UNREACHABLE
+            self._taints.swap_no_execute(name, taint, other)
             self.evictions[zone_of(node)] += 1
 
     def _handle_disruption(self, nodes: list[Object]) -> None:

@@ -24,7 +24,7 @@ _OWNED_KEYS = {NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURE.values()}
 _READY = {"False": NOT_READY, "Unknown": UNREACHABLE}
 
 
-def wanted_no_schedule(node: Object) -> set[str]:
+def desired_no_schedule(node: Object) -> set[str]:
     """Keys of the NoSchedule taints for the node's conditions and spec."""
     keys = {key for type_, key in _PRESSURE.items() if condition_status(node, type_) == "True"}
     if (ready := condition_status(node, "Ready")) in _READY:
@@ -41,20 +41,20 @@ class NodeTaints:
         self._sim, self._store = sim, registry.store
         self._adds_no_schedule = not registry.spec.has_breakage("no-schedule-taint-missing")
 
-    def sync_no_schedule(self, name: str, wanted: set[str] | None = None) -> None:
-        """Sync the NoSchedule taints with the node's conditions, or with ``wanted`` from earlier conditions."""
+    def sync_no_schedule(self, name: str, desired: set[str] | None = None) -> None:
+        """Sync the NoSchedule taints with the node's conditions, or with ``desired`` from earlier conditions."""
         node = self._store.get("nodes", "", name)
         if node is None:
             return
-        wanted = wanted_no_schedule(node) if wanted is None else wanted
+        desired = desired_no_schedule(node) if desired is None else desired
         current = {taint["key"] for taint in taints_of(node) if taint["effect"] == "NoSchedule"} & _OWNED_KEYS
         if self._adds_no_schedule:
-            self._add(name, "NoSchedule", sorted(wanted - current))
-        self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, "NoSchedule", current - wanted)
+            self._add(name, "NoSchedule", sorted(desired - current))
+        self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, "NoSchedule", current - desired)
 
-    def swap_no_execute(self, name: str, wanted: str, other: str) -> None:
-        """Add the taint ``wanted``, then remove ``other`` if the node has it."""
-        self._add(name, "NoExecute", [wanted])
+    def swap_no_execute(self, name: str, desired: str, other: str) -> None:
+        """Add the taint ``desired``, then remove ``other`` if the node has it."""
+        self._add(name, "NoExecute", [desired])
         node = self._store.get("nodes", "", name)
         if node is not None and has_taint(node, other, "NoExecute"):
             self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, "NoExecute", {other})
@@ -77,13 +77,13 @@ class NodeTaints:
         node = self._store.get("nodes", "", name)
         if node is None or not keys or "taints" not in node["spec"]:
             return
-        left = [t for t in taints_of(node) if not (t["effect"] == effect and t["key"] in keys)]
-        if left and len(left) == len(taints_of(node)):
+        remaining = [t for t in taints_of(node) if not (t["effect"] == effect and t["key"] in keys)]
+        if remaining and len(remaining) == len(taints_of(node)):
             return
 
         def change(node: Object) -> None:
-            if left:
-                node["spec"]["taints"] = left
+            if remaining:
+                node["spec"]["taints"] = remaining
             else:
                 del node["spec"]["taints"]
 

@@ -91,11 +91,11 @@ class PodGarbageCollector:
         absent = {name for name in absent if self._store.get("nodes", "", name) is None}
         for name in absent:
             self._quarantine_ends.setdefault(name, now + quarantine)
-        over = {name for name, end in self._quarantine_ends.items() if end <= now}
-        for name in over:
+        expired = {name for name, end in self._quarantine_ends.items() if end <= now}
+        for name in expired:
             del self._quarantine_ends[name]
         for pod in pods:
-            if node_of(pod) in over & absent:
+            if node_of(pod) in expired & absent:
                 self._remove(pod, "orphaned")
 
     def _remove(self, pod: Object, reason: str) -> None:

@@ -65,8 +65,10 @@ class Revisions:
         same = [item for item in known if template_of(item) == owner["spec"]["template"]]
         number = max((item["revision"] for item in known), default=0) + 1
         if not same:
-            made = new_revision(owner, self._kind, template_hash(owner["spec"]["template"]), number)
-            return self._store.get(_PLURAL, namespace_of(owner), name_of(made)) or self._registry.create(_PLURAL, made)
+            created = new_revision(owner, self._kind, template_hash(owner["spec"]["template"]), number)
+            return self._store.get(_PLURAL, namespace_of(owner), name_of(created)) or self._registry.create(
+                _PLURAL, created
+            )
         if same[-1] is known[-1]:
             return same[-1]
         return self._registry.update(_PLURAL, {**clone(same[-1]), "revision": number})

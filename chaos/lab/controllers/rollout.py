@@ -41,22 +41,22 @@ def new_replicas(limits: Limits, new: int, total: int) -> int:
 
 def old_replicas(limits: Limits, new: Object, old: list[Object]) -> dict[str, int]:
     """Replicas of old sets to scale down, by name; unhealthy pods and oldest sets first. reconcileOldReplicaSets."""
-    wanted = {name_of(item): int(item["spec"]["replicas"]) for item in old}
+    replicas_by_name = {name_of(item): int(item["spec"]["replicas"]) for item in old}
     minimum = limits.replicas - limits.unavailable
-    total = new["spec"]["replicas"] + sum(wanted.values())
+    total = new["spec"]["replicas"] + sum(replicas_by_name.values())
     room = total - minimum - (new["spec"]["replicas"] - _available_replicas(new))
     for item in old:
-        unhealthy = min(wanted[name_of(item)] - _available_replicas(item), room)
+        unhealthy = min(replicas_by_name[name_of(item)] - _available_replicas(item), room)
         if unhealthy > 0:
-            wanted[name_of(item)] -= unhealthy
+            replicas_by_name[name_of(item)] -= unhealthy
             room -= unhealthy
     spare = min(sum(_available_replicas(item) for item in (new, *old)) - minimum, room)
     for item in old:
-        down = min(wanted[name_of(item)], spare)
+        down = min(replicas_by_name[name_of(item)], spare)
         if down > 0:
-            wanted[name_of(item)] -= down
+            replicas_by_name[name_of(item)] -= down
             spare -= down
-    return wanted
+    return replicas_by_name
 
 
 def _available_replicas(item: Object) -> int:

@@ -36,8 +36,8 @@ class StaleDisruption:
     def _schedule_check(self, pod: Object) -> None:
         target = _stale_candidate(pod)
         if target is not None:
-            left = self._due_time(target) - self._sim.now
-            self._queue.add_after((namespace_of(pod), name_of(pod)), max(left, 0.01))
+            remaining = self._due_time(target) - self._sim.now
+            self._queue.add_after((namespace_of(pod), name_of(pod)), max(remaining, 0.01))
 
     def _due_time(self, target: Object) -> float:
         return seconds_of(target["lastTransitionTime"]) + _TIMEOUT + self._spec.shift("stale-disruption")

@@ -30,9 +30,9 @@ class StatefulSets(WorkloadController):
         pods = {_ordinal(pod): pod for pod in self._list_owned(owner)}
         if self._process_replicas(owner, pods, current, update):
             self._roll_out(owner, pods, name_of(update))
-        left = self._list_owned(owner)
-        self._revisions.trim(owner, {name_of(current), name_of(update), *map(revision_of, left)})
-        self._status(owner, left, name_of(current), name_of(update))
+        remaining = self._list_owned(owner)
+        self._revisions.trim(owner, {name_of(current), name_of(update), *map(revision_of, remaining)})
+        self._status(owner, remaining, name_of(current), name_of(update))
 
     def _process_replicas(self, owner: Object, pods: dict[int, Object], current: Object, update: Object) -> bool:
         """Create a pod for every ordinal, delete surplus pods. Whether a roll-out may continue."""
@@ -40,8 +40,8 @@ class StatefulSets(WorkloadController):
         replicas = owner["spec"]["replicas"]
         for ordinal in range(replicas):
             revision = current if ordinal < _partition(owner) else update
-            settled = self._process_replica(owner, ordinal, pods.get(ordinal), revision)
-            if ordered and not settled:
+            is_stable = self._process_replica(owner, ordinal, pods.get(ordinal), revision)
+            if ordered and not is_stable:
                 return False
         surplus = [pods[key] for key in sorted(pods, reverse=True) if key >= replicas]
         self._scale_down(owner, ordered, surplus)
@@ -117,9 +117,9 @@ class StatefulSets(WorkloadController):
         ready = [pod for pod in pods if is_ready(pod) and not is_terminal(pod)]
         number = sum(not is_terminal(pod) for pod in pods)
         revisions = [revision_of(pod) for pod in pods if not is_deleting(pod)]
-        updated, wanted = revisions.count(update), owner["spec"]["replicas"]
+        updated, desired = revisions.count(update), owner["spec"]["replicas"]
         rolling = owner["spec"]["updateStrategy"]["type"] == "RollingUpdate"
-        if rolling and updated == len(ready) == number == wanted:
+        if rolling and updated == len(ready) == number == desired:
             current = update
         available = sum(self._is_available(owner, pod) for pod in ready)
         status: Object = {"replicas": number, "availableReplicas": available, "collisionCount": 0}

@@ -108,13 +108,13 @@ class TaintEviction:
         if self._spec.has_breakage("eviction-missing"):
             return
         pending, restarts = self._pending.get(key), self._spec.has_breakage("countdown-restarts-on-swap")
-        began = pending.start if pending is not None and limit > 0 and not restarts else self._sim.now
-        due = began + max(0.0, limit + self._spec.shift("eviction"))
+        start = pending.start if pending is not None and limit > 0 and not restarts else self._sim.now
+        due = start + max(0.0, limit + self._spec.shift("eviction"))
         if pending is not None:
             if pending.timer.due <= due and not restarts:
                 return
             pending.timer.cancel()
-        self._pending[key] = _Pending(began, self._sim.at(due, self._delete, key))
+        self._pending[key] = _Pending(start, self._sim.at(due, self._delete, key))
 
     def _cancel(self, key: _PodKey, pod: Object) -> None:
         pending = self._pending.pop(key, None)

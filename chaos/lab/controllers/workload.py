@@ -70,10 +70,10 @@ class WorkloadController(ABC):
         if ready is None or ready["status"] != "True":
             return False
         seconds = owner["spec"].get("minReadySeconds", 0)
-        left = seconds_of(ready["lastTransitionTime"]) + seconds - self._sim.now if seconds else 0.0
-        if left > 0:
-            self._queue.add_after((namespace_of(owner), name_of(owner)), left)
-        return left <= 0
+        remaining = seconds_of(ready["lastTransitionTime"]) + seconds - self._sim.now if seconds else 0.0
+        if remaining > 0:
+            self._queue.add_after((namespace_of(owner), name_of(owner)), remaining)
+        return remaining <= 0
 
     def _new_pod(self, owner: Object, labels: dict[str, str], template: Object | None = None) -> Object:
         """New pod without a name, from the template or else the owner's template."""

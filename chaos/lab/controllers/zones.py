@@ -30,9 +30,9 @@ def by_zone(nodes: list[Object]) -> dict[str, list[Object]]:
 
 def ready_counts(nodes: list[Object]) -> tuple[int, int]:
     """Number of Ready and of unready nodes, without excluded ones."""
-    counted = [node for node in nodes if _EXCLUDED not in labels_of(node)]
-    ready = sum(condition_status(node, "Ready") == "True" for node in counted)
-    return ready, len(counted) - ready
+    included = [node for node in nodes if _EXCLUDED not in labels_of(node)]
+    ready = sum(condition_status(node, "Ready") == "True" for node in included)
+    return ready, len(included) - ready
 
 
 def zone_state(ready: int, not_ready: int, threshold: float) -> ZoneState:

@@ -130,8 +130,8 @@ def selector_matches(selector: Object | None, labels: dict[str, str]) -> bool:
     """Whether a LabelSelector selects these labels: None selects nothing, an empty selector everything."""
     if selector is None:
         return False
-    wanted = selector.get("matchLabels") or {}
-    if not wanted.items() <= labels.items():
+    match_labels = selector.get("matchLabels") or {}
+    if not match_labels.items() <= labels.items():
         return False
     return all(expression_matches(item, labels) for item in selector.get("matchExpressions") or [])
 

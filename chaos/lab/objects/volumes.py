@@ -48,10 +48,10 @@ def needs_volumes(pod: Object) -> bool:
 
 def can_mount(store: Store, pod: Object, node: str) -> bool:
     """Whether the kubelet may mount the pod's volumes: in volumesInUse, and attached."""
-    wanted = {unique_name(volume) for volume in volumes_of(store, pod)}
+    required = {unique_name(volume) for volume in volumes_of(store, pod)}
     if not claims_of(pod):
         return True
     found = store.get("nodes", "", node)
     status = found["status"] if found is not None else {}
     attached = {item["name"] for item in status.get("volumesAttached") or []}
-    return len(wanted) == len(set(claims_of(pod))) and wanted <= attached & set(status.get("volumesInUse") or [])
+    return len(required) == len(set(claims_of(pod))) and required <= attached & set(status.get("volumesInUse") or [])

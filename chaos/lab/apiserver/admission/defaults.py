@@ -168,10 +168,10 @@ def default_pod_spec(body: dict[str, Any]) -> None:
 def qos_class(containers: list[Object]) -> str:
     """QoS class from requests and limits of cpu and memory: Guaranteed, Burstable or BestEffort."""
     resources = [item.get("resources") or {} for item in containers]
-    wanted = [(item.get("requests") or {}, item.get("limits") or {}) for item in resources]
-    if not any(requests or limits for requests, limits in wanted):
+    amounts = [(item.get("requests") or {}, item.get("limits") or {}) for item in resources]
+    if not any(requests or limits for requests, limits in amounts):
         return "BestEffort"
-    for requests, limits in wanted:
+    for requests, limits in amounts:
         if not {"cpu", "memory"} <= limits.keys() or {**limits, **requests} != limits:
             return "Burstable"
     return "Guaranteed"

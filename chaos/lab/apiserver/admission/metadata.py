@@ -180,12 +180,12 @@ def _pattern_problems(name: str, pattern: str, longest: int, words: str) -> Prob
 @lru_cache
 def _regex_error(what: str, pattern: str, *examples: str) -> str:
     """Format an error as content.RegexError."""
-    shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{what} (e.g. {shown}regex used for validation is '{pattern}')"
+    formatted = " or ".join(f"'{example}', " for example in examples)
+    return f"{what} (e.g. {formatted}regex used for validation is '{pattern}')"
 
 
-def _max_length_error(most: int) -> str:
-    return f"must be no more than {most} bytes"
+def _max_length_error(limit: int) -> str:
+    return f"must be no more than {limit} bytes"
 
 
 def _invalid_value(field: str, value: Any, why: str) -> str:

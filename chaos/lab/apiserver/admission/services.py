@@ -33,6 +33,6 @@ def admit_service(service: Object, store: Store) -> None:
 
 def _free_address(store: Store) -> str:
     """Lowest free address of 10.96.0.0/16; the first one is that of the API server itself."""
-    taken = {service["spec"].get("clusterIP") for service in store.list("services")}
+    used = {service["spec"].get("clusterIP") for service in store.list("services")}
     addresses = (f"10.96.{number >> 8}.{number & 255}" for number in count(2))
-    return next(address for address in addresses if address not in taken)
+    return next(address for address in addresses if address not in used)

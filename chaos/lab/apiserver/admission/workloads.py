@@ -59,10 +59,10 @@ def check_workload_update(plural: str, new: dict[str, Any], old: dict[str, Any])
 def _admit_template(spec: dict[str, Any]) -> None:
     template = spec.get("template") or {}
     labels = (template.get("metadata") or {}).get("labels") or {}
-    wanted = (spec.get("selector") or {}).get("matchLabels")
-    if not wanted:
+    match_labels = (spec.get("selector") or {}).get("matchLabels")
+    if not match_labels:
         raise InvalidError("spec.selector: Required value: the lab needs matchLabels")
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    if any(labels.get(key) != value for key, value in match_labels.items()):
         why = f"Invalid value: {json.dumps(labels)}: `selector` does not match template `labels`"
         raise InvalidError(f"spec.template.metadata.labels: {why}")
     annotations = (template.get("metadata") or {}).get("annotations") or {}

@@ -231,12 +231,12 @@ class Store:
             call(change)
 
     def _listeners(self, change: Change) -> Listeners:
-        wanted = (change.plural, *_owner_kinds(change))
-        if (found := self._listener_cache.get(wanted)) is None:
-            found = self._listener_cache[wanted] = [
+        topics = (change.plural, *_owner_kinds(change))
+        if (found := self._listener_cache.get(topics)) is None:
+            found = self._listener_cache[topics] = [
                 call
                 for call, plurals, owner in self._subscribers
-                if (not plurals or change.plural in plurals) and (not owner or owner in wanted[1:])
+                if (not plurals or change.plural in plurals) and (not owner or owner in topics[1:])
             ]
         return found
 

@@ -54,8 +54,8 @@ class Admission:
 
     def _predicates(self, worker: Worker, others: list[Worker]) -> AdmitResult:
         """Check resources first; a critical pod is rejected only if preemption cannot help."""
-        used, wanted = _usage(others), worker_requests(worker)
-        lacking = {name: amount - (self._allocatable[name] - used[name]) for name, amount in wanted.items() if amount}
+        used, requests = _usage(others), worker_requests(worker)
+        lacking = {name: amount - (self._allocatable[name] - used[name]) for name, amount in requests.items() if amount}
         lacking = {name: amount for name, amount in lacking.items() if amount > 0}
         mismatch = self._mismatch(worker)
         if not lacking or (mismatch.reason and worker.is_critical):
@@ -63,7 +63,7 @@ class Admission:
         if worker.is_critical:
             return _preempt(worker, others, lacking)
         name = next(iter(lacking))
-        text = f"Node didn't have enough resource: {name}, requested: {wanted[name]}, used: {used[name]}"
+        text = f"Node didn't have enough resource: {name}, requested: {requests[name]}, used: {used[name]}"
         return AdmitResult(f"OutOf{name}", f"{text}, capacity: {self._allocatable[name]}")
 
     def _mismatch(self, worker: Worker) -> AdmitResult:

@@ -128,9 +128,9 @@ class ContainerStarter:
             return
         now = self._process.sim.now
         ended = max(container.finished_at or now for container in self._runtime.containers(worker.uid))
-        left = worker.backoff.remaining(ended, now)
-        if left > 0:
-            self._wait(worker, pod, left)
+        remaining = worker.backoff.remaining(ended, now)
+        if remaining > 0:
+            self._wait(worker, pod, remaining)
             return
         worker.backoff.advance(ended, now)
         self._process.after_jitter(*_IN_PLACE, self._restart, worker)
@@ -140,7 +140,7 @@ class ContainerStarter:
         if pod is not None:
             self._start_containers(worker, pod)
 
-    def _wait(self, worker: Worker, pod: Object, left: float) -> None:
+    def _wait(self, worker: Worker, pod: Object, remaining: float) -> None:
         """Report CrashLoopBackOff; the next round comes at the end of the back-off, or after 1 min, with jitter."""
         where = f"{worker.name}_{worker.namespace}({worker.uid})"
         for container in self._runtime.containers(worker.uid):
@@ -148,7 +148,7 @@ class ContainerStarter:
             self._statuses.emit(pod, "BackOff", text, type_="Warning")
         self._process.after(_RELIST, self._report_waiting, worker)
         jitter = 1 + _JITTER * self._process.sim.rng.random()
-        self._process.after(min(left, _RESYNC) * jitter, self._restart_in_place, worker)
+        self._process.after(min(remaining, _RESYNC) * jitter, self._restart_in_place, worker)
 
     def _report_waiting(self, worker: Worker) -> None:
         if worker.state == "starting" and worker.has_sandbox:

@@ -147,21 +147,21 @@ class NodeStatusReporter:
         if errors := self._errors():
             text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
             ready = ("False", "KubeletNotReady", text)
-        pressed = self._pressure.short_resources()
-        wanted = {
-            item.condition: ("True", *item.under_pressure[:2]) if kind in pressed else ("False", *item.no_pressure[:2])
+        short = self._pressure.short_resources()
+        desired = {
+            item.condition: ("True", *item.under_pressure[:2]) if kind in short else ("False", *item.no_pressure[:2])
             for kind, item in SIGNALS.items()
         }
-        wanted["Ready"] = ready
+        desired["Ready"] = ready
         now = self._process.sim.timestamp()
         status = node["status"]
         old = {item["type"]: item for item in status.get("conditions") or []}
         conditions = []
-        for type_, (value, reason, message) in wanted.items():
+        for type_, (value, reason, message) in desired.items():
             before = old.pop(type_, None)
-            moved = before["lastTransitionTime"] if before is not None and before["status"] == value else now
+            transition = before["lastTransitionTime"] if before is not None and before["status"] == value else now
             conditions.append(
-                {"type": type_, "status": value, "lastHeartbeatTime": now, "lastTransitionTime": moved}
+                {"type": type_, "status": value, "lastHeartbeatTime": now, "lastTransitionTime": transition}
                 | {"reason": reason, "message": message}
             )
         status["conditions"] = [*old.values(), *conditions]

@@ -44,18 +44,18 @@ def _is_preemptable(critical: Worker, other: Worker) -> bool:
 
 def _subtract(needs: ResourceRequests, pods: list[Worker]) -> ResourceRequests:
     """Needs that remain without these pods."""
-    left = {
+    remaining = {
         resource: amount - sum(worker_requests(item)[resource] for item in pods) for resource, amount in needs.items()
     }
-    return {resource: amount for resource, amount in left.items() if amount > 0}
+    return {resource: amount for resource, amount in remaining.items() if amount > 0}
 
 
 def _select_by_distance(pods: list[Worker], needs: ResourceRequests) -> list[Worker]:
     """Pods that meet the needs, each the nearest to what remains, and the smallest of equals."""
-    left, chosen = list(pods), []
+    remaining, chosen = list(pods), []
     while needs:
-        best = min(left, key=lambda item: (_distance(needs, item), *_size(item)))
-        left.remove(best)
+        best = min(remaining, key=lambda item: (_distance(needs, item), *_size(item)))
+        remaining.remove(best)
         chosen.append(best)
         needs = _subtract(needs, [best])
     return chosen

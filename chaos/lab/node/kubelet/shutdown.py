@@ -177,14 +177,14 @@ class ShutdownManager:
                 self._kill(bucket, members, set())
         self._run(plan)
 
-    def _run(self, left: list[tuple[Bucket, list[Worker]]]) -> None:
+    def _run(self, remaining: list[tuple[Bucket, list[Worker]]]) -> None:
         """Process the buckets in order, without empty ones."""
-        while left and not left[0][1] and not self._spec.has_breakage("empty-bucket-waited"):
-            left = left[1:]
-        if not left:
+        while remaining and not remaining[0][1] and not self._spec.has_breakage("empty-bucket-waited"):
+            remaining = remaining[1:]
+        if not remaining:
             self._finish()
             return
-        (bucket, workers), rest = left[0], left[1:]
+        (bucket, workers), rest = remaining[0], remaining[1:]
         waiting = set(workers)
         limit = math.inf if self._spec.has_breakage("bucket-timer-ignored") else bucket.seconds
         self._kill(bucket, workers, waiting)

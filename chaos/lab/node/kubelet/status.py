@@ -53,7 +53,7 @@ def write_status(pod: Object, view: View, now: float) -> None:
     """Replace the kubelet's fields of the pod's status."""
     generation = pod["metadata"].get("generation", 1)
     status = pod.setdefault("status", {})
-    ended, phase = is_terminal(pod), _phase(pod, view)
+    has_ended, phase = is_terminal(pod), _phase(pod, view)
     if view.is_static and not view.is_final:
         status.pop("reason", None)
         status.pop("message", None)
@@ -68,7 +68,7 @@ def write_status(pod: Object, view: View, now: float) -> None:
     running = bool(view.containers) and all(item.state == "running" for item in view.containers)
     extra: dict[str, dict[str, Any]] = {}
     if view.is_final and view.cause is not None:
-        late = view.spec.has_breakage("disruption-target-late") and not ended
+        late = view.spec.has_breakage("disruption-target-late") and not has_ended
         if not late and not view.spec.has_breakage("disruption-target-missing"):
             extra["DisruptionTarget"] = disruption_target(view.cause.disruption)
         if phase == "Failed" or view.spec.has_breakage("reason-on-succeeded"):
@@ -98,8 +98,8 @@ def _phase(pod: Object, view: View) -> str:
     if view.is_final and (view.is_static or (view.cause is not None and view.cause.forces_failed)):
         return "Failed"
     if view.is_final:
-        ended = [item.exit_code for item in view.containers]
-        return "Succeeded" if ended and (not any(ended) or view.spec.has_breakage("exit-code-ignored")) else "Failed"
+        codes = [item.exit_code for item in view.containers]
+        return "Succeeded" if codes and (not any(codes) or view.spec.has_breakage("exit-code-ignored")) else "Failed"
     return "Running" if view.containers else "Pending"
 
 
@@ -124,26 +124,26 @@ def _conditions(pod: Object, view: View, phase: str, running: bool) -> dict[str,
     }
 
 
-def _write_conditions(status: dict[str, Any], wanted: dict[str, dict[str, Any]], generation: int, now: str) -> None:
+def _write_conditions(status: dict[str, Any], desired: dict[str, dict[str, Any]], generation: int, now: str) -> None:
     """Write the kubelet's conditions in its order, then those of other writers."""
     old = {item["type"]: item for item in status.get("conditions") or []}
     new: list[dict[str, Any]] = []
-    for type_, body in wanted.items():
+    for type_, body in desired.items():
         before = old.pop(type_, None)
-        others = before is not None and before["status"] == body["status"]
-        moved = before["lastTransitionTime"] if before is not None and others else now
-        new.append(_condition(type_, generation, moved, *body.items()))
+        is_same = before is not None and before["status"] == body["status"]
+        transition = before["lastTransitionTime"] if before is not None and is_same else now
+        new.append(_condition(type_, generation, transition, *body.items()))
     status["conditions"] = [*new[: len(_OWNED_CONDITIONS)], *old.values(), *new[len(_OWNED_CONDITIONS) :]]
 
 
 @lru_cache(maxsize=4096)
-def _condition(type_: str, generation: int, moved: str, *body: tuple[str, str]) -> dict[str, Any]:
+def _condition(type_: str, generation: int, transition: str, *body: tuple[str, str]) -> dict[str, Any]:
     """Condition shared by all pods with equal values; never changed in place."""
     return {
         "type": type_,
         "observedGeneration": generation,
         "lastProbeTime": None,
-        "lastTransitionTime": moved,
+        "lastTransitionTime": transition,
         **dict(body),
     }
 
