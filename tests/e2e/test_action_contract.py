@@ -1,4 +1,4 @@
-"""Every action on the lab: it is proven, it is undone, undo twice is harmless, and the cluster is as it was."""
+"""Every action on the lab: proven, undone, harmless when undone twice, and the cluster recovers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def inventory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("action", [name for name in ACTIONS if name not in REFUSED])
-def test_it_is_proven_and_undone_and_nothing_stays(tmp_path: Path, inventory: Path, action: str) -> None:
+def test_an_action_is_proven_and_undone(tmp_path: Path, inventory: Path, action: str) -> None:
     done = nodefall("run", experiment(tmp_path, action), "-i", inventory, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     result = result_of(done)
@@ -34,13 +34,14 @@ def test_it_is_proven_and_undone_and_nothing_stays(tmp_path: Path, inventory: Pa
     assert all(undo["proven"] for undo in result["undo"])
     again = nodefall("undo", "last", cwd=tmp_path)
     assert again.returncode == 0
-    assert "undo:" not in again.stderr
-    # Steady state held again at the end of the run; it holds for the next action's run as well, in any order.
+    assert ": undo:" not in again.stderr
+    assert "no pending undo" in again.stderr
+    # The steady state holds again at the end of the run, and so for the next action's run, in any order.
     assert {v["status"] for v in result["recovery"]} == {"held"}
 
 
-def test_a_budget_refuses_a_drain_until_its_time_is_over(tmp_path: Path, inventory: Path) -> None:
-    """Every refusal is in the recording, with its time and the API server's words; undo restores cordon and budget."""
+def test_a_budget_refuses_a_drain_until_the_timeout(tmp_path: Path, inventory: Path) -> None:
+    """Every refusal is in the recording, with its time and the API server's message; undo restores cordon and budget."""
     file = experiment(tmp_path, "drain")
     document = json.loads(file.read_text())
     budget = {"namespace": "default", "name": "web", "max-unavailable": 0}
@@ -59,7 +60,9 @@ def test_a_budget_refuses_a_drain_until_its_time_is_over(tmp_path: Path, invento
     assert [undo["proven"] for undo in result["undo"]] == [True] * 3
     (recorded,) = (tmp_path / "reports").rglob("recording.jsonl.gz")
     returned = next(
-        line.object for line in read_recording(recorded) if line.type == "drain" and b'"returned"' in bytes(line.object)
+        entry.object
+        for entry in read_recording(recorded)
+        if entry.type == "drain" and b'"returned"' in bytes(entry.object)
     )
     record = msgspec.json.decode(returned, type=ActionRecord)
     assert record.exit == 1
@@ -72,7 +75,7 @@ def test_a_budget_refuses_a_drain_until_its_time_is_over(tmp_path: Path, invento
 
 
 @pytest.mark.parametrize("action", REFUSED)
-def test_what_cannot_be_done_yet_is_refused(tmp_path: Path, inventory: Path, action: str) -> None:
+def test_an_impossible_action_is_refused(tmp_path: Path, inventory: Path, action: str) -> None:
     done = nodefall("run", experiment(tmp_path, action), "-i", inventory, cwd=tmp_path)
     assert done.returncode == 4
     assert REFUSED[action] in done.stderr
