@@ -41,7 +41,7 @@ def test_an_action_is_proven_and_undone(tmp_path: Path, inventory: Path, action:
 
 
 def test_a_budget_refuses_a_drain_until_the_timeout(tmp_path: Path, inventory: Path) -> None:
-    """Every refusal is in the recording, with its time and the API server's message; undo restores cordon and budget."""
+    """Every refusal is in the recording, with time and message; undo restores cordon and budget."""
     file = experiment(tmp_path, "drain")
     document = json.loads(file.read_text())
     budget = {"namespace": "default", "name": "web", "max-unavailable": 0}
