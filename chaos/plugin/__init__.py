@@ -1,1 +1,1 @@
-"""The pytest plug-in (entry point ``pytest11``): experiments are test items. Nothing of it is imported without need."""
+"""The pytest plug-in (entry point ``pytest11``): experiments are test items. Modules are imported when needed."""

@@ -1,4 +1,4 @@
-"""An experiment's file is a collector of one item; the item's outcome is its verdict."""
+"""The file of an experiment is a collector of one item, whose outcome is the verdict."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from chaos.report.summary import summary
 
 _API_VERSION = re.compile(r"""^["']?apiVersion["']?\s*:\s*["']?nodefall\.dev/""", re.MULTILINE)
 _INVENTORY = re.compile(r"""^["']?kind["']?\s*:\s*["']?Inventory\b""", re.MULTILINE)
-_MARK = re.compile(r"[\w./+\[\]\\-]+")  # what -m understands as one name
+_MARK = re.compile(r"[\w./+\[\]\\-]+")  # a single name for -m
 
 
 def is_experiment(path: Path) -> bool:
-    """A document of ours that is no inventory; what is wrong with it is told when it is collected."""
+    """Whether a file is a nodefall document other than an inventory. It is validated when it is collected."""
     text = path.read_text(encoding="utf-8", errors="replace")
     return bool(_API_VERSION.search(text)) and not _INVENTORY.search(text)
 
 
 class ExperimentFile(pytest.File):
-    """Holds one experiment."""
+    """A file with one experiment."""
 
     def collect(self) -> Iterator[ExperimentItem]:
-        """Raises CollectError with all that is wrong with it."""
+        """Load the experiment. Raises CollectError with all problems."""
         try:
             loaded = load(self.path)
         except NodefallError as error:
@@ -41,10 +41,10 @@ class ExperimentFile(pytest.File):
 
 
 class ExperimentItem(pytest.Item):
-    """Runs in its set-up, so that what is not decided is an error, and only what is violated a failure."""
+    """An experiment. It runs in the set-up phase: an inconclusive run is an error, only a violated one a failure."""
 
-    def __init__(self, *, loaded: LoadedExperiment, **given: object) -> None:
-        super().__init__(**given)  # type: ignore[arg-type]  # as pytest hands it on
+    def __init__(self, *, loaded: LoadedExperiment, **arguments: object) -> None:
+        super().__init__(**arguments)  # type: ignore[arg-type]  # passed by pytest
         self._loaded = loaded
         self._run: Run | None = None
         self.add_marker("nodefall")
@@ -55,10 +55,10 @@ class ExperimentItem(pytest.Item):
                 self.add_marker(name)
         inventory = self.config.stash[RUNNER].inventory
         if inventory and inventory.cluster:
-            self.add_marker(pytest.mark.xdist_group("nodefall"))  # --dist loadgroup need not wait
+            self.add_marker(pytest.mark.xdist_group("nodefall"))  # with --dist loadgroup, no process waits for another
 
     def setup(self) -> None:
-        """Run it; skipped where it asks for what the cluster does not have."""
+        """Run the experiment; skip if the cluster does not meet its requirements."""
         try:
             self._run = done = self.config.stash[RUNNER](self._loaded)
         except RequirementUnmet as unmet:
@@ -74,23 +74,23 @@ class ExperimentItem(pytest.Item):
             pytest.fail(_report(done), pytrace=False)
 
     def runtest(self) -> None:
-        """Fail with the reason if it is violated."""
+        """Fail with the summary if the verdict is violated."""
         if self._run and self._run.result.exit_code == Exit.VIOLATED:
             pytest.fail(_report(self._run), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where it stands."""
+        """The file of the experiment."""
         return self.path, 0, self.name
 
 
 def _declare(config: pytest.Config, line: str) -> None:
-    """For --strict-markers."""
+    """Register a marker, for --strict-markers."""
     if line not in config.getini("markers"):
         config.addinivalue_line("markers", line)
 
 
 def _report(run: Run) -> str:
-    """The headline first: it is what one line can show."""
+    """The summary, beginning with the headline, which pytest shows in one line."""
     return redact(summary(run.result, report=str(run.report)))
 
 

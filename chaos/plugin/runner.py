@@ -1,4 +1,4 @@
-"""Runs of one pytest session: with its options, and one at a time on a cluster."""
+"""Runs of a pytest session: with its options, one at a time on a cluster."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chaos.api import run
+from chaos.app.inventories import as_inventory
 from chaos.load.inventory import load_inventory
 from chaos.model.errors import BadInput, Exit, UsageError
 from chaos.model.inventory import Inventory
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
     from chaos.app.run import Run
     from chaos.model.plan import Plan
 
-_LOG = logging.getLogger("nodefall")
+_log = logging.getLogger("nodefall")
 
 
 @dataclass(frozen=True)
 class Runner:
-    """``inventory``: of the option, None without it."""
+    """Runs experiments. ``inventory``: that of the option, or None."""
 
     inventory: Inventory | None
     reports: Path
@@ -37,28 +38,28 @@ class Runner:
 
     @property
     def description(self) -> str:
-        """The cluster that experiments run on; a simulated one is named as such."""
+        """The cluster that experiments run on, and whether it is simulated."""
         if self.inventory is None:
             return "no inventory"
         return f"experiments run on {self.inventory.metadata.name}{', a simulated cluster' if self.simulated else ''}"
 
     @property
     def simulated(self) -> bool:
-        """Whether the inventory is a lab's."""
+        """Whether the inventory describes a simulated cluster."""
         cluster = self.inventory.cluster if self.inventory else None
         return self.inventory is not None and (cluster is None or cluster.simulated)
 
     def __call__(
         self, experiment: LoadedExperiment | Plan | Path | str, inventory: Inventory | Path | str | None = None
     ) -> Run:
-        """Run it. Raises NodefallError, and KeyboardInterrupt where a signal stopped it and all is undone."""
-        asked = inventory or self.inventory
-        if asked is None:
-            raise UsageError("no inventory: say which cluster", hint="give one, or --nodefall-inventory FILE")
-        where = asked if isinstance(asked, Inventory) else load_inventory(Path(asked))
-        with _turn(where):
+        """Run an experiment. Raises NodefallError, and KeyboardInterrupt if a signal stopped the run."""
+        selected = inventory or self.inventory
+        if selected is None:
+            raise UsageError("no inventory", hint="pass one, or give --nodefall-inventory FILE")
+        loaded = as_inventory(selected)
+        with _turn(loaded):
             done = run(
-                experiment, where, seed=self.seed, reports=self.reports, agree=self.agree, progress=LoggingProgress()
+                experiment, loaded, seed=self.seed, reports=self.reports, agree=self.agree, progress=LoggingProgress()
             )
         if done.result.exit_code in {Exit.SIGINT, Exit.SIGTERM}:
             raise KeyboardInterrupt(done.result.headline)
@@ -66,13 +67,13 @@ class Runner:
 
 
 def _turn(inventory: Inventory) -> AbstractContextManager[None]:
-    """Of the processes of ``pytest -n``; an inventory with a lab starts one for each run."""
+    """Run one at a time in the processes of ``pytest -n``; not needed for labs, of which each run has one."""
     cluster = inventory.cluster
     return blocking_lock(f"{cluster.kubeconfig} {cluster.context or ''}") if cluster else nullcontext()
 
 
 def make_runner(config: pytest.Config, path: Path | None) -> Runner:
-    """With the session's options. Raises pytest.UsageError for an inventory that is none."""
+    """A runner with the options of the session. Raises pytest.UsageError for an invalid inventory."""
     try:
         inventory = load_inventory(path) if path else None
     except BadInput as error:
@@ -82,24 +83,24 @@ def make_runner(config: pytest.Config, path: Path | None) -> Runner:
 
 
 class LoggingProgress:
-    """Implements ``chaos.model.ports.Progress``: ``--log-cli-level=INFO`` shows it live."""
+    """Logs progress, which ``--log-cli-level=INFO`` shows; implements ``chaos.model.ports.Progress``."""
 
     def phase(self, name: str) -> None:
-        """Begins."""
-        _LOG.info("phase: %s", name)
+        """Log the phase."""
+        _log.info("phase: %s", name)
 
     def step(self, name: str, node: str, what: str) -> None:
-        """Is done."""
-        _LOG.info("step %s: %s", on_node(name, node), what)
+        """Log the step."""
+        _log.info("step %s: %s", on_node(name, node), what)
 
     def verdict(self, verdict: Verdict) -> None:
-        """Only once there is one."""
+        """Log the verdict unless it is pending."""
         if verdict.status is not Status.PENDING:
-            _LOG.info("%s: %s: %s", verdict.status, verdict.name, verdict.because)
+            _log.info("%s: %s: %s", verdict.status, verdict.name, verdict.because)
 
     def note(self, text: str) -> None:
-        """As it is."""
-        _LOG.info("%s", text)
+        """Log the text."""
+        _log.info("%s", text)
 
     def tick(self, now: float) -> None:
-        """Nothing: the log has times of its own."""
+        """Discard: log records have timestamps."""

@@ -1,4 +1,4 @@
-"""The doctor on a lab whose hosts have what hosts have: it tells each, and none keeps it from the others."""
+"""The doctor on a lab with defective hosts: it reports every defect, and one does not hide another."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ NODES = [
 
 
 @contextmanager
-def served(**spec: Any) -> Iterator[Inventory]:
-    """A lab of this LabSpec."""
+def serve(**spec: Any) -> Iterator[Inventory]:
+    """Serve a lab with this LabSpec."""
     argv = [sys.executable, "-m", "chaos.lab", "--pace", "50"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdin
@@ -58,26 +58,26 @@ def served(**spec: Any) -> Iterator[Inventory]:
                 process.stdin.flush()
 
 
-def ill(inventory: Inventory) -> Inventory:
-    """One host's address leads nowhere, one's power control to nobody."""
+def break_hosts(inventory: Inventory) -> Inventory:
+    """Give one host an unreachable address, and another an unreachable power control."""
     document = inventory.model_dump(mode="json", by_alias=True, exclude_none=True)
     document["hosts"]["silent"]["port"] = 1
     document["hosts"]["no-power"]["power"]["url"] = "https://127.0.0.1:1/redfish/v1/Systems/1"
     return Inventory.model_validate(document)
 
 
-def lose_lock(opened: ClusterConnection, node: str) -> None:
-    """As v1.36.2 does after a cancelled shutdown; the lab always."""
+def lose_lock(connection: ClusterConnection, node: str) -> None:
+    """Make the kubelet lose its lock, as v1.36.2 does after a cancelled shutdown; in the lab, always."""
     for active in (True, False):
-        memory = ANNOUNCE.prepare(Target(node), Params(active=active))
-        (command,) = ANNOUNCE.inject(memory)
-        assert opened.hosts.send(node, command).exit == 0
-        opened.clock.sleep(20.0)
-    assert opened.hosts.read(node, "inhibitor-kubelet") is False
+        state = ANNOUNCE.prepare(Target(node), Params(active=active))
+        (command,) = ANNOUNCE.inject(state)
+        assert connection.hosts.send(node, command).exit == 0
+        connection.clock.sleep(20.0)
+    assert connection.hosts.read(node, "inhibitor-kubelet") is False
 
 
-def found(report: Report) -> dict[str, set[tuple[str, str]]]:
-    """Check and severity by host, of what is not in order."""
+def problems_by_host(report: Report) -> dict[str, set[tuple[str, str]]]:
+    """Check and severity of the findings that are not ok, by host."""
     by_host: dict[str, set[tuple[str, str]]] = {}
     for finding in report.findings:
         if finding.severity != "ok":
@@ -85,15 +85,15 @@ def found(report: Report) -> dict[str, set[tuple[str, str]]]:
     return by_host
 
 
-def ask(experiment: LoadedExperiment, opened: ClusterConnection) -> Report:
+def run_doctor(experiment: LoadedExperiment, connection: ClusterConnection) -> Report:
     done: list[str] = []
-    report = diagnose([experiment], DoctorRequest(opened, load_registry(), on_host_inspected=done.append))
+    report = diagnose([experiment], DoctorRequest(connection, load_registry(), on_host_inspected=done.append))
     assert sorted(done) == list(report.hosts)
     return report
 
 
-def one_on(experiment: LoadedExperiment, node: str) -> LoadedExperiment:
-    """The experiment, with no other choice."""
+def with_single_node(experiment: LoadedExperiment, node: str) -> LoadedExperiment:
+    """The experiment with ``node`` as its only candidate."""
     target = experiment.experiment.spec.targets["victim"].model_copy(update={"role": None, "nodes": [node]})
     spec = experiment.experiment.spec.model_copy(update={"targets": {"victim": target}})
     return LoadedExperiment(
@@ -101,20 +101,20 @@ def one_on(experiment: LoadedExperiment, node: str) -> LoadedExperiment:
     )
 
 
-def planned(experiment: LoadedExperiment, opened: ClusterConnection, *, anyway: bool) -> Plan:
-    return plan(experiment, opened, load_registry(), 1, "r-1", anyway=anyway)[0]
+def planned(experiment: LoadedExperiment, connection: ClusterConnection, *, anyway: bool) -> Plan:
+    return plan(experiment, connection, load_registry(), 1, "r-1", anyway=anyway)[0]
 
 
-def test_each_host_is_told_what_it_lacks() -> None:
+def test_every_defect_is_reported_by_host() -> None:
     poweroff = load(ROOT / "experiments" / "graceful-poweroff.yaml")
     with (
-        served(inhibitorLostAfterCancel="always") as inventory,
-        connect_cluster(ill(inventory)) as opened,
-        opened.clock.participant(),
+        serve(inhibitorLostAfterCancel="always") as inventory,
+        connect_cluster(break_hosts(inventory)) as connection,
+        connection.clock.participant(),
     ):
-        lose_lock(opened, "old-lock")
-        report = ask(poweroff, opened)
-        assert found(report) == {
+        lose_lock(connection, "old-lock")
+        report = run_doctor(poweroff, connection)
+        assert problems_by_host(report) == {
             "bare": {("logind", "refusal")},
             "short": {("inhibit-delay", "refusal"), ("kubelet-inhibitor", "refusal")},
             "old-lock": {("kubelet-inhibitor", "refusal")},
@@ -125,15 +125,15 @@ def test_each_host_is_told_what_it_lacks() -> None:
         assert report.exit_code == 2
         assert report.possible == {"graceful-poweroff": ("static", "well")}
 
-        # The same stands against a run; --anyway overrides what is not final, and the plan records that.
-        lost = one_on(poweroff, "old-lock")
+        # A run is refused for the same reasons. --anyway overrides refusals that are not final, as the plan records.
+        lost = with_single_node(poweroff, "old-lock")
         with pytest.raises(Refused, match="old-lock: the kubelet does not hold its delay lock") as stopped:
-            planned(lost, opened, anyway=False)
+            planned(lost, connection, anyway=False)
         assert "--anyway overrides this" in stopped.value.hint
-        (overruled,) = planned(lost, opened, anyway=True).overridden
-        assert overruled.startswith("kubelet-inhibitor: old-lock")
+        (overridden,) = planned(lost, connection, anyway=True).overridden
+        assert overridden.startswith("kubelet-inhibitor: old-lock")
         with pytest.raises(Refused, match=r"silent \("):
-            planned(one_on(poweroff, "silent"), opened, anyway=True)
+            planned(with_single_node(poweroff, "silent"), connection, anyway=True)
         with pytest.raises(Refused, match="no-power could not be powered on again"):
-            planned(one_on(poweroff, "no-power"), opened, anyway=True)
-        assert planned(one_on(poweroff, "well"), opened, anyway=False).overridden == ()
+            planned(with_single_node(poweroff, "no-power"), connection, anyway=True)
+        assert planned(with_single_node(poweroff, "well"), connection, anyway=False).overridden == ()

@@ -1,4 +1,4 @@
-"""An interruption at the worst moment: when a process has been made that nobody knows of yet."""
+"""Signals that arrive when a process was just started, before its ID is stored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NUMBERS = [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, TerminationSigna
 
 @pytest.mark.usefixtures("_terminated")
 @pytest.mark.parametrize(("number", "raised"), NUMBERS)
-def test_it_acts_at_the_end(number: signal.Signals, raised: type[BaseException]) -> None:
+def test_a_deferred_signal_acts_at_the_end(number: signal.Signals, raised: type[BaseException]) -> None:
     done = []
 
     def block() -> None:
@@ -47,7 +47,7 @@ def test_it_acts_at_the_end(number: signal.Signals, raised: type[BaseException])
         signal.raise_signal(number)
 
 
-def test_nothing_came() -> None:
+def test_handlers_are_restored() -> None:
     before = [signal.getsignal(number) for number, _ in NUMBERS]
     with defer_signals():
         pass

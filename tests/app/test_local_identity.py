@@ -28,11 +28,11 @@ def inventory(**more: object) -> Inventory:
         ("", set()),
     ],
 )
-def test_where_the_api_server_is(text: str, addresses: set[str]) -> None:
+def test_addresses_of_the_api_server(text: str, addresses: set[str]) -> None:
     assert server_addresses(text) == addresses
 
 
-def test_jump_hosts_are_told_by_node_and_address() -> None:
+def test_jump_hosts_by_node_and_address() -> None:
     named = inventory(
         defaults={"proxyJump": ["bastion", "ann@192.0.2.9:2222"]},
         hosts={"bastion": BASTION | {"node": "ip-7"}, "a": {"address": "192.0.2.1"}, "b": {"transport": "docker"}},
@@ -44,7 +44,7 @@ def test_jump_hosts_are_told_by_node_and_address() -> None:
     assert jump_hosts(inventory(), ["a"]) == {}
 
 
-def test_the_way_to_ourselves_begins_at_that_very_address() -> None:
+def test_the_source_address_of_connections_to_ourselves() -> None:
     away = local_identity(["203.0.113.77"]).addresses  # none where there is no network
     assert local_identity(away).addresses == away
     assert "203.0.113.77" not in away

@@ -1,4 +1,4 @@
-"""Where nodes are reached, and which of them an address belongs to."""
+"""Addresses of nodes, and certificates of kubelets by address."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def test_the_first_address_of_the_best_type(addresses: list[dict[str, str]], rea
 
 
 def test_a_node_without_an_address_is_refused() -> None:
-    with pytest.raises(Refused, match="no address of n is known"):
+    with pytest.raises(Refused, match="node n has no address"):
         node_address(kube(node("n")), "n")
-    with pytest.raises(Refused, match="no address of other is known"):
+    with pytest.raises(Refused, match="node other has no address"):
         node_address(kube(), "other")
 
 
 class Shell:
-    """Answers as the host of one node."""
+    """A session on the host of one node."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -69,10 +69,10 @@ class Shell:
 
 
 def test_the_certificate_is_that_of_the_node_with_the_address() -> None:
-    """Of either family; nobody vouches for an address that no node has."""
-    known = kube(node("a", V4), node("b", {"type": "InternalIP", "address": "172.18.0.4"}, V6))
-    hosts = Hosts(Shell, lambda _: None, known, discover(chaos.facts, "FACT"), FakeClock())
-    told = {address: kubelet_certificate(address, known, hosts) for address in ("172.18.0.3", "fc00:f853::3")}
-    assert told == {"172.18.0.3": PEM.replace("AAAA", "a"), "fc00:f853::3": PEM.replace("AAAA", "b")}
+    """For both IP families; there is none for an address that no node has."""
+    api = kube(node("a", V4), node("b", {"type": "InternalIP", "address": "172.18.0.4"}, V6))
+    hosts = Hosts(Shell, lambda _: None, api, discover(chaos.facts, "FACT"), FakeClock())
+    certificates = {address: kubelet_certificate(address, api, hosts) for address in ("172.18.0.3", "fc00:f853::3")}
+    assert certificates == {"172.18.0.3": PEM.replace("AAAA", "a"), "fc00:f853::3": PEM.replace("AAAA", "b")}
     with pytest.raises(NodefallError, match=r"no node has the address 172\.18\.0\.9"):
-        kubelet_certificate("172.18.0.9", known, hosts)
+        kubelet_certificate("172.18.0.9", api, hosts)

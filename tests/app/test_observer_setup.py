@@ -1,4 +1,4 @@
-"""Prometheus and the controller-manager are only needed, and only asked, where the experiment asks them."""
+"""Prometheus and the controller-manager are only needed, and only contacted, if the experiment uses them."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ def test_no_query_needs_no_prometheus_and_no_secret() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prometheus", "kind", "says"),
+    ("prometheus", "kind", "message"),
     [
-        ({}, Refused, "the experiment asks Prometheus"),
+        ({}, Refused, "no prometheus in the inventory"),
         ({"url": "http://127.0.0.1:1", "credentials": {"env": "NODEFALL_NO_SUCH_VARIABLE"}}, Refused, "is not set"),
         ({"url": "http://127.0.0.1:1"}, NodefallError, "Prometheus at http://127.0.0.1:1"),
     ],
 )
-def test_what_cannot_be_asked_is_told_before_anything_is_touched(
-    prometheus: dict[str, Any], kind: type[NodefallError], says: str
+def test_unusable_prometheus_settings_are_errors(
+    prometheus: dict[str, Any], kind: type[NodefallError], message: str
 ) -> None:
     with pytest.raises(kind) as caught:
         check_prometheus(QUERIES, inventory(**prometheus))
-    assert says in caught.value.message
+    assert message in caught.value.message
 
 
 def experiment(action: str, assertion: str, **params: Any) -> Experiment:
-    asked = {"assert": assertion, "with": params, "within": "10s"}
+    uses_host = {"assert": assertion, "with": params, "within": "10s"}
     spec = {
         "title": "x",
         "targets": {"victim": {}},
         "steadyState": [{"assert": "nodes-ready"}],
         "method": [{"name": "go", "action": action, "target": "victim"}],
-        "hypothesis": [asked],
+        "hypothesis": [uses_host],
     }
     head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "x"}}
     return Experiment.model_validate({**head, "spec": spec})
 
 
 @pytest.mark.parametrize(
-    ("action", "assertion", "asked"),
+    ("action", "assertion", "uses_host"),
     [
         ("cordon", "nodes-ready", False),
         ("cordon", "inhibitor-held", True),
@@ -69,40 +69,40 @@ def experiment(action: str, assertion: str, **params: Any) -> Experiment:
         ("poweroff", "nodes-ready", True),
     ],
 )
-def test_whose_hosts_are_asked(action: str, assertion: str, asked: bool) -> None:
-    wanted = host_facts(experiment(action, assertion), load_registry(), {"victim": ("n1", "n2")})
-    assert {node: facts is not None for node, facts in wanted.items()} == {"n1": asked, "n2": asked}
+def test_hosts_are_used_if_an_action_or_assertion_needs_them(action: str, assertion: str, uses_host: bool) -> None:
+    facts_by_node = host_facts(experiment(action, assertion), load_registry(), {"victim": ("n1", "n2")})
+    assert {node: facts is not None for node, facts in facts_by_node.items()} == {"n1": uses_host, "n2": uses_host}
 
 
-def opened(**cluster: Any) -> ClusterConnection:
+def connection(**cluster: Any) -> ClusterConnection:
     head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "x"}}
-    made = Inventory.model_validate({**head, "cluster": {"kubeconfig": "k", **cluster}})
-    nobody: Any = SimpleNamespace(component=lambda url: Response(403, b"", {}))
-    return ClusterConnection(made, nobody, nobody, nobody, "", "")
+    inventory_ = Inventory.model_validate({**head, "cluster": {"kubeconfig": "k", **cluster}})
+    stub: Any = SimpleNamespace(component=lambda url: Response(403, b"", {}))
+    return ClusterConnection(inventory_, stub, stub, stub, "", "")
 
 
 OF_CONTROLLERS: dict[str, Any] = {"name": "taint_eviction_controller_pod_deletions_total", "at-least": 1}
 
 
 @pytest.mark.parametrize(
-    ("cluster", "says"),
+    ("cluster", "message"),
     [
-        ({}, "the experiment asks for metrics of the controller-manager"),
+        ({}, "no controllerManager in the inventory"),
         ({"controllerManager": {"urls": ["https://192.0.2.1:10257"]}}, "at https://192.0.2.1:10257 answers 403"),
     ],
 )
-def test_the_controller_manager_is_asked_where_the_experiment_does(cluster: dict[str, Any], says: str) -> None:
+def test_the_controller_manager_is_checked_if_the_experiment_uses_it(cluster: dict[str, Any], message: str) -> None:
     of_kubelet = experiment("cordon", "metric", node="victim", **OF_CONTROLLERS)
-    assert source_checks(of_kubelet, load_registry(), opened(**cluster)) == {}
-    asking = experiment("cordon", "metric", **{"controller-manager": True}, **OF_CONTROLLERS)
-    (ask,) = source_checks(asking, load_registry(), opened(**cluster)).values()
+    assert source_checks(of_kubelet, load_registry(), connection(**cluster)) == {}
+    of_controller_manager = experiment("cordon", "metric", **{"controller-manager": True}, **OF_CONTROLLERS)
+    (check,) = source_checks(of_controller_manager, load_registry(), connection(**cluster)).values()
     with pytest.raises(NodefallError) as caught:
-        ask()
-    assert says in caught.value.message
+        check()
+    assert message in caught.value.message
 
 
 @pytest.mark.parametrize("url", ["https://10.0.0.1:10257", "https://[2001:db8::1]:10257", "https://cp.example"])
-def test_where_a_controller_manager_is(url: str) -> None:
+def test_valid_urls_of_a_controller_manager(url: str) -> None:
     assert ControllerManager.model_validate({"urls": [url]}).urls == [url]
 
 
@@ -116,16 +116,16 @@ def test_where_a_controller_manager_is(url: str) -> None:
         "10.0.0.1:10257",
     ],
 )
-def test_where_no_controller_manager_is(url: str) -> None:
+def test_invalid_urls_of_a_controller_manager(url: str) -> None:
     with pytest.raises(ValidationError, match="is not like https://"):
         ControllerManager.model_validate({"urls": [url]})
 
 
-def test_a_controller_manager_is_somewhere() -> None:
+def test_a_controller_manager_needs_a_url() -> None:
     with pytest.raises(ValidationError):
         ControllerManager.model_validate({"urls": []})
 
 
-def test_a_user_has_a_password() -> None:
+def test_a_user_needs_credentials() -> None:
     with pytest.raises(ValidationError, match="user needs credentials"):
         inventory(url="http://127.0.0.1:1", user="me")

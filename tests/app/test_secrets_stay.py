@@ -87,21 +87,21 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_pattern", None)
 
 
-def everything(folder: Path, said: str) -> Iterator[bytes]:
-    """All that leaves, after somebody has repeated the secret in ``said`` at every place."""
-    yield from _journal(folder, said)
-    yield from _reports(folder, said)
-    yield from _recording(folder, said)
+def all_outputs(folder: Path, text: str) -> Iterator[bytes]:
+    """Everything that leaves the process when ``text``, with a secret in it, occurs at every place."""
+    yield from _journal(folder, text)
+    yield from _reports(folder, text)
+    yield from _recording(folder, text)
     kube = FakeKube({})
-    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (HostCommand(("x", said)),), Undo(), ())
-    NodeEvents(kube, "r-1", "ann", {}).emit_undone(step, 1.0, said)
+    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (HostCommand(("x", text)),), Undo(), ())
+    NodeEvents(kube, "r-1", "ann", {}).emit_undone(step, 1.0, text)
     yield repr(kube.sent).encode()
-    yield from _words(folder, said)
+    yield from _words(folder, text)
 
 
-def _journal(folder: Path, said: str) -> Iterator[bytes]:
-    """On disk and in the cluster."""
-    undo = Undo((UndoStep(KubeCommand("PATCH", "/x", {"a": said})),), (FactCheck("node-ready", said),))
+def _journal(folder: Path, text: str) -> Iterator[bytes]:
+    """The journal on disk and in the cluster."""
+    undo = Undo((UndoStep(KubeCommand("PATCH", "/x", {"a": text})),), (FactCheck("node-ready", text),))
     maps: list[Any] = []
 
     class Maps(FakeKube):
@@ -110,25 +110,25 @@ def _journal(folder: Path, said: str) -> Iterator[bytes]:
             return Response(200, b"{}", {})
 
     with Journal(folder) as journal:
-        owed = journal.record_intent("do", "patch-budget", "n1", undo, 1.0)
+        entry = journal.record_intent("do", "patch-budget", "n1", undo, 1.0)
         JournalMirror(Maps({}), "kube-system", RunIdentity("r-1", "e", 1.0), journal).publish()
-        journal.mark_undone(owed, said)
+        journal.mark_undone(entry, text)
     yield (folder / "journal.jsonl").read_bytes()
     yield repr(maps).encode()
 
 
-def _reports(folder: Path, said: str) -> Iterator[bytes]:
-    verdict = Verdict("v", "a", Status.VIOLATED, said, said, said)
+def _reports(folder: Path, text: str) -> Iterator[bytes]:
+    verdict = Verdict("v", "a", Status.VIOLATED, text, text, text)
     result = RunResult(
-        RESULT_VERSION, "r-1", "e", said, Status.VIOLATED, 1, said, True, "v1", "uid", 10.0, 20.0, {"t": ("n1",)},
-        (StepResult("do", "a", "n1", 11.0, 12.0, "answered", said, ProofStatus.UNPROVEN, said),), (verdict,), (verdict,), (),
-        (), (UndoResult("do", "a", "n1", False, said),), (said,), (said,),
+        RESULT_VERSION, "r-1", "e", text, Status.VIOLATED, 1, text, True, "v1", "uid", 10.0, 20.0, {"t": ("n1",)},
+        (StepResult("do", "a", "n1", 11.0, 12.0, "answered", text, ProofStatus.UNPROVEN, text),),
+        (verdict,), (verdict,), (), (), (UndoResult("do", "a", "n1", False, text),), (text,), (text,),
     )  # fmt: skip
     JudgedRun(result, Timeline()).write(folder)
     for path in folder.glob("re*.*"):
         yield path.read_bytes()
     yield (folder / "junit.xml").read_bytes()
-    run_directory.save(folder, run_directory.RUN, {"inventory": {"x": said}})
+    run_directory.save(folder, run_directory.RUN, {"inventory": {"x": text}})
     yield (folder / run_directory.RUN).read_bytes()
 
 
@@ -137,31 +137,31 @@ class _Clock:
         return 1.0
 
 
-def _recording(folder: Path, said: str) -> Iterator[bytes]:
+def _recording(folder: Path, text: str) -> Iterator[bytes]:
     (folder / "r.gz").unlink(missing_ok=True)
     with RecordingWriter(folder / "r.gz") as writer:
-        recorder = Recorder(decode, _Clock(), writer.write)  # type: ignore[arg-type]  # it is only asked for the time
+        recorder = Recorder(decode, _Clock(), writer.write)  # type: ignore[arg-type]  # only now() is used
         for kind in ("host", "events", "blind"):
-            recorder.emit(RecordingEntry(1.0, kind, "x", msgspec.Raw(json.dumps({"message": said}).encode()), "n1"))
+            recorder.emit(RecordingEntry(1.0, kind, "x", msgspec.Raw(json.dumps({"message": text}).encode()), "n1"))
     yield gzip.decompress((folder / "r.gz").read_bytes())
     yield repr(recorder.snapshot().entries).encode()
 
 
-def _words(folder: Path, said: str) -> Iterator[bytes]:
+def _words(folder: Path, text: str) -> Iterator[bytes]:
     """Standard output and error, and the file of a bug."""
     raw = io.BytesIO()
     stream = app._RedactingStream(io.TextIOWrapper(raw, encoding="utf-8", errors="replace", write_through=True))
-    progress = PlainProgress(stream)  # type: ignore[arg-type]  # as it is used
-    progress.step("do", "n1", said)
-    progress.note(said * 300)  # cut somewhere
-    stream.write(said)
-    stream.write(json.dumps({"error": said}))
+    progress = PlainProgress(stream)  # type: ignore[arg-type]  # a subset of TextIO
+    progress.step("do", "n1", text)
+    progress.note(text * 300)  # cut somewhere
+    stream.write(text)
+    stream.write(json.dumps({"error": text}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", stream)
-        echo(said)
+        echo(text)
         patch.setattr(tempfile, "tempdir", str(folder))
-        told = app._describe_error(RuntimeError(said))
-        stream.write("\n".join(told.lines))
+        message = app._describe_error(RuntimeError(text))
+        stream.write("\n".join(message.lines))
     yield raw.getvalue()
     for path in folder.glob("nodefall-bug-*"):
         yield path.read_bytes()
@@ -170,12 +170,12 @@ def _words(folder: Path, said: str) -> Iterator[bytes]:
 
 @settings(max_examples=int(os.environ.get("NODEFALL_SECRETS", "20")), suppress_health_check=list(HealthCheck))
 @given(secret=SECRETS, before=st.text(max_size=5), after=st.text(max_size=5))
-@pytest.mark.parametrize("enters", [by_environment, by_file, by_command, by_kubeconfig])
-def test_nothing_that_leaves_says_it(
-    tmp_path_factory: pytest.TempPathFactory, enters: Entrance, secret: str, before: str, after: str
+@pytest.mark.parametrize("entrance", [by_environment, by_file, by_command, by_kubeconfig])
+def test_no_output_has_a_secret(
+    tmp_path_factory: pytest.TempPathFactory, entrance: Entrance, secret: str, before: str, after: str
 ) -> None:
-    assume(enters is not by_kubeconfig or secret.isascii())  # it is sent in a header
+    assume(entrance is not by_kubeconfig or secret.isascii())  # sent in a header
     folder = tmp_path_factory.mktemp("run")
-    enters(folder, secret)
-    for left in everything(folder, f"{before}{secret}{after}"):
+    entrance(folder, secret)
+    for left in all_outputs(folder, f"{before}{secret}{after}"):
         assert MARK.encode() not in left, left

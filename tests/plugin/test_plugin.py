@@ -1,4 +1,4 @@
-"""The pytest plug-in, by pytest's own pytester: what is collected, and which verdict is which outcome."""
+"""The pytest plug-in, with pytester: collection, and the outcome of each verdict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from msgspec import structs
 
-import chaos.plugin.items  # else each session inside imports all of it again
+import chaos.plugin.items  # imported once, not in every inner session
 import chaos.plugin.runner
 from chaos.app.run import Run
 from chaos.model.errors import BadInput, NodefallError, Problem, Refused, RequirementUnmet, UndoPending
@@ -47,8 +47,8 @@ RESULT = RunResult(
 
 
 @pytest.fixture
-def shelf(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A directory with two experiments, an inventory, and YAML of others."""
+def workspace(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A directory with two experiments, an inventory, and other YAML files."""
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     files = {"lab.yaml": LAB, "e/one.yaml": experiment("one", "power"), "e/two.yml": experiment("two", "taint")}
     files |= {"e/web.yaml": MANIFEST, "e/template.yaml": TEMPLATE, "e/notes.txt": experiment("three", "power")}
@@ -63,17 +63,17 @@ def experiment(name: str, family: str) -> str:
     return EXPERIMENT.replace("NAME", name).replace("FAMILY", family)
 
 
-def run(shelf: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return shelf.runpytest_inprocess(*OPTIONS, *arguments)
+def run(workspace: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return workspace.runpytest_inprocess(*OPTIONS, *arguments)
 
 
-def collected(shelf: pytest.Pytester, *arguments: str) -> list[str]:
-    told = run(shelf, "--collect-only", "-q", "e", *arguments)
-    return [line for line in told.outlines if "::" in line]
+def collected(workspace: pytest.Pytester, *arguments: str) -> list[str]:
+    result = run(workspace, "--collect-only", "-q", "e", *arguments)
+    return [line for line in result.outlines if "::" in line]
 
 
-def gives(monkeypatch: pytest.MonkeyPatch, outcome: RunResult | NodefallError) -> None:
-    """Every run ends like this."""
+def return_outcome(monkeypatch: pytest.MonkeyPatch, outcome: RunResult | NodefallError) -> None:
+    """Make every run return or raise ``outcome``."""
 
     def run(experiment: object, inventory: object, *, reports: Path, **_: object) -> Run:
         if isinstance(outcome, NodefallError):
@@ -93,8 +93,8 @@ def test_the_entry_point_is_importable_and_imports_nothing_slow() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_without_an_inventory_nothing_is_collected(shelf: pytest.Pytester) -> None:
-    assert collected(shelf) == []
+def test_without_an_inventory_nothing_is_collected(workspace: pytest.Pytester) -> None:
+    assert collected(workspace) == []
 
 
 @pytest.mark.parametrize(
@@ -109,37 +109,37 @@ def test_without_an_inventory_nothing_is_collected(shelf: pytest.Pytester) -> No
         (["--deselect", "e/one.yaml::one"], ["e/two.yml::two"]),
     ],
 )
-def test_experiments_are_items(shelf: pytest.Pytester, options: list[str], names: list[str]) -> None:
-    assert collected(shelf, "--nodefall-inventory", "lab.yaml", *options) == names
+def test_experiments_are_items(workspace: pytest.Pytester, options: list[str], names: list[str]) -> None:
+    assert collected(workspace, "--nodefall-inventory", "lab.yaml", *options) == names
 
 
-def test_an_ini_file_names_the_inventory_from_where_it_is(shelf: pytest.Pytester) -> None:
-    shelf.makeini("[pytest]\nnodefall_inventory = lab.yaml\n")
-    assert collected(shelf, f"--rootdir={shelf.path}") == ["e/one.yaml::one", "e/two.yml::two"]
+def test_the_inventory_of_an_ini_file_is_relative_to_it(workspace: pytest.Pytester) -> None:
+    workspace.makeini("[pytest]\nnodefall_inventory = lab.yaml\n")
+    assert collected(workspace, f"--rootdir={workspace.path}") == ["e/one.yaml::one", "e/two.yml::two"]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [(None, "file not found"), ("kind: Inventory\n", "apiVersion"), (LAB.replace("lab", "lob"), "lob")],
 )
-def test_an_inventory_that_is_none(shelf: pytest.Pytester, text: str | None, message: str) -> None:
+def test_an_invalid_inventory_is_a_usage_error(workspace: pytest.Pytester, text: str | None, message: str) -> None:
     if text:
-        (shelf.path / "other.yaml").write_text(text)
-    told = run(shelf, "e", "--nodefall-inventory", "other.yaml")
-    assert told.ret == pytest.ExitCode.USAGE_ERROR
-    told.stderr.fnmatch_lines([f"*other.yaml*{message}*"])
+        (workspace.path / "other.yaml").write_text(text)
+    result = run(workspace, "e", "--nodefall-inventory", "other.yaml")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*other.yaml*{message}*"])
 
 
-def test_what_is_wrong_with_an_experiment_is_told_with_its_place(shelf: pytest.Pytester) -> None:
-    (shelf.path / "e" / "bad.yaml").write_text(experiment("bad", "x").replace("action: cordon", "action: cordn"))
-    told = run(shelf, "e", "--nodefall-inventory", "lab.yaml")
-    assert told.ret == pytest.ExitCode.INTERRUPTED
-    told.stdout.fnmatch_lines(["*bad.yaml:7:*cordn*did you mean 'cordon'*"])
+def test_problems_of_an_experiment_are_reported_with_their_position(workspace: pytest.Pytester) -> None:
+    (workspace.path / "e" / "bad.yaml").write_text(experiment("bad", "x").replace("action: cordon", "action: cordn"))
+    result = run(workspace, "e", "--nodefall-inventory", "lab.yaml")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*bad.yaml:7:*cordn*did you mean 'cordon'*"])
 
 
 VIOLATED = structs.replace(RESULT, status=Status.VIOLATED, exit_code=1, headline="violated: a pod did start")
-UNDECIDED = structs.replace(RESULT, status=Status.INCONCLUSIVE, exit_code=2, headline="inconclusive: nobody saw")
-OWED = structs.replace(VIOLATED, exit_code=3)
+UNDECIDED = structs.replace(RESULT, status=Status.INCONCLUSIVE, exit_code=2, headline="inconclusive: not observed")
+UNDO_PENDING = structs.replace(VIOLATED, exit_code=3)
 PROBLEM = Problem("w.yaml", 3, 1, "unknown key")
 
 
@@ -148,64 +148,64 @@ PROBLEM = Problem("w.yaml", 3, 1, "unknown key")
     [
         (RESULT, {"passed": 1}, None, ""),
         (VIOLATED, {"failed": 1}, "failure", "violated: a pod did start"),
-        (UNDECIDED, {"errors": 1}, "error", "inconclusive: nobody saw"),
-        (OWED, {"errors": 1}, "error", "violated: a pod did start"),
+        (UNDECIDED, {"errors": 1}, "error", "inconclusive: not observed"),
+        (UNDO_PENDING, {"errors": 1}, "error", "violated: a pod did start"),
         (RequirementUnmet("it requires a grace period", hint="set one"), {"skipped": 1}, "skipped", "a grace period"),
-        (Refused("another nodefall is at work"), {"errors": 1}, "error", "another nodefall is at work"),
+        (Refused("another run is active"), {"errors": 1}, "error", "another run is active"),
         (UndoPending("the node is off", hint="nodefall undo r"), {"errors": 1}, "error", "nodefall undo r"),
         (BadInput([PROBLEM]), {"errors": 1}, "error", "w.yaml:3:1: unknown key"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, NodefallError) else None,
 )
 def test_a_verdict_is_an_outcome(
-    shelf: pytest.Pytester,
+    workspace: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
     outcome: RunResult | NodefallError,
     counts: dict[str, int],
     tag: str | None,
     message: str,
 ) -> None:
-    gives(monkeypatch, outcome)
-    told = run(shelf, "e/one.yaml", "--nodefall-inventory", "lab.yaml", "--junitxml", "j.xml", "-rA")
-    told.assert_outcomes(**counts)
-    told.stdout.fnmatch_lines(["nodefall: experiments run on mine, a simulated cluster"])
-    told.stdout.fnmatch_lines(["This was a simulated cluster: *"])
+    return_outcome(monkeypatch, outcome)
+    result = run(workspace, "e/one.yaml", "--nodefall-inventory", "lab.yaml", "--junitxml", "j.xml", "-rA")
+    result.assert_outcomes(**counts)
+    result.stdout.fnmatch_lines(["nodefall: experiments run on mine, a simulated cluster"])
+    result.stdout.fnmatch_lines(["This cluster was simulated: *"])
     case = next(
-        ET.parse(  # noqa: S314 - our own
-            shelf.path / "j.xml"
+        ET.parse(  # noqa: S314 - written by this test
+            workspace.path / "j.xml"
         ).iter("testcase")
     )
     assert [child.tag for child in case if child.tag != "properties"] == ([tag] if tag else [])
     if tag:
-        (said,) = (child for child in case if child.tag == tag)
-        assert message in said.attrib["message"]
+        (element,) = (child for child in case if child.tag == tag)
+        assert message in element.attrib["message"]
     if isinstance(outcome, RunResult):
-        report = shelf.path / "reports" / "cordon" / "20261121T000000Z" / "report.html"
-        kept = {p.attrib["name"]: p.attrib["value"] for p in case.iter("property")}
-        assert kept == {
+        report = workspace.path / "reports" / "cordon" / "20261121T000000Z" / "report.html"
+        properties = {p.attrib["name"]: p.attrib["value"] for p in case.iter("property")}
+        assert properties == {
             "nodefall.report": str(report),
             "nodefall.verdict": str(outcome.status),
             "nodefall.cluster": "simulated",
         }
         if tag:
-            told.stdout.fnmatch_lines([f"*{outcome.headline}*", f"*report: {report}*"])
-            told.stdout.fnmatch_lines([f"* e/one.yaml::one - Failed: *{outcome.headline}*"])
+            result.stdout.fnmatch_lines([f"*{outcome.headline}*", f"*report: {report}*"])
+            result.stdout.fnmatch_lines([f"* e/one.yaml::one - Failed: *{outcome.headline}*"])
 
 
 @pytest.mark.parametrize("code", [130, 143])
 def test_an_interrupted_run_ends_the_session(
-    shelf: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, code: int
+    workspace: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    gives(monkeypatch, structs.replace(UNDECIDED, exit_code=code))
-    told = shelf.runpytest_inprocess(*OPTIONS, "e", "--nodefall-inventory", "lab.yaml", no_reraise_ctrlc=True)
-    assert told.ret == pytest.ExitCode.INTERRUPTED
-    assert "passed" not in told.stdout.str()
+    return_outcome(monkeypatch, structs.replace(UNDECIDED, exit_code=code))
+    result = workspace.runpytest_inprocess(*OPTIONS, "e", "--nodefall-inventory", "lab.yaml", no_reraise_ctrlc=True)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert "passed" not in result.stdout.str()
 
 
 BUSY = """
 import os, time
 from pathlib import Path
-import chaos.plugin.items  # else each session inside imports all of it again
+import chaos.plugin.items  # imported once, not in every inner session
 import chaos.plugin.runner
 from chaos.model.errors import Refused
 
@@ -222,12 +222,12 @@ chaos.plugin.runner.run = run
 
 
 @pytest.mark.timeout(300)
-def test_processes_of_xdist_take_turns_on_one_cluster(shelf: pytest.Pytester) -> None:
-    (shelf.path / "real.yaml").write_text(REAL)
-    shelf.makeconftest(BUSY)
+def test_processes_of_xdist_run_one_at_a_time_on_a_cluster(workspace: pytest.Pytester) -> None:
+    (workspace.path / "real.yaml").write_text(REAL)
+    workspace.makeconftest(BUSY)
     for number in range(2):
-        (shelf.path / "e" / f"more{number}.yaml").write_text(experiment(f"more{number}", "x"))
-    told = shelf.runpytest_subprocess(
+        (workspace.path / "e" / f"more{number}.yaml").write_text(experiment(f"more{number}", "x"))
+    result = workspace.runpytest_subprocess(
         "--strict-markers",
         *plugin_options(),
         "-n",
@@ -240,9 +240,9 @@ def test_processes_of_xdist_take_turns_on_one_cluster(shelf: pytest.Pytester) ->
         "-p",
         "no:cacheprovider",
     )
-    told.assert_outcomes(errors=4)
-    assert told.stdout.str().count("that was all") >= 4, "nobody found somebody else at work"
-    assert len((shelf.path / "done").read_text().split()) == 4
+    result.assert_outcomes(errors=4)
+    assert result.stdout.str().count("that was all") >= 4, "no run found another one active"
+    assert len((workspace.path / "done").read_text().split()) == 4
 
 
 LABTEST = """
@@ -261,10 +261,10 @@ def test_no_silent_lab(nodefall_run):
 
 
 @pytest.mark.lab
-def test_fixtures(shelf: pytest.Pytester) -> None:
-    (shelf.path / "one.yaml").write_text(experiment("one", "x"))
-    shelf.makepyfile(LABTEST)
-    told = run(shelf, "-p", "no:cacheprovider")
-    told.assert_outcomes(passed=1, failed=1)
-    told.stdout.fnmatch_lines(["*UsageError: no inventory: say which cluster*"])
-    assert list((shelf.path / "reports" / "one").glob("*/report.html"))
+def test_fixtures(workspace: pytest.Pytester) -> None:
+    (workspace.path / "one.yaml").write_text(experiment("one", "x"))
+    workspace.makepyfile(LABTEST)
+    result = run(workspace, "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*UsageError: no inventory*"])
+    assert list((workspace.path / "reports" / "one").glob("*/report.html"))
