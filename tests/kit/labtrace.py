@@ -1,4 +1,4 @@
-"""Runs of the lab recorded in the format of tests/recordings: more recordings than a real cluster left."""
+"""Recordings of lab runs in the format of tests/recordings, for more scenarios than were recorded on real clusters."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ BEHAVIOUR = {
     "extra/prestop": {"preStop": 4, "stopsAfter": 0, "exit": 0},
     "extra/*": {"stopsAfter": 0, "exit": 0},
 }
-_STOPS, _LOOP = "lab.nodefall.dev/stops-after", 0.5  # the traces' containers look for a signal once a second
+_STOPS, _LOOP = "lab.nodefall.dev/stops-after", 0.5  # containers of the recordings check for signals once a second
 
 
 def spec(seed: int, systemd: int = 252, lost: str = "always") -> LabSpec:
     names = ("ra-worker", "ra-worker2", "ra-worker3")
     workers = [NodeSpec(name=name, systemd=systemd, boot_seconds=2.6) for name in names]
     control_plane = NodeSpec(name="ra-control-plane", role="control-plane", boot_seconds=2.6)
-    made = LabSpec(nodes=[control_plane, *workers], seed=seed)
-    made.inhibitor_lost_after_cancel = "always" if lost == "always" else "never"
-    return made
+    lab_spec = LabSpec(nodes=[control_plane, *workers], seed=seed)
+    lab_spec.inhibitor_lost_after_cancel = "always" if lost == "always" else "never"
+    return lab_spec
 
 
 def apply_extra(cluster: Cluster) -> None:
-    """Namespace ``extra`` of the recordings' README."""
+    """Create namespace ``extra`` of the recordings' README."""
     cluster.create_object("namespaces", {"metadata": {"name": "extra"}})
     stubborn = simkit.workload("stubborn", ns="extra", grace=120, replicas=3)
     stubborn["spec"]["template"]["metadata"]["annotations"] = {"lab.nodefall.dev/ignores-sigterm": "true"}
@@ -55,7 +55,7 @@ def apply_extra(cluster: Cluster) -> None:
 
 
 def bare(name: str, seconds: int | None) -> dict[str, Any]:
-    """A bare pod on the victim. ``seconds`` that it tolerates example.com/bad: 0 not at all, None for ever."""
+    """A bare pod on the victim. ``seconds`` of toleration of example.com/bad: 0 is none, None is for ever."""
     toleration: dict[str, Any] = {"key": "example.com/bad", "operator": "Exists", "effect": "NoExecute"}
     if seconds:
         toleration |= {"tolerationSeconds": seconds}
@@ -69,15 +69,15 @@ def bare(name: str, seconds: int | None) -> dict[str, Any]:
     }
 
 
-def record(made: LabSpec, steps: list[Step], after: float, *, extra: bool = False, late: bool = False) -> Lines:
-    """Steps: seconds after the one before, type, node, params, what does it. ``late``: the workload comes meanwhile."""
-    cluster = Cluster(made)
+def record(lab_spec: LabSpec, steps: list[Step], after: float, *, extra: bool = False, late: bool = False) -> Lines:
+    """Record steps: delay in seconds, type, node, params, function. ``late``: apply the workload after the start."""
+    cluster = Cluster(lab_spec)
     cluster.start()
     simkit.run(cluster, 3.0)
     if not late:
         _apply(cluster, extra=extra)
         simkit.run(cluster, 60.0)
-    lines = _first(cluster, made)
+    lines = _first(cluster, lab_spec)
     cluster.store.subscribe(lambda change: _add(lines, cluster, change))
     simkit.run(cluster, 4.0)
     if late:
@@ -86,8 +86,10 @@ def record(made: LabSpec, steps: list[Step], after: float, *, extra: bool = Fals
     for number, (delay, action, node, params, do) in enumerate(steps):
         simkit.run(cluster, delay)
         if node:
-            held = [lock for lock in cluster.machines[node].logind.inhibitors() if lock["who"] == "kubelet"]
-            lines.append({"t": cluster.sim.now, "kind": "host", "type": "inhibitor-locks", "node": node, "object": held})
+            locks = [lock for lock in cluster.machines[node].logind.inhibitors() if lock["who"] == "kubelet"]
+            lines.append(
+                {"t": cluster.sim.now, "kind": "host", "type": "inhibitor-locks", "node": node, "object": locks}
+            )
         if action:
             body = {"step": f"step-{number}", "phase": "begin", "params": params}
             lines.append({"t": cluster.sim.now, "kind": "action", "type": action, "node": node, "object": body})
@@ -111,10 +113,11 @@ def _loop(owner: dict[str, Any]) -> None:
     notes[_STOPS] = str(float(notes.get(_STOPS, 0)) + _LOOP)
 
 
-def _first(cluster: Cluster, made: LabSpec) -> Lines:
+def _first(cluster: Cluster, lab_spec: LabSpec) -> Lines:
     now = cluster.sim.now
     meta = {
-        "format": 1, "kubernetes": made.kubernetes, "systemd": str(made.nodes[1].systemd), "behaviour": BEHAVIOUR,
+        "format": 1, "kubernetes": lab_spec.kubernetes, "systemd": str(lab_spec.nodes[1].systemd),
+        "behaviour": BEHAVIOUR,
         "controllerManager": {"nodeMonitorPeriod": "5s", "nodeMonitorGracePeriod": "50s"},
     }  # fmt: skip
     lines: Lines = [{"t": now, "kind": "meta", "type": "recording", "object": meta}]
@@ -132,20 +135,20 @@ def _add(lines: Lines, cluster: Cluster, change: Change) -> None:
 
 
 def _plain(obj: dict[str, Any]) -> dict[str, Any]:
-    """Without the lab's annotations: for a real cluster the meta line describes its containers."""
-    made: dict[str, Any] = clone(obj)
-    template = made.get("spec", {}).get("template") or {}
-    for metadata in (made["metadata"], template.get("metadata") or {}):
+    """Copy without the lab's annotations; the meta entry describes the containers instead."""
+    new: dict[str, Any] = clone(obj)
+    template = new.get("spec", {}).get("template") or {}
+    for metadata in (new["metadata"], template.get("metadata") or {}):
         notes = metadata.get("annotations") or {}
         for key in [key for key in notes if key.startswith("lab.nodefall.dev/")]:
             del notes[key]
-    return made
+    return new
 
 
 def edit(
     plural: str, namespace: str, name: str, change: Callable[[dict[str, Any]], object]
 ) -> Callable[[Cluster], object]:
-    """A user's ``kubectl edit``."""
+    """Edit an object, as ``kubectl edit``."""
 
     def do(cluster: Cluster) -> None:
         found = cluster.store.get(plural, namespace, name)
@@ -158,5 +161,5 @@ def edit(
 
 
 def pod_of(cluster: Cluster, owner: str, node: str = simkit.VICTIM) -> dict[str, Any]:
-    """A running pod whose name begins like this."""
+    """A running pod of an owner, by the prefix of its name."""
     return next(pod for pod in simkit.pods_on(cluster, node) if name_of(pod).startswith(owner))

@@ -29,7 +29,7 @@ class Ran:
 
 
 class Client:
-    """One lab process with everything that can be asked of it."""
+    """One lab process, with clients for all its servers."""
 
     def __init__(self, process: subprocess.Popen[str], facts: dict[str, Any]) -> None:
         self.process, self.facts = process, facts
@@ -83,7 +83,7 @@ class Client:
                 host["user"],
                 key_filename=host["identityFile"],
                 allow_agent=False,
-                look_for_keys=False,
+                look_for_keys=False,  # words: keep
                 timeout=10,
             )
             self._ssh[node] = client
@@ -143,7 +143,7 @@ def stop(process: subprocess.Popen[str]) -> None:
 
 @pytest.fixture
 def make_lab() -> Iterator[Callable[..., Client]]:
-    """Starts labs with options and LabSpec keys; stops them after the test."""
+    """Start labs with options and LabSpec keys; stop them after the test."""
     clients: list[Client] = []
 
     def make(*options: str, **spec: Any) -> Client:
@@ -158,7 +158,7 @@ def make_lab() -> Iterator[Callable[..., Client]]:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Client]:
-    """One lab for the tests of a module that only ask and clean up after themselves."""
+    """One lab for the tests of a module that clean up after themselves."""
     client = Client(*start("--pace", "200"))
     yield client
     client.close()
@@ -167,7 +167,7 @@ def shared() -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def free_lab() -> Iterator[Client]:
-    """A lab whose time runs by itself, ten simulated seconds a second, with the workload of kubectl_lab on it."""
+    """A free-running lab at ten simulated seconds per second, with the workload of kubectl_lab."""
     client = Client(*start("--speed", "10"))
     plurals = {"ConfigMap": "configmaps", "PodDisruptionBudget": "poddisruptionbudgets"}
     for item in json.loads(WORKLOAD.read_text())["items"]:

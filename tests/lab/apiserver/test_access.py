@@ -1,4 +1,4 @@
-"""Who may do what: rules as in RBAC, refusals in Kubernetes' words, and what users may ask about themselves."""
+"""Authorization: rules as in RBAC, errors as of Kubernetes, and reviews of a user's permissions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_rules(wanted: Attributes, allowed: bool) -> None:
         assert caught.value.code == 403
 
 
-def test_the_administrator_may_do_everything_and_the_anonymous_see_the_version() -> None:
+def test_permissions_of_administrator_and_anonymous() -> None:
     access = Access()
     anonymous = access.authenticate("")
     for wanted in (Attributes("delete", "apps", "deployments", "x", "y"), Attributes("get", path="/metrics")):
@@ -77,7 +77,7 @@ def test_the_administrator_may_do_everything_and_the_anonymous_see_the_version()
         (Attributes("get", path="/metrics"), 'forbidden: User "u" cannot get path "/metrics"'),
     ],
 )
-def test_the_words_of_a_refusal(wanted: Attributes, message: str) -> None:
+def test_forbidden_messages(wanted: Attributes, message: str) -> None:
     with pytest.raises(ApiError) as caught:
         Access.authorize(User("u", (), (Rule(verbs=["get"], resources=["pods"]),), "t"), wanted)
     assert caught.value.message.removesuffix(" at the cluster scope") == message
@@ -131,13 +131,13 @@ def test_a_user_of_a_running_lab(make_lab: Any, tmp_path: Path) -> None:
 @pytest.mark.lab
 def test_the_port_of_a_kubelet(make_lab: Any) -> None:
     metrics = {"verbs": ["get"], "resources": ["nodes/metrics"]}
-    client = make_lab(users=[{"name": "scraper", "rules": [metrics]}, {"name": "nobody"}])
+    client = make_lab(users=[{"name": "scraper", "rules": [metrics]}, {"name": "guest"}])
     port = client.api("GET", "/api/v1/nodes/w1")[1]["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
-    scraper, nobody = (user["token"] for user in client.facts["users"])
+    scraper, guest = (user["token"] for user in client.facts["users"])
     for token, path, code in (
         (scraper, "/metrics", 200),
         (scraper, "/pods", 403),
-        (nobody, "/metrics", 403),
+        (guest, "/metrics", 403),
         (client.facts["token"], "/pods", 200),
         ("wrong", "/metrics", 401),
     ):
@@ -147,7 +147,7 @@ def test_the_port_of_a_kubelet(make_lab: Any) -> None:
 
 @pytest.mark.parametrize("path", ["/metrics", "/metrics/", "/metricsx"])
 @pytest.mark.parametrize("verb", ["get", "post"])
-def test_paths_that_are_no_resource(path: str, verb: str) -> None:
+def test_non_resource_paths(path: str, verb: str) -> None:
     spec = LabSpec.from_json(
         json.dumps({"nodes": [{"name": "n"}], "users": [{"name": "u", "rules": [METRICS, VIEW]}]}).encode()
     )
@@ -158,13 +158,13 @@ def test_paths_that_are_no_resource(path: str, verb: str) -> None:
 
 @pytest.mark.lab
 def test_the_port_of_the_controller_manager(make_lab: Any) -> None:
-    client = make_lab(users=[{"name": "scraper", "rules": [METRICS]}, {"name": "nobody"}])
-    url, (scraper, nobody) = client.facts["controllerManager"], (user["token"] for user in client.facts["users"])
+    client = make_lab(users=[{"name": "scraper", "rules": [METRICS]}, {"name": "guest"}])
+    url, (scraper, guest) = client.facts["controllerManager"], (user["token"] for user in client.facts["users"])
     for token, path, code in (
         (scraper, "/metrics", 200),
         (scraper, "/configz", 403),
-        (nobody, "/metrics", 403),
-        (nobody, "/healthz", 200),
+        (guest, "/metrics", 403),
+        (guest, "/healthz", 200),
         ("", "/metrics", 403),
         ("", "/healthz", 200),
         (client.facts["token"], "/metrics", 200),
@@ -174,8 +174,8 @@ def test_the_port_of_the_controller_manager(make_lab: Any) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         answer = client.http.request("GET", url + path, headers=headers)
         assert answer.status == code, (token, path, answer.data)
-        told = b"\ntaint_eviction_controller_pod_deletions_total 0\n" in answer.data
-        assert told == ((path, code) == ("/metrics", 200))
+        has_counter = b"\ntaint_eviction_controller_pod_deletions_total 0\n" in answer.data
+        assert has_counter == ((path, code) == ("/metrics", 200))
     review = {"kind": "SelfSubjectRulesReview", "spec": {"namespace": "default"}}
     headers = {"Authorization": f"Bearer {scraper}", "Content-Type": "application/json"}
     path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"

@@ -1,4 +1,4 @@
-"""The switches of the API's misbehaviours, seen on the wire."""
+"""Faults of the API server, as clients receive them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shown(plural: str, obj: dict[str, Any], *switches: ApiMisbehaviour) -> dict[
     return dict(CorruptedRepresentation(ObjectRepresentation(resource), FaultInjector(switches)).show(obj))
 
 
-def test_every_switch_is_documented() -> None:
+def test_every_fault_is_documented() -> None:
     for name in get_args(ApiMisbehaviour):
         assert f"``{name}``" in str(fault_injection.__doc__)
 
@@ -42,7 +42,7 @@ def test_objects() -> None:
     assert bookmark["metadata"]["resourceVersion"] == "7"
 
 
-def test_dice_are_repeatable_and_only_what_is_on_strikes() -> None:
+def test_faults_are_repeatable_and_only_enabled_ones_occur() -> None:
     first, second = (FaultInjector(["cut", "torn", "line-breaks"], seed=3) for _ in range(2))
     struck = [first.next_fault() for _ in range(1000)]
     assert struck == [second.next_fault() for _ in range(1000)]
@@ -51,7 +51,7 @@ def test_dice_are_repeatable_and_only_what_is_on_strikes() -> None:
     assert not any(FaultInjector(["cut"]).should_compact() for _ in range(50))
 
 
-def test_pieces_are_the_line() -> None:
+def test_chunks_add_up_to_the_line() -> None:
     bad = FaultInjector(["split"])
     line = json.dumps({"note": "äöü"}, ensure_ascii=False).encode() + b"\n"
     pieces = [bad.split_chunks(line) for _ in range(50)]
@@ -59,7 +59,7 @@ def test_pieces_are_the_line() -> None:
     assert max(len(found) for found in pieces) > 2
 
 
-def test_lists_and_watches_of_a_lab_are_spoilt(make_lab: Callable[..., Any]) -> None:
+def test_lists_and_watches_of_a_lab_are_corrupted(make_lab: Callable[..., Any]) -> None:
     lab = make_lab("--misbehave", "line-breaks", "--misbehave", "null-lists", apiMisbehaviours=["end-at-once"])
     status, nodes = lab.api("GET", "/api/v1/nodes")
     assert (status, nodes["kind"]) == (200, "NodeList")
@@ -71,7 +71,7 @@ def test_lists_and_watches_of_a_lab_are_spoilt(make_lab: Callable[..., Any]) -> 
     assert lab.api("GET", "/version")[1]["major"] == "1"
 
 
-def test_unknown_switches_are_refused() -> None:
+def test_unknown_faults_are_rejected() -> None:
     with pytest.raises(SpecError, match="apiMisbehaviours"):
         LabSpec.from_json(b'{"nodes": [{"name": "a"}], "apiMisbehaviours": ["explode"]}')
     command = [sys.executable, "-m", "chaos.lab", "--misbehave", "explode"]

@@ -1,4 +1,4 @@
-"""Server-side apply over HTTP: what kubectl does not send."""
+"""Server-side apply over HTTP: requests that kubectl does not send."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_status_codes_and_conflicts(shared: Any) -> None:
     assert (status, "uid mismatch: the provided object specified uid" in said["message"]) == (409, True)
 
 
-def test_who_applies_nothing_owns_nothing(shared: Any) -> None:
+def test_an_empty_apply_owns_no_fields(shared: Any) -> None:
     empty = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "empty"}}
     status, made = shared.api("PATCH", f"{MAPS}/empty?fieldManager=me", empty, **APPLY)
     assert (status, "managedFields" in made["metadata"]) == (201, False)
@@ -56,13 +56,13 @@ def test_who_applies_nothing_owns_nothing(shared: Any) -> None:
         (config_map("New", {}), 400, "does not match"),
     ],
 )
-def test_refused_applies(shared: Any, body: Any, code: int, words: str) -> None:
+def test_invalid_applies(shared: Any, body: Any, code: int, words: str) -> None:
     status, said = shared.api("PATCH", f"{MAPS}/new?fieldManager=me", body, **APPLY)
     assert (status, said["kind"], words in said["message"]) == (code, "Status", True), said
     assert shared.api("GET", f"{MAPS}/new")[0] == 404
 
 
-def test_a_status_is_applied_alone(shared: Any) -> None:
+def test_status_is_applied_separately(shared: Any) -> None:
     node = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "w2", "labels": {"x": "y"}}}
     seen = {"type": "Seen", "status": "True"}
     path = "/api/v1/nodes/w2/status?fieldManager=me"
@@ -74,7 +74,7 @@ def test_a_status_is_applied_alone(shared: Any) -> None:
     assert shared.api("PATCH", path.replace("w2", "nope"), {**node, "metadata": {"name": "nope"}}, **APPLY)[0] == 404
 
 
-def test_to_create_by_an_apply_takes_more_than_patch(make_lab: Any) -> None:
+def test_apply_needs_permission_to_create(make_lab: Any) -> None:
     rule = {"verbs": ["get", "patch"], "resources": ["configmaps"]}
     lab = make_lab(users=[{"name": "tester", "rules": [rule]}])
     assert lab.api("POST", MAPS, config_map("there", {"a": "1"}))[0] == 201

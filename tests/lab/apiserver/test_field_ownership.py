@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.lab.apiserver.http.field_sets import SchemaError, differences, fields_of, merge, remove_fields
+from chaos.lab.apiserver.http.field_type import field_type_of
 from chaos.lab.apiserver.http.managed_fields import (
     LAST_APPLIED,
     Writer,
@@ -19,7 +20,6 @@ from chaos.lab.apiserver.http.managed_fields import (
 )
 from chaos.lab.apiserver.http.ownership import ApplyConflict, ManagedFieldsEntry, Manager, Managers, Updater
 from chaos.lab.apiserver.http.resources import RESOURCES
-from chaos.lab.apiserver.http.field_type import field_type_of
 
 DEPLOYMENT = RESOURCES["apps/v1", "deployments"]
 CONFIG_MAP = RESOURCES["v1", "configmaps"]
@@ -98,14 +98,14 @@ def test_differences() -> None:
     }
 
 
-def test_lists_that_have_no_keys() -> None:
+def test_lists_without_keys() -> None:
     with pytest.raises(SchemaError, match="omits all key fields"):
         list(fields_of(spec(containers=[{"image": "x"}]), POD))
     with pytest.raises(SchemaError, match="no scalar"):
         list(fields_of({"metadata": {"finalizers": [{}]}}, POD))
 
 
-def test_without() -> None:
+def test_remove_fields() -> None:
     pod = spec(hostname="h", containers=named("a", "b", image="x"))
     gone = {("f:spec", "f:containers", 'k:{"name":"a"}'), ("f:spec", "f:containers", 'k:{"name":"b"}', "f:image")}
     assert remove_fields(pod, POD, frozenset(gone)) == spec(hostname="h", containers=named("b"))
@@ -121,7 +121,7 @@ def apply(live: Any, patch: Any, managers: Managers, manager: Manager, force: bo
 
 
 def test_the_documentation() -> None:
-    """kubernetes.io/docs/reference/using-api/server-side-apply: conflict, force, give up, share."""
+    """kubernetes.io/docs/reference/using-api/server-side-apply: conflict, force, release, share."""
     live, managers = apply({}, data(key="some value"), {}, ONE)
     changed = data(key="new value")
     managers = RULES.update(live, changed, managers, UPDATER)
@@ -161,7 +161,7 @@ def writer(name: str = "me", subresource: str = "") -> Writer:
     return Writer(name, DEPLOYMENT, subresource, "2026-01-01T00:00:00Z")
 
 
-def test_managed_fields_there_and_back() -> None:
+def test_managed_fields_round_trip() -> None:
     fields = frozenset({("f:spec",), ("f:spec", "f:replicas"), ("f:metadata", "f:labels", "f:a")})
     managers = {
         Manager("z", "Update", "scale"): ManagedFieldsEntry(fields, "2020-01-01T00:00:00Z"),
@@ -198,7 +198,7 @@ def test_ordinary_writes_are_recorded() -> None:
     ]
 
 
-def test_what_nobody_tracks_stays_so_until_an_apply() -> None:
+def test_objects_without_managed_fields_get_none_before_an_apply() -> None:
     live, new = deployment(replicas=1), deployment(replicas=2)
     record_update(writer(), live, new)
     assert "managedFields" not in new["metadata"]
@@ -229,7 +229,7 @@ def sent_entry(**more: Any) -> list[dict[str, Any]]:
         *((sent_entry(fieldsV1={name: {}}), ["maker"]) for name in ("spec", ":x", "v:", "i:0")),
     ],
 )
-def test_managed_fields_that_a_client_sends(sent: Any, left: list[str]) -> None:
+def test_managed_fields_of_a_request(sent: Any, left: list[str]) -> None:
     live = deployment(replicas=1)
     record_update(writer("maker"), None, live)
     new = deployment(replicas=1)
@@ -252,7 +252,7 @@ def test_at_most_ten_updaters() -> None:
     assert (len(names), names[0], names[-1]) == (10, "ancient-changes", "w14")
 
 
-def test_kubectl_takes_over_what_it_applied_before() -> None:
+def test_kubectl_takes_over_client_side_applied_fields() -> None:
     last = '{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"x"},"spec":{"replicas":1}}'
     live = deployment(replicas=1)
     live["metadata"]["annotations"] = {LAST_APPLIED: last}

@@ -1,4 +1,4 @@
-"""A run is stopped by plain kubectl: an annotation of the Lease that is the cluster's lock."""
+"""A run is aborted by kubectl: an annotation of the cluster lock's Lease."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tests.kit.kubectl_lab import Kubectl
 pytestmark = pytest.mark.lab
 
 
-def test_the_holder_is_told_why(free_lab: Any, kubectl: Kubectl) -> None:
-    told: list[str] = []
-    asked = threading.Event()
+def test_the_holder_gets_the_reason(free_lab: Any, kubectl: Kubectl) -> None:
+    reasons: list[str] = []
+    is_requested = threading.Event()
 
-    def tell(why: str) -> None:
-        told.append(why)
-        asked.set()
+    def on_abort(reason: str) -> None:
+        reasons.append(reason)
+        is_requested.set()
 
     with closing(connect(free_lab.facts["kubeconfig"])) as kube:
-        lock = ClusterLock(kube, "kube-system", Identity("ann@a/1", {}), time.time, tell)
+        lock = ClusterLock(kube, "kube-system", Identity("ann@a/1", {}), time.time, on_abort)
         lock.acquire(lambda _: None)
         try:
-            said = kubectl("annotate", "lease", "nodefall", "-n", "kube-system", "nodefall.dev/abort=pager went off")
-            assert said == "lease.coordination.k8s.io/nodefall annotated\n"
-            assert asked.wait(60)
-            assert told[0] == "pager went off"
+            output = kubectl("annotate", "lease", "nodefall", "-n", "kube-system", "nodefall.dev/abort=pager went off")
+            assert output == "lease.coordination.k8s.io/nodefall annotated\n"
+            assert is_requested.wait(60)
+            assert reasons[0] == "pager went off"
         finally:
             lock.release()
     assert "not found" in kubectl.run("get", "lease", "nodefall", "-n", "kube-system").stderr

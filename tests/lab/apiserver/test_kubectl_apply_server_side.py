@@ -1,4 +1,4 @@
-"""kubectl apply --server-side, the real binary, against a lab whose time runs by itself."""
+"""kubectl apply --server-side, with the real binary, on a free-running lab."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def managers(kubectl: Kubectl) -> dict[tuple[str, str, str], Any]:
     }
 
 
-def test_create_change_and_take_away(kubectl: Kubectl, clean: None) -> None:
+def test_create_change_and_remove(kubectl: Kubectl, clean: None) -> None:
     assert kubectl(*APPLY, "--dry-run=server", stdin=manifest()).endswith("serverside-applied (server dry run)\n")
     assert kubectl.run("get", "deployment", "side").returncode == 1
     assert kubectl(*APPLY, stdin=manifest(replicas=2)) == APPLIED
@@ -95,7 +95,7 @@ def test_conflicts_with_ordinary_writes(kubectl: Kubectl, clean: None) -> None:
 
 
 def test_client_side_apply_gives_way(kubectl: Kubectl, clean: None) -> None:
-    """kubectl moves the fields of kubectl-client-side-apply over, and the server keeps last-applied up to date."""
+    """kubectl takes the fields of kubectl-client-side-apply over, and the server updates last-applied."""
     kubectl("apply", "-f", "-", stdin=manifest(replicas=2))
     assert list(managers(kubectl)) == [("kubectl-client-side-apply", "Update", "")]
     assert kubectl(*APPLY, stdin=manifest("busybox:2", replicas=1)) == APPLIED
@@ -106,7 +106,7 @@ def test_client_side_apply_gives_way(kubectl: Kubectl, clean: None) -> None:
     assert kubectl("apply", "-f", "-", stdin=manifest("busybox:2", replicas=1)).startswith("deployment.apps/side")
 
 
-def test_what_the_lab_made_itself(kubectl: Kubectl) -> None:
+def test_objects_of_the_lab(kubectl: Kubectl) -> None:
     label = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "w1", "labels": {"kubernetes.io/hostname": "x"}}}
     ran = kubectl.run(*APPLY, stdin=json.dumps(label))
     words = 'conflict with "before-first-apply" using v1: .metadata.labels.kubernetes.io/hostname'
@@ -129,7 +129,7 @@ def test_what_the_lab_made_itself(kubectl: Kubectl) -> None:
         ),
     ],
 )
-def test_refused(kubectl: Kubectl, change: dict[str, Any], words: str) -> None:
+def test_errors(kubectl: Kubectl, change: dict[str, Any], words: str) -> None:
     ran = kubectl.run(*APPLY, "--validate=false", stdin=manifest(**change))
     assert ran.returncode == 1
     assert words in ran.stderr

@@ -1,4 +1,4 @@
-"""kubectl describe, wait and watch, the real binary, against a lab whose time runs by itself."""
+"""kubectl describe, wait and watch, with the real binary, on a free-running lab."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ pytestmark = pytest.mark.lab
 
 
 def fields(text: str) -> dict[str, str]:
-    """The first words of lines and what follows the colon."""
+    """First words of lines, and the text after the colon."""
     return {
         key: value.strip() for key, _, value in (line.partition(":") for line in text.splitlines() if line[:1] > " ")
     }
 
 
 def events(text: str) -> set[str]:
-    """The reasons in the table of events at the end."""
+    """Reasons in the table of events at the end."""
     lines = text.partition("\nEvents:\n")[2].splitlines()[2:]
     return {line.split()[1] for line in lines}
 
@@ -71,7 +71,7 @@ def test_everything_can_be_described(kubectl: Kubectl, what: str) -> None:
     assert "Name:" in kubectl("describe", what, "--all-namespaces")
 
 
-def test_wait_for_what_becomes_of_a_pod(kubectl: Kubectl, free_lab: Any) -> None:
+def test_wait_for_a_condition_of_a_pod(kubectl: Kubectl, free_lab: Any) -> None:
     pods = "/api/v1/namespaces/default/pods"
     spec = {"containers": [{"name": "c", "image": "busybox"}], "terminationGracePeriodSeconds": 20}
     with kubectl.start("wait", "--for=create", "pod/alone", "--timeout=30s") as waiting:
@@ -80,7 +80,7 @@ def test_wait_for_what_becomes_of_a_pod(kubectl: Kubectl, free_lab: Any) -> None
     kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/alone", "--timeout=30s")
     with kubectl.start("wait", "--for=delete", "pod/alone", "--timeout=30s", "-v=6") as waiting:
         assert waiting.stderr
-        assert any("watch=true" in line for line in waiting.stderr)  # reads until the watch has begun
+        assert any("watch=true" in line for line in waiting.stderr)  # reads until the watch has started
         assert free_lab.api("DELETE", f"{pods}/alone")[0] == 200
         assert waiting.communicate(timeout=40)[0] == "pod/alone condition met\n"
     assert kubectl.run("get", "pod", "alone").returncode == 1
@@ -92,7 +92,7 @@ def test_wait_gives_up(kubectl: Kubectl) -> None:
 
 
 def test_watch(kubectl: Kubectl, free_lab: Any) -> None:
-    """A heading once, then a line for each change: the pod ends, and another takes its place."""
+    """One heading, then a line per change: the pod ends, and another replaces it."""
     kubectl("wait", "--for=condition=Ready", "pod/db-0", "--timeout=30s")
     with kubectl.start("get", "pods", "-l", "app=db", "-w", "-o", "wide") as watching:
         assert watching.stdout
@@ -107,7 +107,7 @@ def test_watch(kubectl: Kubectl, free_lab: Any) -> None:
 
 
 def statuses(lines: list[list[str]], name: str) -> list[str]:
-    """The third column as it changed; ContainerCreating is one way to be Pending."""
+    """Changes of the third column; ContainerCreating counts as Pending."""
     found: list[str] = []
     for line in lines:
         status = line[2].replace("ContainerCreating", "Pending").replace("Completed", "Terminating")
@@ -116,6 +116,6 @@ def statuses(lines: list[list[str]], name: str) -> list[str]:
     return found
 
 
-def test_watch_of_what_is_left_when_time_is_up(kubectl: Kubectl) -> None:
+def test_watch_ends_with_its_timeout(kubectl: Kubectl) -> None:
     ran = kubectl.run("get", "nodes", "--watch-only", "-o", "name", "--request-timeout=2s")
     assert ran.returncode == 0

@@ -1,4 +1,4 @@
-"""kubectl get and what else only reads, the real binary, against a lab whose time runs by itself."""
+"""kubectl get and other read commands, with the real binary, on a free-running lab."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AGE = re.compile(r"\d+[smh](\d+s)?")
 
 @pytest.fixture(scope="module")
 def ready(kubectl: Kubectl) -> Kubectl:
-    """kubectl when the workload runs."""
+    """kubectl, once the workload runs."""
     kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=30s")
     kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=30s")
     kubectl("wait", "--for=condition=Ready", "pod/db-1", "--timeout=30s")
@@ -66,7 +66,7 @@ def test_selectors(ready: Kubectl, arguments: list[str], names: list[str]) -> No
     assert ready("get", "pods", "-o", "name", *arguments).split() == [f"pod/{name}" for name in names]
 
 
-def test_forms(ready: Kubectl) -> None:
+def test_output_formats(ready: Kubectl) -> None:
     pod = ready.json("get", "pod", "db-0")
     assert yaml.safe_load(ready("get", "pod", "db-0", "-o", "yaml")) == pod
     assert (pod["kind"], pod["apiVersion"]) == ("Pod", "v1")
@@ -130,7 +130,7 @@ def test_top_level_errors(kubectl: Kubectl, arguments: list[str], code: int, mes
     assert message in ran.stderr
 
 
-def test_what_there_is(kubectl: Kubectl) -> None:
+def test_api_resources(kubectl: Kubectl) -> None:
     kinds = {row["KIND"]: row for row in table(kubectl("api-resources"))}
     assert kinds["Deployment"] == {
         "NAME": "deployments",

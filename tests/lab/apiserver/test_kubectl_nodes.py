@@ -1,4 +1,4 @@
-"""kubectl for nodes and their pods: cordon, drain, taint, delete. The real binary against a lab at ten times speed."""
+"""kubectl for nodes and their pods: cordon, drain, taint, delete. Real binary, lab at ten times the speed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_taint_and_untaint(kubectl: Kubectl) -> None:
 
 
 def test_drain(kubectl: Kubectl) -> None:
-    """Refused for a bare pod, blocked by a budget, and done when the budget allows it."""
+    """A drain fails for a bare pod, is blocked by a budget, and ends when the budget permits it."""
     kubectl("rollout", "status", "deployment/web", "--timeout=60s")
     volumes = [{"name": "v", "emptyDir": {}}]
     overrides = json.dumps({"spec": {"nodeName": "w1", "terminationGracePeriodSeconds": 1, "volumes": volumes}})

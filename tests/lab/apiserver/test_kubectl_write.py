@@ -1,4 +1,4 @@
-"""kubectl's writing commands, the real binary, against a lab whose time runs by itself."""
+"""Write commands of kubectl, with the real binary, on a free-running lab."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ spec:
 
 
 def refused(kubectl: Kubectl, *arguments: str, stdin: str = "") -> str:
-    """The words of a refusal."""
+    """Stderr of a command that fails."""
     ran = kubectl.run(*arguments, stdin=stdin)
     assert ran.returncode == 1, ran
     return ran.stderr
@@ -212,7 +212,7 @@ def test_secrets(kubectl: Kubectl) -> None:
     kubectl("delete", "secret", "hush")
 
 
-def test_what_is_not_simulated_says_so(kubectl: Kubectl) -> None:
+def test_requests_that_are_not_simulated(kubectl: Kubectl) -> None:
     name = kubectl("get", "pods", "-o", "name").split()[0]
     assert "the lab does not simulate pods/log" in refused(kubectl, "logs", name)
     assert "the lab does not simulate pods/exec" in refused(kubectl, "exec", name, "--", "ls")
@@ -220,7 +220,7 @@ def test_what_is_not_simulated_says_so(kubectl: Kubectl) -> None:
 
 @pytest.mark.parametrize(("cascade", "left"), [("background", []), ("foreground", []), ("orphan", [[]])])
 def test_cascades(kubectl: Kubectl, cascade: str, left: list[list[object]]) -> None:
-    """``left``: the owner references of the ReplicaSets that stay."""
+    """``left``: owner references of the remaining ReplicaSets."""
     name = f"gone-{cascade}"
     kubectl("create", "namespace", name)
     kubectl("create", "deployment", "d", "--image=x", "-n", name)

@@ -1,4 +1,4 @@
-"""The API server over real connections: reads, writes, refusals, selectors, paging."""
+"""The API server over real connections: reads, writes, errors, selectors, paging."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_strategic_merge_of_conditions(shared: Any) -> None:
     assert after["status"]["conditions"] == [{"type": "Custom", "status": "True"}, *before]
 
 
-def test_put_with_the_version_that_was_read(maps: Any) -> None:
+def test_put_with_a_resource_version(maps: Any) -> None:
     read = maps.api("GET", MAPS + "/one")[1]
     assert maps.api("PUT", MAPS + "/one", {**read, "data": {"a": "2"}})[0] == 200
     status, answer = maps.api("PUT", MAPS + "/one", {**read, "data": {"a": "3"}})
@@ -145,7 +145,7 @@ def test_paging_stays_at_one_version(maps: Any) -> None:
     assert second["metadata"] == {"resourceVersion": first["metadata"]["resourceVersion"]}
 
 
-def test_a_forgotten_page_is_gone(shared: Any) -> None:
+def test_a_dropped_page_is_gone(shared: Any) -> None:
     first = shared.api("GET", "/api/v1/nodes?limit=1")[1]["metadata"]["continue"]
     for _ in range(64):
         shared.api("GET", "/api/v1/nodes?limit=1")
@@ -160,7 +160,7 @@ def test_access_review(shared: Any) -> None:
     assert (status, answer["status"]) == (201, {"allowed": True})
 
 
-def test_a_pod_is_deleted_gracefully_and_a_namespace_takes_its_own_along(shared: Any) -> None:
+def test_a_pod_is_deleted_gracefully_and_a_namespace_with_its_objects(shared: Any) -> None:
     assert shared.api("POST", "/api/v1/namespaces", {"metadata": {"name": "trial"}})[0] == 201
     pods = "/api/v1/namespaces/trial/pods"
     spec = {"containers": [{"name": "c"}], "nodeName": "w1", "terminationGracePeriodSeconds": 7}
@@ -209,8 +209,8 @@ def test_eviction_and_its_refusals(shared: Any) -> None:
     shared.wait(10)
 
 
-def test_racing_evictions_are_answered_when_the_race_is_over(shared: Any) -> None:
-    """The second is tried again half a second later by the server itself, and then refused."""
+def test_racing_evictions_get_a_response_after_the_race(shared: Any) -> None:
+    """The server itself retries the second one after 0.5 s, and then refuses it."""
     labels = {"app": "raced"}
     pods, budgets = "/api/v1/namespaces/default/pods", "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
     body = {"containers": [{"name": "c"}], "nodeName": "w1", "terminationGracePeriodSeconds": 3}

@@ -1,4 +1,4 @@
-"""What the API server says about itself: discovery, OpenAPI, and the forms that a client may ask for."""
+"""Discovery, OpenAPI, and content negotiation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_legacy_discovery(shared: Any) -> None:
 
 @pytest.mark.lab
 @pytest.mark.parametrize("path", ["/apis/nope", "/apis/nope/v1", "/api/v2", "/openapi/v3/apis/nope/v1"])
-def test_groups_that_are_not_there(shared: Any, path: str) -> None:
+def test_unknown_groups(shared: Any, path: str) -> None:
     status, answer = shared.api("GET", path)
     assert (status, answer["reason"]) == (404, "NotFound")
 
@@ -64,18 +64,18 @@ def test_aggregated_discovery(shared: Any, path: str, groups: list[str] | None) 
 
 
 @pytest.mark.parametrize("core", [True, False])
-def test_both_forms_of_discovery_say_the_same(core: bool) -> None:
+def test_both_forms_of_discovery_are_equal(core: bool) -> None:
     for item in discovery.aggregated_discovery(core)["items"]:
         for version in item["versions"]:
             group_version = f"{item['metadata']['name']}/{version['version']}".lstrip("/")
             legacy = discovery.resource_list(group_version)
             assert legacy
-            told = {
+            verbs = {
                 (entry["resource"] + (f"/{sub['subresource']}" if sub else "")): (sub or entry)["verbs"]
                 for entry in version["resources"]
                 for sub in [None, *entry.get("subresources", [])]
             }
-            assert told == {entry["name"]: entry["verbs"] for entry in legacy["resources"]}
+            assert verbs == {entry["name"]: entry["verbs"] for entry in legacy["resources"]}
 
 
 @pytest.mark.lab
@@ -109,7 +109,7 @@ def _kinds() -> list[dict[str, str]]:
     return [kind for schema in openapi.schemas().values() for kind in schema.get("x-kubernetes-group-version-kind", [])]
 
 
-def test_the_schemas_are_those_that_the_tool_writes() -> None:
+def test_the_schemas_are_those_of_the_tool() -> None:
     assert (ROOT / "chaos/lab/apiserver/http/schemas.json").read_text() == lab_schemas.generate()
 
 
@@ -142,7 +142,7 @@ def test_accept(header: str, kind: str) -> None:
         "a/b;q=x",
     ],
 )
-def test_nothing_acceptable(header: str) -> None:
+def test_not_acceptable(header: str) -> None:
     with pytest.raises(ApiError) as refused:
         negotiate(header, *TABLES)
     assert (refused.value.code, refused.value.reason) == (406, "NotAcceptable")

@@ -1,4 +1,4 @@
-"""Lists: at which resource version, in pages, and what is refused."""
+"""Lists: resource versions, pages, and invalid options."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_options(query: dict[str, str], options: ListOptions) -> None:
         ({"limit": "-1"}, 400, "not a whole number"),
     ],
 )
-def test_refused_options(query: dict[str, str], code: int, text: str) -> None:
+def test_invalid_options(query: dict[str, str], code: int, text: str) -> None:
     with pytest.raises(ApiError, match=text) as refused:
         parse_list_options(query)
     assert refused.value.code == code
@@ -76,14 +76,14 @@ def test_exact_and_not_older(shared: Any) -> None:
 
 
 @pytest.mark.lab
-def test_a_version_that_is_yet_to_come(shared: Any) -> None:
+def test_a_future_version(shared: Any) -> None:
     status, answer = shared.api("GET", f"{MAPS}?resourceVersion=99999999")
     assert (status, answer["reason"], answer["details"]["retryAfterSeconds"]) == (504, "Timeout", 1)
     assert answer["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
 
 
 @pytest.mark.lab
-def test_a_selected_list_does_not_say_how_many_remain(shared: Any) -> None:
+def test_a_list_with_selector_has_no_remaining_item_count(shared: Any) -> None:
     assert shared.api("GET", "/api/v1/nodes?limit=1")[1]["metadata"]["remainingItemCount"] == 2
     metadata = shared.api("GET", "/api/v1/nodes?limit=1&labelSelector=kubernetes.io/os%3Dlinux")[1]["metadata"]
     assert ("continue" in metadata, "remainingItemCount" in metadata) == (True, False)
@@ -91,7 +91,7 @@ def test_a_selected_list_does_not_say_how_many_remain(shared: Any) -> None:
 
 @pytest.mark.lab
 @pytest.mark.parametrize(("path", "kind"), [("", "PartialObjectMetadataList"), ("/w1", "PartialObjectMetadata")])
-def test_metadata_alone(shared: Any, path: str, kind: str) -> None:
+def test_partial_object_metadata(shared: Any, path: str, kind: str) -> None:
     accept = PARTIAL.format("" if path else "List")
     status, answer = shared.api("GET", f"/api/v1/nodes{path}", Accept=accept)
     assert (status, answer["kind"], answer["apiVersion"]) == (200, kind, "meta.k8s.io/v1")
@@ -102,7 +102,7 @@ def test_metadata_alone(shared: Any, path: str, kind: str) -> None:
 
 
 @pytest.mark.lab
-def test_a_table_with_what_its_rows_include(shared: Any) -> None:
+def test_objects_in_table_rows(shared: Any) -> None:
     accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
     path = "/api/v1/nodes?fieldSelector=metadata.name%3Dw1"
     for include, kind in (("", "PartialObjectMetadata"), ("Metadata", "PartialObjectMetadata"), ("Object", "Node")):
@@ -115,7 +115,7 @@ def test_a_table_with_what_its_rows_include(shared: Any) -> None:
 
 
 @pytest.mark.lab
-def test_what_is_not_found_is_named(shared: Any) -> None:
+def test_not_found_has_the_name(shared: Any) -> None:
     answer = shared.api("GET", "/apis/apps/v1/namespaces/default/deployments/nope")[1]
     assert answer["message"] == 'deployments.apps "nope" not found'
     assert answer["details"] == {"name": "nope", "group": "apps", "kind": "deployments"}
@@ -134,7 +134,7 @@ def test_a_page_expires() -> None:
 
 
 @pytest.mark.parametrize("content", [b"x", b"[]", b"[1]", b"[[1], 2]", b'["a", 2]', b"{}", b"[1, null]", b"\xff", b"7"])
-def test_a_token_that_is_none(content: bytes) -> None:
+def test_an_invalid_token(content: bytes) -> None:
     with pytest.raises(ApiError) as refused:
         Paginator(SimClock(0.0, 1)).resume(base64.urlsafe_b64encode(content).decode())
     assert refused.value.code == 400

@@ -1,4 +1,4 @@
-"""Server-side printing: the cells that Kubernetes' printers would show."""
+"""Server-side printing: cells as of Kubernetes' printers."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_cells(plural: str, obj: dict[str, Any], expected: dict[str, Any]) -> No
     assert {name: row[name] for name in expected} == expected
 
 
-def test_a_volume_that_goes_is_terminating() -> None:
+def test_a_volume_being_deleted_is_terminating() -> None:
     assert cells("persistentvolumes", {"status": {"phase": "Bound"}}, **DELETED)["Status"] == "Terminating"
 
 
@@ -249,7 +249,7 @@ def test_small_texts() -> None:
 
 @pytest.mark.parametrize("resource", RESOURCES.values(), ids=lambda resource: resource.plural)
 def test_every_resource_prints_a_bookmark(resource: Any) -> None:
-    """It has nothing but a resourceVersion."""
+    """A bookmark has only a resourceVersion."""
     bookmark = {"metadata": {"resourceVersion": "7", "creationTimestamp": None}}
     table = Table(resource, "v1", "Metadata", SimClock(NOW, 1)).show(bookmark)
     assert table["metadata"] == {"resourceVersion": "7"}

@@ -1,4 +1,4 @@
-"""Label and field selectors: what they take and what they refuse."""
+"""Label and field selectors, valid and invalid."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_name_of_any_text_is_found_when_escaped(name: str) -> None:
 
 
 @given(st.text())
-def test_any_text_is_taken_or_refused(text: str) -> None:
+def test_any_text_is_accepted_or_rejected(text: str) -> None:
     with contextlib.suppress(ApiError):
         assert all(test(EVENT) in (True, False) for test in parse_label_selector(text))
     with contextlib.suppress(ApiError):

@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.lab
 official: Any = kubernetes  # its helpers are not typed
-PATIENCE = 20.0  # wall seconds
+TIMEOUT = 20.0  # wall seconds
 Make = Callable[..., Any]
 
 
@@ -47,7 +47,7 @@ def version(core: Any) -> str:
 
 
 def stream(core: Any, source: Any, count: int, **options: Any) -> Iterator[tuple[str, str]]:
-    """So many events of configmaps: type and name."""
+    """The first ``count`` events of ConfigMaps: type and name."""
     for event in source.stream(core.list_namespaced_config_map, "default", **options):
         yield event["type"], event["object"].metadata.name
         count -= 1
@@ -56,14 +56,14 @@ def stream(core: Any, source: Any, count: int, **options: Any) -> Iterator[tuple
 
 
 def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not holds():
         assert time.monotonic() < deadline, "it never came"
         time.sleep(0.02)
 
 
 def test_a_watch_is_resumed_where_it_ended(make_lab: Make) -> None:
-    """The lab ends watches early again and again; Watch goes on by itself, each event comes once."""
+    """The lab ends watches early again and again; Watch resumes, and each event comes once."""
     core = client_of(make_lab("--speed", "10", apiMisbehaviours=["end", "split", "line-breaks"]))
     since, source = version(core), official.watch.Watch()
 
@@ -74,7 +74,7 @@ def test_a_watch_is_resumed_where_it_ended(make_lab: Make) -> None:
 
     thread = threading.Thread(target=write)
     thread.start()
-    options = {"resource_version": since, "allow_watch_bookmarks": True, "_request_timeout": PATIENCE}
+    options = {"resource_version": since, "allow_watch_bookmarks": True, "_request_timeout": TIMEOUT}
     seen = list(stream(core, source, 81, **options))
     thread.join()
     assert seen == [("ADDED", "a"), *[("MODIFIED", "a")] * 80]
@@ -88,7 +88,7 @@ def test_the_end_of_a_watch_is_the_end_of_its_stream(core: Any) -> None:
 
 def test_selectors_and_nodes(ten: Any, core: Any) -> None:
     source, seen = official.watch.Watch(), []
-    for event in source.stream(core.list_node, field_selector="metadata.name=w1", _request_timeout=PATIENCE):
+    for event in source.stream(core.list_node, field_selector="metadata.name=w1", _request_timeout=TIMEOUT):
         seen.append(event["object"])
         core.patch_node("w1", {"spec": {"unschedulable": True}})
         if event["object"].spec.unschedulable:
@@ -103,7 +103,7 @@ def test_gone_is_an_api_exception(make_lab: Make) -> None:
     for number in range(5):
         change(core, "a", n=str(number))
     with pytest.raises(official.client.ApiException) as refused:
-        list(stream(core, official.watch.Watch(), 1, resource_version=since, _request_timeout=PATIENCE))
+        list(stream(core, official.watch.Watch(), 1, resource_version=since, _request_timeout=TIMEOUT))
     assert refused.value.status == 410
     assert "too old resource version" in refused.value.reason
 
@@ -111,11 +111,11 @@ def test_gone_is_an_api_exception(make_lab: Make) -> None:
 @pytest.mark.parametrize("switches", [[], ["gone", "end"], ["gone-http", "end", "null-bookmarks"]])
 def test_the_informer_follows(make_lab: Make, switches: list[str]) -> None:
     core = client_of(make_lab("--speed", "10", apiMisbehaviours=switches))
-    # stop() waits for the end of the watch, which the resync period sets: 20 seconds are two here
+    # stop() waits for the end of the watch, that is for the resync period: 20 simulated seconds are 2 s
     informer = official.informer.SharedInformer(core.list_namespaced_config_map, "default", resync_period=20)
-    told: list[tuple[str, str]] = []
+    handled: list[tuple[str, str]] = []
     for type_ in ("ADDED", "MODIFIED", "DELETED"):
-        informer.add_event_handler(type_, lambda obj, type_=type_: told.append((type_, obj.metadata.name)))
+        informer.add_event_handler(type_, lambda obj, type_=type_: handled.append((type_, obj.metadata.name)))
     create(core, "before")
     informer.start()
     try:
@@ -130,6 +130,6 @@ def test_the_informer_follows(make_lab: Make, switches: list[str]) -> None:
         until(lambda: all(informer.cache.get_by_key(f"default/m{n}").data == {"n": "1"} for n in range(0, 40, 2)))
     finally:
         informer.stop()
-    assert ("ADDED", "m0") in told
+    assert ("ADDED", "m0") in handled
     if not switches:
-        assert told.count(("DELETED", "m1")) == 1
+        assert handled.count(("DELETED", "m1")) == 1

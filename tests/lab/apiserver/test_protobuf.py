@@ -1,4 +1,4 @@
-"""Protobuf bodies, made by hand from the wire format."""
+"""Protobuf bodies, encoded by hand."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_maps_and_empty_messages() -> None:
     assert config_map["data"] == {"k": "v"}
 
 
-def test_fields_of_fixed_size_are_passed_over() -> None:
+def test_fields_of_fixed_size_are_skipped() -> None:
     raw = varint(90 << 3 | 1) + bytes(8) + varint(91 << 3 | 5) + bytes(4) + part(1, 7)
     assert decode(wrapped("DeleteOptions", raw))["gracePeriodSeconds"] == 7
 
@@ -64,8 +64,8 @@ def test_fields_of_fixed_size_are_passed_over() -> None:
         (b"{}", 400),
         (b"k8s\x00", 400),
         (wrapped("Pod", b""), 415),
-        (wrapped("Namespace", part(1, part(1, "n")) + part(2, part(1, "x"))), 415),  # a field that is not known
-        (wrapped("Eviction", part(1, b"\x0a\x05ab")), 400),  # cut
+        (wrapped("Namespace", part(1, part(1, "n")) + part(2, part(1, "x"))), 415),  # an unknown field
+        (wrapped("Eviction", part(1, b"\x0a\x05ab")), 400),  # truncated
         (wrapped("DeleteOptions", b"\x08" + b"\xff" * 12), 400),  # a number without end
         (wrapped("DeleteOptions", b"\x0b"), 400),  # a group
         (wrapped("DeleteOptions", part(1, "text")), 400),

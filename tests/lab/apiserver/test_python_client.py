@@ -1,4 +1,4 @@
-"""The official Python client, unchanged, against a lab whose time runs by itself."""
+"""The official Python client, unchanged, on a free-running lab."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def core(connected: Any) -> Any:
 
 
 def refused(call: Callable[..., Any], *arguments: Any) -> tuple[int, str]:
-    """Status and reason of a refusal."""
+    """Status and reason of an error."""
     with pytest.raises(client.ApiException) as caught:
         call(*arguments)
     return caught.value.status, caught.value.reason
@@ -42,7 +42,7 @@ def watched(call: Callable[..., Any], **selectors: str) -> Iterator[Any]:
 
 
 def seen(core: Any, wanted: Callable[[str, Any], bool]) -> bool:
-    """Whether an event of the pods with our label comes."""
+    """Whether a matching event of the labelled pods comes."""
     events = watched(core.list_namespaced_pod, label_selector="app=py")
     return any(wanted(event["type"], event["object"]) for event in events)
 

@@ -37,7 +37,7 @@ def named(*names: str, **more: Any) -> list[dict[str, Any]]:
             [("b", None), ("a", None), ("c", 1), ("server", None)],
         ),
         (
-            {"containers": named("1", "2", "4")},  # the new item takes the place of the deleted one
+            {"containers": named("1", "2", "4")},  # the new item is at the position of the deleted one
             {
                 "$setElementOrder/containers": named("2", "3"),
                 "containers": [{"name": "3"}, {"name": "1", "$patch": "delete"}],
@@ -144,7 +144,7 @@ _NAMES = st.lists(st.sampled_from("abcdef"), unique=True)
 
 
 @given(_NAMES, _NAMES)
-def test_what_kubectl_apply_sends_gives_the_wanted_list(old: list[str], new: list[str]) -> None:
+def test_patches_of_kubectl_apply_give_the_wanted_list(old: list[str], new: list[str]) -> None:
     """Deletions, additions and an order, as the client computes them from two manifests."""
     gone = [{"name": name, "$patch": "delete"} for name in old if name not in new]
     added = [{"name": name} for name in new if name not in old]

@@ -1,4 +1,4 @@
-"""What a watch's stream hands to its transport, and when, against a transport that is slow."""
+"""Watch streams on a slow transport."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KIB = 1024
 
 
 class Transport(asyncio.Transport):
-    """Its client reads only when it is told to."""
+    """Transport whose client reads only on request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ def test_a_slow_client_gets_every_frame_in_order_and_its_transport_holds_little(
     async def scene(stream: WatchStream, transport: Transport) -> None:
         for frame in FRAMES:
             stream.write(frame)
-        assert not transport.waiting  # all of a turn goes together
+        assert not transport.waiting  # frames of one turn are sent together
         while len(transport.taken) < sum(map(len, FRAMES)):
             await asyncio.sleep(0.001)
             transport.read()
@@ -64,7 +64,7 @@ def test_a_slow_client_gets_every_frame_in_order_and_its_transport_holds_little(
     play(scene)
 
 
-def test_a_client_that_is_too_far_behind_gets_no_more() -> None:
+def test_a_client_that_is_too_far_behind_is_dropped() -> None:
     async def scene(stream: WatchStream, transport: Transport) -> None:
         for _ in range(2):
             for frame in FRAMES:
@@ -79,9 +79,9 @@ def test_a_client_that_is_too_far_behind_gets_no_more() -> None:
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_what_exists_is_sent_at_the_clients_pace(gone: bool) -> None:
+def test_initial_events_are_sent_at_the_clients_pace(gone: bool) -> None:
     async def scene(stream: WatchStream, transport: Transport) -> None:
-        sending = asyncio.create_task(stream.write_all(FRAMES * 3))  # more than a client may be behind
+        sending = asyncio.create_task(stream.write_all(FRAMES * 3))  # more than the maximum backlog
         while not sending.done():
             await asyncio.sleep(0.001)
             transport.read()

@@ -1,4 +1,4 @@
-"""The ring of changes that a watch can go on from: never a gap, never a repetition, and bounded."""
+"""The watch cache: no gaps, no repetitions, bounded."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from chaos.lab.apiserver.store.store import Change
 Steps = st.lists(st.tuples(st.integers(1, 3), st.sampled_from([0.0, 0.1, 5.0, 80.0])), max_size=400)
 
 
-def grown(most: int, steps: list[tuple[int, float]]) -> tuple[WatchCache, list[Change]]:
-    """A history and all that was ever added to it; steps are of version and of time."""
-    history, added = WatchCache(most), []
+def grown(max_capacity: int, steps: list[tuple[int, float]]) -> tuple[WatchCache, list[Change]]:
+    """A cache and all changes added to it; steps are of version and of time."""
+    cache, added = WatchCache(max_capacity), []
     version, now = 1, 0.0
     for more, later in steps:
         version, now = version + more, now + later
         change = Change(version, "ADDED", "pods", {}, None, now)
-        history.add(change)
+        cache.add(change)
         added.append(change)
-    return history, added
+    return cache, added
 
 
-@given(most=st.integers(1, 300), steps=Steps, start=st.integers(0, 1300))
-def test_all_after_a_version_or_410(most: int, steps: list[tuple[int, float]], start: int) -> None:
-    history, added = grown(most, steps)
+@given(max_capacity=st.integers(1, 300), steps=Steps, start=st.integers(0, 1300))
+def test_all_after_a_version_or_410(max_capacity: int, steps: list[tuple[int, float]], start: int) -> None:
+    cache, added = grown(max_capacity, steps)
     wanted = [change for change in added if change.version > start]
-    assert len(history) <= most
-    if added[-len(history) :][:1] == added[:1] or start >= added[-len(history)].version - 1:
-        assert history.changes_since(start) == wanted
+    assert len(cache) <= max_capacity
+    if added[-len(cache) :][:1] == added[:1] or start >= added[-len(cache)].version - 1:
+        assert cache.changes_since(start) == wanted
     else:
         with pytest.raises(ApiError) as refused:
-            history.changes_since(start)
+            cache.changes_since(start)
         assert (refused.value.code, refused.value.reason) == (410, "Expired")
 
 
 @given(steps=Steps)
-def test_the_newest_can_always_be_gone_on_from(steps: list[tuple[int, float]]) -> None:
-    history, added = grown(3, steps)
+def test_a_watch_can_always_continue_from_the_newest_version(steps: list[tuple[int, float]]) -> None:
+    cache, added = grown(3, steps)
     newest = added[-1].version if added else 1
-    assert history.changes_since(newest) == []
-    history.compact(newest + 5)
-    assert history.changes_since(newest + 5) == []
+    assert cache.changes_since(newest) == []
+    cache.compact(newest + 5)
+    assert cache.changes_since(newest + 5) == []
     with pytest.raises(ApiError, match="too old resource version"):
-        history.changes_since(newest)
+        cache.changes_since(newest)
 
 
-@pytest.mark.parametrize(("every", "kept"), [(0.01, 1000), (1.0, 100), (0.5, 200)])
-def test_fresh_changes_are_kept_up_to_the_most(every: float, kept: int) -> None:
-    history, _ = grown(1000, [(1, every)] * 3000)
-    assert len(history) == kept
+@pytest.mark.parametrize(("every", "size"), [(0.01, 1000), (1.0, 100), (0.5, 200)])
+def test_fresh_changes_are_cached_up_to_the_maximum(every: float, size: int) -> None:
+    cache, _ = grown(1000, [(1, every)] * 3000)
+    assert len(cache) == size
 
 
-def test_what_was_large_becomes_small_again() -> None:
-    history, _ = grown(1000, [(1, 0.01)] * 3000 + [(1, 50.0)] * 20)
-    assert len(history) == 100
+def test_a_large_cache_shrinks() -> None:
+    cache, _ = grown(1000, [(1, 0.01)] * 3000 + [(1, 50.0)] * 20)
+    assert len(cache) == 100

@@ -1,4 +1,4 @@
-"""Watchers that go away, or that do not read, in process."""
+"""Watchers that disconnect or do not read, in process."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_a_watcher_that_leaves_is_forgotten(tmp_path: Path) -> None:
+def test_a_watcher_that_disconnects_is_removed(tmp_path: Path) -> None:
     async def scene(lab: Lab, client: aiohttp.ClientSession) -> None:
         watches = [await client.get(f"{MAPS}?watch=true") for _ in range(3)]
         await until(lambda: lab.watch_count == 3)
@@ -75,7 +75,7 @@ def test_a_watcher_that_does_not_read_is_dropped_and_the_others_are_served(tmp_p
             assert answer.status == 201
         while lab.watch_count == 2:
             changes += 1
-            assert changes < 100, "nobody was dropped"
+            assert changes < 100, "no watcher was dropped"
             body["data"]["n"] = str(changes)
             async with client.put(f"{MAPS}/big", json=body) as answer:
                 assert answer.status == 200

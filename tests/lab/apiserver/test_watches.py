@@ -28,7 +28,7 @@ def label(lab: Any, name: str, **labels: str | None) -> None:
     assert lab.api("PATCH", f"{MAPS}/{name}", {"metadata": {"labels": labels}}, **headers)[0] == 200
 
 
-def told(event: dict[str, Any]) -> tuple[str, str]:
+def summary(event: dict[str, Any]) -> tuple[str, str]:
     return event["type"], event["object"]["metadata"].get("name", "")
 
 
@@ -38,7 +38,7 @@ def test_events_since_a_version(shared: Any) -> None:
     label(shared, "a", x="1")
     shared.api("DELETE", MAPS + "/a")
     events = list(shared.watch(f"{MAPS}?watch=true&resourceVersion={since}", 3))
-    assert [told(event) for event in events] == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    assert [summary(event) for event in events] == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
     versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
     assert versions == sorted(set(versions))
     assert {event["object"]["kind"] for event in events} == {"ConfigMap"}
@@ -56,10 +56,10 @@ def test_a_selection_is_entered_and_left(shared: Any) -> None:
     assert events[2]["object"]["metadata"]["labels"] == {"app": "yes", "more": "1"}
 
 
-def test_a_watch_from_nowhere_begins_with_what_exists(shared: Any) -> None:
+def test_a_watch_without_version_starts_with_existing_objects(shared: Any) -> None:
     for start in ("", "&resourceVersion=0"):
         events = list(shared.watch(f"/api/v1/nodes?watch=true{start}", 3))
-        assert [told(event) for event in events] == [("ADDED", "cp"), ("ADDED", "w1"), ("ADDED", "w2")]
+        assert [summary(event) for event in events] == [("ADDED", "cp"), ("ADDED", "w1"), ("ADDED", "w2")]
     path = "/api/v1/nodes?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
     events = list(shared.watch(path, 4))
     assert [event["type"] for event in events] == ["ADDED", "ADDED", "ADDED", "BOOKMARK"]
@@ -86,13 +86,13 @@ def test_a_watch_from_nowhere_begins_with_what_exists(shared: Any) -> None:
         ("fieldSelector=spec.x=1", 400, "field label not supported"),
     ],
 )
-def test_what_a_watch_may_not_ask_for(shared: Any, query: str, code: int, message: str) -> None:
+def test_invalid_watch_options(shared: Any, query: str, code: int, message: str) -> None:
     status, body = shared.api("GET", f"{MAPS}?watch=true&{query}")
     assert (status, body["kind"], body["code"]) == (code, "Status", code)
     assert message in body["message"]
 
 
-def test_a_version_that_is_yet_to_come(shared: Any) -> None:
+def test_a_future_version(shared: Any) -> None:
     ahead = int(version(shared)) + 3
     query = f"{MAPS}?watch=true&fieldSelector=metadata.name%3Dfuture"
     listed = f"{query}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion={ahead + 10**6}"
@@ -108,7 +108,7 @@ def test_a_version_that_is_yet_to_come(shared: Any) -> None:
 
 
 def watched(lab: Any, path: str) -> tuple[float, list[tuple[float, dict[str, Any]]]]:
-    """A watch to its end while time moves: when it began, and its events with their times."""
+    """Run a watch to its end while time moves: its start, and its events with their times."""
     events: list[tuple[float, dict[str, Any]]] = []
     thread = threading.Thread(target=lambda: events.extend((lab.clock.now(), event) for event in lab.watch(path)))
     with lab.clock.participant():

@@ -1,4 +1,4 @@
-"""What a host has for faults: nft, services, signals, SysRq; and the ways to see them from the host."""
+"""Faults on a host: nft, services, signals, SysRq, and their observation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BOTH = TABLE.format(
 )
 
 
-def test_nodefalls_own_table_cuts_and_its_removal_heals() -> None:
+def test_the_table_blocks_traffic_until_it_is_removed() -> None:
     host = Host()
     assert host.run("nft list tables") == (0, "", "")
     assert host.run("nft -f -", BOTH) == (0, "", "")
@@ -78,7 +78,7 @@ def test_rules_by_address(incoming: str, outgoing: str, dropped: set[tuple[Famil
         "delete table inet nodefall\n" + BOTH,
     ],
 )
-def test_what_is_not_simulated_is_refused_and_changes_nothing(script: str) -> None:
+def test_unsimulated_rules_are_rejected_without_effect(script: str) -> None:
     host = Host()
     code, _, err = host.run("nft -f -", script)
     assert code == 1
@@ -86,7 +86,7 @@ def test_what_is_not_simulated_is_refused_and_changes_nothing(script: str) -> No
     assert host.machine.network.drops() == set()
 
 
-def test_a_script_may_destroy_and_make_anew() -> None:
+def test_a_script_may_destroy_and_create_the_table() -> None:
     host = Host()
     host.run("nft -f -", BOTH)
     assert host.run("nft -f -", "destroy table inet nodefall\n" + BOTH)[0] == 0
@@ -158,11 +158,11 @@ def test_sysrq(key: str, state: str) -> None:
     assert host.run(f"echo {key} > /proc/sysrq-trigger") == (0, "", "")
     assert host.state() == ((state, False, False) if state else ("on", True, True))
     host.cluster.sim.run_until(host.cluster.sim.now + 30.0)
-    assert host.state()[1] == (key in "bcs")  # after a panic the machine boots again by itself
+    assert host.state()[1] == (key in "bcs")  # after a panic the machine reboots
     assert (host.machine.boot_id != boot) == (key in "bc")
 
 
-def test_the_host_tells_where_the_api_server_is_and_whether_it_is_reached() -> None:
+def test_address_and_reachability_of_the_api_server() -> None:
     host = Host()
     assert "server: https://cp:6443\n" in host.run("cat /etc/kubernetes/kubelet.conf")[1]
     found = [line.split()[0] for line in host.run("getent ahosts cp")[1].splitlines() if "STREAM" in line]

@@ -1,4 +1,4 @@
-"""Units that use a resource up: what the host shows of it, and every way in which they end."""
+"""Units that exhaust a resource: the host's view, and all ways in which they end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.kit.lab_host import Host
 SCRIPTS = {"memory": memory_pressure._SCRIPT, "disk": disk_pressure._SCRIPT, "pid": pid_pressure._SCRIPT}
 
 
-def plant(host: Host, kind: str, seconds: str = "30") -> tuple[int, str, str]:
+def start(host: Host, kind: str, seconds: str = "30") -> tuple[int, str, str]:
     unit = ("systemd-run", "--collect", f"--unit=nodefall-{kind}-filler", f"--property=RuntimeMaxSec={seconds}")
     script = ("sh", "-c", SCRIPTS[kind], "nodefall", "/var/lib/kubelet", "1", "2")
     return host.run(str(HostCommand((*unit, "--", *script))))
@@ -31,9 +31,9 @@ def fact(host: Host, wanted: HostFact, **known: object) -> object:
 @pytest.mark.parametrize("kind", SCRIPTS)
 def test_a_filler_presses_until_it_is_stopped(kind: str) -> None:
     host = Host()
-    assert plant(host, kind) == (0, "", f"Running as unit: nodefall-{kind}-filler.service\n")
+    assert start(host, kind) == (0, "", f"Running as unit: nodefall-{kind}-filler.service\n")
     assert host.machine.pressure == {kind}
-    assert "already loaded" in plant(host, kind)[2]
+    assert "already loaded" in start(host, kind)[2]
     assert host.run(f"systemctl is-active nodefall-{kind}-filler")[1] == "active\n"
     assert host.run(f"systemctl stop nodefall-{kind}-filler.service") == (0, "", "")
     assert host.machine.pressure == set()
@@ -41,20 +41,20 @@ def test_a_filler_presses_until_it_is_stopped(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SCRIPTS)
-def test_it_ends_with_its_time_and_with_the_power(kind: str) -> None:
+def test_a_filler_ends_with_its_time_and_with_the_power(kind: str) -> None:
     host = Host()
-    plant(host, kind)
+    start(host, kind)
     wait(host, 29)
     assert host.machine.pressure == {kind}
     wait(host, 2)
     assert host.machine.pressure == set()
-    plant(host, kind)
+    start(host, kind)
     host.lose_power()
     assert host.machine.pressure == set()
-    wait(host, 60)  # its timer has gone too
+    wait(host, 60)  # its timer is gone too
 
 
-def test_the_host_shows_what_is_left() -> None:
+def test_the_host_shows_what_remains() -> None:
     host = Host()
     free = fact(host, memory.FACT), fact(host, disk.FACT, **{"kubelet-flags": {}}), fact(host, pids.FACT)
     assert free[0] == {"total": 8 << 30, "available": 6 << 30}
@@ -63,7 +63,7 @@ def test_the_host_shows_what_is_left() -> None:
     assert fact(host, swap.FACT) == 0
     assert fact(host, memory_filler.FACT) == "inactive"
     for kind in SCRIPTS:
-        plant(host, kind)
+        start(host, kind)
     assert fact(host, memory.FACT) == {"total": 8 << 30, "available": 50 << 20}
     assert fact(host, disk.FACT, **{"kubelet-flags": {}}) == {**free[1], "available": 2 << 30}
     assert fact(host, pids.FACT) == {"max": 16384, "running": 16384 - 819}

@@ -1,4 +1,4 @@
-"""Swap in /etc/fstab is on from each boot; a kubelet with failSwapOn does not start then, another one reports it."""
+"""Swap in /etc/fstab is on after each boot: a kubelet with failSwapOn does not start, others report it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_swap_that_is_reported_is_the_same_after_a_reboot() -> None:
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_what_was_swapped_off_by_hand_is_on_after_a_reboot(fails: bool) -> None:
+def test_swap_turned_off_by_hand_is_on_after_a_reboot(fails: bool) -> None:
     host = Host(swap="2Gi", swapped_off=True, fail_swap_on=fails)
     assert (_swap(host), host.machine.kubelet.is_running) == (0, True)
     assert "swap" not in _info(host)
@@ -49,7 +49,7 @@ def test_what_was_swapped_off_by_hand_is_on_after_a_reboot(fails: bool) -> None:
     assert ("swap" in _info(host)) is not fails
 
 
-def test_without_swap_nobody_speaks_of_it() -> None:
+def test_without_swap_no_swap_is_reported() -> None:
     host = Host()
     _reboot(host)
     assert (_swap(host), host.machine.kubelet.is_running) == (0, True)

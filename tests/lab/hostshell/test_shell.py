@@ -1,4 +1,4 @@
-"""The hosts' shell and the small parsers of its programs."""
+"""The shell of the hosts, and parsers of its programs."""
 
 from __future__ import annotations
 

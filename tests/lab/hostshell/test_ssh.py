@@ -1,4 +1,4 @@
-"""Hosts over SSH: commands in the real programs' words, armed commands, power."""
+"""Hosts over SSH: output of the programs, armed commands, power."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_facts_that_nodefall_reads(shared: Any) -> None:
     assert abs(read(pid1_start.FACT) - 1_795_000_000) <= 1
 
 
-def test_an_armed_command_waits_for_its_line(shared: Any) -> None:
+def test_an_armed_command_waits_for_input(shared: Any) -> None:
     command = armed_command_line(["echo", "fired $x", "twice"], ["sudo", "-n", "--"])
     with shared.clock.participant():
         into, out, _ = shared.ssh("w1").exec_command(command, timeout=20)
@@ -108,7 +108,7 @@ def test_an_armed_command_waits_for_its_line(shared: Any) -> None:
         ready, began, said = out.read().decode().splitlines()
     assert float(began) == pytest.approx(fired, abs=1e-5)
     assert (ready, said) == ("ready", "fired $x twice")
-    assert shared.run("w1", command).stdout == "ready\n"  # end of input is no go
+    assert shared.run("w1", command).stdout == "ready\n"  # the end of input does not release the command
 
 
 def test_a_sleep_on_a_host_lets_time_pass_for_an_awake_caller(shared: Any) -> None:
@@ -118,14 +118,14 @@ def test_a_sleep_on_a_host_lets_time_pass_for_an_awake_caller(shared: Any) -> No
         assert shared.clock.now() == pytest.approx(before + 30, abs=1e-5)
 
 
-def test_what_sleeps_side_by_side_sleeps_once(shared: Any) -> None:
+def test_concurrent_sleeps_take_the_time_of_one(shared: Any) -> None:
     with shared.clock.participant():
         before = shared.clock.now()
         assert shared.run("w1", "sleep 30 & sh -c 'sleep 20; date +%s' & wait").stdout == f"{int(before + 20)}\n"
         assert shared.clock.now() == pytest.approx(before + 30, abs=1e-5)
 
 
-def test_a_planted_timer_fires_in_time(shared: Any) -> None:
+def test_a_transient_timer_fires_in_time(shared: Any) -> None:
     plant = "sudo -n systemd-run --on-active=40s --timer-property=AccuracySec=100ms --unit=nodefall-t shutdown -c"
     scheduled = f"busctl get-property {LOGIND} ScheduledShutdown"
     with shared.clock.participant():
@@ -148,16 +148,16 @@ def test_a_planted_timer_fires_in_time(shared: Any) -> None:
         assert int(usec) / 1e6 == pytest.approx(at + 60, abs=1e-3)
         assert shared.clock.sleep(39.9)
         assert (
-            shared.run("w1", planted_timers_command()).stdout == "nodefall-t.timer loaded active waiting shutdown -c\n"
+            shared.run("w1", failsafe_timers_command()).stdout == "nodefall-t.timer loaded active waiting shutdown -c\n"
         )
         assert shared.clock.sleep(0.3)
         assert shared.run("w1", scheduled).stdout == NOTHING + "\n"
-        assert shared.run("w1", planted_timers_command()).stdout == ""
+        assert shared.run("w1", failsafe_timers_command()).stdout == ""
         assert shared.clock.sleep(30)
     assert shared.redfish("GET", "w1")[1]["PowerState"] == "On"
 
 
-def planted_timers_command() -> str:
+def failsafe_timers_command() -> str:
     return shlex.join(failsafe_timers.FACT.command.argv)
 
 
@@ -181,13 +181,20 @@ def test_inhibitors_as_busctl_prints_them(shared: Any) -> None:
     assert table[-1] == "1 inhibitors listed."
 
 
-def test_only_the_right_key_and_user_get_in(shared: Any) -> None:
+def test_only_the_right_key_and_user_log_in(shared: Any) -> None:
     host = shared.host("w1")
     for user, key in (("root", paramiko.PKey.from_path(host["identityFile"])), ("chaos", paramiko.ECDSAKey.generate())):
         client = paramiko.SSHClient()
         client.load_host_keys(shared.facts["knownHosts"])
         with pytest.raises(paramiko.AuthenticationException):
-            client.connect(host["address"], host["port"], user, pkey=key, allow_agent=False, look_for_keys=False)
+            client.connect(
+                host["address"],
+                host["port"],
+                user,
+                pkey=key,
+                allow_agent=False,
+                look_for_keys=False,  # words: keep
+            )
         client.close()
 
 
@@ -224,7 +231,7 @@ def test_power_off_and_on(make_lab: Callable[..., Any]) -> None:
     assert second[0] != first[0]
 
 
-def test_a_power_cut_breaks_what_runs(make_lab: Callable[..., Any]) -> None:
+def test_a_power_cut_ends_running_commands(make_lab: Callable[..., Any]) -> None:
     lab = make_lab()
     _, out, _ = lab.ssh("w1").exec_command("sleep 1000", timeout=20)
     assert lab.redfish("POST", "w1", "ForceOff")[0] == 204

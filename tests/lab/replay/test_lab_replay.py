@@ -1,4 +1,4 @@
-"""The recordings referee the lab: every state of each must come, and a story that is not theirs must not match."""
+"""Replay of the recordings: all their states must come, and a changed recording must not match."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_recording_is_a_history_of_the_lab(name: str, states: int) -> None:
 
 
 def test_recording_is_its_own_history() -> None:
-    """The comparison itself: what is compared with itself is the same."""
+    """A recording compared with itself has no differences."""
     for name, states in STATES.items():
         recording = recorded(name)
         result = compare(recording, recording.observations, ControllerSpec())
@@ -72,7 +72,7 @@ def no_grace(lines: Lines) -> None:
             line["object"].update(shutdownGracePeriod="0s", shutdownGracePeriodCriticalPods="0s")
 
 
-def impatient(lines: Lines) -> None:
+def short_grace_period(lines: Lines) -> None:
     lines[0]["object"]["controllerManager"]["nodeMonitorGracePeriod"] = "25s"
 
 
@@ -90,44 +90,44 @@ def clean_exits(lines: Lines) -> None:
         rules["exit"] = 0
 
 
-def other_deed(action: str) -> Callable[[Lines], None]:
+def other_operation(action: str) -> Callable[[Lines], None]:
     def change(lines: Lines) -> None:
         next(line for line in lines if line["kind"] == "action")["type"] = action
 
     return change
 
 
-def without_deed(action: str) -> Callable[[Lines], None]:
+def without_operation(action: str) -> Callable[[Lines], None]:
     def change(lines: Lines) -> None:
         lines[:] = [line for line in lines if line["kind"] != "action" or line["type"] != action]
 
     return change
 
 
-def as_if(kind: str, wanted: str) -> Callable[[Lines], None]:
-    """Every object of a kind stays as it was first: what a user changed of it was not done."""
+def without_changes(kind: str, name: str) -> Callable[[Lines], None]:
+    """Drop the changes of an object, so that a user's changes never happened."""
 
     def change(lines: Lines) -> None:
         lines[:] = [
             line
             for line in lines
-            if line["kind"] != kind or line["type"] != "MODIFIED" or line["object"]["metadata"].get("name") != wanted
+            if line["kind"] != kind or line["type"] != "MODIFIED" or line["object"]["metadata"].get("name") != name
         ]
 
     return change
 
 
 def never_healed(lines: Lines) -> None:
-    """Neither seen to heal nor said to after a time."""
-    without_deed("heal")(lines)
+    """Drop the end of the partition, and its duration."""
+    without_operation("heal")(lines)
     for line in lines:
         if line["kind"] == "action":
             line["object"]["params"].pop("duration", None)
 
 
 def never_recovered(lines: Lines) -> None:
-    """Neither the action nor the kubelet's own word of it."""
-    without_deed("kubelet-restart")(lines)
+    """Drop the restart, and the kubelet's event about it."""
+    without_operation("kubelet-restart")(lines)
     lines[:] = [line for line in lines if line["kind"] != "events" or line["object"].get("reason") != "Starting"]
 
 
@@ -136,21 +136,21 @@ def never_recovered(lines: Lines) -> None:
     [
         ("01-graceful-poweroff", no_grace),
         ("01-graceful-poweroff", slow_pods),
-        ("01-graceful-poweroff", other_deed("power-cut")),
-        ("01-graceful-poweroff", without_deed("power-on")),
-        ("05-power-cut", impatient),
-        ("05-power-cut", other_deed("poweroff")),
+        ("01-graceful-poweroff", other_operation("power-cut")),
+        ("01-graceful-poweroff", without_operation("power-on")),
+        ("05-power-cut", short_grace_period),
+        ("05-power-cut", other_operation("poweroff")),
         ("07-partition-from-control-plane", never_healed),
-        ("08-drain-blocked-then-allowed", as_if("poddisruptionbudgets", "web")),
-        ("08-drain-blocked-then-allowed", as_if("nodes", "rb-worker")),
+        ("08-drain-blocked-then-allowed", without_changes("poddisruptionbudgets", "web")),
+        ("08-drain-blocked-then-allowed", without_changes("nodes", "rb-worker")),
         ("10-priority-shutdown", no_grace),
         ("16-graceful-poweroff-exit-codes", clean_exits),
         ("27-poweroff-cancelled-in-flight-systemd-257", old_systemd),
         ("27-poweroff-cancelled-in-flight-systemd-257", never_recovered),
     ],
 )
-def test_another_story_does_not_match(name: str, change: Callable[[Lines], None]) -> None:
-    """The lab is given the changed facts or actions; the states stay those of the recording."""
+def test_a_changed_recording_does_not_match(name: str, change: Callable[[Lines], None]) -> None:
+    """The lab replays changed facts or actions; the expected states are those of the recording."""
     lines = lines_of(name)
     real = parse(copy.deepcopy(lines))
     if change is no_grace and name.startswith("10"):
@@ -158,10 +158,10 @@ def test_another_story_does_not_match(name: str, change: Callable[[Lines], None]
             if line["type"] == "configz":
                 line["object"]["shutdownGracePeriodByPodPriority"] = None
     change(lines)
-    told = parse(lines)
+    changed = parse(lines)
     for seed in range(1, 6):
-        spec = lab_spec(told, told.start)
-        result = compare(real, play(told, seed), spec.controllers)
+        spec = lab_spec(changed, changed.start)
+        result = compare(real, play(changed, seed), spec.controllers)
         assert not result.is_match
         assert result.matched < result.total
         assert result.differences
@@ -185,7 +185,7 @@ def test_same_seed_same_history() -> None:
     assert histories[0] == histories[1]
 
 
-def test_spec_is_what_was_recorded() -> None:
+def test_spec_follows_the_recording() -> None:
     spec = lab_spec(recorded("10-priority-shutdown"), 0.0)
     worker = next(node for node in spec.nodes if node.name == "ra-worker")
     buckets = {b.priority: b.shutdown_grace_period_seconds for b in worker.shutdown_grace_period_by_pod_priority}
@@ -196,13 +196,13 @@ def test_spec_is_what_was_recorded() -> None:
     assert {"a", "b"} <= zones
 
 
-def test_what_the_lab_cannot_do_is_told() -> None:
+def test_unsupported_operations() -> None:
     recording = recorded("01-graceful-poweroff")
     recording.operations.append(Operation(recording.end, "set-on-fire", "ra-worker", {}))
     with pytest.raises(ReplayError, match="set-on-fire"):
         replay(recording, 1)
-    recording.operations[-1] = Operation(recording.end, "power-cut", "nobody", {})
-    with pytest.raises(ReplayError, match="nobody"):
+    recording.operations[-1] = Operation(recording.end, "power-cut", "unknown-node", {})
+    with pytest.raises(ReplayError, match="unknown-node"):
         replay(recording, 1)
     recording.operations.clear()
     with pytest.raises(ReplayError, match="no action"):
@@ -218,7 +218,7 @@ def test_what_the_lab_cannot_do_is_told() -> None:
         [{"t": 1.0, "kind": "meta", "type": "recording", "object": {}}, {"t": 2.0, "kind": "nodes", "type": "LIST"}],
     ],
 )
-def test_what_is_no_recording(lines: Lines) -> None:
+def test_invalid_recordings(lines: Lines) -> None:
     with pytest.raises(NotARecordingError):
         parse(lines)
 

@@ -1,4 +1,4 @@
-"""Recordings of scenarios that no real recording at hand shows: the lab records itself, and replays with other dice."""
+"""Recordings of further scenarios: the lab records itself, and replays with another seed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def at(delay: float, step: Step) -> Step:
 
 
 def host(wait: float, action: str, do: Any, node: str = VICTIM, **params: Any) -> Step:
-    """``do`` with the machine."""
+    """Step that calls ``do`` with the machine."""
     return (wait, action, node, params, lambda cluster: do(cluster.machines[node]))
 
 
@@ -125,7 +125,7 @@ def restart(wait: float) -> Step:
 
 CUT, BACK = cut(0), back(0)
 POWEROFF = host(0.0, "poweroff", lambda m: m.logind.power_off())
-STORIES: dict[str, tuple[list[Step], float, dict[str, Any]]] = {
+SCENARIOS: dict[str, tuple[list[Step], float, dict[str, Any]]] = {
     "power off and on": ([POWEROFF, back(90)], 40, {"extra": True}),
     "reboot": ([host(0, "reboot", lambda m: m.logind.reboot())], 90, {}),
     "hard reboot": ([host(0, "hard-reboot", lambda m: m.reset())], 60, {"extra": True}),
@@ -257,29 +257,29 @@ STORIES: dict[str, tuple[list[Step], float, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def told(name: str, seed: int, *breakages: str) -> Lines:
-    """The story's recording."""
-    steps, after, options = STORIES[name]
-    made = spec(seed, options.get("systemd", 252), options.get("lost", "always"))
+def record_scenario(name: str, seed: int, *breakages: str) -> Lines:
+    """Recording of a scenario."""
+    steps, after, options = SCENARIOS[name]
+    lab_spec = spec(seed, options.get("systemd", 252), options.get("lost", "always"))
     if "buckets" in options:
-        with_priorities(made, options["buckets"])
-    made.breakages = list(breakages)
-    return record(made, steps, after, extra=options.get("extra", False), late=options.get("late", False))
+        with_priorities(lab_spec, options["buckets"])
+    lab_spec.breakages = list(breakages)
+    return record(lab_spec, steps, after, extra=options.get("extra", False), late=options.get("late", False))
 
 
-# A replacement races by milliseconds with the cancellation, which no recording shows: some cannot be replayed
+# A replacement races with the cancellation within milliseconds, which no recording shows: some seeds differ
 RACES = ("cancelled while pods end",)
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_the_lab_replays_itself(name: str) -> None:
-    results = (replay(parse(told(name, seed)), 1) for seed in ((7, 8, 9, 10) if name in RACES else (7,)))
+    results = (replay(parse(record_scenario(name, seed)), 1) for seed in ((7, 8, 9, 10) if name in RACES else (7,)))
     result = min(results, key=lambda result: len(result.differences))
     assert [str(item) for item in result.differences] == []
     assert result.matched == result.total > 0
 
 
-CAUGHT = {
+DETECTED = {
     "unknown-early": "power off and on",
     "heartbeats-ignored": "power off and on",
     "pods-stay-ready": "node back before eviction",
@@ -311,7 +311,7 @@ CAUGHT = {
 
 
 def shifted(lines: Lines) -> None:
-    """Pods of the victim that end, end half a minute later."""
+    """Shift the end of the victim's pods by 30 s."""
     moved = [
         line
         for line in lines
@@ -323,7 +323,7 @@ def shifted(lines: Lines) -> None:
 
 
 def renamed(lines: Lines) -> None:
-    """The kubelet gives another reason."""
+    """Swap the reasons of the DisruptionTarget conditions."""
     for line in lines:
         for item in line["object"].get("status", {}).get("conditions") or [] if line["kind"] == "pods" else []:
             if item["type"] == "DisruptionTarget":
@@ -331,28 +331,28 @@ def renamed(lines: Lines) -> None:
 
 
 def forgotten(lines: Lines) -> None:
-    """Nobody saw a node go."""
+    """Drop all changes of nodes."""
     lines[:] = [line for line in lines if line["kind"] != "nodes" or line["type"] != "MODIFIED"]
 
 
 def forbidden(lines: Lines) -> None:
-    """Every replacement is on the node that was lost."""
+    """Put every replacement on the lost node."""
     for line in lines:
         if line["kind"] == "pods" and line["type"] == "MODIFIED" and line["object"]["spec"].get("nodeName"):
             line["object"]["spec"]["nodeName"] = VICTIM
 
 
 def unreplaced(lines: Lines) -> None:
-    """Nothing new came."""
+    """Drop all new pods."""
     new = {line["object"]["metadata"]["uid"] for line in lines if line["kind"] == "pods" and line["type"] == "ADDED"}
     lines[:] = [line for line in lines if line["kind"] != "pods" or line["object"]["metadata"].get("uid") not in new]
 
 
 @pytest.mark.parametrize("change", [shifted, renamed, forgotten, forbidden, unreplaced])
 @pytest.mark.parametrize("name", ["power off and on", "drained"])
-def test_what_did_not_happen_is_told(name: str, change: Callable[[Lines], None]) -> None:
-    """A recording that was altered is no history of the lab."""
-    lines = told(name, 7)
+def test_an_altered_recording_does_not_match(name: str, change: Callable[[Lines], None]) -> None:
+    """The lab cannot reproduce an altered recording."""
+    lines = record_scenario(name, 7)
     change(lines)
     result = replay(parse(lines), 2)
     assert not result.is_match
@@ -360,17 +360,17 @@ def test_what_did_not_happen_is_told(name: str, change: Callable[[Lines], None])
     assert result.matched < result.total
 
 
-@pytest.mark.parametrize(("breakage", "name"), CAUGHT.items())
-def test_a_broken_cluster_is_told(breakage: str, name: str) -> None:
-    """What a broken cluster did, the lab does not."""
-    result = replay(parse(told(name, 7, breakage)), 2)
+@pytest.mark.parametrize(("breakage", "name"), DETECTED.items())
+def test_a_recording_of_a_broken_cluster_does_not_match(breakage: str, name: str) -> None:
+    """The lab cannot reproduce a cluster with a breakage."""
+    result = replay(parse(record_scenario(name, 7, breakage)), 2)
     assert not result.is_match
     assert result.differences
 
 
 def test_a_workload_without_templates_cannot_be_replayed() -> None:
-    """Runs of experiments are recorded from an allow-list of fields, and their workload comes after the first lists."""
-    lines = told("workload comes late", 7)
+    """Experiments record an allow-list of fields, and their workload starts after the first lists."""
+    lines = record_scenario("workload comes late", 7)
     for line in lines:
         if line["kind"] in ("deployments", "statefulsets", "daemonsets", "replicasets"):
             line["object"]["spec"].pop("template", None)

@@ -1,4 +1,4 @@
-"""The lab as a process: its beginning, its ends, and what it leaves behind: nothing."""
+"""The lab as a process: start, end, and cleanup."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chaos.model.inventory import Lab
 
 pytestmark = pytest.mark.lab
 SPEC = json.dumps({"nodes": [{"name": "only"}]})
-# Starts a lab as nodefall does, tells about it, and waits to be killed.
+# Starts a lab as nodefall does, prints its ready line, and waits to be killed.
 OWNER = """
 import subprocess, sys
 lab = subprocess.Popen([sys.executable, "-m", "chaos.lab", "--linger", sys.argv[1]], stdin=subprocess.PIPE,
@@ -34,7 +34,7 @@ sys.stdin.read()
 
 
 def alive(pid: int) -> bool:
-    """Whether a process that is not our child still runs; a zombie does not."""
+    """Whether a process still runs, also one that is not a child; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def wait_until_gone(pid: int, seconds: float) -> None:
 
 
 def orphan(linger: str) -> dict[str, Any]:
-    """The ready line of a lab whose owner has just been killed."""
+    """Ready line of a lab whose owner has just been killed."""
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER, linger, SPEC], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -68,7 +68,7 @@ def test_nothing_is_left_when_the_owner_is_killed() -> None:
     assert not Path(facts["directory"]).exists()
 
 
-def test_an_orphan_stays_as_long_as_somebody_is_connected() -> None:
+def test_an_orphan_stays_while_a_client_is_connected() -> None:
     facts = orphan("0.5")
     source = facts["timeSource"]
     with socket.create_connection((source["address"], source["port"]), timeout=10) as line:
@@ -118,7 +118,7 @@ def test_a_bad_spec_is_refused(spec: str) -> None:
     assert "Traceback" not in ran.stderr
 
 
-def test_free_running_time_needs_nobody(tmp_path: Path) -> None:
+def test_free_running_time_needs_no_client(tmp_path: Path) -> None:
     file = tmp_path / "spec.json"
     file.write_text(SPEC)
     command = [sys.executable, "-m", "chaos.lab", "--spec", str(file), "--speed", "100"]
@@ -157,7 +157,7 @@ def test_start_lab_gives_an_inventory_and_stops() -> None:
     lab.stop()
 
 
-def test_start_lab_says_why_it_did_not_start() -> None:
+def test_start_lab_reports_why_it_did_not_start() -> None:
     with pytest.raises(NodefallError, match="systemd 1 is not simulated"), start_lab(Lab(systemd=1)):
         pass
 

@@ -1,4 +1,4 @@
-"""The lab without the rest of nodefall: a wheel that holds chaos/lab only, run in its own environment."""
+"""The lab without the rest of nodefall: a wheel that holds chaos/lab only, run in a separate environment."""
 
 from __future__ import annotations
 
