@@ -41,6 +41,8 @@ def render(result: RunResult, timeline: Timeline) -> str:
 def _add_deprecated_keys(document: dict[str, Any]) -> None:
     for step in document["steps"]:
         _alias(step, _STEP_KEYS)
+        if step["shown"] == "unproven":
+            step["shown"] = "not shown"
     for part in ("steady_state", "hypothesis", "abort", "recovery"):
         for verdict in document[part]:
             _alias(verdict, _VERDICT_KEYS)

@@ -17,7 +17,7 @@ from chaos.model.verdict import Verdict
 from chaos.report.describe import describe
 
 STEP_SYMBOLS = {ProofStatus.PROVEN: "✓", ProofStatus.DISPROVEN: "✗", ProofStatus.UNPROVEN: "?"}
-SIMULATED = "This was a simulated cluster: the result shows what the lab models, not what your cluster does."
+SIMULATED = "This was a simulated cluster: it shows what the lab models, not what your cluster does."
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What of a recording proves the actions through the API: told timelines, and drains of a real cluster."""
+"""Proofs of actions through the API: handmade timelines, and drains of a real cluster."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from chaos.model.result import StepResult
 from chaos.model.timeline import Timeline
 from tests.kit.story import Story, catalogue, experiment, recording
 
-PROVEN, SILENT = ProofStatus.PROVEN, ProofStatus.UNPROVEN
+PROVEN, UNPROVEN = ProofStatus.PROVEN, ProofStatus.UNPROVEN
 REFUSAL = {"t": 10.1, "status": 429, "message": "Cannot evict pod"}
 POD = {"namespace": "demo", "selector": "app=web"}
 WEB = {"kind": "deployment", "namespace": "workload", "name": "web"}
 
 
 def story(action: str, params: dict[str, Any], node: str = "n1", **evidence: Any) -> Story:
-    """The step begins at 10 and returns at 10.2."""
-    told = Story(workload="demo").node(0, "n1", type_="LIST")
-    told.act(10, action, "begin", node, params=params)
+    """A step that begins at 10 and returns at 10.2."""
+    step = Story(workload="demo").node(0, "n1", type_="LIST")
+    step.act(10, action, "begin", node, params=params)
     more: dict[str, Any] = {"delivery": "answered", "exit": 0, "evidence": evidence}
-    return told.act(10.2, action, "returned", node, params=params, **more)
+    return step.act(10.2, action, "returned", node, params=params, **more)
 
 
 def result(timeline: Timeline, action: str, node: str = "n1", step: str = "") -> StepResult:
@@ -39,21 +39,21 @@ def evictions(*uids: str, status: int = 201, refusals: tuple[Any, ...] = ()) -> 
     return [{"pod": uid, "uid": uid, "status": status, "attempts": 1, "refusals": list(refusals)} for uid in uids]
 
 
-def spec(told: Story, t: float, name: str = "n1", type_: str = "MODIFIED", **fields: Any) -> Story:
-    return told.add(t, "nodes", type_, {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": fields})
+def spec(step: Story, t: float, name: str = "n1", type_: str = "MODIFIED", **fields: Any) -> Story:
+    return step.add(t, "nodes", type_, {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": fields})
 
 
 TAINT = {"key": "k", "effect": "NoSchedule"}
 CASES: list[tuple[str, str, Story, ProofStatus, str]] = [
     ("cordoned", "cordon", spec(story("cordon", {}), 10.1, unschedulable=True), PROVEN, "n1 is cordoned"),
-    ("not cordoned", "cordon", story("cordon", {}), SILENT, "not seen"),
-    ("another node", "cordon", spec(story("cordon", {}), 10.1, "n2", unschedulable=True), SILENT, ""),
+    ("not cordoned", "cordon", story("cordon", {}), UNPROVEN, "not seen"),
+    ("another node", "cordon", spec(story("cordon", {}), 10.1, "n2", unschedulable=True), UNPROVEN, ""),
     ("uncordoned", "uncordon", spec(story("uncordon", {}), 10.1), PROVEN, "n1 is not cordoned"),
     ("tainted", "taint", story("taint", TAINT).node(10.1, "n1", taints=["k:NoSchedule"]), PROVEN, "k:NoSchedule"),
-    ("other effect", "taint", story("taint", TAINT).node(10.1, "n1", taints=["k:NoExecute"]), SILENT, ""),
+    ("other effect", "taint", story("taint", TAINT).node(10.1, "n1", taints=["k:NoExecute"]), UNPROVEN, ""),
     ("untainted", "untaint", story("untaint", {"key": "k"}).node(10.1, "n1"), PROVEN, "has no taint k"),
     ("node gone", "delete-node", spec(story("delete-node", {}), 10, type_="DELETED"), PROVEN, "is gone"),
-    ("node stays", "delete-node", spec(story("delete-node", {}), 11), SILENT, ""),
+    ("node stays", "delete-node", spec(story("delete-node", {}), 11), UNPROVEN, ""),
     (
         "evicted",
         "evict-pod",
@@ -65,7 +65,7 @@ CASES: list[tuple[str, str, Story, ProofStatus, str]] = [
         "another pod was evicted",
         "evict-pod",
         story("evict-pod", POD, pods=evictions("uid-a")).pod(10.1, "b", disruption="EvictionByEvictionAPI"),
-        SILENT,
+        UNPROVEN,
         "",
     ),
     (
@@ -86,7 +86,7 @@ CASES: list[tuple[str, str, Story, ProofStatus, str]] = [
         "deleting is not gone",
         "force-delete-pod",
         story("force-delete-pod", POD, pods=evictions("uid-a")).pod(10.1, "a", deleting=True),
-        SILENT,
+        UNPROVEN,
         "",
     ),
     (
@@ -107,7 +107,7 @@ CASES: list[tuple[str, str, Story, ProofStatus, str]] = [
         "by the scheduler instead",
         "preempt",
         story("preempt", {"by": "kubelet"}).pod(11, "a", disruption="PreemptionByScheduler"),
-        SILENT,
+        UNPROVEN,
         "",
     ),
     (
@@ -121,14 +121,14 @@ CASES: list[tuple[str, str, Story, ProofStatus, str]] = [
         "preempted elsewhere",
         "preempt",
         story("preempt", {}).pod(11, "a", node="n2", disruption="PreemptionByScheduler"),
-        SILENT,
+        UNPROVEN,
         "",
     ),
     (
         "only cordoned",
         "drain",
         spec(story("drain", {}, pods=evictions("uid-a")), 10, unschedulable=True),
-        SILENT,
+        UNPROVEN,
         "no pod",
     ),
     ("empty", "drain", spec(story("drain", {}, pods=[]), 10, unschedulable=True), PROVEN, "0 pods evicted"),
@@ -142,47 +142,47 @@ CASES: list[tuple[str, str, Story, ProofStatus, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("action", "told", "shown", "because"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_on_nodes(action: str, told: Story, shown: ProofStatus, because: str) -> None:
-    found = result(told.timeline(60), action)
-    assert (found.proof_status, found.weak) == (shown, False), found.because
+@pytest.mark.parametrize(("action", "step", "expected", "because"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_api_actions(action: str, step: Story, expected: ProofStatus, because: str) -> None:
+    found = result(step.timeline(60), action)
+    assert (found.proof_status, found.weak) == (expected, False), found.because
     assert because in found.because
-    assert bool(found.evidence) == (shown is PROVEN)
+    assert bool(found.evidence) == (expected is PROVEN)
 
 
-def test_scale_by_the_workload_or_by_the_answer() -> None:
-    seen = story("scale", WEB | {"replicas": 2}, "").workload(0, "web", 3).workload(10.1, "web", 3, wanted=2)
-    assert "wants 2 replicas" in result(seen.timeline(60), "scale", "").because
-    told = story("scale", WEB | {"replicas": 2}, "", **{"/spec/replicas": 2})
-    assert result(told.timeline(60), "scale", "").proof_status is PROVEN
+def test_scale_is_proven_by_the_workload_or_the_response() -> None:
+    step = story("scale", WEB | {"replicas": 2}, "").workload(0, "web", 3).workload(10.1, "web", 3, wanted=2)
+    assert "wants 2 replicas" in result(step.timeline(60), "scale", "").because
+    step = story("scale", WEB | {"replicas": 2}, "", **{"/spec/replicas": 2})
+    assert result(step.timeline(60), "scale", "").proof_status is PROVEN
     other = story("scale", WEB | {"replicas": 2}, "", **{"/spec/replicas": 3})
-    assert result(other.timeline(60), "scale", "").proof_status is SILENT
+    assert result(other.timeline(60), "scale", "").proof_status is UNPROVEN
 
 
-def test_a_restart_by_the_generation() -> None:
-    seen = story("rollout-restart", WEB, "").workload(0, "web", 3).workload(10, "web", 3, generation=2)
-    assert "generation went from 1 to 2" in result(seen.timeline(60), "rollout-restart", "").because
+def test_rollout_restart_is_proven_by_the_generation() -> None:
+    step = story("rollout-restart", WEB, "").workload(0, "web", 3).workload(10, "web", 3, generation=2)
+    assert "generation went from 1 to 2" in result(step.timeline(60), "rollout-restart", "").because
     same = story("rollout-restart", WEB, "").workload(0, "web", 3).workload(11, "web", 2)
-    assert result(same.timeline(60), "rollout-restart", "").proof_status is SILENT
+    assert result(same.timeline(60), "rollout-restart", "").proof_status is UNPROVEN
 
 
-def test_another_step_of_the_same_action_proves_nothing_of_this_one() -> None:
-    told = story("evict-pod", POD, pods=evictions("uid-a", status=500))
-    told.act(20, "evict-pod", "begin", step="again", params=POD)
+def test_another_step_of_the_same_action_proves_nothing() -> None:
+    step = story("evict-pod", POD, pods=evictions("uid-a", status=500))
+    step.act(20, "evict-pod", "begin", step="again", params=POD)
     evidence = {"pods": evictions("uid-b", refusals=(REFUSAL,))}
-    told.act(20.2, "evict-pod", "returned", step="again", params=POD, delivery="answered", exit=1, evidence=evidence)
-    assert result(told.timeline(60), "evict-pod").proof_status is SILENT
+    step.act(20.2, "evict-pod", "returned", step="again", params=POD, delivery="answered", exit=1, evidence=evidence)
+    assert result(step.timeline(60), "evict-pod").proof_status is UNPROVEN
 
 
-@pytest.mark.parametrize(("stored", "shown"), [(0, PROVEN), (1, SILENT)])
-def test_a_budget_by_the_answer(stored: int, shown: ProofStatus) -> None:
+@pytest.mark.parametrize(("stored", "expected"), [(0, PROVEN), (1, UNPROVEN)])
+def test_budget_patch_is_proven_by_the_response(stored: int, expected: ProofStatus) -> None:
     params = {"namespace": "demo", "name": "web", "max-unavailable": 0}
-    told = story("patch-budget", params, "", **{"/spec/maxUnavailable": stored, "/spec/minAvailable": None})
-    assert result(told.timeline(60), "patch-budget", "").proof_status is shown
+    step = story("patch-budget", params, "", **{"/spec/maxUnavailable": stored, "/spec/minAvailable": None})
+    assert result(step.timeline(60), "patch-budget", "").proof_status is expected
 
 
 @pytest.mark.parametrize("step", ["drain-blocked", "drain"])
-def test_kubectls_own_drains_are_proven(step: str) -> None:
+def test_drains_by_kubectl_are_proven(step: str) -> None:
     found = result(recording("08-drain"), "drain", "rb-worker", step)
     assert found.proof_status is PROVEN
     assert "rb-worker is cordoned" in found.because

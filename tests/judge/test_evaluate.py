@@ -1,4 +1,4 @@
-"""Time words on stories: status and sentence."""
+"""Time words on handmade timelines: status and reason."""
 
 from __future__ import annotations
 
@@ -101,15 +101,15 @@ def test_table(what: str, story: Story, words: str, status: Status, sentence: st
     ("end", "live", "status"),
     [(12, True, PENDING), (12, False, INCONCLUSIVE), (40, True, VIOLATED), (40, False, VIOLATED)],
 )
-def test_the_end_of_what_is_known(end: float, live: bool, status: Status) -> None:
+def test_end_of_the_timeline(end: float, live: bool, status: Status) -> None:
     verdict = ask(changes((0, "True")), NOT_READY % "within: 5s", end, live)
     assert verdict.status is status
     if end == 12:
         assert "the recording ends before the deadline" in verdict.because
 
 
-def test_live_a_late_reading_may_still_tell() -> None:
-    """Host facts are read every few seconds: what they say of the time before the deadline comes after it."""
+def test_live_verdict_waits_for_late_readings() -> None:
+    """Host facts are read every few seconds: a reading after the deadline may cover the time before it."""
     expectation = "{assert: node-rebooted, with: {node: victim}, never: {for: 20s}}"
 
     def story() -> Story:
@@ -121,7 +121,7 @@ def test_live_a_late_reading_may_still_tell() -> None:
     assert ask(story().host(32, "pid1-start", 100), expectation, 32, live=True).status is HELD
 
 
-def test_until_ends_at_the_steps_begin() -> None:
+def test_until_ends_at_the_begin_of_the_step() -> None:
     story = changes((0, "True"), (50, "False")).done(10, "poweroff", step="stop").done(50, "power-on", step="start")
     made = experiment(
         method="[{name: stop, action: poweroff, target: victim}, {name: start, action: power-on, target: victim}]"
@@ -162,7 +162,7 @@ ORDER = """[
     [
         ("one after the other", changes((0, "True"), (12, "False")).node(15, "n2", "False"), 60, HELD, "in this order"),
         ("a tie", changes((0, "True"), (12, "False")).node(12, "n2", "False"), 60, HELD, "in this order"),
-        ("turned round", changes((0, "True"), (15, "False")).node(12, "n2", "False"), 60, VIOLATED, "3.0 s before 'a'"),
+        ("reversed", changes((0, "True"), (15, "False")).node(12, "n2", "False"), 60, VIOLATED, "3.0 s before 'a'"),
         ("one never", changes((0, "True"), (15, "False")), 60, VIOLATED, "'b' never came true"),
         ("one not yet", changes((0, "True"), (15, "False")), 20, INCONCLUSIVE, "ends before the deadline of 'b'"),
         (
@@ -196,12 +196,10 @@ def tolerant(seconds: int | None) -> list[dict[str, object]]:
         ("each in its own time", 24, 44, 100, HELD),
         ("the short one too late", 26, 44, 100, VIOLATED),
         ("the long one too late", 24, 46, 100, VIOLATED),
-        ("the long one's time is not over", 24, None, 40, INCONCLUSIVE),
+        ("the deadline of the long one is not reached", 24, None, 40, INCONCLUSIVE),
     ],
 )
-def test_a_deadline_per_pod(
-    what: str, first_gone: float, second_gone: float | None, end: float, status: Status
-) -> None:
+def test_deadline_per_pod(what: str, first_gone: float, second_gone: float | None, end: float, status: Status) -> None:
     story = Story().node(0, "n1").pod(0, "short", tolerations=tolerant(10)).pod(0, "long", tolerations=tolerant(30))
     story.pod(first_gone, "short", type_="DELETED")
     if second_gone:
@@ -210,7 +208,7 @@ def test_a_deadline_per_pod(
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
-def test_an_endless_toleration_is_never_due() -> None:
+def test_endless_toleration_is_inconclusive() -> None:
     story = Story().node(0, "n1").pod(0, "p", tolerations=tolerant(None))
     assert ask(story, GONE).status is INCONCLUSIVE
 
@@ -285,17 +283,17 @@ def test_kubelet_facts(configs: dict[str, dict[str, object]], bound: str, second
         assert verdict.deadline == verdict.start + seconds
 
 
-def test_a_judge_that_crashes_is_inconclusive() -> None:
+def test_error_in_an_assertion_is_inconclusive() -> None:
     verdict = ask(Story().node(0, "n1"), "{assert: nodes-ready, with: {nonsense: 1}, within: 5s}")
     assert verdict.status is INCONCLUSIVE
     assert "the judge failed: ValidationError" in verdict.because
 
 
-def test_an_unknown_assertion_is_inconclusive() -> None:
+def test_unknown_assertion_is_inconclusive() -> None:
     assert ask(Story().node(0, "n1"), "{assert: is-happy, within: 5s}").status is INCONCLUSIVE
 
 
-def test_workload_namespace_is_said_recorded_or_found() -> None:
+def test_workload_namespace_is_given_recorded_or_derived() -> None:
     expectation = "{assert: workload-available, with: {namespace: workload}, within: 5s}"
     plain = Story().node(0, "n1").workload(0, "web", 3, namespace="a").workload(0, "db", 1, namespace="b")
     assert "--bind workload=NAMESPACE" in ask(plain, expectation).because
@@ -309,7 +307,7 @@ def test_workload_namespace_is_said_recorded_or_found() -> None:
     assert ask(both, expectation, manifests=[("Deployment", "web")]).status is INCONCLUSIVE
 
 
-def test_a_pod_that_tolerates_for_ever_has_no_deadline() -> None:
+def test_pod_with_endless_toleration_has_no_deadline() -> None:
     story = Story().node(0, "n1").pod(0, "a", tolerations=[{"operator": "Exists"}])
     verdict = ask(story, GONE)
     assert verdict.status is INCONCLUSIVE
@@ -324,7 +322,7 @@ def test_a_pod_that_tolerates_for_ever_has_no_deadline() -> None:
         (NOT_READY % "never: {for: 1s - 2s}", "it is negative (-1s)"),
     ],
 )
-def test_a_deadline_before_the_beginning_is_none(expectation: str, because: str) -> None:
+def test_deadline_before_the_beginning_is_inconclusive(expectation: str, because: str) -> None:
     verdict = ask(changes((0, "False")).pod(0, "a"), expectation)
     assert (verdict.status, because in verdict.because) == (INCONCLUSIVE, True), verdict.because
 
@@ -338,7 +336,7 @@ def test_a_deadline_before_the_beginning_is_none(expectation: str, because: str)
         ("{assert: pods, with: {node: all, each: {phase: Pending}}, never: {for: 20s}}", HELD),
     ],
 )
-def test_never_of_each_is_of_none_at_any_time(expectation: str, status: Status) -> None:
+def test_never_with_each_means_none_at_any_moment(expectation: str, status: Status) -> None:
     story = changes((0, "True"), (12, "False"), (14, "True")).node(0, "n2")
     story.pod(0, "a").pod(0, "b", "n2").pod(13, "a", phase="Failed")
     assert (verdict := ask(story, expectation)).status is status, verdict.because

@@ -1,4 +1,4 @@
-"""The whole judge on stories: matching, proof, steady state, recovery, abort conditions."""
+"""The judge on handmade timelines: matching, proof, steady state, recovery, abort conditions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_violated_beats_inconclusive() -> None:
     assert result.exit_code == 1
 
 
-def test_the_steady_state_is_judged_just_before_the_first_step() -> None:
+def test_steady_state_is_judged_just_before_the_first_step() -> None:
     story = stopped().node(5, "n2", "False").node(10, "n2")
     result = run(story)
     assert result.exit_code == 2
@@ -65,7 +65,7 @@ def test_the_steady_state_is_judged_just_before_the_first_step() -> None:
     assert "the steady state did not hold before the first step: nodes-ready: n2: Ready is False" in result.headline
 
 
-def test_what_was_seen_in_the_instant_of_the_first_step_counts_by_its_order() -> None:
+def test_entries_at_the_moment_of_the_first_step_count_by_their_order() -> None:
     story = Story().node(0, "n1").node(0, "n2").node(5, "n2", "False").node(10, "n2").done(10, "poweroff", step="stop")
     story.node(11, "n1", "False").host(15, "machine", "off").done(40, "power-on", step="start")
     result = run(story.host(44, "machine", "on").node(45, "n1"))
@@ -85,8 +85,8 @@ def test_recovery(ready_again: float, end: float, status: str) -> None:
     assert [v.status for v in result.recovery] == [status], result.recovery
 
 
-def test_recovery_is_not_what_was_not_lost_yet() -> None:
-    """At the last step's return the node is still Ready: nobody has noticed its loss."""
+def test_recovery_does_not_count_before_the_loss() -> None:
+    """At the return of the last step the node is still Ready: its loss has not been detected yet."""
     story = (
         Story().node(0, "n1").done(10, "power-cut", step="stop").host(11, "machine", "off").node(50, "n1", "Unknown")
     )
@@ -105,7 +105,7 @@ def test_recovery_counts_from_the_undo() -> None:
     assert run(story, recovery={"within": "15s"}).recovery[0].status is VIOLATED
 
 
-def test_an_abort_condition_that_was_met_makes_the_rest_worthless() -> None:
+def test_met_abort_condition_makes_the_result_inconclusive() -> None:
     abort = [{"assert": "nodes-ready", "with": {"not-ready-at-most": 0}, "always": True}]
     result = run(stopped(), abort=abort)
     assert [v.status for v in result.abort] == [VIOLATED]
@@ -114,7 +114,7 @@ def test_an_abort_condition_that_was_met_makes_the_rest_worthless() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "story", "shown", "because"),
+    ("what", "story", "expected", "because"),
     [
         (
             "off",
@@ -128,7 +128,7 @@ def test_an_abort_condition_that_was_met_makes_the_rest_worthless() -> None:
             ProofStatus.DISPROVEN,
             "still on 89.0 s after the step",
         ),
-        ("silence", Story().done(10, "poweroff"), ProofStatus.UNPROVEN, "no power control"),
+        ("no readings", Story().done(10, "poweroff"), ProofStatus.UNPROVEN, "no power control"),
         (
             "off before",
             Story().host(9, "machine", "off").done(10, "poweroff"),
@@ -148,7 +148,7 @@ def test_an_abort_condition_that_was_met_makes_the_rest_worthless() -> None:
             "PID 1 of n1 was started again",
         ),
         (
-            "nobody knows what this is",
+            "unknown format",
             Story().host(5, "pid1-start", "soon").done(10, "poweroff").host(60, "pid1-start", [1]),
             ProofStatus.UNPROVEN,
             "no new boot identity",
@@ -179,17 +179,17 @@ def test_an_abort_condition_that_was_met_makes_the_rest_worthless() -> None:
         ),
     ],
 )
-def test_proofs_of_a_power_off(what: str, story: Story, shown: ProofStatus, because: str) -> None:
+def test_proofs_of_a_power_off(what: str, story: Story, expected: ProofStatus, because: str) -> None:
     story.node(0, "n1")
     result = run(story, method="[{name: stop, action: poweroff, target: victim}]")
     step = result.steps[0]
-    assert (step.proof_status, because in step.because) == (shown, True), f"{what}: {step.because}"
-    if shown is not ProofStatus.PROVEN:
+    assert (step.proof_status, because in step.because) == (expected, True), f"{what}: {step.because}"
+    if expected is not ProofStatus.PROVEN:
         assert result.exit_code == 2
         assert {v.status for v in result.hypothesis} == {INCONCLUSIVE}
 
 
-def test_a_weak_proof_counts_and_is_called_weak() -> None:
+def test_weak_proof_counts_and_is_marked_weak() -> None:
     story = Story().node(0, "n1")
     for t, active in ((10, True), (20, False)):
         story.done(t, "prepare-for-shutdown", params={"active": active})
@@ -199,19 +199,19 @@ def test_a_weak_proof_counts_and_is_called_weak() -> None:
 
 
 @pytest.mark.parametrize(
-    ("evidence", "shown"),
+    ("evidence", "expected"),
     [
         ({"machine": "off"}, ProofStatus.PROVEN),
         ({"vm": "deleted"}, ProofStatus.PROVEN),
         ({"machine": "on"}, ProofStatus.DISPROVEN),
     ],
 )
-def test_an_action_that_nodefall_does_not_know(evidence: dict[str, str], shown: ProofStatus) -> None:
+def test_action_outside_the_registry(evidence: dict[str, str], expected: ProofStatus) -> None:
     story = Story().node(0, "n1").done(10, "kill-vm").act(12, "kill-vm", "proved", evidence=evidence)
     result = run(
         story, method="[{name: stop, action: poweroff, target: victim}]", options=Options(steps={"stop": "kill-vm"})
     )
-    assert [s.proof_status for s in result.steps] == [shown]
+    assert [s.proof_status for s in result.steps] == [expected]
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_an_action_that_nodefall_does_not_know(evidence: dict[str, str], shown: 
     [
         ("in order", [(10, True), (18, False)], [10, 18]),
         ("others between", [(10, True), (12, True), (18, False)], [10, 18]),
-        ("parameters tell them apart", [(5, False), (10, True), (18, False)], [10, 18]),
+        ("distinguished by parameters", [(5, False), (10, True), (18, False)], [10, 18]),
         ("wrong order", [(10, False), (18, True)], [18, None]),
         ("the second is missing", [(10, True)], [10, None]),
         ("none", [], [None, None]),
@@ -237,14 +237,14 @@ def test_matching(what: str, actions: list[tuple[float, bool]], begins: list[flo
         assert "is missing: the recording has no prepare-for-shutdown with active=" in result.headline
 
 
-def test_a_target_is_the_node_of_its_actions() -> None:
+def test_target_is_bound_to_the_node_of_its_actions() -> None:
     story = Story().node(0, "n1").node(0, "n2").done(10, "poweroff", node="n2").host(11, "machine", "off", node="n2")
     result = run(story.node(11, "n2", "False"), method="[{name: stop, action: poweroff, target: victim}]")
     assert result.targets == {"victim": ("n2",)}
     assert result.exit_code == 0
 
 
-def test_two_targets_are_two_nodes() -> None:
+def test_two_targets_are_bound_to_two_nodes() -> None:
     story = (
         Story().node(0, "n1").node(0, "n2").done(10, "poweroff", node="n2", step="a").done(11, "poweroff", node="n2")
     )
@@ -258,24 +258,24 @@ def test_two_targets_are_two_nodes() -> None:
     }
 
 
-def test_targets_that_the_run_itself_recorded() -> None:
+def test_targets_recorded_by_the_run() -> None:
     story = stopped(targets={"n2": "victim"}).done(50, "poweroff", node="n2", step="stop")
     result = run(story, method="[{name: stop, action: poweroff, target: victim}]")
     assert result.targets == {"victim": ("n2",)}
     assert result.steps[0].node == "n2"
 
 
-def test_other_actions_are_told() -> None:
+def test_other_actions_have_a_note() -> None:
     result = run(stopped().done(30, "patch", node="n2", step="relax"))
     assert result.notes == ("the recorded action patch (relax) on n2 is not a step of the experiment",)
 
 
-def test_a_recording_that_was_cut_off_says_so() -> None:
+def test_truncated_recording_has_a_note() -> None:
     story = stopped().blind(100, None, "recording", "the file ends before its end mark")
     assert "the recording is truncated: the file ends before its end mark" in run(story).notes
 
 
-def test_a_requirement_that_is_not_met() -> None:
+def test_unmet_requirement() -> None:
     story = stopped().host(1, "configz", {"shutdownGracePeriod": "0s"})
     result = run(story, requires={"kubelet": {"shutdownGracePeriod": ">0"}})
     assert result.exit_code == 2
@@ -297,11 +297,11 @@ def test_requirements(value: float, test: str, expected: bool) -> None:
     assert satisfies(value, test) is expected
 
 
-def test_a_simulated_cluster_is_named() -> None:
+def test_simulated_cluster_is_marked() -> None:
     assert run(stopped(simulated=True)).simulated
 
 
-def test_a_proof_that_fails_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proof_with_an_error_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_timeline: Timeline, _step: StepRun) -> ProofResult:
         raise KeyError("x")
 
@@ -315,7 +315,7 @@ CUT = "[{name: cut, action: partition, target: victim, with: {from: control-plan
 
 
 @pytest.mark.parametrize(
-    ("what", "before", "after", "shown"),
+    ("what", "before", "after", "expected"),
     [
         ("closed", {"ipv4": True, "ipv6": True}, {"ipv4": False, "ipv6": False}, ProofStatus.PROVEN),
         ("one is open", {"ipv4": True, "ipv6": True}, {"ipv4": False, "ipv6": True}, ProofStatus.DISPROVEN),
@@ -323,40 +323,40 @@ CUT = "[{name: cut, action: partition, target: victim, with: {from: control-plan
         ("one never worked", {"ipv4": True, "ipv6": False}, {"ipv4": False}, ProofStatus.PROVEN),
         ("single stack", None, {"ipv4": False}, ProofStatus.PROVEN),
         ("not tried at all", None, {}, ProofStatus.UNPROVEN),
-        ("not known", None, {"ipv4": None}, ProofStatus.UNPROVEN),
-        ("not understood", "yes", "no", ProofStatus.UNPROVEN),
+        ("unknown", None, {"ipv4": None}, ProofStatus.UNPROVEN),
+        ("unknown format", "yes", "no", ProofStatus.UNPROVEN),
     ],
 )
-def test_proofs_of_a_partition(what: str, before: Any, after: Any, shown: ProofStatus) -> None:
-    """On every address family that led to the API before."""
+def test_proofs_of_a_partition(what: str, before: Any, after: Any, expected: ProofStatus) -> None:
+    """The API must be unreachable over every address family over which it was reachable before."""
     story = Story().node(0, "n1").done(10, "partition", params={"from": "control-plane"})
     story.host(14, "api-reachable", after)
     if before is not None:
         story.host(5, "api-reachable", before)
     result = run(story, method=CUT % "")
-    assert result.steps[0].proof_status is shown, f"{what}: {result.steps[0].because}"
+    assert result.steps[0].proof_status is expected, f"{what}: {result.steps[0].because}"
 
 
 BOTH_FAMILIES = {"ipv4": True, "ipv6": True}
 NO_FAMILY = {"ipv4": False, "ipv6": False}
 
 
-def cut_off(params: dict[str, Any] | None = None) -> Story:
+def partitioned(params: dict[str, Any] | None = None) -> Story:
     given = {"from": "control-plane", "duration": "100s"} | (params or {})
     story = Story().node(0, "n1").done(10, "partition", params=given)
     return story.host(5, "api-reachable", BOTH_FAMILIES).host(5, "nft-rules", False)
 
 
-def test_a_reading_that_was_begun_before_the_cut_disproves_nothing() -> None:
-    story = cut_off().host(10.5, "api-reachable", BOTH_FAMILIES).host(10.6, "nft-rules", False)
+def test_reading_from_before_the_partition_disproves_nothing() -> None:
+    story = partitioned().host(10.5, "api-reachable", BOTH_FAMILIES).host(10.6, "nft-rules", False)
     story.host(16, "api-reachable", NO_FAMILY).host(16, "nft-rules", {"packets": 4})
     assert run(story, method=CUT % "").steps[0].proof_status is ProofStatus.PROVEN
 
 
 @pytest.mark.parametrize("params", [{}, {"from": "cidr", "cidrs": ["10.0.0.0/8"]}])
-def test_rules_that_are_gone_early_disprove_a_partition(params: dict[str, Any]) -> None:
-    """``nft flush ruleset`` is what many a firewall does when it is reloaded."""
-    story = cut_off(params).host(14, "nft-rules", {"packets": 4}).host(14, "api-reachable", NO_FAMILY)
+def test_early_removal_of_the_rules_disproves_a_partition(params: dict[str, Any]) -> None:
+    """Many firewalls run ``nft flush ruleset`` when they are reloaded."""
+    story = partitioned(params).host(14, "nft-rules", {"packets": 4}).host(14, "api-reachable", NO_FAMILY)
     method = CUT % "" if not params else "[{name: cut, action: partition, target: victim}]"
     assert run(story, method=method).steps[0].proof_status is ProofStatus.PROVEN
     result = run(story.host(50, "nft-rules", False).host(51, "api-reachable", NO_FAMILY), method=method)
@@ -365,14 +365,14 @@ def test_rules_that_are_gone_early_disprove_a_partition(params: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(
-    ("renewals", "shown"), [([], ProofStatus.PROVEN), ([14], ProofStatus.PROVEN), ([20, 30], ProofStatus.DISPROVEN)]
+    ("renewals", "expected"), [([], ProofStatus.PROVEN), ([14], ProofStatus.PROVEN), ([20, 30], ProofStatus.DISPROVEN)]
 )
-def test_a_kubelet_that_goes_on_renewing_its_lease_was_not_cut_off(renewals: list[float], shown: ProofStatus) -> None:
-    """It may be connected to a control plane that nobody knew of when the cut was made."""
-    story = cut_off().host(16, "api-reachable", NO_FAMILY).host(16, "nft-rules", {"packets": 4})
-    for t in (1, 9, *renewals, 115, 125):  # the last two when it is over
+def test_kubelet_that_renews_its_lease_is_not_partitioned(renewals: list[float], expected: ProofStatus) -> None:
+    """The kubelet may be connected to a control plane node that was unknown when the rules were made."""
+    story = partitioned().host(16, "api-reachable", NO_FAMILY).host(16, "nft-rules", {"packets": 4})
+    for t in (1, 9, *renewals, 115, 125):  # the last two after the end of the partition
         story.add(t, "leases", "MODIFIED", {"metadata": {"name": "n1"}, "spec": {"renewTime": stamp(t)}})
-    assert run(story, method=CUT % "").steps[0].proof_status is shown
+    assert run(story, method=CUT % "").steps[0].proof_status is expected
 
 
 @pytest.mark.parametrize(
@@ -386,13 +386,13 @@ def test_a_kubelet_that_goes_on_renewing_its_lease_was_not_cut_off(renewals: lis
         ("direction: both", False),
     ],
 )
-def test_parameters_may_be_written_in_another_way(written: str, found: bool) -> None:
+def test_parameters_match_in_any_notation(written: str, found: bool) -> None:
     params = {"from": "control-plane", "duration": "100s", "families": ["ipv4", "ipv6"]}
     story = Story().node(0, "n1").done(10, "partition", params=params)
     assert (run(story, method=CUT % f", {written}").steps[0].begin is not None) is found
 
 
-def test_a_line_that_is_recorded_twice_changes_nothing() -> None:
+def test_duplicate_entries_change_nothing() -> None:
     story = stopped()
     story.lines += story.lines[1:]
     result = run(story)
@@ -400,7 +400,7 @@ def test_a_line_that_is_recorded_twice_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("groups", ["x", ["x"], [{"shutdownGracePeriodSeconds": []}]])
-def test_a_kubelet_configuration_that_is_not_understood(groups: Any) -> None:
+def test_kubelet_configuration_of_unknown_format(groups: Any) -> None:
     story = stopped().host(1, "configz", {"shutdownGracePeriodByPodPriority": groups})
     expectation = NOT_READY.replace("5s", "kubelet.shutdownGracePeriod")
     assert run(story, hypothesis=expectation).exit_code == 2
@@ -411,8 +411,8 @@ def test_a_kubelet_configuration_that_is_not_understood(groups: Any) -> None:
     [
         ("by its name", "nodes", "", {"from": 10.5, "to": 30}, INCONCLUSIVE),
         ("never closed", "nodes", "", {"from": 10.5}, INCONCLUSIVE),
-        ("everything, by a name of its own", "kube-apiserver", "", {"from": 10.5, "to": 30}, INCONCLUSIVE),
-        ("nobody knows how long", "nodes", "", {"since": 10.5}, INCONCLUSIVE),
+        ("everything, by an unknown source", "kube-apiserver", "", {"from": 10.5, "to": 30}, INCONCLUSIVE),
+        ("unknown duration", "nodes", "", {"since": 10.5}, INCONCLUSIVE),
         ("something else", "pods", "", {"from": 10.5, "to": 30}, HELD),
         ("something else on a node", "metrics", "n1", {"from": 10.5, "to": 30}, HELD),
     ],
@@ -420,12 +420,12 @@ def test_a_kubelet_configuration_that_is_not_understood(groups: Any) -> None:
 def test_blind_windows_of_any_recorder(
     what: str, source: str, node: str, window: dict[str, float], status: Status
 ) -> None:
-    told = {key: T0 + t for key, t in window.items()}
-    result = run(stopped().add(10.5, "blind", source, told, node=node))
+    times = {key: T0 + t for key, t in window.items()}
+    result = run(stopped().add(10.5, "blind", source, times, node=node))
     assert result.hypothesis[0].status is status, f"{what}: {result.headline}"
 
 
-def test_metrics_of_every_node_are_hidden_without_a_name() -> None:
+def test_blind_window_of_metrics_without_a_node_covers_all_nodes() -> None:
     assert BlindWindow(0, 1, "", "metrics").covers("metrics@n1")
     assert not BlindWindow(0, 1, "", "metrics@n2").covers("metrics@n1")
     assert not BlindWindow(0, 1, "", TRUNCATED_RECORDING).covers("pods")

@@ -1,4 +1,4 @@
-"""The time words on bare signals: tables, then what must be true of every signal."""
+"""Temporal operators: tables, then properties of every signal."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def test_within(what: str, text: str, status: Status, at: float) -> None:
         ("never", "F", VIOLATED),
     ],
 )
-def test_within_and_stays_for_5(what: str, text: str, status: Status) -> None:
+def test_within_and_hold_for_5(what: str, text: str, status: Status) -> None:
     assert within(signal(text), 10, 20, 5, FAR).status is status, what
 
 
-def test_too_late_is_told() -> None:
+def test_late_truth_is_reported() -> None:
     answer = within(signal("F T32.3"), 10, 20, 0, FAR)
     assert answer.late_span is not None
     assert answer.late_span.start == 32.3
@@ -115,7 +115,7 @@ def test_never(what: str, text: str, status: Status) -> None:
         ("nothing known", "F", 5, PENDING, 10),
     ],
 )
-def test_settled(what: str, text: str, horizon: float, status: Status, at: float) -> None:
+def test_settles(what: str, text: str, horizon: float, status: Status, at: float) -> None:
     answer = settles(signal(text), 10, 20, horizon)
     assert (answer.status, answer.at) == (status, at), what
 
@@ -171,7 +171,7 @@ def apply(word: str, made: Signal, start: float, end: float, horizon: float) -> 
 
 
 @given(WORDS, SIGNALS, BLINDS, TIMES, TIMES)
-def test_a_blind_window_never_turns_an_answer_round(
+def test_blind_window_never_reverses_an_answer(
     word: str, made: Signal, blind: BlindWindow, start: float, length: float
 ) -> None:
     clear = apply(word, made, start, start + length, FAR).status
@@ -180,7 +180,7 @@ def test_a_blind_window_never_turns_an_answer_round(
 
 
 @given(WORDS.filter(lambda word: word != "settled"), SIGNALS, TIMES, TIMES, TIMES, TIMES)
-def test_what_is_decided_stays_decided(
+def test_decided_answers_never_change(
     word: str, made: Signal, start: float, length: float, horizon: float, more: float
 ) -> None:
     now = apply(word, made, start, start + length, horizon).status
@@ -189,8 +189,8 @@ def test_what_is_decided_stays_decided(
 
 
 @given(SIGNALS, TIMES, TIMES)
-def test_never_is_the_opposite_of_within(made: Signal, start: float, length: float) -> None:
-    """But for the last moment: within includes its deadline, never ends before its end."""
+def test_never_is_the_negation_of_within(made: Signal, start: float, length: float) -> None:
+    """Except at the last moment: within includes its deadline, never excludes its end."""
     inside = within(made, start, start + length - 0.5, 0, FAR).status
     if length >= 1 and inside is HELD:
         assert never(made, start, start + length, FAR).status is VIOLATED
