@@ -28,7 +28,7 @@ class BusState(Struct, frozen=True):
 
 def capture_bus_state(target: Target) -> BusState:
     """Units to restart if their locks are lost. Raises Unsupported where a holder cannot be restarted."""
-    processes = target.require_fact("bus-processes", "D-Bus and logind are what is restarted")
+    processes = target.require_fact("bus-processes", "the step restarts D-Bus or logind")
     holders = target.require_fact("inhibitor-holders", "locks may be lost and must be restored")
     units = target.require_fact("inhibitor-units", "locks may be lost and must be restored")
     if strangers := [holder for holder in holders if not units.get(holder)]:

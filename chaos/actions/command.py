@@ -97,7 +97,7 @@ def _check_proof(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 class RunCommand(Action[Params, CommandState]):
-    """For faults without an action, such as stopping a unit that nodefall does not know. The experiment must allow it:
+    """For faults without an action, such as stopping another service. The experiment must allow it:
     `allow: [custom]`.
 
     With ``undo``, a failsafe timer on the host runs it as well if nodefall does not. With ``proof``, the undo is proven

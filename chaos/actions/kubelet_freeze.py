@@ -44,7 +44,7 @@ class KubeletFreeze(Action[NoParams, KubeletState]):
     proof_facts = ("kubelet-process", "kubelet-state")
 
     def prepare(self, target: Target, params: NoParams) -> KubeletState:  # noqa: ARG002 - no parameters
-        return capture_kubelet_state(target, "the kubelet's main process is what is frozen")
+        return capture_kubelet_state(target, "the step freezes the kubelet's main process")
 
     def inject(self, state: KubeletState) -> tuple[Command, ...]:
         return (HostCommand(_signal("SIGSTOP", state.unit)),)

@@ -67,7 +67,7 @@ class KubeletRestart(Action[NoParams, KubeletState]):
     proof_facts = ("kubelet-state", "kubelet-process", "inhibitor-kubelet")
 
     def prepare(self, target: Target, params: NoParams) -> KubeletState:  # noqa: ARG002 - no parameters
-        return capture_kubelet_state(target, "the kubelet's unit is what is restarted")
+        return capture_kubelet_state(target, "the step restarts the kubelet's unit")
 
     def inject(self, state: KubeletState) -> tuple[Command, ...]:
         return (systemctl("restart", state.unit),)

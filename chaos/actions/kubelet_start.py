@@ -23,7 +23,7 @@ class KubeletStart(Action[NoParams, KubeletState]):
     proof_facts = ("kubelet-state", "kubelet-process")
 
     def prepare(self, target: Target, params: NoParams) -> KubeletState:  # noqa: ARG002 - no parameters
-        return capture_kubelet_state(target, "the kubelet's unit is what is started")
+        return capture_kubelet_state(target, "the step starts the kubelet's unit")
 
     def inject(self, state: KubeletState) -> tuple[Command, ...]:
         return (systemctl("start", state.unit),)

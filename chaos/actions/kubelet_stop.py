@@ -29,7 +29,7 @@ class KubeletStop(Action[NoParams, KubeletState]):
     proof_facts = ("kubelet-state", "kubelet-process")
 
     def prepare(self, target: Target, params: NoParams) -> KubeletState:  # noqa: ARG002 - no parameters
-        return capture_kubelet_state(target, "the kubelet's unit is what is stopped")
+        return capture_kubelet_state(target, "the step stops the kubelet's unit")
 
     def inject(self, state: KubeletState) -> tuple[Command, ...]:
         return (systemctl("stop", state.unit),)

@@ -41,7 +41,7 @@ class PidState(FillerState, frozen=True):
 
 
 class PidPressure(Action[Params, PidState]):
-    """A unit of PID 1 starts sleeping processes, up to its own TasksMax.
+    """A unit of PID 1 starts sleeping processes, up to its TasksMax.
 
     The kubelet has no threshold for process IDs by default (evictionHard pid.available). Evicting pods frees few of
     them, so the kubelet may evict one pod after another.

@@ -24,7 +24,7 @@ class RuntimeStop(Action[NoParams, ServiceState]):
     facts = ("runtime-unit",)
 
     def prepare(self, target: Target, params: NoParams) -> ServiceState:  # noqa: ARG002 - no parameters
-        unit = target.require_fact("runtime-unit", "the container runtime's unit is what is stopped")
+        unit = target.require_fact("runtime-unit", "the step stops the container runtime's unit")
         return ServiceState(unit, target.tag, target.max_duration)
 
     def inject(self, state: ServiceState) -> tuple[Command, ...]:
