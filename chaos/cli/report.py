@@ -29,7 +29,6 @@ def command(run: str, format_: str | None, out: Path | None, reports: Path) -> N
     from chaos.cli.output import write
     from chaos.model.errors import UsageError
     from chaos.model.registry import discover
-    from chaos.model.result import RunResult
     from chaos.store import run_directory
     from chaos.store.recording import build_timeline, read_recording
 
@@ -41,7 +40,7 @@ def command(run: str, format_: str | None, out: Path | None, reports: Path) -> N
             f"the run {directory} has no result: it was killed, or is still active",
             hint=f"nodefall undo {directory}, then nodefall judge {directory} {directory / run_directory.EXPERIMENT}",
         )
-    result = run_directory.load(directory, run_directory.RESULT, RunResult)
+    result = run_directory.load_result(directory)
     timeline = build_timeline(read_recording(directory / run_directory.RECORDING))
     renderers = discover(chaos.report, "RENDERER")
     if format_ is None:

@@ -132,7 +132,7 @@ class ProofStatus(StrEnum):
 
     PROVEN = "proven"
     DISPROVEN = "disproven"
-    UNPROVEN = "not shown"
+    UNPROVEN = "unproven"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Lines to timeline entries: the one place where what was seen is given a type, live and in recordings."""
+"""Decoder of recording entries to timeline entries, for live runs and recordings."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from typing import Any
 
 import msgspec
 
+from chaos.model.fact import current_fact
 from chaos.model.kube import Metadata
+from chaos.model.legacy import upgrade_facts, upgrade_meta
 from chaos.model.recording import BOOKMARK, ActionRecord, BlindWindow, ProbeResult, QueryResult, RecordingEntry
 from chaos.model.resources import RESOURCES
 from chaos.model.timeline import Entry
 
-_STATELESS = frozenset({BOOKMARK, "ERROR"})  # ERROR of a watch is a Status, no object of its kind
+_STATELESS = frozenset({BOOKMARK, "ERROR"})  # ERROR of a watch is a Status, not an object of the resource
 _META, _METRICS, _HOST, _ACTION, _BLIND = "meta", "metrics", "host", "action", "blind"
 _PROBE, _PROMETHEUS = "probe", "prometheus"
 
 
 class _Head(msgspec.Struct):
-    """What is needed to know which object a broken one is."""
+    """Identity of an object that cannot be decoded."""
 
     metadata: Metadata
 
@@ -33,39 +35,44 @@ _HEADS = msgspec.json.Decoder(_Head)
 _JSON = msgspec.json.Decoder()
 
 
-def decode(line: RecordingEntry, seq: int) -> Entry | None:
-    """One line as an entry of a timeline; None for bookmarks, errors and kinds that nobody looks at.
+def decode(recorded: RecordingEntry, seq: int) -> Entry | None:
+    """The timeline entry of a recording entry; None for bookmarks, errors and kinds without a decoder.
 
-    An object that is not understood is never fatal: if it can be told which one it is, its new state is an
-    entry with a note (unknown to every judge), else a blind window of no length.
+    An object that cannot be decoded is never fatal: if its identity is readable, its new state is an entry with a note
+    (unknown to every judge), else a blind window of length zero.
     """
-    if line.type in _STATELESS:
+    if recorded.type in _STATELESS:
         return None
-    node = "" if line.node is msgspec.UNSET else line.node
-    note = "" if line.note is msgspec.UNSET else line.note
+    node = "" if recorded.node is msgspec.UNSET else recorded.node
+    note = "" if recorded.note is msgspec.UNSET else recorded.note
     try:
-        value = _value(line)
+        value = _value(recorded)
     except (msgspec.DecodeError, ValueError) as error:
-        return _undecodable(line, seq, node, error)
-    return None if value is None else Entry(seq, line.t, line.kind, line.type, value, node, note)
+        return _undecodable(recorded, seq, node, error)
+    type_ = current_fact(recorded.type) if recorded.kind == _HOST else recorded.type
+    return None if value is None else Entry(seq, recorded.t, recorded.kind, type_, value, node, note)
 
 
-def _value(line: RecordingEntry) -> Any:
-    decoder = _OBJECTS.get(line.kind)
+def _value(recorded: RecordingEntry) -> Any:
+    decoder = _OBJECTS.get(recorded.kind)
     if decoder is not None:
-        return decoder.decode(line.object)
-    reader = _READERS.get(line.kind)
-    return reader(line) if reader else None
+        return decoder.decode(recorded.object)
+    reader = _READERS.get(recorded.kind)
+    return reader(recorded) if reader else None
 
 
-def _blind(line: RecordingEntry) -> BlindWindow:
-    return msgspec.structs.replace(_BLINDS.decode(line.object), source=_blind_source(line))
+def _blind(recorded: RecordingEntry) -> BlindWindow:
+    return msgspec.structs.replace(_BLINDS.decode(recorded.object), source=_blind_source(recorded))
 
 
-def _blind_source(line: RecordingEntry) -> str:
-    """``metrics`` about a node is ``metrics@NODE``."""
-    about = "" if line.node is msgspec.UNSET else line.node
-    return f"{line.type}@{about}" if line.type in ("metrics", "host", "power") and about else line.type
+def _blind_source(recorded: RecordingEntry) -> str:
+    """Source of a blind window: ``metrics`` of a node is ``metrics@NODE``."""
+    about = "" if recorded.node is msgspec.UNSET else recorded.node
+    return f"{recorded.type}@{about}" if recorded.type in ("metrics", "host", "power") and about else recorded.type
+
+
+def _action(record: ActionRecord) -> ActionRecord:
+    return msgspec.structs.replace(record, evidence=upgrade_facts(record.evidence)) if record.evidence else record
 
 
 def _mapping(value: Any) -> dict[str, Any]:
@@ -75,34 +82,44 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _metrics(lines: list[str]) -> dict[str, float]:
-    """Prometheus text lines ``name value`` (labels, if any, stay part of the name)."""
+    """Values by name, from lines ``name value`` of the Prometheus text format; labels are part of the name."""
     pairs = (line.rpartition(" ") for line in lines)
     return {name: float(value) for name, _, value in pairs}
 
 
 _READERS: dict[str, Callable[[RecordingEntry], Any]] = {
-    _METRICS: lambda line: _metrics(_LINES.decode(line.object)),
-    _ACTION: lambda line: _ACTIONS.decode(line.object),
+    _METRICS: lambda recorded: _metrics(_LINES.decode(recorded.object)),
+    _ACTION: lambda recorded: _action(_ACTIONS.decode(recorded.object)),
     _BLIND: _blind,
-    _META: lambda line: _mapping(_JSON.decode(line.object)),
-    _PROMETHEUS: lambda line: _QUERIES.decode(line.object),
-    _PROBE: lambda line: _PROBES.decode(line.object),
-    _HOST: lambda line: _JSON.decode(line.object),
+    _META: lambda recorded: upgrade_meta(_mapping(_JSON.decode(recorded.object))),
+    _PROMETHEUS: lambda recorded: _QUERIES.decode(recorded.object),
+    _PROBE: lambda recorded: _PROBES.decode(recorded.object),
+    _HOST: lambda recorded: _JSON.decode(recorded.object),
 }
 
 
-def _undecodable(line: RecordingEntry, seq: int, node: str, error: Exception) -> Entry:
+def _undecodable(recorded: RecordingEntry, seq: int, node: str, error: Exception) -> Entry:
     note = f"undecodable: {error}"
-    resource = RESOURCES.get(line.kind)
+    resource = RESOURCES.get(recorded.kind)
     if resource is not None:
         try:
-            head = _HEADS.decode(line.object)
+            head = _HEADS.decode(recorded.object)
         except msgspec.DecodeError:
             head = None
         if head is not None:
-            return Entry(seq, line.t, line.kind, line.type, resource.type(metadata=head.metadata), node, note)
-    if line.kind == _BLIND:  # nobody knows how long it lasted
-        return Entry(seq, line.t, _BLIND, line.type, BlindWindow(line.t, None, note, _blind_source(line)), node, note)
-    about = line.type if line.kind == _PROBE else node
-    source = f"{line.kind}@{about}" if about and resource is None else line.kind
-    return Entry(seq, line.t, _BLIND, source, BlindWindow(line.t, line.t, note, source), node, note)
+            return Entry(
+                seq, recorded.t, recorded.kind, recorded.type, resource.type(metadata=head.metadata), node, note
+            )
+    if recorded.kind == _BLIND:  # its end is unknown
+        return Entry(
+            seq,
+            recorded.t,
+            _BLIND,
+            recorded.type,
+            BlindWindow(recorded.t, None, note, _blind_source(recorded)),
+            node,
+            note,
+        )
+    about = recorded.type if recorded.kind == _PROBE else node
+    source = f"{recorded.kind}@{about}" if about and resource is None else recorded.kind
+    return Entry(seq, recorded.t, _BLIND, source, BlindWindow(recorded.t, recorded.t, note, source), node, note)

@@ -40,13 +40,13 @@ DurationText = Annotated[str, BeforeValidator(_require_unit), AfterValidator(_du
 
 
 class Model(BaseModel):
-    """Unknown keys are errors; keys are camelCase as written."""
+    """Base of all documents: unknown keys are errors; keys in YAML are camelCase."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True, frozen=True)
 
 
 class Metadata(Model):
-    """``annotations``: what people and other programs want to know; nodefall itself does not look at them."""
+    """``annotations`` are for people and other programs; nodefall ignores them."""
 
     name: Name
     labels: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What somebody must be allowed to do to a cluster, as rules of RBAC name it."""
+"""Permissions on a cluster, in the terms of RBAC."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get"}
 
 
 class Permission(Struct, frozen=True, order=True):
-    """``resource`` with its subresource, as pods/eviction; an empty namespace is everywhere, an empty name any.
+    """One verb on one resource; an empty namespace means all, an empty name any.
 
-    One that begins with a slash is the path of a URL that names no resource, as /metrics.
+    ``resource`` includes the subresource, as pods/eviction. If it begins with a slash it is a non-resource URL, as
+    /metrics.
     """
 
     group: str
@@ -35,16 +36,16 @@ class Permission(Struct, frozen=True, order=True):
         return f"{self.verb} {resource}{name}" + (f" in namespace {self.namespace}" if self.namespace else "")
 
     def covers(self, other: Permission) -> bool:
-        """Whether it allows what ``other`` names."""
+        """Whether this permission includes ``other``."""
         same = (self.group, self.resource, self.verb) == (other.group, other.resource, other.verb)
         return same and self.namespace in ("", other.namespace) and self.name in ("", other.name)
 
 
-PATCH_NODES = (Permission("", "nodes", "patch"),)  # that they are read is a right of every run
+PATCH_NODES = (Permission("", "nodes", "patch"),)  # to read Nodes is a permission of every run
 
 
 def permission_for_request(method: str, path: str) -> Permission:
-    """The right to a request for an API path. Raises ValueError.
+    """Permission for a request to an API path. Raises ValueError for a path without a resource.
 
     k8s.io/apiserver pkg/endpoints/request/requestinfo.go.
     """
@@ -59,5 +60,5 @@ def permission_for_request(method: str, path: str) -> Permission:
 
 
 def permissions_on(resource: str, *verbs: str, group: str = "", namespace: str = "") -> tuple[Permission, ...]:
-    """One for each verb."""
+    """One permission per verb."""
     return tuple(Permission(group, resource, verb, namespace) for verb in verbs)

@@ -1,4 +1,4 @@
-"""The Plan: targets chosen and frozen, and exactly what will be sent where."""
+"""The Plan: the selected targets, and the exact commands for each."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class PlannedStep(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """``power-off on worker-2``; the name alone where it is about the cluster."""
+        """``power-off on worker-2``; the name alone for a step on the cluster."""
         return on_node(self.step, self.node)
 
 
 class PlannedTarget(Struct, frozen=True):
-    """A node under a target's name, with what must still be true of it when the run starts."""
+    """A node of a target, with the identity that it must still have when the run starts."""
 
     target: str
     node: str
@@ -45,7 +45,7 @@ class PlannedTarget(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """Good for 15 minutes, for one cluster, one experiment file and the nodes it names."""
+    """Plan of one run; valid for 15 minutes, one cluster, one experiment file and the listed nodes."""
 
     run: str
     experiment: str
@@ -58,10 +58,10 @@ class Plan(Struct, frozen=True):
     namespace: str = ""  # of the workload
     facts: dict[str, Any] = {}
     source: str = ""  # path of the experiment's file
-    overridden: tuple[str, ...] = ()  # refusals of preflight that somebody set aside with --anyway
+    overridden: tuple[str, ...] = ()  # failed preflight checks that --anyway overrides
     warnings: tuple[str, ...] = ()  # of preflight
 
     @property
     def hash(self) -> str:
-        """Of all of it, as plan.json holds it."""
+        """SHA-256 of the plan as JSON."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()

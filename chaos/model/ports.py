@@ -1,4 +1,4 @@
-"""Ports to the outside world; implemented by observers, transports, power, engine and store."""
+"""Ports to the outside world, implemented by kube, hosts, observers, engine and store."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from chaos.model.recording import RecordingEntry
 from chaos.model.verdict import Verdict
 
 Sink = Callable[[RecordingEntry], None]
-ON_OFF_STATE = frozenset({"on", "off", "state"})  # what a PowerControl can do
+ON_OFF_STATE = frozenset({"on", "off", "state"})  # capabilities of a PowerControl
 ON_OFF = frozenset({"on", "off"})
 ON = frozenset({"on"})
 
 
 class Clock(Protocol):
-    """The only now() and the only sleep. Times are seconds since the epoch in cluster time."""
+    """The only source of now() and sleep(). Times are seconds since the epoch, in cluster time."""
 
     def now(self) -> float: ...
 
     def sleep(self, seconds: float) -> bool:
-        """Sleep; False if woken early because the run is stopping."""
+        """Sleep. Returns False if woken early because the run stops."""
 
     def wake(self) -> None:
-        """End every sleep, now and from now on, until :meth:`resume`."""
+        """End every sleep, present and future, until :meth:`resume`."""
 
     def resume(self) -> None: ...
 
 
 class Armed(Protocol):
-    """A command that waits on its host for one write."""
+    """A command that is ready on its host and starts on a single write."""
 
     def calibrate(self, now: Callable[[], float]) -> bool:
-        """Learn the host's clock beside ours (``now``); whether it can begin at an instant that is agreed upon."""
+        """Measure the offset of the host's clock from ``now``. Returns whether a start at a set time is possible."""
 
     def release(self, at: float | None = None) -> None:
-        """Let it run, and wait for nothing: one write. What goes wrong is told by :meth:`fire`.
+        """Start the command with one write, without waiting. Errors are reported by :meth:`wait`.
 
-        ``at``: not before this instant, shortly ahead, of the clock that it was tuned to; if it was, else at once.
+        ``at``: earliest start, shortly ahead, by the clock of :meth:`calibrate`; ignored without a calibration.
         """
 
     def wait(self) -> Outcome:
-        """Let it run, unless :meth:`go` has, and wait for its end. ``began`` is the host's own time of start."""
+        """Start the command unless :meth:`release` did, and wait for its end. ``began`` is the host's time of start."""
 
     def cancel(self) -> None:
-        """Give it up without running it."""
+        """End the command without running it."""
 
 
 class Session(Protocol):
-    """An open line to one host. Reopens itself after a loss; only what was not sent is ever sent again."""
+    """A connection to one host. It reconnects after a loss; only commands that were not sent are retried."""
 
     def run(self, command: HostCommand) -> Outcome: ...
 
@@ -61,29 +61,29 @@ class Session(Protocol):
 
 
 class PowerControl(Protocol):
-    """How a dead machine comes back. Every method raises NodefallError when it cannot tell or do.
+    """Power control of a machine. Every method raises NodefallError on failure.
 
-    ``can`` says what it can at all: ``on``, ``off``, and tell the ``state`` at any time.
+    ``capabilities`` are the supported operations: ``on``, ``off``, and reading the ``state`` at any time.
     """
 
     @property
     def capabilities(self) -> frozenset[str]: ...
 
     def state(self) -> str:
-        """``on`` or ``off``, never a guess."""
+        """``on`` or ``off``, as reported, never guessed."""
 
     def on(self) -> None: ...
 
     def off(self) -> None:
-        """At once, without shutting down."""
+        """Cut the power at once, without a shutdown."""
 
 
 @runtime_checkable
 class RestartPolicyControl(Protocol):
-    """A power control of machines that may come on by themselves, as containers with a restart policy do."""
+    """A power control of machines that may start without a command, as containers with a restart policy do."""
 
     def restart_policy(self) -> str:
-        """As docker writes it: ``no``, ``always``, ``on-failure:1``..."""
+        """The policy as docker writes it: ``no``, ``always``, ``on-failure:1``..."""
 
     def set_restart_policy(self, policy: str) -> None: ...
 
@@ -96,7 +96,7 @@ class Response:
 
 
 class KubeApi(Protocol):
-    """Raw access to one API server. Raises KubeUnreachable (observers.api) when no answer came."""
+    """Raw access to one API server. Raises KubeUnreachable (kube.errors) without a response."""
 
     def request(
         self,
@@ -106,27 +106,27 @@ class KubeApi(Protocol):
         body: Any = None,
         content_type: str = "application/json",
     ) -> Response:
-        """One request and its answer, whatever the status."""
+        """One request and its response, of any status."""
 
     def stream(self, path: str, query: Mapping[str, str]) -> AbstractContextManager[Iterator[bytes]]:
-        """A watch: chunks of bytes as they come."""
+        """A watch: chunks of bytes as they arrive."""
 
     def kubelet(self, address: str, port: int, path: str) -> Response:
-        """GET from a kubelet's own port, with the cluster's credentials."""
+        """GET from the port of a kubelet, with the credentials of the cluster."""
 
 
 class LockGuard(Protocol):
-    """What stands between a run and each of its deeds: the cluster's lock. Both raise Aborted."""
+    """The cluster's lock, checked before each operation of a run. Both methods raise Aborted."""
 
     def renew(self) -> bool:
-        """Make sure of it with the API server; False where that does not answer."""
+        """Renew the lock on the API server. Returns False if the server does not answer."""
 
     def check(self) -> None:
-        """The last thing before the deed, quick: by our own clock."""
+        """Check the lock by the local clock, right before an operation."""
 
 
 class Progress(Protocol):
-    """What a person sees while a run is live; ``tick`` says what time it is in the cluster."""
+    """Progress of a live run, for people; ``tick`` passes the cluster time."""
 
     def phase(self, name: str) -> None: ...
 
@@ -140,7 +140,7 @@ class Progress(Protocol):
 
 
 class Observer(Protocol):
-    """An eye: emits lines to its sink from threads of its own between start and stop; never sees the plan."""
+    """A source of recording entries, emitted from its threads between start and stop; has no access to the plan."""
 
     name: str
 
@@ -149,4 +149,4 @@ class Observer(Protocol):
     def stop(self) -> None: ...
 
     def has_synced(self) -> bool:
-        """True once everything that exists has been seen once."""
+        """Whether the initial state was observed completely."""

@@ -15,22 +15,22 @@ from chaos.model.duration import parse_duration
 def _endpoint_url(text: str) -> str:
     try:
         parts = urlsplit(text)
-        fits = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
-        fits = False
-    if not fits or any(c.isspace() for c in text):
-        raise ValueError(f"{text!r} is no http or https URL")
+        is_valid = False
+    if not is_valid or any(c.isspace() for c in text):
+        raise ValueError(f"invalid URL {text!r}: expected http or https")
     if "@" in parts.netloc:
-        raise ValueError("a login is not written into a URL; probe a path that needs none")
+        raise ValueError("credentials are not allowed in a URL; probe a path without authentication")
     return text
 
 
 def _endpoint(text: str) -> str:
     host, _, port = text.rpartition(":")
     if not host or any(c.isspace() or c in "/@" for c in host):
-        raise ValueError(f"{text!r} is no endpoint; write HOST:PORT")
+        raise ValueError(f"invalid endpoint {text!r}; write HOST:PORT")
     if not port.isdigit():
-        raise ValueError(f"{port!r} is no port; give its number")
+        raise ValueError(f"invalid port {port!r}; write a number")
     _port(port)
     return text
 
@@ -39,19 +39,19 @@ def _port(value: Any) -> str:
     text = str(value)
     number = int(text) if text.isascii() and text.isdigit() else 0
     if isinstance(value, bool) or not (1 <= number <= 65535 or re.fullmatch(r"[a-z0-9-]*[a-z][a-z0-9-]*", text)):
-        raise ValueError(f"{text!r} is no port")
+        raise ValueError(f"invalid port {text!r}")
     return text
 
 
 def _path(text: str) -> str:
     if not text.startswith("/") or any(c.isspace() for c in text):
-        raise ValueError(f"{text!r} is no path; it begins with /")
+        raise ValueError(f"invalid path {text!r}: a path begins with /")
     return text
 
 
 def _at_least_minimum(text: str) -> str:
     if parse_duration(text) < _MIN_SECONDS:
-        raise ValueError(f"{text} is too short; the least is {_MIN_SECONDS:g}s")
+        raise ValueError(f"{text} is too short: the minimum is {_MIN_SECONDS:g} s")
     return text
 
 
@@ -60,7 +60,7 @@ Seconds = Annotated[DurationText, AfterValidator(_at_least_minimum)]
 
 
 class ServiceReference(Model):
-    """A Service, asked through the API server: that needs the right to get services/proxy, and no route of our own."""
+    """A Service, probed through the API server: needs permission to get services/proxy, but no route to the Service."""
 
     name: Name
     namespace: str = "workload"
@@ -70,17 +70,19 @@ class ServiceReference(Model):
 
     @property
     def proxy_name(self) -> str:
-        """Its name in URLs of services/proxy, and so in rights."""
+        """Name of the Service in URLs of services/proxy, and so in permissions."""
         return f"{'https:' if self.scheme == 'https' else ''}{self.name}:{self.port}"
 
 
 class Probe(Model):
-    """An endpoint that is asked through the whole run, as its clients would."""
+    """An endpoint that is probed during the whole run, as a client would."""
 
     name: Name
-    http: Annotated[str, AfterValidator(_endpoint_url)] | None = Field(None, description="URL; 200 to 399 is good")
+    http: Annotated[str, AfterValidator(_endpoint_url)] | None = Field(
+        None, description="URL; a status from 200 to 399 is a success"
+    )
     tcp: Annotated[str, AfterValidator(_endpoint)] | None = Field(
-        None, description="HOST:PORT; a connection that is accepted is good"
+        None, description="HOST:PORT; an accepted connection is a success"
     )
     service: ServiceReference | None = None
     every: Seconds = "1s"
@@ -98,7 +100,7 @@ class Probe(Model):
 
 
 class Query(Model):
-    """A question to the Prometheus of the inventory: asked again and again, and over the whole run at its end."""
+    """A query to the Prometheus of the inventory: at intervals, and over the whole run at its end."""
 
     name: Name
     query: str = Field(min_length=1, description="PromQL")

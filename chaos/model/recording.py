@@ -1,4 +1,4 @@
-"""One line of a recording (JSON Lines, gzipped); also what observers emit while a run is live."""
+"""Entries of a recording (JSON Lines, gzipped), as observers emit them during a run."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 FORMAT = 1
 LIST, ADDED, MODIFIED, DELETED, BOOKMARK = "LIST", "ADDED", "MODIFIED", "DELETED", "BOOKMARK"
-# Note on a DELETED line that was not received but deduced from a new list: the last state was not seen.
+# Note of a DELETED entry that was deduced from a new list: the final state was not observed.
 MISSING_AT_RELIST = "missing at relist"
 
 
-OVERRIDDEN, WARNINGS = "overruled", "warnings"  # in the meta line: what preflight said, and the run did not heed
-TRUNCATED_RECORDING = "recording"  # source of the blind window after a recording that was cut off
-# Kinds of windows that are about one node, or one probe.
+# Keys of the meta entry: findings of preflight that the run overrode or ignored.
+OVERRIDDEN, WARNINGS = "overridden", "warnings"
+TRUNCATED_RECORDING = "recording"  # source of the blind window after the end of a truncated recording
+# Kinds of entries about one node or one probe.
 _SCOPED_KINDS = frozenset({"metrics", "host", "power", "containers", "host-time", "kubelet-journal", "probe"})
-# Resources that recordings hold: a window about one of them says nothing about the others.
+# Resources in recordings: a blind window of one of them does not concern the others.
 _RESOURCES = frozenset(
     [
         "configmaps",
@@ -48,11 +49,11 @@ _RESOURCES = frozenset(
 
 
 class RecordingEntry(Struct, omit_defaults=True):
-    """What was seen at ``t`` (seconds since the epoch, receipt time in the run's clock).
+    """An observation at ``t`` (seconds since the epoch, time of receipt by the run's clock).
 
     ``kind`` is ``meta``, a plural resource name, ``metrics``, ``host``, ``action``, ``probe``, ``blind`` or
-    ``verdict``; ``object`` is raw JSON until it is decoded by kind.
-    A ``blind`` line has type = what could not be seen (see :class:`Blind`), and object {from, to, reason}.
+    ``verdict``; ``object`` is raw JSON until it is decoded by kind. The ``type`` of a ``blind`` entry is its source,
+    as in :class:`BlindWindow`, and its object is {from, to, reason}.
     """
 
     t: float
@@ -64,17 +65,17 @@ class RecordingEntry(Struct, omit_defaults=True):
 
 
 class ActionPhase(StrEnum):
-    """Phase of a step, or of its undo, as an ``action`` entry records it."""
+    """Phase of a step or its undo in an ``action`` entry."""
 
     BEGIN = "begin"
     RETURNED = "returned"
     PROVED = "proved"
-    UNDO = "undo"  # the undo begins
+    UNDO = "undo"  # begin of the undo
     UNDONE = "undone"
 
 
 class ActionRecord(Struct, omit_defaults=True, frozen=True):
-    """Object of an ``action`` line; phase is begin, returned, proved, undo (it begins) or undone."""
+    """Object of an ``action`` entry. ``phase`` is an ActionPhase; other recorders may write more."""
 
     step: str = ""
     phase: str = ""
@@ -86,7 +87,7 @@ class ActionRecord(Struct, omit_defaults=True, frozen=True):
 
 
 class ProbeResult(Struct, frozen=True):
-    """Object of a ``probe`` line: what a client of the endpoint would have seen. ``status``: of HTTP, else null."""
+    """Object of a ``probe`` entry: the result as for a client of the endpoint. ``status``: of HTTP, else null."""
 
     ok: bool
     status: int | None = None
@@ -95,25 +96,25 @@ class ProbeResult(Struct, frozen=True):
 
 
 class Series(Struct, frozen=True):
-    """``values`` are (time, value), in the run's clock; null is no number (NaN, infinity)."""
+    """Time series; ``values`` are (time by the run's clock, value), with null for NaN and infinity."""
 
     labels: dict[str, str]
     values: list[tuple[float, float | None]]
 
 
 class QueryResult(Struct, frozen=True):
-    """Object of a ``prometheus`` line: one moment, or the whole run."""
+    """Object of a ``prometheus`` entry: an instant, or the range of the whole run."""
 
     query: str
     series: list[Series]
 
 
 class BlindWindow(Struct, frozen=True, rename={"start": "from", "end": "to"}):
-    """A time in which something could not be seen.
+    """A time during which a source could not be observed.
 
-    ``source`` (the line's type) is a plural resource, ``prometheus``, ``probe@NAME``, or ``metrics``, ``host``,
-    ``containers``, ``kubelet-journal`` or ``power`` with ``@NODE``, ``metrics`` also with ``@URL``; without such a name
-    it is about all of them.
+    ``source`` (the entry's type) is a plural resource, ``prometheus``, ``probe@NAME``, or ``metrics``, ``host``,
+    ``containers``, ``kubelet-journal`` or ``power`` with ``@NODE``, ``metrics`` also with ``@URL``; without such a
+    suffix all of them are meant.
     ``end`` is None while the window is still open.
     """
 
@@ -123,7 +124,7 @@ class BlindWindow(Struct, frozen=True, rename={"start": "from", "end": "to"}):
     source: str = ""
 
     def covers(self, wanted: str) -> bool:
-        """Whether ``wanted`` could not be seen. What another recorder calls by a name of its own hides everything."""
+        """Whether the window applies to the source ``wanted``. An unknown source, of another recorder, covers all."""
         kind, _, node = self.source.partition("@")
         if kind in _SCOPED_KINDS:
             return self.source == wanted or (not node and wanted.startswith(f"{kind}@"))

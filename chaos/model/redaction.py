@@ -1,7 +1,7 @@
-"""Secrets that were read are replaced by their value wherever something leaves this process.
+"""Redaction: values of secrets are replaced wherever text leaves the process.
 
-They are given as references and never written on purpose. This is for what others say: a BMC that repeats a password in
-its error, a traceback with a header in it.
+Inventories hold references to secrets, and nodefall never writes a secret on purpose. Redaction is for other sources: a
+BMC that repeats a password in its error, a traceback with a header.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from urllib.parse import quote
 import msgspec
 
 REDACTED = "***"
-MIN_LENGTH = 6  # characters: shorter ones are parts of many words
+MIN_LENGTH = 6  # characters: shorter texts occur in many words
 _secrets: set[str] = set()
 _pattern: re.Pattern[str] | None = None
 
 
 def register_secret(secret: str) -> None:
-    """From now on ``secret`` is masked, also as JSON, HTML, URLs and base64 write it. Thread safe."""
-    global _pattern  # noqa: PLW0603 - every outlet of the process must know
+    """Redact ``secret`` from now on, also in its JSON, HTML, URL and base64 encodings. Thread-safe."""
+    global _pattern  # noqa: PLW0603 - every output of the process is redacted
     text = secret.strip()
     if len(text) < MIN_LENGTH or text in _secrets:
         return
     _secrets.update(_encodings(text))
     longest_first = sorted(_secrets, key=len, reverse=True)
-    _pattern = re.compile("|".join(re.escape(form) for form in longest_first))
+    _pattern = re.compile("|".join(re.escape(encoding) for encoding in longest_first))
 
 
 def redact(text: str) -> str:
@@ -38,12 +38,12 @@ def redact(text: str) -> str:
 
 
 def redact_bytes(data: bytes) -> bytes:
-    """The same for text in UTF-8; other bytes stay what they are."""
+    """UTF-8 text without secrets; other bytes are unchanged."""
     return redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape") if _pattern else data
 
 
 def redact_json(data: bytes) -> bytes:
-    """A JSON document without secrets in its strings; anything else is masked as text."""
+    """A JSON document without secrets in its strings; anything else is redacted as text."""
     if _pattern is None or not _pattern.search(text := data.decode("utf-8", "replace")):
         return data
     try:
@@ -62,9 +62,9 @@ def _redact_value(value: Any) -> Any:
 
 def _encodings(text: str) -> set[str]:
     try:
-        raw = text.encode("utf-8", "surrogateescape")  # bytes of the environment that are no text
+        raw = text.encode("utf-8", "surrogateescape")  # environment variables may hold any bytes
     except UnicodeEncodeError:
-        raw = text.encode("utf-8", "surrogatepass")  # halves of a character, as JSON can escape them
+        raw = text.encode("utf-8", "surrogatepass")  # lone surrogates, as JSON can escape them
     return {
         text,
         json.dumps(text)[1:-1],

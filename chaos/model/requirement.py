@@ -1,4 +1,4 @@
-"""Tests that an experiment puts to facts, as ``>0`` or ``>= 30s``."""
+"""Requirements of an experiment on facts, as ``>0`` or ``>= 30s``."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def parse_requirement(text: str) -> tuple[str, float]:
     """Operator and number (durations in seconds) of ``">0"`` or ``">= 30s"``. Raises ValueError."""
     match = _REQUIREMENT.fullmatch(text)
     if not match:
-        raise ValueError(f"{text!r} is not a requirement; write it like '>0' or '>= 30s'")
+        raise ValueError(f"invalid requirement {text!r}; write it like '>0' or '>= 30s'")
     return match[1] or "=", seconds(match[2])
 
 
 def seconds(value: Any) -> float:
-    """A number as it is, a duration in seconds. Raises ValueError."""
+    """A number, or the seconds of a duration. Raises ValueError."""
     if isinstance(value, int | float):
         return float(value)
     text = str(value)
@@ -37,6 +37,6 @@ def seconds(value: Any) -> float:
 
 
 def satisfies(value: float, text: str) -> bool:
-    """True if ``value`` passes the test. Raises ValueError if it is none."""
+    """Whether ``value`` meets the requirement. Raises ValueError if that is invalid."""
     symbol, number = parse_requirement(text)
     return bool(_OPERATORS[symbol](value, number))

@@ -34,7 +34,7 @@ KubeObject = (
 
 
 class Resource(Struct, frozen=True):
-    """Where a plural resource lives and how it is decoded."""
+    """API path and type of a plural resource."""
 
     plural: str
     prefix: str  # "/api/v1" or "/apis/GROUP/VERSION"
@@ -42,7 +42,7 @@ class Resource(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The all-namespaces collection."""
+        """Path of the collection in all namespaces."""
         return f"{self.prefix}/{self.plural}"
 
 

@@ -1,4 +1,4 @@
-"""The result of a run or of judging a recording: what every renderer gets, and what result.json holds."""
+"""Result of a run, or of judging a recording: the input of renderers and the content of result.json."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ RESULT_VERSION = 1
 
 
 class Phases(Struct, frozen=True):
-    """When a step on a node reached what, in epoch seconds; None where nobody knows.
+    """Phases of a step on a node, in epoch seconds; None if unknown.
 
-    ``armed``: it waited on the host. ``fired``: the write that let it go. ``began``: as the host says, by its clock.
-    ``proven``: the last of what proves it was seen.
+    ``armed``: the command was ready on the host. ``fired``: the write that started it. ``began``: its start by the host
+    clock. ``proven``: the last entry that proves the step.
     """
 
     armed: float | None = None
@@ -26,7 +26,7 @@ class Phases(Struct, frozen=True):
 
 
 class StepResult(Struct, frozen=True):
-    """One step on one node; ``shown`` says whether it is proven that it took effect. Times in epoch seconds."""
+    """One step on one node, and whether its effect is proven. Times in epoch seconds."""
 
     step: str
     action: str
@@ -43,7 +43,7 @@ class StepResult(Struct, frozen=True):
 
 
 class UndoResult(Struct, frozen=True):
-    """One undo: proven, or still owed with the reason."""
+    """One undo: proven, or pending with the reason."""
 
     step: str
     action: str
@@ -53,7 +53,7 @@ class UndoResult(Struct, frozen=True):
 
 
 class RunResult(Struct, frozen=True):
-    """``status`` is the worst verdict; ``exit_code`` as the command ends (an owed undo beats all others)."""
+    """``status`` is the worst verdict; ``exit_code`` the command's (a pending undo takes precedence)."""
 
     version: int
     run: str
@@ -61,7 +61,7 @@ class RunResult(Struct, frozen=True):
     title: str
     status: Status
     exit_code: int
-    headline: str  # one line: what failed, what was seen instead, and when; or that all held
+    headline: str  # one line: what failed, with observation and time; or that all held
     simulated: bool
     kubernetes: str
     cluster_uid: str
@@ -77,6 +77,6 @@ class RunResult(Struct, frozen=True):
     leftovers: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     facts: dict[str, Any] = {}
-    started_by: str = ""  # login@machine/process that ran it
-    nodefall_version: str = ""  # its version
+    started_by: str = ""  # login@machine/process
+    nodefall_version: str = ""  # version
     plan_hash: str = ""

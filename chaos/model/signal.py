@@ -1,6 +1,6 @@
 """Truth over time: true, false or unknown, changing at known moments.
 
-An assertion turns a timeline into one signal per subject; the judge evaluates time words on signals.
+An assertion turns a timeline into one signal per subject; the judge evaluates temporal operators on signals.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chaos.model.recording import BlindWindow
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """From ``t`` on the statement is ``value`` (None = unknown); ``seen`` says in words what was seen."""
+    """From ``t`` on the statement is ``value`` (None = unknown); ``observation`` describes why."""
 
     t: float
     value: bool | None
@@ -25,19 +25,19 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch [start, end) with one value."""
+    """An interval [start, end) with one value."""
 
     start: float
     end: float
     sample: Sample
 
 
-NO_OBSERVATION = Sample(float("-inf"), None, None, "nothing was seen yet")
+NO_OBSERVATION = Sample(float("-inf"), None, None, "nothing was observed yet")
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """Samples in order of time; unknown before the first."""
+    """Samples in order of time; the value is unknown before the first."""
 
     samples: tuple[Sample, ...]
 
@@ -47,7 +47,7 @@ class Signal:
         return self.samples[index - 1] if index else NO_OBSERVATION
 
     def spans(self, start: float, end: float) -> Iterator[Span]:
-        """The stretches that cover [start, end]; the last one includes ``end``. Empty if end < start."""
+        """Intervals that cover [start, end]; the last one includes ``end``. None if end < start."""
         if end < start:
             return
         current, since = self.at(start), start
@@ -60,25 +60,27 @@ class Signal:
         yield Span(since, end, current)
 
     def mask(self, blinds: Iterable[BlindWindow]) -> Signal:
-        """The same signal, unknown inside every blind window."""
+        """The signal with unknown values inside the blind windows."""
         signal = self
         for blind in blinds:
             signal = signal._mask_window(blind)
         return signal
 
     def _mask_window(self, blind: BlindWindow) -> Signal:
-        lasted = "from then on" if blind.end is None else f"for {blind.end - blind.start:.1f}s"
-        why = Sample(blind.start, None, None, f"nothing could be seen of {blind.source} {lasted}: {blind.reason}")
+        lasted = "from then on" if blind.end is None else f"for {blind.end - blind.start:.1f} s"
+        unknown = Sample(blind.start, None, None, f"{blind.source} could not be observed {lasted}: {blind.reason}")
         before = [s for s in self.samples if s.t < blind.start]
         if blind.end is None:
-            return Signal((*before, why))
-        resumed = self.at(blind.end)
+            return Signal((*before, unknown))
+        following = self.at(blind.end)
         after = [s for s in self.samples if s.t > blind.end]
-        return Signal((*before, why, Sample(blind.end, resumed.value, resumed.seq, resumed.observation), *after))
+        return Signal(
+            (*before, unknown, Sample(blind.end, following.value, following.seq, following.observation), *after)
+        )
 
 
 class Quantifier(StrEnum):
-    """How many subjects must satisfy the statement."""
+    """Number of subjects that must satisfy the statement."""
 
     EACH = "each"
     ANY = "any"
@@ -88,7 +90,7 @@ class Quantifier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One thing that the statement is about; ``facts`` are its own bounds (seconds by fact name, None unknown)."""
+    """A subject of the statement; ``facts`` are its bounds (seconds by fact name, None for unknown)."""
 
     name: str
     signal: Signal
@@ -97,9 +99,9 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class SubjectSet:
-    """What an assertion makes of a timeline. ``expected`` says in words what must be true of the subjects.
+    """Result of an assertion on a timeline; ``expected`` describes the statement about the subjects.
 
-    ``empty`` says why there are no subjects; then the verdict is inconclusive, unless the quantifier is COUNT.
+    ``empty_reason`` is why there are no subjects: the verdict is then inconclusive, unless the quantifier is COUNT.
     """
 
     expected: str

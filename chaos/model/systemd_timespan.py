@@ -20,7 +20,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|min|h|d|w|month|y)", re.ASCII)
 
 
 def parse_timespan(text: str) -> float | None:
-    """Seconds; None for ``infinity``, an empty text, and what is no time span."""
+    """Seconds; None for ``infinity``, an empty text and any other text."""
     total = 0.0
     for word in text.split():
         part = _PART.fullmatch(word)

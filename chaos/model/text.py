@@ -1,4 +1,4 @@
-"""Text from outside (names, messages, output of hosts) made fit to be shown."""
+"""Text from outside (names, messages, output of hosts), escaped for display."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import unicodedata
 # Cc: control; Cf: format, which includes bidirectional overrides; Cs: lone surrogates, which UTF-8 cannot hold;
 # Co, Cn: private and unassigned, which includes U+FFFE and U+FFFF that XML 1.0 forbids; Zl, Zp: line ends to scripts.
 _ESCAPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_REDACTION = "chaos.model.redaction"  # slow to import; before somebody has there is no secret
+_REDACTION = "chaos.model.redaction"  # slow to import; until it is imported there are no secrets
 _MAX_LENGTH = 2000
 _ASCII_SYMBOLS = str.maketrans({"✓": "+", "✗": "x", "…": "."})
 
@@ -16,14 +16,14 @@ _ASCII_SYMBOLS = str.maketrans({"✓": "+", "✗": "x", "…": "."})
 def printable(text: str, limit: int = _MAX_LENGTH) -> str:
     """``text`` on one line, whitespace collapsed, invisible characters as escapes, at most ``limit`` characters.
 
-    Secrets are masked before anything of that makes them another text.
+    Secrets are redacted first, as the other changes would alter them.
     """
-    shown = _escape(" ".join(_redact(text)[: 4 * limit].split()))
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+    escaped = _escape(" ".join(_redact(text)[: 4 * limit].split()))
+    return escaped if len(escaped) <= limit else escaped[: limit - 1] + "…"
 
 
 def escape_control(text: str) -> str:
-    """``text`` without secrets, with invisible characters as escapes, line ends among them."""
+    """``text`` without secrets; invisible characters, including line ends, as escapes."""
     return _escape(_redact(text))
 
 
@@ -37,7 +37,7 @@ def _escape(text: str) -> str:
 
 
 def escape_for_encoding(text: str, encoding: str) -> str:
-    """``text`` with plain stand-ins for our own signs, and escapes for the rest, where ``encoding`` lacks them."""
+    """``text`` with ASCII for nodefall's symbols, and escapes for other characters that ``encoding`` lacks."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -53,5 +53,5 @@ def _escape_character(character: str) -> str:
 
 
 def on_node(what: str, node: str) -> str:
-    """``power-off on worker-2``; ``what`` alone where it is about the cluster."""
+    """``power-off on worker-2``; ``what`` alone if there is no node."""
     return f"{what} on {node}" if node else what

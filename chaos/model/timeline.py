@@ -1,6 +1,6 @@
-"""What was seen, in the order in which it was seen, with a history per object.
+"""The timeline: all observations in the order of receipt, with a history per object.
 
-Only :class:`Timeline.add` writes. Assertions read it and never change it.
+Only :meth:`Timeline.add` writes. Assertions never change a timeline.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Key = tuple[str, str]  # namespace, name
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line, decoded. ``object`` is a struct of model.kube, an ActionRecord, a Blind or plain JSON."""
+    """A decoded recording entry. ``object``: a struct of model.kube, ActionRecord, BlindWindow or JSON."""
 
     seq: int
     t: float
@@ -44,10 +44,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Version(Generic[T]):
-    """An object as it was from ``t`` on.
+    """State of an object from ``t`` on.
 
-    ``gone``: it was deleted, and ``object`` is its last state; ``unseen`` if that last state is a guess,
-    because the deletion was deduced from a new list after a blind window.
+    ``is_deleted``: ``object`` is the final state; ``final_state_unknown`` if that is stale, because the deletion was
+    deduced from a new list after a blind window.
     """
 
     t: float
@@ -71,7 +71,7 @@ class History(Generic[T]):
         self.times.append(version.t)
 
     def at(self, t: float) -> Version[T] | None:
-        """The version in force at ``t`` (inclusive), None before the first."""
+        """The version at ``t`` (inclusive), None before the first."""
         index = bisect_right(self.times, t)
         return self.versions[index - 1] if index else None
 
@@ -104,7 +104,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class ProbeSample:
-    """One answer of an endpoint; it was asked ``answer.seconds`` before ``t``."""
+    """One probe of an endpoint; the request began ``result.seconds`` before ``t``."""
 
     t: float
     seq: int
@@ -113,7 +113,7 @@ class ProbeSample:
 
 @dataclass(frozen=True, slots=True)
 class QuerySample:
-    """One answer of Prometheus."""
+    """One response of Prometheus."""
 
     t: float
     seq: int
@@ -122,7 +122,7 @@ class QuerySample:
 
 @dataclass
 class Timeline:
-    """Everything seen in one run or recording. Times are seconds since the epoch, in receipt order."""
+    """All entries of a run or recording, in the order of receipt. Times are seconds since the epoch."""
 
     meta: dict[str, Any] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
@@ -146,7 +146,7 @@ class Timeline:
     end: float = 0.0
 
     def add(self, entry: Entry) -> None:
-        """Append one entry; entries come in order of time."""
+        """Append one entry. Entries must be in order of time."""
         if not self.entries:
             self.start = entry.t
         self.end = max(self.end, entry.t)
@@ -163,7 +163,7 @@ class Timeline:
         return self.host.get((node, fact), [])
 
     def blind_windows_in(self, sources: Iterable[str], start: float, end: float) -> list[BlindWindow]:
-        """Blind windows of any of ``sources`` that touch [start, end]; an open one lasts for ever."""
+        """Blind windows of any of ``sources`` that overlap [start, end]; an open one has no end."""
         wanted = tuple(sources)
         return [
             b
@@ -243,7 +243,7 @@ def _add_action(timeline: Timeline, entry: Entry) -> None:
 
 
 def _add_blind(timeline: Timeline, entry: Entry) -> None:
-    """A window is written when it opens (to = null) and again when it closes: the second replaces the first."""
+    """Add a window; the entry at its end replaces the one at its start (to = null)."""
     blind: BlindWindow = entry.object
     timeline.blind_windows = [
         b for b in timeline.blind_windows if not (b.source == blind.source and b.start == blind.start and b.end is None)

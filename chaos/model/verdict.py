@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """Pending exists only while a run is live: its deadline has not come yet."""
+    """Pending occurs only during a live run, before the deadline."""
 
     HELD = "held"
     VIOLATED = "violated"
@@ -21,17 +21,17 @@ _ORDER = (Status.HELD, Status.PENDING, Status.INCONCLUSIVE, Status.VIOLATED)
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """Violated beats inconclusive beats pending beats held; nothing at all is inconclusive."""
-    found = list(statuses)
-    return max(found, key=_ORDER.index) if found else Status.INCONCLUSIVE
+    """The worst status: violated, inconclusive, pending, held, in this order; no status at all is inconclusive."""
+    given = list(statuses)
+    return max(given, key=_ORDER.index) if given else Status.INCONCLUSIVE
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer to one expectation.
+    """The verdict on one expectation.
 
-    ``because`` is one sentence; ``expected`` and ``observed`` stand beside each other in reports.
-    ``at`` is when it was decided, ``start`` and ``deadline`` bound the time judged (seconds since the
+    ``because`` is one sentence; reports show ``expected`` and ``observed`` side by side.
+    ``at`` is the time of the decision, ``start`` and ``deadline`` are the bounds of the time judged (seconds since the
     epoch, None if unknown). ``evidence`` holds ``Entry.seq`` numbers of the timeline.
     """
 

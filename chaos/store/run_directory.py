@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from chaos.model.errors import Refused, UsageError
+from chaos.model.legacy import decode_result
 from chaos.model.redaction import redact_json
+from chaos.model.result import RunResult
 
 T = TypeVar("T")
 RUN, PLAN, RESULT, EXPERIMENT = "run.json", "plan.json", "result.json", "experiment.yaml"
@@ -93,7 +96,16 @@ def save(directory: Path, name: str, artefact: Any) -> None:
 
 def load(directory: Path, name: str, type_: type[T]) -> T:
     """Read an artefact. Raises UsageError if it is missing or not understood."""
+    return _load(directory / name, lambda data: msgspec.json.decode(data, type=type_))
+
+
+def load_result(directory: Path) -> RunResult:
+    """Read result.json, of this version or 0.1.0. Raises UsageError if it is missing or invalid."""
+    return _load(directory / RESULT, decode_result)
+
+
+def _load(path: Path, decode: Callable[[bytes], T]) -> T:
     try:
-        return msgspec.json.decode((directory / name).read_bytes(), type=type_)
+        return decode(path.read_bytes())
     except (OSError, msgspec.MsgspecError) as error:
-        raise UsageError(f"{directory / name} cannot be read: {error}") from error
+        raise UsageError(f"{path} cannot be read: {error}") from error

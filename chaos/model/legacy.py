@@ -1,0 +1,115 @@
+"""Readers of the JSON that nodefall 0.1.0 wrote: plans, results and undos. To be removed in the version after the next.
+
+Each reader takes raw JSON values, of either version, and returns what this version writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from chaos.model.fact import current_fact
+from chaos.model.plan import Plan
+from chaos.model.result import RunResult
+
+_COMMAND = {"shows": "evidence_pointers"}
+_UNDO_STEP = {"patience": "grace_seconds", "sends": "max_attempts"}
+_PLANNED_STEP = {"memory": "undo_state", "before": "preconditions", "self_heal": "failsafe_timer"}
+_PLANNED_TARGET = {"boot": "boot_identity"}
+_PLAN = {"overruled": "overridden"}
+_STEP_RESULT = {"shown": "proof_status"}
+_PROOF_STATUS = {"not shown": "unproven"}
+_VERDICT = {"assumed": "assumed_facts"}
+_RESULT = {"by": "started_by", "left_behind": "leftovers", "nodefall": "nodefall_version", "steady": "steady_state"}
+_META = {"overruled": "overridden"}
+
+
+def decode_plan(data: bytes) -> Plan:
+    """A plan of either version. Raises msgspec.MsgspecError."""
+    plan = _renamed(msgspec.json.decode(data), _PLAN)
+    if isinstance(plan, dict):
+        plan["targets"] = _each(plan.get("targets"), lambda target: _renamed(target, _PLANNED_TARGET))
+        plan["steps"] = _each(plan.get("steps"), _planned_step)
+        plan["facts"] = {node: upgrade_facts(facts) for node, facts in _mapping(plan.get("facts")).items()}
+    return msgspec.convert(plan, Plan)
+
+
+def decode_result(data: bytes) -> RunResult:
+    """A result of either version. Raises msgspec.MsgspecError."""
+    result = _renamed(msgspec.json.decode(data), _RESULT)
+    if isinstance(result, dict):
+        result["steps"] = _each(result.get("steps"), _step_result)
+        for part in ("steady_state", "hypothesis", "abort", "recovery"):
+            result[part] = _each(result.get(part), lambda verdict: _renamed(verdict, _VERDICT))
+    return msgspec.convert(result, RunResult)
+
+
+def upgrade_undo(undo: Any) -> Any:
+    """The undo of a plan, a journal or its replica."""
+    if not isinstance(undo, dict):
+        return undo
+    return undo | {"steps": _each(undo.get("steps"), _undo_step), "proof": _each(undo.get("proof"), _check)}
+
+
+def upgrade_meta(meta: dict[str, Any]) -> dict[str, Any]:
+    """The object of a recording's meta entry."""
+    return _renamed(meta, _META)  # type: ignore[no-any-return]
+
+
+def upgrade_facts(facts: Any) -> Any:
+    """Values by the name of a fact."""
+    return {current_fact(name): value for name, value in facts.items()} if isinstance(facts, dict) else facts
+
+
+def _planned_step(step: Any) -> Any:
+    step = _renamed(step, _PLANNED_STEP)
+    if not isinstance(step, dict):
+        return step
+    return step | {
+        "commands": _each(step.get("commands"), lambda command: _renamed(command, _COMMAND)),
+        "undo": upgrade_undo(step.get("undo")),
+        "preconditions": _each(step.get("preconditions"), _check),
+    }
+
+
+def _undo_step(step: Any) -> Any:
+    step = _renamed(step, _UNDO_STEP)
+    if not isinstance(step, dict):
+        return step
+    return step | {
+        "command": _renamed(step.get("command"), _COMMAND),
+        "unless": _check(step.get("unless")),
+        "when": _each(step.get("when"), _check),
+    }
+
+
+def _check(check: Any) -> Any:
+    if not isinstance(check, dict) or not isinstance(check.get("fact"), str):
+        return check
+    return check | {"fact": current_fact(check["fact"])}
+
+
+def _step_result(step: Any) -> Any:
+    step = _renamed(step, _STEP_RESULT)
+    if isinstance(step, dict) and step.get("proof_status") in _PROOF_STATUS:
+        step["proof_status"] = _PROOF_STATUS[step["proof_status"]]
+    return step
+
+
+def _renamed(value: Any, keys: Mapping[str, str]) -> Any:
+    """A copy with the keys of this version, which take precedence; anything but a mapping is returned unchanged."""
+    if not isinstance(value, dict):
+        return value
+    return {keys.get(key, key): item for key, item in value.items() if keys.get(key) not in value}
+
+
+def _each(values: Any, upgrade: Any) -> Any:
+    if values is None:
+        return []
+    return [upgrade(value) for value in values] if isinstance(values, list) else values
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
