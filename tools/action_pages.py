@@ -146,17 +146,24 @@ def _example_params(action: AnyAction) -> Any:
     return action.params.model_validate(yaml.safe_load(action.example).get("with", {}))
 
 
-def _operations(action: AnyAction) -> Iterator[str]:
-    """Commands and undo for the example, on a node with SAMPLE_FACTS and the objects in OBJECTS."""
+def prepare_example(action: AnyAction) -> Any:
+    """The action's state for its example, on a node with SAMPLE_FACTS and the objects in OBJECTS."""
     params = _example_params(action)
-    objects = {path: OBJECTS.get(path) for path in action.api_reads("worker-1", params, "shop")}
-    node = "worker-1" if action.scope is Scope.NODE else ""
+    objects = {path: OBJECTS.get(path) for path in action.api_reads(NODE["metadata"]["name"], params, "shop")}
+    node = NODE["metadata"]["name"] if action.scope is Scope.NODE else ""
     target = Target(node, power="redfish", facts=SAMPLE_FACTS, objects=objects, tag="RUN-STEP", namespace="shop")
-    state = action.prepare(target, params)
+    return action.prepare(target, params)
+
+
+def _operations(action: AnyAction) -> Iterator[str]:
+    """Commands and undo for the example."""
+    state = prepare_example(action)
     commands, preconditions = action.inject(state), action.preconditions(state)
     timer, undo = action.failsafe_timer(state), action.undo(state)
     yield "## Sends"
-    yield "With the example's parameters" + (f", to a node `{node}`:" if node else ":")
+    yield "With the example's parameters" + (
+        f", to a node `{NODE['metadata']['name']}`:" if action.scope is Scope.NODE else ":"
+    )
     yield "```\n" + "\n".join(_format_command(command) for command in commands) + "\n```"
     if preconditions:
         yield "Only if at that moment " + ", ".join(f"`{check}`" for check in preconditions) + "."

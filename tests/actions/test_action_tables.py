@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from chaos.model.action import Target, Undo
 from chaos.model.errors import Unsupported
 from tests.kit.actionkit import ACTIONS, BARE, NODE, STATIC, describe, prepare
+from tools.action_pages import prepare_example
 
 UP = "preparing-for-shutdown is b false"
 
@@ -155,3 +156,15 @@ def test_every_action_is_described(name: str) -> None:
 def test_every_undo_step_is_harmless_twice(name: str, given: dict[str, Any], node: Target) -> None:
     """Each step has a check that makes it unnecessary, so that a second undo sends nothing."""
     assert all(step.unless is not None for step in ACTIONS[name].undo(prepare(name, given, node)).steps)
+
+
+@pytest.mark.parametrize("name", sorted(ACTIONS))
+def test_the_state_of_every_example_is_a_frozen_record_that_survives_json(name: str) -> None:
+    action = ACTIONS[name]
+    state = prepare_example(action)
+    assert isinstance(state, action.state)
+    assert action.state.__struct_config__.frozen
+    decoded = action.decode_state(msgspec.json.decode(msgspec.json.encode(action.encode_state(state))))
+    assert decoded == state
+    assert action.undo(decoded) == action.undo(state)
+    assert action.inject(decoded) == action.inject(state)
