@@ -1,6 +1,6 @@
-"""Every assertion rests on the evidence that it names: without it nothing holds, and nothing else matters.
+"""Every assertion needs the evidence in ``needs``: it is not held without it, and other entries do not matter.
 
-Timelines are hand-made or recorded. Each row: what is asked, what of the timeline is its evidence.
+Timelines are handmade or recorded. Each row has an expectation and the entries that are its evidence.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EVICTIONS = {"pods": [{"pod": "demo/a", "uid": "uid-a", "status": 429, "refusals
 
 @dataclass(frozen=True)
 class Row:
-    """``evidence``: which lines the question is about, each of them needed so that ``asked`` holds."""
+    """An expectation that holds; ``evidence`` matches the entries that it needs."""
 
     expectation: str
     lines: Iterable[RecordingEntry]
@@ -47,7 +47,7 @@ def with_text(kind: str, text: str) -> tuple[Callable[[RecordingEntry], bool]]:
 
 
 def entries_with_noise(story: Story) -> list[RecordingEntry]:
-    """The story with much that nobody asks about, and its end."""
+    """Entries of the story, with an end and with many entries that no expectation needs."""
     story.node(0, "n1").node(0, "n9").pod(0, "other", node="n9").lease(0, "n9").event(0, "Started", "n9")
     story.event(11, "Started", "n9").metrics(12, 0, node="n9").host(12, "swap", "off", node="n9").node(
         60, "n9", "False"
@@ -74,7 +74,7 @@ def deletion_counts() -> Story:
 
 
 def probe_answers() -> Story:
-    """Asked every second; it fails from 12 to 14."""
+    """A probe every second; it fails from 12 to 14."""
     story = Story()
     for t in range(45):
         story.probe(t, "shop", t not in (12, 13))
@@ -213,7 +213,7 @@ ROWS = {
         kinds("pods"),
     ),
 }
-ALWAYS = frozenset({"meta", "action", "nodes"})  # who is who, and what was done
+ALWAYS = frozenset({"meta", "action", "nodes"})  # nodes, and the actions
 
 
 def ask(name: str, keep: Callable[[RecordingEntry], bool]) -> Verdict:
@@ -228,7 +228,7 @@ def test_every_assertion_has_a_row() -> None:
 @pytest.mark.parametrize(
     ("name", "number"), [(name, i) for name, row in ROWS.items() for i in range(len(row.evidence))]
 )
-def test_without_its_evidence_nothing_holds(name: str, number: int) -> None:
+def test_expectation_does_not_hold_without_its_evidence(name: str, number: int) -> None:
     is_evidence = ROWS[name].evidence[number]
     assert ask(name, lambda _: True).status is HELD, ask(name, lambda _: True).because
     without = ask(name, lambda line: line.kind == "meta" or not is_evidence(line))
@@ -237,7 +237,7 @@ def test_without_its_evidence_nothing_holds(name: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))
-def test_nothing_else_matters(name: str) -> None:
+def test_other_entries_do_not_matter(name: str) -> None:
     row = ROWS[name]
     whole, bare = ask(name, lambda _: True), ask(name, lambda line: line.kind in ALWAYS or row.is_evidence(line))
     assert (bare.status, bare.because) == (whole.status, whole.because)
@@ -249,8 +249,8 @@ SOURCES = ("nodes", "pods", "deployments", "statefulsets", "daemonsets", "events
 @pytest.mark.parametrize("start", [1.0, 4.5, 30.0])
 @pytest.mark.parametrize("length", [0.7, 20.0])
 @pytest.mark.parametrize("name", sorted(ROWS))
-def test_what_cannot_be_seen_breaks_nothing(name: str, start: float, length: float) -> None:
-    """What holds is held or inconclusive where the line to the API was cut for a time."""
+def test_blind_windows_cause_no_violation(name: str, start: float, length: float) -> None:
+    """An expectation that holds is held or inconclusive if the connection to the API was lost for some time."""
     row = ROWS[name]
     cut = sorted(blinded(list(row.lines), SOURCES, start, length), key=lambda line: line.t)
     verdict = of_recording(cut, row.action, row.expectation, namespace="demo")

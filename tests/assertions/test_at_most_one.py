@@ -1,4 +1,4 @@
-"""at-most-one: a table of timelines. A step on n1 begins at 10; db-0 runs there, and is replaced on n2."""
+"""at-most-one: a table of timelines. A step on n1 begins at 10; db-0 runs on n1, and is replaced on n2."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ def cut_off() -> Story:
     ("what", "story", "status"),
     [
         ("only one ever", db(), HELD),
-        ("it still runs when the other does", runs(forced(), 25, "n1", "old"), VIOLATED),
-        ("it ended in time, as its node shows", runs(runs(forced(), 11, "n1", "old"), 15), HELD),
-        ("its node was read too late", runs(forced(), 25), INCONCLUSIVE),
-        ("nobody looked at its node", forced(), INCONCLUSIVE),
-        ("somebody looked before only", runs(forced(), 11, "n1", "old"), INCONCLUSIVE),
-        ("somebody looked at the other node", runs(forced(), 25, "n2", "new"), INCONCLUSIVE),
+        ("both run at the same time", runs(forced(), 25, "n1", "old"), VIOLATED),
+        ("ended in time, according to its node", runs(runs(forced(), 11, "n1", "old"), 15), HELD),
+        ("reading of its node too late", runs(forced(), 25), INCONCLUSIVE),
+        ("no reading of its node", forced(), INCONCLUSIVE),
+        ("reading of its node only before", runs(forced(), 11, "n1", "old"), INCONCLUSIVE),
+        ("reading of the other node", runs(forced(), 25, "n2", "new"), INCONCLUSIVE),
         ("its machine is off", forced().host(15, "machine", "off"), HELD),
         ("its machine is off too late", forced().host(25, "machine", "off"), INCONCLUSIVE),
         ("its machine is on", forced().host(15, "machine", "on"), INCONCLUSIVE),
-        ("the API alone says that it ended", ended(), INCONCLUSIVE),
-        ("its kubelet said so, and its node shows it later", runs(ended(), 25), HELD),
-        ("its kubelet said so, and its node shows otherwise", runs(ended(), 25, "n1", "old"), VIOLATED),
-        ("the other one never began", runs(db().pod(12, "db-0", uid="old", **GONE), 15, "n1", "old"), HELD),
-        ("the node is cut off, and the pod runs on", runs(cut_off(), 30, "n1", "old"), VIOLATED),
-        ("the node is cut off", cut_off(), INCONCLUSIVE),
+        ("ended according to the API alone", ended(), INCONCLUSIVE),
+        ("ended according to its kubelet, confirmed by its node later", runs(ended(), 25), HELD),
+        ("ended according to its kubelet, contradicted by its node", runs(ended(), 25, "n1", "old"), VIOLATED),
+        ("the other pod never started", runs(db().pod(12, "db-0", uid="old", **GONE), 15, "n1", "old"), HELD),
+        ("partitioned node, and the pod keeps running", runs(cut_off(), 30, "n1", "old"), VIOLATED),
+        ("partitioned node", cut_off(), INCONCLUSIVE),
         ("another namespace", Story().node(0, "n1").pod(0, "db-0", namespace="other", **DB), INCONCLUSIVE),
         ("no StatefulSet", Story().node(0, "n1").pod(0, "db-0"), INCONCLUSIVE),
-        ("a reading that is not understood", forced().host(15, "containers", "none"), INCONCLUSIVE),
+        ("reading of unknown format", forced().host(15, "containers", "none"), INCONCLUSIVE),
         ("blind", runs(forced().blind(11, 40, "pods"), 15), INCONCLUSIVE),
     ],
 )
@@ -75,13 +75,13 @@ def test_at_most_one(what: str, story: Story, status: Status) -> None:
 
 
 @pytest.mark.parametrize(("name", "status"), [("db", VIOLATED), ("other", INCONCLUSIVE)])
-def test_of_one_statefulset(name: str, status: Status) -> None:
+def test_name_of_a_statefulset(name: str, status: Status) -> None:
     story = runs(forced(), 25, "n1", "old")
     expectation = f"{{assert: at-most-one, with: {{namespace: demo, name: {name}}}, always: {{for: 40s}}}}"
     assert ask(story, expectation).status is status
 
 
-def test_both_are_named() -> None:
+def test_both_pods_are_named() -> None:
     expectation = "{assert: at-most-one, with: {namespace: demo}, always: {for: 40s}}"
     verdict = ask(runs(forced(), 25, "n1", "old"), expectation)
     assert verdict.because == "demo/db-0: pod old on n1: running on n1; pod new on n2: running on n2, 10.0 s after stop"

@@ -35,8 +35,8 @@ def three(desired: int | None = 2) -> Story:
         ("evicted, and only then gone", "", three().pod(12, "a", **EVICTED).pod(15, "a", **EVICTED, **GONE), HELD),
         ("deleted", "", three().pod(12, "a", deleting=True, **WEB).pod(13, "b", deleting=True, **WEB), VIOLATED),
         ("deletions do not matter", "by: [eviction]", three(3).pod(12, "a", deleting=True, **WEB), HELD),
-        ("a taint takes them", "", three().pod(12, "a", **BY_TAINT).pod(13, "b", **BY_TAINT), HELD),
-        ("a taint uses it up", "", three().pod(12, "a", **BY_TAINT).pod(13, "b", **EVICTED), VIOLATED),
+        ("lost to a taint", "", three().pod(12, "a", **BY_TAINT).pod(13, "b", **BY_TAINT), HELD),
+        ("used up by a taint", "", three().pod(12, "a", **BY_TAINT).pod(13, "b", **EVICTED), VIOLATED),
         ("one fails", "", three(3).pod(12, "a", ready=False, **WEB), HELD),
         ("the unhealthy one is evicted", "", three().pod(5, "a", ready=False, **WEB).pod(12, "a", **EVICTED), HELD),
         ("before the beginning", "", three(3).pod(5, "a", **EVICTED).pod(6, "d", **WEB), HELD),
@@ -49,7 +49,12 @@ def three(desired: int | None = 2) -> Story:
         ("the budget is deleted", "", three().budget(12, 2, type_="DELETED"), INCONCLUSIVE),
         ("no budget", "", Story().node(0, "n1").pod(0, "a", **WEB), INCONCLUSIVE),
         ("another name", "name: db", three(), INCONCLUSIVE),
-        ("gone unseen", "", three(3).pod(12, "a", type_="DELETED", note="missing at relist", **WEB), INCONCLUSIVE),
+        (
+            "deletion not observed",
+            "",
+            three(3).pod(12, "a", type_="DELETED", note="missing at relist", **WEB),
+            INCONCLUSIVE,
+        ),
         ("blind", "", three().blind(12, 20, "pods"), INCONCLUSIVE),
         ("blind for budgets", "", three().blind(12, 20, "poddisruptionbudgets"), INCONCLUSIVE),
         (
@@ -65,7 +70,7 @@ def test_budget_respected(what: str, by: str, story: Story, status: Status) -> N
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
-def test_each_loss_is_counted_as_what_it_is() -> None:
+def test_losses_are_counted_by_cause() -> None:
     story = three().pod(12, "a", **BY_TAINT).pod(13, "b", **EVICTED)
     verdict = ask(story, "{assert: budget-respected, with: {namespace: demo}, always: {for: 40s}}")
     counts = "demo/web: 1 pods are healthy, 2 are desired; lost so far: 1 by DeletionByTaintManager, 1 by eviction"
@@ -107,7 +112,7 @@ CLAIM = {"metadata": {"name": "data", "namespace": "demo"}, "spec": {"volumeName
         ("not yet", "node: n2", volumes().attachment(15, node="n2", attached=False), VIOLATED),
         ("another volume", "volume: pv-2", volumes(), VIOLATED),
         ("by its claim", "claim: demo/data", volumes().add(0, "persistentvolumeclaims", "LIST", CLAIM), HELD),
-        ("claim that nobody saw", "claim: demo/data", volumes(), INCONCLUSIVE),
+        ("unobserved claim", "claim: demo/data", volumes(), INCONCLUSIVE),
         ("detached", "node: victim, attached: false", volumes().attachment(15, **GONE), HELD),
         ("detached too late", "node: victim, attached: false", volumes().attachment(25, **GONE), VIOLATED),
         ("one of two", "attached: false", volumes().attachment(0, "pv-2").attachment(15, **GONE), VIOLATED),

@@ -55,7 +55,7 @@ def with_lock() -> Story:
         ("too late", with_lock().host(10, "inhibitor-locks", []).host(16, "inhibitor-locks", LOCK), True, VIOLATED),
         ("too early: read before the action", with_lock(), True, INCONCLUSIVE),
         ("lost", with_lock().host(10.5, "inhibitor-locks", []), True, INCONCLUSIVE),  # unknown from 10 to 10.5
-        ("asked that it is lost", with_lock().host(12, "inhibitor-locks", []), False, HELD),
+        ("lock must be lost", with_lock().host(12, "inhibitor-locks", []), False, HELD),
         ("another's lock", with_lock().host(10, "inhibitor-locks", [LOCK[0] | {"who": "me"}]), True, VIOLATED),
         (
             "a lock on something else",
@@ -77,7 +77,7 @@ def with_lock() -> Story:
             True,
             INCONCLUSIVE,
         ),
-        ("not understood", with_lock().host(12, "inhibitor-locks", "kubelet"), True, INCONCLUSIVE),
+        ("unknown format", with_lock().host(12, "inhibitor-locks", "kubelet"), True, INCONCLUSIVE),
         ("blind", with_lock().host(12, "inhibitor-locks", LOCK).blind(10, 20, "host@n1"), True, INCONCLUSIVE),
     ],
 )
@@ -89,7 +89,7 @@ def test_inhibitor_held(what: str, story: Story, held: bool, status: Status) -> 
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
-def test_a_gap_between_readings_is_too_short_for_a_lock_that_must_stay() -> None:
+def test_lock_must_stay_between_readings() -> None:
     expectation = "{assert: inhibitor-held, with: {node: victim}, within: 5s, for: 10s}"
     lost = with_lock().host(12, "inhibitor-locks", []).host(14, "inhibitor-locks", [])
     assert ask(lost, expectation).status is VIOLATED
@@ -100,8 +100,8 @@ def test_a_gap_between_readings_is_too_short_for_a_lock_that_must_stay() -> None
     )
 
 
-def test_one_reading_is_not_good_for_ever() -> None:
-    """Read while the kubelet still held the old lock, and never again."""
+def test_last_reading_expires() -> None:
+    """A single reading, while the kubelet still holds the old lock."""
     expectation = "{assert: inhibitor-held, with: {node: victim}, within: 5s, for: 20s}"
     once = with_lock().done(10, "poweroff", step="stop").host(11, "inhibitor-locks", LOCK)
     assert ask(once, expectation).status is INCONCLUSIVE
@@ -140,8 +140,8 @@ def test_shutdown_metrics(what: str, filters: str, story: Story, status: Status)
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
-def test_zeros_after_a_boot_are_not_loaded_yet() -> None:
-    """Seen on v1.36.2: the first scrape after a boot says 0 and 0, the next one has the values."""
+def test_zeros_after_a_boot_are_unknown() -> None:
+    """Measured on v1.36.2: the first scrape after a boot has 0 for both gauges, the next one has the values."""
     story = (
         scraped().metrics(12, 11, 0).metrics(14, None, None, status="unreachable").metrics(40, 0).metrics(41, 11, 13)
     )

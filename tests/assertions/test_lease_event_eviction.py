@@ -27,7 +27,7 @@ def renewals(*times: float) -> Story:
         ("a gap that is too long", "", "always: {for: 50s}", renewals(0, 45), VIOLATED),
         ("not renewed again", "fresh: false", "within: 35s", renewals(0), HELD),
         ("stale, but too late", "fresh: false", "within: 29s", renewals(0), VIOLATED),
-        ("a bound of its own", "at-most: 12s", "always: {for: 20s}", renewals(0, 10, 20, 30), HELD),
+        ("explicit bound", "at-most: 12s", "always: {for: 20s}", renewals(0, 10, 20, 30), HELD),
         ("broken", "at-most: 12s", "always: {for: 20s}", renewals(0, 13, 30), VIOLATED),
         ("stale when it was listed", "", "within: 5s", renewals().lease(0, renewed=-60), VIOLATED),
         ("the node's clock is wrong", "", "always: {for: 50s}", renewals(0).lease(20, renewed=-80).lease(50), HELD),
@@ -70,7 +70,7 @@ AGAIN: dict[str, Any] = {"uid": "same", "type_": "MODIFIED"}
         ("seen", "node: victim, reason: Shutdown", events().event(12, "Shutdown"), HELD),
         ("too late", "node: victim, reason: Shutdown", events().event(16, "Shutdown"), VIOLATED),
         ("before", "node: victim, reason: Shutdown", events().event(9, "Shutdown"), VIOLATED),
-        ("old, told late", "node: victim, reason: Shutdown", events().event(12, "Shutdown", happened=3), VIOLATED),
+        ("old, reported late", "node: victim, reason: Shutdown", events().event(12, "Shutdown", happened=3), VIOLATED),
         ("another reason", "node: victim, reason: Shutdown", events().event(12, "Rebooted"), VIOLATED),
         ("another node", "node: victim, reason: Shutdown", events().event(12, "Shutdown", "n2"), VIOLATED),
         ("a pod of that name", "node: victim, reason: Killing", events().event(12, "Killing", kind="Pod"), VIOLATED),
@@ -91,7 +91,7 @@ AGAIN: dict[str, Any] = {"uid": "same", "type_": "MODIFIED"}
             HELD,
         ),
         ("counted before", "reason: X", events().event(5, "X", count=9, uid="same"), VIOLATED),
-        ("told twice", "reason: X, least: 2", events().event(11, "X", **AGAIN).event(12, "X", **AGAIN), VIOLATED),
+        ("reported twice", "reason: X, least: 2", events().event(11, "X", **AGAIN).event(12, "X", **AGAIN), VIOLATED),
         ("expired", "reason: X", events().event(12, "X", type_="DELETED"), VIOLATED),
         ("blind", "reason: X", events().blind(12, 60, "events"), INCONCLUSIVE),
         ("watched too late", "reason: X", Story().node(0, "n1").event(30, "X"), INCONCLUSIVE),
@@ -107,8 +107,8 @@ def test_event(what: str, filters: str, story: Story, status: Status) -> None:
 @pytest.mark.parametrize(
     ("most", "status"), [("least: 0, most: 0", VIOLATED), ("least: 0, most: 1", HELD), ("least: 1, most: 2", VIOLATED)]
 )
-def test_at_most_so_many_events(most: str, status: Status) -> None:
-    """Always: so "at least one" is broken as long as there is none."""
+def test_number_of_events(most: str, status: Status) -> None:
+    """With always, "at least one" is violated before the first Event."""
     verdict = ask(events().event(12, "X"), f"{{assert: event, with: {{reason: X, {most}}}, always: {{for: 20s}}}}")
     assert verdict.status is status, verdict.because
 

@@ -30,7 +30,11 @@ def two(ready1: str = "True", ready2: str = "True") -> Story:
         ("blind over the deadline", two("False").node(16, "n1").blind(12, 16, "nodes"), INCONCLUSIVE),
         ("blind, then true in time", two("False").node(13, "n1").blind(11, 13, "nodes"), HELD),
         ("empty set", Story(), INCONCLUSIVE),
-        ("gone before, unseen", two().add(9, "nodes", "DELETED", {"metadata": {"name": "n2"}}, note="missing"), HELD),
+        (
+            "deleted before, not observed",
+            two().add(9, "nodes", "DELETED", {"metadata": {"name": "n2"}}, note="missing"),
+            HELD,
+        ),
         ("undecodable", two().add(9, "nodes", "MODIFIED", {"metadata": {"name": "n1"}, "spec": 5}), INCONCLUSIVE),
     ],
 )
@@ -96,8 +100,8 @@ NOT_READY = "node.kubernetes.io/not-ready"
         ("another node", "", two().node(12, "n2", taints=[f"{NOT_READY}:NoSchedule"]), VIOLATED),
         ("too late", "", two().node(16, "n1", taints=[f"{NOT_READY}:NoSchedule"]), VIOLATED),
         ("too early", "", two().node(5, "n1", taints=[f"{NOT_READY}:NoSchedule"]).node(9, "n1"), VIOLATED),
-        ("taken away", "present: false", two().node(0, "n1", taints=[f"{NOT_READY}:NoExecute"]).node(12, "n1"), HELD),
-        ("not taken away", "present: false", two().node(9, "n1", taints=[f"{NOT_READY}:NoExecute"]), VIOLATED),
+        ("removed", "present: false", two().node(0, "n1", taints=[f"{NOT_READY}:NoExecute"]).node(12, "n1"), HELD),
+        ("not removed", "present: false", two().node(9, "n1", taints=[f"{NOT_READY}:NoExecute"]), VIOLATED),
         ("blind", "", two().blind(12, 30, "nodes"), INCONCLUSIVE),
         ("unknown node", "node: n9", two(), INCONCLUSIVE),
     ],
@@ -110,7 +114,7 @@ def test_node_taint(what: str, filters: str, story: Story, status: Status) -> No
 
 
 def answering(start: int, end: int, step: float = 1.0) -> Story:
-    """Nodes on one kernel (one boot ID), and a kubelet whose metrics answer from start to end."""
+    """Nodes on one kernel (one boot ID), and a kubelet whose metrics are available from start to end."""
     story = Story().node(0, "n1", boot_id="same").node(0, "n2", boot_id="same")
     t = float(start)
     while t <= end:
@@ -124,10 +128,10 @@ def answering(start: int, end: int, step: float = 1.0) -> Story:
     [
         ("a new boot ID in time", two().node(14, "n1", boot_id="other"), HELD, VIOLATED),
         ("a new boot ID too late", two().node(50, "n1", boot_id="other"), INCONCLUSIVE, INCONCLUSIVE),
-        ("the same, told by the kubelet", two().node(45, "n1"), VIOLATED, HELD),
+        ("the same, reported by the kubelet", two().node(45, "n1"), VIOLATED, HELD),
         ("the same, but not by the kubelet", two().node(45, "n1", "Unknown", heartbeat=5), INCONCLUSIVE, INCONCLUSIVE),
         ("the wrong node", two().node(14, "n2", boot_id="other"), INCONCLUSIVE, INCONCLUSIVE),
-        ("PID 1 anew", two().host(5, "pid1-start", 100).host(15, "pid1-start", 300), HELD, VIOLATED),
+        ("PID 1 restarted", two().host(5, "pid1-start", 100).host(15, "pid1-start", 300), HELD, VIOLATED),
         ("PID 1 the same", two().host(5, "pid1-start", 100).host(45, "pid1-start", 101), VIOLATED, HELD),
         (
             "PID 1 read too early",
@@ -143,7 +147,7 @@ def answering(start: int, end: int, step: float = 1.0) -> Story:
             HELD,
             VIOLATED,
         ),
-        ("a shared boot ID says nothing", answering(0, 5).node(45, "n1", boot_id="same"), INCONCLUSIVE, INCONCLUSIVE),
+        ("a shared boot ID proves nothing", answering(0, 5).node(45, "n1", boot_id="same"), INCONCLUSIVE, INCONCLUSIVE),
         ("a kubelet that answers all the time", answering(0, 45), VIOLATED, HELD),
         ("a gap in its answers", answering(0, 45, 3.0), INCONCLUSIVE, INCONCLUSIVE),
         (

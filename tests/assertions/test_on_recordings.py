@@ -1,4 +1,4 @@
-"""Each assertion on recordings of a real cluster that can answer it, and on some that cannot."""
+"""Each assertion on recordings of a real cluster, with and without the evidence that it needs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CEL = "{assert: expression, with: {node: victim, expression: '%s'}, %s}"
 BLOCKED = "{timeout: 25s}"
 
 ROWS: list[tuple[str, str, str, Status, str]] = [
-    # A kubelet renews its Lease until it is off, not again before it is back.
+    # A kubelet renews its Lease until the machine is off, and again after the boot.
     ("01", "poweroff", FRESH % ("at-most: 15s, fresh: true", "always: {for: 5s}"), HELD, "true at all times"),
     ("01", "poweroff", FRESH % ("fresh: false", "within: 45s"), HELD, "its Lease is no longer renewed, 37.3 s"),
     ("01", "power-on", FRESH % ("fresh: true", "within: 10s"), HELD, "2.2 s after"),
@@ -58,16 +58,16 @@ ROWS: list[tuple[str, str, str, Status, str]] = [
     ("01", "poweroff", GRACE % "", HELD, "the shutdown gives its group 20 s"),
     ("10", "poweroff", GRACE % "", HELD, "(same for 3 of 3)"),
     ("02", "prepare-for-shutdown", GRACE % "", HELD, "(same for 11 of 11)"),
-    # Ignores SIGTERM and has 120 s: the shutdown left it 20 s, and it was killed then.
+    # Ignores SIGTERM and has 120 s: the shutdown allows 20 s, then the container is killed.
     ("16", "poweroff", GRACE % ", labels: {app: stubborn}", HELD, "killed 19 to 21 s after"),
     ("16", "poweroff", GRACE % "", HELD, "(same for 11 of 11)"),
-    # A pod that was being deleted already: nobody was told how it ended.
+    # A pod that was already being deleted: its end was not reported.
     ("16", "poweroff", GRACE.replace(", terminating", "") % "", INCONCLUSIVE, "p9p2v: its end was not observed"),
     ("05", "power-cut", GRACE % "", INCONCLUSIVE, "its end was not observed"),
     ("08", "drain", BUDGET % "[eviction]", HELD, "demo/web: 6 pods are healthy, 6 are desired; lost so far: none"),
     ("01", "poweroff", BUDGET % "[eviction, deletion]", HELD, "true at all times"),
     ("05", "power-cut", BUDGET % "[eviction, deletion]", HELD, "true at all times"),
-    # Two nodes of a zone: the limiter lets one be tainted every 10 s.
+    # Two nodes of a zone: the rate limiter admits one taint per 10 s.
     ("25", "power-cut", RATE % ("10s", "0.1/s"), HELD, "true at all times"),
     ("25", "power-cut", RATE % ("30s", "0.05/s"), VIOLATED, "2 nodes in 30s"),
     ("25", "power-cut", MOVED % ("except: [daemonset, static]", "140s"), HELD, "is ready on rz-worker"),
@@ -88,7 +88,7 @@ ROWS: list[tuple[str, str, str, Status, str]] = [
         HELD,
         "344.0 s",
     ),
-    # Kubelets' metrics, and conditions of one's own.
+    # Metrics of kubelets, and expressions.
     (
         "01",
         "poweroff",
@@ -106,7 +106,7 @@ ROWS: list[tuple[str, str, str, Status, str]] = [
     (
         "05",
         "power-cut",
-        METRIC % ("kubelet_graceful_shutdown_start_time_seconds, at-least: 1", "60s"),  # an earlier shutdown's
+        METRIC % ("kubelet_graceful_shutdown_start_time_seconds, at-least: 1", "60s"),  # of an earlier shutdown
         HELD,
         "already at stop",
     ),
@@ -120,7 +120,7 @@ ROWS: list[tuple[str, str, str, Status, str]] = [
     ("25", "power-cut", CEL % ("nodes.filter(n, !n.ready).size() == 2", "within: 65s"), HELD, "is true"),
     ("25", "power-cut", CEL % ("nodes.filter(n, !n.ready).size() == 3", "within: 65s"), VIOLATED, "is false"),
     ("01", "poweroff", CEL % ("nodes.all(n, n.ready || n.name in targets)", "always: {for: 100s}"), HELD, ""),
-    # Nothing there has a volume.
+    # No pod of the recording has a volume.
     (
         "05",
         "power-cut",
@@ -128,7 +128,7 @@ ROWS: list[tuple[str, str, str, Status, str]] = [
         INCONCLUSIVE,
         "no VolumeAttachments were observed; to decide it: the VolumeAttachments",
     ),
-    # Its power control says that the machine is off; in 07 nobody asked the node which containers run there.
+    # The power control reports that the machine is off; recording 07 has no reading of the running containers.
     ("01", "poweroff", ONE % "150s", HELD, "true at all times"),
     ("05", "power-cut", ONE % "480s", HELD, "true at all times"),
     ("07", "partition", ONE % "150s", INCONCLUSIVE, "no report from ra-worker on whether it still runs"),

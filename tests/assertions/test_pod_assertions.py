@@ -43,7 +43,7 @@ def web(*names: str) -> Story:
         ("a later pod does not belong", web("a").pod(12, "late").pod(15, "a", **BY_KUBELET), HELD),
         ("ended, then gone", web("a").pod(15, "a", **BY_KUBELET).pod(15.1, "a", type_="DELETED", **BY_KUBELET), HELD),
         ("gone without", web("a").pod(15, "a", type_="DELETED"), VIOLATED),
-        ("gone unseen", web("a").pod(15, "a", type_="DELETED", note="missing at relist"), INCONCLUSIVE),
+        ("deletion not observed", web("a").pod(15, "a", type_="DELETED", note="missing at relist"), INCONCLUSIVE),
         (
             "the clean-up writes another reason",
             web()
@@ -95,7 +95,7 @@ def test_each(what: str, story: Story, status: Status) -> None:
     ],
 )
 def test_selection(selection: str, pod: dict[str, Any], status: Status) -> None:
-    """Pod a ends as it should; the other one, which does not, is chosen or not."""
+    """Pod a matches; the other pod does not match, and is selected or not."""
     hash_of_web = {"app": "web", "pod-template-hash": "1"}
     story = Story().node(0, "n1").pod(0, "a", labels=hash_of_web).pod(0, "other", **pod)
     story.pod(15, "a", labels=hash_of_web, **BY_KUBELET)
@@ -159,14 +159,14 @@ def test_count(what: str, count: str, story: Story, status: Status) -> None:
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
-def test_a_frozen_set_that_is_empty_is_not_counted() -> None:
+def test_empty_frozen_set_is_inconclusive() -> None:
     expectation = "{assert: pods, with: {namespace: nope, at: stop, count: {phase: Running, most: 3}}, within: 10s}"
     verdict = ask(Story().node(0, "n1").pod(0, "a"), expectation)
     assert verdict.status is INCONCLUSIVE
     assert verdict.because.startswith("no such pod existed at stop; to decide it: a selection with subjects")
 
 
-def test_what_is_counted_is_told() -> None:
+def test_count_is_described() -> None:
     verdict = ask(Story().node(0, "n1").pod(0, "a"), COUNT % "least: 1, most: 2")
     assert verdict.expected == "1 to 2 pods with phase Running within 10s of stop"
     assert verdict.because.startswith("0 of 1 at the deadline, 10.0 s after stop")
@@ -210,31 +210,43 @@ def waiting() -> Story:
         ("it ended", web().pod(15, "a", phase="Succeeded"), HELD),
         ("on another node", web().pod(15, "new", "n2", container="c9", started=14), HELD),
         ("too late", web().pod(31, "new", container="c9", started=30), HELD),
-        ("told late: it began before", waiting().pod(12, "w", started=7), HELD),
+        ("late status: started before", waiting().pod(12, "w", started=7), HELD),
         (
-            "in the very second",
+            "in the same second",
             waiting().done(10.4, "poweroff", step="stop").pod(12, "w", started=10.2),
             INCONCLUSIVE,
         ),
         (
-            "in the very second, but of a pod that came after it",
+            "in the same second, of a pod created after it",
             web().done(10.4, "poweroff", step="stop").pod(10.9, "new", container="c9", started=10.2, created=10),
             VIOLATED,
         ),
         (
-            "in the very second, of a pod that came in a blind window",
+            "in the same second, of a pod created in a blind window",
             web()
             .done(10.4, "poweroff", step="stop")
             .pod(10.9, "new", started=10.2, created=10)
             .blind(10.5, 10.8, "pods"),
             INCONCLUSIVE,
         ),
-        ("long after, whatever its clock says", web().pod(28, "new", container="c9", started=5), VIOLATED),
-        ("seen after a blind window, began before", web().pod(28, "w", started=5).blind(8, 28, "pods"), INCONCLUSIVE),
-        ("seen after a blind window, began inside", web().pod(28, "w", started=12).blind(11, 28, "pods"), VIOLATED),
+        ("long after, despite the start time", web().pod(28, "new", container="c9", started=5), VIOLATED),
+        (
+            "observed after a blind window, started before",
+            web().pod(28, "w", started=5).blind(8, 28, "pods"),
+            INCONCLUSIVE,
+        ),
+        (
+            "observed after a blind window, started during it",
+            web().pod(28, "w", started=12).blind(11, 28, "pods"),
+            VIOLATED,
+        ),
         ("blind", web().blind(15, 16, "pods"), INCONCLUSIVE),
-        ("gone unseen", web().pod(15, "a", type_="DELETED", note="missing at relist"), INCONCLUSIVE),
-        ("began and ended between two looks", web().pod(15, "n", phase="Failed", container="c9", started=13), VIOLATED),
+        ("deletion not observed", web().pod(15, "a", type_="DELETED", note="missing at relist"), INCONCLUSIVE),
+        (
+            "started and ended between two observations",
+            web().pod(15, "n", phase="Failed", container="c9", started=13),
+            VIOLATED,
+        ),
         ("watched too late", Story().node(0, "n1").pod(15, "a", started=-50), INCONCLUSIVE),
         ("no pod anywhere", Story().node(0, "n1"), INCONCLUSIVE),
         ("no pod on the node", Story().node(0, "n1").pod(0, "c", "n2"), HELD),

@@ -1,4 +1,4 @@
-"""pods: replacements, rate, order, states of containers, and the other names of the question. A step begins at 10."""
+"""pods: replacements, rate, order, container states and aliases. A step begins at 10."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_replaced(what: str, filters: str, story: Story, status: Status) -> None
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
-def test_replaced_and_what_it_looks_like_itself() -> None:
+def test_replaced_with_another_condition() -> None:
     expectation = "{assert: pods, with: {node: victim, each: {deleting: true, replaced: {node: other}}}, within: 20s}"
     replaced = web("a").pod(15, "c", "n2")
     assert ask(replaced, expectation).status is VIOLATED
@@ -92,7 +92,7 @@ def test_states(filters: str, pod: dict[str, Any], status: Status) -> None:
     assert verdict.status is status, verdict.because
 
 
-def test_a_container_that_waits() -> None:
+def test_waiting_container() -> None:
     waits = {"name": "c", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
     metadata = {"name": "a", "namespace": "demo", "uid": "uid-a"}
     status = {"phase": "Running", "containerStatuses": [waits]}
@@ -103,7 +103,7 @@ def test_a_container_that_waits() -> None:
 
 
 def taken(*times: float, per_node: int = 1) -> Story:
-    """Pods of one node after the other are evicted by a taint."""
+    """Pods evicted by a taint, one node after the other."""
     story = Story().node(0, "n1")
     for number, t in enumerate(times):
         for which in range(per_node):
@@ -135,7 +135,7 @@ def test_rate(what: str, rate: str, story: Story, status: Status) -> None:
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
-def test_at_least_so_fast() -> None:
+def test_minimum_rate() -> None:
     expectation = "{assert: pods, with: {rate: {deleting: true, at-least: 0.1/s, over: 20s}}, within: 30s}"
     assert ask(taken(12, 22), expectation).status is HELD
     assert ask(taken(12, 42), expectation).status is VIOLATED
@@ -189,7 +189,7 @@ def test_order_by_priority() -> None:
         ("pods-disrupted", "{at: stop}", "{at: stop, each: {disruption: any}}"),
     ],
 )
-def test_other_names(alias: str, expectation: str, same: str) -> None:
+def test_aliases(alias: str, expectation: str, same: str) -> None:
     meant = catalogue().assertions[alias].params.model_validate(yaml.safe_load(expectation))
     assert meant.model_dump() == Params.model_validate(yaml.safe_load(same)).model_dump()
 

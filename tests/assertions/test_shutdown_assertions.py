@@ -39,7 +39,7 @@ def logged(story: Story, t: float, **pods: float) -> Story:
 
 
 def ends(story: Story) -> Story:
-    """a until 15, c from 16 to 17."""
+    """Pod a ends at 15, pod c at 17."""
     by_kubelet: dict[str, Any] = {"phase": "Succeeded", "disruption": "TerminationByKubelet"}
     return story.pod(15.5, "a", ended=15, **by_kubelet).pod(17.5, "c", ended=17, **by_kubelet, **C)
 
@@ -53,20 +53,20 @@ ORDER = "{assert: termination-order, with: {node: victim}, within: 45s}"
         ("critical pods last", two().stopped(10.5, 15, "a").stopped(16, 17, "c", **C), HELD),
         ("critical pods first", two().stopped(16, 17, "a").stopped(10.5, 12, "c", **C), VIOLATED),
         ("all at once", two().stopped(10.5, 15, "a").stopped(10.5, 11, "c", **C), VIOLATED),
-        ("all at once, and at once over", two().stopped(10.5, 10, "a").stopped(10.5, 10, "c", **C), INCONCLUSIVE),
+        ("all at once, and ended at once", two().stopped(10.5, 10, "a").stopped(10.5, 10, "c", **C), INCONCLUSIVE),
         ("too early", two().stopped(10.5, 20, "a").stopped(16, 17, "c", **C), VIOLATED),
         ("its time is over", two().stopped(10.5, 30, "a", 137).stopped(30, 31, "c", **C), HELD),
         ("not killed when its time was over", two().stopped(10.5, 38, "a").stopped(30, 31, "c", **C), VIOLATED),
-        ("made to wait", two().stopped(10.5, 12, "a").stopped(40, 41, "c", **C), VIOLATED),
+        ("stopped too late", two().stopped(10.5, 12, "a").stopped(40, 41, "c", **C), VIOLATED),
         ("one of them never ended", two().stopped(10.5, 15, "a").killing(16, "c"), INCONCLUSIVE),
         ("ended after the deadline", two().stopped(10.5, 15, "a").stopped(53, 57, "c", **C), VIOLATED),
-        ("no word of the kills", ends(two()), INCONCLUSIVE),
-        ("the journal tells", logged(ends(two()), 40, a=10.5, c=16), HELD),
-        ("the journal tells otherwise", logged(ends(two()), 40, a=10.5, c=11), VIOLATED),
-        ("told after a boot", two().stopped(10.5, 15, "a").stopped(16, 60, "c", 255, lost=True, **C), INCONCLUSIVE),
+        ("no report of the kills", ends(two()), INCONCLUSIVE),
+        ("reported by the journal", logged(ends(two()), 40, a=10.5, c=16), HELD),
+        ("violation reported by the journal", logged(ends(two()), 40, a=10.5, c=11), VIOLATED),
+        ("reported after a boot", two().stopped(10.5, 15, "a").stopped(16, 60, "c", 255, lost=True, **C), INCONCLUSIVE),
         ("killed before", ends(two().killing(5, "a").killing(16, "c")), INCONCLUSIVE),
-        ("told late of a kill before", ends(two().killing(12, "a", 5).killing(16, "c")), INCONCLUSIVE),
-        ("nobody was killed", two(), INCONCLUSIVE),
+        ("late report of a kill before", ends(two().killing(12, "a", 5).killing(16, "c")), INCONCLUSIVE),
+        ("no pod was killed", two(), INCONCLUSIVE),
         ("a static pod", two().pod(0, "s", static=True).stopped(10.5, 15, "a").stopped(16, 17, "c", **C), HELD),
         ("only one group", Story().node(0, "n1").pod(0, "a").host(1, "configz", TWO_PHASES), INCONCLUSIVE),
         ("not configured", two({"shutdownGracePeriod": "0s"}), INCONCLUSIVE),
@@ -81,7 +81,7 @@ def test_termination_order(what: str, story: Story, status: Status) -> None:
 
 
 def documented(b: float, c: float) -> Story:
-    """Pods of the documentation's classes a (100000), b (10000), c (1000) and none, without class d's neighbours."""
+    """Pods in the priority classes of the documentation, of which one is empty."""
     story = two(BY_PRIORITY).pod(0, "b", priority=1000).stopped(10.5, 20, "a").stopped(b, b + 1, "b", priority=1000)
     return story.stopped(c, c + 1, "c", **C)
 
@@ -90,8 +90,8 @@ def documented(b: float, c: float) -> Story:
     ("b", "c", "status"),
     [(20, 22, HELD), (21, 35, HELD), (75, 77, VIOLATED), (12, 40, VIOLATED), (22, 21, VIOLATED)],
 )
-def test_an_empty_group_takes_no_time(b: float, c: float, status: Status) -> None:
-    """Nobody has priority 10000; its 180 seconds are not waited for. Priority 0 has 60 s."""
+def test_empty_group_takes_no_time(b: float, c: float, status: Status) -> None:
+    """No pod has priority 10000, so its 180 s do not count. Priority 0 has 60 s."""
     verdict = ask(documented(b, c), ORDER.replace("45s", "3m"), end=300)
     assert verdict.status is status, verdict.because
 
@@ -132,7 +132,7 @@ def test_groups(config: dict[str, Any], priority: int | None, group: int) -> Non
         ({"shutdownGracePeriodByPodPriority": [{"priority": "high"}]}, None),
     ],
 )
-def test_the_groups_of_a_configuration(config: dict[str, Any], groups: dict[int, float] | None) -> None:
+def test_groups_of_a_configuration(config: dict[str, Any], groups: dict[int, float] | None) -> None:
     assert groups_of(config) == groups
 
 
@@ -146,13 +146,13 @@ def one(grace: int = 30) -> Story:
 
 
 def deleted(grace: int = 30, given: int | None = None) -> Story:
-    """The pod with a grace period of its own is deleted at 11 with another."""
+    """A pod that is deleted at 11 with another grace period than that of its spec."""
     story = one(grace).pod(11, "a", deleting=True, grace=grace if given is None else given, **X)
     return story.killing(11, "a")
 
 
 def quiet() -> Story:
-    """Deleted, and the kubelet wrote no Event."""
+    """A deleted pod without an Event of the kubelet."""
     return one().pod(11, "a", deleting=True, **X)
 
 
@@ -162,26 +162,26 @@ ENDED: dict[str, Any] = {"phase": "Failed", "deleting": True, **X}
 @pytest.mark.parametrize(
     ("what", "story", "status"),
     [
-        ("it ends by itself", one().stopped(11, 14, "a", **X), HELD),
-        ("killed when the shutdown's time is over", one().stopped(11, 31, "a", 137, **X), HELD),
-        ("killed when its own time is over", one(5).stopped(11, 16, "a", 137, grace=5, **X), HELD),
+        ("ends by itself", one().stopped(11, 14, "a", **X), HELD),
+        ("killed at the end of the shutdown", one().stopped(11, 31, "a", 137, **X), HELD),
+        ("killed at the end of its grace period", one(5).stopped(11, 16, "a", 137, grace=5, **X), HELD),
         ("killed too early", one().stopped(11, 14, "a", 137, **X), VIOLATED),
         ("killed far too late", one().stopped(11, 40, "a", 137, **X), VIOLATED),
-        ("told after a boot", one(5).stopped(11, 60, "a", 255, lost=True, grace=5, **X), INCONCLUSIVE),
+        ("reported after a boot", one(5).stopped(11, 60, "a", 255, lost=True, grace=5, **X), INCONCLUSIVE),
         ("left to run", one(5).stopped(11, 25, "a", grace=5, **X), VIOLATED),
         ("no grace at all is two seconds", one(0).stopped(11, 13, "a", 137, grace=0, **X), HELD),
-        ("no word of the kill", one().pod(15, "a", phase="Failed", disruption=BY, ended=14, **X), INCONCLUSIVE),
-        ("ended by itself, unasked", one().pod(15, "a", phase="Succeeded", ended=14, **X), INCONCLUSIVE),
+        ("no report of the kill", one().pod(15, "a", phase="Failed", disruption=BY, ended=14, **X), INCONCLUSIVE),
+        ("ended by itself, not stopped", one().pod(15, "a", phase="Succeeded", ended=14, **X), INCONCLUSIVE),
         ("not stopped", one(), INCONCLUSIVE),
         ("a deleted pod", deleted().pod(20, "a", ended=18, **ENDED), HELD),
         ("a deleted pod, by the deletion alone", quiet().pod(20, "a", ended=18, **ENDED), HELD),
         ("far too late, by the deletion alone", quiet().pod(60, "a", ended=58, **ENDED), VIOLATED),
-        ("the node was silent", quiet().node(12, "n1", "Unknown").pod(60, "a", ended=58, **ENDED), INCONCLUSIVE),
+        ("the node was not Ready", quiet().node(12, "n1", "Unknown").pod(60, "a", ended=58, **ENDED), INCONCLUSIVE),
         ("a deleted pod, killed in time", deleted(5).pod(20, "a", ended=16, exit_code=137, grace=5, **ENDED), HELD),
         ("a deleted pod, killed early", deleted().pod(20, "a", ended=16, exit_code=137, **ENDED), VIOLATED),
         ("a shorter grace", deleted(30, 3).pod(20, "a", ended=15, exit_code=137, grace=3, **ENDED), HELD),
         ("force deleted", one().pod(15, "a", type_="DELETED", **X), VIOLATED),
-        ("gone unseen", one().pod(15, "a", type_="DELETED", note="missing at relist", **X), INCONCLUSIVE),
+        ("deletion not observed", one().pod(15, "a", type_="DELETED", note="missing at relist", **X), INCONCLUSIVE),
         ("blind", one().stopped(11, 14, "a", **X).blind(12, 90, "pods"), INCONCLUSIVE),
         ("of another app", Story().node(0, "n1").pod(0, "a"), INCONCLUSIVE),
     ],
