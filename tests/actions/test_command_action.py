@@ -1,16 +1,21 @@
-"""Programs given by the experiment: commands, references of the proof, refusals, undo with and without a proof."""
+"""Programs given by the experiment: commands, references of the proof, refusals, undo and proofs."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from chaos.model.action import Target
+from chaos.judge.context import Options
+from chaos.judge.judge import judge
+from chaos.model.action import ProofStatus, Target
 from chaos.model.command import HostCommand
 from chaos.model.errors import Unsupported
+from chaos.model.result import StepResult
 from tests.kit.actionkit import ACTIONS, ActionDescription, describe
+from tests.kit.story import Story, catalogue, experiment
 
 INJECT, UNDO = ["systemctl", "stop", "cron.service"], ["systemctl", "start", "cron.service"]
 PROOF = ["systemctl", "is-active", "--quiet", "cron.service"]
@@ -88,3 +93,39 @@ def test_refusals(facts: dict[str, Any], why: str) -> None:
 def test_invalid_parameters(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ACTIONS["command"].params.model_validate(given)
+
+
+GIVEN = {"inject": INJECT, "undo": UNDO, "proof": PROOF, "proof-exit": 3}
+
+
+def step_result(params: dict[str, Any], *exits: tuple[float, int], exit_code: int = 0) -> StepResult:
+    story = Story().node(0, "n1").act(10, "command", "begin", step="do", params=params)
+    story.act(11, "command", "returned", step="do", params=params, delivery="answered", exit=exit_code)
+    for t, code in exits:
+        story.host(t, FACT, code)
+    given = json.dumps(params)
+    loaded = experiment(
+        method=f"[{{name: do, action: command, target: victim, with: {given}}}]", allow=["custom", "irreversible"]
+    )
+    (result,) = judge(loaded, story.timeline(300), catalogue(), Options()).steps
+    return result
+
+
+@pytest.mark.parametrize(
+    ("exits", "expected"),
+    [
+        (((5.0, 0), (12.0, 3), (40.0, 3)), ProofStatus.PROVEN),
+        (((5.0, 0), (12.0, 0)), ProofStatus.DISPROVEN),
+        (((5.0, 0), (12.0, 3), (40.0, 0)), ProofStatus.DISPROVEN),
+    ],
+)
+def test_the_exit_code_of_the_proof_decides(exits: tuple[tuple[float, int], ...], expected: ProofStatus) -> None:
+    result = step_result(GIVEN, *exits)
+    assert result.proof_status is expected, result.because
+    assert not result.weak
+
+
+@pytest.mark.parametrize(("exit_code", "expected"), [(0, ProofStatus.PROVEN), (1, ProofStatus.UNPROVEN)])
+def test_without_a_proof_exit_code_0_is_a_weak_proof(exit_code: int, expected: ProofStatus) -> None:
+    result = step_result({"inject": INJECT, "undo": UNDO}, exit_code=exit_code)
+    assert (result.proof_status, result.weak) == (expected, expected is ProofStatus.PROVEN)
