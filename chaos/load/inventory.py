@@ -14,7 +14,7 @@ from chaos.model.driver import DEFAULT_TRANSPORT, file_keys, power_drivers, tran
 from chaos.model.inventory import Inventory
 
 _CONNECTION = (("identityFile",), ("knownHosts",))
-_PLANNED = {"os": frozenset({"windows"}), "transport": frozenset({"winrm"})}  # for an error that says "not yet"
+_PLANNED = {"os": frozenset({"windows"}), "transport": frozenset({"winrm"})}  # reported as "not supported yet"
 _FILES = (
     ("cluster", "kubeconfig"),
     ("cluster", "kubeletCA"),
@@ -27,15 +27,15 @@ def load_inventory(path: Path) -> Inventory:
     """The inventory in ``path``, all its paths absolute. Raises BadInput with all problems."""
     root = read_document(path)
     expect_kind(path, root, "Inventory")
-    problems = ErrorCollector(str(path))
-    cursor = Cursor(problems, MappingEntry(root.mark, root))
+    errors = ErrorCollector(str(path))
+    cursor = Cursor(errors, MappingEntry(root.mark, root))
     _resolve_files(cursor, path.absolute().parent)
     _check_jumps(cursor)
     _check_nodes(cursor.get("hosts"))
     value: Any = to_builtins(root)
-    inventory = check_model(Inventory, root, _without_unsupported(cursor, value), problems)
-    _check_options(cursor, value, problems)
-    problems.raise_if_any()
+    inventory = check_model(Inventory, root, _without_unsupported(cursor, value), errors)
+    _check_options(cursor, value, errors)
+    errors.raise_if_any()
     assert isinstance(inventory, Inventory)  # noqa: S101 - None only with a problem
     return inventory
 
@@ -47,14 +47,14 @@ def _resolve_files(root: Cursor, folder: Path) -> None:
     hosts = [host for _, host in root.get("hosts").entries()]
     places += [host.get(*parts) for host in hosts for parts in _CONNECTION]
     places += [place for host in hosts for place in _power_files(host.get("power"))]
-    done: list[Node] = []  # an alias shares its node
+    resolved: list[Node] = []  # aliases share a node
     for place in places:
-        if place.text and isinstance(place.node, ScalarNode) and not any(place.node is node for node in done):
-            done.append(place.node)
+        if place.text and isinstance(place.node, ScalarNode) and not any(place.node is node for node in resolved):
+            resolved.append(place.node)
             try:
                 place.node.value = str(folder / Path(place.text).expanduser())
             except RuntimeError:
-                place.report(f"there is no home directory for {place.text!r}")
+                place.report(f"no home directory for {place.text!r}")
 
 
 def _power_files(power: Cursor) -> Iterator[Cursor]:
@@ -67,7 +67,7 @@ def _power_files(power: Cursor) -> Iterator[Cursor]:
             yield power.get(*parents, last)
 
 
-def _check_options(root: Cursor, value: Mapping[str, Any], problems: ErrorCollector) -> None:
+def _check_options(root: Cursor, value: Mapping[str, Any], errors: ErrorCollector) -> None:
     """Check each host's ``options``, together with those of ``defaults``, by the driver of its transport."""
     defaults = root.get("defaults")
     for key, host in root.get("hosts").entries():
@@ -75,13 +75,13 @@ def _check_options(root: Cursor, value: Mapping[str, Any], problems: ErrorCollec
         place = host.get("options") or defaults.get("options")
         if not place or name not in transport_drivers():
             continue
-        shared, own = (_options(part) for part in (value.get("defaults"), value["hosts"].get(key)))
+        shared, of_host = (_options(part) for part in (value.get("defaults"), value["hosts"].get(key)))
         model = transport_drivers()[name].options
         if model is None:
-            if shared or own:
+            if shared or of_host:
                 place.report_key(f"transport {name} has no options", "remove them")
         elif place.node:
-            check_model(model, place.node, {**shared, **own}, problems)
+            check_model(model, place.node, {**shared, **of_host}, errors)
 
 
 def _options(connection: Any) -> Mapping[str, Any]:
@@ -104,40 +104,44 @@ def _check_jumps(root: Cursor) -> None:
 
 
 def _without_unsupported(root: Cursor, value: dict[str, Any]) -> dict[str, Any]:
-    """``value`` without the parts that this version refuses, each of which is one problem, not a heap of them."""
+    """``value`` without unsupported parts, so that each of them is reported as a single problem."""
     unsupported = {**_PLANNED, "transport": _PLANNED["transport"] - transport_drivers().keys()}
     defaults, hosts = value.get("defaults"), value.get("hosts")
     if _report_unsupported(root.get("defaults", "transport"), unsupported["transport"]) and isinstance(defaults, dict):
         value = value | {"defaults": {k: v for k, v in defaults.items() if k != "transport"}}
     if not isinstance(hosts, dict):
         return value
-    kept = {}
+    supported = {}
     for key, host in root.get("hosts").entries():
         place = next(
-            (p for what, names in unsupported.items() if (p := _report_unsupported(host.get(*what.split(".")), names))),
+            (
+                p
+                for key_path, names in unsupported.items()
+                if (p := _report_unsupported(host.get(*key_path.split(".")), names))
+            ),
             None,
         )
         if place is None:
-            kept[key] = hosts[key]
-    return value | {"hosts": kept}
+            supported[key] = hosts[key]
+    return value | {"hosts": supported}
 
 
 def _report_unsupported(place: Cursor, names: frozenset[str]) -> Cursor | None:
     if place.text not in names:
         return None
-    place.report(f"{place.text} is not supported yet", "leave it out, or leave the host out")
+    place.report(f"{place.text} is not supported yet", "remove it, or remove the host")
     return place
 
 
 def _check_nodes(hosts: Cursor) -> None:
-    seen: dict[str, str] = {}
+    hosts_by_node: dict[str, str] = {}
     for key, host in hosts.entries():
         node = host.get("node").text or key
-        if node in seen:
+        if node in hosts_by_node:
             place = host.get("node")
-            message = f"a second host for the node {node!r}, the first is {seen[node]!r}"
+            message = f"duplicate host for the node {node!r}, the first is {hosts_by_node[node]!r}"
             if place:
                 place.report(message)
             else:
                 host.report_key(message)
-        seen.setdefault(node, key)
+        hosts_by_node.setdefault(node, key)

@@ -1,4 +1,4 @@
-"""The Inventory document: a cluster, its hosts, how to reach them and what must not be touched."""
+"""The Inventory document: a cluster, the connections to its hosts, and the limits for experiments."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from chaos.model.experiment import DurationText, Metadata, Model
 from chaos.model.field_types import ContainerEngine, ContainerName, Secret, Url, full_match
 from chaos.model.labels import LOCK_NAMESPACE
 
-NamespaceName = Annotated[str, full_match(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is no name of a namespace")]
+NamespaceName = Annotated[str, full_match(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is not a valid namespace")]
 SimulatedVersion = Annotated[
     str, full_match(r"v1\.36\.\d+", "is not simulated; the lab behaves as v1.36: give v1.36.2 or another patch")
 ]
-Quantity = Annotated[str, full_match(r"(\d+(k|[KMGT]i|[MGT])?)?", "is no number of bytes; write 2Gi")]
-_LATE = ConfigDict(defer_build=True)  # the schema depends on the drivers that are installed: built when first needed
+Quantity = Annotated[str, full_match(r"(\d+(k|[KMGT]i|[MGT])?)?", "is not a number of bytes; write it like 2Gi")]
+_LATE = ConfigDict(defer_build=True)  # the schema depends on the installed drivers: it is built when first needed
 
 
 def _fact_name(name: str) -> str:
     if known_fact(name) not in FACTS:
-        raise ValueError(f"{name!r} differs from pod to pod; the cluster has no one value for it")
+        raise ValueError(f"{name!r} differs from pod to pod: it cannot be set for the cluster")
     return name
 
 
 def _fact_value(value: Any) -> str:
-    """A duration; a bare number is seconds, as in the API's own configuration."""
+    """A duration; a number without a unit means seconds, as in the configuration of the API server."""
     text = str(value)
     if isinstance(value, bool) or not (text.isascii() and text.isdigit()):
         parse_duration(text)
@@ -36,18 +36,21 @@ def _fact_value(value: Any) -> str:
 
 
 class TimeSource(Model):
-    """A clock other than this machine's; the lab serves one."""
+    """Address of a clock other than the local one; the lab serves one."""
 
     address: str = "127.0.0.1"
     port: StrictInt = Field(ge=1, le=65535)
 
 
 class ControllerManager(Model):
-    """kube-controller-manager's own port, asked with the kubeconfig's credentials where an experiment wants it."""
+    """Metrics port of kube-controller-manager, read with the kubeconfig's credentials if an experiment needs it."""
 
     urls: list[
-        Annotated[str, full_match(r"https://[^/?#@\s]+", "is not like https://10.0.0.1:10257, without login and path")]
-    ] = Field(min_length=1, description="of each replica: only the counters of the one that leads move")
+        Annotated[
+            str,
+            full_match(r"https://[^/?#@\s]+", "is not a URL like https://10.0.0.1:10257, without credentials and path"),
+        ]
+    ] = Field(min_length=1, description="of each replica: only the counters of the leader change")
     ca: str | None = Field(None, description="file; default: the cluster's CA")
 
 
@@ -58,23 +61,21 @@ class Cluster(Model):
     allow_node_proxy: bool = Field(False, alias="allowNodeProxy")
     kubelet_ca: str | None = Field(None, alias="kubeletCA", description="file; default: the cluster's CA")
     controller_manager: ControllerManager | None = Field(None, alias="controllerManager")
-    namespace: NamespaceName = Field(
-        LOCK_NAMESPACE, description="where the cluster's lock and the journals of runs are kept"
-    )
+    namespace: NamespaceName = Field(LOCK_NAMESPACE, description="of the cluster's lock and the journals of runs")
     events: bool = Field(True, description="write an Event on each Node at inject and undo")
     facts: dict[Annotated[str, AfterValidator(_fact_name)], Annotated[str, BeforeValidator(_fact_value)]] = {}
-    simulated: bool = Field(False, description="a lab; reports say so")
+    simulated: bool = Field(False, description="a lab, marked as such in reports")
     time_source: TimeSource | None = Field(None, alias="timeSource")
 
 
 class Prometheus(Model):
-    """Certificates are checked against certifi's authorities, or those in ``REQUESTS_CA_BUNDLE``."""
+    """A Prometheus. Certificates are verified by the CAs of certifi, or those in ``REQUESTS_CA_BUNDLE``."""
 
     url: Url
-    user: str | None = Field(None, description="for basic authentication; credentials is then the password")
+    user: str | None = Field(None, description="for basic authentication; credentials is the password")
     credentials: Secret | None = Field(None, description="bearer token, or the password of user")
     stale_after: DurationText = Field(
-        "90s", alias="staleAfter", description="nothing is seen while its newest scrape is older than this"
+        "90s", alias="staleAfter", description="its data is unknown while its newest scrape is older"
     )
 
     @model_validator(mode="after")
@@ -85,12 +86,12 @@ class Prometheus(Model):
 
 
 class Connection(Model):
-    """How to reach a host; in ``defaults`` for all of them."""
+    """Connection to a host; in ``defaults`` for all hosts."""
 
     model_config = _LATE
 
     transport: Annotated[str, OneOfTransports()] | None = None
-    options: dict[str, Any] = Field({}, description="what only the host's transport knows, by its own keys")
+    options: dict[str, Any] = Field({}, description="of the transport, by its keys")
     engine: ContainerEngine | None = Field(
         None, description="of transport docker; default: docker where it is installed, else podman"
     )
@@ -125,19 +126,19 @@ class Limits(Model):
     max_nodes: StrictInt = Field(1, alias="maxNodes", ge=1)
     min_ready_nodes: StrictInt = Field(1, alias="minReadyNodes", ge=1)
     budgets: Literal["respect", "ignore"] = Field(
-        "respect", description="ignore: also nodes whose loss overdraws a PodDisruptionBudget may be targets"
+        "respect", description="ignore: nodes whose loss violates a PodDisruptionBudget may be targets too"
     )
 
 
 class PriorityGrace(Model):
-    """As in the kubelet's configuration."""
+    """An entry of the kubelet's shutdownGracePeriodByPodPriority."""
 
     priority: StrictInt
     shutdown_grace_period_seconds: StrictInt = Field(alias="shutdownGracePeriodSeconds", ge=0)
 
 
 class Rule(Model):
-    """As in an RBAC role; ``namespaces`` empty is everywhere."""
+    """A rule of an RBAC role; empty ``namespaces`` mean all."""
 
     verbs: list[str] = Field(min_length=1)
     api_groups: list[str] = Field([""], alias="apiGroups")
@@ -154,7 +155,7 @@ class Rule(Model):
 
 
 class NodeTaint(Model):
-    """As in a Node's spec."""
+    """A taint in a Node's spec."""
 
     key: str = Field(min_length=1)
     value: str = ""
@@ -162,7 +163,7 @@ class NodeTaint(Model):
 
 
 class Lab(Model):
-    """A simulated cluster that is started for the command and stopped after it."""
+    """A simulated cluster, started for a command and stopped after it."""
 
     workers: StrictInt = Field(3, ge=1, le=1000)
     zones: list[str] = []
@@ -178,22 +179,22 @@ class Lab(Model):
         False, alias="disableForceDetachOnTimeout", description="of the controller manager"
     )
     register_with_taints: list[NodeTaint] = Field(
-        [], alias="registerWithTaints", description="of the workers' kubelets: what their Nodes begin with"
+        [], alias="registerWithTaints", description="of the workers' kubelets: taints of new Nodes"
     )
-    swap: Quantity = Field("", description="of the workers, in their /etc/fstab: on from each boot, as 2Gi")
-    swapped_off: bool = Field(False, alias="swappedOff", description="by hand at first, until the next boot")
+    swap: Quantity = Field("", description="of the workers, in /etc/fstab: on after each boot; as 2Gi")
+    swapped_off: bool = Field(False, alias="swappedOff", description="swap is off at first, until the next boot")
     fail_swap_on: bool = Field(True, alias="failSwapOn", description="the workers' kubelets do not start with swap on")
     control_plane_labels: dict[str, str] = Field(
-        {}, alias="controlPlaneLabels", description="of its Node, beside the usual ones"
+        {}, alias="controlPlaneLabels", description="of its Node, besides the usual ones"
     )
-    rights: list[Rule] | None = Field(None, description="all that nodefall may do there; default: everything")
-    breakages: list[str] = Field([], description="what it is to do wrong; see nodefall lab breakages")
+    rights: list[Rule] | None = Field(None, description="permissions of nodefall in the lab; default: all")
+    breakages: list[str] = Field([], description="faults of the lab; see nodefall lab breakages")
     seed: int = 1
-    speed: float = Field(20.0, gt=0, le=1000, description="at most so many simulated seconds a second")
+    speed: float = Field(20.0, gt=0, le=1000, description="maximum of simulated seconds per second")
 
 
 class Inventory(Model):
-    """One inventory file: either ``lab`` or ``cluster`` and ``hosts``."""
+    """An inventory file: either ``lab``, or ``cluster`` and ``hosts``."""
 
     model_config = _LATE
 
@@ -213,11 +214,11 @@ class Inventory(Model):
         if (self.lab is None) == (self.cluster is None):
             raise ValueError("give exactly one of lab or cluster")
         if self.lab and self.hosts:
-            raise ValueError("a lab makes its own hosts; remove hosts")
+            raise ValueError("hosts are not allowed with lab: a lab creates its hosts")
         return self
 
     def host_of(self, node: str) -> tuple[str, Host]:
-        """The host's key and entry for a Node; an unlisted one is reached by its Node addresses."""
+        """Key and entry of the host of a Node; the default for a Node without an entry: its addresses are used."""
         for key, host in self.hosts.items():
             if (host.node or key) == node:
                 return key, host

@@ -117,7 +117,7 @@ def test_valid_urls_of_a_controller_manager(url: str) -> None:
     ],
 )
 def test_invalid_urls_of_a_controller_manager(url: str) -> None:
-    with pytest.raises(ValidationError, match="is not like https://"):
+    with pytest.raises(ValidationError, match="is not a URL like https://"):
         ControllerManager.model_validate({"urls": [url]})
 
 

@@ -1,4 +1,4 @@
-"""Metadata of objects, and what several kinds share."""
+"""Metadata of objects, and types shared by several kinds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 
 class Base(Struct, rename="camel", omit_defaults=True, gc=False):
-    """Common settings of all structs below."""
+    """Base of all Kubernetes structs."""
 
 
 class OwnerReference(Base):
@@ -17,7 +17,7 @@ class OwnerReference(Base):
 
 
 class Annotations(Base):
-    """Only the two that tell a static pod's mirror from an ordinary pod."""
+    """Only the two annotations that identify the mirror of a static pod."""
 
     mirror: str | None = field(default=None, name="kubernetes.io/config.mirror")
     source: str | None = field(default=None, name="kubernetes.io/config.source")
@@ -61,17 +61,17 @@ class Requirement(Base):
 
 
 class LabelSelector(Base):
-    """Null selects nothing, an empty one everything."""
+    """A label selector: null selects nothing, an empty one everything."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: list[Requirement] | None = None
 
 
 def condition(conditions: list[Condition] | None, type_: str) -> Condition | None:
-    """The condition of that type, if there is one."""
+    """The condition of that type, if any."""
     return next((c for c in conditions or () if c.type == type_), None)
 
 
 def full_name(metadata: Metadata) -> str:
-    """``namespace/name``, or the name alone for cluster-wide objects."""
+    """``namespace/name``, or the name of a cluster-scoped object."""
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

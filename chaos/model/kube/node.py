@@ -80,11 +80,11 @@ class Lease(Base):
 
 
 def node_condition(node: Node, type_: str) -> Condition | None:
-    """A node's condition of that type."""
+    """A node's condition of that type, if any."""
     return condition(node.status.conditions if node.status else None, type_)
 
 
 def is_ready(node: Node) -> bool:
-    """True if the node's Ready condition is True."""
+    """Whether the Ready condition is True."""
     ready = node_condition(node, "Ready")
     return ready is not None and ready.status == "True"

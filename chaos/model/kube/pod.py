@@ -54,7 +54,7 @@ class ClaimSource(Base):
 
 
 class Volume(Base):
-    """Which claim a volume is of; every other kind of volume has only its name."""
+    """A volume; only those of PersistentVolumeClaims have more than a name."""
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
@@ -89,7 +89,7 @@ class Pod(Base):
 
 
 def pod_condition(pod: Pod, type_: str) -> Condition | None:
-    """A pod's condition of that type."""
+    """A pod's condition of that type, if any."""
     return condition(pod.status.conditions if pod.status else None, type_)
 
 
@@ -99,16 +99,16 @@ def phase(pod: Pod) -> str:
 
 
 def is_finished(pod: Pod) -> bool:
-    """True once the phase is terminal."""
+    """Whether the phase is terminal."""
     return phase(pod) in ("Succeeded", "Failed")
 
 
 def controller_of(pod: Pod) -> OwnerReference | None:
-    """The owner that manages the pod."""
+    """Owner reference of the pod's controller, if any."""
     return next((o for o in pod.metadata.owner_references or () if o.controller), None)
 
 
 def is_static(pod: Pod) -> bool:
-    """True for the mirror of a static pod: only the node's files decide about it."""
+    """Whether the pod is the mirror of a static pod, which only files on the node control."""
     annotations = pod.metadata.annotations
     return bool(annotations and annotations.mirror)

@@ -45,7 +45,7 @@ class ClaimStatus(Base):
 
 
 class PersistentVolumeClaim(Base):
-    """Leads from a pod's volume (``claimName``) to the volume that is attached (``volumeName``)."""
+    """The claim between a pod's volume (``claimName``) and the attached volume (``volumeName``)."""
 
     metadata: Metadata = field(default_factory=Metadata)
     spec: ClaimSpec | None = None

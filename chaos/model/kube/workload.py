@@ -12,7 +12,7 @@ class WorkloadSpec(Base):
 
 
 class WorkloadStatus(Base):
-    """Union of what Deployments, StatefulSets, ReplicaSets and DaemonSets report."""
+    """Union of the statuses of Deployments, StatefulSets, ReplicaSets and DaemonSets."""
 
     observed_generation: int | None = None
     replicas: int | None = None
@@ -27,7 +27,7 @@ class WorkloadStatus(Base):
 
 
 class Workload(Base):
-    """A Deployment, StatefulSet, ReplicaSet or DaemonSet; the kind is the timeline's key."""
+    """A Deployment, StatefulSet, ReplicaSet or DaemonSet; the kind is part of its key in the timeline."""
 
     metadata: Metadata = field(default_factory=Metadata)
     spec: WorkloadSpec | None = None
@@ -60,7 +60,7 @@ class Job(Base):
 
 
 class BudgetSpec(Base):
-    """minAvailable and maxUnavailable are numbers or like ``25%``."""
+    """Spec of a budget; minAvailable and maxUnavailable are numbers or percentages like ``25%``."""
 
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
@@ -69,7 +69,7 @@ class BudgetSpec(Base):
 
 
 class BudgetStatus(Base):
-    """``disrupted_pods``: evictions that were granted and not yet seen, time by pod name."""
+    """Status of a budget. ``disrupted_pods``: evictions that were granted and not yet observed, time by pod name."""
 
     observed_generation: int | None = None
     disruptions_allowed: int | None = None
@@ -87,7 +87,7 @@ class PodDisruptionBudget(Base):
 
 
 class EndpointConditions(Base):
-    """Null means unknown, which the API tells consumers to take as ready and serving, and not terminating."""
+    """Conditions of an endpoint. Null means unknown: to treat as ready and serving, and not terminating."""
 
     ready: bool | None = None
     serving: bool | None = None
@@ -109,7 +109,7 @@ class EndpointPort(Base):
 
 
 class EndpointSlice(Base):
-    """Its Service is named by the label ``kubernetes.io/service-name``."""
+    """An EndpointSlice; the label ``kubernetes.io/service-name`` names its Service."""
 
     metadata: Metadata = field(default_factory=Metadata)
     address_type: str = ""
