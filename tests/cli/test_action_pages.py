@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_they_are_current() -> None:
-    pages: dict[Path, str] = action_pages.pages()
+    pages = action_pages.pages()
     stale = [p.name for p, text in pages.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
     assert not stale, "run `python tools/action_pages.py`"
     assert set((ROOT / "docs" / "actions").glob("*.md")) == set(pages) - {ROOT / "docs" / "actions.md"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chaos.actions import disk_pressure, memory_pressure, pid_pressure
-from chaos.actions._pressure import start_filler
+from chaos.actions._pressure import FillerState, start_filler
 from chaos.clock import SystemClock
 from tests.kit.drive import open_hosts
 from tests.kit.machines import RealHost
@@ -50,7 +50,7 @@ SMALL = [
 def test_the_unit_runs_and_ends_by_itself(three: list[RealHost], kind: str, script: str, arguments: str) -> None:
     host = three[0]
     small = host.run(arguments).split()
-    command = start_filler({"seconds": 4}, kind, script, small, ("TasksMax=200", f"MemoryMax={64 * MIB}"))
+    command = start_filler(FillerState(4.0, "test", 0), kind, script, small, ("TasksMax=200", f"MemoryMax={64 * MIB}"))
     host.run(str(command))
     state = f"systemctl show --property=ActiveState --value nodefall-{kind}-filler.service"
     assert host.run(f"sleep 2; {state}") == "active"
