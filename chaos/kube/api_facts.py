@@ -1,4 +1,4 @@
-"""Facts that are read from the Kubernetes API at this moment: of nodes, namespaces and any object."""
+"""Facts read from the Kubernetes API: of nodes, namespaces and any object."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from chaos.model.ports import KubeApi
 
 
 class UnknownFact(NodefallError):
-    """A fact could not be read; the text says why."""
+    """A fact that cannot be read, with the reason."""
 
 
 class ApiFacts:
-    """Thread safe: keeps nothing."""
+    """Thread-safe and stateless."""
 
     def __init__(self, kube: KubeApi) -> None:
         self._kube = kube
@@ -52,7 +52,7 @@ class ApiFacts:
         return field(self._object(path, Any), pointer)
 
     def boot_id(self, node: str) -> Any:
-        """Of the boot from which the kubelet last reported. Raises UnknownFact."""
+        """Boot ID that the kubelet last reported. Raises UnknownFact."""
         return field(self._object(node_path(node), Any), "/status/nodeInfo/bootID")
 
     def _ready(self, node: str) -> bool:
@@ -62,7 +62,7 @@ class ApiFacts:
         return is_ready(found)
 
     def _object(self, path: str, type_: Any) -> Any:
-        """None if it is not there."""
+        """The object at ``path``, None if there is none. Raises UnknownFact."""
         response = self._kube.request("GET", path)
         if response.status not in (200, 404):
             raise UnknownFact(f"{path}: the API server answered {response.status}")

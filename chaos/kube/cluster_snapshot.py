@@ -1,4 +1,4 @@
-"""What is known of a cluster before anything is touched."""
+"""Snapshot of a cluster before a run: nodes, pods and single objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _List(Struct):
 
 
 def cluster_view(kube: KubeApi, uid: str) -> ClusterView:
-    """All nodes and pods, as they are now. Raises NodefallError."""
+    """All nodes and pods. Raises NodefallError."""
     nodes = {node.metadata.name: node for node in _list(kube, "/api/v1/nodes", Node)}
     return ClusterView(uid, nodes, tuple(_list(kube, "/api/v1/pods", Pod)))
 
@@ -31,13 +31,13 @@ def _list(kube: KubeApi, path: str, type_: type[T]) -> list[T]:
     if response.status != 200:
         raise Refused(
             f"GET {path}: the API server answered {response.status}",
-            hint="the credentials of the kubeconfig need list and watch on nodes and pods",
+            hint="grant the credentials of the kubeconfig list and watch on nodes and pods",
         )
     return [msgspec.json.decode(item, type=type_) for item in msgspec.json.decode(response.body, type=_List).items]
 
 
 def get_objects(paths: Iterable[str], kube: KubeApi) -> dict[str, Any]:
-    """API objects by path, None for what is not there. Raises Refused."""
+    """API objects by path, None for those that do not exist. Raises Refused."""
     found: dict[str, Any] = {}
     for path in dict.fromkeys(paths):
         response = kube.request("GET", path)

@@ -1,4 +1,4 @@
-"""Commands to the Kubernetes API: single requests, taints (read, changed, written), and pods chosen when it is sent."""
+"""Commands to the Kubernetes API: requests, taints (read, changed, written), and pods selected at send time."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from chaos.model.command import MERGE_PATCH, ApiCommand, Delivery, KubeCommand, 
 from chaos.model.ports import Clock, KubeApi, Response
 
 _CONFLICT = 409
-_MAX_ATTEMPTS = 5  # of a change that others' changes came in between
+_MAX_ATTEMPTS = 5  # of a change that conflicts with changes of others
 
 
 class KubeTransport:
-    """Thread safe. Waits in the clock's time only."""
+    """Sends API commands. Thread-safe. Waits in the clock's time only."""
 
     def __init__(self, kube: KubeApi, clock: Clock) -> None:
         self._kube, self._clock = kube, clock
 
     def send(self, command: ApiCommand) -> Outcome:
-        """Raises KubeUnreachable only where nothing was sent."""
+        """Send ``command``. Raises KubeUnreachable only if nothing was sent."""
         if isinstance(command, PodsCommand):
             return PodsTask(self._kube, self._clock, command).run()
         try:
@@ -40,7 +40,7 @@ class KubeTransport:
         return _outcome(response, {pointer: field(body, pointer) for pointer in command.evidence_pointers})
 
     def _update_taints(self, command: TaintsCommand) -> Outcome:
-        """The whole list is written, against the version that was read. kubectl taint does the same."""
+        """Write the whole list against the version that was read, as kubectl taint does."""
         for _ in range(_MAX_ATTEMPTS):
             read = self._kube.request("GET", node_path(command.node))
             if read.status != 200:
@@ -58,10 +58,12 @@ class KubeTransport:
 
 
 def merge_taints(taints: list[dict[str, Any]], command: TaintsCommand) -> list[dict[str, Any]]:
-    """The list without what is removed and with what is added; one taint for each key and effect."""
-    gone = {*command.remove, *(f"{taint['key']}:{taint['effect']}" for taint in command.add)}
-    kept = [t for t in taints if t.get("key") not in gone and f"{t.get('key')}:{t.get('effect')}" not in gone]
-    return [*kept, *command.add]
+    """The taints without those to remove and with those to add; one for each key and effect."""
+    removed = {*command.remove, *(f"{taint['key']}:{taint['effect']}" for taint in command.add)}
+    remaining = [
+        t for t in taints if t.get("key") not in removed and f"{t.get('key')}:{t.get('effect')}" not in removed
+    ]
+    return [*remaining, *command.add]
 
 
 def _outcome(response: Response, evidence: dict[str, Any] | None = None) -> Outcome:

@@ -104,18 +104,14 @@ def _from_socket_error(cause: BaseException, where: str) -> KubeUnreachable | No
 
     if isinstance(cause, (NameResolutionError, socket.gaierror)):
         return KubeUnreachable(DNS, f"{where}: its name cannot be resolved", hint="check the server's name and DNS")
-    if isinstance(
-        cause, NewConnectionError
-    ):  # its cause is more precise
+    if isinstance(cause, NewConnectionError):  # its cause is more precise
         return None
     if isinstance(cause, ConnectTimeoutError):
         return KubeUnreachable(TIMEOUT, f"{where}: no connection in time", hint="check the address, VPN and firewall")
     if isinstance(cause, (ReadTimeoutError, TimeoutError)):
         return KubeUnreachable(TIMEOUT, f"{where}: no answer in time", sent=True)
     if isinstance(cause, ConnectionRefusedError):
-        return KubeUnreachable(
-            REFUSED, f"{where}: connection refused", hint="check the server and its port"
-        )
+        return KubeUnreachable(REFUSED, f"{where}: connection refused", hint="check the server and its port")
     if isinstance(cause, (ConnectionError, http.client.HTTPException)):
         return KubeUnreachable(RESET, f"{where}: the connection was cut", sent=True)
     if isinstance(cause, OSError) and cause.errno in _NO_ROUTE:

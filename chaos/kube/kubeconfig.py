@@ -1,4 +1,4 @@
-"""Reading a kubeconfig with the official client, with errors that say what to mend."""
+"""Load a kubeconfig with the official client; errors carry a hint."""
 
 # ruff: noqa: PLC0415 - kubernetes is slow to import
 from __future__ import annotations
@@ -12,11 +12,11 @@ from urllib.request import getproxies
 from chaos.model.errors import BadInput, NodefallError, bad_input
 from chaos.model.redaction import register_secret
 
-_POOL_SIZE = 32  # connections kept: watches, scrapes and writers together
+_POOL_SIZE = 32  # connections, for watches, scrapes and writes together
 
 
 def load_configuration(kubeconfig: str, context: str | None) -> Any:
-    """The client's Configuration. Raises BadInput for the file, NodefallError when no credentials were got.
+    """The client's Configuration. Raises BadInput for the file, NodefallError if there are no credentials.
 
     Runs the exec plugin that the file names. Refreshed OIDC tokens are written back, as kubectl does.
     """
@@ -60,7 +60,7 @@ def _check(kubeconfig: str, configuration: Any) -> None:
 
 
 def _bad_kubeconfig(kubeconfig: str, context: str | None, message: str) -> BadInput:
-    """An unknown context gets the known ones as a hint."""
+    """The error for a kubeconfig; for an unknown context its hint names the known ones."""
     known = _contexts(kubeconfig)
     if context is None or context in known or not known:
         return bad_input(kubeconfig, _first_line(message))
@@ -77,7 +77,7 @@ def _contexts(kubeconfig: str) -> list[str]:
     try:
         contexts = client.KubeConfigMerger(kubeconfig).config.value.get("contexts") or []
         return [str(c["name"]) for c in contexts]
-    except (ConfigException, AttributeError, TypeError, KeyError):  # only a hint; the error itself is told already
+    except (ConfigException, AttributeError, TypeError, KeyError):  # only for a hint
         return []
 
 

@@ -1,9 +1,10 @@
 """The cluster's lock, as decisions about one Lease: pure, no I/O.
 
-Clocks of different machines are never compared: a lock is over when its record did not change for its whole duration on
-the watcher's own clock, and its holder acts only in the first part of that, counted from before it renewed (as
-client-go's leaderelection does). So no two of them act at once, however long a process is stopped or a request takes.
-``leaseTransitions`` is the fencing number: it rises with each holder as long as the Lease lives.
+Clocks of different machines are never compared. A lock has expired when its record did not change for its whole
+duration on the observer's own clock, and its holder acts only in the first part of that duration, counted from before
+the renewal (as client-go's leaderelection does). So no two holders act at once, however long a process is stopped or a
+request takes.
+``leaseTransitions`` is the fencing number: it rises with each holder as long as the Lease exists.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from msgspec import Struct
 
 from chaos.model.labels import LOCK_NAME
 
-LEASE_DURATION = 30.0  # seconds without renewal after which somebody else may take it
-RENEW_DEADLINE = 20.0  # seconds after the begin of a renewal in which its holder may act
+LEASE_DURATION = 30.0  # seconds without renewal after which another process may acquire the lock
+RENEW_DEADLINE = 20.0  # seconds after the begin of a renewal in which the holder may act
 RETRY_PERIOD = 8.0  # seconds between two renewals
 ABORT = "nodefall.dev/abort"  # annotation: why the holder should stop
 MACHINE = "nodefall.dev/machine"
 
 
 class LeaseRecord(Struct, frozen=True):
-    """The Lease as it was read; ``holder`` is "" where nobody has it."""
+    """A Lease that was read; ``holder`` is "" if the lock is free."""
 
     version: str  # resourceVersion
     holder: str = ""
@@ -36,45 +37,45 @@ class LeaseRecord(Struct, frozen=True):
 
     @property
     def abort(self) -> str:
-        """Why somebody wants the holder to stop, "" if nobody does."""
+        """Why the holder is requested to stop, or ""."""
         return self.annotations.get(ABORT, "")
 
     def age(self, wall: float) -> float:
-        """Seconds since it was renewed, by the holder's clock and by ours; long ago where it does not say."""
+        """Seconds since the renewal, by the holder's clock and by ours; very large if the time is unknown."""
         try:
             return wall - datetime.fromisoformat(self.renewed).astimezone(UTC).timestamp()
         except ValueError:
             return wall
 
     def is_recent(self, wall: float) -> bool:
-        """By two clocks: for people, and to know whether it is worth waiting."""
+        """Whether the lock seems to be renewed, by two clocks: for people, and to decide whether to wait."""
         return self.age(wall) < self.duration
 
 
 class Decision(Enum):
-    """What somebody who wants the lock should do."""
+    """What a process that wants the lock should do."""
 
-    ACQUIRE = "take"
-    WAIT = "watch"
+    ACQUIRE = "acquire"
+    WAIT = "wait"
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedLease:
-    """A record, and when the watcher first saw it on its own monotonic clock."""
+    """A version of the Lease, and when it was first observed on the observer's monotonic clock."""
 
     version: str
     observed_at: float
 
 
 def observe(record: LeaseRecord, before: ObservedLease | None, now: float) -> ObservedLease:
-    """Go on watching, or begin anew where the record has changed."""
+    """The observation so far, or a new one if the record has changed."""
     return before if before and before.version == record.version else ObservedLease(record.version, now)
 
 
 def decide(
     record: LeaseRecord | None, observed: ObservedLease | None, now: float, *, holder_dead: bool = False
 ) -> Decision:
-    """``dead``: the holder is known to have ended, as it was on this machine and its file lock is free."""
+    """``holder_dead``: the holder is known to have ended, as it ran on this machine and its file lock is free."""
     if record is None or not record.holder or holder_dead:
         return Decision.ACQUIRE
     if observed and observed.version == record.version and now - observed.observed_at > record.duration:
@@ -84,7 +85,7 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """Holding the lock: ``since`` is when the last renewal that worked was begun, on the holder's monotonic clock."""
+    """A held lock. ``renewed_at`` is the begin of the last successful renewal, on the holder's monotonic clock."""
 
     holder: str
     fence: int
@@ -98,7 +99,7 @@ class Leadership:
 
 
 def parse(lease: dict[str, Any]) -> LeaseRecord:
-    """From the API's JSON. What is missing counts as not given."""
+    """The record in the API's JSON; missing fields have their defaults."""
     metadata, spec = lease.get("metadata") or {}, lease.get("spec") or {}
     return LeaseRecord(
         version=str(metadata.get("resourceVersion", "")),
@@ -111,10 +112,10 @@ def parse(lease: dict[str, Any]) -> LeaseRecord:
 
 
 def lease_body(
-    namespace: str, holder: str, fence: int, wall: float, about: dict[str, str], version: str = ""
+    namespace: str, holder: str, fence: int, wall: float, annotations: dict[str, str], version: str = ""
 ) -> dict[str, Any]:
-    """The Lease to write; with ``version`` only over exactly that one. ``wall`` is the time since the epoch."""
-    metadata: dict[str, Any] = {"name": LOCK_NAME, "namespace": namespace, "annotations": about}
+    """The Lease to write, with ``version`` only over exactly that one; ``wall`` in seconds since the epoch."""
+    metadata: dict[str, Any] = {"name": LOCK_NAME, "namespace": namespace, "annotations": annotations}
     if version:
         metadata["resourceVersion"] = version
     stamp = datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

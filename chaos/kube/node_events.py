@@ -1,4 +1,4 @@
-"""Events on the Nodes that are touched: whoever looks at the node sees who did what, without knowing of nodefall."""
+"""Events on the affected Nodes: they show which run did what, also to people who have never heard of nodefall."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_MESSAGE = 1024  # characters of a message, by validation
 
 @dataclass(frozen=True, slots=True)
 class NodeEvents:
-    """``run`` and ``holder`` are told in each; ``uids`` are those of the Node objects, by name."""
+    """Writes Events. Each names ``run`` and ``holder``; ``uids`` are those of the Node objects, by name."""
 
     kube: KubeApi
     run: str
@@ -30,12 +30,12 @@ class NodeEvents:
     uids: Mapping[str, str]
 
     def emit_injected(self, step: PlannedStep, t: float) -> str:
-        """Why it could not be written, or ""."""
+        """Write the Event; returns why that failed, or ""."""
         return self._write(step, t, "Warning", INJECTED, f"{step.action}: {step.commands[-1]}")
 
     def emit_undone(self, step: PlannedStep, t: float, because: str) -> str:
-        """Why it could not be written, or ""."""
-        return self._write(step, t, "Normal", UNDONE, f"{step.action} is taken back: {because}")
+        """Write the Event; returns why that failed, or ""."""
+        return self._write(step, t, "Normal", UNDONE, f"{step.action} was undone: {because}")
 
     def _write(self, step: PlannedStep, t: float, type_: str, reason: str, what: str) -> str:
         if not step.node:

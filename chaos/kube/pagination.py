@@ -12,27 +12,27 @@ PAGE_SIZE = 500
 _GONE = 410
 
 
-def iter_pages(api: KubeApi, path: str, wire: WatchCodec) -> Iterator[tuple[ListPage, bool]]:
-    """Pages of a consistent list; True: forget the pages before, the list begins anew.
+def iter_pages(api: KubeApi, path: str, codec: WatchCodec) -> Iterator[tuple[ListPage, bool]]:
+    """Pages of a consistent list, each with whether the list restarts with it: then discard the pages before.
 
-    That happens when the server no longer knows the list's continue token (410): the rest is read in one piece.
+    A list restarts when its continue token has expired (410): the rest is read in one piece.
     Raises KubeUnreachable, KubeRejected.
     """
     query = {"limit": str(PAGE_SIZE)}
-    anew = False
+    restarts = False
     while True:
         response = api.request("GET", path, query)
         if response.status == _GONE and "continue" in query:
-            query, anew = {}, True
+            query, restarts = {}, True
             continue
         if response.status != 200:
             raise from_response(response, f"list of {path}")
         try:
-            page = wire.decode_page(response.body)
+            page = codec.decode_page(response.body)
         except DECODE_ERRORS as error:
-            raise KubeRejected(200, f"list of {path} is not understood: {error}") from error
-        yield page, anew
-        anew = False
+            raise KubeRejected(200, f"list of {path} cannot be decoded: {error}") from error
+        yield page, restarts
+        restarts = False
         if not page.metadata.continue_:
             return
         query = {"limit": str(PAGE_SIZE), "continue": page.metadata.continue_}

@@ -1,4 +1,4 @@
-"""Asking the cluster what we may do, before anything is done."""
+"""Permission check: ask the API server what the credentials may do, before a run begins."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _MAX_THREADS = 8
 
 
-def missing_permissions(kube: KubeApi, rights: Sequence[Permission]) -> list[Permission]:
-    """Those that we do not have, by SelfSubjectAccessReview. Raises NodefallError where that cannot be asked."""
+def missing_permissions(kube: KubeApi, permissions: Sequence[Permission]) -> list[Permission]:
+    """The permissions that a SelfSubjectAccessReview denies. Raises NodefallError if a review fails."""
     with ContextPool(_MAX_THREADS) as pool:
-        allowed = list(pool.map(lambda right: _is_allowed(kube, right), rights))
-    return [right for right, may in zip(rights, allowed, strict=True) if not may]
+        reviews = list(pool.map(lambda permission: _is_allowed(kube, permission), permissions))
+    return [permission for permission, allowed in zip(permissions, reviews, strict=True) if not allowed]
 
 
-def refuse_missing(kube: KubeApi, rights: Sequence[Permission]) -> None:
-    """Raises Refused, naming what is missing."""
-    if lacking := missing_permissions(kube, rights):
+def refuse_missing(kube: KubeApi, permissions: Sequence[Permission]) -> None:
+    """Raises Refused, naming the missing permissions."""
+    if missing := missing_permissions(kube, permissions):
         raise Refused(
-            f"the credentials of the kubeconfig may not {'; '.join(str(right) for right in lacking)}",
-            hint="nodefall rbac EXPERIMENT prints the roles that are needed, for kubectl apply",
+            f"the credentials of the kubeconfig may not {'; '.join(str(permission) for permission in missing)}",
+            hint="apply the roles that nodefall rbac EXPERIMENT prints",
         )
 
 
-def _is_allowed(kube: KubeApi, right: Permission) -> bool:
+def _is_allowed(kube: KubeApi, permission: Permission) -> bool:
     body: dict[str, Any] = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
-    body["spec"] = _review_spec(right)
+    body["spec"] = _review_spec(permission)
     response = kube.request("POST", _PATH, body=body)
     if response.status >= 300:
-        raise NodefallError(f"what we may do could not be asked: {response.status}: {status_message(response)}")
+        raise NodefallError(f"permissions cannot be reviewed: {response.status}: {status_message(response)}")
     return field(decode_body(response), "/status/allowed") is True
 
 
-def _review_spec(right: Permission) -> dict[str, dict[str, str]]:
-    if right.is_non_resource:
-        return {"nonResourceAttributes": {"verb": right.verb, "path": right.resource}}
-    resource, _, subresource = right.resource.partition("/")
-    asked = {"verb": right.verb, "group": right.group, "resource": resource, "subresource": subresource}
-    asked |= {"namespace": right.namespace, "name": right.name}
-    return {"resourceAttributes": {key: value for key, value in asked.items() if value}}
+def _review_spec(permission: Permission) -> dict[str, dict[str, str]]:
+    if permission.is_non_resource:
+        return {"nonResourceAttributes": {"verb": permission.verb, "path": permission.resource}}
+    resource, _, subresource = permission.resource.partition("/")
+    attributes = {"verb": permission.verb, "group": permission.group, "resource": resource, "subresource": subresource}
+    attributes |= {"namespace": permission.namespace, "name": permission.name}
+    return {"resourceAttributes": {key: value for key, value in attributes.items() if value}}

@@ -1,8 +1,9 @@
-"""Something done to each of several pods, chosen when it is sent: kubectl drain's loop, with every refusal kept.
+"""Evict, delete or patch pods selected at send time: the loop of kubectl drain, with every refusal recorded.
 
-kubectl pkg/drain/drain.go (facts 8.3): cordoned before, every pod asked; 404 and another uid are done, 429 is tried
-again after 5 s, a namespace that ends likewise; then each is looked at once a second until it is gone. kubectl asks
-all pods at the same time, here it is one after the other.
+kubectl pkg/drain/drain.go (facts 8.3): the node is cordoned before, then every pod is evicted; 404 and another uid
+count as done; 429 and a terminating namespace are retried after 5 s; then each pod is polled once a second until it is
+gone.
+kubectl evicts all pods concurrently, this module one after the other.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from chaos.model.duration import timestamp
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, KubeApi, Response
 
-RETRY_PERIOD = 5.0  # seconds after a refusal; longer where the server says so
+RETRY_PERIOD = 5.0  # seconds after a refusal; longer if the server requests that
 POLL_PERIOD = 1.0
 EXIT_OK, EXIT_REFUSED, EXIT_FAILED = 0, 1, 2  # exits
-_GOOD, _GONE = range(200, 300), (404, 409)  # 409: another pod has its name, as the uid is a precondition
+_GOOD, _GONE = range(200, 300), (404, 409)  # 409: the uid is a precondition, so another pod has the name
 _OK, _NOT_FOUND, _TOO_MANY_REQUESTS = 200, 404, 429
 
 
 @dataclass
 class _PodTask:
-    """One pod: ``status`` of the last answer, 0 for none; ``due`` when it is next looked at."""
+    """One pod. ``status`` of the last response, 0 for none; ``due``: when it is polled next."""
 
     pod: RawPod
     due: float = 0.0
@@ -48,17 +49,17 @@ class _PodTask:
         return str(self.pod["metadata"]["uid"])
 
     def to_dict(self) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        result: dict[str, Any] = {
             "pod": pod_name(self.pod),
             "uid": self.uid,
             "status": self.status,
             "attempts": self.attempts,
         }
-        return {**told, "gone": self.is_gone, "refusals": self.refusals}
+        return {**result, "gone": self.is_gone, "refusals": self.refusals}
 
 
 class PodsTask:
-    """One :class:`PodsCommand` being carried out. Raises NodefallError where nothing was done."""
+    """One execution of a :class:`PodsCommand`. Raises NodefallError if nothing was done."""
 
     def __init__(self, kube: KubeApi, clock: Clock, command: PodsCommand) -> None:
         self._kube, self._clock, self._command = kube, clock, command
@@ -92,16 +93,16 @@ class PodsTask:
         return self._kube.request("GET", f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}").status != _NOT_FOUND
 
     def _run_tasks(self, ones: list[_PodTask]) -> None:
-        """Until nothing is left to do or the time is over."""
+        """Run until all tasks are finished or the deadline is over."""
         while True:
             for one in ones:
                 if not _is_finished(one) and one.due <= self._clock.now():
                     self._check_deleted(one) if one.is_accepted else self._attempt(one)
-            open_ = [one.due for one in ones if not _is_finished(one)]
-            if not open_ or not self._command.wait:
+            pending = [one.due for one in ones if not _is_finished(one)]
+            if not pending or not self._command.wait:
                 return
             now = self._clock.now()
-            until = min(self._deadline, *open_)
+            until = min(self._deadline, *pending)
             if now >= self._deadline or not self._clock.sleep(max(until - now, 0.0)):
                 return
 
@@ -109,7 +110,7 @@ class PodsTask:
         one.attempts += 1
         try:
             response = self._send(one)
-        except KubeUnreachable as error:  # asked again it does no harm: the uid is a precondition
+        except KubeUnreachable as error:  # a retry is safe: the uid is a precondition
             self._record_refusal(one, 0, error.message, RETRY_PERIOD)
             return
         one.status = response.status
@@ -154,14 +155,14 @@ class PodsTask:
         return self._kube.request("PATCH", one.path, body=patch, content_type=MERGE_PATCH)
 
     def _disruption_condition(self) -> dict[str, str]:
-        """As the eviction subresource sets it: pkg/registry/core/pod/storage/eviction.go."""
+        """The condition that the eviction subresource sets: pkg/registry/core/pod/storage/eviction.go."""
         now = timestamp(self._clock.now())
         reason, message = "EvictionByEvictionAPI", "Eviction API: evicting"
         condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
         return {**condition, "lastTransitionTime": now}
 
     def _check_deleted(self, one: _PodTask) -> None:
-        """Whether it is gone; an API server that does not answer is asked again."""
+        """Update whether the pod is gone; without a response it is polled again."""
         one.due = self._clock.now() + POLL_PERIOD
         try:
             response = self._kube.request("GET", one.path)
@@ -188,5 +189,5 @@ def _is_finished(one: _PodTask) -> bool:
 
 
 def _is_namespace_terminating(response: Response) -> bool:
-    """A namespace that is being deleted lets nobody create an eviction; its pods go by themselves."""
+    """Whether the namespace is being deleted: it rejects evictions, and its pods end by themselves."""
     return response.status == 403 and b'"NamespaceTerminating"' in response.body

@@ -1,4 +1,4 @@
-"""What an API server's answer says."""
+"""Response of the API server: its JSON, its message, its Retry-After."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from chaos.model.ports import Response
 
 
 def decode_body(response: Response) -> Any:
-    """Its JSON. Raises NodefallError."""
+    """The JSON of the body. Raises NodefallError."""
     try:
         return msgspec.json.decode(response.body)
     except DECODE_ERRORS as error:
-        raise NodefallError(f"the API server's answer is not understood: {error}") from error
+        raise NodefallError(f"invalid response of the API server: {error}") from error
 
 
 def status_message(response: Response) -> str:
-    """The message of a Status, with its causes; the begin of anything else."""
+    """The message of a Status with its causes; the first 200 bytes of any other body."""
     try:
         status = msgspec.json.decode(response.body, type=_Status)
     except DECODE_ERRORS:
@@ -29,7 +29,7 @@ def status_message(response: Response) -> str:
 
 
 def retry_after(response: Response) -> float | None:
-    """Seconds that the server asks to wait, None if it does not say."""
+    """Seconds of the Retry-After header, None without one."""
     text = next((value for name, value in response.headers.items() if name.lower() == "retry-after"), "")
     return float(text) if text.isdigit() else None
 

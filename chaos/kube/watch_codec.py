@@ -1,4 +1,4 @@
-"""Lists and watches as they come over the wire; only bytes are split, and one bad object spoils nothing else."""
+"""Codec of lists and watches. Only bytes are split, so that one bad object invalidates nothing else."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class Status(msgspec.Struct):
 
 
 class PartialObjectMetadata(msgspec.Struct):
-    """The part of an object that says which one it is."""
+    """The metadata, which identifies an object."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
 
 
 class DecodedObject(msgspec.Struct):
-    """An object as far as it was understood; ``bad`` says what was not."""
+    """An object as far as it could be decoded; ``error`` is why the rest could not."""
 
     metadata: Metadata
     object: KubeObject | None
@@ -70,7 +70,7 @@ class DecodedObject(msgspec.Struct):
 
 
 class WatchCodec:
-    """Decoders for one resource; all raise what UNDECODABLE names."""
+    """Decoders for one resource; all raise DECODE_ERRORS."""
 
     def __init__(self, resource: Resource) -> None:
         self._object = msgspec.json.Decoder(resource.type)
@@ -83,7 +83,7 @@ class WatchCodec:
         return self._head.decode(raw).metadata
 
     def decode_object(self, raw: msgspec.Raw) -> DecodedObject:
-        """The object; if it is not understood, at least which one it is. Raises DecodeError if not even that."""
+        """The object; if it cannot be decoded, its metadata. Raises DECODE_ERRORS if those cannot be decoded either."""
         try:
             value = self._object.decode(raw)
         except DECODE_ERRORS as error:
@@ -92,19 +92,19 @@ class WatchCodec:
 
 
 def split_lines(chunks: Iterable[bytes], max_bytes: int = MAX_LINE_BYTES) -> Iterator[bytes]:
-    """Whole lines, split at newlines only (never at U+0085 and its like). Raises CutLine."""
-    rest: list[bytes] = []
+    """Whole lines, split at newlines only (never at U+0085 and its like). Raises TruncatedLineError."""
+    partial: list[bytes] = []
     size = 0
     for chunk in chunks:
         size = len(chunk) - chunk.rfind(b"\n") - 1 if b"\n" in chunk else size + len(chunk)
         if size > max_bytes:
             raise TruncatedLineError(f"a line of the watch is longer than {max_bytes >> 20} MiB")
         first, *others = chunk.split(b"\n")
-        rest.append(first)
+        partial.append(first)
         for other in others:
-            line = b"".join(rest)
-            rest = [other]
+            line = b"".join(partial)
+            partial = [other]
             if line.strip():
                 yield line
-    if b"".join(rest).strip():
+    if b"".join(partial).strip():
         raise TruncatedLineError("the watch ended in the middle of a line")

@@ -1,6 +1,6 @@
-"""The experiment's workload: applied in a namespace of its own, labelled, and removed with it.
+"""The experiment's workload: applied in a separate namespace, labelled, and removed with it.
 
-PriorityClasses, without which pods have no priority, belong to no namespace: they are removed by the run's label.
+PriorityClasses are cluster-scoped, so they are removed by the run's label.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def namespace_for(run: str) -> str:
 
 
 def removal(workload: Sequence[KubeCommand], namespace: str, run: str) -> Undo:
-    """How the workload goes away, and the proof that it has."""
+    """The undo that removes the workload, with its proof."""
     gone = FactCheck(f"namespace/{namespace}", "gone")
     delete = KubeCommand("DELETE", f"/api/v1/namespaces/{namespace}", accept=(200, 202, 404))
     steps, proof = [UndoStep(delete, unless=gone), *_remove_finalizers(workload)], [gone]
@@ -43,7 +43,7 @@ def removal(workload: Sequence[KubeCommand], namespace: str, run: str) -> Undo:
 
 
 def _remove_finalizers(workload: Sequence[KubeCommand]) -> Iterator[UndoStep]:
-    """Finalizers that the manifests brought along: nobody else takes them away, and the namespace waits for them."""
+    """Remove the finalizers of the manifests: no controller does, and the namespace waits for them."""
     for metadata, command in ((c.body["metadata"], c) for c in workload if c.body):
         if metadata.get("finalizers") and "name" in metadata:
             path = f"{command.path}/{metadata['name']}"
@@ -68,7 +68,7 @@ def create_commands(manifests: list[dict[str, Any]], namespace: str, run: str) -
 
 
 def collection_path(obj: dict[str, Any], namespace: str) -> str:
-    """The path that an object of this kind is created at; an empty namespace is for kinds that have none."""
+    """Path to create an object of this kind at; the namespace of cluster-scoped kinds is ""."""
     version, kind = obj["apiVersion"], obj["kind"]
     prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
     plural = _IRREGULAR.get(kind) or re.sub(r"(?<=s)$", "e", re.sub(r"y$", "ie", kind.lower())) + "s"
@@ -76,7 +76,7 @@ def collection_path(obj: dict[str, Any], namespace: str) -> str:
 
 
 def apply(kube: KubeApi, todo: list[KubeCommand]) -> None:
-    """Create everything. Raises Aborted with the API server's own words."""
+    """Create all objects. Raises Aborted with the API server's message."""
     for command in todo:
         response = kube.request(command.method, command.path, body=command.body)
         if response.status not in command.accept:

@@ -1,7 +1,7 @@
-"""The journal: what was about to be done is on disk before it is done, with how to take it back.
+"""Journal: every operation is on disk, with its undo, before it begins.
 
-JSON Lines, appended and fsynced. An entry is struck only when its undo is proven. While a process has the journal
-open it is locked, so that nobody else undoes what is still going on; the lock ends with the process.
+JSON Lines, appended and fsynced. An entry is marked undone only when its undo is proven. While a process has the
+journal open it is locked, so that no other process undoes a run that is still going on; the lock ends with the process.
 """
 
 from __future__ import annotations
@@ -12,20 +12,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 from msgspec import Struct
 
 from chaos.model.action import Undo
 from chaos.model.errors import NodefallError, Refused, bad_input
+from chaos.model.legacy import upgrade_undo
 from chaos.model.redaction import redact_json
 
 NAME = "journal.jsonl"
+# Keys of a record that 0.1.0 wrote; to be removed in the version after the next.
+_FORMER_KEYS = {"struck": "undone", "mirrored": "replica"}
 
 
 class PendingUndo(Struct, frozen=True):
-    """One deed and its undo."""
+    """One operation and its undo. ``t`` is when the operation was about to begin."""
 
     id: int
     step: str
@@ -36,19 +39,19 @@ class PendingUndo(Struct, frozen=True):
 
 
 class _Record(Struct, frozen=True, omit_defaults=True):
-    """One line: a deed about to be done, the proof that one was undone, or whether the cluster has a copy."""
+    """One line: an operation about to begin, the proof of an undo, or whether the cluster has a replica."""
 
     intent: PendingUndo | None = None
-    undone: int | None = None
+    undone: int | None = None  # id of the entry
     because: str = ""
     replica: bool | None = None
 
 
 class Journal:
-    """Of one run. Not thread safe: the engine's main thread owns it. Every write raises NodefallError."""
+    """The journal of one run. Not thread-safe: the engine's main thread owns it. Every write raises NodefallError."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises Refused while another process has it open, or where it cannot be written; BadInput if damaged."""
+        """Raises Refused if another process has the journal open or it cannot be written; BadInput if damaged."""
         self.path = directory / NAME
         try:
             self._file = self.path.open("ab", buffering=0)
@@ -61,32 +64,33 @@ class Journal:
                 raise
         except OSError as error:
             raise Refused(
-                f"the journal {self.path} cannot be written: {error.strerror}", hint="nothing is done without a journal"
+                f"cannot write the journal {self.path}: {error.strerror}",
+                hint="make it writable; nothing is done without a journal",
             ) from error
 
     def record_intent(self, step: str, action: str, node: str, undo: Undo, t: float) -> PendingUndo:
-        """Write down a deed before it is done; on disk when this returns."""
-        owed = PendingUndo(self._content.last_id + 1, step, action, node, undo, t)
-        self._add(_Record(intent=owed))
-        return owed
+        """Record an operation before it begins; on disk when this returns."""
+        pending = PendingUndo(self._content.last_id + 1, step, action, node, undo, t)
+        self._add(_Record(intent=pending))
+        return pending
 
-    def mark_undone(self, owed: PendingUndo, because: str) -> None:
-        """The undo of ``owed`` is proven."""
-        self._add(_Record(undone=owed.id, because=because))
+    def mark_undone(self, pending: PendingUndo, because: str) -> None:
+        """Record that the undo of ``pending`` is proven."""
+        self._add(_Record(undone=pending.id, because=because))
 
     def pending(self) -> list[PendingUndo]:
-        """What has not been undone, the last deed first."""
+        """Operations that have not been undone, the last one first."""
         return self._content.newest_first()
 
     @property
     def has_replica(self) -> bool:
-        """Whether the cluster may have a copy."""
+        """Whether the cluster may have a replica."""
         return self._content.has_replica
 
-    def record_replica(self, there: bool) -> None:
-        """Write down that the cluster gets a copy, before it does; or that it has none any more."""
-        if there != self.has_replica:
-            self._add(_Record(replica=there))
+    def record_replica(self, exists: bool) -> None:
+        """Record that the cluster is about to get a replica, or no longer has one."""
+        if exists != self.has_replica:
+            self._add(_Record(replica=exists))
 
     def close(self) -> None:
         self._file.close()
@@ -103,7 +107,7 @@ class Journal:
         except BlockingIOError:
             raise Refused(
                 f"{self.path} is in use: its run, or an undo of it, is still going on",
-                hint="let it end, or stop it with Ctrl-C or SIGTERM: it undoes what it did",
+                hint="wait for its end, or stop it with Ctrl-C or SIGTERM: it undoes its effects",
             ) from None
 
     def _add(self, record: _Record) -> None:
@@ -111,21 +115,21 @@ class Journal:
         self._content.add(record)
 
     def _write(self, record: _Record) -> None:
-        """Append, whole or not at all: half a line would damage what comes after it."""
+        """Append the whole record or nothing: half a line would damage the next one."""
         data = redact_json(msgspec.json.encode(record)) + b"\n"
         size = os.fstat(self._file.fileno()).st_size
         try:
             written = self._file.write(data)
-            self._file.write(data[written:])  # half of it was written only if the disk is full: the rest says why
+            self._file.write(data[written:])  # the first write is partial only if the disk is full: this one raises
             os.fsync(self._file.fileno())
         except OSError as error:
-            with suppress(OSError):  # a torn end is cut off by the next reader too
+            with suppress(OSError):  # the next reader truncates a partial line too
                 os.ftruncate(self._file.fileno(), size)
-            raise NodefallError(f"the journal {self.path} cannot be written: {error.strerror}") from error
+            raise NodefallError(f"cannot write the journal {self.path}: {error.strerror}") from error
 
 
 def read_pending(directory: Path) -> list[PendingUndo]:
-    """What a run owes, the last deed first. Changes nothing, so a run that goes on may be asked. Raises BadInput."""
+    """Pending undo of a run, the last operation first. Changes nothing, also while the run goes on. Raises BadInput."""
     path = directory / NAME
     try:
         content = _parse(path, path.read_bytes().rpartition(b"\n")[0])
@@ -134,9 +138,16 @@ def read_pending(directory: Path) -> list[PendingUndo]:
     return content.newest_first()
 
 
+def decode_pending(value: Any) -> PendingUndo:
+    """An entry, from its JSON value in either version's words. Raises msgspec.ValidationError."""
+    if isinstance(value, dict) and "undo" in value:
+        value = value | {"undo": upgrade_undo(value["undo"])}
+    return msgspec.convert(value, PendingUndo)
+
+
 @dataclass
 class _Content:
-    """Owed entries by id, the last id, and whether the cluster may have a copy."""
+    """Pending entries by id, the last id, and whether the cluster may have a replica."""
 
     pending: dict[int, PendingUndo] = field(default_factory=dict)
     last_id: int = 0
@@ -152,15 +163,15 @@ class _Content:
             self.has_replica = record.replica
 
     def newest_first(self) -> list[PendingUndo]:
-        return sorted(self.pending.values(), key=lambda o: -o.id)
+        return sorted(self.pending.values(), key=lambda pending: -pending.id)
 
 
 def _read(path: Path) -> _Content:
-    """A last line without its end was never acted upon: it is cut off."""
+    """Read the journal for writing. A last line without a newline was never acted upon: it is truncated."""
     data = path.read_bytes()
-    whole, _, torn = data.rpartition(b"\n")
-    if torn:
-        os.truncate(path, len(data) - len(torn))
+    whole, _, partial = data.rpartition(b"\n")
+    if partial:
+        os.truncate(path, len(data) - len(partial))
     return _parse(path, whole)
 
 
@@ -168,16 +179,26 @@ def _parse(path: Path, whole: bytes) -> _Content:
     content = _Content()
     for number, line in enumerate(whole.splitlines(), 1):
         try:
-            record = msgspec.json.decode(line, type=_Record)
+            record = _decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            hint = f"see what the whole lines of it say, and {path.parent}/plan.json, and undo that by hand"
+            hint = f"read its intact lines and {path.parent}/plan.json, and undo the operations by hand"
             raise bad_input(f"{path}:{number}", f"the journal is damaged: {error}", hint) from error
         content.add(record)
     return content
 
 
+def _decode(line: bytes) -> _Record:
+    value = msgspec.json.decode(line)
+    if not isinstance(value, dict):
+        return msgspec.convert(value, _Record)  # raises
+    value = {_FORMER_KEYS.get(key, key): item for key, item in value.items()}
+    if value.get("intent") is not None:
+        value["intent"] = decode_pending(value["intent"])
+    return msgspec.convert(value, _Record)
+
+
 def _sync_directory(directory: Path) -> None:
-    """The file's name must survive a crash as well as its content."""
+    """Sync the directory: the file's name must survive a crash as well as its content."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

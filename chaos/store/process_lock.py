@@ -1,4 +1,4 @@
-"""One run at a time on a cluster: two would take each other's effects for the cluster's."""
+"""One run at a time per cluster and machine: two would mistake each other's effects for the cluster's."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from chaos.model.errors import Refused
 
 @contextmanager
 def exclusive_lock(cluster: str, directory: Path | None = None) -> Iterator[None]:
-    """Hold the cluster's lock on this machine; it ends with the process. Raises Refused if somebody has it.
+    """Hold the cluster's lock on this machine; it ends with the process. Raises Refused if another process has it.
 
     ``cluster``: its uid and address; labs of one seed share a uid.
-    Enough while runs are refused on clusters of other machines. ``directory``: default is that of temporary files.
+    ``directory``: default is that of temporary files.
     """
     with _lock_file(cluster, directory) as descriptor:
         _acquire(descriptor)
@@ -28,7 +28,7 @@ def exclusive_lock(cluster: str, directory: Path | None = None) -> Iterator[None
 
 @contextmanager
 def blocking_lock(queue: str, directory: Path | None = None) -> Iterator[None]:
-    """Wait until no other process of this user has the turn in ``queue``; it ends with the process. Raises Refused."""
+    """Hold the lock ``queue``, waiting for other processes of this user; it ends with the process. Raises Refused."""
     digest = hashlib.sha256(queue.encode()).hexdigest()[:16]
     with _lock_file(f"turn-{digest}", directory) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -42,11 +42,11 @@ def _lock_file(name: str, directory: Path | None) -> Iterator[int]:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise Refused(f"the lock {path} cannot be opened: {error.strerror}", hint="see TMPDIR") from error
+        raise Refused(f"cannot open the lock {path}: {error.strerror}", hint="check TMPDIR") from error
     try:
         yield descriptor
     finally:
-        os.close(descriptor)  # the file stays: whoever removes it could take a lock from its holder
+        os.close(descriptor)  # the file stays: removing it could take the lock from a holder
 
 
 def _acquire(descriptor: int) -> None:
@@ -55,8 +55,8 @@ def _acquire(descriptor: int) -> None:
     except BlockingIOError:
         holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
         raise Refused(
-            f"another nodefall (process {holder or 'unknown'}) is at work on this cluster",
-            hint="let it end, or stop it with Ctrl-C or SIGTERM: it undoes what it did",
+            f"cluster in use by another nodefall (process {holder or 'unknown'})",
+            hint="wait for its end, or stop it with Ctrl-C or SIGTERM: it undoes its effects",
         ) from None
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, str(os.getpid()).encode(), 0)

@@ -1,4 +1,4 @@
-"""Recordings: JSON Lines, gzipped, sorted by time (format: design of recordings, ``chaos.model.recording``)."""
+"""Recordings: JSON Lines, gzipped, sorted by time (format: docs/recordings.md, ``chaos.model.recording``)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _ENTRY_DECODER = msgspec.json.Decoder(RecordingEntry)
 
 
 def read_recording(path: Path) -> Iterator[RecordingEntry]:
-    """The lines of a recording, gzipped or plain.
+    """The entries of a recording, gzipped or plain.
 
-    A tail that was cut off (a killed recorder) is left out and told by a last line of kind ``blind``, type
+    A truncated tail (of a killed recorder) is left out and reported by a last entry of kind ``blind``, type
     ``recording``. Raises BadInput, with file and line, for anything else that is not a recording.
     """
     try:
@@ -61,7 +61,7 @@ class _Reader:
             yield _truncation_entry(self.last_time, source.truncation)
 
     def _tail(self, tail: bytes, source: _Bytes) -> Iterator[RecordingEntry]:
-        """The last line without a newline: whole, or half written."""
+        """A last line without a newline: complete, or truncated."""
         try:
             _ENTRY_DECODER.decode(tail)
         except msgspec.DecodeError:
@@ -76,21 +76,22 @@ class _Reader:
         if not text.strip():
             return
         try:
-            line = _ENTRY_DECODER.decode(text)
+            entry = _ENTRY_DECODER.decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._fail(self.number, f"is not a line of a recording: {error}")
+            self._fail(self.number, f"is not an entry of a recording: {error}")
         if self.last_time == float("-inf"):
-            self._check_meta(line)
-        elif line.t < self.last_time:
-            self._fail(self.number, f"is out of order: {self.last_time - line.t:.3f}s earlier than the line before")
-        self.last_time = line.t
-        yield line
+            self._check_meta(entry)
+        elif entry.t < self.last_time:
+            early = self.last_time - entry.t
+            self._fail(self.number, f"is out of order: {early:.3f} s earlier than the previous entry")
+        self.last_time = entry.t
+        yield entry
 
-    def _check_meta(self, line: RecordingEntry) -> None:
-        if line.kind != "meta":
-            self._fail(self.number, f"is not a recording: the first line must be of kind meta, not {line.kind}")
+    def _check_meta(self, entry: RecordingEntry) -> None:
+        if entry.kind != "meta":
+            self._fail(self.number, f"is not a recording: the first entry must be of kind meta, not {entry.kind}")
         try:
-            version = msgspec.json.decode(line.object, type=dict[str, object]).get("format")
+            version = msgspec.json.decode(entry.object, type=dict[str, object]).get("format")
         except msgspec.DecodeError:
             version = None
         if version != FORMAT:
@@ -101,7 +102,7 @@ class _Reader:
 
 
 class _Bytes:
-    """The bytes of a file, unzipped if they are gzip; ``cut`` says how they ended too early."""
+    """The bytes of a file, unzipped if they are gzip; ``truncation`` is how they ended too early, or ""."""
 
     def __init__(self, name: str, file: BinaryIO) -> None:
         self.name = name
@@ -142,9 +143,9 @@ def _truncation_entry(t: float, reason: str) -> RecordingEntry:
 
 
 class RecordingWriter:
-    """Writes a recording line by line; whatever was written can be read, also after a SIGKILL.
+    """Writes a recording entry by entry; every written entry can be read, also after a SIGKILL.
 
-    Lines of several observers may come a moment out of order: a line is never given a time before the last one's.
+    Entries of several observers may arrive slightly out of order: the time of an entry is never before the last one's.
     """
 
     def __init__(self, path: Path) -> None:
@@ -153,13 +154,13 @@ class RecordingWriter:
         self._lock = threading.Lock()
         self._last_time = 0.0
 
-    def write(self, line: RecordingEntry) -> None:
-        """Append one line and flush it to the operating system."""
+    def write(self, entry: RecordingEntry) -> None:
+        """Append one entry and flush it to the operating system."""
         with self._lock:
-            if line.t < self._last_time:
-                line = msgspec.structs.replace(line, t=self._last_time)
-            self._last_time = line.t
-            self._file.write(self._zip.compress(msgspec.json.encode(line) + b"\n"))
+            if entry.t < self._last_time:
+                entry = msgspec.structs.replace(entry, t=self._last_time)
+            self._last_time = entry.t
+            self._file.write(self._zip.compress(msgspec.json.encode(entry) + b"\n"))
             self._file.write(self._zip.flush(zlib.Z_SYNC_FLUSH))
             self._file.flush()
 
@@ -177,13 +178,13 @@ class RecordingWriter:
         self.close()
 
 
-def build_timeline(lines: Iterable[RecordingEntry]) -> Timeline:
-    """All lines decoded into a timeline. Raises what ``lines`` raises."""
+def build_timeline(entries: Iterable[RecordingEntry]) -> Timeline:
+    """A timeline of all decoded entries. Raises what ``entries`` raises."""
     timeline = Timeline()
-    for line in lines:
-        entry = decode(line, timeline.next_seq())
-        if entry is not None:
-            timeline.add(entry)
+    for entry in entries:
+        decoded = decode(entry, timeline.next_seq())
+        if decoded is not None:
+            timeline.add(decoded)
         else:
-            timeline.end = max(timeline.end, line.t)  # a bookmark says that we were still watching
+            timeline.end = max(timeline.end, entry.t)  # a bookmark proves that the watch was still open
     return timeline

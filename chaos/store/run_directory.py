@@ -22,7 +22,7 @@ RECORDING = "recording.jsonl.gz"
 
 
 class RunInfo(Struct, frozen=True):
-    """What ``undo`` needs to find the cluster again: the inventory holds references to secrets, never secrets."""
+    """What undo needs to connect to the cluster. The inventory holds references to secrets, never secrets."""
 
     run: str
     experiment: str
@@ -35,7 +35,7 @@ class RunInfo(Struct, frozen=True):
 
 
 def create(root: Path, experiment: str, now: float) -> Path:
-    """A new, empty run directory, readable by its owner only. Raises Refused where there can be none."""
+    """A new, empty run directory, readable by its owner only. Raises Refused if it cannot be created."""
     stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     for attempt in range(1, 1000):
         directory = root / experiment / (stamp if attempt == 1 else f"{stamp}-{attempt}")
@@ -49,12 +49,12 @@ def create(root: Path, experiment: str, now: float) -> Path:
         except OSError as error:
             raise _cannot_create(directory, error) from error
         return directory
-    raise UsageError(f"{root / experiment} holds too many runs of {stamp}")
+    raise UsageError(f"{root / experiment}: too many runs of {stamp}")
 
 
 def _cannot_create(directory: Path, error: OSError) -> Refused:
     return Refused(
-        f"the run's directory {directory} cannot be made: {error.strerror}", hint="say where with --reports DIRECTORY"
+        f"cannot create the run directory {directory}: {error.strerror}", hint="choose another with --reports DIRECTORY"
     )
 
 
@@ -82,7 +82,7 @@ def _has_id(path: Path, run: str) -> bool:
     try:
         return load(path.parent, RUN, RunInfo).run == run
     except UsageError:
-        return False  # one that is damaged is found by its path
+        return False  # a damaged one is found by its path
 
 
 def save(directory: Path, name: str, artefact: Any) -> None:
@@ -95,7 +95,7 @@ def save(directory: Path, name: str, artefact: Any) -> None:
 
 
 def load(directory: Path, name: str, type_: type[T]) -> T:
-    """Read an artefact. Raises UsageError if it is missing or not understood."""
+    """Read an artefact. Raises UsageError if it is missing or invalid."""
     return _load(directory / name, lambda data: msgspec.json.decode(data, type=type_))
 
 

@@ -69,5 +69,5 @@ def test_a_line_as_long_as_it_likes_is_not_recorded() -> None:
     "address", ["", "evil.example", "10.0.0.1/x@evil", "10.0.0.1:1/", "fe80::1%x/../", "a b", "[::1]"]
 )
 def test_credentials_go_to_no_name(tmp_path: Path, address: str) -> None:
-    with pytest.raises(KubeUnreachable, match="no IP address"):
+    with pytest.raises(KubeUnreachable, match="not an IP address"):
         plain_api(tmp_path, 1).kubelet(address, 10250, "/metrics")

@@ -1,4 +1,4 @@
-"""What a run owes, in the cluster too: written before the deed, gone when nothing is owed, readable from anywhere."""
+"""The replica of the journal: written before each operation, deleted when no undo is pending, readable anywhere."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ import pytest
 
 from chaos.kube.errors import KubeUnreachable
 from chaos.kube.journal_mirror import JournalMirror, RunIdentity, configmap_name, pending_runs
-from chaos.model.action import FactCheck, Undo
+from chaos.model.action import FactCheck, Undo, UndoStep
+from chaos.model.command import HostCommand
 from chaos.model.errors import Aborted
 from chaos.model.ports import Response
 from chaos.store.journal import Journal
 from tests.kit.fakes import FakeKube
 
-OWING = Undo(proof=(FactCheck("node-ready", True),))
+UNDO = Undo(proof=(FactCheck("node-ready", True),))
 
 
 class ConfigMaps(FakeKube):
-    """Keeps them by name; PUT creates none."""
+    """ConfigMaps by name; PUT creates none."""
 
     def __init__(self) -> None:
         super().__init__({})
-        self.kept: dict[str, dict[str, Any]] = {}
+        self.stored: dict[str, dict[str, Any]] = {}
         self.broken: Response | KubeUnreachable | None = None
 
     def answer(self, method: str, path: str, body: Any) -> Response:
@@ -34,13 +35,13 @@ class ConfigMaps(FakeKube):
             return self.broken
         name = path.removeprefix("/api/v1/namespaces/kube-system/configmaps").strip("/")
         if method == "GET":
-            return Response(200, json.dumps({"items": list(self.kept.values())}).encode(), {})
-        if method != "POST" and name not in self.kept:
+            return Response(200, json.dumps({"items": list(self.stored.values())}).encode(), {})
+        if method != "POST" and name not in self.stored:
             return Response(404, b'{"message": "not found"}', {})
         if method == "DELETE":
-            del self.kept[name]
+            del self.stored[name]
             return Response(200, b"{}", {})
-        self.kept[body["metadata"]["name"]] = body
+        self.stored[body["metadata"]["name"]] = body
         return Response(200, json.dumps(body).encode(), {})
 
 
@@ -50,83 +51,100 @@ def kube() -> ConfigMaps:
 
 
 @pytest.fixture
-def ledger(kube: ConfigMaps, tmp_path: Path) -> JournalMirror:
-    debtor = RunIdentity("graceful-1", "graceful", 1000.0, "ann@here/1-ab")
-    return JournalMirror(kube, "kube-system", debtor, Journal(tmp_path))
+def mirror(kube: ConfigMaps, tmp_path: Path) -> JournalMirror:
+    identity = RunIdentity("graceful-1", "graceful", 1000.0, "ann@here/1-ab")
+    return JournalMirror(kube, "kube-system", identity, Journal(tmp_path))
 
 
-def test_it_is_there_while_something_is_owed(kube: ConfigMaps, ledger: JournalMirror) -> None:
-    first = ledger.journal.record_intent("a", "kubelet-stop", "n1", OWING, 1.0)
-    ledger.publish()
-    second = ledger.journal.record_intent("b", "kubelet-stop", "n2", OWING, 2.0)
-    ledger.publish()
-    (debt,) = pending_runs(kube, "kube-system")
-    assert (debt.identity, debt.has_pending) == (ledger.identity, True)
-    assert debt.pending == (second, first)
-    ledger.journal.mark_undone(second, "seen")
-    assert ledger.reconcile() == ""
+def test_it_exists_while_an_undo_is_pending(kube: ConfigMaps, mirror: JournalMirror) -> None:
+    first = mirror.journal.record_intent("a", "kubelet-stop", "n1", UNDO, 1.0)
+    mirror.publish()
+    second = mirror.journal.record_intent("b", "kubelet-stop", "n2", UNDO, 2.0)
+    mirror.publish()
+    (run,) = pending_runs(kube, "kube-system")
+    assert (run.identity, run.has_pending) == (mirror.identity, True)
+    assert run.pending == (second, first)
+    mirror.journal.mark_undone(second, "seen")
+    assert mirror.reconcile() == ""
     assert pending_runs(kube, "kube-system")[0].pending == (first,)
-    ledger.journal.mark_undone(first, "seen")
-    assert ledger.reconcile() == ""
-    assert not kube.kept
-    assert not ledger.journal.has_replica
+    mirror.journal.mark_undone(first, "seen")
+    assert mirror.reconcile() == ""
+    assert not kube.stored
+    assert not mirror.journal.has_replica
 
 
-def test_what_needs_no_taking_back_is_no_debt(kube: ConfigMaps, ledger: JournalMirror) -> None:
-    ledger.journal.record_intent("a", "cancel-shutdown", "n1", Undo(), 1.0)
-    ledger.publish()
+def test_an_operation_without_undo_is_not_pending(kube: ConfigMaps, mirror: JournalMirror) -> None:
+    mirror.journal.record_intent("a", "cancel-shutdown", "n1", Undo(), 1.0)
+    mirror.publish()
     assert not pending_runs(kube, "kube-system")[0].has_pending
-    assert ledger.reconcile() == ""
-    assert not kube.kept
+    assert mirror.reconcile() == ""
+    assert not kube.stored
 
 
-def test_nothing_is_done_that_could_not_be_written(kube: ConfigMaps, ledger: JournalMirror) -> None:
+def test_a_failed_write_aborts_the_run(kube: ConfigMaps, mirror: JournalMirror) -> None:
     kube.broken = Response(403, b'{"message": "configmaps is forbidden"}', {})
-    ledger.journal.record_intent("a", "kubelet-stop", "n1", OWING, 1.0)
+    mirror.journal.record_intent("a", "kubelet-stop", "n1", UNDO, 1.0)
     with pytest.raises(Aborted, match="configmaps is forbidden") as caught:
-        ledger.publish()
+        mirror.publish()
     assert "nodefall rbac" in caught.value.hint
 
 
-def test_what_could_not_be_settled_is_known_to_the_journal(
-    kube: ConfigMaps, ledger: JournalMirror, tmp_path: Path
+def test_the_journal_records_a_replica_that_could_not_be_deleted(
+    kube: ConfigMaps, mirror: JournalMirror, tmp_path: Path
 ) -> None:
-    owed = ledger.journal.record_intent("a", "kubelet-stop", "n1", OWING, 1.0)
-    ledger.publish()
-    ledger.journal.mark_undone(owed, "seen")
+    entry = mirror.journal.record_intent("a", "kubelet-stop", "n1", UNDO, 1.0)
+    mirror.publish()
+    mirror.journal.mark_undone(entry, "seen")
     kube.broken = KubeUnreachable("timeout", "no answer in time")
     assert (
-        ledger.reconcile()
+        mirror.reconcile()
         == "the journal in the cluster (ConfigMap kube-system/nodefall-run-graceful-1): no answer in time"
     )
-    ledger.journal.close()
+    mirror.journal.close()
     with Journal(tmp_path) as again:
         assert again.has_replica
         assert not again.pending()
 
 
 @pytest.mark.parametrize(
-    "data", [{}, {"run.json": "{}", "owed.json": "[]"}, {"run.json": "\x1b[2J", "owed.json": "[["}]
+    "data", [{}, {"run.json": "{}", "pending.json": "[]"}, {"run.json": "\x1b[2J", "pending.json": "[["}]
 )
-def test_one_that_cannot_be_read_may_owe_anything(kube: ConfigMaps, data: dict[str, str]) -> None:
-    kube.kept["x"] = {"metadata": {"name": configmap_name("x")}, "data": data}
-    (debt,) = pending_runs(kube, "kube-system")
-    assert debt.has_pending
-    assert debt.error
-    assert debt.identity.run == "x"
+def test_one_that_cannot_be_read_may_have_pending_undo(kube: ConfigMaps, data: dict[str, str]) -> None:
+    kube.stored["x"] = {"metadata": {"name": configmap_name("x")}, "data": data}
+    (run,) = pending_runs(kube, "kube-system")
+    assert run.has_pending
+    assert run.error
+    assert run.identity.run == "x"
 
 
-def test_other_config_maps_are_none_of_our_business(kube: ConfigMaps) -> None:
-    kube.kept["x"] = {"metadata": {"name": "something-else"}}
+def test_other_config_maps_are_ignored(kube: ConfigMaps) -> None:
+    kube.stored["x"] = {"metadata": {"name": "something-else"}}
     assert not pending_runs(kube, "kube-system")
 
 
 @pytest.mark.parametrize(("run", "experiment"), [("../../pods/x", "e"), ("other", "e"), ("r-1", "../e"), ("r-1", "/e")])
-def test_a_debtor_that_is_not_its_config_maps_is_damage(kube: ConfigMaps, run: str, experiment: str) -> None:
-    """Whoever may write there names no path on this machine, nor in the API."""
-    data = {"run.json": json.dumps({"run": run, "experiment": experiment, "started": 1.0}), "owed.json": "[]"}
-    kube.kept["nodefall-run-r-1"] = {"metadata": {"name": "nodefall-run-r-1"}, "data": data}
-    (debt,) = pending_runs(kube, "kube-system")
-    assert debt.has_pending
-    assert "it names the run" in debt.error
-    assert (debt.identity.run, debt.identity.experiment) == ("r-1", "")
+def test_an_identity_of_another_config_map_is_an_error(
+    kube: ConfigMaps, run: str, experiment: str
+) -> None:
+    """Write access to ConfigMaps gives no access to paths of this machine or of the API."""
+    data = {"run.json": json.dumps({"run": run, "experiment": experiment, "started": 1.0}), "pending.json": "[]"}
+    kube.stored["nodefall-run-r-1"] = {"metadata": {"name": "nodefall-run-r-1"}, "data": data}
+    (found,) = pending_runs(kube, "kube-system")
+    assert found.has_pending
+    assert "it names the run" in found.error
+    assert (found.identity.run, found.identity.experiment) == ("r-1", "")
+
+
+def test_a_replica_of_0_1_0_is_read(kube: ConfigMaps) -> None:
+    """Its key was owed.json, and the words of an undo step were patience and sends."""
+    step = {"command": {"type": "host", "argv": ["true"]}, "patience": 2.5, "sends": 4}
+    undo = {"steps": [step], "proof": [{"fact": "planted-timers", "value": []}], "disarm": ""}
+    entry = {"id": 1, "step": "cut", "action": "partition", "node": "n1", "undo": undo, "t": 1.0}
+    identity = {"run": "r-1", "experiment": "e", "started": 1.0, "holder": "ann"}
+    data = {"run.json": json.dumps(identity), "owed.json": json.dumps([entry])}
+    kube.stored["nodefall-run-r-1"] = {"metadata": {"name": "nodefall-run-r-1"}, "data": data}
+    (run,) = pending_runs(kube, "kube-system")
+    (pending,) = run.pending
+    assert not run.error
+    assert pending.undo.steps == (UndoStep(HostCommand(("true",)), grace_seconds=2.5, max_attempts=4),)
+    assert pending.undo.proof == (FactCheck("failsafe-timers", []),)
