@@ -66,9 +66,8 @@ class HostSystem:
         for service in self.services.values():
             if service.timer is not None:
                 service.timer.cancel()
-            self.machine.pressure.discard(
-                service.resource
-            )  # also for disk: the file is unlinked and goes with its process
+            # also for disk: the filler's file is unlinked, so the kernel frees it with the process
+            self.machine.pressure.discard(service.resource)
         self.services.clear()
         self.tables.clear()
         self.parameters.clear()

@@ -14,10 +14,10 @@ def assign(costs: list[list[float]]) -> list[int]:
         while column != size:
             row_of[column] = row_of[path[column]]
             column = path[column]
-    found = [0] * size
+    result = [0] * size
     for column in range(size):
-        found[row_of[column]] = column
-    return found
+        result[row_of[column]] = column
+    return result
 
 
 def _cheapest_path(

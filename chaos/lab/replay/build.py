@@ -52,7 +52,7 @@ def lab_spec(recording: Recording, start: float, seed: int = 1) -> LabSpec:
     """LabSpec with the nodes and settings of the recording, starting at epoch seconds ``start``. Raises ReplayError."""
     meta = recording.meta
     kinds = ("pods", *_OWNERS)
-    found = {namespace_of(item.object) for kind in kinds for item in recording.observations[kind]}
+    namespaces = {namespace_of(item.object) for kind in kinds for item in recording.observations[kind]}
     try:
         spec = LabSpec(
             nodes=[_node(node, recording) for node in recording.initial_objects("nodes")],
@@ -61,7 +61,7 @@ def lab_spec(recording: Recording, start: float, seed: int = 1) -> LabSpec:
             inhibitor_lost_after_cancel=locks.lost_after_cancel(recording),
             seed=seed,
             start=start,
-            namespaces=sorted({*DEFAULT_NAMESPACES, *found}),
+            namespaces=sorted({*DEFAULT_NAMESPACES, *namespaces}),
         )
         spec.check()
     except (SpecError, msgspec.ValidationError, ValueError, TypeError) as error:

@@ -126,14 +126,14 @@ class _Comparison:
         position, missing, stable = 0, 0, recorded.stable_transitions()
         for transition in stable:
             width = self._recorded_tolerances.width(recorded, recorded.transitions.index(transition))
-            found = self._find(transition, lab.transitions, position, width)
-            if found is None and _is_between_passes(stable, transition):
+            match = self._find(transition, lab.transitions, position, width)
+            if match is None and _is_between_passes(stable, transition):
                 continue
-            if found is None:
+            if match is None:
                 missing += 1
                 self._add_difference(pair, recorded, transition.t, self._missing_text(transition, lab))
             else:
-                position = found
+                position = match
         if self._removal_differs(pair, recorded, lab):
             extra += 1
         pair.matched = max(0, len(stable) - missing - extra)
@@ -162,14 +162,14 @@ class _Comparison:
             width = self._lab_tolerances.width(lab, lab.transitions.index(transition))
             if transition.t > self._end - max(_MIN_TOLERANCE, width):
                 break
-            found = self._find(transition, recorded.transitions, position, width, swap=True)
-            if found is None and _is_between_passes(stable, transition):
+            match = self._find(transition, recorded.transitions, position, width, swap=True)
+            if match is None and _is_between_passes(stable, transition):
                 continue
-            if found is None:
+            if match is None:
                 extra += 1
                 self._add_difference(pair, recorded, transition.t, f"only in the lab: {transition.state}")
             else:
-                position = found
+                position = match
         return extra
 
     def _removal_differs(self, pair: _Pair, recorded: StateHistory, lab: StateHistory) -> bool:

@@ -41,8 +41,8 @@ def user_taints(node: Object) -> list[Object]:
 
 def find_user_operations(recording: Recording) -> list[Operation]:
     """Operations ``user-...`` with the object in ``params``."""
-    found = [item for plural in _OWNERS for item in _owner_operations(plural, recording.observations[plural])]
-    return [*found, *_node_operations(recording.observations["nodes"]), *_PodOperations(recording).operations()]
+    operations = [item for plural in _OWNERS for item in _owner_operations(plural, recording.observations[plural])]
+    return [*operations, *_node_operations(recording.observations["nodes"]), *_PodOperations(recording).operations()]
 
 
 def _operation(t: float, verb: str, plural: str, obj: Object, **more: object) -> Operation:

@@ -70,7 +70,7 @@ def _add_action(recording: Recording, entry: dict[str, Any], steps: dict[str, st
 
 def _implied_heals(recording: Recording) -> list[Operation]:
     """Ends of partitions with a duration that no entry reports."""
-    found = []
+    result = []
     for item in recording.operations:
         if item.action != "partition" or not isinstance(item.params.get("duration"), str):
             continue
@@ -78,19 +78,19 @@ def _implied_heals(recording: Recording) -> list[Operation]:
         if any(other.action == "heal" for other in later):
             continue
         try:
-            found.append(Operation(item.t + parse_duration(item.params["duration"]), "heal", item.node, {}))
+            result.append(Operation(item.t + parse_duration(item.params["duration"]), "heal", item.node, {}))
         except SpecError as error:
             raise NotARecordingError(f"action partition: {error}") from error
-    return found
+    return result
 
 
 def _implied_restarts(recording: Recording) -> list[Operation]:
     """Restarts of kubelets that no operation explains."""
-    found = []
+    result = []
     for node in {item.object["metadata"]["name"] for item in recording.observations["nodes"]}:
         starts = recording.kubelet_starts(node)
         for before, at in zip([recording.start, *starts], starts, strict=False):
             earlier = [item for item in recording.operations if item.node == node and before <= item.t < at]
             if not any(item.action in _START_OPERATIONS for item in earlier):
-                found.append(Operation(at - _RESTART_DURATION, "kubelet-restart", node, {}))
-    return found
+                result.append(Operation(at - _RESTART_DURATION, "kubelet-restart", node, {}))
+    return result

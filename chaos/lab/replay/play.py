@@ -52,17 +52,17 @@ def play(recording: Recording, seed: int = 1) -> dict[str, list[Observation]]:
 def _first_pass(recording: Recording, seed: int) -> float:
     """Time of the node lifecycle controller's first pass in a lab with this seed: of the event RegisteredNode."""
     spec = build.lab_spec(recording, recording.start - _LEAD, seed)
-    cluster, found = Cluster(spec), []
+    cluster, times = Cluster(spec), []
 
     def on_change(change: Change) -> None:
         if change.plural == "events" and change.object["reason"] == "RegisteredNode":
-            found.append(cluster.sim.now)
+            times.append(cluster.sim.now)
 
     cluster.store.subscribe(on_change)
     cluster.start()
-    while not found:
+    while not times:
         cluster.sim.run_until(cluster.sim.now + 0.1)
-    return found[0]
+    return times[0]
 
 
 def _align_heartbeats(cluster: Cluster, recording: Recording) -> None:

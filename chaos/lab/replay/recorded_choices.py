@@ -60,11 +60,11 @@ class Bindings:
     def pick(self, pod: Object, is_feasible: Callable[[str], bool]) -> str | None:
         """Node of the first recorded binding of such a pod to a feasible node; None without one."""
         pending = self._pending.get(self._key(pod), [])
-        found = next((entry for entry in pending if is_feasible(entry[1])), None)
-        if found is None:
+        result = next((entry for entry in pending if is_feasible(entry[1])), None)
+        if result is None:
             return None
-        pending.remove(found)
-        return found[1]
+        pending.remove(result)
+        return result[1]
 
     def _key(self, pod: Object) -> tuple[str, str]:
         if uid_of(pod) in self._initial_uids:
@@ -75,13 +75,13 @@ class Bindings:
 
 def misplaced_bindings(observations: dict[str, list[Observation]]) -> list[tuple[float, str]]:
     """Time and description of each binding to a node that is not feasible (facts 12)."""
-    found = []
+    result = []
     for t, pod in Bindings(observations["pods"]).all:
         reasons = [_rejection(pod, node) for node in _node_versions(observations["nodes"], node_of(pod), t)]
         if all(reasons) and not is_deleting(pod):
             why = reasons[-1] if reasons else "does not exist"
-            found.append((t, f"pod {name_of(pod)} was bound to {node_of(pod)}, which {why}"))
-    return found
+            result.append((t, f"pod {name_of(pod)} was bound to {node_of(pod)}, which {why}"))
+    return result
 
 
 def _node_versions(observations: list[Observation], node: str, t: float) -> list[Object]:
@@ -116,15 +116,15 @@ def apply_choices(cluster: Cluster, recording: Recording) -> None:
 
 def _taint_times(recording: Recording) -> dict[str, list[float]]:
     """Times at which nodes got a NoExecute taint for their condition, by node."""
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     before: dict[str, bool] = {}
     for item in recording.observations["nodes"]:
         name = name_of(item.object)
         is_tainted = any(has_taint(item.object, key, "NoExecute") for key in (NOT_READY, UNREACHABLE))
         if is_tainted and not before.get(name, False):
-            found.setdefault(name, []).append(item.t)
+            result.setdefault(name, []).append(item.t)
         before[name] = is_tainted
-    return found
+    return result
 
 
 def _is_out_of_service(node: Object) -> bool:

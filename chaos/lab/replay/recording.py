@@ -82,13 +82,13 @@ class Recording:
 
         From the events of the first list, as the controller's back-off shows nowhere else.
         """
-        found: dict[tuple[str, str], list[float]] = {}
+        result: dict[tuple[str, str], list[float]] = {}
         for event in self.initial_objects("events"):
             node = _ON_NODE.search(event.get("message") or "")
             if event.get("reason") == "FailedDaemonPod" and node and event.get("lastTimestamp"):
-                times = found.setdefault((event["involvedObject"].get("uid", ""), node[1]), [])
+                times = result.setdefault((event["involvedObject"].get("uid", ""), node[1]), [])
                 times += [to_epoch(event["lastTimestamp"])] * int(event.get("count") or 1)
-        return {key: sorted(times) for key, times in found.items()}
+        return {key: sorted(times) for key, times in result.items()}
 
     def kubelet_starts(self, node: str) -> list[float]:
         """Start times of the node's kubelet: of its Starting events, which follow within 0.2 s."""
@@ -117,8 +117,8 @@ class Recording:
 
     def node_at(self, name: str, t: float) -> Object | None:
         """The Node at time ``t``; None if there was none."""
-        found = [item for item in self.observations["nodes"] if item.t <= t and name_of(item.object) == name]
-        return found[-1].object if found and found[-1].type != "DELETED" else None
+        result = [item for item in self.observations["nodes"] if item.t <= t and name_of(item.object) == name]
+        return result[-1].object if result and result[-1].type != "DELETED" else None
 
     def monitor_pass(self) -> float | None:
         """Time of a pass of the node lifecycle controller; None if the recording shows none.

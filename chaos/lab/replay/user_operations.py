@@ -17,10 +17,10 @@ from chaos.lab.replay.states import owner_of
 
 def apply_user_fields(session: ReplaySession, obj: Object) -> None:
     """Copy the fields that users set, taints, labels and unschedulable, to the lab's Node."""
-    found = session.cluster.store.get("nodes", "", name_of(obj))
-    if found is None:
+    current = session.cluster.store.get("nodes", "", name_of(obj))
+    if current is None:
         return
-    new: Object = clone(found)
+    new: Object = clone(current)
     controller_taints = [taint for taint in new["spec"].get("taints") or [] if taint not in user_taints(new)]
     new["spec"]["taints"] = [*controller_taints, *clone(user_taints(obj))]
     new["spec"].pop("unschedulable", None)
@@ -41,27 +41,27 @@ def _create(session: ReplaySession, operation: Operation) -> None:
 
 def _update(session: ReplaySession, operation: Operation) -> None:
     plural, obj = operation.params["plural"], operation.params["object"]
-    found = session.cluster.store.get(plural, namespace_of(obj), name_of(obj))
-    if found is not None:
-        new = {**clone(found), "spec": add_behaviour(plural, obj, session.recording)["spec"]}
+    current = session.cluster.store.get(plural, namespace_of(obj), name_of(obj))
+    if current is not None:
+        new = {**clone(current), "spec": add_behaviour(plural, obj, session.recording)["spec"]}
         session.cluster.update_object(plural, new)
 
 
 def _delete(session: ReplaySession, operation: Operation) -> None:
     """Delete with the recorded grace period; the comparison reports an object that the lab lacks."""
     plural = operation.params["plural"]
-    found = _counterpart(session, operation)
-    if found is not None:
-        session.cluster.delete_object(plural, namespace_of(found), name_of(found), operation.params.get("grace"))
+    current = _counterpart(session, operation)
+    if current is not None:
+        session.cluster.delete_object(plural, namespace_of(current), name_of(current), operation.params.get("grace"))
 
 
 def _evict(session: ReplaySession, operation: Operation, attempt: int = 1) -> None:
     """Evict; the comparison reports a refusal by the lab, as the recorded eviction succeeded."""
-    found = _counterpart(session, operation)
-    if found is None:
+    current = _counterpart(session, operation)
+    if current is None:
         return
     try:
-        session.cluster.evict_pod(namespace_of(found), name_of(found))
+        session.cluster.evict_pod(namespace_of(current), name_of(current))
     except BudgetBusy as busy:
         if attempt < ATTEMPTS:
             session.cluster.sim.after(busy.retry_delay, _evict, session, operation, attempt + 1)
@@ -70,9 +70,9 @@ def _evict(session: ReplaySession, operation: Operation, attempt: int = 1) -> No
 
 
 def _set_finalizers(session: ReplaySession, operation: Operation) -> None:
-    found = _counterpart(session, operation)
-    if found is not None:
-        new: Object = clone(found)
+    current = _counterpart(session, operation)
+    if current is not None:
+        new: Object = clone(current)
         new["metadata"]["finalizers"] = list(operation.params["object"]["metadata"].get("finalizers") or [])
         session.cluster.update_object("pods", new)
 
@@ -80,9 +80,9 @@ def _set_finalizers(session: ReplaySession, operation: Operation) -> None:
 def _counterpart(session: ReplaySession, operation: Operation) -> Object | None:
     """Object of the same name; for a pod with a generated name, else an active pod of its owner on its node."""
     plural, obj, store = operation.params["plural"], operation.params["object"], session.cluster.store
-    found = store.get(plural, namespace_of(obj), name_of(obj))
-    if found is not None or plural != "pods":
-        return found
+    current = store.get(plural, namespace_of(obj), name_of(obj))
+    if current is not None or plural != "pods":
+        return current
     candidates = [pod for pod in store.list("pods", namespace_of(obj)) if owner_of(pod) == owner_of(obj)]
     return next((pod for pod in candidates if node_of(pod) == node_of(obj) and is_active(pod)), None)
 

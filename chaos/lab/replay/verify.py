@@ -34,13 +34,13 @@ def _rank(result: Result) -> tuple[int, int]:
 
 
 def _replay_once(recording: Recording, seed: int) -> Result:
-    seen = play(recording, seed)
-    result = compare(recording, seen, lab_spec(recording, recording.start, seed).controllers)
+    observations = play(recording, seed)
+    result = compare(recording, observations, lab_spec(recording, recording.start, seed).controllers)
     result.seed = seed
-    for whose, history in (("recording", recording.observations), ("lab", seen)):
+    for side, history in (("recording", recording.observations), ("lab", observations)):
         for t, text in misplaced_bindings(history):
             result.matched = max(0, result.matched - 1)
             result.differences.append(
-                Difference(f"scheduler of the {whose}", round(t - recording.first_operation_time(), 3), text)
+                Difference(f"scheduler of the {side}", round(t - recording.first_operation_time(), 3), text)
             )
     return result

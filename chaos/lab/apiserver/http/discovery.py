@@ -65,8 +65,8 @@ def aggregated_discovery(core: bool) -> dict[str, Any]:
 
 
 def _resources(group_version: str) -> list[Resource]:
-    found = [resource for (known, _), resource in RESOURCES.items() if known == group_version]
-    return sorted(found, key=lambda resource: resource.plural)
+    result = [resource for (known, _), resource in RESOURCES.items() if known == group_version]
+    return sorted(result, key=lambda resource: resource.plural)
 
 
 def _reviews(group_version: str) -> list[tuple[str, str]]:
@@ -74,10 +74,10 @@ def _reviews(group_version: str) -> list[tuple[str, str]]:
 
 
 def _subresources(resource: Resource) -> dict[str, Subresource]:
-    found = {name: sub for (plural, name), sub in SUBRESOURCES.items() if plural == resource.plural}
+    result = {name: sub for (plural, name), sub in SUBRESOURCES.items() if plural == resource.plural}
     if resource.has_status:
-        found["status"] = Subresource(resource.kind, resource.group_version, ("get", "patch", "update"))
-    return found
+        result["status"] = Subresource(resource.kind, resource.group_version, ("get", "patch", "update"))
+    return result
 
 
 def _group(group_version: str) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def to_api_error(error: Exception, info: RequestInfo) -> ApiError:
 
 def not_found(plural: str, name: str) -> ApiError:
     """ApiError 404 for an object of a known resource."""
-    resource = next(found for found in RESOURCES.values() if found.plural == plural)
+    resource = next(item for item in RESOURCES.values() if item.plural == plural)
     details = {"name": name, **({"group": resource.group} if resource.group else {}), "kind": plural}
     return ApiError(404, f'{resource.qualified_name} "{name}" not found', "", details)
 

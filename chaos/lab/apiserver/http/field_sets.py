@@ -27,11 +27,11 @@ def fields_of(value: Any, field_type: FieldType, path: Path = ()) -> Iterator[Pa
     if _is_leaf(value, field_type):
         yield path
         return
-    for name, (child, its) in _children(value, field_type).items():
+    for name, (child, child_type) in _children(value, field_type).items():
         here = (*path, name)
         if child == {} or not field_type.has_field(name):
             yield here
-        yield from fields_of(child, its, here)
+        yield from fields_of(child, child_type, here)
 
 
 def differences(old: Any, new: Any, field_type: FieldType, path: Path = ()) -> Iterator[tuple[Path, bool]]:
@@ -43,8 +43,8 @@ def differences(old: Any, new: Any, field_type: FieldType, path: Path = ()) -> I
     olds, news = _children(old, field_type), _children(new, field_type)
     for name in olds | news:
         before, after = olds.get(name, (_MISSING, LEAF)), news.get(name, (_MISSING, LEAF))
-        its = after[1] if before[0] is _MISSING else before[1]
-        yield from differences(before[0], after[0], its, (*path, name))
+        child_type = after[1] if before[0] is _MISSING else before[1]
+        yield from differences(before[0], after[0], child_type, (*path, name))
     if old is _MISSING or new is _MISSING:
         yield path, new is _MISSING
 
@@ -63,7 +63,10 @@ def merge(old: Any, new: Any, field_type: FieldType) -> Any:
 def _merge_lists(old: list[Any], new: list[Any], field_type: FieldType) -> list[Any]:
     """Items of ``new`` in its order, with the items that only ``old`` has at their previous positions."""
     news = {path_element(item, field_type): item for item in new}
-    olds = {name: item if its is not LEAF else _MISSING for name, (item, its) in _children(old, field_type).items()}
+    olds = {
+        name: item if child_type is not LEAF else _MISSING
+        for name, (item, child_type) in _children(old, field_type).items()
+    }
     rest, shared, result = list(news), [name for name in news if name in olds], []
 
     def take() -> str:
@@ -111,14 +114,14 @@ def _remove_fields(value: Any, field_type: FieldType, paths: Fields, path: Path)
 
 def add_structs(fields: Fields, field_type: FieldType) -> Fields:
     """Add the structs on the paths, as far as the schema declares them: EnsureNamedFieldsAreMembers."""
-    found = set(fields)
+    result = set(fields)
     for path in fields:
         at = field_type
         for depth, name in enumerate(path[:-1], 1):
             if at.has_field(name):
-                found.add(path[:depth])
+                result.add(path[:depth])
             at = at.child_at(name)
-    return frozenset(found)
+    return frozenset(result)
 
 
 def path_element(item: Any, field_type: FieldType) -> str:
@@ -130,11 +133,11 @@ def path_element(item: Any, field_type: FieldType) -> str:
     if not isinstance(item, dict):
         raise SchemaError("associative list with keys may not have non-map elements")
     values = {key: item.get(key, _DEFAULTS.get(key)) for key in sorted(field_type.list_map_keys)}
-    found = {key: value for key, value in values.items() if value is not None}
-    if not found:
+    keys_present = {key: value for key, value in values.items() if value is not None}
+    if not keys_present:
         keys = " ".join(f'"{key}"' for key in field_type.list_map_keys)
         raise SchemaError(f"associative list with keys has an element that omits all key fields [{keys}]")
-    return "k:" + msgspec.json.encode(found).decode()
+    return "k:" + msgspec.json.encode(keys_present).decode()
 
 
 def _is_leaf(value: Any, field_type: FieldType) -> bool:
@@ -151,9 +154,9 @@ def _children(value: Any, field_type: FieldType) -> dict[str, tuple[Any, FieldTy
         return {"f:" + key: (item, field_type.child(key)) for key, item in value.items()}
     if not isinstance(value, list):
         return {}
-    found: dict[str, list[Any]] = {}
+    result: dict[str, list[Any]] = {}
     for item in value:
-        found.setdefault(path_element(item, field_type), []).append(item)
+        result.setdefault(path_element(item, field_type), []).append(item)
     return {
-        name: (items[0], field_type.item_type) if len(items) == 1 else (items, LEAF) for name, items in found.items()
+        name: (items[0], field_type.item_type) if len(items) == 1 else (items, LEAF) for name, items in result.items()
     }

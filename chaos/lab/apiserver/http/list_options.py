@@ -37,16 +37,16 @@ def parse_list_options(query: Mapping[str, str]) -> ListOptions:
 
 
 def _errors(version: str, match: str, token: str, sends_initial_events: bool) -> list[str]:
-    found = []
+    problems = []
     if match and not version:
-        found.append("Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided")
+        problems.append("Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided")
     if match and token:
-        found.append("Forbidden: resourceVersionMatch is forbidden when continue is provided")
+        problems.append("Forbidden: resourceVersionMatch is forbidden when continue is provided")
     if match not in ("", _EXACT, _NOT_OLDER):
-        found.append(f'Unsupported value: "{match}": supported values: "{_EXACT}", "{_NOT_OLDER}", ""')
+        problems.append(f'Unsupported value: "{match}": supported values: "{_EXACT}", "{_NOT_OLDER}", ""')
     if match == _EXACT and version == "0":
-        found.append('Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
-    errors = [f"resourceVersionMatch: {text}" for text in found]
+        problems.append('Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+    errors = [f"resourceVersionMatch: {text}" for text in problems]
     return (
         [*errors, "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"]
         if sends_initial_events

@@ -153,14 +153,14 @@ def encode(managers: Managers, writer: Writer) -> list[Object]:
 
 
 def _paths(tree: Any, path: Path) -> list[Path]:
-    found: list[Path] = []
+    result: list[Path] = []
     for name, below in tree.items():
         if name == ".":
-            found.append(path)
+            result.append(path)
             continue
         _check_name(name)
-        found += _paths(below, (*path, name)) if below else [(*path, name)]
-    return found
+        result += _paths(below, (*path, name)) if below else [(*path, name)]
+    return result
 
 
 def _check_name(name: str) -> None:

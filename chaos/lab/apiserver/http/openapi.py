@@ -26,8 +26,8 @@ _WRITES = ("post", "put", "patch")
 @cache
 def schemas() -> Schemas:
     """Schemas by type name."""
-    found: Schemas = msgspec.json.decode((Path(__file__).parent / "schemas.json").read_bytes())
-    return found
+    result: Schemas = msgspec.json.decode((Path(__file__).parent / "schemas.json").read_bytes())
+    return result
 
 
 @cache
@@ -98,14 +98,14 @@ def _query(name: str) -> dict[str, Any]:
 
 def _schemas_of(group_version: str) -> Schemas:
     """Types of a group version, with all types that they refer to."""
-    found: Schemas = {}
+    result: Schemas = {}
     pending = [name for name in schemas() if _belongs_to(name, group_version)]
     while pending:
         name = pending.pop()
-        if name not in found:
-            found[name] = schemas()[name]
-            pending += [item.rpartition("/")[2] for item in _references(found[name])]
-    return found
+        if name not in result:
+            result[name] = schemas()[name]
+            pending += [item.rpartition("/")[2] for item in _references(result[name])]
+    return result
 
 
 def _belongs_to(name: str, group_version: str) -> bool:

@@ -25,9 +25,9 @@ def swagger_protobuf() -> bytes:
     return _text(1, "2.0") + _bytes(2, info) + _bytes(9, _named_schemas(schemas()))
 
 
-def _named_schemas(found: dict[str, Any]) -> bytes:
+def _named_schemas(schemas_by_name: dict[str, Any]) -> bytes:
     """Message of NamedSchema messages only: Definitions, Properties."""
-    return b"".join(_bytes(1, _text(1, name) + _bytes(2, _schema(schema))) for name, schema in found.items())
+    return b"".join(_bytes(1, _text(1, name) + _bytes(2, _schema(schema))) for name, schema in schemas_by_name.items())
 
 
 def _schema(schema: dict[str, Any]) -> bytes:

@@ -84,9 +84,9 @@ class Updater:
 
     def _compare(self, old: Object, new: Object) -> tuple[Fields, Fields]:
         """Paths changed or added, and paths removed."""
-        found = [item for item in differences(old, new, self.field_type) if self.field_filter(item[0])]
-        removed = frozenset(path for path, is_removed in found if is_removed)
-        return frozenset(path for path, is_removed in found if not is_removed), removed
+        result = [item for item in differences(old, new, self.field_type) if self.field_filter(item[0])]
+        removed = frozenset(path for path, is_removed in result if is_removed)
+        return frozenset(path for path, is_removed in result if not is_removed), removed
 
     def _prune(self, merged: Object, last: Fields, needed: Fields) -> Object:
         """Remove fields that the manager applied last and that no manager needs now, unless they hold needed fields."""

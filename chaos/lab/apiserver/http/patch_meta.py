@@ -50,11 +50,11 @@ def resolve_reference(schema: dict[str, Any]) -> dict[str, Any]:
 def schema_of(resource: Resource) -> dict[str, Any]:
     """Schema of a resource's kind."""
     group, _, version = resource.group_version.rpartition("/")
-    wanted = {"group": group, "kind": resource.kind, "version": version}
-    return next(schema for schema in schemas().values() if wanted in schema.get(_GVK, ()))
+    gvk = {"group": group, "kind": resource.kind, "version": version}
+    return next(schema for schema in schemas().values() if gvk in schema.get(_GVK, ()))
 
 
 @cache
 def patch_meta_of(plural: str) -> PatchMeta:
     """Patch metadata of a resource by plural."""
-    return PatchMeta(schema_of(next(found for found in RESOURCES.values() if found.plural == plural)))
+    return PatchMeta(schema_of(next(item for item in RESOURCES.values() if item.plural == plural)))

@@ -18,7 +18,7 @@ class Resource:
     has_status: bool = True  # whether it has the subresource status
     short_name: str = ""  # for kubectl
     in_all: bool = False  # whether it belongs to kubectl's category "all"
-    conditional: bool = False  # no PUT without resourceVersion: AllowUnconditionalUpdate of its strategy
+    conditional: bool = False  # whether PUT needs a resourceVersion: not AllowUnconditionalUpdate
 
     @property
     def group(self) -> str:

@@ -31,9 +31,9 @@ class ServiceProxy:
         port_name = _port_name(service, name, port)
         ready = [
             (endpoint, item["port"])
-            for found in self._cluster.store.list_owned("endpointslices", uid_of(service))
-            for endpoint in found["endpoints"] or ()
-            for item in found["ports"]
+            for endpoint_slice in self._cluster.store.list_owned("endpointslices", uid_of(service))
+            for endpoint in endpoint_slice["endpoints"] or ()
+            for item in endpoint_slice["ports"]
             if endpoint["conditions"]["ready"] and item["name"] == port_name
         ]
         if not ready:

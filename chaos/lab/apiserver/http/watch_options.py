@@ -43,16 +43,16 @@ def parse_watch_options(query: Mapping[str, str]) -> WatchOptions:
 
 def _check(query: Mapping[str, str]) -> None:
     match, is_set = query.get("resourceVersionMatch", ""), "sendInitialEvents" in query
-    found = []
+    problems = []
     if is_set and match != _NOT_OLDER:
-        found.append(f"Forbidden: sendInitialEvents requires setting resourceVersionMatch to {_NOT_OLDER}")
+        problems.append(f"Forbidden: sendInitialEvents requires setting resourceVersionMatch to {_NOT_OLDER}")
     if match and not is_set:
-        found.append("Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+        problems.append("Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
     if match not in ("", _NOT_OLDER):
-        found.append(f'Unsupported value: "{match}": supported values: "{_NOT_OLDER}"')
+        problems.append(f'Unsupported value: "{match}": supported values: "{_NOT_OLDER}"')
     if match and query.get("continue"):
-        found.append("Forbidden: resourceVersionMatch is forbidden when continue is provided")
-    raise_for_errors([f"resourceVersionMatch: {text}" for text in found])
+        problems.append("Forbidden: resourceVersionMatch is forbidden when continue is provided")
+    raise_for_errors([f"resourceVersionMatch: {text}" for text in problems])
 
 
 def raise_for_errors(errors: list[str]) -> None:

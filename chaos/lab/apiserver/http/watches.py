@@ -168,13 +168,13 @@ class WatchServer:
 
     def list_at(self, plural: str, namespace: str, version: int) -> list[Object]:
         """Objects at a version. Raises ApiError 410 if the cache no longer has it."""
-        found = {_key(obj): obj for obj in self._store.list(plural, namespace)}
+        result = {_key(obj): obj for obj in self._store.list(plural, namespace)}
         for change in reversed(self._caches[plural].changes_since(version)):
             if change.before is None:
-                found.pop(_key(change.object), None)
+                result.pop(_key(change.object), None)
             elif not namespace or namespace_of(change.before) == namespace:
-                found[_key(change.before)] = change.before
-        return [found[key] for key in sorted(found)]
+                result[_key(change.before)] = change.before
+        return [result[key] for key in sorted(result)]
 
     async def wait_until_fresh(self, version: int) -> None:
         """Wait until the store has reached ``version``. Raises ApiError 504."""

@@ -25,8 +25,8 @@ _NO_SHUTDOWN = ["", 2**64 - 1]
 
 
 def _scheduled_shutdown(logind: Logind) -> list[Any]:
-    found = logind.scheduled_shutdown()
-    return [found[0], round(found[1] * 1e6)] if found else _NO_SHUTDOWN
+    result = logind.scheduled_shutdown()
+    return [result[0], round(result[1] * 1e6)] if result else _NO_SHUTDOWN
 
 
 _PROPERTIES: dict[str, tuple[str, Callable[[Logind], Any]]] = {

@@ -31,11 +31,11 @@ async def getent(process: Process, argv: list[str]) -> int:
     if len(argv) != 3 or argv[1] not in databases:
         return process.fail("getent: the lab simulates only getent ahosts|ahostsv4|ahostsv6 NAME")
     addresses = network.resolve(argv[2])
-    found = [addresses[family] for family in databases[argv[1]] if family in addresses]
-    for address in found:
+    result = [addresses[family] for family in databases[argv[1]] if family in addresses]
+    for address in result:
         for kind in ("STREAM", "DGRAM", "RAW"):
             process.out(f"{address:<15} {kind:<6} {argv[2] if kind == 'STREAM' else ''}".rstrip() + "\n")
-    return 0 if found else 2
+    return 0 if result else 2
 
 
 async def curl(process: Process, argv: list[str]) -> int:

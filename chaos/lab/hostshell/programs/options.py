@@ -17,26 +17,26 @@ def split_options(
     ``flags`` and ``valued`` map accepted spellings (``--property``, ``-p``) to canonical names. A flag has one empty
     value per use.
     """
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     rest: list[str] = []
     queue = list(words)
     while queue:
         word = queue.pop(0)
         name, equals, value = word.partition("=")
         if word == "--":
-            return found, rest + queue
+            return result, rest + queue
         if not word.startswith("-") or word == "-":
             rest.append(word)
         elif name.startswith("--"):
-            _take_long(name, value if equals else None, queue, (flags, valued), found)
+            _take_long(name, value if equals else None, queue, (flags, valued), result)
         elif word[:2] in valued:
-            found.setdefault(valued[word[:2]], []).append(word[2:] or _next(word, queue))
+            result.setdefault(valued[word[:2]], []).append(word[2:] or _next(word, queue))
         else:
             for letter in word[1:]:
                 if f"-{letter}" not in flags:
                     raise UnknownOptionError(f"invalid option -- '{letter}'")
-                found.setdefault(flags[f"-{letter}"], []).append("")
-    return found, rest
+                result.setdefault(flags[f"-{letter}"], []).append("")
+    return result, rest
 
 
 def _take_long(
@@ -44,13 +44,13 @@ def _take_long(
     value: str | None,
     queue: list[str],
     known: tuple[Mapping[str, str], Mapping[str, str]],
-    found: dict[str, list[str]],
+    result: dict[str, list[str]],
 ) -> None:
     flags, valued = known
     if name in flags:
-        found.setdefault(flags[name], []).append(value or "")
+        result.setdefault(flags[name], []).append(value or "")
     elif name in valued:
-        found.setdefault(valued[name], []).append(value if value is not None else _next(name, queue))
+        result.setdefault(valued[name], []).append(value if value is not None else _next(name, queue))
     else:
         raise UnknownOptionError(f"unrecognized option '{name}'")
 

@@ -107,14 +107,14 @@ def _properties(host: HostSystem, unit: str) -> dict[str, str]:
     """Properties of a unit, in the order of ``systemctl show``."""
     active, pid = is_active(host, unit), main_pid(host, unit)
     timer = host.timers.get(unit.removesuffix(".timer")) if unit.endswith(".timer") else None
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     if timer:
         elapse = format_timespan(timer.next_elapse - host.machine.pid1_start)
-        found = {"Unit": f"{timer.name}.service", "NextElapseUSecMonotonic": elapse}
+        result = {"Unit": f"{timer.name}.service", "NextElapseUSecMonotonic": elapse}
     is_loaded = active is not None or timer is not None
     is_running = timer is not None or bool(active)
-    found |= {} if pid is None else {"MainPID": str(pid)}
-    found |= {
+    result |= {} if pid is None else {"MainPID": str(pid)}
+    result |= {
         "Id": unit,
         "Names": unit,
         "Description": timer.description if timer else unit,
@@ -123,7 +123,7 @@ def _properties(host: HostSystem, unit: str) -> dict[str, str]:
         "SubState": "waiting" if timer else "running" if is_running else "dead",
         "UnitFileState": "transient" if timer else "enabled" if is_loaded else "",
     }
-    return found
+    return result
 
 
 async def _show(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
@@ -131,8 +131,8 @@ async def _show(process: Process, words: list[str], options: dict[str, list[str]
     only_values = "value" in options or "only" in options
     blocks = []
     for unit in words[1:]:
-        found = _properties(process.host, _unit_name(unit))
-        chosen = [(name, value) for name, value in found.items() if not names or name in names]
+        properties = _properties(process.host, _unit_name(unit))
+        chosen = [(name, value) for name, value in properties.items() if not names or name in names]
         blocks.append("".join(f"{value}\n" if only_values else f"{name}={value}\n" for name, value in chosen))
     process.out("\n".join(blocks))
     return 0

@@ -33,8 +33,8 @@ def _roles(obj: Object) -> str:
 
 
 def _address(status: Object, type_: str) -> str:
-    found = [item["address"] for item in status.get("addresses") or [] if item["type"] == type_]
-    return found[0] if found else NONE
+    result = [item["address"] for item in status.get("addresses") or [] if item["type"] == type_]
+    return result[0] if result else NONE
 
 
 def _namespace(obj: Object, now: float) -> Cells:

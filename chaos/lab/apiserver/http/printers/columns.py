@@ -80,9 +80,9 @@ def labels_text(labels: dict[str, str] | None) -> str:
 def selector_text(selector: Object | None) -> str:
     """Selector as of labels.Selector.String."""
     wanted = selector or {}
-    found = [(key, f"{key}={value}") for key, value in (wanted.get("matchLabels") or {}).items()]
-    found += [(item["key"], _expression(item)) for item in wanted.get("matchExpressions") or []]
-    return ",".join(text for _, text in sorted(found, key=lambda pair: pair[0]))
+    result = [(key, f"{key}={value}") for key, value in (wanted.get("matchLabels") or {}).items()]
+    result += [(item["key"], _expression(item)) for item in wanted.get("matchExpressions") or []]
+    return ",".join(text for _, text in sorted(result, key=lambda pair: pair[0]))
 
 
 def _expression(item: dict[str, Any]) -> str:
@@ -94,9 +94,9 @@ def _expression(item: dict[str, Any]) -> str:
 
 def first_three(texts: Iterable[str]) -> str:
     """First three texts, and the number of the others, as listWithMoreString."""
-    found = list(texts)
-    more = f" + {len(found) - 3} more..." if len(found) > 3 else ""
-    return ",".join(found[:3]) + more or UNSET
+    result = list(texts)
+    more = f" + {len(result) - 3} more..." if len(result) > 3 else ""
+    return ",".join(result[:3]) + more or UNSET
 
 
 def part(obj: Object, key: str) -> Object:
