@@ -1,4 +1,4 @@
-"""Each breakage breaks: the checker of invariants catches it under the rule that it names, and nothing without it."""
+"""Each breakage violates exactly the rule that it names, and a cluster without breakages violates none."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_every_breakage_has_a_scene() -> None:
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_a_right_cluster_violates_nothing(scene: str) -> None:
+def test_a_correct_cluster_violates_nothing(scene: str) -> None:
     assert play(SCENES[scene], []).violations == []
 
 

@@ -1,4 +1,4 @@
-"""Mechanisms of facts 4, 5, 9 and 12 and vectors of facts 16 that no other file of this folder plays in a cluster."""
+"""Mechanisms of facts 4, 5, 9 and 12 and vectors of facts 16 that no other test runs in a cluster."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _BUCKETS = [(0, 30), (1000, 20), (2_000_000_000, 10)]
 
 
 def _taint(cluster: Cluster, *wanted: tuple[str, str]) -> None:
-    """These taints of the victim and no others."""
+    """Replace the taints of the victim."""
     obj: Object = clone(node(cluster))
     obj["spec"]["taints"] = [{"key": key, "effect": effect} for key, effect in wanted]
     cluster.update_object("nodes", obj)
 
 
 def _no_execute(history: History, since: float) -> dict[str, float]:
-    """When each node was first tainted NoExecute."""
+    """Time of the first NoExecute taint by node."""
     found: dict[str, float] = {}
     for when, _, obj in history.since(since, "nodes"):
         if any(effect == "NoExecute" for _, effect in taints(obj)):
@@ -86,8 +86,8 @@ def _zoned(*zones: str) -> LabSpec:
     return LabSpec(nodes=nodes, controllers=ControllerSpec(node_monitor_grace_period=20))
 
 
-def test_vector_of_two_zones_one_of_them_wholly_down() -> None:
-    """Full disruption of one zone is no reason to spare it, but its nodes go one in ten seconds."""
+def test_vector_of_two_zones_with_one_in_full_disruption() -> None:
+    """Nodes of a zone in full disruption are tainted, one every 10 s."""
     cluster, history = started(_zoned("a", "a", "b"), settle=10.0, recorded=False)
     begin = cluster.sim.now
     for name in ("n0", "n1"):
@@ -98,8 +98,8 @@ def test_vector_of_two_zones_one_of_them_wholly_down() -> None:
     assert 9.5 <= abs(found["n0"] - found["n1"]) <= 16.0
 
 
-def test_vector_of_three_of_four_down_in_one_zone() -> None:
-    """Partial disruption of a small zone: nobody is tainted but the one that may slip through. Facts 5.5."""
+def test_vector_of_partial_disruption_in_a_small_zone() -> None:
+    """Partial disruption of a small zone: no node is tainted, except one by chance. Facts 5.5."""
     cluster, history = started(_zoned("a", "a", "a", "a"), settle=10.0, recorded=False)
     begin = cluster.sim.now
     for name in ("n0", "n1", "n2"):
@@ -109,7 +109,7 @@ def test_vector_of_three_of_four_down_in_one_zone() -> None:
 
 
 def test_excluded_nodes_do_not_count_in_their_zone() -> None:
-    """Three of four are down, but one of them is not counted: two of three is Normal."""
+    """Three of four are down, but one of them is excluded: two of three is Normal."""
     lab = _zoned("a", "a", "a", "a")
     lab.nodes[0].labels = {"node.kubernetes.io/exclude-disruption": "any"}
     cluster, history = started(lab, settle=10.0, recorded=False)
@@ -120,7 +120,7 @@ def test_excluded_nodes_do_not_count_in_their_zone() -> None:
     assert sorted(_no_execute(history, begin)) == ["n0", "n1", "n2"]
 
 
-def test_leases_and_status_have_their_cadence_and_jitter() -> None:
+def test_periods_and_jitter_of_leases_and_status() -> None:
     cluster, history = started(spec(), settle=5.0, recorded=False)
     begin = cluster.sim.now
     run(cluster, 400.0)
@@ -144,7 +144,7 @@ def test_node_registers_with_its_taints_once() -> None:
     _taint(cluster)
     cluster.machines[VICTIM].kubelet.restart()
     run(cluster, 20.0)
-    assert taints(node(cluster)) == set()  # a restart does not put them back
+    assert taints(node(cluster)) == set()  # a restart does not restore them
     cluster.delete_object("nodes", "", VICTIM)
     cluster.machines[VICTIM].kubelet.restart()
     run(cluster, 20.0)
@@ -179,7 +179,7 @@ def test_default_tolerations_follow_the_flags_of_the_api_server() -> None:
 
 
 def test_out_of_service_pod_gc_sets_failed_and_no_disruption_target() -> None:
-    """Facts 6 and 9: the pods were deleted by somebody else before, so nothing has set the condition."""
+    """Facts 6 and 9: the pods were already deleted by another client, so no controller has set the condition."""
     cluster, history = started(spec(workers=2), settle=10.0)
     machine = cluster.machines[VICTIM]
     machine.power_off()

@@ -155,7 +155,7 @@ def test_parallel_statefulset_starts_all_and_scales_down_from_the_top() -> None:
     assert [pod["metadata"]["name"] for pod in _of(cluster, "db")] == ["db-0"]
 
 
-def test_spread_that_cannot_be_kept_leaves_the_pod_pending_with_a_reason() -> None:
+def test_unsatisfiable_spread_leaves_the_pod_pending_with_a_reason() -> None:
     cluster = _demo()
     pod = {"topologySpreadConstraints": spread("db", "DoNotSchedule")}
     cluster.create_object("statefulsets", workload("db", replicas=4, podManagementPolicy="Parallel", pod=pod))
@@ -172,7 +172,7 @@ def test_spread_that_cannot_be_kept_leaves_the_pod_pending_with_a_reason() -> No
     assert events(cluster, "FailedScheduling")
 
 
-def test_pods_that_ask_for_more_than_is_left_stay_pending() -> None:
+def test_pods_that_exceed_free_resources_stay_pending() -> None:
     cluster = _demo()
     container = {"name": "c", "resources": {"requests": {"cpu": "900m", "memory": "64Mi"}}}
     cluster.create_object("deployments", workload("big", replicas=7, pod={"containers": [container]}))
@@ -187,7 +187,7 @@ def test_pods_that_ask_for_more_than_is_left_stay_pending() -> None:
     assert event["message"] == "0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 Insufficient cpu."
 
 
-def test_cordon_taints_and_uncordon_lets_pending_pods_in() -> None:
+def test_cordon_taints_and_uncordon_admits_pending_pods() -> None:
     cluster = _demo(spec(workers=1))
     _cordon(cluster, VICTIM)
     run(cluster, 1.0)
@@ -268,7 +268,7 @@ def test_user_taint_no_execute_evicts_at_once_with_the_reason() -> None:
     assert {pod["spec"]["nodeName"] for pod in _of(cluster, "web")} == {"ra-worker2"}
 
 
-def test_namespace_goes_after_its_last_pod() -> None:
+def test_namespace_is_removed_after_its_last_pod() -> None:
     cluster, _ = started()
     cluster.delete_object("namespaces", "", "demo")
     run(cluster, 2.0)
@@ -334,7 +334,7 @@ def test_user_untaint_stops_the_countdown() -> None:
 
 
 def test_a_namespace_deleted_right_after_its_workload_was_created_ends() -> None:
-    """The controllers come late: what they may no longer create is not created, and nobody dies of it."""
+    """Controllers that come late get an error on create, and do not crash."""
     cluster = _demo()
     for plural in ("deployments", "statefulsets", "daemonsets"):
         cluster.create_object(plural, workload(plural, replicas=2) if plural != "daemonsets" else workload(plural))

@@ -26,7 +26,7 @@ def _slice(cluster: Cluster) -> Object:
 
 
 def _states(cluster: Cluster, uid: str) -> list[tuple[bool, bool, bool]]:
-    """(ready, serving, terminating) of one pod's endpoint, if it has one."""
+    """(ready, serving, terminating) of the pod's endpoint, None without one."""
     keys = ("ready", "serving", "terminating")
     endpoints = [item for item in _slice(cluster)["endpoints"] if item["targetRef"]["uid"] == uid]
     return [(*(item["conditions"][key] for key in keys),) for item in endpoints]
@@ -77,7 +77,7 @@ def test_lost_node_takes_its_endpoints_out_when_it_is_unknown() -> None:
     assert _states(cluster, uid) == [(False, False, False)]
 
 
-def test_slice_goes_with_its_service() -> None:
+def test_slice_is_removed_with_its_service() -> None:
     cluster, _ = _demo()
     cluster.delete_object("services", "demo", "web")
     run(cluster, 2.0)
@@ -85,7 +85,7 @@ def test_slice_goes_with_its_service() -> None:
 
 
 @pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
-def test_stateful_set_waits_for_a_pod_that_a_finalizer_holds(policy: str) -> None:
+def test_stateful_set_waits_for_a_pod_with_a_finalizer(policy: str) -> None:
     """Facts 5.7: a terminating pod is never duplicated; OrderedReady also stops the higher ordinals."""
     cluster, _ = _demo()
     body = workload("db", replicas=2, podManagementPolicy=policy)

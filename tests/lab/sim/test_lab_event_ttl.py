@@ -1,4 +1,4 @@
-"""Events are gone an hour after they were last written, a minute later at most."""
+"""Events expire an hour after their last write, at most a minute later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _names(store: Store) -> list[str]:
     return [event["metadata"]["name"] for event in store.list("events")]
 
 
-def test_events_of_a_minute_go_together() -> None:
+def test_events_of_a_minute_expire_together() -> None:
     sim, store = _lab()
     for at, name in ((0.0, "a"), (59.0, "b"), (61.0, "c")):
         sim.run_until(at)
@@ -35,7 +35,7 @@ def test_events_of_a_minute_go_together() -> None:
     assert _names(store) == []
 
 
-def test_a_count_gives_another_hour_and_what_was_deleted_is_not_missed() -> None:
+def test_a_new_count_extends_the_hour_and_deleted_events_are_ignored() -> None:
     sim, store = _lab()
     _create(store, "counted")
     _create(store, "deleted")

@@ -39,7 +39,7 @@ def _make(cluster: Cluster, name: str = "web", selector: Object | None = None, *
 
 
 def _demo(replicas: int = 3, plural: str = "deployments", **budget: Any) -> Cluster:
-    """Pods of ``web`` that run, and then their budget."""
+    """Create running pods of ``web``, then their budget."""
     cluster, _ = started(spec(workers=2), settle=1.0, recorded=False)
     cluster.create_object("namespaces", {"metadata": {"name": "demo"}})
     cluster.create_object(plural, workload("web", replicas=replicas, stops=5, grace=20))
@@ -75,7 +75,7 @@ def _edit_status(cluster: Cluster, **fields: Any) -> None:
 
 
 def _freeze(cluster: Cluster) -> None:
-    """Kubelets stop, so that nobody repairs a pod's status."""
+    """Stop the kubelets, so that no kubelet rewrites a pod's status."""
     for machine in cluster.machines.values():
         machine.kubelet.stop()
 
@@ -101,7 +101,7 @@ def test_vectors_of_a_running_budget(replicas: int, budget: Object, desired: int
     assert bool(events(cluster, "NoPods")) == (replicas == 0)
 
 
-def test_too_few_healthy_pods_refuse_without_a_time_to_retry() -> None:
+def test_too_few_healthy_pods_reject_without_retry_after() -> None:
     cluster = _demo(2, minAvailable=2)
     with pytest.raises(EvictionRefused, match="would violate") as refused:
         cluster.evict_pod("demo", _pods(cluster)[0])
@@ -110,7 +110,7 @@ def test_too_few_healthy_pods_refuse_without_a_time_to_retry() -> None:
     assert "deletionTimestamp" not in _pod(cluster, _pods(cluster)[0])["metadata"]
 
 
-def test_eviction_takes_from_the_budget_marks_and_deletes() -> None:
+def test_eviction_decrements_the_budget_sets_the_condition_and_deletes() -> None:
     cluster = _demo(3, minAvailable=2)
     name = _pods(cluster)[0]
     cluster.evict_pod("demo", name)
@@ -125,13 +125,13 @@ def test_eviction_takes_from_the_budget_marks_and_deletes() -> None:
     assert "observedGeneration" not in target
     assert pod["metadata"]["deletionGracePeriodSeconds"] == 20
     run(cluster, 0.2)
-    assert "disruptedPods" not in _budget(cluster)["status"]  # it is terminating now
+    assert "disruptedPods" not in _budget(cluster)["status"]  # terminating
     assert _status(cluster, "currentHealthy", "disruptionsAllowed", "expectedPods") == (2, 0, 4)
     run(cluster, 3.0)
     assert _status(cluster, "currentHealthy", "disruptionsAllowed") == (3, 1)
 
 
-def test_two_at_once_race_and_the_loser_is_told_to_come_again() -> None:
+def test_of_two_concurrent_evictions_one_gets_retry_after() -> None:
     cluster = _demo(3, minAvailable=2)
     first, second = _pods(cluster)[:2]
     cluster.evict_pod("demo", first)
@@ -154,7 +154,7 @@ def test_options_of_the_caller_reach_the_delete() -> None:
     assert _pod(cluster, name)["metadata"]["deletionGracePeriodSeconds"] == 7
 
 
-def test_dry_run_writes_nothing_but_refuses_as_well() -> None:
+def test_dry_run_writes_nothing_but_is_rejected_as_well() -> None:
     cluster = _demo(3, minAvailable=2)
     version = cluster.store.version
     cluster.evict_pod("demo", _pods(cluster)[0], dry_run=True)
@@ -177,7 +177,7 @@ def test_more_than_one_budget_is_an_internal_error() -> None:
     assert refused.value.code == 500
 
 
-def test_budget_that_the_controller_has_not_seen_asks_to_retry() -> None:
+def test_budget_not_yet_observed_by_the_controller_gets_retry_after() -> None:
     cluster = _demo(3)
     _make(cluster, minAvailable=1)
     with pytest.raises(EvictionRefused) as refused:
@@ -202,7 +202,7 @@ def test_broken_budget_is_forbidden(fields: Object, text: str) -> None:
         cluster.evict_pod("demo", _pods(cluster)[0])
 
 
-def test_pods_that_are_no_use_any_more_need_no_budget() -> None:
+def test_terminal_deleted_and_pending_pods_need_no_budget() -> None:
     cluster = _demo(3, minAvailable="100%")
     pending = {"metadata": {"name": "p", "namespace": "demo", "labels": {"app": "web"}}}
     pod = {**pending, "spec": {"containers": [{"name": "c"}], "nodeSelector": {"no": "where"}}}
@@ -258,7 +258,7 @@ def test_three_unready_pods_with_max_unavailable_one() -> None:
         assert done == expected
 
 
-def test_promise_that_is_not_kept_is_forgotten_after_two_minutes() -> None:
+def test_disrupted_pod_that_is_not_deleted_is_dropped_after_two_minutes() -> None:
     cluster = _demo(3, minAvailable=2)
     name = _pods(cluster)[0]
     _edit_status(cluster, disruptedPods={name: cluster.sim.timestamp()})
@@ -272,16 +272,16 @@ def test_promise_that_is_not_kept_is_forgotten_after_two_minutes() -> None:
     assert events(cluster, "NotDeleted")[0]["message"] == "Pod was expected by PDB demo/web to be deleted but it wasn't"
 
 
-def test_condition_that_came_to_nothing_is_reset_after_two_minutes_but_not_the_kubelets() -> None:
+def test_stale_condition_is_reset_after_two_minutes_except_the_kubelets() -> None:
     cluster = _demo(2)
     for name, reason in zip(_pods(cluster), ("EvictionByEvictionAPI", "TerminationByKubelet"), strict=True):
         _mark(cluster, name, reason)
     run(cluster, 118.0)
     assert [_target(cluster, name)["status"] for name in _pods(cluster)] == ["True", "True"]
     run(cluster, 3.0)
-    stale, kept = (_target(cluster, name) for name in _pods(cluster))
+    stale, unchanged = (_target(cluster, name) for name in _pods(cluster))
     assert (stale["status"], stale.get("reason"), stale.get("message")) == ("False", None, None)
-    assert (kept["status"], kept["reason"]) == ("True", "TerminationByKubelet")
+    assert (unchanged["status"], unchanged["reason"]) == ("True", "TerminationByKubelet")
 
 
 def _mark(cluster: Cluster, name: str, reason: str) -> None:
@@ -330,7 +330,7 @@ def test_bare_pods_count_only_by_number() -> None:
         {"minAvailable": 1, "unhealthyPodEvictionPolicy": "Never"},
     ],
 )
-def test_bad_budget_is_refused(body: Object) -> None:
+def test_invalid_budget_is_rejected(body: Object) -> None:
     cluster = _demo(0)
     with pytest.raises(InvalidError):
         _make(cluster, **body)
@@ -368,7 +368,7 @@ def test_drain_of_a_dead_node_waits_until_its_time_is_over() -> None:
     assert all("deletionTimestamp" in pod["metadata"] for pod in stuck)
 
 
-def test_drain_leaves_daemons_and_refuses_bare_pods() -> None:
+def test_drain_skips_daemon_pods_and_rejects_bare_pods() -> None:
     cluster = _demo(3)
     cluster.create_object("daemonsets", workload("agent"))
     bare = {"metadata": {"name": "bare", "namespace": "demo"}}

@@ -40,7 +40,7 @@ def test_another_seed_another_history() -> None:
 
 
 def test_history_does_not_depend_on_the_process() -> None:
-    """Neither on the hash seed nor on anything outside."""
+    """The history does not depend on the hash seed or other state of the process."""
     digests = set()
     for hash_seed in ("1", "2"):
         done = subprocess.run(
@@ -56,7 +56,7 @@ def test_history_does_not_depend_on_the_process() -> None:
     assert len(digests) == 1
 
 
-def test_how_time_is_cut_into_steps_does_not_matter() -> None:
+def test_step_sizes_do_not_matter() -> None:
     whole, first = started(spec(seed=4))
     cut, second = started(spec(seed=4))
     run(whole, 300.0)

@@ -1,4 +1,4 @@
-"""Invariants of facts 16 over random sequences of deeds, and recovery after them; parsers under random input."""
+"""Invariants of facts 16 during random sequences of operations, and recovery; parsers under random input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _schedule(machine: Machine, sim: SimClock) -> None:
     machine.logind.schedule("reboot", sim.now + 20.0)
 
 
-_DEEDS: list[Callable[[Machine, SimClock], object]] = [
+_OPERATIONS: list[Callable[[Machine, SimClock], object]] = [
     lambda machine, _: machine.logind.power_off(),
     lambda machine, _: machine.logind.reboot(),
     lambda machine, _: machine.power_off(),
@@ -56,16 +56,16 @@ _DEEDS: list[Callable[[Machine, SimClock], object]] = [
 
 
 def _play(seed: int) -> tuple[Cluster, History, Checker]:
-    """Thirty deeds on random machines, up to a minute apart; then everything is switched on and restarted."""
+    """Run thirty operations on random machines, up to a minute apart; then power on and restart everything."""
     dice = random.Random(seed)  # noqa: S311
     checkers: list[Checker] = []
     lab = spec(seed=seed, systemd=dice.choice([252, 257]))
-    cluster, history = started(lab, watch=lambda made: checkers.append(Checker(made)))
+    cluster, history = started(lab, watch=lambda new: checkers.append(Checker(new)))
     for _ in range(30):
         machine = cluster.machines[dice.choice(list(cluster.machines))]
         if machine.is_reachable or machine.state == "off":
             try:
-                dice.choice(_DEEDS)(machine, cluster.sim)
+                dice.choice(_OPERATIONS)(machine, cluster.sim)
             except LogindError:
                 assert machine.logind.preparing_for_shutdown or not machine.logind.is_running
         run(cluster, dice.choice([0.01, 0.5, 3.0, 12.0, 60.0]))
@@ -109,18 +109,18 @@ def test_invariants_hold_and_the_cluster_recovers(seed: int) -> None:
 
 
 @given(st.floats(min_value=-1e18, max_value=1e18, allow_nan=False))
-def test_numbers_are_read_back_as_they_were(value: float) -> None:
+def test_numbers_round_trip(value: float) -> None:
     assert float(go_float(value)) == value
 
 
 @given(st.integers(0, 4_000_000_000), st.integers(0, 999_999), st.booleans())
-def test_state_file_is_read_back(start: int, micros: int, finished: bool) -> None:
+def test_state_file_round_trip(start: int, micros: int, finished: bool) -> None:
     end = start + 30 if finished else None
     assert read_state_file(state_file(start + micros / 1e6, end)) == (start, end or 0)
 
 
 @given(st.text(max_size=12))
-def test_parsers_refuse_with_their_own_error(text: str) -> None:
+def test_parsers_raise_their_documented_error(text: str) -> None:
     for parse, error in ((parse_duration, SpecError), (parse_quantity, ValueError)):
         try:
             parse(text)
@@ -132,7 +132,7 @@ def test_parsers_refuse_with_their_own_error(text: str) -> None:
     st.lists(st.integers(-10, 2_000_001_000), min_size=1, unique=True),
     st.lists(st.integers(-(2**31), 2**31 - 1)),
 )
-def test_every_pod_is_in_one_bucket_and_order_is_kept(starts: list[int], priorities: list[int]) -> None:
+def test_every_pod_is_in_one_bucket_and_order_is_stable(starts: list[int], priorities: list[int]) -> None:
     buckets = [Bucket(priority, 1) for priority in sorted(starts)]
     groups = group_by_priority(buckets, [(priority, index) for index, priority in enumerate(priorities)])
     assert sorted(index for members in groups for index in members) == list(range(len(priorities)))

@@ -46,18 +46,18 @@ class _Count:
 def _disrupt(cluster: Cluster, dice: random.Random) -> None:
     machine = cluster.machines[dice.choice(list(cluster.machines)[1:])]
     pods = [pod["metadata"]["name"] for pod in cluster.store.list("pods", "default")]
-    deed = dice.choice(["cut", "shut down", "restart kubelet", "evict", "delete", "manager"])
-    if deed == "cut":
+    operation = dice.choice(["cut", "shut down", "restart kubelet", "evict", "delete", "manager"])
+    if operation == "cut":
         machine.reset()
-    elif deed == "shut down" and machine.is_reachable:
+    elif operation == "shut down" and machine.is_reachable:
         machine.logind.reboot()
-    elif deed == "restart kubelet" and machine.is_reachable:
+    elif operation == "restart kubelet" and machine.is_reachable:
         machine.kubelet.restart()
-    elif deed == "manager":
+    elif operation == "manager":
         cluster.controllers.restart()
     elif pods:
         try:
-            if deed == "evict":
+            if operation == "evict":
                 cluster.evict_pod("default", dice.choice(pods))
             else:
                 cluster.delete_object("pods", "default", dice.choice(pods))

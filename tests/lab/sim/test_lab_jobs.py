@@ -1,4 +1,4 @@
-"""Jobs: counting, back-off, podFailurePolicy, how they end. pkg/controller/job and the documentation of Jobs."""
+"""Jobs: counting, back-off, podFailurePolicy, end. pkg/controller/job and the documentation of Jobs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _status(cluster: Cluster) -> Any:
 
 
 def _conditions(cluster: Cluster) -> dict[str, str]:
-    """Reason by type of those that are True."""
+    """Reasons of the conditions that are True, by type."""
     found = _status(cluster).get("conditions") or []
     return {item["type"]: item["reason"] for item in found if item["status"] == "True"}
 
@@ -57,7 +57,7 @@ def _change(cluster: Cluster, **body: Any) -> None:
     cluster.update_object("jobs", job)
 
 
-def test_completions_are_made_with_the_given_parallelism() -> None:
+def test_completions_run_with_the_given_parallelism() -> None:
     cluster = _started(_job(completions=5, parallelism=2))
     assert (_status(cluster)["active"], _status(cluster)["ready"]) == (2, 2)
     most = 0
@@ -75,7 +75,7 @@ def test_completions_are_made_with_the_given_parallelism() -> None:
     assert [event["message"] for event in events(cluster, "Completed")] == ["Job completed"]
 
 
-def test_a_pod_is_uncounted_before_its_finalizer_goes_and_counted_after_it() -> None:
+def test_a_pod_is_uncounted_until_its_finalizer_is_removed() -> None:
     cluster = _started(_job(5), settle=0.0)
     seen: list[tuple[int, int, int]] = []
 
@@ -171,7 +171,7 @@ def test_an_exit_code_can_fail_the_whole_job(code: int) -> None:
 
 @pytest.mark.parametrize(("replacement", "expected"), [("Failed", 1), ("TerminatingOrFailed", 2)])
 def test_pod_replacement_policy_and_a_pod_that_hangs(replacement: str, expected: int) -> None:
-    """A pod that is deleted on a dead node terminates for ever; facts 5.7."""
+    """A pod deleted on a dead node is terminating for ever; facts 5.7."""
     cluster = _started(_job(1000, podReplacementPolicy=replacement))
     (victim,) = _pods(cluster)
     cluster.machines[victim["spec"]["nodeName"]].power_off()
@@ -198,7 +198,7 @@ def test_out_of_service_frees_a_job_that_waits_for_its_pod() -> None:
     assert _status(cluster).get("failed") is None
 
 
-def test_deadline_and_what_still_ran_counts_as_failed() -> None:
+def test_pods_running_at_the_deadline_count_as_failed() -> None:
     pod = {"annotations": {"lab.nodefall.dev/stops-after": "6"}}
     cluster = _started(_job(1000, 1, pod=pod, parallelism=2, completions=2, activeDeadlineSeconds=10), settle=13.0)
     assert _conditions(cluster) == {"FailureTarget": "DeadlineExceeded"}
@@ -208,7 +208,7 @@ def test_deadline_and_what_still_ran_counts_as_failed() -> None:
     assert _pods(cluster) == []
 
 
-def test_suspended_job_gives_its_pods_up_uncounted_and_resumes() -> None:
+def test_suspended_job_deletes_its_pods_uncounted_and_resumes() -> None:
     cluster = _started(_job(20))
     before = _status(cluster)["startTime"]
     _change(cluster, suspend=True)
@@ -232,12 +232,12 @@ def test_fewer_pods_when_parallelism_shrinks() -> None:
     assert _status(cluster).get("failed") is None
 
 
-def test_work_queue_job_completes_when_all_have_ended_after_one_success() -> None:
+def test_job_without_completions_ends_after_one_success_and_all_exits() -> None:
     cluster = _started(_job(5, parallelism=3), settle=15.0)
     assert (_status(cluster)["succeeded"], "Complete" in _conditions(cluster)) == (3, True)
 
 
-def test_finished_job_goes_after_its_time_to_live_and_takes_its_pods() -> None:
+def test_finished_job_and_its_pods_are_deleted_after_its_ttl() -> None:
     cluster = _started(_job(2, ttlSecondsAfterFinished=30), settle=20.0)
     assert "Complete" in _conditions(cluster)
     run(cluster, 30.0)
@@ -245,14 +245,14 @@ def test_finished_job_goes_after_its_time_to_live_and_takes_its_pods() -> None:
     assert _pods(cluster) == []
 
 
-def test_deleted_job_takes_its_pods_and_their_finalizers_along() -> None:
+def test_deleting_a_job_deletes_its_pods_and_their_finalizers() -> None:
     cluster = _started(_job(1000, parallelism=2))
     cluster.delete_object("jobs", "default", "task")
     run(cluster, 5.0)
     assert _pods(cluster) == []
 
 
-def test_restarted_controller_manager_forgets_the_back_off() -> None:
+def test_restart_of_the_controller_manager_resets_the_back_off() -> None:
     cluster = _started(_job(1, 3), settle=30.0)
     known = len(_pods(cluster))
     cluster.controllers.restart()
@@ -300,7 +300,7 @@ def test_defaults_and_labels_of_pods() -> None:
         },
     ],
 )
-def test_what_is_wrong_or_not_simulated_is_refused(body: Any) -> None:
+def test_invalid_or_unsimulated_fields_are_rejected(body: Any) -> None:
     with pytest.raises(InvalidError):
         _started(_job(**body))
 
@@ -313,7 +313,7 @@ def test_what_is_wrong_or_not_simulated_is_refused(body: Any) -> None:
         {"template": _job(9)["spec"]["template"]},
     ],
 )
-def test_most_of_a_job_cannot_be_changed(body: Any) -> None:
+def test_immutable_fields_of_a_job(body: Any) -> None:
     cluster = _started(_job(1000))
     with pytest.raises(InvalidError, match="immutable"):
         _change(cluster, **body)

@@ -1,4 +1,4 @@
-"""What the kubelet refuses, and what it preempts for critical pods. Facts 9 and 12; pkg/kubelet/preemption."""
+"""Pod admission of the kubelet, and preemption for critical pods. Facts 9 and 12; pkg/kubelet/preemption."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _node(cluster: Cluster, change: Any) -> None:
         (_pod("late"), "", ""),
     ],
 )
-def test_what_does_not_fit_is_rejected(pod: Object, reason: str, message: str) -> None:
+def test_pod_that_does_not_fit_is_rejected(pod: Object, reason: str, message: str) -> None:
     cluster = _cluster(_pod("first", "1500m", "1Mi"))
     cluster.create_object("pods", pod)
     run(cluster, 3.0)
@@ -89,14 +89,14 @@ def test_what_does_not_fit_is_rejected(pod: Object, reason: str, message: str) -
     )
 
 
-def test_a_node_has_room_for_so_many_pods() -> None:
+def test_maximum_number_of_pods() -> None:
     cluster = _cluster(*(_pod(f"pod-{number:03}") for number in range(111)))
     assert list(_phases(cluster).values()).count("Running") == 110
     (event,) = events(cluster, "OutOfpods")
     assert event["message"] == "Node didn't have enough resource: pods, requested: 1, used: 110, capacity: 110"
 
 
-def test_a_pod_that_has_ended_takes_no_room() -> None:
+def test_an_ended_pod_uses_no_resources() -> None:
     done = _pod("done", "2", restartPolicy="Never")
     done["metadata"]["annotations"]["lab.nodefall.dev/runs-for"] = "1"
     cluster = _cluster(done)
@@ -107,8 +107,8 @@ def test_a_pod_that_has_ended_takes_no_room() -> None:
 
 
 @pytest.mark.parametrize(("effect", "phase"), [("NoExecute", "Failed"), ("NoSchedule", "Running")])
-def test_bound_by_hand_it_meets_only_no_execute_taints(effect: str, phase: str) -> None:
-    """Facts 12: the scheduler is bypassed, spec.unschedulable and NoSchedule mean nothing to the kubelet."""
+def test_pod_bound_by_a_client_meets_only_no_execute_taints(effect: str, phase: str) -> None:
+    """Facts 12: without the scheduler, spec.unschedulable and NoSchedule taints have no effect."""
     cluster = _cluster()
     seen = []
     cluster.store.subscribe(lambda change: seen.append(change.object["status"]) if change.plural == "pods" else None)
@@ -121,7 +121,7 @@ def test_bound_by_hand_it_meets_only_no_execute_taints(effect: str, phase: str) 
     cluster.create_object("pods", _pod("late"))
     run(cluster, 3.0)
     assert seen[-1]["phase"] == phase
-    if phase == "Failed":  # and then taint eviction deletes it
+    if phase == "Failed":  # then taint eviction deletes the pod
         text = "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
         assert (seen[-1]["reason"], seen[-1]["message"]) == ("TaintToleration", f"Pod was rejected: {text}")
     assert not events(cluster, "Scheduled")
@@ -132,7 +132,7 @@ def test_critical_pod_preempts_what_is_needed() -> None:
     cluster = _cluster(_pod("nothing"), small, large, _pod("other", "600m"))
     cluster.create_object("pods", _pod("vital", "500m", priorityClassName="system-node-critical"))
     run(cluster, 1.0)
-    assert _status(cluster, "vital")["phase"] == "Pending"  # it waits until the victim has ended
+    assert _status(cluster, "vital")["phase"] == "Pending"  # pending until the victim has ended
     run(cluster, 4.0)
     assert _phases(cluster) == {
         "nothing": "Running", "small": "Running", "large": "Running", "other": "Failed", "vital": "Running",
@@ -148,7 +148,7 @@ def test_critical_pod_preempts_what_is_needed() -> None:
     assert [event["message"] for event in events(cluster, "Preempting")] == [status["message"]]
 
 
-def test_critical_pod_is_refused_for_what_preemption_does_not_help() -> None:
+def test_critical_pod_is_rejected_if_preemption_does_not_help() -> None:
     cluster = _cluster(_pod("large", "2"))
     vital: Any = {"priorityClassName": "system-node-critical", "nodeSelector": {"no": "where"}}
     cluster.create_object("pods", _pod("vital", "1", **vital))
@@ -216,7 +216,7 @@ def test_victims(others: list[Worker], needs: dict[str, int], expected: list[str
     st.lists(st.tuples(st.integers(0, 500), st.sampled_from(["BestEffort", "Burstable", "Guaranteed"])), max_size=8),
     st.integers(1, 1500),
 )
-def test_victims_are_enough_and_none_is_spare(pods: list[tuple[int, str]], needed: int) -> None:
+def test_victims_are_sufficient_and_all_necessary(pods: list[tuple[int, str]], needed: int) -> None:
     others = [_worker(f"{index}", cpu, qos=qos) for index, (cpu, qos) in enumerate(pods)]
     total = sum(worker_requests(worker)["cpu"] for worker in others)
     if total < needed:

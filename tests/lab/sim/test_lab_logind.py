@@ -1,4 +1,4 @@
-"""logind alone: locks, the two steps of a shutdown, the schedule."""
+"""logind: locks, the two steps of a shutdown, the schedule."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ _LOCK = Inhibitor("shutdown", "kubelet", "why", "delay", 0, 700)
 
 
 class Bench:
-    """A logind with what it told and did."""
+    """A logind whose signals and shutdowns are recorded."""
 
     def __init__(self, version: int = 252) -> None:
         self.sim = SimClock(1000.0, 1)
         self.done: list[tuple[float, Kind]] = []
-        self.heard: list[bool] = []
+        self.signals: list[bool] = []
         self.logind = Logind(self.sim, version, lambda kind: self.done.append((self.sim.now, kind)))
         self.logind.start()
-        self.logind.listen(self.heard.append)
+        self.logind.listen(self.signals.append)
 
     def run(self, seconds: float) -> None:
         self.sim.run_until(self.sim.now + seconds)
 
 
-def test_without_a_lock_it_announces_and_goes_at_once() -> None:
+def test_without_a_lock_the_shutdown_is_not_delayed() -> None:
     bench = Bench()
     bench.logind.power_off()
     bench.run(0.1)
-    assert (bench.done, bench.heard) == ([(1000.0, "poweroff")], [True])
+    assert (bench.done, bench.signals) == ([(1000.0, "poweroff")], [True])
 
 
 def test_a_delay_lock_holds_until_it_is_released() -> None:
@@ -37,14 +37,14 @@ def test_a_delay_lock_holds_until_it_is_released() -> None:
     bench.logind.inhibit(_LOCK)
     bench.logind.reboot()
     bench.run(3.0)
-    assert (bench.done, bench.heard) == ([], [True])
+    assert (bench.done, bench.signals) == ([], [True])
     bench.logind.release(_LOCK)
     assert bench.done == [(1003.0, "reboot")]
     bench.run(100.0)
     assert len(bench.done) == 1
 
 
-def test_two_locks_both_have_to_go() -> None:
+def test_two_locks_must_both_be_released() -> None:
     bench = Bench()
     other = Inhibitor("shutdown", "unattended-upgrades", "why", "delay", 0, 800)
     bench.logind.inhibit(_LOCK)
@@ -56,7 +56,7 @@ def test_two_locks_both_have_to_go() -> None:
     assert bench.done
 
 
-def test_the_lock_is_overrun_after_the_maximum() -> None:
+def test_the_lock_expires_after_the_maximum_delay() -> None:
     bench = Bench()
     bench.logind.inhibit(_LOCK)
     bench.logind.power_off()
@@ -92,12 +92,12 @@ def test_schedule_of_another_kind_is_refused() -> None:
         Bench().logind.schedule("kexec", 1030.0)
 
 
-def test_cancel_before_the_time_is_silent() -> None:
+def test_cancel_before_the_time_emits_no_signal() -> None:
     bench = Bench()
     bench.logind.schedule("poweroff", 1030.0)
     assert bench.logind.cancel_scheduled()
     bench.run(100.0)
-    assert (bench.done, bench.heard, bench.logind.cancel_scheduled()) == ([], [], False)
+    assert (bench.done, bench.signals, bench.logind.cancel_scheduled()) == ([], [], False)
 
 
 @pytest.mark.parametrize(("version", "done"), [(252, 1), (256, 1), (257, 0)])
@@ -109,16 +109,16 @@ def test_cancel_in_flight(version: int, done: int) -> None:
     bench.logind.cancel_scheduled()
     bench.run(30.0)
     assert len(bench.done) == done
-    assert bench.heard == [True]  # nobody is ever told of the cancellation
+    assert bench.signals == [True]  # no signal announces the cancellation
 
 
-def test_a_foreign_signal_changes_nothing_in_logind() -> None:
+def test_a_foreign_signal_does_not_change_logind() -> None:
     bench = Bench()
     bench.logind.emit_prepare_for_shutdown(True)
     bench.run(1.0)
     bench.logind.emit_prepare_for_shutdown(False)
     bench.run(1.0)
-    assert (bench.heard, bench.done, bench.logind.preparing_for_shutdown) == ([True, False], [], False)
+    assert (bench.signals, bench.done, bench.logind.preparing_for_shutdown) == ([True, False], [], False)
 
 
 def test_signals_of_one_instant_keep_their_order() -> None:
@@ -127,10 +127,10 @@ def test_signals_of_one_instant_keep_their_order() -> None:
     for active in sent:
         bench.logind.emit_prepare_for_shutdown(active)
     bench.run(1.0)
-    assert bench.heard == sent
+    assert bench.signals == sent
 
 
-def test_restart_forgets_the_delayed_shutdown_and_keeps_locks_and_schedule() -> None:
+def test_restart_drops_the_delayed_shutdown_and_saves_locks_and_schedule() -> None:
     bench = Bench()
     bench.logind.inhibit(_LOCK)
     bench.logind.schedule("reboot", 1100.0)
@@ -141,16 +141,16 @@ def test_restart_forgets_the_delayed_shutdown_and_keeps_locks_and_schedule() -> 
     assert (len(bench.logind.inhibitors()), bench.logind.scheduled_shutdown()) == (1, ("reboot", 1100.0))
 
 
-def test_nobody_hears_a_signal_after_the_machine_is_gone() -> None:
+def test_no_signal_is_delivered_after_the_machine_is_off() -> None:
     bench = Bench()
     bench.logind.schedule("poweroff", 1001.0)
     bench.logind.emit_prepare_for_shutdown(True)
     bench.logind.stop()
     bench.run(30.0)
-    assert (bench.heard, bench.done, bench.logind.inhibitors()) == ([], [], [])
+    assert (bench.signals, bench.done, bench.logind.inhibitors()) == ([], [], [])
 
 
-def test_nothing_is_done_on_a_machine_that_is_off() -> None:
+def test_calls_on_a_machine_that_is_off_fail() -> None:
     bench = Bench()
     bench.logind.stop()
     for ask in (bench.logind.power_off, bench.logind.reboot, lambda: bench.logind.schedule("poweroff", 2000.0)):

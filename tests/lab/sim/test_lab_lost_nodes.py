@@ -1,4 +1,4 @@
-"""Nodes that are deleted, made by hand or out of service; pod GC; force deletion. Facts 6, 9, 10, 11."""
+"""Nodes that are deleted, created by a client, or out of service; pod GC; force deletion. Facts 6, 9, 10, 11."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _states(history: History, uid: str, since: float) -> list[tuple[float, str, 
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
-def test_orphans_go_40_to_80_s_after_their_node(seed: int) -> None:
+def test_orphans_are_deleted_40_to_80_s_after_their_node(seed: int) -> None:
     cluster, history = _demo(spec(workers=2, seed=seed))
     orphan = pods_on(cluster, VICTIM)[0]["metadata"]["uid"]
     cluster.machines[VICTIM].power_off()
@@ -83,7 +83,7 @@ def test_finished_orphans_keep_phase_and_get_no_condition() -> None:
     assert _states(history, pod["metadata"]["uid"], begin)[-1][1:] == ("DELETED", "Succeeded", "")
 
 
-def test_node_that_comes_back_within_the_quarantine_keeps_its_pods() -> None:
+def test_node_recreated_within_the_quarantine_retains_its_pods() -> None:
     cluster, _ = _demo()
     before = {pod["metadata"]["uid"] for pod in pods_on(cluster, VICTIM)}
     cluster.delete_object("nodes", "", VICTIM)
@@ -117,13 +117,13 @@ def test_deleted_node_loses_labels_taints_and_lease_and_returns_only_with_a_new_
     assert lease["metadata"]["ownerReferences"][0]["uid"] == found["metadata"]["uid"]
 
 
-def test_node_made_by_hand_is_unknown_after_the_startup_grace() -> None:
+def test_node_created_by_a_client_is_unknown_after_the_startup_grace() -> None:
     cluster, history = _demo()
     begin = cluster.sim.now
     cluster.create_object("nodes", {"metadata": {"name": "ghost"}})
     assert taints(node(cluster, "ghost")) == {("not-ready", "NoSchedule")}
     run(cluster, 1.0)
-    assert taints(node(cluster, "ghost")) == set()  # no condition asks for it: doNoScheduleTaintingPass
+    assert taints(node(cluster, "ghost")) == set()  # no condition requires the taint: doNoScheduleTaintingPass
     run(cluster, 70.0)
     ghost = node(cluster, "ghost")
     conditions = {
@@ -140,8 +140,8 @@ def test_node_made_by_hand_is_unknown_after_the_startup_grace() -> None:
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
-def test_node_made_anew_between_two_passes_is_not_taken_for_the_old_one(seed: int) -> None:
-    """NLC tryUpdateNodeHealth: the Ready condition went, so the startup grace begins at the next pass."""
+def test_node_recreated_between_two_passes_is_a_new_one(seed: int) -> None:
+    """NLC tryUpdateNodeHealth: without a Ready condition the startup grace starts at the next pass."""
     checkers: list[Checker] = []
     cluster, history = started(spec(seed=seed), watch=lambda made: checkers.append(Checker(made)))
     cluster.machines[VICTIM].power_off()
@@ -156,7 +156,7 @@ def test_node_made_anew_between_two_passes_is_not_taken_for_the_old_one(seed: in
     assert checkers[0].violations == []
 
 
-def test_node_made_by_hand_takes_no_pod_and_says_why() -> None:
+def test_node_created_by_a_client_takes_no_pod() -> None:
     cluster, _ = _demo(replicas=0)
     cluster.create_object("nodes", {"metadata": {"name": "ghost", "labels": {"kind": "ghost"}}})
     pod = {"nodeSelector": {"kind": "ghost"}, "tolerations": [{"operator": "Exists"}]}
@@ -184,7 +184,7 @@ def test_out_of_service_frees_a_stateful_set_of_a_dead_node() -> None:
 
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
-def test_out_of_service_with_either_effect_takes_what_is_terminating(effect: str) -> None:
+def test_out_of_service_with_either_effect_deletes_terminating_pods(effect: str) -> None:
     cluster, history = _demo()
     pod = pods_on(cluster, VICTIM)[0]
     cluster.machines[VICTIM].power_off()
@@ -196,7 +196,7 @@ def test_out_of_service_with_either_effect_takes_what_is_terminating(effect: str
     assert _states(history, pod["metadata"]["uid"], begin)[-1][1:3] == ("DELETED", "Failed")
 
 
-def test_out_of_service_no_schedule_alone_evicts_nobody() -> None:
+def test_out_of_service_no_schedule_alone_evicts_no_pod() -> None:
     cluster, _ = _demo()
     cluster.machines[VICTIM].power_off()
     run(cluster, 70.0)
@@ -217,7 +217,7 @@ def test_pod_gc_spares_pods_of_a_healthy_node_that_is_out_of_service() -> None:
     assert not cluster.controllers.pod_gc.deletions
 
 
-def test_terminated_pods_above_the_threshold_go_evicted_and_oldest_first() -> None:
+def test_terminated_pods_above_the_threshold_are_deleted_evicted_and_oldest_first() -> None:
     cluster, _ = _demo(spec(workers=2, controllers=ControllerSpec(terminated_pod_gc_threshold=2)), replicas=0)
     for number in range(5):
         name = {"metadata": {"name": f"p{number}", "namespace": "demo"}}
@@ -231,7 +231,7 @@ def test_terminated_pods_above_the_threshold_go_evicted_and_oldest_first() -> No
 
 
 def test_force_deletion_splits_the_brain_of_a_stateful_set() -> None:
-    """Facts 10: nobody asks the kubelet, so the old container may still run when the new one starts."""
+    """Facts 10: the kubelet is not involved, so the old container may still run when the new one starts."""
     cluster, _ = _demo(plural="statefulsets")
     pod = pods_on(cluster, VICTIM)[0]
     uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
@@ -250,7 +250,7 @@ def test_force_deletion_splits_the_brain_of_a_stateful_set() -> None:
     assert cluster.machines[VICTIM].runtime.containers(uid) == []
 
 
-def test_finalizer_holds_a_force_deleted_pod() -> None:
+def test_finalizer_retains_a_force_deleted_pod() -> None:
     cluster, _ = _demo(replicas=0)
     metadata = {"name": "held", "namespace": "demo", "finalizers": ["example.com/hold"]}
     cluster.create_object("pods", {"metadata": metadata, "spec": {"containers": [{"name": "c"}], "nodeName": VICTIM}})
@@ -283,7 +283,7 @@ def test_scale_down_sets_no_disruption_target() -> None:
     assert {disruption(obj) for _, _, obj in history.since(begin, "pods")} == {""}
 
 
-def test_controller_manager_restart_begins_toleration_countdowns_anew() -> None:
+def test_restart_of_the_controller_manager_restarts_toleration_countdowns() -> None:
     cluster, history = _demo()
     cluster.machines[VICTIM].power_off()
     run(cluster, 70.0)

@@ -1,4 +1,4 @@
-"""What happens to a machine's services and kernel: container runtime, D-Bus, logind, crash, reset."""
+"""Services and kernel of a machine: container runtime, D-Bus, logind, crash, reset."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_without_a_runtime_nothing_is_stopped_and_nothing_starts() -> None:
     assert cluster.store.get("pods", "demo", victim["metadata"]["name"]) is None
 
 
-def test_kubelet_does_not_start_without_a_runtime_and_tries_every_ten_seconds() -> None:
+def test_kubelet_restarts_every_ten_seconds_without_a_runtime() -> None:
     cluster, _ = started(recorded=False)
     machine = cluster.machines[VICTIM]
     machine.runtime.stop_service()
@@ -78,7 +78,7 @@ def test_kubelet_does_not_start_without_a_runtime_and_tries_every_ten_seconds() 
     assert _power(cluster) == ("on", True)
 
 
-def test_killed_kubelet_is_started_again_after_ten_seconds_and_a_stopped_one_is_not() -> None:
+def test_killed_kubelet_is_restarted_after_ten_seconds_and_a_stopped_one_is_not() -> None:
     cluster, _ = started(recorded=False)
     machine = cluster.machines[VICTIM]
     pid = machine.kubelet.pid
@@ -94,8 +94,8 @@ def test_killed_kubelet_is_started_again_after_ten_seconds_and_a_stopped_one_is_
     assert _power(cluster) == ("on", False)
 
 
-def test_after_a_restart_of_dbus_the_kubelet_listens_again_within_two_seconds() -> None:
-    """Facts 1.1: a new lock before the old one is let go; what is sent meanwhile is lost."""
+def test_kubelet_reconnects_within_two_seconds_of_a_dbus_restart() -> None:
+    """Facts 1.1: a new lock is taken before the old one is released; signals in between are lost."""
     cluster, _ = started()
     logind = cluster.machines[VICTIM].logind
     logind.restart_bus()
@@ -122,8 +122,8 @@ def test_dbus_restart_inside_the_window_does_not_stop_the_shutdown() -> None:
     assert [pod for _, _, pod in history.since(begin, "pods") if disruption(pod)]
 
 
-def test_signal_after_dbus_restart_during_the_window_is_lost_and_the_manager_comes_back() -> None:
-    """The event loop is busy with the buckets; it finds the bus closed when it is done."""
+def test_signal_after_dbus_restart_in_the_window_is_lost_and_the_manager_reconnects() -> None:
+    """The event loop is busy with the buckets and detects the closed bus afterwards."""
     cluster, _ = started()
     logind = cluster.machines[VICTIM].logind
     logind.emit_prepare_for_shutdown(True)
@@ -137,7 +137,7 @@ def test_signal_after_dbus_restart_during_the_window_is_lost_and_the_manager_com
     assert _ready(cluster)[0] == "True"
 
 
-def test_restart_of_logind_keeps_locks_and_listeners() -> None:
+def test_restart_of_logind_preserves_locks_and_listeners() -> None:
     cluster, _ = started()
     machine = cluster.machines[VICTIM]
     machine.logind.restart()
@@ -156,7 +156,7 @@ def _capped(seconds: int) -> LabSpec:
 
 @pytest.mark.parametrize(("cap", "held"), [(30, ["kubelet"]), (29, []), (120, ["kubelet"])])
 def test_a_drop_in_that_sorts_after_the_kubelets_wins(cap: int, held: list[str]) -> None:
-    """Facts 1.7: a cap below 30 s leaves the manager off; a longer one is accepted as it is."""
+    """Facts 1.7: a cap below 30 s leaves the manager off; a longer one is accepted unchanged."""
     cluster, history = started(_capped(cap))
     machine = cluster.machines[VICTIM]
     assert (machine.logind.inhibit_delay_max, _holders(cluster)) == (cap, held)
@@ -179,7 +179,7 @@ def test_a_drop_in_that_sorts_after_the_kubelets_wins(cap: int, held: list[str])
             30.0,
         ),
         (
-            {  # the remedy: an empty file of that name in /etc
+            {  # the workaround: an empty file of that name in /etc
                 "/etc/systemd/logind.conf.d/99-kubelet.conf": "InhibitDelayMaxSec=60\n",
                 "/etc/systemd/logind.conf.d/unattended.conf": "",
                 "/usr/lib/systemd/logind.conf.d/unattended.conf": "InhibitDelayMaxSec=30\n",
@@ -193,7 +193,7 @@ def test_inhibit_delay_max(files: dict[str, str], seconds: float) -> None:
     assert inhibit_delay_max(files) == seconds
 
 
-def test_node_without_logind_has_no_manager_and_goes_down_without_a_word() -> None:
+def test_node_without_logind_shuts_down_without_a_signal() -> None:
     """Facts 1.7: kind nodes, minimal images."""
     lab = spec()
     for item in lab.nodes:
@@ -240,7 +240,7 @@ def test_kernel_crash_with_a_panic_timeout_boots_by_itself() -> None:
 
 
 def test_fast_reset_shows_no_condition_change() -> None:
-    """Facts 18: only restart counts, events and the boot identity tell."""
+    """Facts 18: only restart counts, events and the boot identity show the reboot."""
     cluster, history = started()
     machine = cluster.machines[VICTIM]
     begin, boot = cluster.sim.now, machine.boot_id
@@ -263,8 +263,8 @@ def test_reset_of_a_machine_that_is_off_leaves_it_off() -> None:
     assert _power(cluster) == ("off", False)
 
 
-def test_deleted_pod_that_ended_before_the_kubelet_began_is_taken_away() -> None:
-    """PW UpdatePod: what is terminal to API and runtime is still synced as terminated once, and then deleted."""
+def test_deleted_pod_that_ended_before_the_kubelet_started_is_removed() -> None:
+    """PW UpdatePod: a pod that is terminal in API and runtime is still synced as terminated once, then deleted."""
     cluster, _ = started(settle=20.0)
     pod = next(item for item in pods_on(cluster, VICTIM) if item["metadata"]["name"].startswith("web"))
     namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]

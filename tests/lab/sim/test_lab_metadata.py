@@ -1,4 +1,4 @@
-"""Validation of metadata, in Kubernetes' words."""
+"""Validation of metadata, with Kubernetes' messages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
         ("pods", "web\n", [SUBDOMAIN]),
     ],
 )
-def test_names_that_are_refused(plural: str, name: str, why: list[str]) -> None:
+def test_invalid_names(plural: str, name: str, why: list[str]) -> None:
     shown = name.replace("\n", "\\n")
     assert check_new(plural, {"name": name}) == [f'metadata.name: Invalid value: "{shown}": {text}' for text in why]
 
@@ -57,7 +57,7 @@ def test_names_that_are_refused(plural: str, name: str, why: list[str]) -> None:
         ("nodes", "ip-1.x"),
     ],
 )
-def test_names_that_are_fine(plural: str, name: str) -> None:
+def test_valid_names(plural: str, name: str) -> None:
     assert check_new(plural, {"name": name}) == []
 
 
@@ -89,7 +89,7 @@ def test_generate_name(base: str, fine: bool) -> None:
         ({"ownerReferences": [{**OWNER, "controller": True}] * 2}, "ownerReferences: Invalid value: "),
     ],
 )
-def test_the_rest_of_metadata(metadata: Any, problem: str) -> None:
+def test_other_metadata(metadata: Any, problem: str) -> None:
     assert check_new("pods", {"name": "x", **metadata})[0].startswith("metadata." + problem)
     assert check_update({"name": "x", **metadata}, {"name": "x"})[0].startswith("metadata." + problem)
     assert check_update({"name": "x", **metadata}, {"name": "x", **metadata}) == [], "what was there is not judged"
@@ -99,14 +99,14 @@ def test_annotations_may_be_in_upper_case() -> None:
     assert check_new("pods", {"name": "x", "annotations": {"Example.com/A": "any thing"}, "labels": {"a": ""}}) == []
 
 
-def test_no_finalizer_for_what_is_being_deleted() -> None:
+def test_no_new_finalizer_on_a_deleted_object() -> None:
     before = {"deletionTimestamp": "x", "finalizers": ["a/b"]}
     (problem,) = check_update({"finalizers": ["a/b", "c/d"]}, before)
     assert problem.endswith('being deleted, found new finalizers []string{"c/d"}')
     assert check_update({"finalizers": []}, before) == []
 
 
-def test_all_problems_are_told() -> None:
+def test_all_problems_are_reported() -> None:
     cluster = Cluster(LabSpec(nodes=[NodeSpec(name="w1")]))
     cluster.start()
     with pytest.raises(InvalidError) as caught:

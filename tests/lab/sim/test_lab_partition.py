@@ -1,4 +1,4 @@
-"""A node cut off from the control plane, per family and direction; a kubelet that is stopped, restarted, frozen."""
+"""Partitions between a node and the control plane by family and direction; a kubelet that is stopped or frozen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.kit.simkit import VICTIM, disruption, events, node, pods_on, ready, r
 
 
 def _renewals(cluster: Cluster) -> list[float]:
-    """Appended to while the cluster runs: when the victim's Lease was written."""
+    """Times of writes of the victim's Lease; the list grows while the cluster runs."""
     seen: list[float] = []
     cluster.store.subscribe(
         lambda change: (
@@ -38,7 +38,7 @@ def _restarts(cluster: Cluster) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
-def test_dual_stack_kubelet_is_back_after_45_seconds_over_the_other_family(seed: int) -> None:
+def test_dual_stack_kubelet_reconnects_after_45_seconds_over_the_other_family(seed: int) -> None:
     cluster, _ = started(spec(seed=seed))
     seen = _renewals(cluster)
     run(cluster, 12.0)
@@ -49,12 +49,12 @@ def test_dual_stack_kubelet_is_back_after_45_seconds_over_the_other_family(seed:
         run(cluster, 1.0)
         states.add((_status(cluster), frozenset(taints(node(cluster)))))
     gaps = [later - earlier for earlier, later in pairwise(seen)]
-    assert 45.3 <= max(gaps) <= 45.3 + 10.5  # the last answer may have come after the Lease's; recording 12: 45.3
+    assert 45.3 <= max(gaps) <= 45.3 + 10.5  # the last response may be later than that of the Lease; recording 12: 45.3
     assert states == {("True", frozenset())}
 
 
 @pytest.mark.parametrize("families", [["ipv6"], []])
-def test_a_cut_that_does_not_touch_the_connection_is_not_felt(families: list[Family]) -> None:
+def test_a_partition_of_the_other_family_has_no_effect(families: list[Family]) -> None:
     cluster, _ = started()
     seen = _renewals(cluster)
     cluster.machines[VICTIM].partition(families)
@@ -63,7 +63,7 @@ def test_a_cut_that_does_not_touch_the_connection_is_not_felt(families: list[Fam
 
 
 @pytest.mark.parametrize("directions", [["in"], ["out"], ["in", "out"]])
-def test_either_direction_cuts_and_the_window_is_that_of_a_power_cut(directions: list[Direction]) -> None:
+def test_either_direction_disconnects_within_the_window_of_a_power_cut(directions: list[Direction]) -> None:
     """Facts 5.2 and 14 E: Unknown within [G - 1.04 R, G + 2 M]."""
     cluster, _ = started()
     begin = cluster.sim.now
@@ -92,7 +92,7 @@ def test_healed_node_returns_within_seconds_and_its_pods_have_not_moved() -> Non
     run(cluster, 100.0)
     assert machine.kubelet.is_running
     machine.heal()
-    run(cluster, 5.0)  # the SYN of a dial is repeated after 1, 2 and 4 s
+    run(cluster, 5.0)  # the SYN of a dial is retransmitted after 1, 2 and 4 s
     moved = {uid for uid, pod in before.items() if uid not in _restarts(cluster)}
     assert len(moved) <= 1  # db tolerates unreachable for 20 s only
     assert {ready(pod)["status"] for pod in pods_on(cluster, VICTIM) if not disruption(pod)} == {"True"}
@@ -103,8 +103,8 @@ def test_healed_node_returns_within_seconds_and_its_pods_have_not_moved() -> Non
 
 
 @pytest.mark.parametrize("seconds", [1.0, 8.0, 20.0])
-def test_short_cut_ends_with_tcp_sending_again(seconds: float) -> None:
-    """Less than 45 s: the same connection lives on; data waits at most as long again as it waited."""
+def test_short_partition_ends_with_a_tcp_retransmission(seconds: float) -> None:
+    """Under 45 s the connection survives; the retransmission takes at most as long as the partition."""
     cluster, _ = started()
     seen = _renewals(cluster)
     run(cluster, 12.0)
@@ -116,7 +116,7 @@ def test_short_cut_ends_with_tcp_sending_again(seconds: float) -> None:
     assert _status(cluster) == "True"
 
 
-def test_partition_ends_with_the_power_and_heals_only_what_is_named() -> None:
+def test_partition_ends_with_the_power_and_heals_only_named_families() -> None:
     cluster, _ = started(recorded=False)
     machine = cluster.machines[VICTIM]
     machine.partition()
@@ -127,8 +127,8 @@ def test_partition_ends_with_the_power_and_heals_only_what_is_named() -> None:
     assert len(DIRECTIONS) == 2
 
 
-def test_shutdown_behind_a_partition_is_not_told_and_its_pods_end_all_the_same() -> None:
-    """The kubelet works alone: nothing of what it writes arrives before the machine is off."""
+def test_shutdown_behind_a_partition_is_not_reported_and_its_pods_still_end() -> None:
+    """The kubelet continues alone: no write arrives before the machine is off."""
     cluster, history = started()
     machine = cluster.machines[VICTIM]
     machine.partition()
@@ -141,7 +141,7 @@ def test_shutdown_behind_a_partition_is_not_told_and_its_pods_end_all_the_same()
     assert _status(cluster) == "True"
 
 
-def test_deleted_behind_a_partition_is_stopped_after_it() -> None:
+def test_pod_deleted_behind_a_partition_is_stopped_after_it() -> None:
     cluster, _ = started()
     victim = next(pod for pod in pods_on(cluster, VICTIM) if pod["metadata"]["labels"]["app"] == "web")
     machine, uid = cluster.machines[VICTIM], victim["metadata"]["uid"]
@@ -168,20 +168,20 @@ def test_kubelet_that_starts_behind_a_partition_waits_for_its_end() -> None:
     assert _status(cluster) == "True"
 
 
-@pytest.mark.parametrize("deed", ["stop", "freeze"])
-def test_kubelet_stopped_or_frozen_looks_like_a_power_cut_but_containers_run_on(deed: str) -> None:
-    """Facts 5.1: the same control-plane picture; back in time, the same uids continue without a restart."""
+@pytest.mark.parametrize("operation", ["stop", "freeze"])
+def test_stopped_or_frozen_kubelet_appears_as_a_power_cut_but_containers_run_on(operation: str) -> None:
+    """Facts 5.1: the control plane sees the same; after a timely return the same uids continue without a restart."""
     cluster, _ = started()
     before = _restarts(cluster)
     machine = cluster.machines[VICTIM]
-    getattr(machine.kubelet, deed)()
-    assert [item["who"] for item in machine.logind.inhibitors()] == ([] if deed == "stop" else ["kubelet"])
+    getattr(machine.kubelet, operation)()
+    assert [item["who"] for item in machine.logind.inhibitors()] == ([] if operation == "stop" else ["kubelet"])
     run(cluster, 62.0)
     assert _status(cluster) == "Unknown"
     assert ("unreachable", "NoExecute") in taints(node(cluster))
     for uid in before:
         assert [item.state for item in machine.runtime.containers(uid)] == ["running"]
-    (machine.kubelet.start if deed == "stop" else machine.kubelet.thaw)()
+    (machine.kubelet.start if operation == "stop" else machine.kubelet.thaw)()
     run(cluster, 25.0)
     assert _status(cluster) == "True"
     assert taints(node(cluster)) == set()

@@ -37,7 +37,7 @@ def _victims(cluster: Cluster) -> list[str]:
     return sorted(p["metadata"]["labels"]["app"] for p in pods if disruption(p) == "PreemptionByScheduler")
 
 
-def test_victims_get_the_reason_and_their_grace_and_the_pod_their_place() -> None:
+def test_victims_get_reason_and_grace_and_the_pod_is_nominated() -> None:
     cluster, _ = _demo()
     _run(cluster, "small", 2, "low", "900m")
     _run(cluster, "big", 1, "high", "1000m")
@@ -60,7 +60,7 @@ def test_victims_get_the_reason_and_their_grace_and_the_pod_their_place() -> Non
 
 
 @pytest.mark.parametrize("priority", ["low", "polite"])
-def test_equal_priority_and_policy_never_preempt_nobody(priority: str) -> None:
+def test_equal_priority_and_policy_never_do_not_preempt(priority: str) -> None:
     cluster, _ = _demo()
     _run(cluster, "small", 2, "low", "900m")
     _run(cluster, "big", 1, priority, "1000m")
@@ -69,7 +69,7 @@ def test_equal_priority_and_policy_never_preempt_nobody(priority: str) -> None:
     assert "nodeName" not in _of(cluster, "big")[0]["spec"]
 
 
-def test_no_victim_where_preemption_does_not_help() -> None:
+def test_no_victims_if_preemption_does_not_help() -> None:
     cluster, _ = _demo()
     _run(cluster, "small", 2, "low", "900m")
     _run(cluster, "lost", 1, "high", "100m", nodeSelector={"no": "where"})
@@ -77,7 +77,7 @@ def test_no_victim_where_preemption_does_not_help() -> None:
     assert _victims(cluster) == []
 
 
-def test_lowest_priority_goes_first() -> None:
+def test_lowest_priority_is_preempted_first() -> None:
     cluster, _ = _demo()
     _run(cluster, "one", 1, "low", "900m")
     _run(cluster, "two", 1, "middle", "900m")
@@ -96,7 +96,7 @@ def test_node_with_the_lower_victim_is_chosen() -> None:
 @pytest.mark.parametrize(
     ("budgets", "expected"), [(["one"], ["two"]), (["two"], ["one"]), (["one", "two"], ["two"]), ([], ["two"])]
 )
-def test_budget_is_kept_if_it_can_be_and_broken_if_not(budgets: list[str], expected: list[str]) -> None:
+def test_budget_is_violated_only_if_necessary(budgets: list[str], expected: list[str]) -> None:
     cluster, _ = _demo()
     _run(cluster, "one", 1, "low", "900m")
     _run(cluster, "two", 1, "low", "900m")
@@ -109,7 +109,7 @@ def test_budget_is_kept_if_it_can_be_and_broken_if_not(budgets: list[str], expec
 
 
 @pytest.mark.parametrize("tolerated", [False, True])
-def test_prefer_no_schedule_is_only_a_wish(tolerated: bool) -> None:
+def test_prefer_no_schedule_is_only_a_preference(tolerated: bool) -> None:
     cluster, _ = _demo(workers=2)
     obj: Object = clone(node(cluster))
     obj["spec"]["taints"] = [{"key": "example.com/rather-not", "effect": "PreferNoSchedule"}]
@@ -118,7 +118,7 @@ def test_prefer_no_schedule_is_only_a_wish(tolerated: bool) -> None:
     _run(cluster, "web", 4, "low", "900m", **tolerations)
     run(cluster, 2.0)
     names = [pod["spec"].get("nodeName") for pod in _of(cluster, "web")]
-    assert sorted(names) == [VICTIM, VICTIM, "ra-worker2", "ra-worker2"]  # room decides in the end
+    assert sorted(names) == [VICTIM, VICTIM, "ra-worker2", "ra-worker2"]  # free resources decide
     cluster.delete_object("deployments", "demo", "web")
     run(cluster, 10.0)
     _run(cluster, "few", 2, "low", "900m", **tolerations)
@@ -127,8 +127,8 @@ def test_prefer_no_schedule_is_only_a_wish(tolerated: bool) -> None:
     )
 
 
-def test_the_room_of_a_nominated_pod_is_held_for_it() -> None:
-    """What replaces the victim does not take the node from the pod that it went for."""
+def test_resources_of_a_nominated_pod_are_reserved() -> None:
+    """The replacement of the victim does not use the resources that the victim freed."""
     cluster, _ = _demo(workers=2)
     _run(cluster, "web", 2, "low", "500m", topologySpreadConstraints=spread("web", "ScheduleAnyway"))
     _run(cluster, "big", 1, "high", "1600m")

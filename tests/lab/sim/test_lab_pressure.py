@@ -34,7 +34,7 @@ def _evicted(history: History, since: float) -> list[tuple[float, Object]]:
         ("pid", "PIDPressure", ("KubeletHasInsufficientPID", "KubeletHasSufficientPID"), "pid-pressure"),
     ],
 )
-def test_condition_taint_and_five_minutes_after(
+def test_condition_and_taint_until_five_minutes_after_the_pressure(
     kind: str, condition: str, reasons: tuple[str, str], taint: str
 ) -> None:
     cluster, _ = started(recorded=False)
@@ -52,7 +52,7 @@ def test_condition_taint_and_five_minutes_after(
     assert _condition(cluster, "Ready")[0] == "True"
 
 
-def test_one_pod_is_evicted_a_round_and_none_that_is_critical() -> None:
+def test_one_pod_is_evicted_per_round_and_no_critical_one() -> None:
     """Facts 9: Failed, Evicted, DisruptionTarget TerminationByKubelet with the same message, whatever the exit code."""
     cluster, history = started()
     begin = cluster.sim.now
@@ -84,12 +84,12 @@ def test_one_pod_is_evicted_a_round_and_none_that_is_critical() -> None:
     ("kind", "requests", "phase"),
     [("disk", True, "Failed"), ("disk", False, "Failed"), ("memory", False, "Failed"), ("memory", True, "Running")],
 )
-def test_what_is_refused_under_pressure(kind: str, requests: bool, phase: str) -> None:
+def test_pods_rejected_under_pressure(kind: str, requests: bool, phase: str) -> None:
     cluster, _ = started(recorded=False)
     machine = cluster.machines[VICTIM]
     machine.pressure = {kind}  # type: ignore[arg-type]
     run(cluster, 21.5)
-    machine.pressure = set()  # nothing is evicted any more, the condition stays
+    machine.pressure = set()  # no further eviction; the condition remains
     container: Object = {"name": "c", "image": "busybox"}
     if requests:
         container["resources"] = {"requests": {"memory": "10Mi"}}
@@ -119,7 +119,7 @@ def _worker(name: str, priority: int = 0, qos: str = "BestEffort", static: bool 
         ([_worker("a", 2_000_000_000), _worker("b", static=True)], None),
     ],
 )
-def test_who_goes_first(workers: list[Worker], name: str | None) -> None:
+def test_order_of_evictions(workers: list[Worker], name: str | None) -> None:
     chosen = victim(workers)
     assert (chosen.name if chosen else None) == name
 
@@ -132,7 +132,7 @@ def test_network_unavailable_is_a_taint_and_leaves_the_node_ready() -> None:
     assert _condition(cluster, "NetworkUnavailable") == ("True", "NoRouteCreated")
     assert _condition(cluster, "Ready")[0] == "True"
     assert taints(node(cluster)) == {("network-unavailable", "NoSchedule")}
-    machine.power_off()  # facts 5.2: Unknown is not written to it
+    machine.power_off()  # facts 5.2: never set to Unknown
     run(cluster, 62.0)
     assert _condition(cluster, "NetworkUnavailable")[0] == "True"
     machine.power_on()
@@ -141,7 +141,7 @@ def test_network_unavailable_is_a_taint_and_leaves_the_node_ready() -> None:
     assert taints(node(cluster)) == set()
 
 
-def test_cordon_is_told_by_the_kubelet_at_its_next_sync() -> None:
+def test_kubelet_reports_a_cordon_at_its_next_sync() -> None:
     cluster, _ = started()
     before = {pod["metadata"]["uid"] for pod in pods_on(cluster, VICTIM)}
     for unschedulable, reason in ((True, "NodeNotSchedulable"), (False, "NodeSchedulable")):
@@ -153,7 +153,7 @@ def test_cordon_is_told_by_the_kubelet_at_its_next_sync() -> None:
     assert {pod["metadata"]["uid"] for pod in pods_on(cluster, VICTIM)} == before
 
 
-def test_pressure_that_is_memory_goes_with_the_power_and_a_full_disk_stays() -> None:
+def test_memory_pressure_ends_with_the_power_and_disk_pressure_does_not() -> None:
     cluster, _ = started(recorded=False)
     machine = cluster.machines[VICTIM]
     machine.pressure = {"memory", "disk", "pid"}

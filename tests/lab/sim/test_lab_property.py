@@ -1,4 +1,4 @@
-"""Random clusters, faults and API calls never violate the invariants of facts 16, and their seed repeats them."""
+"""Random clusters, faults and API calls never violate the invariants of facts 16, and a seed reproduces them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec
 from tests.kit.invariants import Checker
-from tests.kit.random_clusters import Operation, operations, do, labs, set_up, workloads
+from tests.kit.random_clusters import Operation, do, labs, operations, set_up, workloads
 from tests.kit.simkit import History, Object, run
 
 _MANY = int(os.environ.get("NODEFALL_EXAMPLES", "0"))
 _PROFILE = settings(
     max_examples=_MANY or 30,
-    derandomize=not _MANY,  # the suite tries the same ones every time, the nightly others
+    derandomize=not _MANY,  # the same examples in every run, others in the nightly run
     deadline=None,
-    phases=[phase for phase in Phase if phase != Phase.explain],  # it traces every line, which is slow
+    phases=[phase for phase in Phase if phase != Phase.explain],  # its line tracing is slow
     suppress_health_check=list(HealthCheck),
     print_blob=True,
 )
@@ -35,18 +35,20 @@ def _play(
     run(cluster, 3.0)
     set_up(cluster, made, budgets)
     run(cluster, 20.0)
-    for deed in done:
+    for operation in done:
         if checker is not None:
             checker.world.touched = cluster.sim.now
-        do(cluster, deed)
-        run(cluster, deed.wait)
+        do(cluster, operation)
+        run(cluster, operation.wait)
     run(cluster, 100.0)
     return checker, history
 
 
 @_PROFILE
 @given(*_WORLD)
-def test_invariants_hold(lab: LabSpec, made: list[tuple[str, Object]], budgets: list[int], done: list[Operation]) -> None:
+def test_invariants_hold(
+    lab: LabSpec, made: list[tuple[str, Object]], budgets: list[int], done: list[Operation]
+) -> None:
     checker, _ = _play(lab, made, budgets, done, checked=True)
     assert checker is not None
     assert checker.violations == []

@@ -101,7 +101,7 @@ def _evaluate(new: Object, nodes: dict[str, Object], placed: dict[tuple[str, str
     return sorted(name for name, value in scores.items() if value == min(scores.values()))
 
 
-def test_nodes_that_an_affinity_names() -> None:
+def test_nodes_named_by_an_affinity() -> None:
     def requiring(*terms: Object) -> Object:
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
         return {"spec": {"affinity": {"nodeAffinity": required}}}

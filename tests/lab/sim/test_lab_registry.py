@@ -1,4 +1,4 @@
-"""What the API server adds, refuses and keeps: defaults, generations, deletion."""
+"""Writes to the API server: defaults, validation, generations, deletion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.kit.simkit import Object, spec, workload
 
 
 def _cluster() -> Cluster:
-    """A control plane whose clock stands still."""
+    """A control plane without a running clock."""
     cluster = Cluster(spec())
     cluster.start()
     return cluster
@@ -42,18 +42,18 @@ def test_pod_defaults() -> None:
     ]
 
 
-def test_empty_maps_of_metadata_are_not_kept() -> None:
-    """What a patch has emptied is as if it had never been: a template then is the one before, and so its pods' hash."""
+def test_empty_maps_of_metadata_are_dropped() -> None:
+    """A map emptied by a patch equals a missing one, so the template and the hash of its pods do not change."""
     cluster = _cluster()
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "busybox"}]}}
     spec_ = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
-    made = cluster.create_object("deployments", {"metadata": {"name": "web"}, "spec": spec_})
-    changed = clone(made)
+    created = cluster.create_object("deployments", {"metadata": {"name": "web"}, "spec": spec_})
+    changed = clone(created)
     changed["metadata"]["annotations"] = {}
     changed["spec"]["template"]["metadata"]["annotations"] = {}
-    kept = cluster.update_object("deployments", changed)
-    assert (kept["spec"], kept["metadata"]["generation"]) == (made["spec"], 1)
-    assert "annotations" not in kept["metadata"]
+    updated = cluster.update_object("deployments", changed)
+    assert (updated["spec"], updated["metadata"]["generation"]) == (created["spec"], 1)
+    assert "annotations" not in updated["metadata"]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_priority_from_class(name: str, value: int) -> None:
         ({"name": ""}, "metadata.name"),
     ],
 )
-def test_refused_pods(more: dict[str, Any], message: str) -> None:
+def test_rejected_pods(more: dict[str, Any], message: str) -> None:
     cluster = _cluster()
     with pytest.raises(InvalidError, match=message):
         cluster.create_object("pods", _pod(**more))
@@ -115,7 +115,7 @@ def test_generated_names_differ() -> None:
     assert all(name.startswith("web-") and len(name) == 9 for name in names)
 
 
-def test_create_twice_and_in_no_namespace() -> None:
+def test_create_twice_and_in_a_missing_namespace() -> None:
     cluster = _cluster()
     cluster.create_object("pods", _pod())
     with pytest.raises(ConflictError, match="already exists"):
@@ -124,14 +124,14 @@ def test_create_twice_and_in_no_namespace() -> None:
         cluster.create_object("pods", _pod(namespace="nowhere"))
 
 
-def test_the_given_object_is_not_changed() -> None:
+def test_the_argument_is_not_changed() -> None:
     given = _pod()
     before = clone(given)
     _cluster().create_object("pods", given)
     assert given == before
 
 
-def test_delete_of_a_bound_pod_only_marks_it() -> None:
+def test_delete_of_a_bound_pod_only_sets_the_deletion_timestamp() -> None:
     cluster = _cluster()
     _bound(cluster)
     left = cluster.delete_object("pods", "default", "p")
@@ -150,7 +150,7 @@ def test_grace_of_a_terminating_pod_only_gets_shorter() -> None:
     assert graces == [20, 5, 5]
 
 
-def test_grace_zero_an_unbound_and_a_terminal_pod_go_at_once() -> None:
+def test_pods_with_grace_zero_unbound_and_terminal_ones_are_removed_at_once() -> None:
     cluster = _cluster()
     _bound(cluster)
     cluster.delete_object("pods", "default", "p", 0)
@@ -163,7 +163,7 @@ def test_grace_zero_an_unbound_and_a_terminal_pod_go_at_once() -> None:
     assert cluster.store.get("pods", "default", "p") is None
 
 
-def test_a_finalizer_keeps_the_object_until_it_is_removed() -> None:
+def test_an_object_with_a_finalizer_remains_until_its_removal() -> None:
     cluster = _cluster()
     pod: Object = clone(_bound(cluster, finalizers=["example.com/hold"]))
     held: Object = clone(cluster.delete_object("pods", "default", "p", 0))
@@ -192,7 +192,7 @@ def test_generation_follows_the_spec_only() -> None:
     assert cluster.update_object("deployments", obj)["metadata"]["generation"] == 2
 
 
-def test_an_update_leaves_the_status_and_a_status_update_the_spec() -> None:
+def test_an_update_ignores_the_status_and_a_status_update_the_spec() -> None:
     cluster = _cluster()
     obj: Object = clone(cluster.create_object("deployments", workload("web", ns="default", replicas=2)))
     obj["status"] = {"replicas": 9}
@@ -203,7 +203,7 @@ def test_an_update_leaves_the_status_and_a_status_update_the_spec() -> None:
 
 
 def test_an_update_without_the_defaults_changes_nothing() -> None:
-    """A client that puts its manifest again does not have the fields that the server filled in."""
+    """A client that applies its manifest again does not send the defaults of the server."""
     cluster = _cluster()
     manifest = workload("web", ns="default", replicas=2)
     created = cluster.create_object("deployments", manifest)
@@ -239,7 +239,7 @@ def test_quality_of_service(requests: dict[str, str], limits: dict[str, str], ex
         ("daemonsets", "updateStrategy", {"rollingUpdate": {"maxUnavailable": 0}}),
     ],
 )
-def test_what_is_wrong_or_not_simulated_is_refused_on_update(plural: str, key: str, value: Any) -> None:
+def test_invalid_or_unsimulated_fields_are_rejected_on_update(plural: str, key: str, value: Any) -> None:
     cluster = _cluster()
     changed: Object = clone(cluster.create_object(plural, workload("web", ns="default")))
     changed["spec"][key] = value
@@ -249,7 +249,7 @@ def test_what_is_wrong_or_not_simulated_is_refused_on_update(plural: str, key: s
         cluster.update_object(plural, changed)
 
 
-def test_unknown_subresource_is_refused() -> None:
+def test_unknown_subresource_is_rejected() -> None:
     cluster = _cluster()
     obj: Object = clone(cluster.create_object("deployments", workload("web", ns="default", replicas=2)))
     with pytest.raises(InvalidError, match="scale"):
@@ -264,7 +264,7 @@ def test_update_of_an_old_version_conflicts() -> None:
         cluster.update_object("pods", pod, expect="1")
 
 
-def test_nothing_new_in_a_terminating_namespace() -> None:
+def test_no_create_in_a_terminating_namespace() -> None:
     cluster = _cluster()
     cluster.delete_object("namespaces", "", "default")
     with pytest.raises(ForbiddenError, match="being terminated"):
@@ -289,7 +289,7 @@ def test_workload_must_select_its_own_template(labels: dict[str, str] | None) ->
         ({"tolerations": []}, "existing toleration can not be modified"),
     ],
 )
-def test_what_cannot_be_changed_of_a_pod(change: Object, message: str) -> None:
+def test_immutable_fields_of_a_pod(change: Object, message: str) -> None:
     cluster = _cluster()
     pod: Object = clone(_bound(cluster))
     pod["spec"] |= change
@@ -297,7 +297,7 @@ def test_what_cannot_be_changed_of_a_pod(change: Object, message: str) -> None:
         cluster.update_object("pods", pod)
 
 
-def test_what_can_be_changed_of_a_pod() -> None:
+def test_mutable_fields_of_a_pod() -> None:
     cluster = _cluster()
     pod: Object = clone(_bound(cluster))
     pod["spec"]["tolerations"][0]["tolerationSeconds"] = 9

@@ -1,4 +1,4 @@
-"""Pods that end by themselves: restartPolicy, CrashLoopBackOff, phases. pkg/kubelet kuberuntime doBackOff."""
+"""Containers that end by themselves: restartPolicy, CrashLoopBackOff, phases. pkg/kubelet kuberuntime doBackOff."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _container(cluster: Cluster) -> Any:
         ("Always", 3, "Running", 1),
     ],
 )
-def test_restart_policy_decides(policy: str, code: int, phase: str, restarts: int) -> None:
+def test_restart_policies(policy: str, code: int, phase: str, restarts: int) -> None:
     cluster = _started(_pod(policy, 8, code))
     assert _get(cluster)["status"]["phase"] == "Running"
     run(cluster, 9.0)
@@ -64,7 +64,7 @@ def test_restart_policy_decides(policy: str, code: int, phase: str, restarts: in
     assert not disruption(pod)
 
 
-def test_waits_double_and_crash_loop_back_off_is_shown() -> None:
+def test_delays_double_and_crash_loop_back_off_is_reported() -> None:
     cluster = _started(_pod("Always", 1, 1), settle=0.0)
     starts: list[float] = []
     cluster.store.subscribe(
@@ -90,7 +90,7 @@ def test_waits_double_and_crash_loop_back_off_is_shown() -> None:
     assert 80 <= gaps[4] <= 3 + 1.5 * (80 + 30)
 
 
-def test_deleted_while_it_waits_is_gone_at_once() -> None:
+def test_pod_deleted_during_back_off_is_removed_at_once() -> None:
     cluster = _started(_pod("Always", 1, 1), settle=8.0)
     assert "waiting" in _container(cluster)["state"]
     cluster.delete_object("pods", "default", "task")
@@ -98,7 +98,7 @@ def test_deleted_while_it_waits_is_gone_at_once() -> None:
     assert cluster.store.get("pods", "default", "task") is None
 
 
-def test_term_ends_what_runs_and_its_own_end_comes_first_if_it_is_sooner() -> None:
+def test_sigterm_ends_containers_unless_they_end_by_themselves_sooner() -> None:
     cluster = _started(_pod("Always", 10, 4, stops_after=25), settle=3.0)
     begin = cluster.sim.now
     cluster.delete_object("pods", "default", "task")
@@ -107,7 +107,7 @@ def test_term_ends_what_runs_and_its_own_end_comes_first_if_it_is_sooner() -> No
     assert cluster.sim.now - begin < 10
 
 
-def test_ended_while_the_kubelet_was_away_is_restarted_in_its_sandbox() -> None:
+def test_pod_that_ended_without_a_kubelet_is_restarted_in_its_sandbox() -> None:
     cluster = _started(_pod("Always", 10, 1), settle=5.0)
     address = _get(cluster)["status"]["podIP"]
     cluster.machines[VICTIM].kubelet.stop()
@@ -134,7 +134,7 @@ def test_power_cut_ends_a_pod_only_if_it_is_never_restarted(policy: str, phase: 
     ("runs", "waits"),
     [([1, 1, 1, 1, 1, 1, 1], [0, 10, 20, 40, 80, 160, 300]), ([1, 1, 601, 1], [0, 10, 0, 10]), ([599, 599], [0, 10])],
 )
-def test_back_off_doubles_and_is_forgotten_after_ten_minutes(runs: list[float], waits: list[float]) -> None:
+def test_back_off_doubles_and_is_reset_after_ten_minutes(runs: list[float], waits: list[float]) -> None:
     backoff, now, found = Backoff(), 1000.0, []
     for seconds in runs:
         now += seconds
@@ -145,7 +145,7 @@ def test_back_off_doubles_and_is_forgotten_after_ten_minutes(runs: list[float], 
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(10, "10s"), (80, "1m20s"), (300, "5m0s")])
-def test_durations_as_go_prints_them(seconds: float, text: str) -> None:
+def test_go_durations(seconds: float, text: str) -> None:
     assert go_duration(seconds) == text
 
 
@@ -157,6 +157,6 @@ def test_runs_for_is_a_number_of_seconds(value: str) -> None:
         _started(pod)
 
 
-def test_unknown_restart_policy_is_refused() -> None:
+def test_unknown_restart_policy_is_rejected() -> None:
     with pytest.raises(InvalidError, match="Unsupported value"):
         _started(_pod("Sometimes", 1))

@@ -44,7 +44,7 @@ def _images(cluster: Cluster) -> set[str]:
 
 
 def _counts(history: History, since: float) -> list[tuple[int, int]]:
-    """(pods that are not being deleted, available ones) after each write of the Deployment's status."""
+    """(pods without deletionTimestamp, available pods) after each write of the Deployment's status."""
     rows = history.since(since, "deployments")
     return [(o["status"].get("replicas", 0), o["status"].get("availableReplicas", 0)) for _, _, o in rows]
 
@@ -98,7 +98,9 @@ def test_old_replicas(unavailable: int, old: tuple[int, int], new: tuple[int, in
     ("rolling", "most", "least"),
     [({"maxSurge": 1, "maxUnavailable": 0}, 5, 4), ({"maxSurge": 0, "maxUnavailable": 1}, 4, 3)],
 )
-def test_roll_out_keeps_its_limits_and_ends_with_the_new_template(rolling: Object, most: int, least: int) -> None:
+def test_roll_out_stays_within_its_limits_and_ends_with_the_new_template(
+    rolling: Object, most: int, least: int
+) -> None:
     cluster, history = _demo(strategy={"type": "RollingUpdate", "rollingUpdate": rolling})
     begin = cluster.sim.now
     _change(cluster, "busybox:2")
@@ -116,7 +118,7 @@ def test_roll_out_keeps_its_limits_and_ends_with_the_new_template(rolling: Objec
     assert any(text.endswith("from 4 to 3") for text in texts)
 
 
-def test_template_of_before_takes_its_set_again() -> None:
+def test_earlier_template_reuses_its_set() -> None:
     cluster, _ = _demo()
     for image in ("busybox:2", "busybox:1.36"):
         _change(cluster, image)
@@ -131,7 +133,7 @@ def test_template_of_before_takes_its_set_again() -> None:
     assert revisions == {"busybox:1.36": "3", "busybox:2": "2"}
 
 
-def test_change_in_the_middle_of_a_roll_out_goes_over_to_the_newest() -> None:
+def test_change_during_a_roll_out_switches_to_the_newest() -> None:
     cluster, _ = _demo()
     _change(cluster, "busybox:2")
     run(cluster, 0.8)
@@ -155,7 +157,7 @@ def test_recreate_ends_every_old_pod_first() -> None:
     assert _images(cluster) == {"busybox:2"}
 
 
-def test_old_sets_beyond_the_history_limit_are_forgotten() -> None:
+def test_old_sets_beyond_the_history_limit_are_deleted() -> None:
     cluster, _ = _demo(replicas=1, revisionHistoryLimit=1)
     for number in range(2, 5):
         _change(cluster, f"busybox:{number}")
@@ -186,6 +188,6 @@ def test_roll_out_that_cannot_run_stops_within_its_limits() -> None:
         {"minReadySeconds": "5"},
     ],
 )
-def test_what_is_wrong_or_not_simulated_is_refused(body: Object) -> None:
+def test_invalid_or_unsimulated_fields_are_rejected(body: Object) -> None:
     with pytest.raises(InvalidError):
         _demo(**body)

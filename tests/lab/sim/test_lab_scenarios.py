@@ -1,4 +1,4 @@
-"""What happens to a node, seen from outside, when it is shut down, cancelled, cut off and restarted."""
+"""Scenarios of one node as seen by the API: shutdown, cancellation, partition, restart."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_exit_code_decides_phase_and_reason_on_graceful_shutdown() -> None:
 
 
 def test_terminal_phase_disruption_and_unready_come_in_one_write() -> None:
-    """Facts 16, invariant 3: none of them is ever seen without the others."""
+    """Facts 16, invariant 3: none of them is ever observed without the others."""
     cluster, history = started()
     begin = cluster.sim.now
     cluster.machines[VICTIM].logind.power_off()
@@ -202,7 +202,7 @@ def test_metrics_and_state_file_survive_the_reboot_and_the_first_scrape_is_empty
     assert int(begin) <= start <= end <= cluster.sim.now
 
 
-def test_reboot_changes_the_boot_identity_and_says_so() -> None:
+def test_reboot_changes_the_boot_identity_and_emits_an_event() -> None:
     cluster, _ = started()
     machine = cluster.machines[VICTIM]
     before, pid1 = machine.boot_id, machine.pid1_start
@@ -215,7 +215,7 @@ def test_reboot_changes_the_boot_identity_and_says_so() -> None:
     assert _ready(cluster) == ("True", "kubelet is posting ready status")
 
 
-def test_machine_tells_when_it_goes_and_comes() -> None:
+def test_machine_calls_on_change_when_it_goes_down_and_up() -> None:
     cluster, _ = started(recorded=False)
     machine = cluster.machines[VICTIM]
     seen: list[tuple[str, bool, bool]] = []
@@ -256,7 +256,7 @@ def test_seeded_defect_goes_both_ways() -> None:
     assert lost == {True, False}
 
 
-def test_restart_of_the_kubelet_mends_the_lock() -> None:
+def test_restart_of_the_kubelet_restores_the_lock() -> None:
     cluster, _ = started(spec(inhibitor_lost_after_cancel="always"))
     machine = cluster.machines[VICTIM]
     machine.logind.emit_prepare_for_shutdown(True)
@@ -269,7 +269,7 @@ def test_restart_of_the_kubelet_mends_the_lock() -> None:
     assert [item["who"] for item in machine.logind.inhibitors()] == ["kubelet"]
 
 
-def test_poweroff_without_the_lock_announces_but_does_not_wait() -> None:
+def test_poweroff_without_the_lock_emits_the_signal_but_does_not_wait() -> None:
     cluster, _ = started(spec(inhibitor_lost_after_cancel="always"))
     machine = cluster.machines[VICTIM]
     machine.logind.emit_prepare_for_shutdown(True)
@@ -321,7 +321,7 @@ def test_cancelled_node_is_ready_at_a_regular_sync_and_its_taints_follow() -> No
     assert taints(node(cluster)) == set()
 
 
-def test_scheduled_shutdown_that_is_cancelled_touches_nothing() -> None:
+def test_cancelled_schedule_has_no_effect() -> None:
     cluster, history = started()
     logind = cluster.machines[VICTIM].logind
     begin = cluster.sim.now
@@ -337,7 +337,7 @@ def test_scheduled_shutdown_that_is_cancelled_touches_nothing() -> None:
     assert not history.since(begin, "pods")
 
 
-def test_scheduled_shutdown_fires_gracefully() -> None:
+def test_scheduled_shutdown_is_graceful() -> None:
     cluster, _ = started()
     machine = cluster.machines[VICTIM]
     machine.logind.schedule("poweroff", cluster.sim.now + 20.0)
@@ -352,7 +352,7 @@ def test_scheduled_shutdown_fires_gracefully() -> None:
 
 @pytest.mark.parametrize(("systemd", "state"), [(252, "off"), (257, "on")])
 def test_cancel_in_flight(systemd: int, state: str) -> None:
-    """systemd 252 answers and goes down; 257 stays up and never tells the kubelet (facts 18, recording 27)."""
+    """systemd 252 responds and goes down; 257 stays up and sends the kubelet no signal (facts 18, recording 27)."""
     cluster, _ = started(spec(systemd=systemd))
     machine = cluster.machines[VICTIM]
     machine.logind.power_off()
@@ -369,7 +369,7 @@ def test_cancel_in_flight(systemd: int, state: str) -> None:
         assert _ready(cluster)[0] == "True"
 
 
-def test_kubelet_restart_in_the_window_lets_the_machine_go_at_once() -> None:
+def test_kubelet_restart_in_the_window_ends_the_delay_at_once() -> None:
     cluster, _ = started()
     _bare(cluster, "slow", grace=60, stops_after="15")
     run(cluster, 5.0)
@@ -383,7 +383,7 @@ def test_kubelet_restart_in_the_window_lets_the_machine_go_at_once() -> None:
     assert _pod(cluster, "slow")["status"]["phase"] == "Running"
 
 
-def test_power_cut_and_back_before_eviction_restarts_in_place() -> None:
+def test_power_on_before_eviction_restarts_pods_in_place() -> None:
     cluster, history = started()
     before = {pod["metadata"]["uid"]: pod for pod in pods_on(cluster, VICTIM)}
     begin = cluster.sim.now
@@ -446,7 +446,7 @@ def test_second_node_of_a_zone_is_tainted_ten_seconds_later() -> None:
     assert 9.5 < abs(first["ra-worker"] - first["ra-worker2"]) < 15.5
 
 
-def test_all_nodes_down_evicts_nobody() -> None:
+def test_all_nodes_down_evicts_no_pod() -> None:
     cluster, history = started(settle=20.0)
     begin = cluster.sim.now
     for machine in cluster.machines.values():
@@ -512,7 +512,7 @@ def test_restart_of_the_kubelet_leaves_pods_alone() -> None:
     assert events(cluster, "Rebooted") == []
 
 
-def test_stopped_kubelet_looks_like_a_power_cut_but_the_containers_run_on() -> None:
+def test_stopped_kubelet_appears_as_a_power_cut_but_the_containers_run_on() -> None:
     cluster, _ = started()
     machine = cluster.machines[VICTIM]
     machine.kubelet.stop()
@@ -542,7 +542,7 @@ def test_containers_of_force_deleted_pods_run_until_their_kubelet_is_back() -> N
     assert pod["metadata"]["uid"] not in machine.runtime.pods()
 
 
-def test_pod_deleted_while_its_node_was_off_goes_when_it_is_back() -> None:
+def test_pod_deleted_while_its_node_was_off_is_removed_after_the_boot() -> None:
     cluster, _ = started()
     _bare(cluster, "bare")
     run(cluster, 5.0)
@@ -555,8 +555,8 @@ def test_pod_deleted_while_its_node_was_off_goes_when_it_is_back() -> None:
     assert cluster.store.get("pods", "demo", "bare") is None
 
 
-def test_pod_that_is_terminating_already_keeps_its_grace() -> None:
-    """Recordings 16 and 27: the stop that runs is not made shorter, and the bucket waits until its time is over."""
+def test_grace_of_a_terminating_pod_does_not_change() -> None:
+    """Recordings 16 and 27: the stop in progress is not shortened, and the bucket waits for its whole time."""
     cluster, _ = started(settle=20.0)
     _bare(cluster, "leaving", grace=120, ignores_sigterm="true")
     run(cluster, 5.0)
@@ -571,8 +571,8 @@ def test_pod_that_is_terminating_already_keeps_its_grace() -> None:
     assert cluster.store.get("pods", "demo", "leaving") is None
 
 
-def test_kubelet_that_restarts_begins_the_grace_anew() -> None:
-    """Recording 27: nobody kills at the end of the first grace; the new process stops with the whole grace."""
+def test_restarted_kubelet_restarts_the_grace_period() -> None:
+    """Recording 27: no SIGKILL at the end of the first grace; the new process stops with the whole grace."""
     cluster, _ = started(settle=20.0)
     _bare(cluster, "leaving", grace=40, ignores_sigterm="true")
     run(cluster, 5.0)
@@ -585,7 +585,7 @@ def test_kubelet_that_restarts_begins_the_grace_anew() -> None:
     assert cluster.store.get("pods", "demo", "leaving") is None
 
 
-def test_hard_power_off_during_the_boot_and_again_on() -> None:
+def test_power_off_during_the_boot() -> None:
     cluster, _ = started()
     machine = cluster.machines[VICTIM]
     machine.power_off()

@@ -1,4 +1,4 @@
-"""Every object that the lab serves, at many moments, is valid by Kubernetes' own schemas (kubernetes-validate)."""
+"""Every object that the lab serves is valid at any time by Kubernetes' schemas (kubernetes-validate)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chaos.lab.spec import LabSpec, NodeSpec
 from tests.kit.simkit import VICTIM, apply_recorded_workload, workload
 
 SCHEMAS = importlib.resources.files("kubernetes_validate") / "kubernetes-json-schema" / "v1.36.0-local-strict"
-MOMENTS = (1, 9, 50, 60, 240, 300)  # seconds from one look to the next
+MOMENTS = (1, 9, 50, 60, 240, 300)  # seconds between inspections
 CLAIM = {
     "metadata": {"name": "data"},
     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
@@ -36,7 +36,7 @@ def definitions() -> dict[str, Any]:
 
 @cache
 def validator(kind: str, api_version: str) -> Any:
-    """That of kubernetes_validate.validate, which reads all its files again for each object."""
+    """Validator of kubernetes_validate.validate, which would read all its files for each object."""
     group, _, version = api_version.rpartition("/")
     wanted = {"group": group, "version": version, "kind": kind}
     types = definitions()["$defs"].items()
@@ -46,7 +46,7 @@ def validator(kind: str, api_version: str) -> Any:
 
 
 def faults(shown: dict[str, Any]) -> set[tuple[str, str]]:
-    """Where and how the object differs from what Kubernetes says of its kind."""
+    """Differences between the object and the schema of its kind."""
     found = validator(shown["kind"], shown["apiVersion"]).iter_errors(shown)
     return {(f"{shown['kind']}: {error.json_path}", error.message) for error in found}
 
@@ -59,7 +59,7 @@ class Inspector:
         self._version = 0
         self.kinds: set[str] = set()
 
-    def look(self) -> None:
+    def inspect(self) -> None:
         for resource in RESOURCES.values():
             for obj in self._cluster.store.list(resource.plural):
                 if int(obj["metadata"]["resourceVersion"]) > self._version:
@@ -69,7 +69,7 @@ class Inspector:
 
 
 def busy_cluster() -> Cluster:
-    """Every kind that a user can make."""
+    """Cluster with every kind that a client can create."""
     names = ("cp", VICTIM, "other", "third")
     nodes = [NodeSpec(name=name, role="control-plane" if name == "cp" else "worker", zone=name[0]) for name in names]
     cluster = Cluster(LabSpec(nodes=nodes, seed=3))
@@ -92,26 +92,26 @@ def busy_cluster() -> Cluster:
 
 
 @pytest.mark.parametrize(
-    "deed",
+    "operation",
     [Machine.power_off, Machine.reset, Machine.partition, lambda machine: machine.shut_down("poweroff")],
     ids=["power-off", "reset", "partition", "shutdown"],
 )
-def test_objects_served(deed: Callable[[Machine], None]) -> None:
+def test_objects_served(operation: Callable[[Machine], None]) -> None:
     cluster = busy_cluster()
     inspector = Inspector(cluster)
-    inspector.look()
+    inspector.inspect()
     for seconds in (0.5, 2.5, 57):
         cluster.sim.run_until(cluster.sim.now + seconds)
-        inspector.look()
-    deed(cluster.machines[VICTIM])
+        inspector.inspect()
+    operation(cluster.machines[VICTIM])
     cluster.delete_object("pods", "demo", "db-0")
     for seconds in MOMENTS:
         cluster.sim.run_until(cluster.sim.now + seconds)
-        inspector.look()
+        inspector.inspect()
     assert inspector.kinds == {resource.kind for resource in RESOURCES.values()}
 
 
-def test_a_wrong_object_is_found_out() -> None:
+def test_an_invalid_object_is_detected() -> None:
     spec = {"containers": [{"image": 1}], "colour": ""}
     pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "x"}, "spec": spec}
     assert {place for place, _ in faults(pod)} == {
@@ -121,12 +121,12 @@ def test_a_wrong_object_is_found_out() -> None:
     }
 
 
-def test_what_the_server_says_about_itself() -> None:
+def test_discovery_documents() -> None:
     for group_version in discovery.group_versions():
         assert faults(discovery.resource_list(group_version) or {}) == set()
     assert faults(discovery.group_list()) == set()
 
 
 @pytest.mark.parametrize("details", [{}, {"name": "x", "kind": "pods", "causes": [{"reason": "r", "message": "m"}]}])
-def test_refusals(details: dict[str, Any]) -> None:
+def test_rejected_requests(details: dict[str, Any]) -> None:
     assert faults(ApiError(404, "no", details=details).status()) == set()

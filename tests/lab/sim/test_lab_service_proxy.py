@@ -1,4 +1,4 @@
-"""services/proxy: which endpoint answers, and how one that is gone fails."""
+"""services/proxy: choice of the endpoint, and errors of lost endpoints."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Client:
         raise AssertionError("nothing failed")
 
 
-def test_every_ready_endpoint_has_its_turn() -> None:
+def test_requests_rotate_over_all_ready_endpoints() -> None:
     client = Client()
     assert {client.get(), client.get("http:web:80"), client.get("web:http")} == set(client.pods.values())
 
@@ -75,13 +75,13 @@ def test_every_ready_endpoint_has_its_turn() -> None:
         (":80", 400, 'invalid service request ":80"'),
     ],
 )
-def test_refusals(name: str, code: int, says: str) -> None:
+def test_rejected_requests(name: str, code: int, says: str) -> None:
     with pytest.raises(ApiError) as caught:
         Client().get(name)
     assert (caught.value.code, caught.value.message) == (code, says)
 
 
-def test_an_endpoint_fails_as_its_node_does() -> None:
+def test_an_endpoint_fails_with_its_node() -> None:
     client = Client()
     machine = client.cluster.machines[VICTIM]
     machine.partition()
@@ -95,7 +95,7 @@ def test_an_endpoint_fails_as_its_node_does() -> None:
     assert why.startswith("ServiceUnavailable error trying to reach service: dial tcp 10.")
 
 
-def test_a_container_that_ended_refuses_until_its_endpoint_is_gone() -> None:
+def test_an_ended_container_refuses_connections_until_its_endpoint_is_removed() -> None:
     client = Client()
     pod = client.cluster.store.get("pods", "demo", client.pods[VICTIM])
     assert pod is not None
@@ -110,7 +110,7 @@ def test_a_container_that_ended_refuses_until_its_endpoint_is_gone() -> None:
     assert (took, why.partition("8080: ")[2]) == (0.0, "connect: connection refused")
 
 
-def test_the_path_behind_proxy_is_the_services_own() -> None:
+def test_the_path_after_proxy_belongs_to_the_service() -> None:
     for rest in ("", "/", "/healthz/x"):
         place = parse_request_info("v1", f"namespaces/demo/services/web:80/proxy{rest}")
         assert place == RequestInfo(RESOURCES["v1", "services"], "demo", "web:80", "proxy")

@@ -1,4 +1,4 @@
-"""Services as the API server completes them."""
+"""Defaults of Services."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_defaults(cluster: Cluster) -> None:
     ]
 
 
-def test_addresses_are_given_once_and_taken_back(cluster: Cluster) -> None:
+def test_addresses_are_unique_and_reused_after_deletion(cluster: Cluster) -> None:
     assert create(cluster, "own", clusterIP="10.96.0.3")["clusterIPs"] == ["10.96.0.3"]
     assert [create(cluster, name)["clusterIP"] for name in ("a", "b")] == ["10.96.0.2", "10.96.0.4"]
     cluster.delete_object("services", "default", "a")
@@ -43,11 +43,11 @@ def test_headless(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("kind", ["NodePort", "LoadBalancer", "ExternalName", "x"])
-def test_other_types_are_refused(cluster: Cluster, kind: str) -> None:
+def test_other_types_are_rejected(cluster: Cluster, kind: str) -> None:
     with pytest.raises(InvalidError, match="ClusterIP"):
         create(cluster, "web", type=kind)
 
 
-def test_a_port_without_a_number_is_refused(cluster: Cluster) -> None:
+def test_a_port_without_a_number_is_rejected(cluster: Cluster) -> None:
     with pytest.raises(InvalidError, match=r"spec.ports\[1\].port: Required value"):
         create(cluster, "web", ports=[{"port": 80}, {"name": "x"}])

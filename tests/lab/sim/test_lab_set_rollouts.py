@@ -51,7 +51,7 @@ def _progressing(cluster: Cluster) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
-def test_stateful_set_rolls_one_by_one_from_the_last(policy: str) -> None:
+def test_stateful_set_rolls_out_one_by_one_from_the_last(policy: str) -> None:
     cluster, history = _demo("statefulsets", replicas=3, podManagementPolicy=policy)
     before = _get(cluster, "statefulsets")["status"]
     assert before["currentRevision"] == before["updateRevision"]
@@ -74,7 +74,7 @@ def test_stateful_set_rolls_one_by_one_from_the_last(policy: str) -> None:
     assert min(ready) == 2
 
 
-def test_partition_keeps_the_first_ordinals_also_when_they_are_replaced() -> None:
+def test_ordinals_below_the_partition_stay_current_even_when_replaced() -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
     cluster, _ = _demo("statefulsets", replicas=3, updateStrategy=strategy)
     _edit(cluster, "statefulsets", "busybox:2")
@@ -92,7 +92,7 @@ def test_partition_keeps_the_first_ordinals_also_when_they_are_replaced() -> Non
 
 
 @pytest.mark.parametrize("plural", ["statefulsets", "daemonsets"])
-def test_on_delete_waits_for_somebody_to_delete(plural: str) -> None:
+def test_on_delete_waits_for_a_delete(plural: str) -> None:
     cluster, _ = _demo(plural, updateStrategy={"type": "OnDelete"})
     _edit(cluster, plural, "busybox:2")
     run(cluster, 30.0)
@@ -103,7 +103,7 @@ def test_on_delete_waits_for_somebody_to_delete(plural: str) -> None:
     assert set(_images(cluster).values()) == {"busybox:2"}
 
 
-def test_stateful_set_stops_at_a_pod_that_does_not_come_up() -> None:
+def test_stateful_set_roll_out_stops_at_an_unready_pod() -> None:
     cluster, _ = _demo("statefulsets", replicas=3)
     obj: Object = clone(_get(cluster, "statefulsets"))
     obj["spec"]["template"]["spec"]["nodeSelector"] = {"no": "where"}
@@ -114,7 +114,7 @@ def test_stateful_set_stops_at_a_pod_that_does_not_come_up() -> None:
 
 
 @pytest.mark.parametrize(("most", "least"), [(1, 2), (2, 1), ("34%", 1), ("33%", 2)])
-def test_daemon_set_keeps_to_max_unavailable(most: int | str, least: int) -> None:
+def test_daemon_set_stays_within_max_unavailable(most: int | str, least: int) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": most}}
     cluster, history = _demo("daemonsets", updateStrategy=strategy)
     begin = cluster.sim.now
@@ -151,32 +151,32 @@ def _pod(revision: str, *, ready: bool = True, deleting: bool = False) -> Object
         ([[_pod("new")], [_pod("new")]], 1, 0),
     ],
 )
-def test_who_goes_next(nodes: list[list[Object]], most: int, expected: int) -> None:
+def test_pods_to_replace(nodes: list[list[Object]], most: int, expected: int) -> None:
     assert len(pods_to_replace(nodes, "new", most, lambda pod: bool(pod["ready"]))) == expected
 
 
 @pytest.mark.parametrize(("value", "desired", "expected"), [(2, 10, 2), ("25%", 10, 3), ("1%", 3, 1), ("100%", 3, 3)])
-def test_percents_of_daemons_round_up(value: int | str, desired: int, expected: int) -> None:
+def test_percentages_of_daemon_pods_round_up(value: int | str, desired: int, expected: int) -> None:
     owner = {"spec": {"updateStrategy": {"rollingUpdate": {"maxUnavailable": value}}}}
     assert max_unavailable(owner, desired) == expected
 
 
 @pytest.mark.parametrize("plural", ["statefulsets", "daemonsets"])
-def test_revisions_are_kept_reused_and_trimmed(plural: str) -> None:
+def test_revisions_are_saved_reused_and_trimmed(plural: str) -> None:
     cluster, _ = _demo(plural, revisionHistoryLimit=1)
     for image in ("busybox:2", "busybox:3", "busybox:1.36", "busybox:3"):
         _edit(cluster, plural, image)
         run(cluster, 25.0)
-    kept = {item["revision"]: item for item in cluster.store.list("controllerrevisions", "demo")}
-    images = {key: template_of(item)["spec"]["containers"][0]["image"] for key, item in kept.items()}
+    revisions = {item["revision"]: item for item in cluster.store.list("controllerrevisions", "demo")}
+    images = {key: template_of(item)["spec"]["containers"][0]["image"] for key, item in revisions.items()}
     assert images == {4: "busybox:1.36", 5: "busybox:3"}
-    assert kept[5]["data"]["spec"]["template"]["$patch"] == "replace"
+    assert revisions[5]["data"]["spec"]["template"]["$patch"] == "replace"
     cluster.delete_object(plural, "demo", "web")
     run(cluster, 5.0)
     assert list(cluster.store.list("controllerrevisions", "demo")) == []
 
 
-def test_set_deleted_and_made_again_at_once() -> None:
+def test_set_deleted_and_recreated_at_once() -> None:
     cluster, _ = _demo("statefulsets")
     cluster.delete_object("statefulsets", "demo", "web")
     cluster.create_object("statefulsets", workload("web"))
@@ -187,7 +187,7 @@ def test_set_deleted_and_made_again_at_once() -> None:
     assert len(list(cluster.store.list("controllerrevisions", "demo"))) == 1
 
 
-def test_paused_deployment_scales_and_rolls_only_when_resumed() -> None:
+def test_paused_deployment_scales_and_rolls_out_only_when_resumed() -> None:
     cluster, _ = _demo("deployments", replicas=2)
     _edit(cluster, "deployments", "busybox:2", paused=True, replicas=3)
     run(cluster, 20.0)
@@ -200,13 +200,13 @@ def test_paused_deployment_scales_and_rolls_only_when_resumed() -> None:
     assert _progressing(cluster)[1] == "NewReplicaSetAvailable"
 
 
-def test_deployment_that_is_paused_from_the_start_has_no_set() -> None:
+def test_initially_paused_deployment_has_no_set() -> None:
     cluster, _ = _demo("deployments", replicas=2, paused=True)
     assert list(cluster.store.list("replicasets", "demo")) == []
 
 
 @pytest.mark.parametrize(("plural", "key"), [("statefulsets", "availableReplicas"), ("daemonsets", "numberAvailable")])
-def test_roll_out_of_sets_waits_until_pods_were_ready_for_long_enough(plural: str, key: str) -> None:
+def test_roll_out_waits_for_min_ready_seconds(plural: str, key: str) -> None:
     more: Any = {"replicas": 2} if plural == "statefulsets" else {}
     cluster, history = _demo(plural, settle=40.0, minReadySeconds=8, **more)
     assert _get(cluster, plural)["status"][key] == (2 if more else 3)
@@ -217,7 +217,7 @@ def test_roll_out_of_sets_waits_until_pods_were_ready_for_long_enough(plural: st
     assert min(after - before for before, after in pairwise(made)) > 7
 
 
-def test_deployment_with_min_ready_seconds_takes_its_time() -> None:
+def test_deployment_with_min_ready_seconds() -> None:
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
     cluster, history = _demo("deployments", replicas=2, minReadySeconds=8, strategy=rolling)
     status = _get(cluster, "deployments")["status"]
@@ -227,7 +227,7 @@ def test_deployment_with_min_ready_seconds_takes_its_time() -> None:
     run(cluster, 40.0)
     made = [when for when, type_, _ in history.since(begin, "pods") if type_ == "ADDED"]
     assert len(made) == 2
-    assert made[1] - made[0] > 7  # conditions tell whole seconds
+    assert made[1] - made[0] > 7  # conditions have whole seconds
     _edit(cluster, "deployments", minReadySeconds=0)
     run(cluster, 2.0)
     newest = max(
@@ -237,7 +237,7 @@ def test_deployment_with_min_ready_seconds_takes_its_time() -> None:
     assert "minReadySeconds" not in newest["spec"]
 
 
-def test_progress_deadline_is_told_once_it_is_over() -> None:
+def test_progress_deadline_is_reported_once_exceeded() -> None:
     cluster, _ = _demo("deployments", replicas=2, progressDeadlineSeconds=30)
     obj: Object = clone(_get(cluster, "deployments"))
     obj["spec"]["template"]["spec"]["nodeSelector"] = {"no": "where"}

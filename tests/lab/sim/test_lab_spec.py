@@ -1,4 +1,4 @@
-"""LabSpec: what is read, and what is refused."""
+"""LabSpec: decoding and validation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BUCKET = b'{"priority": 0, "shutdownGracePeriodSeconds": 5}'
 _BY_PRIORITY = b'{"nodes": [{"name": "a", "shutdownGracePeriodByPodPriority": [%s]}]}' % _BUCKET
 
 
-def test_defaults_are_those_of_kubernetes() -> None:
+def test_defaults_match_kubernetes() -> None:
     lab = LabSpec.from_json(b'{"nodes": [{"name": "a"}]}')
     assert (lab.controllers.node_monitor_grace_period, lab.controllers.node_eviction_rate) == (50.0, 0.1)
     assert (lab.nodes[0].role, lab.nodes[0].shutdown_grace_period, lab.nodes[0].systemd) == ("worker", "30s", 252)
@@ -53,7 +53,7 @@ def test_json_round_trip() -> None:
         (b'{"nodes": [{"name": "a"}], "breakages": ["0"]}', "unknown breakage '0'$"),
     ],
 )
-def test_refused(text: bytes, message: str) -> None:
+def test_invalid_specs(text: bytes, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         LabSpec.from_json(text)
 
@@ -66,6 +66,6 @@ def test_durations(text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "-5s", "5 s", "5s!", "5x"])
-def test_no_durations(text: str) -> None:
+def test_invalid_durations(text: str) -> None:
     with pytest.raises(SpecError, match="not a duration"):
         parse_duration(text)

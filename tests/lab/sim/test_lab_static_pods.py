@@ -38,7 +38,7 @@ def test_a_static_pod_runs_and_has_a_mirror() -> None:
 
 
 @pytest.mark.parametrize("grace", [None, 0])
-def test_a_deleted_mirror_comes_back_and_nothing_was_restarted(grace: int | None) -> None:
+def test_a_deleted_mirror_is_recreated_without_a_restart(grace: int | None) -> None:
     cluster, _ = started(_lab(), recorded=False)
     before = _mirror(cluster)
     cluster.delete_object("pods", "kube-system", NAME, grace=grace)
@@ -48,8 +48,8 @@ def test_a_deleted_mirror_comes_back_and_nothing_was_restarted(grace: int | None
     assert after["status"]["containerStatuses"] == before["status"]["containerStatuses"]
 
 
-def test_after_a_cancelled_shutdown_it_stays_ended_until_the_kubelet_restarts() -> None:
-    """Facts 1.8: Failed although its container exits with 0, and the terminated worker is kept."""
+def test_static_pod_stays_ended_after_a_cancelled_shutdown_until_the_kubelet_restarts() -> None:
+    """Facts 1.8: Failed although its container exits with 0, and the terminated worker remains."""
     cluster, _ = started(_lab(exit_code=0))
     machine = cluster.machines[VICTIM]
     machine.logind.emit_prepare_for_shutdown(True)
@@ -69,8 +69,8 @@ def test_after_a_cancelled_shutdown_it_stays_ended_until_the_kubelet_restarts() 
     assert _mirror(cluster)["metadata"]["uid"] == mirror["metadata"]["uid"]
 
 
-def test_its_priority_is_that_of_its_file_which_has_no_number() -> None:
-    """Facts 1.2: it is in the bucket of priority 0, whatever class its file names."""
+def test_priority_of_a_static_pod_without_a_number() -> None:
+    """Facts 1.2: the pod is in the bucket of priority 0, whatever class its file names."""
     cluster, _ = started(_lab(stops_after=8, termination_grace_period_seconds=30), recorded=False)
     assert _mirror(cluster)["spec"]["priority"] == 2_000_001_000
     begin = cluster.sim.now
@@ -81,7 +81,7 @@ def test_its_priority_is_that_of_its_file_which_has_no_number() -> None:
     assert cluster.sim.now - begin < 10.0  # not killed in the critical bucket's 10 s after the others' 20 s
 
 
-def test_a_reboot_restarts_it_in_place() -> None:
+def test_a_reboot_restarts_a_static_pod_in_place() -> None:
     cluster, _ = started(_lab(), recorded=False)
     uid = _mirror(cluster)["metadata"]["uid"]
     cluster.machines[VICTIM].reset()
@@ -91,7 +91,7 @@ def test_a_reboot_restarts_it_in_place() -> None:
     assert mirror["status"]["containerStatuses"][0]["restartCount"] == 1
 
 
-def test_it_starts_without_an_api_server_and_is_shown_when_there_is_one() -> None:
+def test_static_pod_starts_without_an_api_server_and_is_mirrored_later() -> None:
     cluster, _ = started(_lab(), recorded=False)
     machine = cluster.machines[VICTIM]
     machine.partition()
@@ -106,7 +106,7 @@ def test_it_starts_without_an_api_server_and_is_shown_when_there_is_one() -> Non
     assert _mirror(cluster)["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
-def test_it_is_not_evicted_from_an_unreachable_node() -> None:
+def test_static_pod_is_not_evicted_from_an_unreachable_node() -> None:
     """Facts 5.6: a blanket toleration; the mirror is marked not Ready like any pod (facts 5.3)."""
     cluster, _ = started(_lab(), recorded=False)
     cluster.machines[VICTIM].power_off()

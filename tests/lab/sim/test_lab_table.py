@@ -1,4 +1,4 @@
-"""The store's order and indexes against what a scan of everything finds."""
+"""Order and indexes of the store against a full scan."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ PODS = st.builds(
 
 
 @given(st.lists(st.tuples(st.sampled_from(["put", "put", "remove", "look"]), PODS)))
-def test_order_and_indexes_are_those_of_a_scan(deeds: list[tuple[str, dict[str, Any]]]) -> None:
+def test_order_and_indexes_equal_those_of_a_scan(operations: list[tuple[str, dict[str, Any]]]) -> None:
     store = Store(SimClock(0.0, 1))
     known: dict[tuple[str, str], dict[str, Any]] = {}
-    for deed, obj in [*deeds, ("look", {})]:
-        if deed == "look":
+    for operation, obj in [*operations, ("look", {})]:
+        if operation == "look":
             compare(store, [known[key] for key in sorted(known)])
             continue
         key = (obj["metadata"]["namespace"], obj["metadata"]["name"])
-        if deed == "put":
+        if operation == "put":
             known[key] = store.update("pods", obj) if key in known else store.create("pods", obj)
         elif known.pop(key, None):
             store.remove("pods", *key)
@@ -60,14 +60,14 @@ def compare(store: Store, pods: list[dict[str, Any]]) -> None:
         assert store.list_owned("pods", uid) == owned
 
 
-def test_nothing_is_selected_by_no_selector_and_nothing_found_of_an_unknown_kind() -> None:
+def test_missing_selector_and_unknown_kind_select_nothing() -> None:
     store = Store(SimClock(0.0, 1))
     store.create("pods", pod("a", "x", "n1", "u1", "x"))
     assert store.pods_matching("a", None) == []
     assert (store.list("nodes"), store.list_owned("nodes", "u1"), store.get("nodes", "", "n1")) == ([], [], None)
 
 
-def test_subscribers_hear_of_their_kinds_the_nodes_kubelet_first() -> None:
+def test_subscribers_get_changes_of_their_kinds_and_kubelets_first() -> None:
     store = Store(SimClock(0.0, 1))
     heard: list[tuple[str, str]] = []
 

@@ -1,4 +1,4 @@
-"""What is counted or remembered change by change equals what a look at everything finds."""
+"""Counts that are updated with every change equal a full recount."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.kit.simkit import VICTIM, Object, run, spec, started, workload
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
-def test_tallies_equal_a_recount_at_every_change() -> None:
+def test_pod_counts_equal_a_recount_at_every_change() -> None:
     cluster, _ = started(spec(seed=2))
     tallies, store, seen = OwnerIndex("ReplicaSet"), cluster.store, set()
     for pod in store.list("pods"):
@@ -60,20 +60,20 @@ def _taint(taints: list[Object], node: Object) -> None:
     node["spec"]["taints"] = taints
 
 
-def test_a_daemon_set_sees_each_change_of_a_node() -> None:
+def test_eligibility_follows_every_change_of_a_node() -> None:
     cluster, _ = started(spec(seed=2))
     prototype = {"metadata": {}, "spec": {"nodeSelector": {"kubernetes.io/hostname": VICTIM}}}
-    fits, found = EligibilityCache(prototype), []
+    eligibility, found = EligibilityCache(prototype), []
 
-    def look(change: Change) -> None:
+    def evaluate(change: Change) -> None:
         node = change.object
         fits_now, taints = matches_node(prototype, node), taints_of(node)
-        runs = fits_now and not untolerated(prototype, taints, ("NoSchedule", "NoExecute"))
-        stays = fits_now and not untolerated(prototype, taints, ("NoExecute",))
-        assert fits.of(node) == (runs, stays)
-        found.append((runs, stays))
+        should_run = fits_now and not untolerated(prototype, taints, ("NoSchedule", "NoExecute"))
+        should_continue = fits_now and not untolerated(prototype, taints, ("NoExecute",))
+        assert eligibility.of(node) == (should_run, should_continue)
+        found.append((should_run, should_continue))
 
-    cluster.store.subscribe(look, "nodes")
+    cluster.store.subscribe(evaluate, "nodes")
     for taints in ([{"key": "k", "effect": "NoSchedule"}], [{"key": "k", "effect": "NoExecute"}], []):
         cluster.store.patch("nodes", "", VICTIM, partial(_taint, taints))
     hostname = {"kubernetes.io/hostname": "other"}
@@ -82,20 +82,20 @@ def test_a_daemon_set_sees_each_change_of_a_node() -> None:
 
 
 def _recounted(store: Store, owner: Object, now: float) -> Object:
-    """A DaemonSet's status from every node and pod; its pods tolerate no taint."""
+    """Status of a DaemonSet recounted from all nodes and pods; its pods tolerate no taint."""
     found = Counter[str]()
     newest = max(store.list_controlled("controllerrevisions", uid_of(owner)), key=lambda item: int(item["revision"]))
     for node in store.list("nodes"):
         pods = [pod for pod in store.list_controlled("pods", uid_of(owner)) if _made_for(pod) == name_of(node)]
         living = [pod for pod in pods if not is_deleting(pod)]
-        runs = not any(taint["key"] in ("k", CONTROL_PLANE) for taint in taints_of(node))
+        should_run = not any(taint["key"] in ("k", CONTROL_PLANE) for taint in taints_of(node))
         ready = [condition(pod, "Ready") for pod in living if is_ready(pod)]
         since = [now - seconds_of(item["lastTransitionTime"]) for item in ready if item is not None]
-        found["desiredNumberScheduled"] += runs
-        found["currentNumberScheduled"] += runs and bool(living)
-        found["numberReady"] += runs and bool(ready)
-        found["numberAvailable"] += runs and any(age >= 5 for age in since)
-        found["updatedNumberScheduled"] += runs and any(revision_of(pod) == revision_of(newest) for pod in living)
+        found["desiredNumberScheduled"] += should_run
+        found["currentNumberScheduled"] += should_run and bool(living)
+        found["numberReady"] += should_run and bool(ready)
+        found["numberAvailable"] += should_run and any(age >= 5 for age in since)
+        found["updatedNumberScheduled"] += should_run and any(revision_of(pod) == revision_of(newest) for pod in living)
     return dict(found)
 
 
@@ -133,7 +133,7 @@ def test_the_status_of_a_daemon_set_equals_a_recount_whenever_it_is_written() ->
     assert len(seen) > 10
 
 
-def test_many_events_of_one_instant_have_short_names_of_their_own() -> None:
+def test_events_of_the_same_instant_have_short_unique_names() -> None:
     sim = SimClock(1.7e9, 1)
     store = Store(sim)
     store.create("namespaces", {"metadata": {"name": "default"}})
@@ -148,7 +148,7 @@ def test_many_events_of_one_instant_have_short_names_of_their_own() -> None:
     assert {len(name) for name in names} == {len("thing.") + 16}
 
 
-def test_uids_are_those_of_the_standard_library() -> None:
+def test_uids_equal_those_of_the_standard_library() -> None:
     sim, same = SimClock(0.0, 7), SimClock(0.0, 7)
     store = Store(sim)
     for number in range(200):

@@ -1,4 +1,4 @@
-"""Vectors of kubernetes-facts.md, sections 4, 8.2, 14H and 16."""
+"""Vectors of facts 4, 8.2, 14H and 16."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_two_phase_configuration_makes_two_buckets() -> None:
     assert buckets_of(NodeSpec(name="n")) == [Bucket(0, 20), Bucket(CRITICAL, 10)]
 
 
-def test_no_grace_period_turns_the_feature_off() -> None:
+def test_no_grace_period_disables_the_feature() -> None:
     off = NodeSpec(name="n", shutdown_grace_period="0s", shutdown_grace_period_critical_pods="0s")
     assert buckets_of(off) == []
 
@@ -52,7 +52,7 @@ def test_pod_goes_to_the_greatest_bucket_not_above_it(priority: int, expected: i
     assert [index for index, members in enumerate(groups) if members] == [expected]
 
 
-def test_pods_outside_of_the_buckets_go_to_the_ends() -> None:
+def test_pods_outside_of_the_buckets_are_in_the_first_or_last() -> None:
     buckets = [Bucket(number, 1) for number in (1, 2, 3, 4)]
     assert group_by_priority(buckets, [(number, number) for number in range(6)]) == [[0, 1], [2], [3], [4, 5]]
 
@@ -169,7 +169,7 @@ def test_state_file_finished_gives_both() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"startTime":"x","endTime":"y"}', '{"startTime":"2026-01-02T03:04:05Z"}'])
-def test_broken_state_file_is_an_error(text: str) -> None:
+def test_invalid_state_file_is_an_error(text: str) -> None:
     with pytest.raises((msgspec.DecodeError, KeyError, ValueError)):
         read_state_file(text)
 
@@ -188,7 +188,7 @@ def test_broken_state_file_is_an_error(text: str) -> None:
         (0.00001, "1e-05"),
     ],
 )
-def test_numbers_as_go_writes_them(value: float, text: str) -> None:
+def test_go_floats(value: float, text: str) -> None:
     assert go_float(value) == text
 
 
@@ -235,6 +235,6 @@ def test_quantity(text: str | int, value: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "m", "1mi", "1 Gi", "1e", "0x10", "1KI", "\u0661"])
-def test_no_quantity(text: str) -> None:
+def test_invalid_quantities(text: str) -> None:
     with pytest.raises(ValueError, match="not a quantity"):
         parse_quantity(text)

@@ -1,4 +1,4 @@
-"""Attach-detach with VolumeAttachments: facts 6 and 7, table of section 13."""
+"""Attach-detach with VolumeAttachments: facts 6 and 7, table of facts 13."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage":
 
 
 def _demo(plural: str = "statefulsets", *breakages: str, **controllers: Any) -> tuple[Cluster, History]:
-    """One pod with a volume, on the victim; it may go to the other worker."""
+    """Create one pod with a volume on the victim; it may move to the other worker."""
     lab = spec(workers=2, controllers=ControllerSpec(**controllers), breakages=list(breakages))
     cluster, history = started(lab, settle=1.0, recorded=False)
     cluster.create_object("namespaces", {"metadata": {"name": "demo"}})
@@ -53,7 +53,7 @@ def _attached(cluster: Cluster) -> dict[str, bool]:
 
 
 def _gone(history: History, since: float) -> float:
-    """When the attachment of the victim was deleted."""
+    """Time at which the attachment of the victim was deleted."""
     rows = history.since(since, "volumeattachments")
     return next(t for t, type_, o in rows if o["spec"]["nodeName"] == VICTIM and "deletionTimestamp" in o["metadata"])
 
@@ -83,7 +83,7 @@ def test_pod_starts_once_its_volume_is_bound_attached_and_in_use(plural: str) ->
     assert events(cluster, "SuccessfulAttachVolume")
 
 
-def test_pod_that_moves_takes_its_volume_along() -> None:
+def test_volume_follows_its_pod() -> None:
     cluster, history = _demo()
     _cordon(cluster, VICTIM, True)
     begin = cluster.sim.now
@@ -91,12 +91,12 @@ def test_pod_that_moves_takes_its_volume_along() -> None:
     run(cluster, 45.0)
     assert _running(cluster) == ["ra-worker2"]
     assert _attached(cluster) == {"ra-worker2": True}
-    assert _gone(history, begin) <= 15.0  # the next status of the kubelet says that it is not in use
+    assert _gone(history, begin) <= 15.0  # the next status of the kubelet reports it as not in use
     assert not cluster.controllers.attach_detach.forced_detaches
     assert "volumesInUse" not in node(cluster)["status"]
 
 
-def test_new_pod_of_a_deployment_is_told_of_the_multi_attach() -> None:
+def test_new_pod_of_a_deployment_gets_the_multi_attach_event() -> None:
     cluster, _ = _demo("deployments")
     old = _pod(cluster)["metadata"]["name"]
     cluster.machines[VICTIM].power_off()
@@ -109,8 +109,8 @@ def test_new_pod_of_a_deployment_is_told_of_the_multi_attach() -> None:
     )
 
 
-def test_stuck_terminating_pod_keeps_the_volume_wanted() -> None:
-    """Facts 7: on a dead node the last state reported is Running; the six minutes do not begin at the deletion."""
+def test_stuck_terminating_pod_keeps_the_volume_attached() -> None:
+    """Facts 7: the last reported state on a dead node is Running; the 6 min do not start with the deletion."""
     cluster, _ = _demo("deployments")
     cluster.machines[VICTIM].power_off()
     run(cluster, 360.0 + 900.0)
@@ -119,7 +119,7 @@ def test_stuck_terminating_pod_keeps_the_volume_wanted() -> None:
 
 
 @pytest.mark.parametrize("plural", ["statefulsets", "deployments"])
-def test_six_minutes_begin_when_the_pod_object_is_gone(plural: str) -> None:
+def test_six_minutes_start_when_the_pod_object_is_removed(plural: str) -> None:
     cluster, history = _demo(plural)
     cluster.machines[VICTIM].power_off()
     run(cluster, 70.0)
@@ -158,7 +158,7 @@ def test_out_of_service_detaches_at_once_even_if_force_detach_is_disabled(disabl
 
 @pytest.mark.parametrize(("disabled", "reason"), [(False, "timeout"), (True, "out-of-service")])
 def test_after_six_minutes_out_of_service_counts_as_timeout(disabled: bool, reason: str) -> None:
-    """reconciler.go asks forceDetachTimeoutExpired first. A node that seems Ready kept the volume until then."""
+    """reconciler.go checks forceDetachTimeoutExpired first. Until then the volume is on the Ready node."""
     cluster, _ = _demo("statefulsets", "unknown-missing", disable_force_detach_on_timeout=disabled)
     _cordon(cluster, VICTIM, True)
     cluster.machines[VICTIM].power_off()
@@ -171,7 +171,7 @@ def test_after_six_minutes_out_of_service_counts_as_timeout(disabled: bool, reas
     assert cluster.controllers.attach_detach.forced_detaches == {reason: 1}
 
 
-def test_out_of_service_with_no_schedule_frees_the_volume_of_what_is_terminating() -> None:
+def test_out_of_service_with_no_schedule_detaches_volumes_of_terminating_pods() -> None:
     cluster, _ = _demo()
     cluster.machines[VICTIM].power_off()
     run(cluster, 70.0)
@@ -184,7 +184,7 @@ def test_out_of_service_with_no_schedule_frees_the_volume_of_what_is_terminating
 
 
 def test_out_of_service_on_a_healthy_node_skips_the_mounted_check() -> None:
-    """The danger of facts 6: detached while the kubelet still lists it in use."""
+    """The danger of facts 6: detached while the kubelet reports the volume in use."""
     cluster, history = _demo()
     _taint(cluster, "NoSchedule")
     _cordon(cluster, VICTIM, True)
@@ -207,7 +207,7 @@ def test_volume_of_a_deleted_node_still_needs_the_six_minutes() -> None:
     assert _running(cluster) == ["ra-worker2"]
 
 
-def test_restart_of_the_controller_manager_begins_the_six_minutes_anew() -> None:
+def test_restart_of_the_controller_manager_restarts_the_six_minutes() -> None:
     cluster, history = _demo()
     cluster.machines[VICTIM].power_off()
     run(cluster, 70.0)
@@ -255,7 +255,7 @@ def test_pod_waits_for_a_claim_that_is_missing() -> None:
     assert len(_running(cluster)) == 2
 
 
-def test_claim_outlives_its_stateful_set_and_goes_when_nobody_uses_it() -> None:
+def test_claim_outlives_its_stateful_set_until_no_pod_uses_it() -> None:
     cluster, _ = _demo()
     cluster.delete_object("persistentvolumeclaims", "demo", "data-db-0")
     run(cluster, 5.0)
@@ -276,14 +276,14 @@ def test_claim_outlives_its_stateful_set_and_goes_when_nobody_uses_it() -> None:
         ("volumeattachments", {"spec": {}}),
     ],
 )
-def test_what_the_lab_cannot_act_out_is_refused(plural: str, body: Object) -> None:
+def test_unsimulated_volumes_are_rejected(plural: str, body: Object) -> None:
     cluster, _ = started(settle=0.1, recorded=False)
     with pytest.raises(InvalidError):
         cluster.create_object(plural, {"metadata": {"name": "x", "namespace": "default"}, **body})
 
 
-def test_what_a_deleted_node_had_is_mounted_to_a_new_controller_manager_too() -> None:
-    """Mounted until proven otherwise: actual_state_of_world_test.go, AddVolumeNode alone."""
+def test_restarted_controller_manager_treats_volumes_of_deleted_nodes_as_mounted() -> None:
+    """Mounted until reported otherwise: actual_state_of_world_test.go, AddVolumeNode alone."""
     cluster, history = _demo()
     cluster.machines[VICTIM].power_off()
     cluster.delete_object("nodes", "", VICTIM)

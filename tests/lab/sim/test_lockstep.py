@@ -1,4 +1,4 @@
-"""Lockstep: when time may move, how far, and that nothing but seed and calls decides what happens."""
+"""Lockstep: when time may move and how far, and repeatability by seed and calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Scene = Callable[[Lockstep], Awaitable[None]]
 
 
 def play(scene: Scene, speed: float = 1000.0, free: bool = False) -> SimClock:
-    """Run ``scene`` beside the mover of time."""
+    """Run ``scene`` while the lockstep moves time."""
     sim = SimClock(START, 1)
 
     async def run() -> None:
@@ -48,7 +48,7 @@ async def sleep(lockstep: Lockstep, seconds: float, strict: bool = True) -> floa
     return at
 
 
-def test_time_reaches_the_waking_and_not_a_bit_more() -> None:
+def test_time_stops_exactly_at_the_end_of_a_sleep() -> None:
     async def scene(lockstep: Lockstep) -> None:
         assert await sleep(lockstep, 12.5) == START + 12.5
         await asyncio.sleep(0.05)
@@ -107,7 +107,7 @@ def test_a_request_that_waits_for_its_client_is_not_in_flight() -> None:
     play(scene)
 
 
-def test_a_loose_participant_holds_time_only_for_a_moment() -> None:
+def test_a_sleeper_stops_time_only_for_its_linger() -> None:
     async def scene(lockstep: Lockstep) -> None:
         loose = lockstep.join(strict=False)
         woken = asyncio.get_running_loop().create_future()
@@ -121,7 +121,7 @@ def test_a_loose_participant_holds_time_only_for_a_moment() -> None:
     play(scene)
 
 
-def test_time_is_paced() -> None:
+def test_speed_limit() -> None:
     async def scene(lockstep: Lockstep) -> None:
         loop = asyncio.get_running_loop()
         begin = loop.time()
@@ -132,7 +132,7 @@ def test_time_is_paced() -> None:
 
 
 def test_time_stops_at_a_watch_event() -> None:
-    """Callbacks at the same instant run together; nothing later does until the event had time to arrive."""
+    """Callbacks due together run together; later ones wait until the event can have arrived."""
 
     async def scene(lockstep: Lockstep) -> None:
         sim = lockstep.sim
@@ -154,7 +154,7 @@ def test_time_stops_at_a_watch_event() -> None:
     asyncio.run(run())
 
 
-def test_free_time_needs_nobody() -> None:
+def test_free_running_time_needs_no_participant() -> None:
     async def scene(lockstep: Lockstep) -> None:
         with lockstep.request():
             await asyncio.sleep(0.1)
@@ -163,7 +163,7 @@ def test_free_time_needs_nobody() -> None:
 
 
 def converse(*lines: str) -> list[str]:
-    """Answers of the time source, with nobody else there."""
+    """Responses of the time source, without other participants."""
 
     async def talk(port: int) -> list[str]:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -204,7 +204,10 @@ def converse(*lines: str) -> list[str]:
         (("hello participant", "wake\nnow"), ["ok", "1000.000000"]),
         (("hello king",), ["error hello observer, participant or sleeper, once"]),
         (("hello sleeper", "hello sleeper"), ["ok", "error hello observer, participant or sleeper, once"]),
-        (("hello observer", "sleep 1001"), ["ok", "error an observer cannot sleep, and only one sleep at a time is possible"]),
+        (
+            ("hello observer", "sleep 1001"),
+            ["ok", "error an observer cannot sleep, and only one sleep at a time is possible"],
+        ),
         (("sleep soon",), ["error sleep needs a time in seconds"]),
         (("what", "now"), ["error unknown command 'what'", "1000.000000"]),
     ],
@@ -219,7 +222,7 @@ def test_protocol(lines: tuple[str, ...], answers: list[str | None]) -> None:
 
 
 def follow(lab: Any, path: str, into: list[tuple[float, dict[str, Any]]]) -> threading.Thread:
-    """Note the events of a watch with the time of their receipt, until the lab ends it."""
+    """Record the events of a watch with the time of receipt, until the lab ends the watch."""
     clock: RemoteClock = lab.clock
 
     def run() -> None:
@@ -231,7 +234,7 @@ def follow(lab: Any, path: str, into: list[tuple[float, dict[str, Any]]]) -> thr
 
 
 def lived(lab: Any) -> list[tuple[float, str, dict[str, Any]]]:
-    """Two minutes with a power-off and a power-on: every event with its time of receipt."""
+    """Run two minutes with a power-off and a power-on: every event with its time of receipt."""
     seen: list[tuple[float, dict[str, Any]]] = []
     node = "fieldSelector=metadata.name%3Dw1"
     with lab.clock.participant():
@@ -256,7 +259,7 @@ def lived(lab: Any) -> list[tuple[float, str, dict[str, Any]]]:
             assert not thread.is_alive()
     history = []
     for at, event in seen:
-        event["object"].get("status", {}).pop("daemonEndpoints", None)  # ports are the machine's choice
+        event["object"].get("status", {}).pop("daemonEndpoints", None)  # ports differ
         history.append((at, event["type"], event["object"]))
     return sorted(history, key=lambda entry: (int(entry[2]["metadata"]["resourceVersion"]), entry[0]))
 
@@ -274,7 +277,7 @@ def test_the_same_seed_gives_the_same_history_and_every_event_is_seen_in_time(ma
     ]
     live = [(at, renewed) for at, renewed in renewals if renewed > renewals[0][1] + 1]  # the first was before the watch
     assert len(live) > 5
-    # Time stands still for SETTLE after an event: a receiver that a busy machine leaves waiting for longer is late.
+    # Time stops for SETTLE after an event: on a busy machine a receiver can be later than that.
     assert median(at - renewed for at, renewed in live) < 0.1
     assert min(at - renewed for at, renewed in live) > -1e-5
 
