@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 import click
 
-from chaos.cli.log_options import add_log_options
+from chaos.cli.log_options import add_log_options, discard_unhandled_records
 
 # Name: (module, short help), in the order of --help.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -45,6 +45,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        discard_unhandled_records()
         return add_log_options(command)
 
     def resolve_command(

@@ -19,6 +19,15 @@ def add_log_options(command: click.Command) -> click.Command:
     return command
 
 
+def discard_unhandled_records() -> None:
+    """Without -v and --log-file, print no log records: logging prints warnings to stderr if it has no handler."""
+    import logging  # noqa: PLC0415 - slow, and not needed for --help
+
+    logger = logging.getLogger("chaos")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+
+
 def is_verbose() -> bool:
     """Whether log records are printed to stderr, where a view that redraws itself would overwrite them."""
     context = click.get_current_context(silent=True)

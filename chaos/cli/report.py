@@ -15,9 +15,21 @@ Examples:
 """
 
 
+def _complete_format(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from chaos.report.renderer import load_renderers
+
+    return [name for name in load_renderers() if name.startswith(incomplete)]
+
+
 @click.command(epilog=EPILOG)
 @click.argument("run")
-@click.option("--format", "format_", type=click.Choice(["html", "markdown", "junit", "json"]), help="Only this format.")
+@click.option(
+    "--format",
+    "format_",
+    metavar="NAME",
+    shell_complete=_complete_format,
+    help="Only this format: html, markdown, junit, json or a plug-in.",
+)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of stdout.")
 @click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
 def command(run: str, format_: str | None, out: Path | None, reports: Path) -> None:
@@ -25,13 +37,15 @@ def command(run: str, format_: str | None, out: Path | None, reports: Path) -> N
 
     Without --format all formats are written to the run directory.
     """
-    import chaos.report
     from chaos.cli.output import write
     from chaos.model.errors import UsageError
-    from chaos.model.registry import discover
+    from chaos.report.renderer import load_renderers
     from chaos.store import run_directory
     from chaos.store.recording import build_timeline, read_recording
 
+    renderers = load_renderers()
+    if format_ is not None and format_ not in renderers:
+        raise UsageError(f"--format: unknown format {format_!r}", hint=f"use one of {', '.join(renderers)}")
     if out and not format_:
         raise UsageError("--out needs --format")
     directory = run_directory.find(reports, run)
@@ -42,7 +56,6 @@ def command(run: str, format_: str | None, out: Path | None, reports: Path) -> N
         )
     result = run_directory.load_result(directory)
     timeline = build_timeline(read_recording(directory / run_directory.RECORDING))
-    renderers = discover(chaos.report, "RENDERER")
     if format_ is None:
         for renderer in renderers.values():
             write(directory / renderer.file, renderer.render(result, timeline))

@@ -1,4 +1,4 @@
-"""Bad input: exit code, place and words; and never a traceback. Some of it on the real process."""
+"""Bad input: exit code, position and message, and never a traceback. Some cases run as a process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from chaos.cli.app import main
 DATA = Path(__file__).parent.parent / "load" / "data"
 CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "bad_input.yaml").read_text(encoding="utf-8"))
 Process = subprocess.CompletedProcess[str]
-_EVERY = 20  # of the cases is given to a process of its own
+_EVERY = 20  # one case of this many runs as a process
 
 
 def nodefall(*arguments: str) -> Process:
@@ -38,8 +38,8 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, 
         file = folder / f"{index}.yaml"
         file.write_text(content(case), encoding="utf-8")
         files.append(file)
-    told = [validate(file) for file in files]
-    return {case["name"]: (file, process) for case, file, process in zip(CASES, files, told, strict=True)}
+    matching = [validate(file) for file in files]
+    return {case["name"]: (file, process) for case, file, process in zip(CASES, files, matching, strict=True)}
 
 
 def validate(file: Path) -> Process:
@@ -63,19 +63,23 @@ def test_there_are_enough_cases() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_a_file_is_refused_with_place_and_reason(
+def test_a_file_is_refused_with_position_and_reason(
     case: dict[str, Any], outcomes: dict[str, tuple[Path, Process]]
 ) -> None:
     file, process = outcomes[case["name"]]
     assert process.returncode == case["exit"], process.stderr
     assert "Traceback" not in process.stderr
-    place = f"{file}:{case['at']}: " if case["at"] else f"{file}: "
-    told = [line for line in process.stderr.splitlines() if line.startswith(f"error: {place}") and case["says"] in line]
-    assert told, process.stderr
+    position = f"{file}:{case['at']}: " if case["at"] else f"{file}: "
+    matching = [
+        line
+        for line in process.stderr.splitlines()
+        if line.startswith(f"error: {position}") and case["message"] in line
+    ]
+    assert matching, process.stderr
 
 
 @pytest.mark.parametrize("case", CASES[::_EVERY], ids=lambda case: case["name"])
-def test_the_process_says_the_same(case: dict[str, Any], outcomes: dict[str, tuple[Path, Process]]) -> None:
+def test_a_process_prints_the_same(case: dict[str, Any], outcomes: dict[str, tuple[Path, Process]]) -> None:
     file, here = outcomes[case["name"]]
     process = nodefall("validate", str(file))
     assert (process.returncode, process.stdout, process.stderr) == (here.returncode, here.stdout, here.stderr)
@@ -125,17 +129,17 @@ if os.geteuid() == 0:
     FILES.append((_writable(0o664), "not trusted: the group may write this file"))
 
 
-@pytest.mark.parametrize(("make", "says"), FILES, ids=[says for _, says in FILES])
-def test_what_is_no_file_to_trust(make: Callable[[Path], Any], says: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("make", "message"), FILES, ids=[message for _, message in FILES])
+def test_unusable_files(make: Callable[[Path], Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "file.yaml"
     make(path)
     process = nodefall("validate", str(path))
     assert process.returncode == 64
-    assert says in process.stderr
+    assert message in process.stderr
     assert "Traceback" not in process.stderr
 
 
-def test_all_files_and_all_problems_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
     first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
     first.write_text(
         (DATA / "inventory.yaml").read_text().replace("port: 22", "port: 0").replace("maxNodes", "maxNode")

@@ -1,4 +1,4 @@
-"""The command line on the real process: usage, bugs, what is imported."""
+"""The command line as a process: usage, bugs, imports."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def nodefall(*arguments: str) -> Process:
 
 
 USAGE = [
-    (["validte"], "there is no command 'validte'. Did you mean 'validate'?"),
-    (["frobnicate"], "there is no command 'frobnicate'."),
+    (["validte"], "unknown command 'validte'. Did you mean 'validate'?"),
+    (["frobnicate"], "unknown command 'frobnicate'."),
     (["--nonsense"], "--nonsense"),
     (["validate"], "FILE"),
     (["validate", "--jsn", "x.yaml"], "--json"),
@@ -40,24 +40,24 @@ USAGE = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "says"), USAGE, ids=[" ".join(a) for a, _ in USAGE])
-def test_usage_errors_are_64(arguments: list[str], says: str) -> None:
+@pytest.mark.parametrize(("arguments", "message"), USAGE, ids=[" ".join(a) for a, _ in USAGE])
+def test_usage_errors_are_64(arguments: list[str], message: str) -> None:
     process = nodefall(*arguments)
     assert process.returncode == 64
-    assert says in process.stderr
+    assert message in process.stderr
     assert "error: " in process.stderr
     assert not process.stdout
     assert "Traceback" not in process.stderr
 
 
-# Run the command line with a command whose body is planted.
-PLANTED = """
+# Run the command line with a replaced body of a command.
+SCRIPT = """
 import sys
 import chaos.cli.schema as schema
 from chaos.cli.main import run
-def planted():
+def body():
     {body}
-schema.command.callback = planted
+schema.command.callback = body
 sys.argv = ["nodefall", "schema"]
 run()
 """
@@ -74,18 +74,18 @@ ENDINGS = [
 ]
 
 
-@pytest.mark.parametrize(("body", "code", "says"), ENDINGS, ids=[body for body, _, _ in ENDINGS])
-def test_how_a_command_ends(body: str, code: int, says: str) -> None:
-    process = python("-c", PLANTED.format(body=body))
+@pytest.mark.parametrize(("body", "code", "message"), ENDINGS, ids=[body for body, _, _ in ENDINGS])
+def test_the_end_of_a_command(body: str, code: int, message: str) -> None:
+    process = python("-c", SCRIPT.format(body=body))
     assert process.returncode == code
-    assert process.stderr.startswith(says)
+    assert process.stderr.startswith(message)
     assert "Traceback" not in process.stderr
 
 
-def test_a_bug_leaves_its_traceback_in_a_file() -> None:
-    process = python("-c", PLANTED.format(body="raise KeyError('x')"))
+def test_the_traceback_of_a_bug_is_in_a_file() -> None:
+    process = python("-c", SCRIPT.format(body="raise KeyError('x')"))
     assert len(process.stderr.splitlines()) == 1
-    file = Path(process.stderr.split("the traceback is in ")[1].rstrip(")\n"))
+    file = Path(process.stderr.split("(traceback: ")[1].rstrip(")\n"))
     try:
         assert "KeyError: 'x'" in file.read_text()
     finally:
@@ -99,7 +99,7 @@ def test_a_closed_pipe_is_quiet() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], []])
-def test_the_first_words_import_nothing_slow(arguments: list[str]) -> None:
+def test_help_imports_nothing_slow(arguments: list[str]) -> None:
     script = (
         "import sys; from chaos.cli.app import main; code = main(sys.argv[1:]); "
         f"sys.exit(code or ', '.join(m for m in {HEAVY!r} if m in sys.modules) or 0)"
@@ -119,25 +119,25 @@ def test_every_command_has_help_with_examples(name: str) -> None:
 def test_validate_as_json() -> None:
     process = nodefall("validate", "--json", str(DATA / "inventory.yaml"), "nowhere.yaml")
     assert process.returncode == 64
-    told = json.loads(process.stdout)
-    assert told["valid"] is False
-    assert told["files"][0] == {
+    document = json.loads(process.stdout)
+    assert document["valid"] is False
+    assert document["files"][0] == {
         "file": str(DATA / "inventory.yaml"),
         "kind": "Inventory",
         "name": "staging",
         "problems": [],
     }
-    assert told["files"][1]["problems"][0]["message"] == "file not found"
+    assert document["files"][1]["problems"][0]["message"] == "file not found"
 
 
-def test_list_and_explain_tell_the_same_names() -> None:
+def test_list_and_explain_have_the_same_names() -> None:
     listed = json.loads(nodefall("list", "--json").stdout)
     assert {"poweroff", "power-on"} <= listed["actions"].keys()
     assert "pods" in listed["assertions"]
-    told = json.loads(nodefall("explain", "schedule-shutdown", "--json").stdout)
-    assert told["summary"] == listed["actions"]["schedule-shutdown"]
-    assert told["with"][0]["key"] == "in"
-    assert told["undo"] == "restores"
+    document = json.loads(nodefall("explain", "schedule-shutdown", "--json").stdout)
+    assert document["summary"] == listed["actions"]["schedule-shutdown"]
+    assert document["with"][0]["key"] == "in"
+    assert document["undo"] == "restores"
     assert "kubelet configz" in nodefall("explain", "kubelet.shutdownGracePeriod").stdout
 
 
@@ -148,6 +148,6 @@ def test_completion(shell: str) -> None:
     assert "_NODEFALL_COMPLETE" in process.stdout
 
 
-def test_the_schema_in_docs_is_the_one_that_is_printed() -> None:
-    kept = (ROOT / "docs" / "nodefall.schema.json").read_text(encoding="utf-8")
-    assert kept == schema_text(), "write it again: nodefall schema > docs/nodefall.schema.json"
+def test_the_schema_in_docs_is_current() -> None:
+    stored = (ROOT / "docs" / "nodefall.schema.json").read_text(encoding="utf-8")
+    assert stored == schema_text(), "update it: nodefall schema > docs/nodefall.schema.json"

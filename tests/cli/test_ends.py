@@ -1,4 +1,4 @@
-"""How commands end badly, on the real process: --json, closed streams, undo owed, places not writable."""
+"""Failures of commands, as processes: --json, closed streams, pending undo, unwritable directories."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 EXPERIMENT = ROOT / "experiments" / "graceful-poweroff.yaml"
 UNDO = Undo((UndoStep(PowerCommand(PowerVerb.ON)),), (FactCheck("machine", "on"),))
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("NODEFALL")} | {"PYTHONPATH": str(ROOT)}
-NOBODY = "apiVersion: nodefall.dev/v1alpha1\nkind: Inventory\nmetadata: {name: x}\ncluster: {kubeconfig: k.yaml}\n"
+UNREACHABLE = "apiVersion: nodefall.dev/v1alpha1\nkind: Inventory\nmetadata: {name: x}\ncluster: {kubeconfig: k.yaml}\n"
 KUBECONFIG = """apiVersion: v1
 kind: Config
 current-context: x
@@ -39,17 +39,17 @@ def nodefall(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[s
 
 
 @pytest.fixture
-def nobody(tmp_path: Path) -> Path:
-    """A cluster that does not answer."""
+def unreachable(tmp_path: Path) -> Path:
+    """The inventory of a cluster that does not respond."""
     (tmp_path / "k.yaml").write_text(KUBECONFIG)
     (tmp_path / "k.yaml").chmod(0o600)
     path = tmp_path / "inventory.yaml"
-    path.write_text(NOBODY)
+    path.write_text(UNREACHABLE)
     return path
 
 
-def owed_run(reports: Path, inventory: dict[str, object], uid: str = "") -> Path:
-    """A run that was killed and owes a power-on."""
+def killed_run(reports: Path, inventory: dict[str, object], uid: str = "") -> Path:
+    """The directory of a killed run, whose power-on is pending."""
     directory = run_directory.create(reports, "x", 0.0)
     run_directory.save(directory, run_directory.RUN, run_directory.RunInfo("x-1", "x", 0.0, inventory, cluster_uid=uid))
     with Journal(directory) as journal:
@@ -58,7 +58,7 @@ def owed_run(reports: Path, inventory: dict[str, object], uid: str = "") -> Path
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("arguments", "code", "message"),
     [
         (["run", "--json", "--nonsense"], 64, "No such option"),
         (["run", EXPERIMENT, "--json"], 64, "no inventory"),
@@ -68,44 +68,46 @@ def owed_run(reports: Path, inventory: dict[str, object], uid: str = "") -> Path
         (["undo", "last", "--json"], 64, "no run 'last'"),
     ],
 )
-def test_with_json_an_error_is_one_object(nobody: Path, arguments: list[str | Path], code: int, says: str) -> None:
-    done = nodefall(*arguments, cwd=nobody.parent)
+def test_with_json_an_error_is_one_object(
+    unreachable: Path, arguments: list[str | Path], code: int, message: str
+) -> None:
+    done = nodefall(*arguments, cwd=unreachable.parent)
     assert done.returncode == code, done.stderr
     error = json.loads(done.stdout)["error"]
     assert error["code"] == code
-    assert says in error["message"]
-    assert says in done.stderr
+    assert message in error["message"]
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize("closed", ["<&-", "<&- >&-", "<&- >&- 2>&-", "2>/dev/full", ">/dev/full 2>/dev/full"])
-def test_streams_that_are_closed_or_full_change_no_exit_code(nobody: Path, closed: str) -> None:
-    line = f"exec {sys.executable} -m chaos plan {EXPERIMENT} -i {nobody} --json {closed}"
+def test_streams_that_are_closed_or_full_change_no_exit_code(unreachable: Path, closed: str) -> None:
+    line = f"exec {sys.executable} -m chaos plan {EXPERIMENT} -i {unreachable} --json {closed}"
     done = subprocess.run(["sh", "-c", line], env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 4, done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_output_that_could_not_be_written_is_not_exit_0() -> None:
+def test_a_failed_write_is_not_exit_0() -> None:
     line = f"exec {sys.executable} -m chaos schema >/dev/full"
     done = subprocess.run(["sh", "-c", line], env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
 
 
-def test_undo_that_reaches_nobody_is_still_owed(nobody: Path) -> None:
-    directory = owed_run(nobody.parent / "reports", {})
-    done = nodefall("undo", "last", "-i", nobody, "--json", cwd=nobody.parent)
+def test_undo_without_a_cluster_stays_pending(unreachable: Path) -> None:
+    directory = killed_run(unreachable.parent / "reports", {})
+    done = nodefall("undo", "last", "-i", unreachable, "--json", cwd=unreachable.parent)
     assert done.returncode == 3
-    assert "connection refused; still to be undone: off on n1" in json.loads(done.stdout)["error"]["message"]
-    damaged = nodefall("undo", directory, cwd=nobody.parent)  # run.json holds no inventory
+    assert "connection refused; pending undo: off on n1" in json.loads(done.stdout)["error"]["message"]
+    damaged = nodefall("undo", directory, cwd=unreachable.parent)  # run.json has no inventory
     assert damaged.returncode == 3
     assert "run.json" in damaged.stderr
     assert [o.step for o in read_pending(directory)] == ["off"]
 
 
 def test_the_list_survives_a_damaged_journal_and_leaves_a_live_one_alone(tmp_path: Path) -> None:
-    live = owed_run(tmp_path / "reports", {})
-    broken = owed_run(tmp_path / "reports", {})
+    live = killed_run(tmp_path / "reports", {})
+    broken = killed_run(tmp_path / "reports", {})
     (broken / NAME).write_bytes(b"\x00\n")
     with (live / NAME).open("ab") as file:
         file.write(b'{"half')
@@ -116,19 +118,19 @@ def test_the_list_survives_a_damaged_journal_and_leaves_a_live_one_alone(tmp_pat
     assert (live / NAME).read_bytes().endswith(b'{"half')
 
 
-def test_what_is_owed_beats_every_error(tmp_path: Path) -> None:
-    directory = owed_run(tmp_path, {})
+def test_a_pending_undo_takes_precedence_over_every_error(tmp_path: Path) -> None:
+    directory = killed_run(tmp_path, {})
     for error in (NodefallError("x"), ValueError("y"), KeyboardInterrupt()):
-        with pytest.raises(UndoPending, match="still to be undone: off on n1"), guard_pending_undo(directory):
+        with pytest.raises(UndoPending, match="pending undo: off on n1"), guard_pending_undo(directory):
             raise error
     with Journal(directory) as journal:
         journal.mark_undone(journal.pending()[0], "n1 is on")
-        journal.record_intent("on", "power-on", "n1", Undo(), 1.0)  # nothing to take back
+        journal.record_intent("on", "power-on", "n1", Undo(), 1.0)  # nothing to undo
     with pytest.raises(ValueError, match="y"), guard_pending_undo(directory):
         raise ValueError("y")
 
 
-def test_a_stream_that_is_lost_stops_no_run() -> None:
+def test_a_lost_stream_does_not_stop_a_run() -> None:
     stream = StringIO()
     progress = BestEffortProgress(PlainProgress(stream))
     progress.note("first")
@@ -140,23 +142,23 @@ def test_a_stream_that_is_lost_stops_no_run() -> None:
     progress.close()
 
 
-@pytest.mark.parametrize("place", ["a-file", "/proc/nowhere"])
-def test_a_directory_for_reports_that_cannot_be(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("target", ["a-file", "/proc/nowhere"])
+def test_an_unusable_directory_for_reports(tmp_path: Path, target: str) -> None:
     (tmp_path / "a-file").write_text("")
-    with pytest.raises(NodefallError, match="cannot be made") as caught:
-        run_directory.create(tmp_path / place, "x", 0.0)
+    with pytest.raises(NodefallError, match="cannot create the run directory") as caught:
+        run_directory.create(tmp_path / target, "x", 0.0)
     assert caught.value.code == 4
 
 
-def test_lab_up_overwrites_no_file_that_is_not_a_labs(tmp_path: Path) -> None:
+def test_lab_up_overwrites_only_inventories_of_labs(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("mine")
     done = nodefall("lab", "up", "--out", "mine.yaml", cwd=tmp_path)
     assert done.returncode == 64
     assert (tmp_path / "mine.yaml").read_text() == "mine"
 
 
-def test_a_report_of_a_killed_run_says_what_to_do(tmp_path: Path) -> None:
-    owed_run(tmp_path / "reports", {})
+def test_the_report_of_a_killed_run_has_a_hint(tmp_path: Path) -> None:
+    killed_run(tmp_path / "reports", {})
     done = nodefall("report", "last", cwd=tmp_path)
     assert done.returncode == 64
     assert "has no result" in done.stderr

@@ -30,7 +30,13 @@ def on(recording: str, experiment: str = "graceful-poweroff", *rest: str) -> sub
         (GRACEFUL, "graceful-poweroff", ["--bind", "victim=ra-worker", "--bind", "workload=demo"], 0, "held"),
         (GRACEFUL, "cancelled-shutdown", [], 2, "inconclusive: the step 'announce' is missing"),
         (CUT, "graceful-poweroff", ["--map", "power-off=power-cut"], 1, "violated: the kubelet announces the shutdown"),
-        (GRACEFUL, "graceful-poweroff", ["--fact", "kubelet.shutdownGracePeriod=0s"], 2, "inconclusive: the experiment requires"),
+        (
+            GRACEFUL,
+            "graceful-poweroff",
+            ["--fact", "kubelet.shutdownGracePeriod=0s"],
+            2,
+            "inconclusive: the experiment requires",
+        ),
     ],
 )
 def test_judged(recording: str, experiment: str, options: list[str], code: int, first: str) -> None:
@@ -43,15 +49,15 @@ def test_judged(recording: str, experiment: str, options: list[str], code: int, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--bind", "victim"], "--bind victim: write it as NAME=VALUE"),
-        (["--bind", "victm=ra-worker"], "no target 'victm'\nhint: did you mean 'victim'?"),
-        (["--bind", "victim=ra-wrker"], "no node 'ra-wrker'\nhint: did you mean 'ra-worker'?"),
-        (["--map", "poweroff=power-cut"], "no step 'poweroff'\nhint: did you mean 'power-off'?"),
+        (["--bind", "victim"], "--bind victim: not of the form NAME=VALUE"),
+        (["--bind", "victm=ra-worker"], "unknown target 'victm'\nhint: did you mean 'victim'?"),
+        (["--bind", "victim=ra-wrker"], "unknown node 'ra-wrker'\nhint: did you mean 'ra-worker'?"),
+        (["--map", "poweroff=power-cut"], "unknown step 'poweroff'\nhint: did you mean 'power-off'?"),
         (["--fact", "kubelet.shutdownGrace=1s"], "did you mean 'kubelet.shutdownGracePeriod'?"),
         (["--fact", "kubelet.shutdownGracePeriod=soon"], "invalid duration 'soon'"),
-        (["--fact", "kubelet.shutdownGracePeriod=nan"], "'nan' is not a number from 0"),
-        (["--fact", "kubelet.shutdownGracePeriod=inf"], "'inf' is not a number from 0"),
-        (["--fact", "kubelet.shutdownGracePeriod=-5"], "'-5' is not a number from 0"),
+        (["--fact", "kubelet.shutdownGracePeriod=nan"], "'nan' is not a number of at least 0"),
+        (["--fact", "kubelet.shutdownGracePeriod=inf"], "'inf' is not a number of at least 0"),
+        (["--fact", "kubelet.shutdownGracePeriod=-5"], "'-5' is not a number of at least 0"),
     ],
 )
 def test_usage_errors(options: list[str], message: str) -> None:
@@ -63,7 +69,7 @@ def test_usage_errors(options: list[str], message: str) -> None:
 def test_a_directory_without_a_recording(tmp_path: Path) -> None:
     done = nodefall(str(tmp_path), str(EXPERIMENTS / "graceful-poweroff.yaml"))
     assert (done.returncode, done.stdout) == (64, "")
-    assert f"{tmp_path}: holds no recording.jsonl.gz" in done.stderr
+    assert f"{tmp_path}: contains no recording.jsonl.gz" in done.stderr
 
 
 def test_bad_recordings(tmp_path: Path) -> None:

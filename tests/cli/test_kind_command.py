@@ -1,4 +1,4 @@
-"""``nodefall kind`` with stand-ins for kind and docker, which say what the real ones say; the cluster is a lab."""
+"""``nodefall kind`` with stand-ins for kind and docker, with the output of the real ones; the cluster is a lab."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ NO_DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.
 
 @pytest.fixture
 def standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
-    """No cluster is there, and the image is built already."""
-    made = StandIns(tmp_path / "bin")
-    made.folder.mkdir()
-    made.answers = {
+    """No cluster exists, and the image is built."""
+    result = StandIns(tmp_path / "bin")
+    result.folder.mkdir()
+    result.answers = {
         "docker ps": {},
         "docker image inspect": {},
         "docker update": {},
@@ -44,19 +44,19 @@ def standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
         "kind create cluster": {"stderr": CREATING + FAILED, "exit": 1},
         "kind delete cluster": {"stderr": 'Deleting cluster "x" ...\n'},
     }
-    made.install("kind", "docker")
-    monkeypatch.setenv("PATH", f"{made.folder}:{os.environ['PATH']}")
+    result.install("kind", "docker")
+    monkeypatch.setenv("PATH", f"{result.folder}:{os.environ['PATH']}")
     monkeypatch.delenv(PROVIDER, raising=False)
-    return made
+    return result
 
 
 @pytest.fixture
-def wish(tmp_path: Path) -> UpOptions:
+def options(tmp_path: Path) -> UpOptions:
     return UpOptions("x", tmp_path / "x.yaml")
 
 
-def files(wish: UpOptions) -> list[bool]:
-    return [wish.out.exists(), wish.kubeconfig.exists()]
+def existing_files(options: UpOptions) -> list[bool]:
+    return [options.out.exists(), options.kubeconfig.exists()]
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def files(wish: UpOptions) -> list[bool]:
         (["kind", "docker", "podman"], None, "docker"),
         (["kind", "podman"], None, "podman"),
         (["kind", "docker", "podman"], "podman", "podman"),
-        (["docker"], None, "there is no program kind here"),
-        (["kind"], None, "there is no program docker nor podman here"),
-        (["kind", "docker"], "podman", "there is no program podman here"),
-        (["kind", "docker"], "nerdctl", "KIND_EXPERIMENTAL_PROVIDER is nerdctl"),
+        (["docker"], None, "cannot find the program kind"),
+        (["kind"], None, "program docker nor podman is not installed"),
+        (["kind", "docker"], "podman", "program podman is not installed"),
+        (["kind", "docker"], "nerdctl", "unsupported KIND_EXPERIMENTAL_PROVIDER=nerdctl"),
     ],
 )
 def test_which_programs(installed: list[str], provider: str | None, engine: str) -> None:
@@ -82,54 +82,54 @@ def test_which_programs(installed: list[str], provider: str | None, engine: str)
 
 
 @pytest.mark.lab
-def test_up_and_down(standins: StandIns, wish: UpOptions) -> None:
-    told: list[str] = []
+def test_up_and_down(standins: StandIns, options: UpOptions) -> None:
+    output: list[str] = []
     with Lab(workers=2, speed=20) as lab:
-        kubeconfig = wish.out.with_name("lab.kubeconfig")
-        kubeconfig.write_text(renamed(lab.kubeconfig.read_text(), "kind-x"))
+        kubeconfig = options.out.with_name("lab.kubeconfig")
+        kubeconfig.write_text(with_context(lab.kubeconfig.read_text(), "kind-x"))
         standins.answers["kind create cluster"] = {"stderr": CREATING, "kubeconfig": str(kubeconfig)}
         standins.answers["docker image inspect"] = {"stderr": "Error: No such image\n", "exit": 1}
         standins.save()
-        made = up(wish, Tools("docker"), told.append)
-    assert made["nodes"] == NODES
-    assert 'Creating cluster "x" ...' in told
+        result = up(options, Tools("docker"), output.append)
+    assert result["nodes"] == NODES
+    assert 'Creating cluster "x" ...' in output
     (built,) = standins.calls("docker build")
     assert "--build-arg=NODE=kindest/node:v1.36.2" in built
     (created,) = standins.calls("kind create cluster")
     assert created[0] == "docker"
     assert f"--config={ROOT / 'hosts' / 'kind' / 'cluster.yaml'}" in created
     assert [call[-1] for call in standins.calls("docker update --restart=no")] == NODES
-    inventory = load_inventory(wish.out)
+    inventory = load_inventory(options.out)
     assert (inventory.defaults.transport, inventory.defaults.engine) == ("docker", "docker")
     assert inventory.cluster is not None
-    assert (inventory.cluster.kubeconfig, inventory.cluster.context) == (str(wish.kubeconfig), "kind-x")
+    assert (inventory.cluster.kubeconfig, inventory.cluster.context) == (str(options.kubeconfig), "kind-x")
     assert inventory.cluster.expect_uid
     assert {name: host.power and host.power.kind for name, host in inventory.hosts.items()} == dict.fromkeys(
         NODES, "docker"
     )
-    assert all(host.address is None for host in inventory.hosts.values()), "they change with each start"
+    assert all(host.address is None for host in inventory.hosts.values()), "addresses change with each start"
     standins.answers["kind get clusters"] = {"stdout": "other\nx\n"}
     standins.save()
-    with pytest.raises(UsageError, match="exists already"):
-        up(wish, Tools("docker"), told.append)
-    assert down(wish, Tools("docker"))
-    assert files(wish) == [False, False]
+    with pytest.raises(UsageError, match="already exists"):
+        up(options, Tools("docker"), output.append)
+    assert down(options, Tools("docker"))
+    assert existing_files(options) == [False, False]
     assert len(standins.calls("kind delete cluster --name=x")) == 1
-    with pytest.raises(Refused, match="there is a kind cluster 'x' already"):
-        up(wish, Tools("docker"), told.append)
+    with pytest.raises(Refused, match="the kind cluster 'x' already exists"):
+        up(options, Tools("docker"), output.append)
 
 
-def renamed(kubeconfig: str, context: str) -> str:
-    """As kind writes it: one context, called after the cluster."""
+def with_context(kubeconfig: str, context: str) -> str:
+    """The kubeconfig as kind writes it: with one context, named after the cluster."""
     document = yaml.safe_load(kubeconfig)
     document["contexts"][0]["name"] = document["current-context"] = context
     return str(yaml.safe_dump(document))
 
 
-def test_down_without_a_cluster_takes_only_our_files_away(standins: StandIns, wish: UpOptions) -> None:
-    wish.out.write_text("# mine\n")
-    assert not down(wish, Tools("docker"))
-    assert wish.out.exists()
+def test_down_without_a_cluster_removes_only_generated_files(standins: StandIns, options: UpOptions) -> None:
+    options.out.write_text("# mine\n")
+    assert not down(options, Tools("docker"))
+    assert options.out.exists()
     assert standins.calls("kind delete") == []
 
 
@@ -137,7 +137,7 @@ def test_down_without_a_cluster_takes_only_our_files_away(standins: StandIns, wi
     ("answers", "message", "deleted"),
     [
         ({}, "failed to init node with kubeadm", 1),
-        ({"kind create cluster": {"stderr": CLASH, "exit": 1}}, "there is a kind cluster 'x' already", 0),
+        ({"kind create cluster": {"stderr": CLASH, "exit": 1}}, "the kind cluster 'x' already exists", 0),
         ({"docker ps": {"stderr": NO_DAEMON, "exit": 1}}, "Cannot connect to the Docker daemon", 0),
         (
             {"docker image inspect": {"exit": 1}, "docker build": {"stderr": "no such host\n", "exit": 1}},
@@ -146,25 +146,25 @@ def test_down_without_a_cluster_takes_only_our_files_away(standins: StandIns, wi
         ),
         (
             {"kind delete cluster": {"stderr": "ERROR: failed to delete nodes\n", "exit": 1}},
-            "kubeadm.*; and what was made could not be deleted: .*failed to delete nodes",
+            "kubeadm.*; and cannot delete the incomplete cluster: .*failed to delete nodes",
             1,
         ),
-        ({"kind create cluster": {"exit": 0}}, "x.kubeconfig", 1),  # nothing that could be connected to
+        ({"kind create cluster": {"exit": 0}}, "x.kubeconfig", 1),  # there is nothing to connect to
     ],
 )
-def test_what_does_not_come_up_leaves_nothing(
-    standins: StandIns, wish: UpOptions, answers: dict[str, dict[str, object]], message: str, deleted: int
+def test_a_failed_creation_leaves_nothing(
+    standins: StandIns, options: UpOptions, answers: dict[str, dict[str, object]], message: str, deleted: int
 ) -> None:
     standins.answers |= answers
     standins.save()
     with pytest.raises(NodefallError, match=message):
-        up(wish, Tools("docker"), lambda _: None)
+        up(options, Tools("docker"), lambda _: None)
     assert len(standins.calls("kind delete cluster --name=x")) == deleted
-    assert files(wish) == [False, False]
+    assert existing_files(options) == [False, False]
 
 
-def test_the_cluster_that_is_made_can_shut_down() -> None:
-    """logind waits at least as long as the kubelet wants; more than one family of addresses."""
+def test_nodes_of_the_cluster_can_shut_down() -> None:
+    """logind waits at least as long as the kubelet; the cluster is dual-stack."""
     folder = ROOT / "hosts" / "kind"
     cluster = yaml.safe_load((folder / "cluster.yaml").read_text())
     assert [node["role"] for node in cluster["nodes"]] == ["control-plane", *["worker"] * 3]
@@ -185,8 +185,8 @@ kind: Config
 """
 
 
-def test_a_cluster_that_is_there_is_described(standins: StandIns, tmp_path: Path) -> None:
-    """As ``pytest -m kind`` finds it by NODEFALL_KIND_CLUSTER."""
+def test_an_existing_cluster_is_described(standins: StandIns, tmp_path: Path) -> None:
+    """As ``pytest -m kind`` does with NODEFALL_KIND_CLUSTER."""
     containers = ("x-worker2", "x-worker", "other", "xx-worker", "x-control-plane", "x-external-load-balancer")
     standins.answers = {
         "docker ps": {"stdout": "".join(f"{name}\n" for name in containers)},
@@ -203,15 +203,15 @@ def test_a_cluster_that_is_there_is_described(standins: StandIns, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["", "X", "-x", "x_y", "x" * 41])
-def test_names_that_kind_would_not_take(wish: UpOptions, name: str) -> None:
-    with pytest.raises(UsageError, match="is no name of a cluster"):
-        up(UpOptions(name, wish.out), Tools("docker"), lambda _: None)
+def test_invalid_names(options: UpOptions, name: str) -> None:
+    with pytest.raises(UsageError, match="invalid cluster name"):
+        up(UpOptions(name, options.out), Tools("docker"), lambda _: None)
 
 
-def test_an_interrupted_creation_leaves_nothing(standins: StandIns, wish: UpOptions) -> None:
+def test_an_interrupted_creation_leaves_nothing(standins: StandIns, options: UpOptions) -> None:
     standins.answers["kind create cluster"] = {"stderr": CREATING, "stays": True}
     standins.save()
-    command = [sys.executable, "-m", "chaos", "kind", "up", "--name", "x", "--out", str(wish.out)]
+    command = [sys.executable, "-m", "chaos", "kind", "up", "--name", "x", "--out", str(options.out)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
@@ -219,9 +219,9 @@ def test_an_interrupted_creation_leaves_nothing(standins: StandIns, wish: UpOpti
         process.send_signal(signal.SIGTERM)
         rest = process.stderr.read()
         assert process.wait(60) == 143, rest
-    assert "deleting what was made" in rest
+    assert "deleting the incomplete cluster" in rest
     assert len(standins.calls("kind delete cluster --name=x")) == 1
     pid = standins.folder / "pid"
-    with pytest.raises(ProcessLookupError):  # it was waited for
+    with pytest.raises(ProcessLookupError):  # the process has ended
         os.kill(int(pid.read_text()) if pid.exists() else 2**22 + 1, 0)
-    assert files(wish) == [False, False]
+    assert existing_files(options) == [False, False]

@@ -1,4 +1,4 @@
-"""When ``lab up --workload`` takes a Job for one that has begun."""
+"""When ``lab up --workload`` considers a Job started."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ COMPLETE, FAILED = ([{"type": type_, "status": "True"}] for type_ in ("Complete"
 @pytest.mark.parametrize(
     ("spec", "status", "answer"),
     [
-        ({"parallelism": 2}, {}, (False, "0 of 2 pods have begun")),
-        ({"parallelism": 2}, {"ready": 1, "active": 2}, (False, "1 of 2 pods have begun")),
-        ({"parallelism": 2}, {"ready": 2}, (True, "2 of 2 pods have begun")),
-        ({"parallelism": 2, "completions": 1}, {"ready": 1}, (True, "1 of 1 pods have begun")),
-        ({"parallelism": 2, "completions": 9}, {"ready": 1, "succeeded": 1}, (True, "2 of 2 pods have begun")),
+        ({"parallelism": 2}, {}, (False, "0 of 2 pods have started")),
+        ({"parallelism": 2}, {"ready": 1, "active": 2}, (False, "1 of 2 pods have started")),
+        ({"parallelism": 2}, {"ready": 2}, (True, "2 of 2 pods have started")),
+        ({"parallelism": 2, "completions": 1}, {"ready": 1}, (True, "1 of 1 pods have started")),
+        ({"parallelism": 2, "completions": 9}, {"ready": 1, "succeeded": 1}, (True, "2 of 2 pods have started")),
         ({"parallelism": 2}, {"succeeded": 1, "conditions": COMPLETE}, (True, "")),
         ({"parallelism": 2, "suspend": True}, {}, (True, "")),
-        ({"parallelism": 0}, {}, (True, "0 of 0 pods have begun")),
-        ({"parallelism": 2}, {"conditions": FAILED}, (False, "it has failed")),
+        ({"parallelism": 0}, {}, (True, "0 of 0 pods have started")),
+        ({"parallelism": 2}, {"conditions": FAILED}, (False, "failed")),
     ],
 )
-def test_a_job_has_begun(spec: dict[str, Any], status: dict[str, Any], answer: tuple[bool, str]) -> None:
+def test_readiness_of_a_job(spec: dict[str, Any], status: dict[str, Any], answer: tuple[bool, str]) -> None:
     assert job_readiness({"spec": spec, "status": status}) == answer

@@ -67,7 +67,7 @@ def test_the_countdown_ends_at_the_deadline(now: float | None, verdict: Verdict,
     assert ProgressState(now=now).remaining(verdict) == left
 
 
-def test_verdicts_of_one_name_are_told_apart_by_status_only() -> None:
+def test_verdicts_with_one_name_differ_in_status() -> None:
     board = ProgressState()
     assert board.verdict(HELD)
     assert board.verdict(HELD) == ""

@@ -1,4 +1,4 @@
-"""What experiments need of sudo: nothing, or root, and then it says so; a file that sudo itself accepts."""
+"""Sudo rules of experiments: none, or one that is equivalent to root; visudo accepts the file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def inventory(folder: Path, defaults: dict[str, Any], hosts: dict[str, Any]) -> 
     return path
 
 
-def told(*arguments: str | Path) -> str:
+def print_rules(*arguments: str | Path) -> str:
     done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
     assert done.exit_code == 0
     return done.output
@@ -52,11 +52,11 @@ def test_one_rule_for_each_login_that_is_not_root(
     tmp_path: Path, defaults: dict[str, Any], hosts: dict[str, Any], rules: list[str]
 ) -> None:
     arguments = (EXPERIMENTS / "graceful-poweroff.yaml", "-i", inventory(tmp_path, defaults, hosts))
-    text = told(*arguments)
+    text = print_rules(*arguments)
     assert [line for line in text.splitlines() if not line.startswith("#")] == rules
-    assert ("amounts to root" in text) == bool(rules)
+    assert ("equivalent to root" in text) == bool(rules)
     assert "# graceful-poweroff: power-on, poweroff" in text
-    data = json.loads(told(*arguments, "--json"))
+    data = json.loads(print_rules(*arguments, "--json"))
     assert (len(data["rules"]), data["amountsToRoot"]) == (len(rules), bool(rules))
     visudo = shutil.which("visudo")
     if visudo:
@@ -64,13 +64,13 @@ def test_one_rule_for_each_login_that_is_not_root(
         subprocess.run([visudo, "-cf", tmp_path / "sudoers"], check=True, capture_output=True, timeout=60)
 
 
-def test_what_acts_through_the_api_alone_needs_none(tmp_path: Path) -> None:
-    text = told(EXPERIMENTS / "cordon.yaml", "-i", inventory(tmp_path, {"user": "chaos"}, HOSTS))
-    assert text == "# No sudo is needed: these experiments ask no host anything.\n"
+def test_experiments_that_only_use_the_api_need_no_rule(tmp_path: Path) -> None:
+    text = print_rules(EXPERIMENTS / "cordon.yaml", "-i", inventory(tmp_path, {"user": "chaos"}, HOSTS))
+    assert text == "# No sudo is needed: these experiments use no host.\n"
 
 
 @pytest.mark.parametrize("user", ["a b", "ALL=(ALL) ALL #", "%wheel", "a,b", "x\nroot", "#0", "+x"])
-def test_a_login_that_would_be_more_than_a_name(tmp_path: Path, user: str) -> None:
+def test_a_login_that_sudoers_cannot_express(tmp_path: Path, user: str) -> None:
     path = inventory(tmp_path, {}, {"n1": {"user": user}})
-    with pytest.raises(UsageError, match="no sudo rule can be written"):
+    with pytest.raises(UsageError, match="sudoers cannot express the login"):
         CliRunner().invoke(command, [str(EXPERIMENTS / "power-cut.yaml"), "-i", str(path)], catch_exceptions=False)

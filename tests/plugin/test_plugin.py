@@ -169,7 +169,7 @@ def test_a_verdict_is_an_outcome(
     result = run(workspace, "e/one.yaml", "--nodefall-inventory", "lab.yaml", "--junitxml", "j.xml", "-rA")
     result.assert_outcomes(**counts)
     result.stdout.fnmatch_lines(["nodefall: experiments run on mine, a simulated cluster"])
-    result.stdout.fnmatch_lines(["This cluster was simulated: *"])
+    result.stdout.fnmatch_lines(["This was a simulated cluster: *"])
     case = next(
         ET.parse(  # noqa: S314 - written by this test
             workspace.path / "j.xml"

@@ -14,7 +14,6 @@ from typing import TextIO
 import click
 import msgspec
 
-import chaos.report
 from chaos.api import load, run
 from chaos.app.connect import inventory_path
 from chaos.cli.log_options import is_verbose
@@ -25,8 +24,8 @@ from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, UsageError, bad_input
 from chaos.model.legacy import decode_plan
 from chaos.model.plan import RUN_ID, Plan
-from chaos.model.registry import discover
 from chaos.model.text import escape_for_encoding
+from chaos.report import json_
 from chaos.report.summary import summary
 
 
@@ -78,7 +77,7 @@ def run_and_report(options: RunOptions, plain: bool, as_json: bool) -> int:
     with suppress(OSError):  # stderr is closed, or the disk is full: the exit code still reports the result
         click.echo(escape_for_encoding(text, sys.stderr.encoding), err=True, nl=False)
     if as_json:
-        document = discover(chaos.report, "RENDERER")["json"].render(result, done.timeline)
+        document = json_.render(result, done.timeline)
         try:
             click.echo(document, nl=False)
         except BrokenPipeError:  # stdout was closed
