@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-import chaos.report
 from chaos.app.load import LoadedExperiment
 from chaos.judge.context import WORKLOAD, Options
 from chaos.judge.judge import judge
@@ -16,9 +15,10 @@ from chaos.model.bound import known_fact
 from chaos.model.duration import parse_duration
 from chaos.model.errors import UsageError, bad_input
 from chaos.model.redaction import redact
-from chaos.model.registry import PluginRegistry, discover
+from chaos.model.registry import PluginRegistry
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
+from chaos.report.renderer import load_renderers
 from chaos.store import run_directory
 from chaos.store.recording import build_timeline, read_recording
 
@@ -33,7 +33,7 @@ class JudgedRun:
     def write(self, directory: Path) -> None:
         """Write the result and all reports. Raises OSError."""
         run_directory.save(directory, run_directory.RESULT, self.result)
-        for renderer in discover(chaos.report, "RENDERER").values():
+        for renderer in load_renderers().values():
             text = redact(renderer.render(self.result, self.timeline))
             (directory / renderer.file).write_text(text, encoding="utf-8")
 

@@ -274,7 +274,5 @@ def _with_any_quantifier(subjects: SubjectSet) -> SubjectSet:
 def _nodes(assertion: Assertion, params: Any, scope: Scope) -> tuple[str, ...]:
     """Nodes of an expectation: those in its parameters, else the targets of the experiment."""
     named = [ref for field in assertion.node_fields if (ref := getattr(params, field, None)) and ref != "all"]
-    nodes = [node for ref in named for node in scope.nodes(ref)]
-    if not nodes:
-        nodes = [node for names in scope.context.match_result.targets.values() for node in names]
-    return tuple(dict.fromkeys(nodes))
+    nodes = tuple(dict.fromkeys(node for ref in named for node in scope.nodes(ref)))
+    return nodes or scope.context.match_result.nodes

@@ -49,13 +49,11 @@ def judge(
 ) -> RunResult:
     """Judge an experiment on a timeline.
 
-    ``live``: the timeline is still growing, and ``now`` is its horizon in epoch seconds (default: its end). In a live
-    run, verdicts that later entries may decide are pending, and proofs may still follow.
+    ``live``: the timeline is still growing, up to ``now`` in epoch seconds (default: its end), and verdicts that later
+    entries may decide are pending.
     """
     context = bind(experiment, timeline, registry, options or Options(), live)
-    horizon = timeline.end if now is None else max(now, timeline.end)
-    judged = _judge(context, horizon)
-    nodes = tuple(dict.fromkeys(n for names in context.match_result.targets.values() for n in names))
+    judged = _judge(context, max(now or timeline.end, timeline.end))
     return RunResult(
         version=RESULT_VERSION,
         run=str(timeline.meta.get("run", "")),
@@ -63,7 +61,7 @@ def judge(
         title=experiment.spec.title,
         status=judged.status,
         exit_code=int(_EXIT.get(judged.status, Exit.INCONCLUSIVE)),
-        headline=headline(judged.status, (*judged.hypothesis, *judged.recovery), judged.invalidated_by, nodes),
+        headline=_headline(judged, context.match_result.nodes),
         simulated=bool(timeline.meta.get("simulated")),
         kubernetes=str(timeline.meta.get("kubernetes", "")),
         cluster_uid=str(timeline.meta.get("clusterUID", "")),
@@ -81,6 +79,10 @@ def judge(
         nodefall_version=str(timeline.meta.get("nodefall", "")),
         plan_hash=str(timeline.meta.get("planHash", "")),
     )
+
+
+def _headline(judged: _Verdicts, nodes: tuple[str, ...]) -> str:
+    return headline(judged.status, (*judged.hypothesis, *judged.recovery), judged.invalidated_by, nodes)
 
 
 def steady_state(context: JudgeContext, t: float) -> tuple[Verdict, ...]:

@@ -10,12 +10,11 @@ from chaos.model.requirement import satisfies
 
 def unmet_requirements(context: JudgeContext) -> list[str]:
     """Describe the requirements that are known not to be met; unknown values are no failure here."""
-    nodes = tuple(dict.fromkeys(n for names in context.match_result.targets.values() for n in names))
     return [
         text
         for section, tests in context.experiment.spec.requires.items()
         for key, test in tests.items()
-        for node in nodes
+        for node in context.match_result.nodes
         if (text := _check_requirement(context, node, f"{section}.{key}", test))
     ]
 

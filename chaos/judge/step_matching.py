@@ -74,6 +74,11 @@ class MatchResult:
     unmatched_actions: tuple[str, ...] = ()
     by_name: Mapping[str, StepMatch] = field(default_factory=dict)
 
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Nodes of all targets, without duplicates."""
+        return tuple(dict.fromkeys(node for nodes in self.targets.values() for node in nodes))
+
 
 @dataclass(slots=True)
 class _Search:

@@ -311,7 +311,7 @@ def test_nodes_at_a_step(what: str, story: Story, status: Status) -> None:
     ],
 )
 def test_bad_expressions(bad: str, message: str) -> None:
-    with pytest.raises(ValidationError, match=why):
+    with pytest.raises(ValidationError, match=message):
         catalogue().assertions["expression"].params.model_validate({"expression": bad})
 
 

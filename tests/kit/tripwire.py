@@ -26,12 +26,12 @@ import chaos.actions
 import chaos.assertions
 import chaos.engine.inject
 import chaos.facts
-import chaos.report
 from chaos.cli import app
 from chaos.engine import rollback
 from chaos.engine.recorder import Recorder
 from chaos.model.recording import RecordingEntry
 from chaos.model.registry import discover
+from chaos.report.renderer import load_renderers
 from chaos.store.journal import Journal
 
 SLOW = (
@@ -89,7 +89,7 @@ def warm() -> None:
     """Import what every command would: in the process that all of them are forked from."""
     for package, name in ((chaos.actions, "ACTION"), (chaos.assertions, "ASSERTION"), (chaos.facts, "FACT")):
         discover(package, name)
-    discover(chaos.report, "RENDERER")
+    load_renderers()
     for name in SLOW:
         importlib.import_module(name)
 

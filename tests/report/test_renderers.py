@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-import chaos.report
-from chaos.model.registry import discover
+from chaos.model import registry
+from chaos.model.errors import PluginError
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.report import html, json_, junit, markdown
 from chaos.report.outline import SIMULATED
-from chaos.report.renderer import Renderer
+from chaos.report.renderer import Renderer, load_renderers
 
 Made = tuple[RunResult, Timeline]
 Make = Callable[[str], Made]
@@ -91,8 +91,7 @@ def no_controls(text: str) -> bool:
 
 
 def renderers() -> Iterable[Renderer]:
-    found: dict[str, Any] = discover(chaos.report, "RENDERER")
-    return found.values()
+    return load_renderers().values()
 
 
 def test_every_renderer_is_discovered_with_a_distinct_file() -> None:
@@ -251,3 +250,34 @@ def test_json_has_the_deprecated_keys_of_0_1_0(recorded: Made) -> None:
     assert {old: document[old] for old in new_keys} == {old: document[new] for old, new in new_keys.items()}
     assert document["steps"][0]["shown"] == document["steps"][0]["proof_status"] == "proven"
     assert document["hypothesis"][2]["assumed"] == document["hypothesis"][2]["assumed_facts"] == ["a=40s"]
+
+
+class _EntryPoint:
+    """An entry point of another distribution."""
+
+    def __init__(self, renderer: Renderer) -> None:
+        self.name, self.value, self.dist = renderer.name, "outside:RENDERER", None
+        self._renderer = renderer
+
+    def load(self) -> Renderer:
+        return self._renderer
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "error"),
+    [
+        ("text", "report.txt", ""),
+        ("html", "other.html", "duplicate plug-in name 'html'"),
+        ("text", "report.html", "duplicate report file 'report.html': renderers 'html' and 'text'"),
+    ],
+)
+def test_renderers_of_other_distributions(name: str, file: str, error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside = Renderer(name, file, "plain text", lambda _result, _timeline: "text\n")
+    points = {registry.Group.RENDERERS: [_EntryPoint(outside)]}
+    monkeypatch.setattr(registry, "entry_points", lambda group: points.get(group, []))
+    load = load_renderers.__wrapped__
+    if error:
+        with pytest.raises(PluginError, match=error):
+            load()
+    else:
+        assert load()[name] is outside
