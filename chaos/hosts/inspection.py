@@ -15,6 +15,7 @@ from chaos.kube.response import status_message
 from chaos.kube.watch_codec import DECODE_ERRORS
 from chaos.model.action import Target
 from chaos.model.api_fact import PseudoFact
+from chaos.model.command import PowerCapability, PowerState
 from chaos.model.errors import NodefallError
 from chaos.model.kube import Node
 from chaos.model.ports import Clock, KubeApi, Response
@@ -124,11 +125,11 @@ def _inspect_power(signs: HostObservations, hosts: Hosts) -> HostObservations:
         power = hosts.power(node)
         if power is None:
             return signs
-        state = hosts.read(node, PseudoFact.MACHINE) if "state" in power.capabilities else "on"
+        state = hosts.read(node, PseudoFact.MACHINE) if PowerCapability.STATE in power.capabilities else PowerState.ON
         policy = hosts.restart_policy(node)
     except NodefallError as error:
         return replace(signs, power_error=f"the power control of {node}: {error.message}", power_hint=error.hint)
-    if state != "on":
+    if state != PowerState.ON:
         told = f"the power control of {node} says that it is {state}, but it answers: it is another machine's"
         return replace(signs, power_error=told, power_hint=f"see power of the host of {node} in the inventory")
     target = replace(signs.target, power="power", power_capabilities=power.capabilities, restart_policy=policy)

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from pydantic import BaseModel
 
-from chaos.model.command import Command, Outcome
+from chaos.model.command import Command, Outcome, PowerCapability
 from chaos.model.errors import Unsupported
 from chaos.model.permission import Permission
 from chaos.model.timeline import Timeline
@@ -94,7 +94,7 @@ class Target:
     tag: str = ""
     namespace: str = ""
     max_duration: float = 900.0
-    power_capabilities: frozenset[str] = frozenset({"on", "off", "state"})
+    power_capabilities: frozenset[PowerCapability] = frozenset(PowerCapability)
     restart_policy: str = ""
 
     def require_fact(self, fact: str, why: str) -> Any:

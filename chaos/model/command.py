@@ -130,6 +130,14 @@ class PowerState(StrEnum):
     OFF = "off"
 
 
+class PowerCapability(StrEnum):
+    """What a power control supports; ``state``: its state can be read at any time."""
+
+    ON = "on"
+    OFF = "off"
+    STATE = "state"
+
+
 class PowerCommand(Struct, frozen=True, tag="power", omit_defaults=True):
     """One operation of a power control; ``value`` is the restart policy to set."""
 

@@ -7,14 +7,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from chaos.model.command import HostCommand, Outcome
+from chaos.model.command import HostCommand, Outcome, PowerCapability, PowerState
 from chaos.model.recording import RecordingEntry
 from chaos.model.verdict import Verdict
 
 Sink = Callable[[RecordingEntry], None]
-ON_OFF_STATE = frozenset({"on", "off", "state"})  # capabilities of a PowerControl
-ON_OFF = frozenset({"on", "off"})
-ON = frozenset({"on"})
+# Capabilities of a PowerControl.
+ON_OFF_STATE = frozenset(PowerCapability)
+ON_OFF = frozenset({PowerCapability.ON, PowerCapability.OFF})
+ON = frozenset({PowerCapability.ON})
 
 
 class Clock(Protocol):
@@ -61,16 +62,13 @@ class Session(Protocol):
 
 
 class PowerControl(Protocol):
-    """Power control of a machine. Every method raises NodefallError on failure.
-
-    ``capabilities`` are the supported operations: ``on``, ``off``, and reading the ``state`` at any time.
-    """
+    """Power control of a machine. Every method raises NodefallError on failure."""
 
     @property
-    def capabilities(self) -> frozenset[str]: ...
+    def capabilities(self) -> frozenset[PowerCapability]: ...
 
-    def state(self) -> str:
-        """``on`` or ``off``, as reported, never guessed."""
+    def state(self) -> PowerState:
+        """The state as reported, never guessed."""
 
     def on(self) -> None: ...
 

@@ -13,7 +13,7 @@ import chaos.facts
 from chaos.engine.rollback import PROOF_SECONDS, roll_back
 from chaos.hosts.pool import Hosts
 from chaos.model.action import Target, Undo
-from chaos.model.command import Delivery, Outcome
+from chaos.model.command import Delivery, Outcome, PowerState
 from chaos.model.ports import Response
 from chaos.model.registry import discover
 from chaos.store.journal import Journal, read_pending
@@ -226,7 +226,7 @@ def test_a_signal_that_comes_late_ends_no_undo(tmp_path: Path) -> None:
 
 def test_undo_goes_on_after_whatever_failed(tmp_path: Path) -> None:
     class Broken(FakePower):
-        def state(self) -> str:
+        def state(self) -> PowerState:
             raise ZeroDivisionError("planted")
 
     world = World(tmp_path, FakeSession(dict(UP)), Broken())

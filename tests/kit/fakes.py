@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from chaos.model.command import Delivery, HostCommand, Outcome
+from chaos.model.command import Delivery, HostCommand, Outcome, PowerState
 from chaos.model.errors import NodefallError
 from chaos.model.ports import ON_OFF_STATE, Armed, Response
 from chaos.model.verdict import Verdict
@@ -63,10 +63,10 @@ class FakePower:
     def __init__(self, state: str = "on", broken: bool = False) -> None:
         self.value, self.broken = state, broken
 
-    def state(self) -> str:
+    def state(self) -> PowerState:
         if self.broken:
             raise NodefallError("the BMC does not answer")
-        return self.value
+        return PowerState(self.value)
 
     def on(self) -> None:
         self.state()

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
+from chaos.model.command import PowerState
 from chaos.model.ports import ON_OFF_STATE, PowerControl
 from tests.kit.machines import PACKAGES, SETUP, SUITE, cache, quoted
 
@@ -183,8 +184,8 @@ class _Button:
     machine: VirtualMachine
     capabilities = ON_OFF_STATE
 
-    def state(self) -> str:
-        return "on" if self.machine.running else "off"
+    def state(self) -> PowerState:
+        return PowerState.ON if self.machine.running else PowerState.OFF
 
     def on(self) -> None:
         self.machine.press()

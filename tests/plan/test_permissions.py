@@ -142,8 +142,7 @@ def reads(check: FactCheck | None) -> Iterator[tuple[str, str]]:
 def test_every_request_of_an_action_is_covered(name: str, given: dict[str, Any]) -> None:
     action = ACTIONS[name]
     params = action.params.model_validate(given)
-    power = frozenset({"on", "off", "state"})
-    there = Target("n1", power="redfish", power_capabilities=power, tag="run-do", namespace="demo")
+    there = Target("n1", power="redfish", tag="run-do", namespace="demo")
     target = replace(there, facts={"kubelet-unit": "kubelet.service"}, objects=OBJECTS)
     memory = action.prepare(target, params)
     undo = action.undo(memory)

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, StrictInt, model_validator
 from chaos.hosts.driver import PowerDriver
 from chaos.hosts.power.programs import ProgramResult, run_program
 from chaos.hosts.power.secrets import SecretContext, read_secret
+from chaos.model.command import PowerCapability, PowerState
 from chaos.model.driver import PowerSettings
 from chaos.model.duration import parse_duration
 from chaos.model.errors import NodefallError
@@ -71,12 +72,12 @@ class CommandControl:
     def __init__(self, power: CommandPower, secrets: Mapping[str, str]) -> None:
         self._power, self._secrets = power, secrets
         self._timeout = parse_duration(power.timeout)
-        self.capabilities = ON_OFF_STATE if power.off else ON_OFF_STATE - {"off"}
+        self.capabilities = ON_OFF_STATE if power.off else ON_OFF_STATE - {PowerCapability.OFF}
 
-    def state(self) -> str:
+    def state(self) -> PowerState:
         """``on`` or ``off``: whichever of isOn and isOff matches, if exactly one does."""
         result = self._run(self._power.status)
-        conditions = (("on", self._power.is_on), ("off", self._power.is_off))
+        conditions = ((PowerState.ON, self._power.is_on), (PowerState.OFF, self._power.is_off))
         states = [state for state, condition in conditions if _matches(condition, result)]
         if len(states) != 1:
             why = "isOn and isOff both match" if states else "neither isOn nor isOff matches"

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from chaos.hosts.driver import PowerDriver
 from chaos.hosts.transports.containers import Container, container_of
+from chaos.model.command import PowerState
 from chaos.model.driver import PowerSettings
 from chaos.model.field_types import ContainerEngine, ContainerName
 from chaos.model.ports import ON_OFF_STATE
@@ -31,7 +32,7 @@ class DockerControl:
     def __init__(self, container: Container) -> None:
         self._container = container
 
-    def state(self) -> str:
+    def state(self) -> PowerState:
         """``on`` or ``off``; ``off`` between an exit and a restart by the policy."""
         return self._container.state()
 
@@ -41,7 +42,7 @@ class DockerControl:
 
     def off(self) -> None:
         """Send SIGKILL to all processes of the container."""
-        if self.state() == "on":
+        if self.state() is PowerState.ON:
             self._container.run("kill")
 
     def restart_policy(self) -> str:

@@ -14,6 +14,7 @@ from pydantic import Field, StrictInt
 from chaos.hosts.driver import PowerDriver
 from chaos.hosts.power.programs import ProgramResult, run_program
 from chaos.hosts.power.secrets import SecretContext, read_secret
+from chaos.model.command import PowerState
 from chaos.model.driver import PowerSettings
 from chaos.model.errors import NodefallError, Unreachable
 from chaos.model.field_types import HostAddress, Secret
@@ -49,7 +50,7 @@ class IpmiControl:
     def __init__(self, power: IpmiPower, password: str, timeout: float) -> None:
         self._power, self._password, self._timeout = power, password, timeout
 
-    def state(self) -> str:
+    def state(self) -> PowerState:
         """``on`` or ``off``, as reported by the chassis."""
         result = self._chassis("status")
         match = _STATE.search(result.stdout)
@@ -57,7 +58,7 @@ class IpmiControl:
             raise NodefallError(
                 f"{self._endpoint} reports neither on nor off: {result.output}", hint="check the machine's BMC"
             )
-        return match[1]
+        return PowerState(match[1])
 
     def on(self) -> None:
         """Power up; returns when the BMC has accepted the request."""
@@ -65,7 +66,7 @@ class IpmiControl:
 
     def off(self) -> None:
         """Power down at once, not by ACPI; returns when the BMC has accepted the request."""
-        if self.state() == "on":  # many BMCs reject the request otherwise
+        if self.state() is PowerState.ON:  # many BMCs reject the request otherwise
             self._chassis("off")
 
     @property

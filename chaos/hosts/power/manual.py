@@ -11,6 +11,7 @@ from typing import BinaryIO, Literal
 from pydantic import Field
 
 from chaos.hosts.driver import PowerDriver
+from chaos.model.command import PowerState
 from chaos.model.driver import PowerSettings
 from chaos.model.duration import parse_duration
 from chaos.model.errors import NodefallError, Refused
@@ -52,10 +53,10 @@ class ManualControl:
         self._host, self._deadline, self._terminal = host, deadline, terminal
         self._is_off = False
 
-    def state(self) -> str:
+    def state(self) -> PowerState:
         """``off`` after :meth:`off`. Raises NodefallError otherwise."""
         if self._is_off:
-            return "off"
+            return PowerState.OFF
         raise NodefallError(
             f"power state of {self._host} is unknown: its power control is manual", hint="check the machine itself"
         )

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from chaos.hosts.driver import PowerDriver
 from chaos.hosts.power.secrets import SecretContext, read_secret
+from chaos.model.command import PowerState
 from chaos.model.driver import FilePath, PowerSettings
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.field_types import Secret, Url
@@ -23,8 +24,14 @@ TIMEOUT = 15.0  # seconds of wall time to connect, and for each response
 _MAX_BODY = 1 << 20  # bytes of a response that are read
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 # In a transition the former state counts: a machine is off only when it is proven off.
-_STATES = {"On": "on", "PoweringOff": "on", "Paused": "on", "Off": "off", "PoweringOn": "off"}
-_RESETS = {"on": "On", "off": "ForceOff"}
+_STATES = {
+    "On": PowerState.ON,
+    "PoweringOff": PowerState.ON,
+    "Paused": PowerState.ON,
+    "Off": PowerState.OFF,
+    "PoweringOn": PowerState.OFF,
+}
+_RESETS = {PowerState.ON: "On", PowerState.OFF: "ForceOff"}
 _ALREADY_IN_STATE = (400, 409)  # status of a reset into the state that the system is in already
 
 
@@ -85,7 +92,7 @@ class RedfishControl:
     def __init__(self, url: str, headers: dict[str, str], context: ssl.SSLContext | None, timeout: float) -> None:
         self._url, self._headers, self._context, self._timeout = urlsplit(url), headers, context, timeout
 
-    def state(self) -> str:
+    def state(self) -> PowerState:
         """``on`` or ``off``; ``off`` while it is powering on, ``on`` while it is powering off."""
         state = self._system().power
         if state not in _STATES:
@@ -94,11 +101,11 @@ class RedfishControl:
 
     def on(self) -> None:
         """Power on; returns when the BMC has accepted the request."""
-        self._reset("on")
+        self._reset(PowerState.ON)
 
     def off(self) -> None:
         """Cut the power; returns when the BMC has accepted the request."""
-        self._reset("off")
+        self._reset(PowerState.OFF)
 
     @property
     def _endpoint(self) -> str:
@@ -115,7 +122,7 @@ class RedfishControl:
                 f"{self._endpoint} sent no ComputerSystem: {error}", hint="url must end like /redfish/v1/Systems/1"
             ) from error
 
-    def _reset(self, wanted: str) -> None:
+    def _reset(self, wanted: PowerState) -> None:
         actions = self._system().actions
         reset = actions.reset if actions else None
         kind = _RESETS[wanted]

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictInt
 
 from chaos.hosts.driver import PowerDriver
+from chaos.model.command import PowerState
 from chaos.model.driver import PowerSettings
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.field_types import full_match
@@ -44,7 +45,7 @@ class WakeOnLanControl:
     def __init__(self, power: WakeOnLanPower) -> None:
         self._power = power
 
-    def state(self) -> str:
+    def state(self) -> PowerState:
         """Raises NodefallError."""
         raise NodefallError(
             "power state is unknown: Wake-on-LAN cannot read it", hint="give the host a power control that can"
