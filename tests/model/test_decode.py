@@ -1,4 +1,4 @@
-"""Lines to entries, by kind; what is not understood is never fatal."""
+"""Decoding of recording entries by kind; an entry that cannot be decoded is never fatal."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from chaos.model.resources import RESOURCES
 from chaos.model.timeline import Entry, Timeline
 
 
-def made(kind: str, obj: Any, type_: str = "ADDED", node: str = "", note: str = "") -> Entry | None:
+def decode_entry(kind: str, obj: Any, type_: str = "ADDED", node: str = "", note: str = "") -> Entry | None:
     raw = msgspec.Raw(obj if isinstance(obj, bytes) else msgspec.json.encode(obj))
     return decode(RecordingEntry(5.0, kind, type_, raw, node or msgspec.UNSET, note or msgspec.UNSET), 7)
 
 
 def entry(kind: str, obj: Any, type_: str = "ADDED", node: str = "", note: str = "") -> Entry:
-    found = made(kind, obj, type_, node, note)
+    found = decode_entry(kind, obj, type_, node, note)
     assert found is not None
     return found
 
@@ -36,13 +36,13 @@ def test_objects() -> None:
 
 
 @pytest.mark.parametrize("kind", [*RESOURCES, "priorityclasses"])
-def test_bookmarks_are_left_out(kind: str) -> None:
-    assert made(kind, {"metadata": {"resourceVersion": "1"}, "spec": {"containers": None}}, "BOOKMARK") is None
+def test_bookmarks_are_skipped(kind: str) -> None:
+    assert decode_entry(kind, {"metadata": {"resourceVersion": "1"}, "spec": {"containers": None}}, "BOOKMARK") is None
 
 
 @pytest.mark.parametrize("kind", ["priorityclasses", "verdict", "new"])
-def test_kinds_that_nobody_looks_at(kind: str) -> None:
-    assert made(kind, {"metadata": {"name": "x"}}) is None
+def test_kinds_without_a_decoder(kind: str) -> None:
+    assert decode_entry(kind, {"metadata": {"name": "x"}}) is None
 
 
 def test_the_other_kinds() -> None:
@@ -51,8 +51,8 @@ def test_the_other_kinds() -> None:
         'b{l="x y"}': 1.5e9,
     }
     assert entry("host", [1, {"a": None}], "configz", "n").object == [1, {"a": None}]
-    answer = {"ok": False, "status": None, "error": "connection refused", "seconds": 0.1}
-    assert entry("probe", answer, "shop").object == ProbeResult(False, None, "connection refused", 0.1)
+    probe = {"ok": False, "status": None, "error": "connection refused", "seconds": 0.1}
+    assert entry("probe", probe, "shop").object == ProbeResult(False, None, "connection refused", 0.1)
     result = entry(
         "prometheus", {"query": "up", "series": [{"labels": {"a": "b"}, "values": [[1, 2.5], [2, None]]}]}, "q"
     )
@@ -65,7 +65,7 @@ def test_the_other_kinds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "obj", "what"),
+    ("kind", "obj", "decoded_kind"),
     [
         ("pods", {"metadata": {"name": "p", "uid": "u"}, "status": {"phase": 3}}, "pods"),
         ("nodes", {"metadata": {"name": "n"}, "spec": []}, "nodes"),
@@ -80,13 +80,13 @@ def test_the_other_kinds() -> None:
         ("meta", [], "blind"),
     ],
 )
-def test_what_is_not_understood_is_told(kind: str, obj: Any, what: str) -> None:
+def test_an_undecodable_entry_has_a_note(kind: str, obj: Any, decoded_kind: str) -> None:
     found = entry(kind, obj, "x", "n1" if kind == "metrics" else "")
-    assert found.kind == what
+    assert found.kind == decoded_kind
     assert found.note.startswith("undecodable: ")
     timeline = Timeline()
     timeline.add(found)
-    if what == "blind":
+    if decoded_kind == "blind":
         assert timeline.blind_windows[0].source == {"metrics": "metrics@n1", "probe": "probe@x", "blind": "x"}.get(
             kind, kind
         )
@@ -107,13 +107,13 @@ JSON = st.recursive(
 
 @given(st.sampled_from([*RESOURCES, "metrics", "host", "action", "blind", "meta", "probe"]), JSON)
 def test_nothing_is_fatal(kind: str, obj: Any) -> None:
-    found = made(kind, obj, "200")
+    found = decode_entry(kind, obj, "200")
     if found is not None:
         Timeline().add(found)
 
 
-def test_an_error_of_a_watch_is_no_object() -> None:
-    assert made("pods", {"kind": "Status", "code": 410, "metadata": {}}, "ERROR") is None
+def test_an_error_of_a_watch_is_skipped() -> None:
+    assert decode_entry("pods", {"kind": "Status", "code": 410, "metadata": {}}, "ERROR") is None
 
 
 @pytest.mark.parametrize("plural", sorted(RESOURCES))

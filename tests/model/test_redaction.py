@@ -1,4 +1,4 @@
-"""Whatever a secret is and however somebody writes it, it does not leave this process."""
+"""Redaction of any secret in any encoding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chaos.model.redaction import REDACTED, redact, redact_bytes, redact_json, r
 
 LETTERS = st.characters(exclude_categories=["Cs"])
 SECRETS = st.text(LETTERS, min_size=6, max_size=40).filter(lambda text: len(text.strip()) >= 6)
-WAYS: list[Callable[[str], str]] = [
+ENCODINGS: list[Callable[[str], str]] = [
     str,
     html.escape,
     lambda text: json.dumps(text)[1:-1],
@@ -28,18 +28,18 @@ WAYS: list[Callable[[str], str]] = [
 
 
 @pytest.fixture(autouse=True)
-def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_secrets", set())
     monkeypatch.setattr(redaction, "_pattern", None)
 
 
-@given(secret=SECRETS, way=st.sampled_from(WAYS), around=st.text(max_size=20))
-def test_no_text_says_it(secret: str, way: Callable[[str], str], around: str) -> None:
+@given(secret=SECRETS, encode=st.sampled_from(ENCODINGS), around=st.text(max_size=20))
+def test_a_secret_is_redacted_in_text(secret: str, encode: Callable[[str], str], around: str) -> None:
     register_secret(secret)
-    told = redact(f"{around}{way(secret.strip())}{around}")
-    assert REDACTED in told
+    redacted = redact(f"{around}{encode(secret.strip())}{around}")
+    assert REDACTED in redacted
     if secret.strip() not in around + REDACTED + around:
-        assert way(secret.strip()) not in told
+        assert encode(secret.strip()) not in redacted
 
 
 @given(
@@ -49,50 +49,50 @@ def test_no_text_says_it(secret: str, way: Callable[[str], str], around: str) ->
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
     ),
 )
-def test_no_document_says_it_and_all_stay_documents(secret: str, document: Any) -> None:
+def test_a_secret_is_redacted_in_json_which_stays_valid(secret: str, document: Any) -> None:
     register_secret(secret)
-    said = {"before": document, secret: f"no {secret.strip()} please", "list": [secret, document]}
-    found = json.loads(redact_json(json.dumps(said).encode()))
+    original = {"before": document, secret: f"no {secret.strip()} please", "list": [secret, document]}
+    found = json.loads(redact_json(json.dumps(original).encode()))
     assert secret.strip() not in [*found, found["before"] if isinstance(found["before"], str) else ""]
     assert REDACTED in json.dumps(found["list"][0])
 
 
-def test_what_has_no_secret_is_left_as_it_is() -> None:
+def test_data_without_a_secret_is_unchanged() -> None:
     register_secret("hunter2-secret")
     data = b'{"a":1.50,"b":"x"}\n'
     assert redact_json(data) is data
     assert redact("nothing here") == "nothing here"
 
 
-def test_one_that_looks_like_syntax_breaks_no_document() -> None:
+def test_a_secret_that_resembles_json_syntax_breaks_no_document() -> None:
     register_secret("is true")
     register_secret('a":"bcd')
     assert json.loads(redact_json(b'{"x": true, "y": "is true", "a":"bcd"}')) == {"x": True, "y": REDACTED, "a": "bcd"}
 
 
 @pytest.mark.parametrize("short", ["", "a", "abc x", "  x  "])
-def test_short_ones_are_parts_of_many_words(short: str) -> None:
+def test_short_secrets_are_not_redacted(short: str) -> None:
     register_secret(short)
     assert redact("abc x") == "abc x"
 
 
-def test_a_longer_one_that_holds_another_is_masked_whole() -> None:
+def test_a_secret_that_contains_another_is_redacted_as_a_whole() -> None:
     register_secret("passwd")
     register_secret("passwd-of-ann")
     assert redact("passwd-of-ann passwd") == f"{REDACTED} {REDACTED}"
 
 
-def test_bytes_that_are_no_text_stay_what_they_are() -> None:
+def test_bytes_that_are_not_utf8_are_unchanged() -> None:
     register_secret("hunter2-secret")
     assert redact_bytes(b"\xff hunter2-secret \xfe") == b"\xff *** \xfe"
 
 
-def test_what_is_no_json_is_masked_as_text() -> None:
+def test_invalid_json_is_redacted_as_text() -> None:
     register_secret("hunter2-secret")
     assert redact_json(b'{"half": "hunter2-secret') == b'{"half": "***'
 
 
 @pytest.mark.parametrize("odd", ["\ud83d\ude00-secret", "\udcff-secret"])
-def test_halves_of_characters_are_hidden_too(odd: str) -> None:
+def test_lone_surrogates_are_redacted(odd: str) -> None:
     register_secret(odd)
     assert redact(f"x {odd} y") == f"x {REDACTED} y"

@@ -1,4 +1,4 @@
-"""Tests that experiments put to facts."""
+"""Requirements of experiments on facts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from chaos.model.requirement import parse_requirement
 
 
 @pytest.mark.parametrize("text", ["", "> ", "about 3", ">>3", "3 s"])
-def test_not_a_requirement(text: str) -> None:
+def test_invalid_requirements(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_requirement(text)
