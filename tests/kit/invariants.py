@@ -1,4 +1,4 @@
-"""The invariants of facts 16, checked while a simulated cluster runs. Reading only: the history stays the same."""
+"""Invariants of facts 16, checked while a simulated cluster runs. Read-only: the history does not change."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ RULES: dict[int, tuple[Callable[[World, Change], None], ...]] = {
     2: (pods.removal, pods.removal_is_prompt),
     3: (pods.terminal_phase, pods.kubelets_disruption_target),
     4: (pods.exit_codes,),
-    5: (shutdown.shutting_down_is_heard,),
+    5: (shutdown.shutdown_state_follows_a_signal,),
     6: (shutdown.event_loop,),
     7: (shutdown.buckets, shutdown.ends_with_the_last_pod),
     8: (nodes.limiter,),
     9: (nodes.countdown,),
-    10: (pods.remember_in_use, pods.detach),
+    10: (pods.record_in_use, pods.detach),
     11: (
         pods.replicasets,
         pods.statefulsets,
         pods.daemonsets,
-        pods.scheduler_heeds_taints,
-        pods.tolerations_are_their_own,
+        pods.scheduler_respects_taints,
+        pods.no_memory_pressure_tolerations,
     ),
     12: (pods.evictions_take, pods.budgets_are_recomputed, pods.stale_disruptions_are_reset),
 }
 
 
 class Checker:
-    """Make it before :meth:`Cluster.start`."""
+    """Checker of all rules; to be created before :meth:`Cluster.start`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.world = World(cluster)
         self._version = 0
-        cluster.store.subscribe(self._changed)
+        cluster.store.subscribe(self._on_change)
         self.world.on_process(shutdown.gauges)
         self.world.on_signal(shutdown.cancellation_is_prompt)
         self.world.on_release(shutdown.lock_release)
@@ -62,7 +62,7 @@ class Checker:
     def broken_rules(self) -> set[int]:
         return {violation.rule for violation in self.violations}
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         assert change.version > self._version
         self._version = change.version
         for rules in RULES.values():

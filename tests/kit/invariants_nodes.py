@@ -1,4 +1,4 @@
-"""Rules 1, 8 and 9 of facts 16: who writes what on nodes, limiter and zones, countdowns of taint eviction."""
+"""Rules 1, 8 and 9 of facts 16: writers of node fields, limiter and zones, countdowns of taint eviction."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from chaos.lab.objects.accessors import (
 )
 from tests.kit.invariants_world import NO_EXECUTE, World, target, turned
 
-_PASS = 0.05  # more than a monitor pass takes
-_HANDLED = 0.02  # more than taint eviction's queues wait
+_PASS = 0.05  # upper limit for a monitor pass
+_HANDLED = 0.02  # upper limit for the queues of taint eviction
 _STARTUP_GRACE = 60.0
-_GC_ENDS = 81.0  # pod GC has looked at a deleted node a second time
-_QUEUE = 1.0  # more than any work queue of the control plane waits
+_GC_ENDS = 81.0  # pod GC has checked a deleted node twice
+_QUEUE = 1.0  # upper limit for the work queues of the control plane
 _BY_CONDITION = {
     ("Ready", "False"): "not-ready",
     ("Ready", "Unknown"): "unreachable",
@@ -46,7 +46,7 @@ def _period(world: World) -> float:
 
 
 def kubelet_writes_ready(world: World, change: Change) -> None:
-    """Ready True or False is the word of a kubelet that runs."""
+    """Only a running kubelet writes Ready True or False."""
     if change.plural != "nodes" or change.type != "MODIFIED":
         return
     before, after = turned(change, "Ready")
@@ -58,17 +58,17 @@ def kubelet_writes_ready(world: World, change: Change) -> None:
 
 
 def kubelets_register_what_they_have(world: World, change: Change) -> None:
-    """A Node that a kubelet makes has its machine's capacity and the taints of its configuration."""
+    """A Node that a kubelet registers has its machine's capacity and the taints of its configuration."""
     host = world.hosts.get(name_of(change.object)) if change.plural == "nodes" and change.type == "ADDED" else None
     if host is None or not change.object["spec"].get("providerID", "").startswith("lab://"):
-        return  # made by hand
+        return  # created by a client
     missing = {taint.key for taint in host.machine.spec.taints} - {taint["key"] for taint in taints_of(change.object)}
     if missing or not change.object["status"].get("capacity"):
         world.violated(1, f"{name_of(change.object)}: registered without capacity, or without {missing}")
 
 
 def ready_false_has_a_cause(world: World, change: Change) -> None:
-    """A kubelet that ran says False of its node for what is wrong with it, not because it has just started."""
+    """A kubelet that ran before writes Ready=False only with a cause, not because of its start."""
     if change.plural != "nodes" or change.type != "MODIFIED" or turned(change, "Ready")[1] != "False":
         return
     message = (condition(change.object, "Ready") or {}).get("message", "")
@@ -77,9 +77,9 @@ def ready_false_has_a_cause(world: World, change: Change) -> None:
 
 
 def unknown_in_its_window(world: World, change: Change) -> None:
-    """Ready Unknown: not while heartbeats come, and not much later than the grace period after the last.
+    """Ready is Unknown soon after the grace period since the last heartbeat, and never before.
 
-    A node without the condition has another one (facts 5.2, --node-startup-grace-period).
+    A node without the condition has another grace period (facts 5.2, --node-startup-grace-period).
     """
     if change.plural not in ("nodes", "leases"):
         return
@@ -87,20 +87,20 @@ def unknown_in_its_window(world: World, change: Change) -> None:
     heartbeats: dict[str, float] = world.memory.setdefault("heartbeats", {})
     if change.plural == "nodes":
         down = not any(is_ready(node) for node in world.store.list("nodes"))
-        if down or world.memory.get("is down"):  # what was seen before does not count after it
+        if down or world.memory.get("is down"):  # earlier observations do not count
             world.memory["all down"] = now + _period(world)
         world.memory["is down"] = down
         before, after = turned(change, "Ready")
         if before in ("True", "False") and after == "Unknown" and now - heartbeats.get(name, now - grace) < grace:
             world.violated(1, f"{name}: Unknown {now - heartbeats[name]:.1f} s after a heartbeat")
         if change.type == "ADDED":
-            heartbeats[name] = now  # another Node object: what was heard of the first does not count
+            heartbeats[name] = now  # another Node object: heartbeats of the first do not count
         if change.type == "DELETED" or not _reported(change):
             return
     heartbeats[name] = now
     node = world.node(name)
     patience = grace if node is None or condition_status(node, "Ready") else _STARTUP_GRACE
-    passes = 3 if change.plural == "nodes" else 2  # after a report the controller counts the last lease once more
+    passes = 3 if change.plural == "nodes" else 2  # after a report the controller counts the last lease again
     world.sim.after(patience + passes * _period(world) + 0.1, _must_be_unknown, world, name, now)
 
 
@@ -124,7 +124,7 @@ def _must_be_unknown(world: World, name: str, heartbeat: float) -> None:
 
 
 def pods_follow_unknown_only(world: World, change: Change) -> None:
-    """The control plane sets pods' Ready=False on a node's True -> Unknown, and never else."""
+    """The control plane sets pods' Ready=False only when their node changes from True to Unknown."""
     lost: dict[str, float] = world.memory.setdefault("lost nodes", {})
     seen: dict[str, float] = world.memory.setdefault("unready pods", {})
     if change.plural == "nodes" and turned(change, "Ready") == ("True", "Unknown") and change.type == "MODIFIED":
@@ -166,7 +166,7 @@ def _differs(world: World, name: str) -> bool:
 
 
 def taint_eviction_sets_the_condition_first(world: World, change: Change) -> None:
-    """Its event, DisruptionTarget, and then DELETE. After a client's operation it may be the client's DELETE."""
+    """Taint eviction emits its event, sets DisruptionTarget, then deletes; a client may also delete."""
     if change.plural == "events" and change.object["reason"] == "TaintManagerEviction":
         about = change.object["involvedObject"]
         pod = world.store.get("pods", about.get("namespace", ""), about["name"])
@@ -189,13 +189,13 @@ def _was_disrupted(world: World, pod: Object) -> None:
 
 
 def _is_evicted(pod: Object) -> bool:
-    """A kubelet that was stopping the pod writes its own reason over that of taint eviction."""
+    """Whether taint eviction ended the pod, or its kubelet, which overwrites the reason of a pod being stopped."""
     ended = is_deleting(pod) and target(pod) == "TerminationByKubelet"
     return ended or target(pod) == "DeletionByTaintManager"
 
 
 def pod_gc_keeps_quarantine(world: World, change: Change) -> None:
-    """Pods of a deleted node: three loops of 20 s, at least 40 s. That it was back meanwhile does not count."""
+    """Pods of a deleted node remain for 40 s and at most three loops of 20 s, even if the node was back in between."""
     gone: dict[str, list[float]] = world.memory.setdefault("gone nodes", {})
     name, now = name_of(change.object), world.sim.now
     if change.plural == "nodes" and change.type == "DELETED":
@@ -223,8 +223,8 @@ def _were_collected(world: World, node: str, bound: list[Object], since: float) 
 
 @dataclass(slots=True)
 class _Zone:
-    added: float = float("-inf")  # when a NoExecute taint last came that was no swap
-    reported: float = float("-inf")  # when a kubelet or a client last changed what counts
+    added: float = float("-inf")  # time of the last NoExecute taint that was no swap
+    reported: float = float("-inf")  # last relevant change by a kubelet or a client
 
 
 def _members(world: World, zone: str) -> list[Object]:
@@ -232,7 +232,7 @@ def _members(world: World, zone: str) -> list[Object]:
 
 
 def _rate(world: World, zone: str) -> float:
-    """Facts 5.5, from the conditions as they are."""
+    """Rate of the zone by its nodes' conditions. Facts 5.5."""
     settings, every = world.spec.controllers, list(world.store.list("nodes"))
     if not any(is_ready(node) for node in every):
         return 0.0
@@ -245,7 +245,7 @@ def _rate(world: World, zone: str) -> float:
 
 
 def limiter(world: World, change: Change) -> None:
-    """NoExecute taints come one by one in a zone, and not at all in a disrupted one."""
+    """NoExecute taints are added one by one in a zone, and not at all in full disruption."""
     if change.plural != "nodes":
         return
     node, now = change.object, world.sim.now
@@ -280,7 +280,7 @@ def _waiting(world: World, zone: str) -> list[str]:
 
 
 def _expect_taints(world: World, zone: str) -> None:
-    """Of some waiting nodes one is tainted within one interval of the limiter, or two if it was drained."""
+    """One of the queued nodes is tainted within one interval of the limiter, or two if it was drained."""
     state = tuple(_waiting(world, zone))
     since: dict[str, tuple[tuple[str, ...], float]] = world.memory.setdefault("waiting", {})
     if since.get(zone, ((), 0.0))[0] != state:
@@ -306,7 +306,7 @@ def _one_was_tainted(world: World, zone: str, waited: tuple[tuple[str, ...], flo
 
 @dataclass(slots=True)
 class _Count:
-    """``unsure``: its node or a taint went before the controller must have looked."""
+    """``unsure``: the node or a taint was removed before the controller must have handled it."""
 
     began: float
     due: float
@@ -314,7 +314,7 @@ class _Count:
 
 
 def countdown(world: World, change: Change) -> None:
-    """From when the taint is handled; kept over a swap, gone with the taint, restarted with the controller."""
+    """A countdown starts with the taint, survives a swap, ends with the taint, restarts with the controller."""
     counts: dict[str, _Count] = world.memory.setdefault("counts", {})
     if change.plural == "nodes" and change.type != "DELETED":
         if _no_execute(change.object) != _no_execute(change.before or {}) or change.before is None:
@@ -345,7 +345,7 @@ def _node_went(world: World, name: str) -> None:
 
 
 def restart_countdowns(world: World) -> None:
-    """kube-controller-manager is new."""
+    """Restart the countdowns with kube-controller-manager."""
     world.memory["counts"] = {}
     for pod in list(world.store.list("pods")):
         node = world.node(node_of(pod)) if node_of(pod) else None
@@ -363,7 +363,7 @@ def _count(world: World, pod: Object, node: Object) -> None:
     limit = toleration_seconds(pod, taints) if taints else None
     old = counts.get(uid_of(pod))
     if limit is None:
-        if old is not None:  # the controller may not have heard yet
+        if old is not None:  # the controller may not have handled the change
             world.memory["ended", uid_of(pod)] = (now, counts.pop(uid_of(pod)))
         return
     began = old.began if old is not None and limit > 0 else now
@@ -390,7 +390,7 @@ def _was_evicted(world: World, pod: Object, count: _Count) -> None:
     found, counts = world.same(pod), world.memory["counts"]
     if found is None or count.unsure or counts.get(uid_of(pod)) is not count:
         return
-    if _is_evicted(found):  # once more
+    if _is_evicted(found):  # a second time
         del counts[uid_of(pod)]
     else:
         world.violated(9, f"{name_of(pod)}: not evicted")

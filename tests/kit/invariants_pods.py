@@ -1,4 +1,4 @@
-"""Rules 2, 3, 4, 10, 11 and 12 of facts 16: the ends of pods, volumes, replacements, budgets."""
+"""Rules 2, 3, 4, 10, 11 and 12 of facts 16: ends of pods, volumes, replacements, budgets."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from chaos.lab.objects.volumes import unique_name, volumes_of
 from chaos.lab.sim.clock import seconds_of
 from tests.kit.invariants_world import OUT_OF_SERVICE, World, ended_now, is_mirror, target
 
-_QUEUE = 1.0  # more than any work queue of the control plane waits
-_CLEANUP = 4.0  # more than a kubelet needs to delete a pod that has ended
+_QUEUE = 1.0  # upper limit for the work queues of the control plane
+_CLEANUP = 4.0  # upper limit for a kubelet's DELETE of an ended pod
 _FORCE_DETACH = 360.0
 _STALE = 120.0
 
-# Rule 2: who removes a pod.
+# Rule 2: removal of pods.
 
 
 def removal(world: World, change: Change) -> None:
-    """Only a kubelet that has ended it, grace 0, or a terminal phase takes a pod's object away."""
+    """A pod is removed only by its kubelet after its end, with grace 0, or in a terminal phase."""
     if change.plural != "pods" or change.type != "DELETED":
         return
     pod, host = change.object, world.host_of(change.object)
@@ -63,7 +63,7 @@ def _unlawful(world: World, pod: Object, why: str) -> None:
 
 
 def removal_is_prompt(world: World, change: Change) -> None:
-    """A deleted pod goes soon after its terminal phase if its kubelet is well."""
+    """A deleted pod is removed soon after its terminal phase if its kubelet is healthy."""
     if (
         change.plural == "pods"
         and change.type == "MODIFIED"
@@ -85,7 +85,7 @@ def _lingers(world: World, pod: Object, since: float) -> bool:
 
 
 def terminal_phase(world: World, change: Change) -> None:
-    """Not while a container runs, never Ready, never taken back."""
+    """No container of a terminal pod runs; it is never Ready, and its phase is final."""
     if change.plural != "pods" or change.type != "MODIFIED":
         return
     pod, host = change.object, world.host_of(change.object)
@@ -100,7 +100,7 @@ def terminal_phase(world: World, change: Change) -> None:
 
 
 def kubelets_disruption_target(world: World, change: Change) -> None:
-    """In the same patch as the terminal phase, and always there for reason Terminated."""
+    """DisruptionTarget is in the patch of the terminal phase, and always set for reason Terminated."""
     if change.plural != "pods" or change.type != "MODIFIED":
         return
     pod, by_kubelet = change.object, "TerminationByKubelet"
@@ -114,7 +114,7 @@ def kubelets_disruption_target(world: World, change: Change) -> None:
 
 
 def exit_codes(world: World, change: Change) -> None:
-    """They decide the phase; reason and message are for Failed."""
+    """Exit codes determine the phase; only Failed has reason and message."""
     if change.plural != "pods" or not ended_now(change) or is_mirror(change.object):
         return
     pod, status = change.object, change.object["status"]
@@ -132,7 +132,7 @@ def exit_codes(world: World, change: Change) -> None:
 
 
 def detach(world: World, change: Change) -> None:
-    """Wanted volumes stay; mounted ones for 6 minutes unless the node is out of service."""
+    """Needed volumes stay attached; mounted ones for 6 min unless the node is out of service."""
     if change.plural not in ("pods", "nodes", "volumeattachments", "persistentvolumeclaims"):
         return
     unwanted: dict[tuple[str, str], float] = world.memory.setdefault("unwanted", {})
@@ -160,7 +160,7 @@ def _place(attachment: Object) -> tuple[str, str]:
 
 
 def _wanted(world: World) -> set[tuple[str, str]]:
-    """Facts 7: not terminated, or deleting with a container that last reported Running."""
+    """Volumes of pods that are not terminated, or deleted with a container last reported Running. Facts 7."""
     found = set()
     for pod in world.store.list("pods"):
         running = any("running" in item["state"] for item in pod["status"].get("containerStatuses") or [])
@@ -170,7 +170,7 @@ def _wanted(world: World) -> set[tuple[str, str]]:
 
 
 def _state(world: World, place: tuple[str, str]) -> tuple[bool, bool, bool]:
-    """Of the volume: mounted; of the node: Ready, out of service. A deleted node's last report counts."""
+    """Whether the volume is mounted, by the node's last report, and the node Ready and out of service."""
     node = world.node(place[1])
     known: dict[str, list[str]] = world.memory.setdefault("in use", {})
     if node is not None:
@@ -181,13 +181,13 @@ def _state(world: World, place: tuple[str, str]) -> tuple[bool, bool, bool]:
 
 
 def forget_deleted_nodes(world: World) -> None:
-    """A new kube-controller-manager knows nothing of them, and takes what is attached for mounted."""
+    """Reset the records of deleted nodes, as a restart of kube-controller-manager does: attached counts as mounted."""
     known: dict[str, list[str]] = world.memory.get("in use", {})
     world.memory["in use"] = {name: volumes for name, volumes in known.items() if world.node(name) is not None}
 
 
-def remember_in_use(world: World, change: Change) -> None:
-    """What a node last reported, for when it is gone."""
+def record_in_use(world: World, change: Change) -> None:
+    """Record the volumes in use that a node reported, also for the time after its deletion."""
     if change.plural == "nodes" and change.type != "DELETED":
         world.memory.setdefault("in use", {})[name_of(change.object)] = (
             change.object["status"].get("volumesInUse") or []
@@ -219,7 +219,7 @@ def _overdue(world: World, place: tuple[str, str]) -> bool:
 
 
 def replicasets(world: World, change: Change) -> None:
-    """Terminating and terminal pods are replaced at once, others never."""
+    """A ReplicaSet replaces terminating and terminal pods at once, and no others."""
     owner = _owner(world, change, "ReplicaSet", "replicasets")
     if owner is None:
         return
@@ -230,7 +230,7 @@ def replicasets(world: World, change: Change) -> None:
 
 
 def _owner(world: World, change: Change, kind: str, plural: str) -> Object | None:
-    """The owner of that kind that the change is of or about."""
+    """Owner of this kind that has changed, or whose pod has."""
     if change.plural == plural:
         return world.store.get(plural, namespace_of(change.object), name_of(change.object))
     reference = controller_of(change.object) if change.plural == "pods" else None
@@ -241,8 +241,8 @@ def _owner(world: World, change: Change, kind: str, plural: str) -> Object | Non
 
 def _missing(world: World, owner: Object) -> int:
     pods = world.store.list("pods", namespace_of(owner))
-    mine = [pod for pod in pods if (controller_of(pod) or {}).get("uid") == uid_of(owner) and is_active(pod)]
-    return int(owner["spec"]["replicas"]) - len(mine)
+    matching = [pod for pod in pods if (controller_of(pod) or {}).get("uid") == uid_of(owner) and is_active(pod)]
+    return int(owner["spec"]["replicas"]) - len(matching)
 
 
 def _lacks(world: World, owner: Object) -> bool:
@@ -254,7 +254,7 @@ def _lacks(world: World, owner: Object) -> bool:
 
 
 def statefulsets(world: World, change: Change) -> None:
-    """No second pod of a name while the first one's containers run, unless somebody with the right removed it."""
+    """No second pod of a name while containers of the first run, unless its removal was lawful."""
     if change.plural != "pods" or (controller_of(change.object) or {}).get("kind") != "StatefulSet":
         return
     names: dict[str, str] = world.memory.setdefault("ordinals", {})
@@ -266,7 +266,7 @@ def statefulsets(world: World, change: Change) -> None:
 
 
 def daemonsets(world: World, change: Change) -> None:
-    """No pod for a node with a taint that it does not tolerate."""
+    """A DaemonSet creates no pod for a node with a taint that the pod does not tolerate."""
     pod = change.object
     if change.plural != "pods" or change.type != "ADDED" or (controller_of(pod) or {}).get("kind") != "DaemonSet":
         return
@@ -276,8 +276,8 @@ def daemonsets(world: World, change: Change) -> None:
         world.violated(11, f"{name_of(pod)}: made for {name_of(node)} in spite of its taints")
 
 
-def scheduler_heeds_taints(world: World, change: Change) -> None:
-    """Pods come to no node whose taints they do not tolerate, and to one that they should avoid for want of others."""
+def scheduler_respects_taints(world: World, change: Change) -> None:
+    """Pods are bound to no node with untolerated taints; with PreferNoSchedule only if there is no other node."""
     pod, before = change.object, change.before
     if change.plural != "pods" or before is None or node_of(before) or not node_of(pod) or not world.node(node_of(pod)):
         return
@@ -299,12 +299,12 @@ def scheduler_heeds_taints(world: World, change: Change) -> None:
 
 
 def _small(pod: Object) -> bool:
-    """It fits on any node that is not full, and none is in these tests."""
+    """Whether the pod fits on any node of these tests."""
     return not any(requests_of(pod).values())
 
 
-def tolerations_are_their_own(world: World, change: Change) -> None:
-    """No pod gets a toleration of memory pressure, but those of DaemonSets from their controller."""
+def no_memory_pressure_tolerations(world: World, change: Change) -> None:
+    """Only pods of DaemonSets get a toleration of memory pressure, from their controller."""
     owner = controller_of(change.object) or {}
     if change.plural != "pods" or change.type != "ADDED" or owner.get("kind") in ("DaemonSet", "Node"):
         return
@@ -312,11 +312,11 @@ def tolerations_are_their_own(world: World, change: Change) -> None:
         world.violated(11, f"{name_of(change.object)}: tolerates memory pressure")
 
 
-# Rule 12: budgets and what else the disruption controller does.
+# Rule 12: budgets and stale conditions.
 
 
 def stale_disruptions_are_reset(world: World, change: Change) -> None:
-    """After two minutes, neither earlier nor later; not the kubelet's, and not while the pod ends."""
+    """A stale DisruptionTarget is reset after 2 min exactly; not one of the kubelet, nor of a pod that is ending."""
     if change.plural != "pods" or change.type == "DELETED":
         return
     was, now = (_stale_since(obj) if obj else None for obj in (change.before, change.object))
@@ -341,7 +341,7 @@ def _was_reset(world: World, pod: Object, since: float) -> None:
 
 
 def evictions_take(world: World, change: Change) -> None:
-    """An eviction of a healthy pod has been taken from its budget."""
+    """An eviction of a healthy pod decrements its budget."""
     reason, before = "EvictionByEvictionAPI", change.before
     if change.plural != "pods" or before is None or not target(before) != reason == target(change.object):
         return
@@ -362,7 +362,7 @@ def _budgets(world: World, pod: Object) -> list[Object]:
 
 
 def budgets_are_recomputed(world: World, change: Change) -> None:
-    """Healthy are Ready pods that are not terminating and not promised."""
+    """Healthy pods are Ready, not terminating, and not granted to an eviction."""
     if change.plural == "pods":
         budgets = _budgets(world, change.object)
     else:
@@ -381,8 +381,9 @@ def _miscounts(world: World, budget: Object) -> bool:
         name for name, at in (status.get("disruptedPods") or {}).items() if world.sim.now - seconds_of(at) <= 120.0
     }
     pods = world.store.list("pods", namespace_of(found))
-    mine = [pod for pod in pods if selector_matches(found["spec"].get("selector"), labels_of(pod))]
+    matching = [pod for pod in pods if selector_matches(found["spec"].get("selector"), labels_of(pod))]
     healthy = sum(
-        condition_status(pod, "Ready") == "True" and not is_deleting(pod) and name_of(pod) not in fresh for pod in mine
+        condition_status(pod, "Ready") == "True" and not is_deleting(pod) and name_of(pod) not in fresh
+        for pod in matching
     )
     return bool(status["currentHealthy"] != healthy)

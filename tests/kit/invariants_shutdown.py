@@ -1,4 +1,4 @@
-"""Rules 5, 6 and 7 of facts 16: what one kubelet process knows of a shutdown, its event loop, its buckets."""
+"""Rules 5, 6 and 7 of facts 16: shutdown state of a kubelet process, its event loop, its buckets."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.kit.invariants_world import Host, World, ended_now, is_mirror
 
 _DETECTED = "Shutdown manager detected shutdown event"
 _CANCELLED = "Shutdown manager detected shutdown cancellation"
-_START = 0.02  # both halves of one instant
-_LATE = 0.1  # more than an event takes
+_START = 0.02  # between two changes of the same event
+_LATE = 0.1  # upper limit for handling an event
 
-# Rule 5: memory of the process, the file, the gauges.
+# Rule 5: state of the process, the file, the gauges.
 
 
-def shutting_down_is_heard(world: World, change: Change) -> None:
-    """A process says that its node shuts down only after a signal to itself; the state file is never lost."""
+def shutdown_state_follows_a_signal(world: World, change: Change) -> None:
+    """A process reports a shutdown only after a signal to itself; the state file is never lost."""
     if change.plural != "nodes" or (host := world.hosts.get(name_of(change.object))) is None:
         return
     host.had_file = host.had_file or host.file is not None
@@ -35,7 +35,7 @@ def shutting_down_is_heard(world: World, change: Change) -> None:
 
 
 def gauges(world: World, host: Host) -> None:
-    """Of a new process: 0 first, then the file's if logind is there."""
+    """The gauges of a new process are 0, then those of the file if logind runs."""
     world.sim.after(0.55, _gauge_is, world, host, host.pid, False)
     world.sim.after(3.0, _gauge_is, world, host, host.pid, True)
 
@@ -55,7 +55,7 @@ def _gauge_is(world: World, host: Host, pid: int, reloaded: bool) -> None:
 
 
 def event_loop(world: World, change: Change) -> None:
-    """Signals are handled in their order, and a cancellation after what it cancels."""
+    """Signals are handled in order, a cancellation after the shutdown that it cancels."""
     if change.plural != "events" or change.object["message"] not in (_DETECTED, _CANCELLED) or change.type == "DELETED":
         return
     host = world.hosts.get(change.object["involvedObject"]["name"])
@@ -63,19 +63,19 @@ def event_loop(world: World, change: Change) -> None:
         return
     seen: list[bool] = world.memory.setdefault(("seen", host.machine.name, host.pid), [])
     seen.append(change.object["message"] == _DETECTED)
-    again = any(signal.active for signal in host.signals[len(seen) :])  # it may be that one which is processed
+    again = any(signal.active for signal in host.signals[len(seen) :])  # possibly the one that is being processed
     if not seen[-1] and host.busy and not again:
         world.violated(6, f"{host.machine.name}: cancellation handled within the shutdown")
     if (
         not host.lost_signals
-        and host.signals[0].at > host.started + 1.0  # it listened
+        and host.signals[0].at > host.started + 1.0  # it was subscribed
         and seen != [signal.active for signal in host.signals][: len(seen)]
     ):
         world.violated(6, f"{host.machine.name}: signals handled out of order")
 
 
 def cancellation_is_prompt(world: World, host: Host) -> None:
-    """Called at each False that comes when nothing is processed."""
+    """A cancellation is handled at once if no shutdown is being processed."""
     seen = world.memory.get(("seen", host.machine.name, host.pid), [])
     if len(seen) == len(host.signals) - 1 and seen and not host.signals[-1].busy:
         world.sim.after(1.0, _was_cancelled, world, host, host.pid, len(host.signals))
@@ -97,7 +97,7 @@ def _was_cancelled(world: World, host: Host, pid: int, number: int) -> None:
 
 @dataclass(slots=True)
 class _Shutdown:
-    """``began``: when the first pod of each bucket was stopped."""
+    """``began``: time of the first stop in each bucket."""
 
     pid: int
     start: int
@@ -115,7 +115,7 @@ def _bucket(host: Host, pod: Object) -> int:
 
 
 def _current(world: World, host: Host) -> _Shutdown | None:
-    """The shutdown that the host's process works on."""
+    """Shutdown that the host's process is processing."""
     if not host.busy or host.file is None or host.machine.spec.static_pods:
         return None
     known: _Shutdown | None = world.memory.get(("shutdown", host.machine.name))
@@ -125,7 +125,7 @@ def _current(world: World, host: Host) -> _Shutdown | None:
 
 
 def buckets(world: World, change: Change) -> None:
-    """Pods of a bucket at once; the next bucket when all have ended or its time is over."""
+    """Pods of a bucket stop at once; the next bucket starts when all have ended or its time is over."""
     if change.plural != "events" or change.object["reason"] != "Killing" or change.type == "DELETED":
         return
     about = change.object["involvedObject"]
@@ -150,7 +150,7 @@ def buckets(world: World, change: Change) -> None:
 
 
 def _lower_are_done(world: World, host: Host, shutdown: _Shutdown, own: int) -> None:
-    """Containers and volumes of the buckets before, unless their time is over."""
+    """Containers and volumes of earlier buckets are gone, unless their time is over."""
     for uid, bucket in shutdown.stopped.items():
         limit = buckets_of(host.machine.spec)[bucket].seconds
         held = host.runs(uid) or uid in host.machine.runtime.mounts
@@ -159,7 +159,7 @@ def _lower_are_done(world: World, host: Host, shutdown: _Shutdown, own: int) -> 
 
 
 def _time_is_over(world: World, host: Host, shutdown: _Shutdown, bucket: int) -> None:
-    deleted_before = any(  # a later bucket's pods, whose stop was not seen
+    deleted_before = any(  # pods of a later bucket, whose stop was not observed
         is_deleting(pod) and host.runs(uid_of(pod)) and _bucket(host, pod) > bucket
         for pod in world.store.list("pods")
         if node_of(pod) == host.machine.name
@@ -174,7 +174,7 @@ def _time_is_over(world: World, host: Host, shutdown: _Shutdown, bucket: int) ->
 
 
 def ends_with_the_last_pod(world: World, change: Change) -> None:
-    """Empty buckets are skipped: nothing is waited for once every pod has ended."""
+    """Empty buckets are skipped: the shutdown ends with the last pod."""
     host = world.host_of(change.object) if change.plural == "pods" else None
     if host is not None and ended_now(change) and (shutdown := _current(world, host)) is not None:
         world.memory["last end", host.machine.name] = world.sim.now
@@ -200,7 +200,7 @@ def _is_over(world: World, host: Host, shutdown: _Shutdown, since: float) -> Non
 
 
 def lock_release(world: World, host: Host, _lock: Inhibitor) -> None:
-    """At the end: not before every bucket is done, volumes included, and then at once."""
+    """The lock is released at once after the last bucket, volumes included, and not before."""
     if not host.machine.kubelet.is_running or host.holds_lock or host.machine.spec.static_pods:
         return
     if host.busy and host.signals and host.signals[-1].active:

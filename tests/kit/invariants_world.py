@@ -1,4 +1,4 @@
-"""What the invariants are checked against: the store's changes, the machines' truth, and what clients and tests did."""
+"""The world of the invariants: changes of the store, state of the machines, operations of clients and tests."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from chaos.lab.objects.accessors import Object, condition_status, is_terminal, n
 
 NO_EXECUTE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-_SETTLED = 60.0  # a kubelet's connection is back so long after a heal
+_SETTLED = 60.0  # a kubelet reconnects within this time after a heal
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """``rule``: number in facts section 16. ``at``: seconds since the lab's start."""
+    """``rule``: number in facts 16. ``at``: seconds since the lab's start."""
 
     rule: int
     at: float
@@ -29,7 +29,7 @@ class Violation:
 
 @dataclass(slots=True)
 class Signal:
-    """One PrepareForShutdown. ``held``: a kubelet held a lock then; ``busy``: a shutdown was being processed."""
+    """One PrepareForShutdown. ``held``: a kubelet had the lock; ``busy``: a shutdown was being processed."""
 
     at: float
     active: bool
@@ -39,7 +39,7 @@ class Signal:
 
 @dataclass(slots=True)
 class Host:
-    """One machine as the checker watched it. ``changed``: when its power or kubelet last did; ``network``: same."""
+    """One observed machine. ``changed``: last change of its power or kubelet; ``network``: of its network."""
 
     machine: Machine
     pid: int = 0
@@ -71,7 +71,7 @@ class Host:
 
 
 class World:
-    """Memory of the rules, by rule; ``forced``: uids that a client deleted with grace 0."""
+    """State of the rules. ``forced``: uids that a client deleted with grace 0."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.sim, self.store, self.spec = cluster, cluster.sim, cluster.store, cluster.spec
@@ -79,7 +79,7 @@ class World:
         self.forced: set[str] = set()
         self.unlawful: set[str] = set()
         self.restarted = float("-inf")  # kube-controller-manager
-        self.touched = float("-inf")  # when a client last did something
+        self.touched = float("-inf")  # last operation of a client
         self.memory: dict[Hashable, Any] = {}
         self.hosts = {name: Host(machine) for name, machine in cluster.machines.items()}
         self._wrong: dict[Hashable, object] = {}
@@ -91,21 +91,21 @@ class World:
         self.violations.append(Violation(rule, round(self.sim.now - self.spec.start, 3), text))
 
     def persisting(self, rule: int, key: Hashable, seconds: float, text: str, wrong: Callable[[], bool]) -> None:
-        """What may be wrong for a moment only; the caller asks again at every change that can end it."""
+        """Report a violation if ``wrong`` holds for so many seconds; called again at every change that can end it."""
         if not wrong():
             self._wrong.pop((rule, key), None)
         elif (rule, key) not in self._wrong:
             token = self._wrong[rule, key] = object()
-            self.sim.after(seconds, self._ripe, rule, key, token, text, wrong)
+            self.sim.after(seconds, self._check_persisting, rule, key, token, text, wrong)
 
-    def _ripe(self, rule: int, key: Hashable, token: object, text: str, wrong: Callable[[], bool]) -> None:
+    def _check_persisting(self, rule: int, key: Hashable, token: object, text: str, wrong: Callable[[], bool]) -> None:
         if self._wrong.get((rule, key)) is token:
             del self._wrong[rule, key]
             if wrong():
                 self.violated(rule, text)
 
     def calm(self, node: str, since: float) -> bool:
-        """Whether the node's kubelet runs and reaches the API server, and did so ever since then."""
+        """Whether the node's kubelet has been running and connected to the API server since that time."""
         host = self.hosts.get(node)
         if host is None or not host.machine.kubelet.is_running or host.machine.kubelet.is_frozen:
             return False
@@ -118,18 +118,18 @@ class World:
         return self.store.get("nodes", "", name)
 
     def same(self, pod: Object) -> Object | None:
-        """The pod as it is now, None if it is gone."""
+        """Current version of the pod, None if it was removed."""
         found = self.store.get("pods", pod["metadata"]["namespace"], pod["metadata"]["name"])
         return found if found is not None and uid_of(found) == uid_of(pod) else None
 
     def collected(self, pod: Object) -> bool:
-        """Whether pod GC may end the pod: its node is gone or out of service, or it has none."""
+        """Whether pod GC may end the pod: its node is missing or out of service, or the pod is unbound."""
         node = self.node(node_of(pod))
         return node is None or any(taint["key"] == OUT_OF_SERVICE for taint in taints_of(node))
 
     def _watch(self, host: Host) -> None:
         machine, logind = host.machine, host.machine.logind
-        machine.on_change.append(lambda _: self._machine_changed(host))
+        machine.on_change.append(lambda _: self._on_machine_change(host))
         machine.network.on_change.append(lambda: setattr(host, "network", self.sim.now))
         emit, restart_bus, plan = logind.emit_prepare_for_shutdown, logind.restart_bus, logind.schedule
 
@@ -154,7 +154,7 @@ class World:
         logind.emit_prepare_for_shutdown = signal  # type: ignore[method-assign]
         logind.restart_bus = restart  # type: ignore[method-assign]
 
-    def _machine_changed(self, host: Host) -> None:
+    def _on_machine_change(self, host: Host) -> None:
         host.changed = self.sim.now
         if host.machine.kubelet.pid != host.pid:
             host.pid, host.started = host.machine.kubelet.pid, self.sim.now
@@ -164,15 +164,15 @@ class World:
                     call(self, host)
 
     def on_process(self, call: Callable[[World, Host], None]) -> None:
-        """``call`` whenever a kubelet process has begun."""
+        """Call ``call`` after the start of a kubelet process."""
         self.memory.setdefault("processes", []).append(call)
 
     def on_signal(self, call: Callable[[World, Host], None]) -> None:
-        """``call`` at every PrepareForShutdown(false)."""
+        """Call ``call`` at every PrepareForShutdown(false)."""
         self.memory.setdefault("signals", []).append(call)
 
     def on_release(self, call: Callable[[World, Host, Inhibitor], None]) -> None:
-        """``call`` after a kubelet has let a lock go."""
+        """Call ``call`` after a kubelet has released its lock."""
         for host in self.hosts.values():
             self._wrap_release(host, call)
 
@@ -186,7 +186,7 @@ class World:
         host.machine.logind.release = wrapped  # type: ignore[method-assign]
 
     def _wrap_clients(self) -> None:
-        """Clients' deletions with grace 0, and restarts of kube-controller-manager."""
+        """Wrap clients' deletions and evictions, and restarts of kube-controller-manager."""
         cluster, delete, evict = self.cluster, self.cluster.delete_object, self.cluster.evict_pod
         restart = cluster.controllers.restart
 
@@ -209,7 +209,7 @@ class World:
         cluster.controllers.restart = restarted  # type: ignore[method-assign]
 
     def on_restart(self, call: Callable[[World], None]) -> None:
-        """``call`` after a restart of kube-controller-manager."""
+        """Call ``call`` after a restart of kube-controller-manager."""
         self.memory.setdefault("restarts", []).append(call)
 
     def _note_forced(self, namespace: str, name: str, grace: int | None) -> None:
@@ -224,7 +224,7 @@ def is_mirror(pod: Object) -> bool:
 
 
 def target(pod: Object | None) -> str:
-    """The reason of DisruptionTarget, if it is True."""
+    """Reason of DisruptionTarget if it is True, else empty."""
     for item in (pod or {}).get("status", {}).get("conditions") or []:
         if item["type"] == "DisruptionTarget" and item["status"] == "True":
             return str(item["reason"])
@@ -232,7 +232,7 @@ def target(pod: Object | None) -> str:
 
 
 def turned(change: Change, type_: str) -> tuple[str, str]:
-    """A condition's status before and after."""
+    """Status of a condition before and after the change."""
     return condition_status(change.before or {}, type_), condition_status(change.object, type_)
 
 

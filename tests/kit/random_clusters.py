@@ -1,4 +1,4 @@
-"""Random clusters, workloads and operations for the property test: plain values, so that failures shrink."""
+"""Random clusters, workloads and operations of the property test: plain values, so that failures shrink."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BUCKETS = ([(0, 10), (1000, 5)], [(0, 2), (10, 3), (2_000_000_000, 4)], [(1000,
 
 @dataclass(frozen=True)
 class Operation:
-    """``kind`` done to the ``who``-th of its objects; ``what`` chooses among variants; then ``wait`` seconds."""
+    """Operation ``kind`` on the ``who``-th object, in the variant ``what``, and a wait of ``wait`` seconds."""
 
     kind: str
     who: int
@@ -82,9 +82,9 @@ def workloads(draw: st.DrawFn) -> tuple[str, Object]:
     """Plural and object, without a name."""
     plural = draw(st.sampled_from(["deployments", "statefulsets", "daemonsets"]))
     pod: Object = {"priorityClassName": draw(st.sampled_from(["", "low", "high", "system-node-critical"]))}
-    # Others that tolerate everything are bound to a node that shuts down, rejected and replaced, without end. So they
-    # are in Kubernetes: RS manageReplicas knows no back-off for pods that failed. Only kube-controller-manager's
-    # --kube-api-qps, 20 requests a second, holds it up; the lab has no such limit, and would drown in pods.
+    # Other pods that tolerate everything are bound to a node that shuts down, rejected, and replaced, without end, as
+    # in Kubernetes: RS manageReplicas has no back-off for failed pods. Only kube-controller-manager's
+    # --kube-api-qps, 20 requests per second, limits that; the lab has no such limit and too many pods.
     pod["tolerations"] = draw(st.sampled_from(_TOLERATIONS if plural == "daemonsets" else _FINITE))
     more: dict[str, Any] = {} if plural == "daemonsets" else {"replicas": draw(st.integers(0, 5))}
     if plural == "statefulsets":
@@ -115,7 +115,7 @@ _BUDGETS: list[Object] = [{"minAvailable": 2}, {"maxUnavailable": 1}, {"minAvail
 
 
 def set_up(cluster: Cluster, made: list[tuple[str, Object]], budgets: list[int]) -> None:
-    """Namespace, priorities, workloads, and budgets for the first of them."""
+    """Create namespace, priority classes, workloads, and budgets for the first of these."""
     cluster.create_object("namespaces", {"metadata": {"name": "demo"}})
     for name, value in (("low", 10), ("high", 10000)):
         cluster.create_object("priorityclasses", {"metadata": {"name": name}, "value": value})
@@ -134,7 +134,7 @@ def set_up(cluster: Cluster, made: list[tuple[str, Object]], budgets: list[int])
 
 
 def do(cluster: Cluster, operation: Operation) -> None:
-    """What an administrator, a client or fate does. What the API or logind refuses is refused."""
+    """Run an operation of an administrator, a client or the environment; errors of API and logind are ignored."""
     try:
         if operation.kind in _ON_MACHINES:
             machine = list(cluster.machines.values())[operation.who % len(cluster.machines)]
@@ -155,7 +155,7 @@ def _cut(machine: Machine, what: int) -> None:
 
 
 def _kubelet(machine: Machine, what: int) -> None:
-    """Start, stop, restart, kill, freeze, thaw."""
+    """Start, stop, restart, kill, freeze or thaw the kubelet."""
     kubelet = machine.kubelet
     if machine.state == "off":
         return
@@ -196,7 +196,7 @@ _ON_MACHINES: dict[str, Callable[[Machine, int], object]] = {
 
 
 def _nth(cluster: Cluster, plural: str, who: int) -> Object:
-    """A copy. Raises NotFoundError if there is none."""
+    """Copy of the ``who``-th object. Raises NotFoundError if there is none."""
     found = list(cluster.store.list(plural, "" if plural == "nodes" else "demo"))
     if not found:
         raise NotFoundError(plural, "any")
@@ -229,7 +229,7 @@ def _taint(cluster: Cluster, who: int, what: int) -> None:
 
 
 def _untaint(cluster: Cluster, who: int, what: int) -> None:
-    """A client's taints, or also those of the control plane, which come back."""
+    """Remove a client's taints, or also those of the control plane, which are restored."""
     node = _nth(cluster, "nodes", who)
     keys = ("example.com/x", OUT_OF_SERVICE)
     node["spec"]["taints"] = [item for item in node["spec"].get("taints") or [] if what % 4 and item["key"] not in keys]
@@ -260,7 +260,7 @@ def _roll(cluster: Cluster, who: int, what: int) -> None:
 
 
 def _update_pod(cluster: Cluster, who: int, what: int) -> None:
-    """Another toleration, a label that no selector matches, one that all miss, a finalizer and its removal."""
+    """Add a toleration, change an unselected or selected label, add or remove a finalizer."""
     pod = _nth(cluster, "pods", who)
     metadata = pod["metadata"]
     if what % 5 == 0:
@@ -275,7 +275,7 @@ def _update_pod(cluster: Cluster, who: int, what: int) -> None:
 
 
 def _make_claim(cluster: Cluster, who: int, _what: int) -> None:
-    """A pod without owner, with a claim, on any node."""
+    """Create a pod without owner, with a claim, on any node."""
     metadata = {"name": f"own{who}", "namespace": "demo"}
     cluster.create_object("persistentvolumeclaims", {"metadata": dict(metadata), "spec": _CLAIM})
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": f"own{who}"}}]
@@ -304,7 +304,7 @@ _ON_API: dict[str, Callable[[Cluster, int, int], object]] = {
 
 
 def operations() -> st.SearchStrategy[list[Operation]]:
-    """About twenty: hypothesis keeps one list short, so it is made of some that shrink by themselves."""
+    """Lists of about twenty operations, joined from several because hypothesis draws short ones."""
     kinds = st.sampled_from([*_ON_MACHINES, *_ON_API])
     operation = st.builds(
         Operation, kind=kinds, who=st.integers(0, 9), what=st.integers(0, 5), wait=st.sampled_from(WAITS)

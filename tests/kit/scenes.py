@@ -1,4 +1,4 @@
-"""Scenes that every breakage is tried in: what happens to a small cluster, played right and wrong."""
+"""Scenes in a small cluster in which every breakage is tested against a correct run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage"
 
 @dataclass(frozen=True)
 class Scene:
-    """``play`` after the workload runs; ``lab``: settings of the LabSpec."""
+    """One scene. ``play``: operations once the workload runs; ``lab``: settings of the LabSpec."""
 
     play: Callable[[Cluster], None]
     lab: dict[str, Any] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Scene:
 
 
 def play(scene: Scene, breakages: list[str]) -> Checker:
-    """Run the scene in a new cluster that does these things wrong."""
+    """Run the scene in a new cluster with these breakages."""
     lab = spec(breakages=breakages, inhibitor_lost_after_cancel="never", **scene.lab)
     for node in lab.nodes:
         node.logind = scene.logind
@@ -79,7 +79,7 @@ def _taint(cluster: Cluster, key: str, effect: str, name: str = VICTIM) -> None:
 
 
 def _delete_pods(cluster: Cluster, app: str, grace: int | None = None) -> None:
-    """Those of the app that are on the victim."""
+    """Delete the app's pods on the victim."""
     for pod in pods_on(cluster, VICTIM):
         if name_of(pod).startswith(app):
             cluster.delete_object("pods", namespace_of(pod), name_of(pod), grace)
@@ -100,14 +100,14 @@ def shutdown(cluster: Cluster) -> None:
 
 
 def every_shutdown(cluster: Cluster) -> None:
-    """One worker after the other: what is left out shows only if the kubelet looks in the wrong moment."""
+    """Shut down one worker after the other: some breakages show only at a particular moment of the kubelet."""
     for name in _ALL[1:]:
         cluster.machines[name].logind.power_off()
         run(cluster, 60.0)
 
 
 def busy_shutdown(cluster: Cluster) -> None:
-    """One pod is stopping already, and takes its time."""
+    """Shut down while one pod is being stopped slowly."""
     slow = {"terminationGracePeriodSeconds": 600, "priorityClassName": "low", "nodeName": VICTIM}
     pod = workload("slow", stops=500, pod=slow)["spec"]["template"]
     pod["metadata"] |= {"name": "slow", "namespace": "demo"}
@@ -119,7 +119,7 @@ def busy_shutdown(cluster: Cluster) -> None:
 
 
 def signals(cluster: Cluster) -> None:
-    """A shutdown cancelled in the middle and another one at once, then one cancelled in the end."""
+    """Cancel a shutdown halfway, start another at once, then cancel one at its end."""
     logind = cluster.machines[VICTIM].logind
     for active in (True, False, True):
         logind.emit_prepare_for_shutdown(active)
@@ -130,7 +130,7 @@ def signals(cluster: Cluster) -> None:
 
 
 def outage(*names: str) -> Callable[[Cluster], None]:
-    """These machines lose power at once."""
+    """Cut the power of these machines at once."""
 
     def cut(cluster: Cluster) -> None:
         for name in names:
@@ -141,7 +141,7 @@ def outage(*names: str) -> Callable[[Cluster], None]:
 
 
 def swap(cluster: Cluster) -> None:
-    """Ready=False for want of a runtime, then Unknown for want of power."""
+    """Stop the runtime for Ready=False, then cut the power for Unknown."""
     cluster.machines[VICTIM].runtime.stop_service()
     run(cluster, 60.0)
     cluster.machines[VICTIM].power_off()
@@ -149,7 +149,7 @@ def swap(cluster: Cluster) -> None:
 
 
 def untaint(cluster: Cluster) -> None:
-    """Back before the tolerations end."""
+    """Power on before the tolerations end."""
     cluster.machines[VICTIM].partition()
     run(cluster, 80.0)
     cluster.machines[VICTIM].heal()
@@ -177,7 +177,7 @@ def deletions(cluster: Cluster) -> None:
 
 
 def dead_volumes(cluster: Cluster) -> None:
-    """Deleted pods are stuck; when they are gone, so are their volumes 6 minutes later."""
+    """Delete pods on a dead node; their volumes are detached 6 min after the removal of the pods."""
     cluster.machines[VICTIM].power_off()
     run(cluster, 80.0)
     _delete_pods(cluster, "db")
@@ -201,7 +201,7 @@ def daemons(cluster: Cluster) -> None:
 
 
 def registered_again(cluster: Cluster) -> None:
-    """By a kubelet that is configured with a taint."""
+    """Delete a node whose kubelet registers it again, with a taint."""
     cluster.machines[VICTIM].spec.taints.append(Taint(key="example.com/new", effect="NoSchedule"))
     cluster.delete_object("nodes", "", VICTIM)
     run(cluster, 1.0)
@@ -210,7 +210,7 @@ def registered_again(cluster: Cluster) -> None:
 
 
 def scheduled(cluster: Cluster) -> None:
-    """A shutdown that is cancelled before its time."""
+    """Schedule a shutdown and cancel it before its time."""
     logind = cluster.machines[VICTIM].logind
     logind.schedule("poweroff", cluster.sim.now + 60.0)
     run(cluster, 20.0)
@@ -219,7 +219,7 @@ def scheduled(cluster: Cluster) -> None:
 
 
 def new_pods(cluster: Cluster) -> None:
-    """More than before, past two nodes that they should not and had better not come to."""
+    """Scale up beside a node with NoSchedule and one with PreferNoSchedule."""
     _taint(cluster, "example.com/closed", "NoSchedule")
     _taint(cluster, "example.com/poor", "PreferNoSchedule", "ra-worker2")
     run(cluster, 1.0)
@@ -230,7 +230,7 @@ def new_pods(cluster: Cluster) -> None:
 
 
 def stale(cluster: Cluster) -> None:
-    """A pod is marked, and not deleted."""
+    """Set DisruptionTarget on a pod that is not deleted."""
     pod = next(item for item in pods_on(cluster, VICTIM) if name_of(item).startswith("front"))
     new = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": ""}
     now = cluster.sim.timestamp()
@@ -239,7 +239,7 @@ def stale(cluster: Cluster) -> None:
 
 
 def evictions(cluster: Cluster) -> None:
-    """As fast as a drain asks."""
+    """Evict pods at the rate of a drain."""
     for pod in [pod for pod in cluster.store.list("pods") if name_of(pod).startswith("web")]:
         try:
             cluster.evict_pod(namespace_of(pod), name_of(pod))
@@ -249,7 +249,7 @@ def evictions(cluster: Cluster) -> None:
 
 
 def without_logind(cluster: Cluster) -> None:
-    """A state file of earlier, and a kubelet that restarts."""
+    """Restart a kubelet with an old state file."""
     machine = cluster.machines[VICTIM]
     machine.files[STATE_FILE] = state_file(cluster.sim.now - 100.0, cluster.sim.now - 90.0)
     machine.kubelet.restart()

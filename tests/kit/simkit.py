@@ -1,4 +1,4 @@
-"""Shared by the tests of the simulation: the recordings' workload and a history."""
+"""Helpers of the simulation tests: the recordings' workload, a history, shortcuts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOLERATIONS = [
 
 
 def workload(name: str, *, grace: int = 30, stops: int = 0, code: int = 0, ns: str = "demo", **spec: Any) -> Object:
-    """A Deployment, StatefulSet or DaemonSet; ``pod`` holds more of the pod's spec, the rest goes into spec."""
+    """Deployment, StatefulSet or DaemonSet. ``pod``: more fields of the pod's spec; ``spec``: of the workload's."""
     pod = {"containers": [{"name": "c", "image": "busybox:1.36"}], "terminationGracePeriodSeconds": grace}
     annotations = {"lab.nodefall.dev/stops-after": str(stops), "lab.nodefall.dev/exit-code": str(code)}
     template = {
@@ -43,7 +43,7 @@ def spread(name: str, when: str) -> list[Object]:
 
 
 def apply_recorded_workload(cluster: Cluster) -> None:
-    """What tests/recordings/README.md describes."""
+    """Create the workload of tests/recordings/README.md."""
     cluster.create_object("namespaces", {"metadata": {"name": "demo"}})
     for name, value in (("custom-class-a", 100000), ("custom-class-b", 10000), ("custom-class-c", 1000)):
         cluster.create_object("priorityclasses", {"metadata": {"name": name}, "value": value})
@@ -69,7 +69,7 @@ def apply_recorded_workload(cluster: Cluster) -> None:
 
 
 def with_priorities(lab: LabSpec, buckets: list[tuple[int, int]]) -> LabSpec:
-    """The same lab with shutdownGracePeriodByPodPriority on every worker."""
+    """Set shutdownGracePeriodByPodPriority on every worker of a lab."""
     listed = [PriorityGrace(priority=p, shutdown_grace_period_seconds=s) for p, s in buckets]
     for item in lab.nodes[1:]:
         item.shutdown_grace_period = item.shutdown_grace_period_critical_pods = "0s"
@@ -78,7 +78,7 @@ def with_priorities(lab: LabSpec, buckets: list[tuple[int, int]]) -> LabSpec:
 
 
 def spec(*, workers: int = 3, seed: int = 1, systemd: int = 252, **settings: Any) -> LabSpec:
-    """One control plane and some workers."""
+    """LabSpec of one control plane and some workers."""
     names = ["ra-worker", *(f"ra-worker{number}" for number in range(2, workers + 1))]
     nodes = [NodeSpec(name=name, systemd=systemd) for name in names]
     return LabSpec(nodes=[NodeSpec(name="ra-control-plane", role="control-plane"), *nodes], seed=seed, **settings)
@@ -86,7 +86,7 @@ def spec(*, workers: int = 3, seed: int = 1, systemd: int = 252, **settings: Any
 
 @dataclass
 class History:
-    """Every change of a cluster with its time."""
+    """All changes of a cluster, with time."""
 
     changes: list[tuple[float, Change]] = field(default_factory=list)
 
@@ -96,7 +96,7 @@ class History:
         return "\n".join(json.dumps(row, sort_keys=True) for row in rows).encode()
 
     def since(self, start: float, plural: str) -> list[tuple[float, str, Object]]:
-        """(seconds after start, type, object) of one kind."""
+        """Changes of one kind: (seconds after start, type, object)."""
         return [(t - start, c.type, c.object) for t, c in self.changes if c.plural == plural and t >= start]
 
 
@@ -106,7 +106,7 @@ def started(
     recorded: bool = True,
     watch: Callable[[Cluster], object] = lambda _: None,
 ) -> tuple[Cluster, History]:
-    """A running cluster, with the recordings' workload running in it; ``watch`` sees it before it starts."""
+    """Running cluster with the recordings' workload; ``watch`` gets the cluster before its start."""
     cluster, history = Cluster(lab or spec()), History()
     watch(cluster)
     cluster.store.subscribe(lambda change: history.changes.append((cluster.sim.now, change)))
@@ -133,7 +133,7 @@ def taints(node: Object) -> set[tuple[str, str]]:
 
 
 def disruption(pod: Object) -> str:
-    """The reason of DisruptionTarget, if it is True."""
+    """Reason of DisruptionTarget if it is True, else empty."""
     for item in pod.get("status", {}).get("conditions") or []:
         if item["type"] == "DisruptionTarget" and item["status"] == "True":
             return str(item["reason"])
