@@ -14,8 +14,8 @@ from chaos.judge.quantifiers import combine
 from chaos.judge.signals import mask_pods, source_time
 from chaos.model.api_fact import PseudoFact
 from chaos.model.assertion import View
+from chaos.model.document import Model
 from chaos.model.evidence import all_readings
-from chaos.model.experiment import Model
 from chaos.model.kube import Node, Pod, controller_of, is_ready
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Fact, History, Timeline

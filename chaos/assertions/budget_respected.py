@@ -13,7 +13,7 @@ from chaos.judge.budgets import is_healthy, selects
 from chaos.judge.pods import disruption
 from chaos.judge.signals import mask, mask_pods
 from chaos.model.assertion import NothingToJudge, View
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.kube import LabelSelector, Pod, PodDisruptionBudget
 from chaos.model.recording import BlindWindow
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet

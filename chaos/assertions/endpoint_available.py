@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from chaos.judge.signals import mask
 from chaos.model.assertion import Undecidable, View
+from chaos.model.document import DurationText, Model
 from chaos.model.duration import format_duration, parse_duration
-from chaos.model.experiment import DurationText, Model
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import ProbeSample
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from chaos.judge.signals import Pattern, mask_before, matches, source_time
 from chaos.model.assertion import Undecidable, View
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.kube import Event, ObjectReference
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Entry, Timeline

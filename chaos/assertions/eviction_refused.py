@@ -9,8 +9,8 @@ from pydantic import Field
 
 from chaos.judge.signals import Pattern, matches
 from chaos.model.assertion import NothingToJudge, View
+from chaos.model.document import Model
 from chaos.model.evidence import is_number
-from chaos.model.experiment import Model
 from chaos.model.recording import ActionPhase, ActionRecord
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Entry, Timeline

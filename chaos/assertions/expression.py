@@ -13,7 +13,7 @@ from chaos.judge.pods import container_statuses, disruption, node_of
 from chaos.judge.signals import mask
 from chaos.judge.workloads import KINDS, counts
 from chaos.model.assertion import Undecidable, View
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.kube import Node, Pod, controller_of, is_ready, node_condition, phase, pod_condition
 from chaos.model.recording import BlindWindow
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet

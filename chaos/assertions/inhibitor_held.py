@@ -9,7 +9,7 @@ from pydantic import Field
 
 from chaos.judge.signals import mask
 from chaos.model.assertion import View
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.recording import ActionPhase
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Timeline

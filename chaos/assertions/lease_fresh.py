@@ -8,8 +8,8 @@ from pydantic import Field
 
 from chaos.judge.signals import mask, source_time
 from chaos.model.assertion import View
+from chaos.model.document import DurationText, Model
 from chaos.model.duration import format_duration, parse_duration
-from chaos.model.experiment import DurationText, Model
 from chaos.model.kube import Lease, LeaseSpec
 from chaos.model.recording import BlindWindow
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
@@ -59,7 +59,7 @@ class LeaseFresh:
     """
 
     name = "lease-fresh"
-    summary = "the kubelet renews its Lease, or has stopped to do so"
+    summary = "the kubelet renews its Lease, or no longer renews it"
     example = "{assert: lease-fresh, with: {node: victim, fresh: false}, after: power-cut, within: 45s}"
     needs = "the Lease of the node in kube-node-lease, watched without a gap"
     params = Params

@@ -11,7 +11,7 @@ from chaos.assertions._replicas import ReplicaSample, growth, increase_since, le
 from chaos.judge.signals import mask
 from chaos.model.assertion import Undecidable, View
 from chaos.model.controller_manager import METRIC_PREFIXES
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import QuerySample, Scrape
 
@@ -160,7 +160,7 @@ class Metric:
 
     A value is valid until the next one. ``increase`` counts from the last value before judging starts, and continues
     after a reset of the counter. A query without bounds must have any result. A run records the metrics
-    kubelet_graceful_shutdown_* and kubelet_admission_rejections_total of kubelets. Of the replicas of the
+    ``kubelet_graceful_shutdown_*`` and ``kubelet_admission_rejections_total`` of kubelets. Of the replicas of the
     controller-manager the leader's value counts, and ``increase`` is the sum over all replicas.
     """
 

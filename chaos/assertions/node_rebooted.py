@@ -8,8 +8,8 @@ from pydantic import Field
 
 from chaos.judge.signals import source_time
 from chaos.model.assertion import View
+from chaos.model.document import Model
 from chaos.model.evidence import SAME_BOOT_SECONDS, all_readings, is_number
-from chaos.model.experiment import Model
 from chaos.model.kube import Node, node_condition
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Timeline

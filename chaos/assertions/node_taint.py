@@ -8,7 +8,7 @@ from pydantic import Field
 
 from chaos.judge.signals import Observation, node_signal
 from chaos.model.assertion import View
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.kube import Node
 from chaos.model.signal import Subject, SubjectSet
 from chaos.model.timeline import Version

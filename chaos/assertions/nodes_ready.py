@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from chaos.judge.signals import Observation, node_signal
 from chaos.model.assertion import NothingToJudge, View
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.kube import Node, node_condition
 from chaos.model.signal import Quantifier, Subject, SubjectSet
 from chaos.model.timeline import Version

@@ -7,7 +7,7 @@ from pydantic import Field
 from chaos.judge.pods import node_of
 from chaos.judge.signals import mask_pods, source_time
 from chaos.model.assertion import View
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.kube import ContainerStatus, Pod, full_name
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import History, Timeline, Version

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from chaos.judge.signals import Observation, mask
 from chaos.model.assertion import View
+from chaos.model.document import DurationText, Model
 from chaos.model.duration import parse_duration
-from chaos.model.experiment import DurationText, Model
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Scrape
 

@@ -15,7 +15,7 @@ from chaos.judge.selection import PodSetParams, Selection
 from chaos.judge.shutdown import group_of, groups_of
 from chaos.judge.signals import mask
 from chaos.model.assertion import Undecidable, View
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.kube import full_name
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 

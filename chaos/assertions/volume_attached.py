@@ -6,7 +6,7 @@ from pydantic import Field
 
 from chaos.judge.signals import Observation, from_history, mask_before
 from chaos.model.assertion import Undecidable, View
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.kube import AttachmentSpec, VolumeAttachment
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import History, Version

@@ -9,7 +9,7 @@ from pydantic import Field
 from chaos.judge.signals import Observation, from_history, mask
 from chaos.judge.workloads import KINDS, counts
 from chaos.model.assertion import Undecidable, View
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.kube import Workload
 from chaos.model.signal import Subject, SubjectSet
 from chaos.model.timeline import Version
