@@ -1,4 +1,4 @@
-"""What both transports are tested on: a session to a host, and a way to cut it."""
+"""Links to hosts for the contract of transports: a session, and a function that cuts its connection."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.kit.sshd import serving
 
 
 @dataclass(frozen=True)
-class Line:
-    """``cut`` takes the line away while a command runs, and lets it be opened again; ``folder`` is on the host."""
+class HostLink:
+    """``cut`` breaks the connection; a new one can be opened. ``folder`` is on the host."""
 
     session: Session
     cut: Callable[[], None]
@@ -25,16 +25,16 @@ class Line:
 
 
 @contextmanager
-def ssh_line(keys: Path, folder: Path) -> Iterator[Line]:
+def ssh_link(keys: Path, folder: Path) -> Iterator[HostLink]:
     with serving(keys) as server:
         session = open_session(server.settings())
-        yield Line(session, server.cut, str(folder))
+        yield HostLink(session, server.cut, str(folder))
         session.close()
 
 
 @contextmanager
-def docker_line(docker: Docker, name: str) -> Iterator[Line]:
-    """Its line is cut by killing the container."""
+def docker_link(docker: Docker, name: str) -> Iterator[HostLink]:
+    """The connection is cut by killing the container."""
 
     def cut() -> None:
         docker("kill", name)
@@ -43,5 +43,5 @@ def docker_line(docker: Docker, name: str) -> Iterator[Line]:
     docker("exec", name, "rm", "-rf", "/var/tmp/line")
     docker("exec", name, "mkdir", "/var/tmp/line")
     session = DockerSession(Container(name, "docker"))
-    yield Line(session, cut, "/var/tmp/line")
+    yield HostLink(session, cut, "/var/tmp/line")
     session.close()

@@ -1,4 +1,4 @@
-"""One program on one channel: input, output within limits, and how it ended."""
+"""Input and output of a program on an SSH channel, with a limit on output."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from paramiko import Channel, Transport
 
-LIMIT = 1 << 20  # bytes kept of stdout, and of stderr
+LIMIT = 1 << 20  # bytes of stdout, and of stderr, that are stored
 _CHUNK = 1 << 16
-_POLL_INTERVAL = 0.25  # seconds; the longest time in which an end may go unnoticed
+_POLL_INTERVAL = 0.25  # seconds, the longest time until an exit is noticed
 _SHUTDOWN_GRACE = 0.2  # seconds for a broken transport's thread to notice
 
 
 class ExitReason(Enum):
-    """EXITED: an exit status came. KILLED: by a signal. LOST: the line went first. LATE: the time was up."""
+    """EXITED: with an exit status. KILLED: by a signal. LOST: the connection broke. TIMED_OUT: at the deadline."""
 
     EXITED = "exited"
     KILLED = "killed"
@@ -27,7 +27,7 @@ class ExitReason(Enum):
 
 
 class ChannelProcess:
-    """Reads a channel; ``deadline`` in time.monotonic."""
+    """A program on a channel; ``deadline`` is a time of time.monotonic."""
 
     def __init__(self, channel: Channel, transport: Transport, deadline: float) -> None:
         self._channel, self._transport, self._deadline = channel, transport, deadline
@@ -44,22 +44,22 @@ class ChannelProcess:
 
     @property
     def note(self) -> str:
-        """Says what was cut, "" if nothing was."""
-        return f"{' and '.join(self._truncated)} cut at 1 MiB" if self._truncated else ""
+        """Which outputs were truncated, "" if none was."""
+        return f"{' and '.join(self._truncated)} truncated at 1 MiB" if self._truncated else ""
 
     def extend(self, deadline: float) -> None:
-        """From now on wait until ``deadline``."""
+        """Set a new deadline."""
         self._deadline = deadline
 
     def write_stdin(self, text: str) -> None:
-        """Send ``text`` and the end of file, from a thread, as the program may answer before it has read all."""
+        """Send ``text`` and end of file from a thread, as the program may write before it has read everything."""
         if text:
             Thread(target=self._write_stdin, args=(text.encode(),), daemon=True).start()
         else:
             self._write_stdin(b"")
 
     def read_line(self) -> str | None:
-        """Take the first line of stdout as soon as it is there; None if the program ends, or time is up, before."""
+        """Remove and return the first line of stdout; None if the program ends or times out before it has one."""
         while b"\n" not in self._stdout:
             if self._step() is not None:
                 break
@@ -71,39 +71,39 @@ class ChannelProcess:
 
     def wait(self) -> ExitReason:
         """Read until the program has ended."""
-        while (ended := self._step()) is None:
+        while (reason := self._step()) is None:
             pass
-        return ended
+        return reason
 
     def _step(self) -> ExitReason | None:
-        """Wait once, shortly, and read; how it ended, or None."""
-        left = min(self._deadline - monotonic(), _POLL_INTERVAL)
-        if left <= 0:
+        """Wait once, briefly, and read; the exit reason, None while the program runs."""
+        remaining = min(self._deadline - monotonic(), _POLL_INTERVAL)
+        if remaining <= 0:
             return ExitReason.TIMED_OUT
-        ended = self._channel.eof_received or self._channel.closed
+        at_end = self._channel.eof_received or self._channel.closed
         exited = self._channel.exit_status_ready()
         if self._drain():
             return None
-        if ended and exited:
+        if at_end and exited:
             return self._exit_reason()
-        if ended:
-            self._channel.status_event.wait(left)
+        if at_end:
+            self._channel.status_event.wait(remaining)
             return None
         poll = select.poll()
         poll.register(self._channel.fileno(), select.POLLIN)
-        quiet = not poll.poll(left * 1000)
-        # It has exited, yet something that it left behind holds its output open.
-        return self._exit_reason() if quiet and exited else None
+        is_quiet = not poll.poll(remaining * 1000)
+        # The program has exited, but a process that it started still has its output open.
+        return self._exit_reason() if is_quiet and exited else None
 
     def _drain(self) -> bool:
-        found = False
+        has_read = False
         while self._channel.recv_ready():
             self._append(self._stdout, self._channel.recv(_CHUNK), "stdout")
-            found = True
+            has_read = True
         while self._channel.recv_stderr_ready():
             self._append(self._stderr, self._channel.recv_stderr(_CHUNK), "stderr")
-            found = True
-        return found
+            has_read = True
+        return has_read
 
     def _append(self, buffer: bytearray, data: bytes, name: str) -> None:
         room = LIMIT - len(buffer)
@@ -112,7 +112,7 @@ class ChannelProcess:
             self._truncated.append(name)
 
     def _exit_reason(self) -> ExitReason:
-        """Paramiko drops exit-signal: a channel closed by the host without a status is one."""
+        """Paramiko drops exit-signal: a channel that the host closes without an exit status was one."""
         if self._channel.exit_status != -1:
             return ExitReason.EXITED
         return ExitReason.LOST if is_disconnected(self._transport) else ExitReason.KILLED
@@ -124,10 +124,10 @@ class ChannelProcess:
                 self._channel.sendall(data)
             self._channel.shutdown_write()
         except (OSError, EOFError):
-            return  # it ended without reading on, or the line is lost: the exchange tells which
+            return  # the program ended without reading on, or the connection is lost: wait() returns which
 
 
 def is_disconnected(transport: Transport) -> bool:
-    """True if the line is down; its thread closes the channels a moment before it says so."""
+    """True if the connection is down. Its thread closes the channels a moment before it becomes inactive."""
     transport.join(_SHUTDOWN_GRACE)
     return not transport.is_active()

@@ -1,4 +1,4 @@
-"""One line to one host: a socket of ours, the hops before it, verified host keys, a login with keys."""
+"""An SSH connection to one host: its socket, its jump hosts, verified host keys, a login with keys."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from chaos.model.errors import Refused, Unreachable
 if TYPE_CHECKING:
     import paramiko
 
-KEEPALIVE_INTERVAL = 15  # seconds between two packets on an idle line
-ACK_TIMEOUT = 30  # seconds without an acknowledgement after which the kernel gives a connection up
+KEEPALIVE_INTERVAL = 15  # seconds between two packets on an idle connection
+ACK_TIMEOUT = 30  # seconds without an acknowledgement after which the kernel drops a connection
 _JUMP_LIMITER = JumpHostLimiter()
 
 
 @dataclass(slots=True)
 class SshConnection:
-    """The transport to the host and, in ``stack``, everything to close, hops included."""
+    """The transport to the host; ``stack`` closes it together with its hops."""
 
     transport: paramiko.Transport
     stack: ExitStack
@@ -38,14 +38,14 @@ class SshConnection:
 
 
 def close_quietly(close: Callable[[], None]) -> None:
-    """Close a channel or a transport; paramiko says goodbye, and on a line that just died nobody can be told."""
+    """Close a channel or a transport, also a broken one, on which paramiko's last message fails."""
     with suppress(EOFError, OSError):
         close()
 
 
 def connect(settings: HostSettings) -> SshConnection:
-    """Connect, hop by hop. Raises Unreachable, or Refused for keys that are not as they should be."""
-    # Its thread logs tracebacks of lost lines; we report those ourselves.
+    """Connect, hop by hop. Raises Unreachable, or Refused for host keys or identity files that cannot be used."""
+    # Its thread logs tracebacks of lost connections, which are reported as outcomes.
     logging.getLogger("paramiko").setLevel(logging.CRITICAL)
     transport: paramiko.Transport | None = None
     with ExitStack() as stack:
@@ -55,9 +55,9 @@ def connect(settings: HostSettings) -> SshConnection:
                 try:
                     transport = _connect_hop(transport, hop, via, stack)
                 except BaseException:
-                    stack.close()  # before another comes through the door
+                    stack.close()  # before the login slot is free
                     raise
-        assert transport is not None  # noqa: S101 - there is at least the host itself
+        assert transport is not None  # noqa: S101 - the loop runs at least once, for the host itself
         return SshConnection(transport, stack.pop_all())
 
 
@@ -78,9 +78,9 @@ def _open_socket(settings: HostSettings) -> socket.socket:
     except OSError as error:
         raise Unreachable(
             f"{settings.label} cannot be reached: {error.strerror or error}",
-            hint="see address, port and proxyJump of the inventory, and whether sshd runs there",
+            hint="check address, port and proxyJump in the inventory, and that sshd runs on the host",
         ) from error
-    # Without it each new channel waits 40 ms for a delayed acknowledgement (paramiko never sets it).
+    # Without this, each new channel waits 40 ms for a delayed acknowledgement (paramiko never sets it).
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, ACK_TIMEOUT * 1000)
@@ -96,14 +96,14 @@ def _open_forwarded_channel(transport: paramiko.Transport, settings: HostSetting
     except (paramiko.SSHException, EOFError, OSError) as error:
         raise Unreachable(
             f"{settings.label} cannot be reached through its jump host: {error}",
-            hint="the jump host must reach it, and allow it (AllowTcpForwarding, PermitOpen)",
+            hint="the jump host must reach it, and permit forwarding (AllowTcpForwarding, PermitOpen)",
         ) from error
 
 
 def _handshake(
     sock: socket.socket | paramiko.Channel, settings: HostSettings, via: tuple[HostSettings, ...], stack: ExitStack
 ) -> paramiko.Transport:
-    """Agree on keys and verify the host's."""
+    """Exchange keys and verify the host key."""
     import paramiko  # noqa: PLC0415 - slow
 
     entries = load_known_hosts(settings)
@@ -117,24 +117,24 @@ def _handshake(
         key = transport.get_remote_server_key()
     except (paramiko.SSHException, EOFError, OSError) as error:
         raise Unreachable(
-            f"{settings.label} answers, but not as an SSH server should: {error or 'it hung up'}",
-            hint="it may be starting or going down; else see port in the inventory and the log of its sshd",
+            f"{settings.label} failed the SSH handshake: {error or 'the connection was closed'}",
+            hint="the host may be starting or shutting down; else check port in the inventory and the log of its sshd",
         ) from error
     verify(entries, settings, key, via)
     return transport
 
 
 def _prefer_key_types(transport: paramiko.Transport, types: tuple[str, ...]) -> None:
-    """Ask for a host key of a type that we know."""
+    """Prefer host keys of the types in known_hosts."""
     names = [n for t in types for n in (("rsa-sha2-512", "rsa-sha2-256") if t == "ssh-rsa" else (t,))]
     options = transport.get_security_options()
     usable = list(options.key_types)
-    wanted = [n for n in names if n in usable]
-    options.key_types = [*wanted, *(n for n in usable if n not in wanted)]
+    preferred = [n for n in names if n in usable]
+    options.key_types = [*preferred, *(n for n in usable if n not in preferred)]
 
 
 def _log_in(transport: paramiko.Transport, settings: HostSettings) -> None:
-    """Try the identity file, then the agent's keys."""
+    """Authenticate with the identity file, then with the keys of the agent."""
     import paramiko  # noqa: PLC0415 - slow
 
     tried = []
@@ -142,17 +142,17 @@ def _log_in(transport: paramiko.Transport, settings: HostSettings) -> None:
         try:
             for key, source in _load_keys(settings, stack):
                 tried.append(source)
-                with suppress(paramiko.AuthenticationException):  # the next key may do
+                with suppress(paramiko.AuthenticationException):  # the next key may be accepted
                     if not transport.auth_publickey(settings.user, key):
                         return
         except (paramiko.SSHException, EOFError, OSError) as error:
             raise Unreachable(
-                f"{settings.label} hung up during login: {error}", hint="see the log of its sshd"
+                f"{settings.label} closed the connection during login: {error}", hint="check the log of its sshd"
             ) from error
     offered = ", ".join(tried) or "no key at all"
     raise Unreachable(
-        f"{settings.label} does not let {settings.user} in; offered: {offered}",
-        hint=f"set identityFile, or `ssh-add` the key, and put its public half in {settings.user}'s authorized_keys",
+        f"{settings.label} rejected the login of {settings.user}; offered: {offered}",
+        hint=f"set identityFile, or `ssh-add` the key, and add the public key to {settings.user}'s authorized_keys",
     )
 
 
@@ -170,24 +170,24 @@ def _load_keys(settings: HostSettings, stack: ExitStack) -> list[tuple[paramiko.
 
 
 def _load_identity(settings: HostSettings) -> paramiko.PKey:
-    """The key in the identity file. Raises Refused, also for an encrypted one: nobody is there to type."""
+    """The key in the identity file. Raises Refused, also for an encrypted one: there is no prompt for a passphrase."""
     import paramiko  # noqa: PLC0415 - slow
 
     path = settings.identity_file
-    assert path is not None  # noqa: S101 - asked for only where it is set
+    assert path is not None  # noqa: S101 - called only where it is set
     try:
         return paramiko.PKey.from_path(path)
     except OSError as error:
         raise Refused(
-            f"identityFile {path} of {settings.name} cannot be read: {error.strerror}", hint="see the inventory"
+            f"identityFile {path} of {settings.name} cannot be read: {error.strerror}", hint="check the inventory"
         ) from error
     except (TypeError, paramiko.PasswordRequiredException) as error:  # TypeError is cryptography's
         raise Refused(
             f"identityFile {path} of {settings.name} is encrypted",
-            hint=f"run `ssh-add {path}` and leave identityFile out: the agent's keys are used",
+            hint=f"run `ssh-add {path}` and remove identityFile: the keys of the agent are used",
         ) from error
     except (ValueError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
         raise Refused(
-            f"identityFile {path} of {settings.name} is no private key that can be used: {error}",
-            hint="ed25519, ecdsa and rsa keys in OpenSSH or PEM format can be used",
+            f"identityFile {path} of {settings.name} cannot be used as a private key: {error}",
+            hint="use an ed25519, ecdsa or rsa key in OpenSSH or PEM format",
         ) from error

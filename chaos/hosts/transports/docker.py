@@ -1,7 +1,8 @@
-"""Sessions into containers by ``docker exec`` or ``podman exec``: nodes that are containers and have no sshd.
+"""Transport into containers, by ``docker exec`` or ``podman exec``, for nodes without sshd.
 
-Every command waits inside for one line, as an armed one does: until that is sent nothing has run, and so "not sent" is
-certain. The exit code is the one that the shell inside tells: one that the engine reports may be its own.
+Each command is armed first: it waits in the container for one line. Before that line is sent nothing has run, so that
+"not sent" is certain. The exit code is the one printed by the shell in the container: the exit code of the engine's
+program may be an error of the engine.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from chaos.hosts.transports.containers import Container, container_of, engine_er
 from chaos.hosts.transports.host_clock import CALIBRATION_TIMEOUT, HostClock
 from chaos.hosts.transports.local_process import LocalProcess
 from chaos.hosts.transports.script import exit_code_argv, has_host_clock, is_ready
-from chaos.model.command import Delivery, HostCommand, Outcome
+from chaos.model.command import Delivery, HostCommand, Outcome, PowerState
 from chaos.model.errors import NodefallError, Unreachable
 
-_NO_LONGER_READY = "it no longer waits on the host"
-READY_TIMEOUT = 15.0  # of wall time, until the shell inside waits
+_NO_LONGER_READY = "the command is no longer waiting on the host"
+READY_TIMEOUT = 15.0  # seconds of wall time until the shell in the container is ready
 
 
 class DockerSession:
-    """Thread safe; implements ``chaos.model.ports.Session``. Commands run as root; each is an exec of its own."""
+    """Thread safe; implements ``chaos.model.ports.Session``. Commands run as root; each is a separate exec."""
 
     def __init__(self, container: Container, ready_timeout: float = READY_TIMEOUT) -> None:
         self._container, self._ready_timeout = container, ready_timeout
@@ -38,7 +39,7 @@ class DockerSession:
         return f"{self._container.engine} container {self._container.name}"
 
     def run(self, command: HostCommand) -> Outcome:
-        """Send ``command`` once and wait for its end; what goes wrong is told by the outcome."""
+        """Send ``command`` once and wait for its end; failures are in the outcome."""
         try:
             armed = self.arm(command)
         except NodefallError as error:
@@ -47,48 +48,48 @@ class DockerSession:
         return armed.wait()
 
     def arm(self, command: HostCommand) -> ArmedExec:
-        """Start ``command`` waiting in the container. Raises Unreachable, or Refused if it is not the same any more."""
-        seen = self._container.inspect()
-        if seen.power != "on":
-            raise Unreachable(f"{self.label} does not run: it is {seen.status}", hint="power it on")
+        """Start ``command`` waiting in the container. Raises Unreachable, or Refused if the container was recreated."""
+        state = self._container.inspect()
+        if state.power is not PowerState.ON:
+            raise Unreachable(f"{self.label} does not run: it is {state.status}", hint="power it on")
         mark = f"nodefall-{secrets.token_hex(8)}"
-        what = (self._container.engine, "exec", "--interactive", "--user", "0", seen.id)
+        engine_argv = (self._container.engine, "exec", "--interactive", "--user", "0", state.id)
         deadline = monotonic() + min(self._ready_timeout, command.timeout)
         try:
-            piped = LocalProcess((*what, *exit_code_argv(command.argv, mark)), mark, deadline)
+            process = LocalProcess((*engine_argv, *exit_code_argv(command.argv, mark)), mark, deadline)
         except (OSError, ValueError) as error:
             raise Unreachable(f"{command} cannot be sent to {self.label}: {error}") from error
-        first = piped.read_line()
-        if not is_ready(first):
-            piped.wait()
-            piped.close()
-            raise self._start_error(piped.stderr or first or "")  # runc's own errors come on stdout
+        first_line = process.read_line()
+        if not is_ready(first_line):
+            process.wait()
+            process.close()
+            raise self._start_error(process.stderr or first_line or "")  # errors of runc are on stdout
         with self._lock:
-            self._processes = [kept for kept in self._processes if not kept.closed] + [piped]
-        return ArmedExec(command, piped, HostClock(has_host_clock(first)), self.label)
+            self._processes = [each for each in self._processes if not each.closed] + [process]
+        return ArmedExec(command, process, HostClock(has_host_clock(first_line)), self.label)
 
     def close(self) -> None:
-        """Hang up; programs that still run there are left alone, those that wait end without running."""
+        """Disconnect. Programs that run in the container go on; armed commands end without running."""
         with self._lock:
-            for piped in self._processes:
-                piped.kill()
+            for process in self._processes:
+                process.kill()
 
-    def _start_error(self, said: str) -> NodefallError:
-        """Nothing has run: that can be tried again, whatever it was."""
-        error = engine_error(f"exec in {self.label}", said or f"no answer in {self._ready_timeout:g} s")
+    def _start_error(self, message: str) -> NodefallError:
+        """Unreachable, whatever the engine reports: nothing has run, so it can be tried again."""
+        error = engine_error(f"exec in {self.label}", message or f"no answer within {self._ready_timeout:g} s")
         return Unreachable(error.message, hint=error.hint)
 
 
 class ArmedExec:
-    """Implements ``chaos.model.ports.Armed``; waits in the container until it is fired or cancelled, once."""
+    """Implements ``chaos.model.ports.Armed``: a command that waits in the container to be released or cancelled."""
 
-    def __init__(self, command: HostCommand, piped: LocalProcess, clock: HostClock, label: str) -> None:
-        self._command, self._process, self._clock, self._label = command, piped, clock, label
+    def __init__(self, command: HostCommand, process: LocalProcess, clock: HostClock, label: str) -> None:
+        self._command, self._process, self._clock, self._label = command, process, clock, label
         self._is_released = False
         self._not_sent: Outcome | None = None
 
     def calibrate(self, now: Callable[[], float]) -> bool:
-        """A few questions and answers; what breaks meanwhile is told by :meth:`go`."""
+        """Measure the host's clock; a failure meanwhile shows in the result of :meth:`wait`."""
         self._process.extend(monotonic() + CALIBRATION_TIMEOUT)
         try:
             return self._clock.measure(now, self._process.send, self._process.read_line)
@@ -96,48 +97,48 @@ class ArmedExec:
             return False
 
     def release(self, at: float | None = None) -> None:
-        """One write. Not sent if it no longer waits."""
+        """Release the command with one write; not sent if the command is no longer waiting."""
         if self._is_released:
             return
-        self._is_released, piped = True, self._process
-        if not piped.is_running:
-            self._not_sent = Outcome(Delivery.NOT_SENT, stderr=piped.stderr, error=_NO_LONGER_READY)
+        self._is_released, process = True, self._process
+        if not process.is_running:
+            self._not_sent = Outcome(Delivery.NOT_SENT, stderr=process.stderr, error=_NO_LONGER_READY)
             return
-        piped.extend(monotonic() + self._command.timeout)
+        process.extend(monotonic() + self._command.timeout)
         try:
-            piped.send(self._clock.clock_argument(at))
+            process.send(self._clock.clock_argument(at))
         except OSError as error:
-            self._not_sent = Outcome(Delivery.NOT_SENT, error=f"the line was lost before: {error}")
+            self._not_sent = Outcome(Delivery.NOT_SENT, error=f"the connection was lost before: {error}")
             return
-        piped.write_stdin(self._command.stdin)
+        process.write_stdin(self._command.stdin)
 
     def wait(self) -> Outcome:
-        """Go, if it has not, and wait for the end. Once."""
-        piped = self._process
-        with closing(piped):
+        """Release the command if it is still armed, and wait for its end. Once."""
+        process = self._process
+        with closing(process):
             self.release()
             if self._not_sent:
                 return self._not_sent
             self._not_sent = Outcome(Delivery.NOT_SENT, error=_NO_LONGER_READY)
-            began = self._clock.read_start_time(piped.read_line)
-            return self._outcome(piped, piped.wait(), began)
+            start = self._clock.read_start_time(process.read_line)
+            return self._outcome(process, process.wait(), start)
 
     def cancel(self) -> None:
-        """Close its input: the shell ends without running anything."""
+        """Close the input: the shell ends without running anything."""
         self._process.close()
 
-    def _outcome(self, piped: LocalProcess, ended: ExitReason, began: float | None) -> Outcome:
+    def _outcome(self, process: LocalProcess, exit_reason: ExitReason, start: float | None) -> Outcome:
         reason = {
-            ExitReason.LOST: f"the line to {self._label} was lost before it ended",
-            ExitReason.TIMED_OUT: f"no answer in {self._command.timeout:g} s; it may still be running",
-        }.get(ended, "")
+            ExitReason.LOST: f"the connection to {self._label} was lost before the command ended",
+            ExitReason.TIMED_OUT: f"no answer within {self._command.timeout:g} s; the command may still be running",
+        }.get(exit_reason, "")
         return Outcome(
-            Delivery.ANSWERED if ended is ExitReason.EXITED else Delivery.LOST,
-            exit=piped.exit,
-            stdout=piped.stdout,
-            stderr=piped.stderr,
-            began=began,
-            error="; ".join(filter(None, (reason, piped.note))),
+            Delivery.ANSWERED if exit_reason is ExitReason.EXITED else Delivery.LOST,
+            exit=process.exit,
+            stdout=process.stdout,
+            stderr=process.stderr,
+            began=start,
+            error="; ".join(filter(None, (reason, process.note))),
         )
 
 

@@ -1,7 +1,7 @@
-"""Host keys against OpenSSH's known_hosts: plain, hashed and [host]:port names, wildcards, @revoked.
+"""Verification of host keys with OpenSSH's known_hosts: plain, hashed and [host]:port names, wildcards, @revoked.
 
-Paramiko's own reader skips @revoked and wildcards, so it would trust a key that was taken back. Certificates of
-hosts (@cert-authority) are not used.
+Paramiko's reader ignores @revoked and wildcards, so it would trust a revoked key. Certificates of hosts
+(@cert-authority) are not used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chaos.model.errors import NodefallError, Refused
 
 
 class Key(Protocol):
-    """What is needed of a public key; paramiko's are such keys."""
+    """A public key, such as paramiko's."""
 
     def get_name(self) -> str: ...
 
@@ -39,13 +39,13 @@ class Entry:
     key: bytes
 
     def covers(self, name: str) -> bool:
-        """True if one of the names fits and none of the negated ones does."""
-        fits = [n for n in self.names if not n.startswith("!") and _matches(n, name)]
-        return bool(fits) and not any(_matches(n[1:], name) for n in self.names if n.startswith("!"))
+        """Whether one of the names matches, and none of the negated ones."""
+        matching = [n for n in self.names if not n.startswith("!") and _matches(n, name)]
+        return bool(matching) and not any(_matches(n[1:], name) for n in self.names if n.startswith("!"))
 
 
 def parse_known_hosts(text: str) -> tuple[Entry, ...]:
-    """Every line that is a key; comments and broken lines are left out, as OpenSSH does."""
+    """Entries of a file; comments and malformed lines are skipped, as in OpenSSH."""
     entries = []
     for number, line in enumerate(text.splitlines(), 1):
         fields = line.split()
@@ -54,56 +54,56 @@ def parse_known_hosts(text: str) -> tuple[Entry, ...]:
             continue
         try:
             key = base64.b64decode(fields[2], validate=True)
-        except ValueError:  # binascii.Error is one, and so is a character beyond ASCII
+        except ValueError:  # of binascii, and for a character beyond ASCII
             continue
         entries.append(Entry(number, marker, tuple(fields[0].split(",")), fields[1], key))
     return tuple(entries)
 
 
 def load_known_hosts(settings: HostSettings) -> tuple[Entry, ...]:
-    """The host's known_hosts; a missing file knows nobody. Raises Refused if it cannot be read."""
+    """Entries of the host's known_hosts, none for a missing file. Raises Refused if it cannot be read."""
     try:
         return parse_known_hosts(settings.known_hosts.read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:
         return ()
     except OSError as error:
         raise Refused(
-            f"{settings.known_hosts} cannot be read: {error.strerror}", hint="see knownHosts of the inventory"
+            f"{settings.known_hosts} cannot be read: {error.strerror}", hint="check knownHosts in the inventory"
         ) from error
 
 
 def known_hosts_name(settings: HostSettings) -> str:
-    """The host's name in known_hosts."""
+    """Name of the host in known_hosts."""
     address = settings.address.lower()
     return address if settings.port == 22 else f"[{address}]:{settings.port}"
 
 
 def known_key_types(entries: Iterable[Entry], name: str) -> tuple[str, ...]:
-    """Types of the keys known for a host; the server should be asked for one of these."""
+    """Types of the keys known for a host, to be preferred in the handshake."""
     return tuple(dict.fromkeys(e.type for e in entries if not e.marker and e.covers(name)))
 
 
 def fingerprint(key: bytes) -> str:
-    """As ``ssh-keygen -l`` prints it."""
+    """Fingerprint as printed by ``ssh-keygen -l``."""
     return "SHA256:" + base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip("=")
 
 
 def verify(entries: Iterable[Entry], settings: HostSettings, key: Key, via: tuple[HostSettings, ...] = ()) -> None:
     """Raise Refused unless the host's key is known and not revoked."""
-    entries, name, seen = tuple(entries), known_hosts_name(settings), key.asbytes()
-    mine = [e for e in entries if e.covers(name)]
-    revoked = next((e for e in mine if e.marker == "@revoked" and e.key == seen), None)
+    entries, name, offered = tuple(entries), known_hosts_name(settings), key.asbytes()
+    of_host = [e for e in entries if e.covers(name)]
+    revoked = next((e for e in of_host if e.marker == "@revoked" and e.key == offered), None)
     if revoked:
         raise _revoked_key_error(settings, key, revoked)
-    known = [e for e in mine if not e.marker]
-    if any(e.key == seen for e in known):
+    known = [e for e in of_host if not e.marker]
+    if any(e.key == offered for e in known):
         return
     changed = next((e for e in known if e.type == key.get_name()), None)
     raise _changed_key_error(settings, key, changed, via) if changed else _unknown_key_error(settings, key, known, via)
 
 
 def scan_command(settings: HostSettings, via: tuple[HostSettings, ...] = ()) -> str:
-    """The command that writes the host's keys into its known_hosts; through the last hop where there is one."""
+    """Command that adds the host's keys to its known_hosts, run on the last hop if there is one."""
     scan = f"ssh-keyscan -p {settings.port} {shlex.quote(settings.address)}"
     if via:
         first = f"-J {','.join(_uri(h) for h in via[:-1])} " if via[:-1] else ""
@@ -114,11 +114,11 @@ def scan_command(settings: HostSettings, via: tuple[HostSettings, ...] = ()) -> 
 def _unknown_key_error(
     settings: HostSettings, key: Key, known: list[Entry], via: tuple[HostSettings, ...]
 ) -> NodefallError:
-    others = f"; only {', '.join(e.type for e in known)} is known of it" if known else ""
+    others = f"; only {', '.join(e.type for e in known)} is known" if known else ""
     return Refused(
         f"the host key of {settings.label} is not in {settings.known_hosts}: "
         f"{key.get_name()} {fingerprint(key.asbytes())}{others}",
-        hint=f"{_comparison_hint(key)}; if they are the same, run: {scan_command(settings, via)}",
+        hint=f"{_comparison_hint(key)}; if they are equal, run: {scan_command(settings, via)}",
     )
 
 
@@ -126,8 +126,8 @@ def _changed_key_error(settings: HostSettings, key: Key, entry: Entry, via: tupl
     forget = f"ssh-keygen -R {shlex.quote(known_hosts_name(settings))} -f {shlex.quote(str(settings.known_hosts))}"
     return Refused(
         f"the host key of {settings.label} has changed: {key.get_name()} {fingerprint(key.asbytes())}, but "
-        f"{settings.known_hosts}:{entry.line} has {fingerprint(entry.key)}; somebody may be listening in",
-        hint=f"{_comparison_hint(key)}; if the host was really set up anew, run: {forget} && {scan_command(settings, via)}",
+        f"{settings.known_hosts}:{entry.line} has {fingerprint(entry.key)}; the connection may be intercepted",
+        hint=f"{_comparison_hint(key)}; if the host was reinstalled, run: {forget} && {scan_command(settings, via)}",
     )
 
 
@@ -135,7 +135,7 @@ def _revoked_key_error(settings: HostSettings, key: Key, entry: Entry) -> Nodefa
     return Refused(
         f"the host key of {settings.label} is revoked: {key.get_name()} {fingerprint(key.asbytes())} "
         f"({settings.known_hosts}:{entry.line})",
-        hint="give the host a new key (`ssh-keygen -A` after removing the old one); never use a revoked one",
+        hint="remove the old key, create a new one (`ssh-keygen -A`), and never use a revoked one",
     )
 
 
@@ -152,12 +152,12 @@ def _uri(hop: HostSettings) -> str:
 def _matches(pattern: str, name: str) -> bool:
     if pattern.startswith("|1|"):
         return _matches_hash(pattern, name)
-    # Only * and ? are special for OpenSSH; [ stands in [host]:port
+    # Only * and ? are special in OpenSSH; [ is part of [host]:port
     return bool(compile_pattern(translate(pattern.lower().replace("[", "[[]"))).match(name))
 
 
 def _matches_hash(pattern: str, name: str) -> bool:
-    """``|1|salt|HMAC-SHA1(salt, name)``, both base64 (HashKnownHosts of ssh_config)."""
+    """Whether ``|1|salt|HMAC-SHA1(salt, name)`` matches; both parts are base64 (HashKnownHosts of ssh_config)."""
     try:
         salt, digest = (base64.b64decode(part, validate=True) for part in pattern[3:].split("|"))
     except ValueError:

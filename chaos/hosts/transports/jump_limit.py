@@ -1,4 +1,4 @@
-"""How many connections to one jump host are being opened at once."""
+"""Limit on concurrent logins at one jump host."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from chaos.hosts.transports.settings import HostSettings
 from chaos.model.errors import Unreachable
 
 MAX_LOGINS = (
-    6  # sshd may refuse the one after the tenth that has not logged in (MaxStartups 10:30:100); others come too
+    6  # sshd may drop logins beyond ten that are in progress (MaxStartups 10:30:100), those of other users included
 )
 TIMEOUT_FACTOR = 4  # times the connect timeout
 
 
 class JumpHostLimiter:
-    """Of this process, by address; thread safe. All lines through a jump host begin with a login there."""
+    """Login slots of this process, by address of the jump host. Thread safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -24,16 +24,17 @@ class JumpHostLimiter:
 
     @contextmanager
     def slot(self, jump: HostSettings) -> Iterator[None]:
-        """Wait until it is our turn to log in there. Raises Unreachable."""
+        """Wait for a free login slot and hold it. Raises Unreachable on timeout."""
         with self._lock:
-            door = self._slots.setdefault((jump.address, jump.port), BoundedSemaphore(MAX_LOGINS))
-        patience = TIMEOUT_FACTOR * jump.connect_timeout
-        if not door.acquire(timeout=patience):
+            semaphore = self._slots.setdefault((jump.address, jump.port), BoundedSemaphore(MAX_LOGINS))
+        timeout = TIMEOUT_FACTOR * jump.connect_timeout
+        if not semaphore.acquire(timeout=timeout):
             raise Unreachable(
-                f"{jump.label} let nobody in for {patience:g} s: {MAX_LOGINS} logins there were not over",
-                hint="see the jump host: its sshd, its load, its way to us",
+                f"timed out after {timeout:g} s waiting for a free login slot on jump host {jump.label} "
+                f"({MAX_LOGINS} in progress)",
+                hint="check the jump host: its sshd, its load and the network to it",
             )
         try:
             yield
         finally:
-            door.release()
+            semaphore.release()

@@ -1,4 +1,4 @@
-"""One program of this machine on pipes: input, output within limits, and how it ended."""
+"""Input and output of a program of this machine on pipes, with a limit on output."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from time import monotonic
 from chaos.hosts.transports.channel_io import LIMIT, ExitReason
 
 _CHUNK = 1 << 16
-_TAIL = 128  # bytes in which the mark and the code are looked for
+_TAIL = 128  # bytes at the end of an output that are searched for the mark and the exit code
 
 
 @dataclass(slots=True)
 class _Stream:
-    """One output: what is kept of it, and its end, in which the mark is looked for."""
+    """One output: its stored data, and its end, which is searched for the mark."""
 
     name: str
     data: bytearray = field(default_factory=bytearray)
@@ -36,13 +36,14 @@ class _Stream:
 
 
 class LocalProcess:
-    """For one thread, but :meth:`stop` for all. A line that begins with ``mark`` ends each output and tells the code.
+    """A program that runs another one elsewhere, as ``docker exec``. For one thread; :meth:`kill` is for all.
 
-    Without it nobody knows how the program within ended, whatever the outer one says.
+    Each output ends with a line of ``mark`` and the exit code of the inner program. Without that line the result of the
+    inner program is unknown, whatever the exit code of the outer one.
     """
 
     def __init__(self, argv: Sequence[str], mark: str, deadline: float) -> None:
-        """Raises OSError where it cannot be started."""
+        """Raises OSError if the program cannot be started."""
         self._process = process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
         )
@@ -68,28 +69,28 @@ class LocalProcess:
 
     @property
     def note(self) -> str:
-        """Says what was cut, "" if nothing was."""
-        cut = [stream.name for stream in self._streams.values() if stream.is_truncated]
-        return f"{' and '.join(cut)} cut at 1 MiB" if cut else ""
+        """Which outputs were truncated, "" if none was."""
+        truncated = [stream.name for stream in self._streams.values() if stream.is_truncated]
+        return f"{' and '.join(truncated)} truncated at 1 MiB" if truncated else ""
 
     @property
     def is_running(self) -> bool:
         return not self.closed and self._process.poll() is None
 
     def extend(self, deadline: float) -> None:
-        """From now on wait until ``deadline``."""
+        """Set a new deadline."""
         self._deadline = deadline
 
     def send(self, line: str) -> None:
-        """One write. Raises OSError when the program is gone."""
+        """Write ``line`` at once. Raises OSError if the program has ended."""
         os.write(self._stdin.fileno(), line.encode())
 
     def write_stdin(self, text: str) -> None:
-        """Send ``text`` and the end of file, from a thread, as the program may answer before it has read all."""
+        """Send ``text`` and end of file from a thread, as the program may write before it has read everything."""
         Thread(target=self._write_stdin, args=(text.encode(),), daemon=True).start()
 
     def read_line(self) -> str | None:
-        """Take the first line of stdout as soon as it is there; None if the program ends, or time is up, before."""
+        """Remove and return the first line of stdout; None if the program ends or times out before it has one."""
         while b"\n" not in self._stdout.data:
             if self._step() is not None:
                 break
@@ -100,18 +101,18 @@ class LocalProcess:
         return line.decode("utf-8", "replace")
 
     def wait(self) -> ExitReason:
-        """Read until the program within has ended, or the line to it is lost."""
-        while (ended := self._step()) is None:
+        """Read until the inner program has ended, or the connection to it is lost."""
+        while (reason := self._step()) is None:
             pass
-        return ended
+        return reason
 
     def kill(self) -> None:
-        """End the outer program. What it started may go on."""
+        """Kill the outer program. The inner one may go on."""
         self._process.kill()
         self._process.wait()
 
     def close(self) -> None:
-        """The same, and forget it; once."""
+        """Kill the outer program and close the pipes. Further calls do nothing."""
         if not self.closed:
             self.closed = True
             self._close_input()
@@ -120,21 +121,23 @@ class LocalProcess:
                 pipe.close()
 
     def _step(self) -> ExitReason | None:
-        """Wait for output and read it; how it ended, or None. What was left behind may hold outputs open for ever."""
-        waited = [fd for fd, stream in self._streams.items() if not stream.is_closed]
-        if not waited:
+        """Wait for output and read it; the exit reason, None while the program runs.
+
+        A process that the inner program started may have the outputs open for ever: the mark ends them."""
+        open_fds = [fd for fd, stream in self._streams.items() if not stream.is_closed]
+        if not open_fds:
             return ExitReason.LOST if self.exit is None else ExitReason.EXITED
-        left = self._deadline - monotonic()
-        if left <= 0:
+        remaining = self._deadline - monotonic()
+        if remaining <= 0:
             return ExitReason.TIMED_OUT
-        for fd in select.select(waited, [], [], left)[0]:
+        for fd in select.select(open_fds, [], [], remaining)[0]:
             self._append(self._streams[fd], os.read(fd, _CHUNK))
         return None
 
     def _append(self, stream: _Stream, data: bytes) -> None:
         stream.append(data)
-        if told := self._end_marker.search(stream.tail):
-            self.exit, stream.is_closed = int(told[1]), True
+        if match := self._end_marker.search(stream.tail):
+            self.exit, stream.is_closed = int(match[1]), True
         stream.tail = stream.tail[-_TAIL:]
 
     def _write_stdin(self, data: bytes) -> None:
@@ -142,7 +145,7 @@ class LocalProcess:
             if data:
                 self._stdin.write(data)
         except (OSError, ValueError):
-            return  # it ended without reading on, or was given up
+            return  # the program ended without reading on, or was killed
         finally:
             self._close_input()
 
@@ -150,4 +153,4 @@ class LocalProcess:
         try:
             self._stdin.close()
         except OSError:
-            return  # what it would not read
+            return  # the program has not read everything

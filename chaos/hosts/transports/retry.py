@@ -1,4 +1,4 @@
-"""A session that tries again, but only what was not sent."""
+"""A session that retries commands that were not sent."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from chaos.model.ports import Armed, Clock, Session
 
 
 class RetryingSession:
-    """Up to ``tries`` times, ``pause`` seconds of cluster time apart; stops when the clock is woken."""
+    """At most ``tries`` attempts, ``pause`` seconds of cluster time apart; stops when the clock is woken."""
 
     def __init__(self, session: Session, clock: Clock, tries: int = 3, pause: float = 1.0) -> None:
         self._session, self._clock, self._tries, self._pause = session, clock, tries, pause
 
     def run(self, command: HostCommand) -> Outcome:
-        """As the session's; lost and answered outcomes are final."""
+        """Outcome of the session; lost and answered commands are not retried."""
         outcome = self._session.run(command)
         for _ in range(self._tries - 1):
             if outcome.delivery != Delivery.NOT_SENT or not self._clock.sleep(self._pause):
@@ -23,7 +23,7 @@ class RetryingSession:
         return outcome
 
     def arm(self, command: HostCommand) -> Armed:
-        """As the session's; arming sends nothing that acts, so it may be tried again."""
+        """Armed command of the session. Arming has no effect on the host, so it can be retried."""
         for _ in range(self._tries - 1):
             try:
                 return self._session.arm(command)

@@ -1,4 +1,4 @@
-"""What is really sent to a host's shell, and what sudo says when it does not let us."""
+"""Shell scripts that are sent to hosts, and errors of sudo."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import shlex
 from collections.abc import Sequence
 
 GO = "go"
-CLOCK_REQUEST = "clock now\n"  # of a shell that said its version
-MAX_DELAY = 0.2  # seconds to wait for an instant; a clock that was put meanwhile does not hold up the fault
+CLOCK_REQUEST = "clock now\n"  # understood by a shell that has reported its version
+MAX_DELAY = 0.2  # seconds to wait for an instant, so that a clock that is set meanwhile does not delay the fault
 _READY = "ready"
-# What bash can besides, from the first question on: tell its time while it waits, and begin when that is `at`
-# (microseconds). To wait without a process it reads what nobody writes.
+# Additions of bash, from the first clock request on: report its time while it waits, and start at the time `at`
+# (microseconds). It waits without a process by reading from a file descriptor that is never written.
 _OPEN_IDLE_FD = "{ exec {never}<> <(:); } 2>/dev/null"
 _WAIT_UNTIL = (
     'if test -n "$at" && test -n "$never"; then left=$((at - ${EPOCHREALTIME/[.,]/})); '
@@ -22,20 +22,20 @@ _REPORT_CLOCK = (
     f'{_OPEN_IDLE_FD}; until test "$go" = {GO}; do echo "$EPOCHREALTIME"; read -r go at || exit; done; '
     f'{_WAIT_UNTIL}; test -z "$never" || exec {{never}}>&-'
 )
-# Says that it waits, waits for one line, says when it starts, and becomes the program. Without the line (end of
-# file) nothing runs. To start `date` takes longer than all the rest: bash knows the time by itself.
+# Reports that it is ready, waits for one line, prints the start time, and becomes the program. At end of file it runs
+# nothing. Starting `date` takes longer than all the rest, so bash reads its own clock.
 _WAIT_FOR_RELEASE = (
-    f"tell='{_REPORT_CLOCK}'; echo {_READY} $BASH_VERSION && read -r go at || exit; "
-    'test -z "$at" || eval "$tell" || exit; '
+    f"clock='{_REPORT_CLOCK}'; echo {_READY} $BASH_VERSION && read -r go at || exit; "
+    'test -z "$at" || eval "$clock" || exit; '
     'test -n "$EPOCHREALTIME" && echo "$EPOCHREALTIME" || date +%s.%N || exit; '
 )
 ARMED_SCRIPT = f'{_WAIT_FOR_RELEASE}exec "$@"'
-# The same where nobody else tells the program's own exit code: it is written behind both outputs, after a mark. Each
-# output comes in its own order only.
+# The same for a transport that does not report the program's exit code: it follows each of the two outputs, after a
+# mark. Only the order within one output is defined.
 _REPORT_EXIT_CODE = (
     f'mark=$1; shift; {_WAIT_FOR_RELEASE}"$@"; code=$?; echo "$mark $code"; echo "$mark $code" >&2; exit $code'
 )
-# Bash where there is one, without anybody's start-up files.
+# Bash where it is installed, without start-up files.
 _SHELL = 'command -v bash >/dev/null && exec bash --norc -p -c "$0" "$@"; exec sh -c "$0" "$@"'
 _SUDO_REFUSAL = re.compile(
     r"^sudo: .*(a password is required|terminal is required|must have a tty)|^sudo: .*account validation failure"
@@ -47,17 +47,17 @@ _EPOCH = re.compile(r"(\d+)(?:[.,](\d+))?")  # bash writes the locale's comma
 
 
 def command_line(argv: Sequence[str], prefix: Sequence[str] = ()) -> str:
-    """``argv`` for the login shell, quoted."""
+    """``argv``, quoted for the login shell."""
     return shlex.join([*prefix, *argv])
 
 
 def armed_command_line(argv: Sequence[str], prefix: Sequence[str] = ()) -> str:
-    """The same, waiting; sudo stands in front, so that its work is done before the fault is fired."""
+    """Command line of an armed ``argv``. sudo comes first, so that it has finished before the fault is released."""
     return shlex.join([*prefix, *_shell_argv(ARMED_SCRIPT), *argv])
 
 
 def exit_code_argv(argv: Sequence[str], mark: str) -> list[str]:
-    """The same without a login shell; ends both outputs with ``mark``, a space and the program's exit code."""
+    """Armed ``argv`` without a login shell; both outputs end with ``mark``, a space and the program's exit code."""
     return [*_shell_argv(_REPORT_EXIT_CODE), mark, *argv]
 
 
@@ -66,25 +66,25 @@ def _shell_argv(script: str) -> list[str]:
 
 
 def is_ready(line: str | None) -> bool:
-    """Whether an armed script said that it waits."""
+    """Whether ``line`` is the report of an armed script that it is ready."""
     return (line or "").split()[:1] == [_READY]
 
 
 def has_host_clock(line: str | None) -> bool:
-    """Whether it also said that it knows the time."""
+    """Whether the report says that the script can read the host's clock."""
     return is_ready(line) and len((line or "").split()) > 1
 
 
 def sudo_refusal(stderr: str, host: str, user: str) -> str:
-    """What is wrong with sudo and what to do, "" if ``stderr`` is no refusal of sudo's."""
+    """Error and remedy if ``stderr`` is a refusal of sudo, else ""."""
     if _SUDO_MISSING.search(stderr):
-        return f"there is no sudo on {host}; install it, or log in as root"
+        return f"sudo is not installed on {host}; install it, or log in as root"
     match = _SUDO_REFUSAL.search(stderr)
     if not match:
         return ""
-    said = next(line for line in stderr[match.start() :].splitlines() if line)
+    reason = next(line for line in stderr[match.start() :].splitlines() if line)
     return (
-        f"sudo on {host} does not let {user} run it without being asked ({said.strip()}); put the line "
+        f"sudo on {host} requires a password or rejects {user} ({reason.strip()}); put the line "
         f"`{user} ALL=(root) NOPASSWD: ALL` in /etc/sudoers.d/nodefall there"
     )
 

@@ -1,4 +1,4 @@
-"""How one host is reached: its inventory entry, the defaults and ours, merged."""
+"""SSH settings of one host: its inventory entry, merged with the inventory's defaults and those of this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONNECT_TIMEOUT = "10s"
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
-    """All that is needed to open a line; ``jumps`` in the order in which they are passed."""
+    """Settings of a connection; ``jumps`` are the jump hosts in the order of the path."""
 
     name: str
     address: str
@@ -34,26 +34,26 @@ class HostSettings:
 
     @property
     def label(self) -> str:
-        """Name, login and address for messages."""
+        """Name, login and address, for messages."""
         address = f"[{self.address}]" if ":" in self.address else self.address
         return f"{self.name} ({self.user}@{address}:{self.port})"
 
     @property
     def sudo_prefix(self) -> tuple[str, ...]:
-        """What makes a command run as root: sudo that never asks, or nothing where it is not needed or not wanted."""
+        """Prefix of commands that run as root: sudo without a prompt, or nothing for root and for ``sudo: false``."""
         return ("sudo", "-n", "--") if self.sudo and self.user != "root" else ()
 
 
 @dataclass(frozen=True, slots=True)
 class LocalUser:
-    """What this machine adds: the login user, the home that ``~`` stands for, the inventory file's folder."""
+    """The local user: login, the home of ``~``, and the directory of the inventory file."""
 
     user: str
     home: Path
     base: Path = Path()
 
     def path(self, text: str) -> Path:
-        """An absolute path as it is, ``~/x`` in the home, else relative to the inventory file."""
+        """Absolute path of ``text``: ``~/x`` is in the home, a relative path relative to the inventory file."""
         if text == "~" or text.startswith("~/"):
             return self.home / text[2:]
         return self.base / text
@@ -62,8 +62,8 @@ class LocalUser:
 def host_settings(inventory: Inventory, key: str, local: LocalUser, address: str = "") -> HostSettings:
     """Settings of the host ``key``; ``address`` (of the Node object) is used where the inventory has none.
 
-    Hops are reached through the hops before them; their own ``proxyJump`` does not count. A host that is a
-    hop itself is reached through the hops before it. Raises UsageError for a bad hop.
+    Each hop is reached through the hops before it, whatever its own ``proxyJump``; so is a host that is also a hop.
+    Raises UsageError for a bad hop.
     """
     host = inventory.hosts.get(key, Host())
     names = _first_set(host.proxy_jump, inventory.defaults.proxy_jump, [])
@@ -113,7 +113,7 @@ def _merge(
     )
 
 
-def _first_set(own: Any, default: Any, ours: Any) -> Any:
+def _first_set(own: Any, default: Any, fallback: Any) -> Any:
     if own is not None:
         return own
-    return ours if default is None else default
+    return fallback if default is None else default

@@ -23,19 +23,19 @@ from chaos.model.errors import NodefallError, Refused, Unreachable
 if TYPE_CHECKING:
     from paramiko import Channel
 
-_NO_LONGER_READY = "it no longer waits on the host"
+_NO_LONGER_READY = "the command is no longer waiting on the host"
 MAX_CHANNELS = 8  # at once; sshd's MaxSessions is 10
 _SESSION_END_GRACE = 2.0  # seconds in which sshd may still count sessions that have ended
 _RETRY_INTERVAL = 0.05
 
 
 class LostBeforeStart(Exception):
-    """The line broke after the command was sent and before the host said yes: it may have run."""
+    """The connection broke after the command was sent and before the host confirmed: it may have run."""
 
 
 @dataclass(slots=True)
 class RemoteCommand:
-    """A program on a channel; leaving it closes the channel and gives its slot back, once."""
+    """A program on a channel. Closing it closes the channel and releases its slot, once."""
 
     channel: Channel
     process: ChannelProcess
@@ -58,7 +58,7 @@ class RemoteCommand:
 
 
 def open_session(settings: HostSettings) -> SshSession:
-    """An open session. Raises Unreachable, or Refused where the host or our key cannot be trusted or used."""
+    """A connected session. Raises Unreachable, or Refused for host keys or identity files that cannot be used."""
     session = SshSession(settings)
     session.connect()
     return session
@@ -74,7 +74,7 @@ class SshSession:
         self._slots = BoundedSemaphore(MAX_CHANNELS)
 
     def connect(self) -> SshConnection:
-        """The line, opened if there is none. Raises Unreachable or Refused."""
+        """The connection, opened if there is none. Raises Unreachable or Refused."""
         with self._lock:
             if self._connection is None or not self._connection.is_alive:
                 self._disconnect()
@@ -82,101 +82,101 @@ class SshSession:
             return self._connection
 
     def run(self, command: HostCommand) -> Outcome:
-        """Send ``command`` once and wait for its end; what goes wrong is told by the outcome."""
+        """Send ``command`` once and wait for its end; failures are in the outcome."""
         deadline = monotonic() + command.timeout
         try:
-            job = self._start(command_line(command.argv, self._prefix(command)), deadline)
+            remote = self._start(command_line(command.argv, self._prefix(command)), deadline)
         except NodefallError as error:
             return Outcome(Delivery.NOT_SENT, error=_describe(error))
         except LostBeforeStart as error:
             return Outcome(Delivery.LOST, error=str(error))
-        with job:
-            job.process.write_stdin(command.stdin)
-            return self._outcome(command, job, job.process.wait())
+        with remote:
+            remote.process.write_stdin(command.stdin)
+            return self._outcome(command, remote, remote.process.wait())
 
     def arm(self, command: HostCommand) -> ArmedCommand:
-        """Start ``command`` waiting on the host. Raises Unreachable, or Refused if sudo does not let us."""
+        """Start ``command`` waiting on the host. Raises Unreachable, or Refused if sudo rejects it."""
         timeout = self.settings.connect_timeout
         try:
-            job = self._start(armed_command_line(command.argv, self._prefix(command)), monotonic() + timeout)
+            remote = self._start(armed_command_line(command.argv, self._prefix(command)), monotonic() + timeout)
         except LostBeforeStart as error:
             raise Unreachable(str(error)) from error
-        said = job.process.read_line()
-        if is_ready(said):
-            return ArmedCommand(command, job, HostClock(has_host_clock(said)), self._outcome)
-        with job:
-            refusal = self._refusal(command, job.process.stderr)
+        first_line = remote.process.read_line()
+        if is_ready(first_line):
+            return ArmedCommand(command, remote, HostClock(has_host_clock(first_line)), self._outcome)
+        with remote:
+            refusal = self._refusal(command, remote.process.stderr)
             if refusal:
                 raise Refused(refusal)
-            why = job.process.stderr.strip() or f"no answer in {timeout:g} s"
-            raise Unreachable(f"{command} could not be made ready on {self.settings.label}: {why}")
+            why = remote.process.stderr.strip() or f"no answer within {timeout:g} s"
+            raise Unreachable(f"{command} could not be armed on {self.settings.label}: {why}")
 
     def close(self) -> None:
-        """Hang up; programs that still run there are left alone."""
+        """Disconnect. Programs that run on the host go on."""
         with self._lock:
             self._disconnect()
 
     def _disconnect(self) -> None:
-        line, self._connection = self._connection, None
-        if line:
-            line.close()
+        connection, self._connection = self._connection, None
+        if connection:
+            connection.close()
 
     def _prefix(self, command: HostCommand) -> tuple[str, ...]:
         return self.settings.sudo_prefix if command.sudo else ()
 
     def _start(self, text: str, deadline: float) -> RemoteCommand:
-        """Start ``text`` on a channel of its own. Raises NodefallError (not sent) or LostAtStart."""
+        """Start ``text`` on a new channel. Raises NodefallError (not sent) or LostBeforeStart."""
         if not self._slots.acquire(timeout=max(deadline - monotonic(), 0)):
             raise Unreachable(f"{MAX_CHANNELS} commands are already running on {self.settings.label}")
         try:
-            line, channel = self._open_channel()
+            connection, channel = self._open_channel()
             try:
-                self._execute(line, channel, text, deadline)
+                self._execute(connection, channel, text, deadline)
             except BaseException:
                 close_quietly(channel.close)
                 raise
-            return RemoteCommand(channel, ChannelProcess(channel, line.transport, deadline), self._slots.release)
+            return RemoteCommand(channel, ChannelProcess(channel, connection.transport, deadline), self._slots.release)
         except BaseException:
             self._slots.release()
             raise
 
     def _open_channel(self) -> tuple[SshConnection, Channel]:
-        """A new channel; a line that turns out to be dead is replaced once, as nothing was sent on it."""
+        """A new channel. A connection that turns out to be broken is replaced once: nothing was sent on it."""
         import paramiko  # noqa: PLC0415 - slow
 
         for last in (False, True):
-            line = self.connect()
+            connection = self.connect()
             try:
-                return line, self._open_session_channel(line)
+                return connection, self._open_session_channel(connection)
             except (paramiko.SSHException, EOFError, OSError) as error:
-                line.close()
+                connection.close()
                 if last:
                     raise Unreachable(
-                        f"{self.settings.label} opens no channel: {error or 'the line is dead'}"
+                        f"{self.settings.label} rejected a channel: {error or 'the connection is dead'}"
                     ) from error
         raise AssertionError  # the loop returns or raises
 
-    def _open_session_channel(self, line: SshConnection) -> Channel:
-        """A refusal is asked about again: sshd may still count sessions that have ended. Nothing was sent."""
+    def _open_session_channel(self, connection: SshConnection) -> Channel:
+        """A channel of the connection. A rejection is retried: sshd may still count sessions that have ended."""
         import paramiko  # noqa: PLC0415 - slow
 
         until = monotonic() + _SESSION_END_GRACE
         while True:
             try:
-                return line.transport.open_session(timeout=self.settings.connect_timeout)
+                return connection.transport.open_session(timeout=self.settings.connect_timeout)
             except paramiko.SSHException as error:
-                # Of two refusals at one moment paramiko tells only one what it is.
-                refused = isinstance(error, paramiko.ChannelException) or str(error) == "Unable to open channel."
-                if not refused or not line.is_alive:
+                # Of two rejections at one moment paramiko raises ChannelException for one only.
+                is_rejection = isinstance(error, paramiko.ChannelException) or str(error) == "Unable to open channel."
+                if not is_rejection or not connection.is_alive:
                     raise
                 if monotonic() >= until:
                     raise Unreachable(
-                        f"{self.settings.label} opens no more channels: {error}", hint="raise MaxSessions of its sshd"
+                        f"{self.settings.label} rejected more channels: {error}", hint="raise MaxSessions of its sshd"
                     ) from error
-            line.transport.join(_RETRY_INTERVAL)
+            connection.transport.join(_RETRY_INTERVAL)
 
-    def _execute(self, line: SshConnection, channel: Channel, text: str, deadline: float) -> None:
-        """Ask the host to run ``text`` and wait for its yes; paramiko itself would wait for ever."""
+    def _execute(self, connection: SshConnection, channel: Channel, text: str, deadline: float) -> None:
+        """Request the execution of ``text`` and wait for the confirmation; paramiko alone would wait for ever."""
         import paramiko  # noqa: PLC0415 - slow
 
         timer = Timer(max(deadline - monotonic(), 0), channel.close)
@@ -185,27 +185,29 @@ class SshSession:
         try:
             channel.exec_command(text.encode())
         except (paramiko.SSHException, EOFError, OSError) as error:
-            if monotonic() >= deadline or is_disconnected(line.transport):
+            if monotonic() >= deadline or is_disconnected(connection.transport):
                 raise LostBeforeStart(
-                    f"the line to {self.settings.label} was lost while the command was sent"
+                    f"the connection to {self.settings.label} was lost while the command was sent"
                 ) from error
-            raise Unreachable(f"{self.settings.label} refuses to run commands: {error}") from error
+            raise Unreachable(f"{self.settings.label} rejected the command: {error}") from error
         finally:
             timer.cancel()
 
-    def _outcome(self, command: HostCommand, job: RemoteCommand, ended: ExitReason) -> Outcome:
-        exchange = job.process
-        base = Outcome(Delivery.ANSWERED, stdout=exchange.stdout, stderr=exchange.stderr, error=exchange.note)
-        if ended is ExitReason.EXITED:
-            refusal = self._refusal(command, exchange.stderr) if job.channel.exit_status in (1, 127) else ""
+    def _outcome(self, command: HostCommand, remote: RemoteCommand, exit_reason: ExitReason) -> Outcome:
+        process = remote.process
+        base = Outcome(Delivery.ANSWERED, stdout=process.stdout, stderr=process.stderr, error=process.note)
+        if exit_reason is ExitReason.EXITED:
+            refusal = self._refusal(command, process.stderr) if remote.channel.exit_status in (1, 127) else ""
             delivery = Delivery.NOT_SENT if refusal else Delivery.ANSWERED
-            return structs.replace(base, delivery=delivery, exit=job.channel.exit_status, error=refusal or base.error)
+            return structs.replace(
+                base, delivery=delivery, exit=remote.channel.exit_status, error=refusal or base.error
+            )
         reason = {
-            ExitReason.KILLED: "it was ended by a signal",
-            ExitReason.LOST: f"the line to {self.settings.label} was lost before it ended",
-            ExitReason.TIMED_OUT: f"no answer in {command.timeout:g} s; it may still be running",
-        }[ended]
-        delivery = Delivery.ANSWERED if ended is ExitReason.KILLED else Delivery.LOST
+            ExitReason.KILLED: "the command was ended by a signal",
+            ExitReason.LOST: f"the connection to {self.settings.label} was lost before the command ended",
+            ExitReason.TIMED_OUT: f"no answer within {command.timeout:g} s; the command may still be running",
+        }[exit_reason]
+        delivery = Delivery.ANSWERED if exit_reason is ExitReason.KILLED else Delivery.LOST
         return structs.replace(base, delivery=delivery, error="; ".join(filter(None, (reason, base.error))))
 
     def _refusal(self, command: HostCommand, stderr: str) -> str:
@@ -215,58 +217,58 @@ class SshSession:
 
 
 class ArmedCommand:
-    """Implements ``chaos.model.ports.Armed``; waits on the host until it is fired or cancelled, once."""
+    """Implements ``chaos.model.ports.Armed``: a command that waits on the host to be released or cancelled."""
 
     def __init__(
         self,
         command: HostCommand,
-        job: RemoteCommand,
+        remote: RemoteCommand,
         clock: HostClock,
         outcome: Callable[[HostCommand, RemoteCommand, ExitReason], Outcome],
     ) -> None:
-        self._command, self._remote, self._clock, self._outcome = command, job, clock, outcome
+        self._command, self._remote, self._clock, self._outcome = command, remote, clock, outcome
         self._is_released = False
         self._not_sent: Outcome | None = None
 
     def calibrate(self, now: Callable[[], float]) -> bool:
-        """A few questions and answers; a line that breaks meanwhile is told by :meth:`go`."""
-        exchange, channel = self._remote.process, self._remote.channel
-        exchange.extend(monotonic() + CALIBRATION_TIMEOUT)
+        """Measure the host's clock; a connection that breaks meanwhile shows in the result of :meth:`wait`."""
+        process, channel = self._remote.process, self._remote.channel
+        process.extend(monotonic() + CALIBRATION_TIMEOUT)
         try:
-            return self._clock.measure(now, lambda text: channel.sendall(text.encode()), exchange.read_line)
+            return self._clock.measure(now, lambda text: channel.sendall(text.encode()), process.read_line)
         except (OSError, EOFError):
             return False
 
     def release(self, at: float | None = None) -> None:
-        """One write. Not sent if it no longer waits."""
+        """Release the command with one write; not sent if the command is no longer waiting."""
         if self._is_released:
             return
-        self._is_released, job = True, self._remote
-        if job.closed or job.channel.exit_status_ready():
-            self._not_sent = Outcome(Delivery.NOT_SENT, stderr=job.process.stderr, error=_NO_LONGER_READY)
+        self._is_released, remote = True, self._remote
+        if remote.closed or remote.channel.exit_status_ready():
+            self._not_sent = Outcome(Delivery.NOT_SENT, stderr=remote.process.stderr, error=_NO_LONGER_READY)
             return
-        job.process.extend(monotonic() + self._command.timeout)
+        remote.process.extend(monotonic() + self._command.timeout)
         try:
-            job.channel.sendall(self._clock.clock_argument(at).encode())
+            remote.channel.sendall(self._clock.clock_argument(at).encode())
         except (OSError, EOFError) as error:
-            self._not_sent = Outcome(Delivery.NOT_SENT, error=f"the line was lost before: {error}")
+            self._not_sent = Outcome(Delivery.NOT_SENT, error=f"the connection was lost before: {error}")
             return
-        job.process.write_stdin(self._command.stdin)
+        remote.process.write_stdin(self._command.stdin)
 
     def wait(self) -> Outcome:
-        """Go, if it has not, and wait for the end. Once."""
-        job = self._remote
-        with job:
+        """Release the command if it is still armed, and wait for its end. Once."""
+        remote = self._remote
+        with remote:
             self.release()
             if self._not_sent:
                 return self._not_sent
             self._not_sent = Outcome(Delivery.NOT_SENT, error=_NO_LONGER_READY)
-            began = self._clock.read_start_time(job.process.read_line)
-            outcome = self._outcome(self._command, job, job.process.wait())
-            return structs.replace(outcome, began=began)
+            start = self._clock.read_start_time(remote.process.read_line)
+            outcome = self._outcome(self._command, remote, remote.process.wait())
+            return structs.replace(outcome, began=start)
 
     def cancel(self) -> None:
-        """Close its input: the script ends without running anything."""
+        """Close the input: the script ends without running anything."""
         self._remote.close()
 
 

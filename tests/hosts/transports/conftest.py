@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chaos.hosts.transports.ssh import SshSession, open_session
-from tests.kit.connectionkit import Line, docker_line, ssh_line
+from tests.kit.connectionkit import HostLink, docker_link, ssh_link
 from tests.kit.machines import Docker, docker_daemon, image, missing
 from tests.kit.sshd import SSHD, Server, serving
 
@@ -42,7 +42,7 @@ def docker() -> Iterator[Docker]:
 
 @pytest.fixture(scope="session")
 def box(docker: Docker) -> Iterator[str]:
-    """A container with a shell and nothing else."""
+    """A container with a shell and little else."""
     name = f"nodefall-box-{os.getpid()}"
     docker("run", "--detach", "--name", name, "--network", "none", image(docker), "sleep", "infinity")
     yield name
@@ -50,12 +50,12 @@ def box(docker: Docker) -> Iterator[str]:
 
 
 @pytest.fixture(params=["ssh", pytest.param("docker", marks=pytest.mark.root)])
-def line(request: pytest.FixtureRequest, keys: Path, tmp_path: Path) -> Iterator[Line]:
+def link(request: pytest.FixtureRequest, keys: Path, tmp_path: Path) -> Iterator[HostLink]:
     if request.param == "ssh" and not SSHD.exists():
         pytest.skip("openssh-server is not installed")
     if request.param == "ssh":
-        with ssh_line(keys, tmp_path) as found:
+        with ssh_link(keys, tmp_path) as found:
             yield found
     else:
-        with docker_line(request.getfixturevalue("docker"), request.getfixturevalue("box")) as found:
+        with docker_link(request.getfixturevalue("docker"), request.getfixturevalue("box")) as found:
             yield found

@@ -1,4 +1,4 @@
-"""What is docker's own: which container it is, what cannot be sent, and words of the engine."""
+"""Sessions of docker: identity of a container, commands that cannot be sent, and errors of the engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MARK = HostCommand(("touch", "/var/tmp/mark"))
 
 
 @pytest.mark.root
-def test_a_container_that_was_made_anew_is_another_host(docker: Docker, box: str) -> None:
+def test_a_recreated_container_is_another_host(docker: Docker, box: str) -> None:
     name = f"{box}-twin"
     image = docker("inspect", "--format", "{{.Config.Image}}", box)
     again = ("run", "--detach", "--name", name, "--network", "none", image, "sleep", "infinity")
@@ -30,8 +30,8 @@ def test_a_container_that_was_made_anew_is_another_host(docker: Docker, box: str
         docker(*again)
         outcome = session.run(MARK)
         assert outcome.delivery == Delivery.NOT_SENT
-        assert "made anew" in outcome.error
-        with pytest.raises(Refused, match="made anew") as caught:
+        assert "was recreated" in outcome.error
+        with pytest.raises(Refused, match="was recreated") as caught:
             session.arm(MARK)
         assert caught.value.hint
     finally:
@@ -39,7 +39,7 @@ def test_a_container_that_was_made_anew_is_another_host(docker: Docker, box: str
 
 
 @pytest.mark.root
-def test_one_that_is_off_gets_nothing_and_is_the_same_after_a_restart(docker: Docker, box: str) -> None:
+def test_a_stopped_container_gets_no_command_and_is_the_same_host_after_a_restart(docker: Docker, box: str) -> None:
     session = DockerSession(Container(box, "docker"))
     armed = session.arm(MARK)
     docker("exec", box, "rm", "-f", "/var/tmp/mark")
@@ -53,7 +53,7 @@ def test_one_that_is_off_gets_nothing_and_is_the_same_after_a_restart(docker: Do
 
 
 @pytest.mark.root
-def test_a_container_without_a_shell_is_told(docker: Docker, box: str) -> None:
+def test_a_container_without_a_shell_is_an_error(docker: Docker, box: str) -> None:
     docker("exec", box, "mv", "/bin/sh", "/bin/sh.away")
     try:
         outcome = DockerSession(Container(box, "docker")).run(MARK)
@@ -64,7 +64,7 @@ def test_a_container_without_a_shell_is_told(docker: Docker, box: str) -> None:
 
 
 @pytest.mark.root
-def test_what_waits_ends_when_the_session_is_closed(docker: Docker, box: str) -> None:
+def test_armed_commands_end_with_the_session(docker: Docker, box: str) -> None:
     session = DockerSession(Container(box, "docker"))
     armed = session.arm(MARK)
     session.close()
@@ -73,7 +73,7 @@ def test_what_waits_ends_when_the_session_is_closed(docker: Docker, box: str) ->
         if "nodefall-" not in docker("exec", box, "ps", "-e", "-o", "args"):
             return
         threading.Event().wait(0.1)
-    raise AssertionError("the shell still waits in the container")
+    raise AssertionError("the shell is still waiting in the container")
 
 
 @pytest.mark.root
@@ -92,23 +92,23 @@ def test_a_daemon_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
-    [("echo hello", "is not understood"), ("exec sleep 30", "gave no answer in 0.3 s"), ("exit 3", "it failed")],
+    ("script", "error"),
+    [("echo hello", "is not understood"), ("exec sleep 30", "timed out after 0.3 s"), ("exit 3", "it failed")],
 )
-def test_an_engine_that_says_nothing_useful(tmp_path: Path, script: str, said: str) -> None:
+def test_unusable_output_of_an_engine(tmp_path: Path, script: str, error: str) -> None:
     program = tmp_path / "docker"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    with pytest.raises(NodefallError, match=said):
+    with pytest.raises(NodefallError, match=error):
         Container("n", str(program), timeout=0.3 if "sleep" in script else 20).state()
 
 
 @pytest.mark.parametrize(
     ("status", "power"),
     [("running", "on"), ("paused", "on"), ("exited", "off"), ("created", "off"), ("dead", "off"),
-     ("restarting", "off"), ("removing", ""), ("", "")],
+     ("restarting", "off"), ("removing", None), ("", None)],
 )  # fmt: skip
-def test_states(status: str, power: str) -> None:
+def test_states(status: str, power: str | None) -> None:
     assert ContainerState("id", status, "no", 0).power == power
 
 
@@ -122,23 +122,23 @@ def test_restart_policies(policy: str, retries: int, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "installed", "found"),
+    ("engine", "installed", "found"),
     [(None, {"docker", "podman"}, "docker"), (None, {"podman"}, "podman"), ("podman", {"docker", "podman"}, "podman"),
      ("podman", {"docker"}, ""), (None, set(), "")],
 )  # fmt: skip
-def test_which_engine(wanted: str | None, installed: set[str], found: str) -> None:
+def test_which_engine(engine: str | None, installed: set[str], found: str) -> None:
     def which(name: str) -> str | None:
         return f"/usr/bin/{name}" if name in installed else None
 
     if found:
-        assert find_engine(wanted, which) == found
+        assert find_engine(engine, which) == found
     else:
-        with pytest.raises(Refused, match=f"there is no program {wanted or 'docker nor podman'}"):
-            find_engine(wanted, which)
+        with pytest.raises(Refused, match=f"program {engine or 'docker nor podman'} is not installed"):
+            find_engine(engine, which)
 
 
 @pytest.mark.parametrize(
-    ("words", "kind"),
+    ("text", "kind"),
     [
         ("Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?", Unreachable),
         ("Got permission denied while trying to connect to the Docker daemon socket", Unreachable),
@@ -147,8 +147,8 @@ def test_which_engine(wanted: str | None, installed: set[str], found: str) -> No
         ("OCI runtime exec failed", NodefallError),
     ],
 )
-def test_words_of_the_engine(words: str, kind: type[NodefallError]) -> None:
-    error = engine_error("docker exec n", words)
+def test_errors_of_the_engine(text: str, kind: type[NodefallError]) -> None:
+    error = engine_error("docker exec n", text)
     assert type(error) is kind
-    assert words in error.message
+    assert text in error.message
     assert error.hint

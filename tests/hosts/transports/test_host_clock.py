@@ -1,4 +1,4 @@
-"""What is known of a host's clock from questions and answers."""
+"""Bounds of a host's clock, from requests and replies."""
 
 from __future__ import annotations
 
@@ -12,81 +12,85 @@ AT = 1000.5
 
 
 class Host:
-    """Its clock is ``ahead``; a question takes the first of a pair of ``ways`` to come, and the answer the second."""
+    """A host whose clock is ``ahead``; of each pair of ``delays``, a request takes the first and its reply the second."""
 
-    def __init__(self, ways: list[tuple[float, float]], ahead: list[float]) -> None:
-        self.now, self._ways, self._ahead = 1000.0, ways, ahead
-        self.asked = 0
+    def __init__(self, delays: list[tuple[float, float]], ahead: list[float]) -> None:
+        self.now, self._delays, self._ahead = 1000.0, delays, ahead
+        self.requests = 0
 
-    def ask(self, _: str) -> None:
-        self.asked += 1
-        self.now += self._ways[(self.asked - 1) % len(self._ways)][0]
+    def send(self, _: str) -> None:
+        self.requests += 1
+        self.now += self._delays[(self.requests - 1) % len(self._delays)][0]
 
-    def line(self) -> str:
-        told = self.now + self._ahead[min(self.asked, len(self._ahead)) - 1]
-        self.now += self._ways[(self.asked - 1) % len(self._ways)][1]
-        return f"{told:.6f}"
+    def read_line(self) -> str:
+        host_time = self.now + self._ahead[min(self.requests, len(self._ahead)) - 1]
+        self.now += self._delays[(self.requests - 1) % len(self._delays)][1]
+        return f"{host_time:.6f}"
 
     def measured(self) -> HostClock:
         clock = HostClock(can_report=True)
-        clock.measure(lambda: self.now, self.ask, self.line)
+        clock.measure(lambda: self.now, self.send, self.read_line)
         return clock
 
 
-delays = st.floats(0.0, 0.045)
+delay = st.floats(0.0, 0.045)
 
 
-@given(ways=st.lists(st.tuples(delays, delays), min_size=1), ahead=st.floats(-900.0, 1e5))
-def test_an_instant_is_told_as_well_as_the_best_ways_allow(ways: list[tuple[float, float]], ahead: float) -> None:
-    clock = Host(ways, [ahead]).measured()
-    word, told = clock.clock_argument(AT).split()
-    assert word == "go"
-    known = min(way[0] for way in ways[:12]) + min(way[1] for way in ways[:12])
-    assert abs(int(told) / 1e6 - (AT + ahead)) <= max(known, 0.002) / 2 + 1e-5
+@given(delays=st.lists(st.tuples(delay, delay), min_size=1), ahead=st.floats(-900.0, 1e5))
+def test_an_instant_is_as_exact_as_the_shortest_delays_allow(delays: list[tuple[float, float]], ahead: float) -> None:
+    clock = Host(delays, [ahead]).measured()
+    verb, instant = clock.clock_argument(AT).split()
+    assert verb == "go"
+    width = min(pair[0] for pair in delays[:12]) + min(pair[1] for pair in delays[:12])
+    assert abs(int(instant) / 1e6 - (AT + ahead)) <= max(width, 0.002) / 2 + 1e-5
 
 
 @pytest.mark.parametrize(
-    ("ways", "ahead", "asked"),
+    ("delays", "ahead", "requests"),
     [
         ([(0.0005, 0.0005)], [0.0], 1),
         ([(0.02, 0.02)], [0.0], 12),
         ([(0.02, 0.02), (0.0005, 0.0005)], [3.0], 2),
     ],
-    ids=["good at once", "never that good", "good the second time"],
+    ids=["narrow at once", "never narrow", "narrow at the second request"],
 )
-def test_asked_until_it_is_good(ways: list[tuple[float, float]], ahead: list[float], asked: int) -> None:
-    host = Host(ways, ahead)
+def test_requests_are_sent_until_the_bounds_are_narrow(
+    delays: list[tuple[float, float]], ahead: list[float], requests: int
+) -> None:
+    host = Host(delays, ahead)
     assert host.measured().clock_argument(AT) != "go\n"
-    assert host.asked == asked
+    assert host.requests == requests
 
 
 @pytest.mark.parametrize(
-    ("ways", "ahead"),
+    ("delays", "ahead"),
     [([(0.08, 0.08)], [0.0]), ([(0.01, 0.01)], [0.0, 5.0]), ([(0.01, 0.01)], [0.0, -5.0])],
-    ids=["too far away", "put ahead meanwhile", "put back meanwhile"],
+    ids=["too far away", "set ahead meanwhile", "set back meanwhile"],
 )
-def test_a_clock_that_is_not_known_begins_at_once(ways: list[tuple[float, float]], ahead: list[float]) -> None:
-    assert Host(ways, ahead).measured().clock_argument(AT) == "go\n"
+def test_with_an_unknown_clock_the_command_starts_at_once(
+    delays: list[tuple[float, float]], ahead: list[float]
+) -> None:
+    assert Host(delays, ahead).measured().clock_argument(AT) == "go\n"
 
 
-def test_not_asked_is_not_known() -> None:
+def test_without_requests_the_clock_is_unknown() -> None:
     clock, host = HostClock(can_report=False), Host([(0.0, 0.0)], [0.0])
-    assert not clock.measure(lambda: host.now, host.ask, host.line)
-    assert (host.asked, clock.clock_argument(AT)) == (0, "go\n")
+    assert not clock.measure(lambda: host.now, host.send, host.read_line)
+    assert (host.requests, clock.clock_argument(AT)) == (0, "go\n")
 
 
 def test_without_an_instant_at_once() -> None:
     assert Host([(0.0, 0.0)], [0.0]).measured().clock_argument(None) == "go\n"
 
 
-@pytest.mark.parametrize("said", ["", "no time"])
-def test_an_answer_that_is_no_time(said: str) -> None:
+@pytest.mark.parametrize("reply", ["", "no time"])
+def test_a_reply_that_is_no_time(reply: str) -> None:
     clock = HostClock(can_report=True)
-    assert not clock.measure(lambda: AT, lambda _: None, lambda: said)
+    assert not clock.measure(lambda: AT, lambda _: None, lambda: reply)
     assert clock.read_start_time(lambda: "12.5") == 12.5
 
 
-def test_an_answer_that_comes_too_late_is_not_the_begin() -> None:
+def test_a_late_reply_is_not_the_start_time() -> None:
     clock, lines = HostClock(can_report=True), iter(["11.5", "12.5"])
     assert not clock.measure(lambda: AT, lambda _: None, lambda: None)
     assert clock.read_start_time(lambda: next(lines)) == 12.5

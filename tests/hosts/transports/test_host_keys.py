@@ -43,7 +43,7 @@ def host(address: str = "10.0.0.1", port: int = 22) -> HostSettings:
 
 
 @pytest.mark.parametrize(
-    ("known", "address", "port", "said"),
+    ("known", "address", "port", "error"),
     [
         (f"10.0.0.1 ssh-ed25519 {A}", "10.0.0.1", 22, ""),
         (f"a,10.0.0.1,b\tssh-ed25519 {A} comment here", "10.0.0.1", 22, ""),
@@ -64,7 +64,7 @@ def host(address: str = "10.0.0.1", port: int = 22) -> HostSettings:
         (f"10.0.0.*,!10.0.0.1 ssh-ed25519 {A}", "10.0.0.1", 22, "is not in"),
         ("10.0.0.1 ssh-ed25519 not/base64!", "10.0.0.1", 22, "is not in"),
         ("10.0.0.1 ssh-ed25519 \x80", "10.0.0.1", 22, "is not in"),
-        (f"10.0.0.1 ssh-rsa {B}", "10.0.0.1", 22, "only ssh-rsa is known of it"),
+        (f"10.0.0.1 ssh-rsa {B}", "10.0.0.1", 22, "only ssh-rsa is known"),
         (f"@cert-authority 10.0.0.1 ssh-ed25519 {A}", "10.0.0.1", 22, "is not in"),
         ("|1|broken ssh-ed25519 " + A, "10.0.0.1", 22, "is not in"),
         (f"10.0.0.1 ssh-ed25519 {B}", "10.0.0.1", 22, "has changed"),
@@ -73,14 +73,14 @@ def host(address: str = "10.0.0.1", port: int = 22) -> HostSettings:
         (f"10.0.0.1 ssh-ed25519 {A}\n@revoked 10.0.0.1 ssh-ed25519 {B}", "10.0.0.1", 22, ""),
     ],
 )
-def test_known_hosts(known: str, address: str, port: int, said: str) -> None:
+def test_known_hosts(known: str, address: str, port: int, error: str) -> None:
     def check() -> None:
         verify(parse_known_hosts(known), host(address, port), Fake("ssh-ed25519", b"key a"))
 
-    if not said:
+    if not error:
         check()
         return
-    with pytest.raises(Refused, match=said) as caught:
+    with pytest.raises(Refused, match=error) as caught:
         check()
     assert fingerprint(b"key a") in caught.value.message
     assert caught.value.hint
@@ -92,7 +92,7 @@ def test_any_text_is_read(text: str) -> None:
         assert isinstance(entry.covers("10.0.0.1"), bool)
 
 
-def test_types_to_ask_for() -> None:
+def test_preferred_types() -> None:
     entries = parse_known_hosts(f"h ssh-rsa {A}\nh ssh-ed25519 {B}\nh ssh-rsa {B}\n@revoked h ecdsa-sha2-nistp256 {A}")
     assert known_key_types(entries, "h") == ("ssh-rsa", "ssh-ed25519")
 
@@ -110,7 +110,7 @@ def test_scan_command(via: tuple[str, ...], expected: str) -> None:
 
 
 def mend(server: Server) -> Refused:
-    """Be refused, run the very command that the hint gives, and get in."""
+    """Connect and be refused, run the command of the hint, and connect again."""
     with pytest.raises(Refused) as caught:
         open_session(server.settings())
     command = caught.value.hint.partition("run: ")[2]
@@ -121,7 +121,7 @@ def mend(server: Server) -> Refused:
     return caught.value
 
 
-def test_unknown_is_mended_by_the_hint(server: Server) -> None:
+def test_the_hint_fixes_an_unknown_key(server: Server) -> None:
     (server.folder / "known_hosts").unlink()
     refused = mend(server)
     listed = subprocess.run(
@@ -130,7 +130,7 @@ def test_unknown_is_mended_by_the_hint(server: Server) -> None:
     assert listed.split()[1] in refused.message
 
 
-def test_changed_is_mended_by_the_hint(server: Server, tmp_path: Path) -> None:
+def test_the_hint_fixes_a_changed_key(server: Server, tmp_path: Path) -> None:
     server.know(f"{server.name} {public(keygen(tmp_path / 'old'))}")
     refused = mend(server)
     assert "has changed" in refused.message

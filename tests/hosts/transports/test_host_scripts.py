@@ -34,7 +34,7 @@ def test_command_line(argv: tuple[str, ...], prefix: tuple[str, ...], expected: 
     assert command_line(argv, prefix) == expected
 
 
-def test_armed_line() -> None:
+def test_armed_command_line() -> None:
     words = shlex.split(armed_command_line(("systemctl", "poweroff"), SUDO))
     assert words[:5] == [*SUDO, "sh", "-c"]
     assert words[7:] == ["nodefall", "systemctl", "poweroff"]
@@ -42,7 +42,7 @@ def test_armed_line() -> None:
 
 @pytest.fixture(params=["bash", "no bash"])
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """PATH of a host that has bash, or has not."""
+    """PATH of a host with bash, and of one without."""
     for name in ("sh", "date", "echo", "cat", *(["bash"] if request.param == "bash" else [])):
         program = shutil.which(name)
         assert program
@@ -51,34 +51,34 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("stdin", "expected"),
     [("go\n", ["ran"]), ("go\nmore\n", ["ran", "more"]), ("", None), ("no line end", None)],
-    ids=["fired", "more", "eof", "cut"],
+    ids=["released", "more", "eof", "incomplete line"],
 )
-def test_armed_line_in_a_real_shell(path: str, given: str, said: list[str] | None) -> None:
-    """Only a whole line fires it, and the program gets what follows; a line that is cut off runs nothing."""
+def test_armed_command_line_in_a_real_shell(path: str, stdin: str, expected: list[str] | None) -> None:
+    """A whole line releases the command, and the program gets what follows; an incomplete line runs nothing."""
     script = armed_command_line(("sh", "-c", "echo ran; cat"))
     before = time.time()
     done = subprocess.run(
-        ["sh", "-c", script], input=given, capture_output=True, text=True, check=False, env={"PATH": path}
+        ["sh", "-c", script], input=stdin, capture_output=True, text=True, check=False, env={"PATH": path}
     )
     first, *out = done.stdout.splitlines()
-    assert (is_ready(first), done.stderr, done.returncode) == (True, "", 0 if said else 1)
-    if said is None:
+    assert (is_ready(first), done.stderr, done.returncode) == (True, "", 0 if expected else 1)
+    if expected is None:
         assert out == []
         return
     began = parse_start_time(out[0])
     assert began
     assert before - 1 < began < time.time() + 1
-    assert out[1:] == said
+    assert out[1:] == expected
 
 
-NEAR, FAR = 0.15, 1000.0  # seconds; a host does not wait for what is far
+NEAR, FAR = 0.15, 1000.0  # seconds; a host does not wait for a distant instant
 
 
 @pytest.mark.parametrize("ahead", [None, -FAR, 0.0, NEAR, FAR])
-@pytest.mark.parametrize("asked", [1, 3])
-def test_bash_tells_its_time_and_begins_at_an_instant(ahead: float | None, asked: int) -> None:
+@pytest.mark.parametrize("requests", [1, 3])
+def test_bash_reports_its_clock_and_starts_at_an_instant(ahead: float | None, requests: int) -> None:
     script = armed_command_line(("sh", "-c", "cat; ls /proc/self/fd"))
     with subprocess.Popen(
         ["sh", "-c", script], text=True, bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -86,12 +86,12 @@ def test_bash_tells_its_time_and_begins_at_an_instant(ahead: float | None, asked
         assert shell.stdin
         assert shell.stdout
         assert has_host_clock(shell.stdout.readline())
-        for _ in range(asked):
+        for _ in range(requests):
             before = time.time()
             shell.stdin.write(CLOCK_REQUEST)
-            told = parse_start_time(shell.stdout.readline())
-            assert told
-            assert before - 0.001 <= told <= time.time() + 0.001
+            host_time = parse_start_time(shell.stdout.readline())
+            assert host_time
+            assert before - 0.001 <= host_time <= time.time() + 0.001
         now = time.time()
         shell.stdin.write(f"{GO}\n" if ahead is None else f"{GO} {round((now + ahead) * 1e6)}\n")
         shell.stdin.write("more\n")
@@ -105,25 +105,25 @@ def test_bash_tells_its_time_and_begins_at_an_instant(ahead: float | None, asked
     assert shell.returncode == 0
 
 
-@pytest.mark.parametrize("asked", ["", CLOCK_REQUEST, CLOCK_REQUEST * 2 + GO])
-def test_without_the_word_nothing_runs(path: str, asked: str) -> None:
-    """Neither in bash, which is asked, nor in a shell that is asked by mistake."""
+@pytest.mark.parametrize("stdin", ["", CLOCK_REQUEST, CLOCK_REQUEST * 2 + GO])
+def test_without_a_release_nothing_runs(path: str, stdin: str) -> None:
+    """Neither in bash, which supports clock requests, nor in another shell that gets one by mistake."""
     script = armed_command_line(("sh", "-c", "echo ran"))
     done = subprocess.run(
-        ["sh", "-c", script], input=asked, capture_output=True, text=True, check=False, env={"PATH": path}
+        ["sh", "-c", script], input=stdin, capture_output=True, text=True, check=False, env={"PATH": path}
     )
     assert done.returncode != 0
     assert "ran" not in done.stdout
 
 
-def test_without_bash_nobody_is_asked() -> None:
+def test_only_bash_has_the_host_clock() -> None:
     assert [(is_ready(line), has_host_clock(line)) for line in (None, "", "x", "ready", "ready 5.2.15(1)-release")] == [
         (False, False), (False, False), (False, False), (True, False), (True, True),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("stderr", "said"),
+    ("stderr", "error"),
     [
         ("sudo: a password is required\n", "(sudo: a password is required)"),
         ("sudo: a terminal is required to read the password; either\nsudo: a password is required\n", "NOPASSWD"),
@@ -131,18 +131,18 @@ def test_without_bash_nobody_is_asked() -> None:
         ("\nchaos is not in the sudoers file.  This incident will be reported.\n", "(chaos is not in the sudoers"),
         ("Sorry, user chaos is not allowed to execute '/bin/true' as root on w1.\n", "not allowed to execute"),
         ("Sorry, user chaos may not run sudo on w1.\n", "may not run sudo"),
-        ("bash: line 1: sudo: command not found\n", "there is no sudo on w1"),
-        ("sh: 1: sudo: not found\n", "there is no sudo on w1"),
+        ("bash: line 1: sudo: command not found\n", "sudo is not installed on w1"),
+        ("sh: 1: sudo: not found\n", "sudo is not installed on w1"),
         ("sudo: unable to resolve host w1: Name or service not known\n", ""),
         ("sudo: nft: command not found\n", ""),
         ("Failed to power off: access denied\n", ""),
         ("", ""),
     ],
 )
-def test_sudo_refusal(stderr: str, said: str) -> None:
+def test_sudo_refusal(stderr: str, error: str) -> None:
     found = sudo_refusal(stderr, "w1", "chaos")
-    assert bool(found) == bool(said)
-    assert said in found
+    assert bool(found) == bool(error)
+    assert error in found
 
 
 @pytest.mark.parametrize(
@@ -151,5 +151,5 @@ def test_sudo_refusal(stderr: str, said: str) -> None:
      ("1700000000,250000", 1700000000.25),
      ("", None), ("sh: date: not found", None)],
 )  # fmt: skip
-def test_began_at(line: str, expected: float | None) -> None:
+def test_start_time(line: str, expected: float | None) -> None:
     assert parse_start_time(line) == expected

@@ -1,4 +1,4 @@
-"""Many lines through one jump host: its sshd refuses those that begin while too many others begin."""
+"""Many connections through one jump host: its sshd drops logins while too many others are in progress."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ from chaos.hosts.transports.jump_limit import MAX_LOGINS, JumpHostLimiter
 from chaos.hosts.transports.settings import HostSettings
 from chaos.model.errors import Unreachable
 
-LINES = 20
+CONNECTIONS = 20
 
 
 class Crowd:
-    """A server that lets nobody log in: it hangs up on all once ``size`` are there, and ``pause`` later."""
+    """A server without logins: it closes all connections ``pause`` seconds after ``size`` of them are open."""
 
     def __init__(self, listener: socket.socket, size: int, pause: float) -> None:
         self.peak = 0
         self._listener, self._size, self._pause = listener, size, pause
-        self._there: list[socket.socket] = []
+        self._open: list[socket.socket] = []
         self._changed = Condition()
-        self._left = LINES
+        self._remaining = CONNECTIONS
 
     @property
     def port(self) -> int:
         return int(self._listener.getsockname()[1])
 
     def serve(self) -> None:
-        with ThreadPoolExecutor(1) as hangman:
-            hangman.submit(self._hang_up)
-            for _ in range(LINES):
+        with ThreadPoolExecutor(1) as closer:
+            closer.submit(self._close_all)
+            for _ in range(CONNECTIONS):
                 connection, _ = self._listener.accept()
                 with self._changed:
-                    self._there.append(connection)
-                    self.peak = max(self.peak, len(self._there))
+                    self._open.append(connection)
+                    self.peak = max(self.peak, len(self._open))
                     self._changed.notify()
 
-    def _hang_up(self) -> None:
-        while self._left:
+    def _close_all(self) -> None:
+        while self._remaining:
             with self._changed:
-                self._changed.wait_for(lambda: len(self._there) >= min(self._size, self._left))
+                self._changed.wait_for(lambda: len(self._open) >= min(self._size, self._remaining))
                 self._changed.wait(self._pause)
-                self._left -= len(self._there)
-                for connection in self._there:
+                self._remaining -= len(self._open)
+                for connection in self._open:
                     connection.close()
-                self._there.clear()
+                self._open.clear()
 
 
 @contextmanager
 def crowd(size: int, pause: float = 0.0) -> Iterator[Crowd]:
-    with socket.create_server(("127.0.0.1", 0), backlog=LINES) as listener:
+    with socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS) as listener:
         server = Crowd(listener, size, pause)
         thread = Thread(target=server.serve)
         thread.start()
@@ -69,36 +69,41 @@ def settings(port: int) -> HostSettings:
     return HostSettings("host", "127.0.0.1", "ops", Path("known_hosts"), port=port, connect_timeout=60.0)
 
 
-def knock(target: HostSettings) -> str:
-    with pytest.raises(Unreachable) as refused:
+def error_of(target: HostSettings) -> str:
+    with pytest.raises(Unreachable) as caught:
         connect(target)
-    return refused.value.message
+    return caught.value.message
 
 
-def test_lines_through_a_jump_host_are_opened_a_few_at_a_time(tmp_path: Path) -> None:
-    with crowd(MAX_LOGINS, pause=0.2) as server, ThreadPoolExecutor(LINES) as pool:
+def test_logins_at_a_jump_host_are_limited(tmp_path: Path) -> None:
+    with crowd(MAX_LOGINS, pause=0.2) as server, ThreadPoolExecutor(CONNECTIONS) as pool:
         jump = replace(settings(server.port), name="jump", known_hosts=tmp_path / "none")
-        told = list(pool.map(knock, [replace(settings(1), jumps=(jump,))] * LINES))
-    assert all(message.startswith("jump ") for message in told)
+        messages = list(pool.map(error_of, [replace(settings(1), jumps=(jump,))] * CONNECTIONS))
+    assert all(message.startswith("jump ") for message in messages)
     assert server.peak == MAX_LOGINS
 
 
-def test_hosts_without_one_are_reached_all_at_once(tmp_path: Path) -> None:
-    with crowd(LINES) as server, ThreadPoolExecutor(LINES) as pool:
-        told = list(pool.map(knock, [replace(settings(server.port), known_hosts=tmp_path / "none")] * LINES))
-    assert all(message.startswith("host ") for message in told)
-    assert server.peak == LINES
+def test_hosts_without_a_jump_host_are_connected_at_once(tmp_path: Path) -> None:
+    with crowd(CONNECTIONS) as server, ThreadPoolExecutor(CONNECTIONS) as pool:
+        messages = list(
+            pool.map(error_of, [replace(settings(server.port), known_hosts=tmp_path / "none")] * CONNECTIONS)
+        )
+    assert all(message.startswith("host ") for message in messages)
+    assert server.peak == CONNECTIONS
 
 
-def test_nobody_waits_for_ever_and_each_jump_host_has_a_door_of_its_own() -> None:
-    doors, jump, other = JumpHostLimiter(), replace(settings(22), connect_timeout=0.01), settings(2222)
-    with ExitStack() as inside:
+def test_the_wait_has_a_limit_and_each_jump_host_has_separate_slots() -> None:
+    limiter, jump, other = JumpHostLimiter(), replace(settings(22), connect_timeout=0.01), settings(2222)
+    with ExitStack() as stack:
         for _ in range(MAX_LOGINS):
-            inside.enter_context(doors.slot(jump))
+            stack.enter_context(limiter.slot(jump))
         with (
-            doors.slot(other),
-            pytest.raises(Unreachable, match=r"host \(ops@127.0.0.1:22\) let nobody in for 0.04 s"),
+            limiter.slot(other),
+            pytest.raises(
+                Unreachable,
+                match=r"timed out after 0.04 s waiting for .* jump host host \(ops@127.0.0.1:22\) \(6 in progress\)",
+            ),
         ):
-            inside.enter_context(doors.slot(jump))
-    with doors.slot(jump):
+            stack.enter_context(limiter.slot(jump))
+    with limiter.slot(jump):
         pass

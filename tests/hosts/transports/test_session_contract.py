@@ -1,4 +1,4 @@
-"""What every transport must do: one table, on a real sshd and in a real container."""
+"""The contract of transports, on a real sshd and in a real container."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chaos.hosts.transports.channel_io import LIMIT
 from chaos.model.command import Delivery, HostCommand, is_success
-from tests.kit.connectionkit import Line
+from tests.kit.connectionkit import HostLink
 
 
 def command(*argv: str, stdin: str = "", timeout: float = 30.0) -> HostCommand:
@@ -31,8 +31,8 @@ def command(*argv: str, stdin: str = "", timeout: float = 30.0) -> HostCommand:
         (("printf", "\\303\\050"), 0, "\ufffd(", ""),
     ],
 )
-def test_answers(line: Line, argv: tuple[str, ...], exit_code: int, stdout: str, stderr: str) -> None:
-    outcome = line.session.run(HostCommand(argv))
+def test_answered_commands(link: HostLink, argv: tuple[str, ...], exit_code: int, stdout: str, stderr: str) -> None:
+    outcome = link.session.run(HostCommand(argv))
     assert (outcome.delivery, outcome.exit, outcome.stdout, outcome.stderr) == (
         Delivery.ANSWERED,
         exit_code,
@@ -42,13 +42,13 @@ def test_answers(line: Line, argv: tuple[str, ...], exit_code: int, stdout: str,
     assert outcome.error == ""
 
 
-def test_a_missing_program_is_an_answer(line: Line) -> None:
-    outcome = line.session.run(command("no-such-program-here"))
+def test_a_missing_program_is_an_answer(link: HostLink) -> None:
+    outcome = link.session.run(command("no-such-program-here"))
     assert (outcome.delivery, outcome.exit) == (Delivery.ANSWERED, 127)
 
 
-def test_a_program_ended_by_a_signal_is_an_answer_that_is_no_success(line: Line) -> None:
-    outcome = line.session.run(command("sh", "-c", "kill -TERM $$"))
+def test_a_program_ended_by_a_signal_is_answered_without_success(link: HostLink) -> None:
+    outcome = link.session.run(command("sh", "-c", "kill -TERM $$"))
     assert outcome.delivery == Delivery.ANSWERED
     assert outcome.exit is None or outcome.exit == 143
     assert not is_success(command("x"), outcome)
@@ -59,134 +59,134 @@ text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(arguments=st.lists(text, min_size=1, max_size=5))
-def test_any_argument_arrives_intact(line: Line, arguments: list[str]) -> None:
-    outcome = line.session.run(command("printf", "%s\\0", *arguments))
+def test_any_argument_arrives_intact(link: HostLink, arguments: list[str]) -> None:
+    outcome = link.session.run(command("printf", "%s\\0", *arguments))
     assert outcome.stdout == "".join(f"{a}\0" for a in arguments)
 
 
 @pytest.mark.parametrize("size", [1, 100_000, 900_000])
-def test_stdin(line: Line, size: int) -> None:
-    assert line.session.run(command("cat", stdin="x" * size)).stdout == "x" * size
+def test_stdin(link: HostLink, size: int) -> None:
+    assert link.session.run(command("cat", stdin="x" * size)).stdout == "x" * size
 
 
-def test_stdin_that_is_not_read_does_no_harm(line: Line) -> None:
-    assert line.session.run(command("true", stdin="x" * 5_000_000)).exit == 0
+def test_stdin_that_is_not_read_does_no_harm(link: HostLink) -> None:
+    assert link.session.run(command("true", stdin="x" * 5_000_000)).exit == 0
 
 
 @pytest.mark.parametrize(("redirect", "name"), [("", "stdout"), (">&2", "stderr")])
-def test_big_output_is_cut_and_said(line: Line, redirect: str, name: str) -> None:
-    outcome = line.session.run(command("sh", "-c", f"head -c {3 * LIMIT} /dev/zero | tr '\\0' x {redirect}; exit 5"))
+def test_big_output_is_truncated_with_a_note(link: HostLink, redirect: str, name: str) -> None:
+    outcome = link.session.run(command("sh", "-c", f"head -c {3 * LIMIT} /dev/zero | tr '\\0' x {redirect}; exit 5"))
     assert (outcome.exit, len(getattr(outcome, name))) == (5, LIMIT)
-    assert outcome.error == f"{name} cut at 1 MiB"
+    assert outcome.error == f"{name} truncated at 1 MiB"
 
 
-def test_output_held_open_by_what_was_left_behind(line: Line) -> None:
-    outcome = line.session.run(command("sh", "-c", "sleep 3 & echo done", timeout=20))
+def test_output_held_open_by_a_remaining_process(link: HostLink) -> None:
+    outcome = link.session.run(command("sh", "-c", "sleep 3 & echo done", timeout=20))
     assert (outcome.delivery, outcome.exit, outcome.stdout) == (Delivery.ANSWERED, 0, "done\n")
 
 
-def test_time_out_is_lost_and_the_line_stays_good(line: Line) -> None:
-    outcome = line.session.run(command("sh", "-c", "echo first; exec sleep 9", timeout=2.5))
+def test_a_timeout_is_lost_and_the_connection_stays_usable(link: HostLink) -> None:
+    outcome = link.session.run(command("sh", "-c", "echo first; exec sleep 9", timeout=2.5))
     assert (outcome.delivery, outcome.exit, outcome.stdout) == (Delivery.LOST, None, "first\n")
     assert "2.5 s" in outcome.error
-    assert line.session.run(command("true")).exit == 0
+    assert link.session.run(command("true")).exit == 0
 
 
-def test_many_commands_at_once(line: Line) -> None:
+def test_many_commands_at_once(link: HostLink) -> None:
     with ThreadPoolExecutor(12) as pool:
-        outcomes = list(pool.map(lambda n: line.session.run(command("sh", "-c", f"sleep 0.1; echo {n}")), range(12)))
+        outcomes = list(pool.map(lambda n: link.session.run(command("sh", "-c", f"sleep 0.1; echo {n}")), range(12)))
     assert [(o.delivery, o.stdout) for o in outcomes] == [(Delivery.ANSWERED, f"{n}\n") for n in range(12)]
 
 
-def _running(line: Line, flag: str) -> bool:
-    return line.session.run(command("test", "-e", flag)).exit == 0
+def _running(link: HostLink, flag: str) -> bool:
+    return link.session.run(command("test", "-e", flag)).exit == 0
 
 
-def test_a_lost_line_is_lost_and_is_opened_again(line: Line) -> None:
-    flag, count = f"{line.folder}/flag", f"{line.folder}/count"
+def test_a_broken_connection_is_lost_and_is_opened_again(link: HostLink) -> None:
+    flag, count = f"{link.folder}/flag", f"{link.folder}/count"
     with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(line.session.run, command("sh", "-c", f"echo x >> {count}; : > {flag}; exec sleep 9"))
-        _await(line, flag)
-        line.cut()
+        future = pool.submit(link.session.run, command("sh", "-c", f"echo x >> {count}; : > {flag}; exec sleep 9"))
+        _await(link, flag)
+        link.cut()
         outcome = future.result(20)
     assert (outcome.delivery, outcome.exit) == (Delivery.LOST, None)
     assert "lost" in outcome.error
-    assert line.session.run(command("echo", "again")).stdout == "again\n"
-    assert line.session.run(command("cat", count)).stdout == "x\n"  # what may have run was not sent again
+    assert link.session.run(command("echo", "again")).stdout == "again\n"
+    assert link.session.run(command("cat", count)).stdout == "x\n"  # a command that may have run was not sent again
 
 
-def test_armed_fires_once_and_says_when(line: Line) -> None:
-    armed = line.session.arm(command("sh", "-c", 'cat; echo "$0 end"; exit 4', "a b", stdin="input\n"))
+def test_an_armed_command_runs_once_and_reports_its_start(link: HostLink) -> None:
+    armed = link.session.arm(command("sh", "-c", 'cat; echo "$0 end"; exit 4', "a b", stdin="input\n"))
     outcome = armed.wait()
     assert (outcome.delivery, outcome.exit, outcome.stdout) == (Delivery.ANSWERED, 4, "input\na b end\n")
-    own = line.session.run(command("date", "+%s")).stdout
+    host_time = link.session.run(command("date", "+%s")).stdout
     assert outcome.began is not None
-    assert abs(outcome.began - float(own)) < 60
+    assert abs(outcome.began - float(host_time)) < 60
     assert armed.wait().delivery == Delivery.NOT_SENT
 
 
-def test_armed_begins_at_an_instant(line: Line) -> None:
-    """On a machine that is too busy to tell its clock well it begins at once."""
-    armed = line.session.arm(command("cat", stdin="input\n"))
-    tuned, at = armed.calibrate(time.time), time.time() + 0.15
+def test_an_armed_command_starts_at_an_instant(link: HostLink) -> None:
+    """On a machine that is too busy for an exact clock measurement the command starts at once."""
+    armed = link.session.arm(command("cat", stdin="input\n"))
+    calibrated, at = armed.calibrate(time.time), time.time() + 0.15
     armed.release(at)
     outcome = armed.wait()
     assert (outcome.delivery, outcome.exit, outcome.stdout) == (Delivery.ANSWERED, 0, "input\n")
     assert outcome.began is not None
-    assert at - (0.06 if tuned else 60) < outcome.began < at + 60
+    assert at - (0.06 if calibrated else 60) < outcome.began < at + 60
     assert armed.wait().delivery == Delivery.NOT_SENT
 
 
-def test_tuned_and_cancelled_runs_nothing(line: Line) -> None:
-    armed = line.session.arm(command("touch", f"{line.folder}/mark"))
+def test_calibrated_and_cancelled_runs_nothing(link: HostLink) -> None:
+    armed = link.session.arm(command("touch", f"{link.folder}/mark"))
     armed.calibrate(time.time)
     armed.cancel()
     assert armed.wait().delivery == Delivery.NOT_SENT
-    assert line.session.run(command("ls", line.folder)).stdout == ""
+    assert link.session.run(command("ls", link.folder)).stdout == ""
 
 
-def test_cancelled_runs_nothing(line: Line) -> None:
-    armed = line.session.arm(command("touch", f"{line.folder}/mark"))
+def test_cancelled_runs_nothing(link: HostLink) -> None:
+    armed = link.session.arm(command("touch", f"{link.folder}/mark"))
     armed.cancel()
     armed.cancel()
     assert armed.wait().delivery == Delivery.NOT_SENT
-    control = line.session.arm(command("touch", f"{line.folder}/control"))
+    control = link.session.arm(command("touch", f"{link.folder}/control"))
     assert control.wait().exit == 0
-    assert line.session.run(command("ls", line.folder)).stdout == "control\n"
+    assert link.session.run(command("ls", link.folder)).stdout == "control\n"
 
 
-def test_fired_and_the_line_is_lost(line: Line) -> None:
-    flag = f"{line.folder}/flag"
-    armed = line.session.arm(command("sh", "-c", f": > {flag}; exec sleep 9"))
+def test_the_connection_breaks_after_the_release(link: HostLink) -> None:
+    flag = f"{link.folder}/flag"
+    armed = link.session.arm(command("sh", "-c", f": > {flag}; exec sleep 9"))
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(armed.wait)
-        _await(line, flag)
-        line.cut()
+        _await(link, flag)
+        link.cut()
         outcome = future.result(20)
     assert outcome.delivery == Delivery.LOST
     assert outcome.began is not None
 
 
-def test_hanging_up_ends_the_wait_and_not_the_program(line: Line) -> None:
-    begun, ended = f"{line.folder}/begun", f"{line.folder}/ended"
-    armed = line.session.arm(command("sh", "-c", f": > {begun}; sleep 2; : > {ended}", timeout=300))
+def test_closing_ends_the_wait_and_not_the_program(link: HostLink) -> None:
+    started, ended = f"{link.folder}/started", f"{link.folder}/ended"
+    armed = link.session.arm(command("sh", "-c", f": > {started}; sleep 2; : > {ended}", timeout=300))
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(armed.wait)
-        _await(line, begun)
-        line.session.close()
+        _await(link, started)
+        link.session.close()
         assert future.result(60).delivery == Delivery.LOST
-    _await(line, ended)
+    _await(link, ended)
 
 
-def test_armed_time_out(line: Line) -> None:
-    outcome = line.session.arm(command("sleep", "9", timeout=2.5)).wait()
+def test_armed_timeout(link: HostLink) -> None:
+    outcome = link.session.arm(command("sleep", "9", timeout=2.5)).wait()
     assert outcome.delivery == Delivery.LOST
 
 
-def _await(line: Line, flag: str) -> None:
+def _await(link: HostLink, flag: str) -> None:
     tick = threading.Event()
     for _ in range(100):
-        if _running(line, flag):
+        if _running(link, flag):
             return
         tick.wait(0.05)
-    raise AssertionError(f"{flag} did not come")
+    raise AssertionError(f"{flag} did not appear")

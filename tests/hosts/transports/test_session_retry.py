@@ -13,13 +13,13 @@ TRUE = HostCommand(("true",))
 
 
 class Scripted:
-    """Answers in order; counts what was asked of it. Also the clock: ``awake`` sleeps are allowed."""
+    """A session with scripted outcomes that counts calls; also a clock that permits ``awake`` sleeps."""
 
     def __init__(self, *deliveries: Delivery, awake: int = 99) -> None:
-        self.deliveries, self.asked, self.awake = list(deliveries), 0, awake
+        self.deliveries, self.calls, self.awake = list(deliveries), 0, awake
 
     def run(self, command: HostCommand) -> Outcome:
-        self.asked += 1
+        self.calls += 1
         return Outcome(self.deliveries.pop(0))
 
     def arm(self, command: HostCommand) -> Armed:
@@ -54,7 +54,7 @@ class Ready:
 
 
 @pytest.mark.parametrize(
-    ("deliveries", "awake", "asked", "final"),
+    ("deliveries", "awake", "calls", "final"),
     [
         ((Delivery.ANSWERED,), 9, 1, Delivery.ANSWERED),
         ((Delivery.NOT_SENT, Delivery.NOT_SENT, Delivery.ANSWERED), 9, 3, Delivery.ANSWERED),
@@ -64,15 +64,13 @@ class Ready:
         ((Delivery.NOT_SENT, Delivery.ANSWERED), 0, 1, Delivery.NOT_SENT),
     ],
 )
-def test_only_what_was_not_sent_is_sent_again(
-    deliveries: tuple[Delivery, ...], awake: int, asked: int, final: str
-) -> None:
+def test_only_unsent_commands_are_retried(deliveries: tuple[Delivery, ...], awake: int, calls: int, final: str) -> None:
     fake = Scripted(*deliveries, awake=awake)
     assert RetryingSession(fake, fake).run(TRUE).delivery == final
-    assert fake.asked == asked
+    assert fake.calls == calls
 
 
-def test_arming_is_tried_again() -> None:
+def test_arming_is_retried() -> None:
     fake = Scripted(Delivery.NOT_SENT, Delivery.NOT_SENT, Delivery.ANSWERED)
     assert RetryingSession(fake, fake).arm(TRUE).wait().delivery == Delivery.ANSWERED
     never = Scripted(Delivery.NOT_SENT, Delivery.NOT_SENT, Delivery.NOT_SENT)

@@ -17,7 +17,7 @@ from chaos.hosts.transports.ssh import RemoteCommand, SshSession, open_session
 from chaos.model.command import Delivery, HostCommand
 from chaos.model.errors import Refused, Unreachable
 from chaos.preflight.observations import LocalIdentity
-from tests.kit.preflightkit import host, said, signs
+from tests.kit.preflightkit import host, messages, observed
 from tests.kit.sshd import USER, Server, agent, keygen, public, serving
 
 
@@ -36,7 +36,7 @@ def test_one_connection_serves_many_commands_at_once(server: Server, session: Ss
 @pytest.mark.parametrize(
     ("seconds", "known"), [(0.3, {Delivery.ANSWERED}), (4, {Delivery.ANSWERED, Delivery.NOT_SENT})]
 )
-def test_channels_that_the_host_refuses_cost_nobody_the_line(
+def test_rejected_channels_do_not_close_the_connection(
     server: Server, monkeypatch: pytest.MonkeyPatch, seconds: float, known: set[str]
 ) -> None:
     monkeypatch.setattr("chaos.hosts.transports.ssh.MAX_CHANNELS", 20)  # twice what sshd opens
@@ -56,13 +56,13 @@ def test_nagle_is_off(session: SshSession) -> None:
     assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
 
 
-def test_a_line_that_died_idle_is_replaced(server: Server, session: SshSession) -> None:
+def test_a_connection_that_broke_while_idle_is_replaced(server: Server, session: SshSession) -> None:
     assert session.run(command("true")).exit == 0
     server.cut()
     assert session.run(command("true")).exit == 0
 
 
-def test_a_lost_line_makes_no_noise(
+def test_a_lost_connection_logs_nothing(
     server: Server, session: SshSession, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with caplog.at_level(logging.INFO):
@@ -72,7 +72,7 @@ def test_a_lost_line_makes_no_noise(
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_not_sent_where_nobody_listens(server: Server) -> None:
+def test_not_sent_without_a_server(server: Server) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -83,10 +83,10 @@ def test_not_sent_where_nobody_listens(server: Server) -> None:
         open_session(server.settings(port=port))
 
 
-def test_a_silent_server_is_given_up(server: Server) -> None:
+def test_a_silent_server_times_out(server: Server) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         started = monotonic()
-        with pytest.raises(Unreachable, match="not as an SSH server"):
+        with pytest.raises(Unreachable, match="failed the SSH handshake"):
             open_session(server.settings(port=silent.getsockname()[1], connect_timeout=0.5))
         assert monotonic() - started < 20
 
@@ -102,7 +102,7 @@ def test_kinds_of_keys(server: Server, tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
 def test_an_encrypted_key_is_refused(server: Server, tmp_path: Path, kind: str) -> None:
-    key = keygen(tmp_path / "key", kind, "not telling")
+    key = keygen(tmp_path / "key", kind, "passphrase")
     with pytest.raises(Refused, match="is encrypted") as caught:
         open_session(server.settings(identity_file=key))
     assert "ssh-add" in caught.value.hint
@@ -112,13 +112,13 @@ def test_bad_identity_files(server: Server, tmp_path: Path) -> None:
     with pytest.raises(Refused, match="cannot be read"):
         open_session(server.settings(identity_file=tmp_path / "none"))
     (tmp_path / "junk").write_text("junk")
-    with pytest.raises(Refused, match="no private key"):
+    with pytest.raises(Refused, match="cannot be used as a private key"):
         open_session(server.settings(identity_file=tmp_path / "junk"))
 
 
 def test_a_key_that_is_not_authorized(server: Server, tmp_path: Path) -> None:
     key = keygen(tmp_path / "other")
-    with pytest.raises(Unreachable, match=f"does not let {USER} in; offered: .*other"):
+    with pytest.raises(Unreachable, match=f"rejected the login of {USER}; offered: .*other"):
         open_session(server.settings(identity_file=key))
     with pytest.raises(Unreachable, match="offered: no key at all"):
         open_session(server.settings(identity_file=None))
@@ -160,7 +160,7 @@ def test_two_hops(server: Server, tmp_path: Path) -> None:
 
 
 class Dead:
-    """A channel or transport whose line dies while it says goodbye."""
+    """A channel or transport whose connection breaks while it is closed."""
 
     closed = 0
 
@@ -169,7 +169,7 @@ class Dead:
         raise EOFError
 
 
-def test_a_line_that_dies_while_it_is_closed() -> None:
+def test_a_connection_that_breaks_while_it_is_closed() -> None:
     inner, outer, released = Dead(), Dead(), []
     with ExitStack() as stack:
         stack.callback(close_quietly, inner.close)
@@ -177,9 +177,9 @@ def test_a_line_that_dies_while_it_is_closed() -> None:
     assert (inner.closed, outer.closed) == (1, 1)
     channel: Any = Dead()
     unused: Any = None
-    job = RemoteCommand(channel, unused, lambda: released.append(True))
-    job.close()
-    job.close()
+    remote = RemoteCommand(channel, unused, lambda: released.append(True))
+    remote.close()
+    remote.close()
     assert (channel.closed, released) == (1, [True])
 
 
@@ -191,7 +191,7 @@ def test_a_hop_that_cannot_reach_the_host(server: Server) -> None:
         open_session(server.settings(port=port, jumps=(server.settings(name="jump"),)))
 
 
-def test_armed_but_the_line_is_gone_is_not_sent(server: Server, session: SshSession, tmp_path: Path) -> None:
+def test_armed_but_disconnected_is_not_sent(server: Server, session: SshSession, tmp_path: Path) -> None:
     armed = session.arm(command("touch", str(tmp_path / "mark")))
     transport = session.connect().transport
     server.cut()
@@ -200,30 +200,30 @@ def test_armed_but_the_line_is_gone_is_not_sent(server: Server, session: SshSess
     assert list(tmp_path.iterdir()) == []
 
 
-def test_sudo_that_is_not_there(session: SshSession) -> None:
-    """The prefix is added for any login but root; here the settings only say that it is another."""
+def test_sudo_that_is_not_installed(session: SshSession) -> None:
+    """The prefix is added for any login but root, of which the settings pretend one."""
     session.connect()
     session.settings = replace(session.settings, user="chaos")
     ran = session.run(command("true"))
     if ran.exit == 0:
         pytest.skip("this machine has sudo")
     assert ran.delivery == Delivery.NOT_SENT
-    assert "there is no sudo" in ran.error
-    with pytest.raises(Refused, match="there is no sudo"):
+    assert "sudo is not installed" in ran.error
+    with pytest.raises(Refused, match="sudo is not installed"):
         session.arm(command("true"))
     plain = session.run(HostCommand(("true",), sudo=False))
     assert plain.exit == 0
 
 
-def test_a_host_that_is_this_machine_is_told_from_others(session: SshSession) -> None:
-    own = Path("/etc/machine-id")
-    if not own.exists():
+def test_a_host_that_is_this_machine_is_refused(session: SshSession) -> None:
+    machine_id = Path("/etc/machine-id")
+    if not machine_id.exists():
         pytest.skip("this machine has no ID")
     read = session.run(command("cat", "/etc/machine-id")).stdout.strip()
-    looked_at = signs(host(machine_id=read), own=LocalIdentity(own.read_text()))
-    ((severity, _, says),) = said("ourselves", looked_at)
+    observations = observed(host(machine_id=read), local_identity=LocalIdentity(machine_id.read_text()))
+    ((severity, _, message),) = messages("self-protection", observations)
     assert severity == "refusal"
-    assert "the machine that nodefall runs on" in says
+    assert "the machine that nodefall runs on" in message
 
 
 def test_a_closed_session_leaves_no_thread(server: Server) -> None:
