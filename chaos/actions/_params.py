@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 
 
 class NoParams(Model):

@@ -10,9 +10,9 @@ from pydantic import Field, model_validator
 
 from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command, PodsCommand, PodSelector, PodVerb
+from chaos.model.document import Model
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof, returned_entries
-from chaos.model.experiment import Model
 from chaos.model.kube import Pod, pod_condition
 from chaos.model.permission import Permission, permissions_on
 from chaos.model.timeline import Timeline, Version

@@ -25,10 +25,10 @@ from chaos.model.action import (
 )
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import HostCommand
+from chaos.model.document import DurationText, Model
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof
-from chaos.model.experiment import DurationText, Model
 from chaos.model.kube import node_condition
 from chaos.model.timeline import Timeline
 

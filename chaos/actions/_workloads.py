@@ -10,9 +10,9 @@ from chaos.actions._pods import explicit_namespace, namespace_of
 from chaos.model.action import FactCheck, ProofResult, ProofStatus, StepRun, Target, Undo, UndoStep
 from chaos.model.api_fact import field, object_fact
 from chaos.model.command import MERGE_PATCH, KubeCommand
+from chaos.model.document import Model
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof, returned_entries
-from chaos.model.experiment import Model
 from chaos.model.kube import Workload
 from chaos.model.permission import Permission, permissions_on
 from chaos.model.timeline import Timeline, Version

@@ -25,10 +25,10 @@ from chaos.model.action import (
 )
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
+from chaos.model.document import DurationText, Model
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import is_number, no_proof, readings_after
-from chaos.model.experiment import DurationText, Model
 from chaos.model.timeline import Timeline
 
 _MAX_SECONDS = 600.0

@@ -24,10 +24,10 @@ from chaos.model.action import (
 )
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
+from chaos.model.document import DurationText, Model
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import EXIT_CODE_ZERO, holds_until, no_proof
-from chaos.model.experiment import DurationText, Model
 from chaos.model.fact import FactRef
 from chaos.model.timeline import Timeline
 

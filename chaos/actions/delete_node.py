@@ -24,8 +24,8 @@ from chaos.model.action import (
 )
 from chaos.model.api_fact import PseudoFact, field, node_path, object_fact, taint_fact, unschedulable_fact
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand, TaintsCommand
+from chaos.model.document import Model
 from chaos.model.evidence import no_proof
-from chaos.model.experiment import Model
 from chaos.model.permission import PATCH_NODES, Permission, permissions_on
 from chaos.model.timeline import Timeline
 

@@ -10,11 +10,11 @@ from chaos.actions._pods import affected_pods, is_evicted, is_terminating, pods_
 from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.model.api_fact import node_path, pods_path
 from chaos.model.command import Command, DrainRules, PodsCommand, PodSelector, PodVerb
+from chaos.model.document import DurationText, Model
 from chaos.model.drain_filter import select_pods
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof
-from chaos.model.experiment import DurationText, Model
 from chaos.model.permission import PATCH_NODES, Permission, permissions_on
 from chaos.model.timeline import Timeline
 

@@ -12,8 +12,8 @@ from chaos.actions._nodes import capture_taint, check_node, has_taint, restore_t
 from chaos.model.action import Action, FactCheck, Proof, ProofResult, StepRun, Target, Undo, UndoKind
 from chaos.model.api_fact import PseudoFact, node_path
 from chaos.model.command import Command, TaintsCommand
+from chaos.model.document import Model
 from chaos.model.errors import Unsupported
-from chaos.model.experiment import Model
 from chaos.model.permission import PATCH_NODES, Permission
 from chaos.model.timeline import Timeline
 

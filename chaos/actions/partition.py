@@ -18,9 +18,9 @@ from chaos.actions._service import timer_unit
 from chaos.model.action import Action, FactCheck, FailsafeTimer, Proof, Target, Undo, UndoKind, UndoStep
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
+from chaos.model.document import DurationText, Model
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
-from chaos.model.experiment import DurationText, Model
 
 _NODES = "/api/v1/nodes"
 _CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")

@@ -19,9 +19,9 @@ from chaos.actions._machine import (
 from chaos.model.action import Action, Target, Undo, UndoKind
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand, PowerCommand, PowerVerb
+from chaos.model.document import Model
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF
-from chaos.model.experiment import Model
 
 
 class Params(Model):

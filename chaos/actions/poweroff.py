@@ -18,10 +18,10 @@ from chaos.actions._machine import (
 from chaos.model.action import Action, Target, Undo, UndoKind
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
+from chaos.model.document import DurationText, Model
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, SHUTDOWN_CANCELLED
-from chaos.model.experiment import DurationText, Model
 
 _ALARM_MARGIN_SECONDS = 60.0  # an alarm that fires before the machine is off wakes nothing
 

@@ -24,9 +24,9 @@ from chaos.model.action import (
 )
 from chaos.model.api_fact import field, node_path, object_fact, pods_path
 from chaos.model.command import Command, KubeCommand
+from chaos.model.document import Model
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof
-from chaos.model.experiment import Model
 from chaos.model.kube import Pod, pod_condition
 from chaos.model.permission import Permission, permissions_on
 from chaos.model.timeline import Timeline

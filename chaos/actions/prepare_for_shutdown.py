@@ -23,10 +23,10 @@ from chaos.model.action import (
 )
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
+from chaos.model.document import Model
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import EXIT_CODE_ZERO, no_proof
-from chaos.model.experiment import Model
 from chaos.model.kube import node_condition
 from chaos.model.timeline import Timeline
 

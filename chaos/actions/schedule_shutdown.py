@@ -23,9 +23,9 @@ from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
+from chaos.model.document import DurationText, Model
 from chaos.model.duration import parse_duration
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, fact_is
-from chaos.model.experiment import DurationText, Model
 
 _NO_SHUTDOWN_SCHEDULED = FactCheck("scheduled-shutdown", NO_SHUTDOWN_SCHEDULED)
 CANCEL_LEAD_SECONDS = 5.0  # before its time the failsafe timer cancels the shutdown

@@ -11,7 +11,7 @@ from chaos.actions._nodes import check_node, has_taint, node_object, restore_tai
 from chaos.model.action import Action, Proof, ProofResult, StepRun, Target, Undo, UndoKind
 from chaos.model.api_fact import field, node_path
 from chaos.model.command import Command, TaintsCommand
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.permission import PATCH_NODES, Permission
 from chaos.model.timeline import Timeline
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from chaos.model.command import HostCommand
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.fact import HostFact
 
 

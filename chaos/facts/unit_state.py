@@ -9,7 +9,7 @@ from pydantic import Field
 
 from chaos.facts.units import parse_active_state
 from chaos.model.command import HostCommand
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.fact import HostFact
 
 

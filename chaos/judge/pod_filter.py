@@ -11,7 +11,7 @@ from chaos.judge.pods import container_statuses, disruption, finished_versions, 
 from chaos.judge.selection import Selection
 from chaos.judge.signals import Observation, Pattern, from_history, mask_pods, matches
 from chaos.model.assertion import View
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.kube import ContainerStatus, Pod, phase, pod_condition
 from chaos.model.signal import Sample, Signal, Subject
 from chaos.model.timeline import History, Version

@@ -14,8 +14,8 @@ from pydantic import AfterValidator, Field, model_validator
 from chaos.judge.pod_filter import Filter, pod_signal
 from chaos.judge.pods import node_of
 from chaos.judge.selection import Selection
+from chaos.model.document import DurationText
 from chaos.model.duration import parse_duration
-from chaos.model.experiment import DurationText
 from chaos.model.kube import Pod, full_name
 from chaos.model.signal import Sample, Signal
 from chaos.model.timeline import History

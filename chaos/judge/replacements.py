@@ -11,7 +11,7 @@ from pydantic import Field
 from chaos.judge.pods import node_of
 from chaos.judge.quantifiers import combine
 from chaos.judge.signals import Observation, from_history
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.kube import Pod, controller_of, full_name, is_finished, pod_condition
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import History, Timeline, Version

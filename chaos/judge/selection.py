@@ -8,7 +8,7 @@ from pydantic import Field
 
 from chaos.judge.pods import is_owned_by, node_of, pod_at
 from chaos.model.assertion import Undecidable, View
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.kube import Pod, controller_of, is_finished, is_static
 from chaos.model.timeline import History
 

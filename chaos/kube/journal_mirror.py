@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from chaos.kube.response import decode_body, status_message
 from chaos.kube.watch_codec import DECODE_ERRORS
+from chaos.model.document import NAME
 from chaos.model.errors import Aborted, NodefallError
-from chaos.model.experiment import NAME
 from chaos.model.labels import MANAGED_BY_LABEL, RUN_LABEL
 from chaos.model.ports import KubeApi, Response
 from chaos.model.redaction import redact_json

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args
 from pydantic import BaseModel, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 from chaos.model.field_types import Secret
 from chaos.model.registry import Group, discover
 

@@ -14,32 +14,9 @@ from pydantic import (
 )
 
 from chaos.model.bound import Bound, parse_bound
-from chaos.model.document import NAME, BoundText, DurationText, Metadata, Model, Name
+from chaos.model.document import BoundText, DurationText, Metadata, Model, Name
 from chaos.model.duration import parse_duration
-from chaos.model.probes import Probe, Query, ServiceReference
-
-__all__ = [
-    "NAME",
-    "BoundText",
-    "DurationText",
-    "Expectation",
-    "Experiment",
-    "Metadata",
-    "Model",
-    "Moment",
-    "Name",
-    "Probe",
-    "Query",
-    "Recovery",
-    "ServiceReference",
-    "Spec",
-    "Step",
-    "TargetSpec",
-    "Until",
-    "Workload",
-    "bound",
-    "parse_moment",
-]
+from chaos.model.probes import Probe, Query
 
 
 class TargetSpec(Model):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from chaos.model.experiment import Model
+from chaos.model.document import Model
 
 
 def full_match(pattern: str, says: str) -> AfterValidator:

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictInt, model_validator
 
 from chaos.model.bound import FACTS, known_fact
+from chaos.model.document import DurationText, Metadata, Model
 from chaos.model.driver import OneOfPowerDrivers, OneOfTransports, PowerSettings
 from chaos.model.duration import parse_duration
-from chaos.model.experiment import DurationText, Metadata, Model
 from chaos.model.field_types import ContainerEngine, ContainerName, Secret, Url, full_match
 from chaos.model.labels import LOCK_NAMESPACE
 

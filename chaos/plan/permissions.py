@@ -12,9 +12,10 @@ from chaos.model.action import Undo
 from chaos.model.api_fact import NAMESPACE, OBJECT
 from chaos.model.assertion import ControllerManagerAssertion
 from chaos.model.command import KubeCommand
-from chaos.model.experiment import Experiment, ServiceReference
+from chaos.model.experiment import Experiment
 from chaos.model.labels import LOCK_NAME, NODE_EVENT_NAMESPACE, NODE_LEASE_NAMESPACE
 from chaos.model.permission import Permission, permission_for_request
+from chaos.model.probes import ServiceReference
 from chaos.model.registry import PluginRegistry
 from chaos.model.resources import RESOURCES
 

@@ -13,9 +13,10 @@ from chaos.app.load import host_facts
 from chaos.app.observer_setup import check_prometheus, source_checks
 from chaos.app.registry import load_registry
 from chaos.model.errors import NodefallError, Refused
-from chaos.model.experiment import Experiment, Query
+from chaos.model.experiment import Experiment
 from chaos.model.inventory import ControllerManager, Inventory
 from chaos.model.ports import Response
+from chaos.model.probes import Query
 
 QUERIES = [Query(name="up", query="up")]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.model.experiment import Probe, ServiceReference
+from chaos.model.probes import Probe, ServiceReference
 from chaos.model.recording import ProbeResult
 from chaos.observers.health import ApiHealth
 from chaos.observers.probe import (

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from chaos.model.errors import NodefallError
-from chaos.model.experiment import Query
+from chaos.model.probes import Query
 from chaos.model.recording import QueryResult, Series
 from chaos.observers.prometheus import PrometheusObserver
 from chaos.observers.promql import PrometheusClient, PrometheusUnavailable, QueryRefused

@@ -15,7 +15,7 @@ import yaml
 
 from chaos.assertions.metric import ASSERTION
 from chaos.model.decode import decode
-from chaos.model.experiment import Query
+from chaos.model.probes import Query
 from chaos.model.recording import QueryResult
 from chaos.model.timeline import Timeline
 from chaos.observers.prometheus import PrometheusObserver

@@ -12,8 +12,9 @@ import chaos.assertions
 from chaos.kube.workload import create_commands, removal
 from chaos.model.action import FactCheck, Target
 from chaos.model.command import Command, KubeCommand, PodsCommand, TaintsCommand
-from chaos.model.experiment import Experiment, Probe, ServiceReference
+from chaos.model.experiment import Experiment
 from chaos.model.permission import Permission, permission_for_request
+from chaos.model.probes import Probe, ServiceReference
 from chaos.model.registry import PluginRegistry, discover
 from chaos.plan.permissions import (
     PermissionInputs,

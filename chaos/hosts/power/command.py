@@ -12,10 +12,10 @@ from chaos.hosts.driver import PowerDriver
 from chaos.hosts.power.programs import ProgramResult, run_program
 from chaos.hosts.power.secrets import SecretContext, read_secret
 from chaos.model.command import PowerCapability, PowerState
+from chaos.model.document import DurationText, Model
 from chaos.model.driver import PowerSettings
 from chaos.model.duration import parse_duration
 from chaos.model.errors import NodefallError
-from chaos.model.experiment import DurationText, Model
 from chaos.model.field_types import Secret
 from chaos.model.ports import ON_OFF_STATE
 

@@ -12,10 +12,10 @@ from pydantic import Field
 
 from chaos.hosts.driver import PowerDriver
 from chaos.model.command import PowerState
+from chaos.model.document import DurationText
 from chaos.model.driver import PowerSettings
 from chaos.model.duration import parse_duration
 from chaos.model.errors import NodefallError, Refused
-from chaos.model.experiment import DurationText
 from chaos.model.ports import ON_OFF
 
 TERMINAL = "/dev/tty"
