@@ -1,4 +1,4 @@
-"""What a run says before it touches a cluster that is not simulated, and who must agree."""
+"""The summary and the confirmation before a run on a real cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POWEROFF = EXPERIMENTS / "graceful-poweroff.yaml"
 
 
 def as_real(inventory: Path) -> Path:
-    """The lab, but nobody says that it is one."""
+    """The inventory of a lab without ``simulated``."""
     document = json.loads(inventory.read_text())
     document["cluster"]["simulated"] = False
     path = inventory.with_name("real.json")
@@ -28,39 +28,39 @@ def as_real(inventory: Path) -> Path:
 
 
 def typed(answer: str, *arguments: str | Path, cwd: Path) -> tuple[int, str]:
-    """Run it on a terminal, where somebody types ``answer``; exit code and what it showed."""
+    """Run a command on a terminal on which ``answer`` is typed; exit code and output."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "chaos", *map(str, arguments)]
     process = subprocess.Popen(command, cwd=cwd, env=environment(cwd), stdin=theirs, stderr=theirs, stdout=theirs)
     os.close(theirs)
     os.write(ours, f"{answer}\n".encode())
-    shown = b""
+    output = b""
     while chunk := _read(ours):
-        shown += chunk
+        output += chunk
     os.close(ours)
-    return process.wait(WALL), shown.decode()
+    return process.wait(WALL), output.decode()
 
 
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # EIO: nobody is at the other end any more
+    except OSError:  # EIO: the other end is closed
         return b""
 
 
 def test_a_power_off_is_confirmed_by_name_or_by_option(tmp_path: Path) -> None:
-    with lab(tmp_path) as made:
-        real = as_real(made)
+    with lab(tmp_path) as inventory:
+        real = as_real(inventory)
         plan = nodefall("plan", POWEROFF, "-i", real, "--seed", "1", "--out", "plan.json", cwd=tmp_path)
         assert plan.returncode == 0, plan.stderr
         refused = nodefall("run", POWEROFF, "-i", real, cwd=tmp_path)
         assert refused.returncode == 4
-        assert "would go down, and there is no terminal" in refused.stderr
-        assert "hint: --yes says that it is meant" in refused.stderr
-        code, shown = typed("another", "run", POWEROFF, "-i", real, cwd=tmp_path)
+        assert "and there is no terminal to ask on" in refused.stderr
+        assert "hint: pass --yes to confirm" in refused.stderr
+        code, output = typed("another", "run", POWEROFF, "-i", real, cwd=tmp_path)
         assert code == 4
-        assert "will go down. Type the inventory's name to go on" in shown
-        assert "not confirmed" in shown
+        assert "will go down. Type the name of the inventory to continue" in output
+        assert "not confirmed" in output
         assert not list(tmp_path.glob("reports/*/*"))
         done = nodefall("run", "--plan", "plan.json", "-i", real, "--yes", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
@@ -72,17 +72,17 @@ def test_a_power_off_is_confirmed_by_name_or_by_option(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ((), "give an EXPERIMENT or --plan FILE"),
         (("--plan", "none.json"), "none.json: cannot be read"),
-        (("--plan", "bad.json"), "bad.json: this is no plan"),
-        (("--plan", "bad.json", str(POWEROFF)), "--plan says it all"),
-        (("--plan", "bad.json", "--seed", "3"), "--plan says it all"),
+        (("--plan", "bad.json"), "bad.json: invalid plan"),
+        (("--plan", "bad.json", str(POWEROFF)), "--plan cannot be combined"),
+        (("--plan", "bad.json", "--seed", "3"), "--plan cannot be combined"),
     ],
 )
-def test_bad_plans(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_bad_plans(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     (tmp_path / "bad.json").write_text('{"run": 7}')
     done = nodefall("run", *arguments, "-i", "hosts/lab.yaml", cwd=tmp_path)
     assert done.returncode == 64, done.stderr
-    assert said in done.stderr
+    assert message in done.stderr

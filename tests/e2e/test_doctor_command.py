@@ -1,4 +1,4 @@
-"""``nodefall doctor`` and ``--anyway``, as their users meet them."""
+"""``nodefall doctor`` and ``--anyway`` as processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]  # several commands eac
 GRACE_ZERO = ROOT / "hosts" / "lab-grace-zero.yaml"
 
 
-def test_on_the_stock_lab_everything_is_in_order(tmp_path: Path) -> None:
+def test_the_stock_lab_has_no_findings(tmp_path: Path) -> None:
     done = nodefall("doctor", "-i", LAB, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
@@ -28,11 +28,11 @@ def test_on_the_stock_lab_everything_is_in_order(tmp_path: Path) -> None:
     }
     assert report["hosts"] == ["worker-1", "worker-2", "worker-3"]
     assert report["possible"]["graceful-poweroff"] == report["hosts"]
-    # Made for other labs: told, and in nobody's way.
+    # They need other labs: reported, without effect on the exit code.
     assert {"zone-outage", "grace-period-zero"} <= set(report["impossible"])
 
 
-def test_what_is_in_the_way_is_told_with_its_remedy(tmp_path: Path) -> None:
+def test_a_refusal_is_reported_with_a_hint(tmp_path: Path) -> None:
     poweroff = EXPERIMENTS / "graceful-poweroff.yaml"
     done = nodefall("doctor", "-i", GRACE_ZERO, poweroff, cwd=tmp_path)
     assert done.returncode == 4, done.stderr
@@ -47,23 +47,23 @@ def test_what_is_in_the_way_is_told_with_its_remedy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ((), "no inventory"),
         (("-i", str(LAB), "none.yaml"), "none.yaml"),
         (("-i", str(LAB), *[str(EXPERIMENTS / "cordon.yaml")] * 2), "two experiments have the name cordon"),
     ],
 )
-def test_bad_usage(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_bad_usage(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     done = nodefall("doctor", *arguments, cwd=tmp_path)
     assert done.returncode == 64, done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def experiment(directory: Path) -> Path:
-    """A cordon that asks for what it does not need."""
-    path = directory / "asks.yaml"
+    """A cordon with a requirement that it does not need."""
+    path = directory / "strict.yaml"
     ready = {"assert": "nodes-ready", "with": {"nodes": "all"}}
     spec = {
         "title": "a cordon",
@@ -73,28 +73,30 @@ def experiment(directory: Path) -> Path:
         "method": [{"name": "cordon", "action": "cordon", "target": "victim"}],
         "hypothesis": [ready | {"always": {"for": "5s"}}],
     }
-    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "asks"}}
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "strict"}}
     path.write_text(json.dumps(head | {"spec": spec}))
     path.chmod(0o644)
     return path
 
 
-def test_what_is_set_aside_is_remembered_by_all_that_comes_of_it(tmp_path: Path) -> None:
-    asks = experiment(tmp_path)
-    refused = nodefall("run", asks, "-i", GRACE_ZERO, cwd=tmp_path)
+def test_an_override_is_in_the_plan_the_report_and_the_recording(tmp_path: Path) -> None:
+    strict = experiment(tmp_path)
+    refused = nodefall("run", strict, "-i", GRACE_ZERO, cwd=tmp_path)
     assert refused.returncode == 4
     assert "requires kubelet.shutdownGracePeriod >0" in refused.stderr
     assert "--anyway overrides this; the run is then inconclusive at best" in refused.stderr
-    done = nodefall("run", asks, "-i", GRACE_ZERO, "--anyway", "--json", cwd=tmp_path)
+    done = nodefall("run", strict, "-i", GRACE_ZERO, "--anyway", "--json", cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     result = result_of(done)
-    aside = "preflight check failed and was overridden with --anyway: kubelet-requirements: the experiment requires"
-    assert result["headline"].startswith(f"inconclusive: {aside}")
-    assert result["notes"][0].startswith(aside)
+    overridden = (
+        "preflight check failed and was overridden with --anyway: kubelet-requirements: the experiment requires"
+    )
+    assert result["headline"].startswith(f"inconclusive: {overridden}")
+    assert result["notes"][0].startswith(overridden)
     (directory,) = tmp_path.glob("reports/*/*")
     planned = json.loads((directory / "plan.json").read_text())
     assert [text.partition(":")[0] for text in planned["overruled"]] == ["kubelet-requirements"]
-    assert aside in (directory / "report.md").read_text().replace("\\", "")
-    again = nodefall("judge", directory / "recording.jsonl.gz", asks, cwd=tmp_path)
+    assert overridden in (directory / "report.md").read_text().replace("\\", "")
+    again = nodefall("judge", directory / "recording.jsonl.gz", strict, cwd=tmp_path)
     assert again.returncode == 2
     assert "overridden with --anyway" in again.stdout + again.stderr

@@ -1,4 +1,4 @@
-"""Runs that end badly: killed, interrupted, aborted. What they did is undone, at the latest by ``undo``."""
+"""Runs that are killed, interrupted or aborted: their steps are undone, at the latest by ``undo``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POWEROFF = EXPERIMENTS / "graceful-poweroff.yaml"
 
 
 def powers(inventory: Path) -> dict[str, str]:
-    """What every node's power control says, asked without nodefall."""
+    """The power state of every node, read without nodefall."""
     found = {}
     for name, host in json.loads(inventory.read_text())["hosts"].items():
         power: dict[str, Any] = host["power"]
@@ -38,7 +38,7 @@ def powers(inventory: Path) -> dict[str, str]:
 
 
 def namespaces(inventory: Path, cwd: Path) -> str:
-    """The cluster as plan sees it is not enough: ask nodefall's own undo list and the runs' journals."""
+    """The pending undos of all runs."""
     return nodefall("undo", "--list", cwd=cwd).stdout
 
 
@@ -57,10 +57,10 @@ def test_after_sigkill_undo_restores_the_lab_and_a_second_undo_finds_nothing(tmp
         assert set(powers(inventory).values()) == {"On"}
         again = nodefall("undo", "last", cwd=tmp_path)
         assert again.returncode == 0
-        assert "nothing is owed" in again.stderr
+        assert "no pending undo" in again.stderr
         assert "undo:" not in again.stderr
         assert namespaces(inventory, tmp_path) == ""
-        # The cluster is as it was: the same experiment runs again.
+        # The cluster is restored: the same experiment runs again.
         assert nodefall("run", POWEROFF, "-i", inventory, "--seed", "1", cwd=tmp_path).returncode == 0
 
 
@@ -72,7 +72,7 @@ def test_after_sigkill_the_labs_of_a_command_wait_for_undo(tmp_path: Path) -> No
     undone = nodefall("undo", "last", cwd=tmp_path)
     assert undone.returncode == 0, undone.stderr
     assert "power on" in undone.stderr
-    assert "nothing is owed" in nodefall("undo", "last", cwd=tmp_path).stderr
+    assert "no pending undo" in nodefall("undo", "last", cwd=tmp_path).stderr
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -108,26 +108,26 @@ def test_max_duration_ends_the_run_and_undoes(tmp_path: Path) -> None:
     assert "undone: machine is on" in done.stderr
 
 
-def test_a_lab_that_dies_leaves_an_undo_owed_and_no_traceback(tmp_path: Path) -> None:
+def test_a_killed_lab_leaves_a_pending_undo_and_no_traceback(tmp_path: Path) -> None:
     run = start("run", POWEROFF, "-i", LAB, "--plain", "--seed", "1", cwd=tmp_path)
     wait_for(run, "proven: worker")
     info = json.loads(next(tmp_path.glob("reports/*/*/run.json")).read_text())
     os.kill(info["lab_pid"], signal.SIGKILL)
     output, _ = run.communicate(timeout=WALL)
     assert run.returncode == 3, output
-    assert "still to be undone: power-off on worker" in output
+    assert "pending undo: power-off on worker" in output
     assert "Traceback" not in output
     undone = nodefall("undo", "last", cwd=tmp_path)
     assert undone.returncode == 0
-    assert "has ended" in undone.stderr
+    assert "no longer exists" in undone.stderr
 
 
-def test_what_others_do_meanwhile(tmp_path: Path) -> None:
-    """A second run and an undo of a run that goes on are refused; a reader that leaves and late signals stop nothing.
+def test_other_commands_during_a_run(tmp_path: Path) -> None:
+    """A second run, and an undo of the active run, are refused; a closed pipe and late signals do not stop the undo.
 
     The announcement is undone although the node is still Ready when the undo begins.
     """
-    with lab(tmp_path, speed=8) as inventory:  # slow, so that it still goes on when the others are refused
+    with lab(tmp_path, speed=8) as inventory:  # slow, so that the run is still active when the others are refused
         experiment = EXPERIMENTS / "cancelled-shutdown.yaml"
         run = start("run", experiment, "-i", inventory, "--plain", "--seed", "1", cwd=tmp_path)
         wait_for(run, "applying the workload")
@@ -149,8 +149,8 @@ def test_what_others_do_meanwhile(tmp_path: Path) -> None:
         assert again.returncode == 0, again.stderr
 
 
-def test_no_way_back_no_power_off(tmp_path: Path) -> None:
-    """A power control that does not answer, or is another machine's, is found out before the machine is off."""
+def test_a_power_off_needs_a_power_control(tmp_path: Path) -> None:
+    """A power control that is unreachable, or that of another machine, is detected before the machine is off."""
     with lab(tmp_path) as inventory:
         document = json.loads(inventory.read_text())
         for host in document["hosts"].values():
@@ -163,16 +163,16 @@ def test_no_way_back_no_power_off(tmp_path: Path) -> None:
 
 
 def test_a_run_whose_disk_is_full_is_undone_and_not_held(tmp_path: Path) -> None:
-    """8 KiB a file: enough for the plan, not for the recording."""
+    """Files are limited to 8 KiB: enough for the plan, not for the recording."""
     arguments = ["run", str(EXPERIMENTS / "lock-after-cancel.yaml"), "-i", str(LAB), "--seed", "1", "--plain"]
     command = shlex.join([sys.executable, "-m", "chaos", *arguments])
-    # The lab is a child and would be limited too, but writes nothing that long.
+    # The lab inherits the limit, but writes no file of that size.
     limited = ["bash", "-c", f"ulimit -f 8; exec {command}"]
     done = subprocess.run(
         limited, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=WALL, check=False
     )
     assert done.returncode == 2, done.stderr
-    assert "the recording is not whole" in done.stderr
+    assert "the recording is incomplete" in done.stderr
     assert "Traceback" not in done.stderr
     assert nodefall("undo", "--list", cwd=tmp_path).returncode == 0
 
@@ -191,8 +191,8 @@ spec:
 """
 
 
-def test_the_timer_that_heals_is_planted_when_the_step_is_due(tmp_path: Path) -> None:
-    """Planted as soon as the step is awaited, it would be over before the shutdown is scheduled: the node goes off."""
+def test_the_failsafe_timer_is_armed_when_the_step_is_due(tmp_path: Path) -> None:
+    """Armed any earlier, it would elapse before the shutdown is scheduled, and the node would power off."""
     (tmp_path / "late.yaml").write_text(LATE)
     done = nodefall("run", "late.yaml", "-i", LAB, "--seed", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

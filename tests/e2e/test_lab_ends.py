@@ -29,7 +29,7 @@ def labs(tmp_path: Path) -> Iterator[Labs]:
 
 @pytest.fixture
 def bystander() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is no lab; whoever takes it for one kills it."""
+    """A process that is not a lab, and must not be killed."""
     with subprocess.Popen(["sleep", "600"]) as process:
         yield process
         process.kill()
@@ -47,18 +47,18 @@ def test_a_killed_lab_is_dead_and_the_next_one_takes_its_place(labs: Labs) -> No
     status = labs.run("status")
     assert status.returncode == 2
     assert "lab: dead" in status.stdout
-    assert "nodefall lab down lab removes what it left" in status.stdout
+    assert "remove its files in " in status.stdout
     second = labs.up()
     assert second["apiServer"] != first["apiServer"]
     assert labs.status() == second
     assert not (labs.cwd / "copy.json").exists()
     os.kill(second["pid"], signal.SIGKILL)
     until(lambda: labs.processes() == [])
-    assert labs.run("down").stderr == "the lab 'lab' was dead; its files are removed\n"
+    assert labs.run("down").stderr == "the lab 'lab' was dead; its files were removed\n"
     assert labs.left() == []
 
 
-def test_no_process_is_ended_that_is_not_proven_to_be_the_lab(labs: Labs, bystander: subprocess.Popen[bytes]) -> None:
+def test_only_the_process_of_the_lab_is_killed(labs: Labs, bystander: subprocess.Popen[bytes]) -> None:
     lab = labs.up()
     state = json.loads((labs.directory / "lab" / "lab.json").read_text())
     started = int(Path(f"/proc/{bystander.pid}/stat").read_text().split()[21])
@@ -66,12 +66,12 @@ def test_no_process_is_ended_that_is_not_proven_to_be_the_lab(labs: Labs, bystan
         rewrite(labs, **changes)
         done = labs.run("down")
         assert done.returncode == 4
-        assert "is not to be seen from here, or is another's by now" in done.stderr
+        assert "is not visible here, or its ID was reused" in done.stderr
         rewrite(labs, **state)
     (labs.directory / "lab" / "lab.json").write_text("{")
     done = labs.run("down")
     assert done.returncode == 4
-    assert "lab.json cannot be read" in done.stderr
+    assert "lab.json" in done.stderr
     assert bystander.poll() is None
     assert get(lab, "/version")
     (labs.directory / "lab" / "lab.json").write_text(json.dumps(state))
@@ -79,7 +79,7 @@ def test_no_process_is_ended_that_is_not_proven_to_be_the_lab(labs: Labs, bystan
     assert labs.left() == []
 
 
-def test_a_dead_labs_number_may_be_anothers_by_now(labs: Labs, bystander: subprocess.Popen[bytes]) -> None:
+def test_the_process_id_of_a_dead_lab_may_be_reused(labs: Labs, bystander: subprocess.Popen[bytes]) -> None:
     os.kill(labs.up()["pid"], signal.SIGKILL)
     until(lambda: labs.processes() == [])
     rewrite(labs, pid=bystander.pid)
@@ -103,11 +103,15 @@ def _link(path: Path) -> None:
     path.symlink_to(path.parent, target_is_directory=True)
 
 
-FOREIGN = [(_foreign, "holds files that are no lab's"), (_open, "is open to others"), (_link, "is not a directory of")]
+FOREIGN = [
+    (_foreign, "it contains files that no lab has written"),
+    (_open, "other users can access it"),
+    (_link, "it is not a directory of"),
+]
 
 
-@pytest.mark.parametrize(("make", "says"), FOREIGN, ids=[says for _, says in FOREIGN])
-def test_a_directory_that_is_not_ours(labs: Labs, make: object, says: str) -> None:
+@pytest.mark.parametrize(("make", "message"), FOREIGN, ids=[message for _, message in FOREIGN])
+def test_a_foreign_directory(labs: Labs, make: object, message: str) -> None:
     labs.directory.mkdir(parents=True)
     assert callable(make)
     make(labs.directory / "lab")
@@ -115,7 +119,7 @@ def test_a_directory_that_is_not_ours(labs: Labs, make: object, says: str) -> No
     for command in ("up", "down"):
         done = labs.run(command)
         assert done.returncode == 4
-        assert says in done.stderr
+        assert message in done.stderr
     assert labs.status()["state"] == "foreign"
     assert labs.run("status").returncode == 2
     assert labs.left() == before
@@ -127,7 +131,7 @@ def test_a_directory_that_is_not_ours(labs: Labs, make: object, says: str) -> No
 def test_a_directory_of_another_user(labs: Labs) -> None:
     (labs.directory / "lab").mkdir(parents=True, mode=0o700)
     os.chown(labs.directory / "lab", 65534, 65534)
-    assert "is not a directory of this user" in labs.run("up").stderr
+    assert "it is not a directory of this user" in labs.run("up").stderr
 
 
 def test_a_place_for_state_that_cannot_be_written(labs: Labs) -> None:
@@ -154,8 +158,8 @@ def test_a_full_disk(labs: Labs, blocks: int) -> None:
 
 
 @pytest.mark.parametrize(("streams", "code"), [("2>/dev/full", 0), (">/dev/full", 2), (">/dev/full 2>/dev/full", 2)])
-def test_words_that_cannot_be_written(labs: Labs, streams: str, code: int) -> None:
-    """A lab that nobody was told of is taken down."""
+def test_output_that_cannot_be_written(labs: Labs, streams: str, code: int) -> None:
+    """A lab is removed if its connection data cannot be printed."""
     command = f"exec {shlex.join([sys.executable, '-m', 'chaos', 'lab', 'up'])} {streams}"
     done = subprocess.run(
         ["sh", "-c", command],
@@ -171,7 +175,9 @@ def test_words_that_cannot_be_written(labs: Labs, streams: str, code: int) -> No
 @pytest.mark.parametrize("moment", ["starting the lab", "objects applied"])
 def test_interrupted_while_it_starts(labs: Labs, moment: str, number: signal.Signals, code: int) -> None:
     workload = EXPERIMENTS / "workloads" / "web-db-tiers.yaml"
-    up = start("lab", "up", "--nodes", "1", "--workload", workload, cwd=labs.cwd)  # which needs more than one node
+    up = start(
+        "lab", "up", "--nodes", "1", "--workload", workload, cwd=labs.cwd
+    )  # the workload needs more than one node
     wait_for(up, moment)
     up.send_signal(number)
     output, _ = up.communicate(timeout=WALL)
@@ -180,7 +186,7 @@ def test_interrupted_while_it_starts(labs: Labs, moment: str, number: signal.Sig
 
 
 def test_killed_while_it_starts(labs: Labs) -> None:
-    """The lab has no owner then and would end by itself; down does not wait for that."""
+    """Without its parent the lab would end; down does not wait for that."""
     workload = EXPERIMENTS / "workloads" / "web-db-tiers.yaml"
     up = start("lab", "up", "--nodes", "1", "--workload", workload, cwd=labs.cwd)
     wait_for(up, "objects applied")
@@ -199,7 +205,7 @@ def test_down_while_it_starts(labs: Labs) -> None:
     assert labs.run("down").returncode == 0
     output, _ = up.communicate(timeout=WALL)
     assert up.returncode == 2
-    assert output.startswith("error: the lab ended while it was made ready: it was stopped")
+    assert output.startswith("error: the lab ended before it was ready: stopped")
     assert labs.left() == []
 
 
@@ -207,15 +213,15 @@ FOREGROUND = ("lab", "up", "--foreground", "--out", "copy.json")
 ENDS = [
     ("SIGINT", 0, ""),
     ("SIGTERM", 0, ""),
-    ("down", 0, "it was stopped"),
-    ("kill", 2, "the lab has ended by itself"),
+    ("down", 0, "the lab was stopped"),
+    ("kill", 2, "the lab has ended: killed"),
 ]
 
 
-@pytest.mark.parametrize(("how", "code", "says"), ENDS, ids=[how for how, _, _ in ENDS])
-def test_the_ends_of_one_in_the_foreground(labs: Labs, how: str, code: int, says: str) -> None:
+@pytest.mark.parametrize(("how", "code", "message"), ENDS, ids=[how for how, _, _ in ENDS])
+def test_the_ends_of_one_in_the_foreground(labs: Labs, how: str, code: int, message: str) -> None:
     up = start(*FOREGROUND, cwd=labs.cwd)
-    wait_for(up, "Ctrl-C ends it")
+    wait_for(up, "press Ctrl-C")
     lab = labs.status()
     assert lab["state"] == "running"
     if how == "down":
@@ -226,14 +232,14 @@ def test_the_ends_of_one_in_the_foreground(labs: Labs, how: str, code: int, says
         up.send_signal(getattr(signal, how))
     output, _ = up.communicate(timeout=WALL)
     assert up.returncode == code, output
-    assert says in output
+    assert message in output
     assert labs.left() == []
     assert not (labs.cwd / "copy.json").exists()
 
 
 def test_one_in_the_foreground_whose_owner_is_killed_can_still_be_used_and_ended(labs: Labs) -> None:
     up = start(*FOREGROUND, cwd=labs.cwd)
-    wait_for(up, "Ctrl-C ends it")
+    wait_for(up, "press Ctrl-C")
     up.kill()
     up.communicate(timeout=WALL)
     assert get(labs.status(), "/version")
@@ -266,7 +272,7 @@ def test_a_lab_whose_directory_is_removed_ends(labs: Labs) -> None:
     labs.up()
     (labs.directory / "lab").rename(labs.cwd / "away")
     until(lambda: labs.processes() == [])
-    assert labs.run("status").stdout.startswith("no lab is there")
+    assert labs.run("status").stdout.startswith("no labs")
 
 
 def test_nothing_lingers_after_commands_that_start_a_lab_for_themselves(labs: Labs) -> None:

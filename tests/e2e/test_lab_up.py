@@ -39,8 +39,8 @@ def test_two_labs_at_once_and_what_is_refused_meanwhile(labs: Labs) -> None:
     ]  # fmt: skip
     again = labs.run("up")
     assert again.returncode == 4
-    assert "there is a lab 'lab' already" in again.stderr
-    assert "nodefall lab down lab stops it" in again.stderr
+    assert "the lab 'lab' already exists" in again.stderr
+    assert "stop it with nodefall lab down lab" in again.stderr
     port = first["apiServer"].rpartition(":")[2]
     taken = labs.run("up", "--name", "two", "--port", port)
     assert taken.returncode == 4
@@ -66,27 +66,29 @@ def test_two_labs_at_once_and_what_is_refused_meanwhile(labs: Labs) -> None:
     assert labs.run("down").stderr == "the lab 'lab' is down\n"
     assert get(second, "/version")["gitVersion"] == "v1.36.2"
     missing = labs.run("down")
-    assert (missing.returncode, missing.stderr) == (64, "error: there is no lab 'lab'\nhint: there are: two\n")
+    assert (missing.returncode, missing.stderr) == (64, "error: unknown lab 'lab'\nhint: known labs: two\n")
     assert json.loads(labs.run("down", "--all", "--json").stdout) == {"down": ["two"]}
     assert labs.left() == []
     assert labs.run("down").returncode == 0
-    assert labs.run("status").stdout == "no lab is there; nodefall lab up starts one\n"
+    assert labs.run("status").stdout == "no labs; start one with nodefall lab up\n"
 
 
 def test_secrets_are_in_its_private_directory_only(labs: Labs) -> None:
     done = labs.run("up", "--out", "out.json")
     assert done.returncode == 0
-    home = labs.directory / "lab"
-    assert (labs.directory.stat().st_mode & 0o777, home.stat().st_mode & 0o777) == (0o700, 0o700)
-    token = json.loads((home / "kubeconfig.yaml").read_text())["users"][0]["user"]["token"]
-    password = (home / "bmc-password").read_text()
+    directory = labs.directory / "lab"
+    assert (labs.directory.stat().st_mode & 0o777, directory.stat().st_mode & 0o777) == (0o700, 0o700)
+    token = json.loads((directory / "kubeconfig.yaml").read_text())["users"][0]["user"]["token"]
+    password = (directory / "bmc-password").read_text()
     status = labs.run("status", "--json").stdout + labs.run("status").stdout
-    told = done.stdout + done.stderr + status + (labs.cwd / "out.json").read_text() + (home / "lab.json").read_text()
-    assert token not in told
-    assert password not in told
-    assert "PRIVATE KEY" not in told
-    assert (labs.cwd / "out.json").read_text() == (home / "inventory.json").read_text()
-    for path in (home / "kubeconfig.yaml", home / "inventory.json"):
+    output = (
+        done.stdout + done.stderr + status + (labs.cwd / "out.json").read_text() + (directory / "lab.json").read_text()
+    )
+    assert token not in output
+    assert password not in output
+    assert "PRIVATE KEY" not in output
+    assert (labs.cwd / "out.json").read_text() == (directory / "inventory.json").read_text()
+    for path in (directory / "kubeconfig.yaml", directory / "inventory.json"):
         assert str(path) in done.stdout
     plan = nodefall("plan", EXPERIMENTS / "graceful-poweroff.yaml", "-i", "out.json", cwd=labs.cwd)
     assert plan.returncode == 0, plan.stderr
@@ -112,7 +114,7 @@ def test_free_running_with_a_workload_that_has_its_own_namespace(labs: Labs) -> 
     assert get(lab, "/apis/batch/v1/namespaces/shop/jobs/j")["status"]["ready"] == 2
     lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/worker-1"
     before = get(lab, lease)["spec"]["renewTime"]
-    until(lambda: get(lab, lease)["spec"]["renewTime"] > before)  # nobody sleeps on its time source
+    until(lambda: get(lab, lease)["spec"]["renewTime"] > before)  # no client sleeps on its time source
     assert labs.run("down").returncode == 0
     assert labs.left() == []
 
@@ -120,33 +122,33 @@ def test_free_running_with_a_workload_that_has_its_own_namespace(labs: Labs) -> 
 BAD = [
     ("{", 64, "bad.yaml:2:1: "),
     ("kind: Pod\n", 64, "bad.yaml:1:1: a Kubernetes object needs apiVersion"),
-    (POD + "---\n" + POD, 64, 'bad.yaml:6:1: the lab refuses Pod p: 409 pods "p" already exists'),
-    (POD + "---\napiVersion: v1\nkind: Frob\nmetadata: {name: f}\n", 64, "bad.yaml:6:1: the lab refuses Frob f: 404"),
+    (POD + "---\n" + POD, 64, 'bad.yaml:6:1: the lab rejected Pod p: 409 pods "p" already exists'),
+    (POD + "---\napiVersion: v1\nkind: Frob\nmetadata: {name: f}\n", 64, "bad.yaml:6:1: the lab rejected Frob f: 404"),
     (
         POD.replace("{name: p}", "{name: p, namespace: x}"),
         64,
-        'bad.yaml:1:1: the lab refuses Pod p: 404 namespaces "x"',
+        'bad.yaml:1:1: the lab rejected Pod p: 404 namespaces "x"',
     ),
     (
         POD.replace("spec: {", "spec: {nodeSelector: {no: where}, "),
         2,
-        "bad.yaml:1:1: pod p: it is not Ready (pod p: 0/4",
+        "bad.yaml:1:1: pod p: not Ready (pod p: 0/4",
     ),
 ]
 
 
-@pytest.mark.parametrize(("text", "code", "says"), BAD, ids=[says for _, _, says in BAD])
-def test_with_a_bad_workload_the_lab_is_down_again(labs: Labs, text: str, code: int, says: str) -> None:
+@pytest.mark.parametrize(("text", "code", "message"), BAD, ids=[message for _, _, message in BAD])
+def test_with_a_bad_workload_the_lab_is_removed(labs: Labs, text: str, code: int, message: str) -> None:
     (labs.cwd / "bad.yaml").write_text(text)
     (labs.cwd / "fast.yaml").write_text(FAST)
     done = labs.run("up", "fast.yaml", "--workload", "bad.yaml")
     assert done.returncode == code, done.stderr
-    assert says in done.stderr
+    assert message in done.stderr
     assert done.stdout == ""
     assert labs.left() == []
 
 
-def test_a_port_that_somebody_else_has(labs: Labs) -> None:
+def test_a_port_that_is_in_use(labs: Labs) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
         done = labs.run("up", "--port", port)
@@ -156,7 +158,7 @@ def test_a_port_that_somebody_else_has(labs: Labs) -> None:
     assert labs.left() == []
 
 
-def test_of_two_that_come_at_the_same_time_one_wins(labs: Labs) -> None:
+def test_of_two_concurrent_commands_one_wins(labs: Labs) -> None:
     both = [start("lab", "up", "--json", cwd=labs.cwd) for _ in range(2)]
     outputs = [process.communicate(timeout=60)[0] for process in both]
     assert sorted(process.returncode for process in both) == [0, 4], outputs
@@ -165,7 +167,7 @@ def test_of_two_that_come_at_the_same_time_one_wins(labs: Labs) -> None:
 
 
 USAGE = [
-    (["--name", "Not/One"], "'Not/One' is no name for a lab"),
+    (["--name", "Not/One"], "invalid name of a lab: 'Not/One'"),
     (["--nodes", "0"], "--nodes"),
     (["--zones", "a,,b"], "--zones: 'a,,b' is not a list of different names"),
     (["--kubernetes", "v1.30.1"], "--kubernetes: 'v1.30.1' is not simulated"),
@@ -175,24 +177,28 @@ USAGE = [
     (["--kubelet-defects", "inhibitor-lost=always"], "did you mean 'inhibitor-lost-after-cancel'?"),
     (["--kubelet-defects", "inhibitor-lost-after-cancel=often"], "--kubelet-defects: Input should be 'always'"),
     (["--port", "70000"], "--port"),
-    (["--workload", "missing.yaml"], "missing.yaml: there is no such file"),
+    (["--workload", "missing.yaml"], "missing.yaml: file not found"),
     ([str(ROOT / "hosts" / "example.yaml")], "describes a cluster, not a lab"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "says"), USAGE, ids=[says for _, says in USAGE])
-def test_usage(labs: Labs, arguments: list[str], says: str) -> None:
+@pytest.mark.parametrize(("arguments", "message"), USAGE, ids=[message for _, message in USAGE])
+def test_usage(labs: Labs, arguments: list[str], message: str) -> None:
     done = labs.run("up", *arguments, "--json")
     assert done.returncode == 64, done.stderr
-    assert says in json.loads(done.stdout)["error"]["message"] + json.loads(done.stdout)["error"]["hint"]
+    assert message in json.loads(done.stdout)["error"]["message"] + json.loads(done.stdout)["error"]["hint"]
     assert labs.left() == []
 
 
 def test_the_shell_completes_names(labs: Labs) -> None:
     for name in ("red", "blue"):
         (labs.directory / name).mkdir(parents=True)
-    asked = {"_NODEFALL_COMPLETE": "bash_complete", "COMP_WORDS": "nodefall lab down ", "COMP_CWORD": "3"}
+    completion = {"_NODEFALL_COMPLETE": "bash_complete", "COMP_WORDS": "nodefall lab down ", "COMP_CWORD": "3"}
     done = subprocess.run(
-        [sys.executable, "-m", "chaos"], env=environment(labs.cwd) | asked, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "chaos"],
+        env=environment(labs.cwd) | completion,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == "plain,blue\nplain,red\n"

@@ -1,4 +1,4 @@
-"""With exactly the rights that rbac prints an experiment runs; with one less it is refused, and told which."""
+"""An experiment runs with exactly the permissions that rbac prints; without one, it is refused and reports which."""
 
 from __future__ import annotations
 
@@ -28,30 +28,33 @@ def inventory(directory: Path, some: list[dict[str, Any]]) -> Path:
 
 def test_exactly_enough_and_one_less(tmp_path: Path) -> None:
     name = "lock-after-cancel"
-    enough = rights(name)
-    done = nodefall("run", EXPERIMENTS / f"{name}.yaml", "-i", inventory(tmp_path, enough), cwd=tmp_path)
+    required = rights(name)
+    done = nodefall("run", EXPERIMENTS / f"{name}.yaml", "-i", inventory(tmp_path, required), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "no Event on" not in done.stderr
     (recording,) = tmp_path.glob("reports/*/*/recording.jsonl.gz")
     lines = [json.loads(line) for line in gzip.decompress(recording.read_bytes()).splitlines()]
     reasons = [line["object"].get("reason") for line in lines if line["kind"] == "events" and line["type"] != "LIST"]
     assert (reasons.count("NodefallInjected"), reasons.count("NodefallUndone")) == (2, 2)
-    for lacking in random.Random(7).sample(enough, 3):  # noqa: S311 - the same every time
-        less = inventory(tmp_path, [right for right in enough if right is not lacking])
-        refused = nodefall("run", EXPERIMENTS / f"{name}.yaml", "-i", less, cwd=tmp_path)
-        assert refused.returncode == 4, (lacking, refused.stderr)
-        verb, resource = lacking["verbs"][0], lacking["resources"][0]
-        said = (f"{verb} {resource}", f'cannot {verb} resource "{resource}"')  # by us, or by the API server
-        assert any(words in refused.stderr for words in said), (lacking, refused.stderr)
+    for missing in random.Random(7).sample(required, 3):  # noqa: S311 - the same every time
+        reduced = inventory(tmp_path, [right for right in required if right is not missing])
+        refused = nodefall("run", EXPERIMENTS / f"{name}.yaml", "-i", reduced, cwd=tmp_path)
+        assert refused.returncode == 4, (missing, refused.stderr)
+        verb, resource = missing["verbs"][0], missing["resources"][0]
+        expected = (
+            f"{verb} {resource}",
+            f'cannot {verb} resource "{resource}"',
+        )  # reported by nodefall, or by the API server
+        assert any(text in refused.stderr for text in expected), (missing, refused.stderr)
 
 
 def test_what_rbac_prints_and_refuses(tmp_path: Path) -> None:
     experiment = EXPERIMENTS / "lock-after-cancel.yaml"
-    told = nodefall("rbac", experiment, "--subject", "serviceaccount:chaos/nodefall", cwd=tmp_path)
-    documents = list(yaml.safe_load_all(told.stdout))
+    done = nodefall("rbac", experiment, "--subject", "serviceaccount:chaos/nodefall", cwd=tmp_path)
+    documents = list(yaml.safe_load_all(done.stdout))
     assert [d["kind"] for d in documents] == ["ClusterRole", "ClusterRoleBinding", *["Role", "RoleBinding"] * 3]
     assert documents[1]["subjects"] == [{"kind": "ServiceAccount", "namespace": "chaos", "name": "nodefall"}]
-    _, _, optional = told.stdout.partition('Take the "# " away to grant it:\n')
+    _, _, optional = done.stdout.partition('Remove the "# " to grant it:\n')
     role, binding = yaml.safe_load_all("".join(line.removeprefix("# ") for line in optional.splitlines(keepends=True)))
     assert (role["kind"], role["metadata"], binding["kind"]) == (
         "ClusterRole",

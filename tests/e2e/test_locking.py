@@ -1,4 +1,4 @@
-"""One at a time on a cluster, whatever machine they run on; a paused run that wakes too late does nothing more."""
+"""One run at a time on a cluster, from any machine; a run that was paused too long does nothing more."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ pytestmark = pytest.mark.lab
 
 
 def experiment(directory: Path) -> Path:
-    """Two deeds; the second is due when others have long taken over."""
+    """Two steps; the second is due after another machine has taken over."""
     path = directory / "twice.yaml"
     ready = {"assert": "nodes-ready", "with": {"nodes": "all"}}
     spec = {
-        "title": "two deeds",
+        "title": "two steps",
         "targets": {"victim": {"nodes": ["worker-2"]}},
         "steadyState": [ready],
         "method": [
@@ -45,7 +45,7 @@ def test_a_run_that_sleeps_through_its_lock_is_undone_by_another_machine_and_doe
         run = start("run", twice, "-i", inventory, "--plain", cwd=tmp_path)
         wait_for(run, "proven: ")
 
-        # Another machine is one that does not share the lock file and the reports.
+        # Another machine shares neither the lock file nor the reports.
         (tmp_path / "tmp").mkdir()
         monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
         here = ("-i", inventory, "--reports", tmp_path / "other")
@@ -54,26 +54,26 @@ def test_a_run_that_sleeps_through_its_lock_is_undone_by_another_machine_and_doe
         assert f"/{run.pid}-" in second.stderr
         assert "cluster in use by " in second.stderr
         assert "(run twice-" in second.stderr
-        told = nodefall("status", "-i", inventory, "--json", cwd=tmp_path)
-        assert told.returncode == 2, told.stderr
-        status = json.loads(told.stdout)
-        assert [(row["step"], row["node"]) for row in status["owed"]] == [("first", "worker-2")]
+        shown = nodefall("status", "-i", inventory, "--json", cwd=tmp_path)
+        assert shown.returncode == 2, shown.stderr
+        status = json.loads(shown.stdout)
+        assert [(row["step"], row["node"]) for row in status["pendingUndo"]] == [("first", "worker-2")]
         name = status["lock"]["run"]
 
         os.kill(run.pid, signal.SIGSTOP)
         undone = nodefall("undo", name, *here, cwd=tmp_path)
         assert undone.returncode == 0, undone.stderr
         assert "waiting up to 30 s for the lock of" in undone.stderr
-        assert nodefall("status", "-i", inventory, cwd=tmp_path).stdout == "nobody is at work on this cluster\n"
+        assert nodefall("status", "-i", inventory, cwd=tmp_path).stdout == "no run is active on this cluster\n"
         again = nodefall("undo", name, *here, cwd=tmp_path)
         assert again.returncode == 0
         assert "undo:" not in again.stderr
 
         os.kill(run.pid, signal.SIGCONT)
-        said, _ = run.communicate(timeout=WALL)
-        assert "the cluster's lock was deleted" in said
-        assert "step second" not in said
-        assert run.returncode == 2, said
+        output, _ = run.communicate(timeout=WALL)
+        assert "the cluster's lock was deleted" in output
+        assert "step second" not in output
+        assert run.returncode == 2, output
         assert nodefall("undo", "--list", "-i", inventory, cwd=tmp_path).returncode == 0
 
 
@@ -84,10 +84,10 @@ def test_a_run_is_stopped_from_elsewhere(tmp_path: Path, monkeypatch: pytest.Mon
         wait_for(run, "proven: ")
         stopped = nodefall("abort", "-i", inventory, "--reason", "pager went off", "--json", cwd=tmp_path)
         assert stopped.returncode == 0, stopped.stderr
-        assert json.loads(stopped.stdout)["owed"] == []
-        said, _ = run.communicate(timeout=WALL)
-        assert "asked to stop: pager went off" in said
-        assert "undone: kubelet-state is active" in said
+        assert json.loads(stopped.stdout)["pendingUndo"] == []
+        output, _ = run.communicate(timeout=WALL)
+        assert "asked to stop: pager went off" in output
+        assert "undone: kubelet-state is active" in output
         assert run.returncode == 2
         idle = nodefall("abort", "-i", inventory, cwd=tmp_path)
-        assert (idle.returncode, idle.stdout) == (0, "nobody is at work on this cluster\n")
+        assert (idle.returncode, idle.stdout) == (0, "no run is active on this cluster\n")

@@ -1,4 +1,4 @@
-"""The main experiments on the lab, each by the real command, and every run judged again from its recording.
+"""The main experiments on the lab, run as a process, and judged again from the recording.
 
 The others are in tests/experiments.
 """
@@ -17,7 +17,7 @@ MAIN = ("graceful-poweroff", "cancelled-shutdown", "lock-after-cancel", "power-c
 
 
 @pytest.mark.parametrize("name", MAIN)
-def test_shipped_experiment_holds_and_its_recording_says_the_same(tmp_path: Path, name: str) -> None:
+def test_a_bundled_experiment_holds_and_its_recording_gives_the_same_verdicts(tmp_path: Path, name: str) -> None:
     experiment = EXPERIMENTS / f"{name}.yaml"
     done = nodefall("run", experiment, "--inventory", LAB, "--seed", "1", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -29,23 +29,23 @@ def test_shipped_experiment_holds_and_its_recording_says_the_same(tmp_path: Path
     assert result["left_behind"] == []
     assert done.stderr.rstrip().splitlines()[-1].startswith("This was a simulated cluster")
     directory = next((tmp_path / "reports" / name).iterdir())
-    made = {path.name for path in directory.iterdir()}
-    assert {"report.html", "report.md", "junit.xml", "result.json", "recording.jsonl.gz", "journal.jsonl"} <= made
+    names = {path.name for path in directory.iterdir()}
+    assert {"report.html", "report.md", "junit.xml", "result.json", "recording.jsonl.gz", "journal.jsonl"} <= names
     again = result_of(nodefall("judge", directory, experiment, "--json", cwd=tmp_path))
     assert again["status"] == "held"
-    told = {v["name"]: v["status"] for v in result["hypothesis"] + result["recovery"]}
-    assert {v["name"]: v["status"] for v in again["hypothesis"] + again["recovery"]} == told
-    assert "nothing is owed" in nodefall("undo", "last", cwd=tmp_path).stderr
+    statuses = {v["name"]: v["status"] for v in result["hypothesis"] + result["recovery"]}
+    assert {v["name"]: v["status"] for v in again["hypothesis"] + again["recovery"]} == statuses
+    assert "no pending undo" in nodefall("undo", "last", cwd=tmp_path).stderr
     assert nodefall("undo", "--list", cwd=tmp_path).returncode == 0
     timeline = build_timeline(read_recording(directory / "recording.jsonl.gz"))
     (victim,) = timeline.meta["targets"]
-    assert timeline.readings(victim, "containers"), "what really runs was seen on the node"
+    assert timeline.readings(victim, "containers"), "containers were observed on the node"
     assert set(timeline.meta["clockOffsets"]) == {"the API server", f"host {victim}"}
     assert {blind.source for blind in timeline.blind_windows} <= {f"host@{victim}"}
 
 
 def changed(tmp_path: Path, old: str, new: str) -> Path:
-    """The shipped lab, with another line."""
+    """The bundled lab with a changed line."""
     text = LAB.read_text(encoding="utf-8")
     assert old in text
     inventory = tmp_path / "lab.yaml"
@@ -53,7 +53,7 @@ def changed(tmp_path: Path, old: str, new: str) -> Path:
     return inventory
 
 
-def test_a_kubelet_that_loses_its_lock_is_found_out_and_mended(tmp_path: Path) -> None:
+def test_a_kubelet_that_loses_its_lock_is_detected_and_restarted(tmp_path: Path) -> None:
     inventory = changed(tmp_path, "inhibitorLostAfterCancel: never", "inhibitorLostAfterCancel: always")
     done = nodefall("run", EXPERIMENTS / "lock-after-cancel.yaml", "-i", inventory, "--json", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
@@ -66,8 +66,8 @@ def test_a_power_off_without_the_lost_lock_is_not_graceful(tmp_path: Path) -> No
     inventory = changed(tmp_path, "inhibitorLostAfterCancel: never", "inhibitorLostAfterCancel: always")
     done = nodefall("run", EXPERIMENTS / "poweroff-after-cancel.yaml", "-i", inventory, "--json", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
-    told = {verdict["name"]: verdict["status"] for verdict in result_of(done)["hypothesis"]}
-    assert told == {
+    statuses = {verdict["name"]: verdict["status"] for verdict in result_of(done)["hypothesis"]}
+    assert statuses == {
         "the node is Ready again after the cancellation": "held",
         "every pod ends with the reason that the kubelet gives": "violated",
     }

@@ -1,4 +1,4 @@
-"""Timers planted on hosts: as long as the run may last, never met by another run, gone after undo."""
+"""Failsafe timers on hosts: as long as maxDuration, in the way of no other run, removed by undo."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_timer_of_a_killed_run_keeps_others_away_until_undo(tmp_path: Path) ->
         run.communicate(timeout=WALL)
         refused = nodefall("run", later, "-i", inventory, cwd=tmp_path)
         assert refused.returncode == 4, refused.stderr
-        assert "has a pending undo: the undo of later on worker-2" in refused.stderr
+        assert "has a pending undo: later on worker-2" in refused.stderr
         planned = nodefall("plan", later, "-i", inventory, cwd=tmp_path)
         assert planned.returncode == 4, planned.stderr
         assert "worker-2 still has nodefall-timers-" in planned.stderr
@@ -53,17 +53,17 @@ def test_a_timer_of_a_killed_run_keeps_others_away_until_undo(tmp_path: Path) ->
         assert nodefall("plan", later, "-i", inventory, cwd=tmp_path).returncode == 0
 
 
-def test_timers_last_as_long_as_the_run_may(tmp_path: Path) -> None:
-    """One of maxDuration would bring the kubelet back in the middle of a run that may last longer."""
+def test_timers_last_as_long_as_max_duration(tmp_path: Path) -> None:
+    """A timer with the experiment's maxDuration would restart the kubelet during a run with a longer one."""
     stop = experiment(tmp_path, {"name": "stop", "action": "kubelet-stop"})
     done = nodefall("run", stop, "-i", LAB, "--plain", "--max-duration", "30m", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    told = re.search(r"fires in (\d+) s", done.stderr)
-    assert told, done.stderr
-    assert 1700 < int(told[1]) <= 1800
+    match = re.search(r"fires in (\d+) s", done.stderr)
+    assert match, done.stderr
+    assert 1700 < int(match[1]) <= 1800
 
 
-def test_two_deeds_on_one_node_are_both_taken_back(tmp_path: Path) -> None:
+def test_two_steps_on_one_node_are_both_undone(tmp_path: Path) -> None:
     """A kubelet does not start without its runtime, and a node is not Ready without either."""
     stop = {"name": "stop", "action": "kubelet-stop", "after": "90s"}
     both = experiment(tmp_path, {"name": "runtime", "action": "runtime-stop"}, stop)
