@@ -54,7 +54,7 @@ def removal(world: World, change: Change) -> None:
     if world.node(node_of(pod)) is None:
         world.violated(1, f"{name_of(pod)}: collected without phase Failed")
     elif host is not None and (host.runs(uid_of(pod)) or not host.machine.kubelet.is_running):
-        _unlawful(world, pod, "removed by somebody else than its kubelet")
+        _unlawful(world, pod, "removed by another client than its kubelet")
 
 
 def _unlawful(world: World, pod: Object, why: str) -> None:

@@ -27,10 +27,10 @@ def shutdown_state_follows_a_signal(world: World, change: Change) -> None:
     if host.had_file and host.file is None:
         world.violated(5, f"{name_of(change.object)}: the state file is lost")
     ready = condition(change.object, "Ready") or {}
-    says = ready.get("status") == "False" and "node is shutting down" in ready.get("message", "")
+    reports_shutdown = ready.get("status") == "False" and "node is shutting down" in ready.get("message", "")
     before = condition(change.before or {}, "Ready") or {}
     fresh = ready.get("lastHeartbeatTime") != before.get("lastHeartbeatTime")
-    if says and fresh and host.pid and not any(signal.active for signal in host.signals):
+    if reports_shutdown and fresh and host.pid and not any(signal.active for signal in host.signals):
         world.violated(5, f"{name_of(change.object)}: shutting down without a signal to this process")
 
 
@@ -155,7 +155,7 @@ def _lower_are_done(world: World, host: Host, shutdown: _Shutdown, own: int) -> 
         limit = buckets_of(host.machine.spec)[bucket].seconds
         held = host.runs(uid) or uid in host.machine.runtime.mounts
         if bucket < own and held and world.sim.now - shutdown.began[bucket] < limit - _LATE:
-            world.violated(7, f"{host.machine.name}: goes on while a bucket's pods run or have volumes")
+            world.violated(7, f"{host.machine.name}: continues while a bucket's pods run or have volumes")
 
 
 def _time_is_over(world: World, host: Host, shutdown: _Shutdown, bucket: int) -> None:

@@ -19,7 +19,10 @@ def breakages(as_json: bool) -> None:
     from chaos.lab.facade import BREAKAGES  # noqa: PLC0415 - slow
 
     if as_json:
-        click.echo(json.dumps([asdict(item) for item in BREAKAGES.values()], indent=2))
+        rows = [
+            asdict(item) | {"unseen": item.unobservable_reason} for item in BREAKAGES.values()
+        ]  # unseen: key of 0.1.0
+        click.echo(json.dumps(rows, indent=2))
         return
     formatter = click.HelpFormatter(width=120, max_width=120)
     for rule in sorted({item.rule for item in BREAKAGES.values()}):

@@ -65,7 +65,7 @@ def test_requests_rotate_over_all_ready_endpoints() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "code", "says"),
+    ("name", "code", "message"),
     [
         ("nope:80", 404, 'services "nope" not found'),
         ("none:80", 503, 'no endpoints available for service "none"'),
@@ -75,10 +75,10 @@ def test_requests_rotate_over_all_ready_endpoints() -> None:
         (":80", 400, 'invalid service request ":80"'),
     ],
 )
-def test_rejected_requests(name: str, code: int, says: str) -> None:
+def test_rejected_requests(name: str, code: int, message: str) -> None:
     with pytest.raises(ApiError) as caught:
         Client().get(name)
-    assert (caught.value.code, caught.value.message) == (code, says)
+    assert (caught.value.code, caught.value.message) == (code, message)
 
 
 def test_an_endpoint_fails_with_its_node() -> None:
