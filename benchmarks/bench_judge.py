@@ -1,4 +1,4 @@
-"""How many recording lines a second ``judge`` handles here: unzip, decode, timeline, all assertions.
+"""Throughput of ``judge`` in recording entries per second: unzip, decode, timeline, all assertions.
 
 Run from the repository: ``python benchmarks/bench_judge.py``. A recording of a real cluster is repeated, with later
 times, until it has 100,000 lines.
@@ -45,8 +45,8 @@ def multiply(path: Path) -> int:
 
 def main() -> int:
     """Print one line a phase; exit code 1 if the whole is slower than 20,000 lines a second."""
-    catalogue = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
-    experiment = load_experiment(ROOT / "experiments" / "graceful-poweroff.yaml", catalogue)
+    plugin_registry = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+    experiment = load_experiment(ROOT / "experiments" / "graceful-poweroff.yaml", plugin_registry)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "big.jsonl.gz"
         count = multiply(path)
@@ -55,7 +55,7 @@ def main() -> int:
         read = time.perf_counter()
         timeline = build_timeline(read_recording(path))
         built = time.perf_counter()
-        result = judge(experiment, timeline, catalogue, Options(namespace="demo"))
+        result = judge(experiment, timeline, plugin_registry, Options(namespace="demo"))
         judged = time.perf_counter()
     whole = judged - read
     print(f"{count} lines, {kinds} read alone in {read - begin:.2f}s")

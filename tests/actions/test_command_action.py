@@ -15,7 +15,7 @@ from chaos.model.command import HostCommand
 from chaos.model.errors import Unsupported
 from chaos.model.result import StepResult
 from tests.kit.actionkit import ACTIONS, ActionDescription, describe
-from tests.kit.story import Story, catalogue, experiment
+from tests.kit.story import Story, experiment, plugin_registry
 
 INJECT, UNDO = ["systemctl", "stop", "cron.service"], ["systemctl", "start", "cron.service"]
 PROOF = ["systemctl", "is-active", "--quiet", "cron.service"]
@@ -107,7 +107,7 @@ def step_result(params: dict[str, Any], *exits: tuple[float, int], exit_code: in
     loaded = experiment(
         method=f"[{{name: do, action: command, target: victim, with: {given}}}]", allow=["custom", "irreversible"]
     )
-    (result,) = judge(loaded, story.timeline(300), catalogue(), Options()).steps
+    (result,) = judge(loaded, story.timeline(300), plugin_registry(), Options()).steps
     return result
 
 

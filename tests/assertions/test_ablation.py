@@ -13,7 +13,7 @@ import pytest
 
 from chaos.model.recording import RecordingEntry
 from chaos.model.verdict import Verdict
-from tests.kit.story import HELD, INCONCLUSIVE, Story, blinded, catalogue, lines_of, of_recording
+from tests.kit.story import HELD, INCONCLUSIVE, Story, blinded, lines_of, of_recording, plugin_registry
 
 LOCK = [{"who": "kubelet", "what": "shutdown", "mode": "delay"}]
 REFUSED = {"t": 1_800_000_010.1, "status": 429, "message": "Cannot evict pod as it would violate the budget."}
@@ -222,7 +222,7 @@ def ask(name: str, keep: Callable[[RecordingEntry], bool]) -> Verdict:
 
 
 def test_every_assertion_has_a_row() -> None:
-    assert {name.partition(" ")[0] for name in ROWS} == set(catalogue().assertions)
+    assert {name.partition(" ")[0] for name in ROWS} == set(plugin_registry().assertions)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from chaos.assertions._pods import QuantifiedFilter, Quantity
 from chaos.judge.rates import Order, Rate
 from chaos.judge.replacements import Replacement
-from tests.kit.story import catalogue
+from tests.kit.story import plugin_registry
 from tools import assertion_pages
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -24,15 +24,15 @@ def test_pages_are_up_to_date() -> None:
     assert set((DOCS / "assertions").glob("*.md")) == set(pages) - {INDEX}
 
 
-@pytest.mark.parametrize("name", sorted(catalogue().assertions))
+@pytest.mark.parametrize("name", sorted(plugin_registry().assertions))
 def test_a_row_for_every_assertion(name: str) -> None:
     rows = [row for row in ROWS if row.startswith(f"| [`{name}`](assertions/{name}.md) |")]
     assert len(rows) == 1
-    if expands := getattr(catalogue().assertions[name], "expands_to", ""):
+    if expands := getattr(plugin_registry().assertions[name], "expands_to", ""):
         assert expands.replace("pods with ", "`pods` with `", 1) in rows[0]
         return
     page = (DOCS / "assertions" / f"{name}.md").read_text()
-    for field, info in catalogue().assertions[name].params.model_fields.items():
+    for field, info in plugin_registry().assertions[name].params.model_fields.items():
         key = f"`{info.alias or field}`"
         assert key in rows[0]
         assert f"- {key}: " in page

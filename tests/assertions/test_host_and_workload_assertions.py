@@ -7,7 +7,7 @@ import yaml
 
 from chaos.model.experiment import Expectation
 from chaos.model.verdict import Status
-from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, catalogue
+from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, plugin_registry
 
 LOCK = [{"who": "kubelet", "what": "shutdown", "mode": "delay"}]
 
@@ -155,9 +155,9 @@ def test_zeros_after_a_boot_are_unknown() -> None:
     assert ask(story, never).status is INCONCLUSIVE
 
 
-@pytest.mark.parametrize("name", sorted(catalogue().assertions))
+@pytest.mark.parametrize("name", sorted(plugin_registry().assertions))
 def test_examples_are_valid(name: str) -> None:
-    assertion = catalogue().assertions[name]
+    assertion = plugin_registry().assertions[name]
     example = Expectation.model_validate(yaml.safe_load(assertion.example))
     assert example.assert_ == name
     params = assertion.params.model_validate(example.with_)

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from chaos.model.verdict import Status
-from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, catalogue
+from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, plugin_registry
 
 NAME = 'kubelet_admission_rejections_total{reason="NodeShutdown"}'
 A, B = {"job": "a"}, {"job": "b"}
@@ -182,7 +182,7 @@ def test_queries(what: str, bounds: str, story: Story, status: Status) -> None:
 )
 def test_bad_metrics(bad: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        catalogue().assertions["metric"].params.model_validate(bad)
+        plugin_registry().assertions["metric"].params.model_validate(bad)
 
 
 def probed(*failing: float, seconds: float = 0.01, until: int = 60) -> Story:
@@ -233,7 +233,7 @@ def test_moment_at_which_the_budget_is_exhausted() -> None:
 @pytest.mark.parametrize("bad", ["much", "5%", "-1%", "101%", "x%"])
 def test_bad_budgets(bad: str) -> None:
     with pytest.raises(ValidationError):
-        catalogue().assertions["endpoint-available"].params.model_validate({"probe": "shop", "budget": bad})
+        plugin_registry().assertions["endpoint-available"].params.model_validate({"probe": "shop", "budget": bad})
 
 
 def cluster() -> Story:
@@ -312,10 +312,10 @@ def test_nodes_at_a_step(what: str, story: Story, status: Status) -> None:
 )
 def test_bad_expressions(bad: str, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        catalogue().assertions["expression"].params.model_validate({"expression": bad})
+        plugin_registry().assertions["expression"].params.model_validate({"expression": bad})
 
 
 def test_missing_extra_is_an_error_on_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cel_expr_python", None)
     with pytest.raises(ValidationError, match=r"CEL is not installed: run pip install 'nodefall\[cel\]'"):
-        catalogue().assertions["expression"].params.model_validate({"expression": "nodes.size() == 1"})
+        plugin_registry().assertions["expression"].params.model_validate({"expression": "nodes.size() == 1"})

@@ -17,7 +17,7 @@ from chaos.model.document import Model
 from chaos.model.registry import Group, PluginRegistry, discover
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.verdict import Status
-from tests.kit.story import HELD, VIOLATED, Story, catalogue, experiment
+from tests.kit.story import HELD, VIOLATED, Story, experiment, plugin_registry
 
 
 class Params(Model):
@@ -55,7 +55,7 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> PluginRegistry:
     points = EntryPoints([EntryPoint("swap-off", "outside_assertion:ASSERTION", Group.ASSERTIONS)])
     monkeypatch.setitem(sys.modules, "outside_assertion", module)
     monkeypatch.setattr(registry, "entry_points", lambda group: points.select(group=group))
-    return PluginRegistry(catalogue().actions, discover(chaos.assertions, "ASSERTION", Group.ASSERTIONS))
+    return PluginRegistry(plugin_registry().actions, discover(chaos.assertions, "ASSERTION", Group.ASSERTIONS))
 
 
 @pytest.mark.parametrize(("swap", "status"), [("off", HELD), ("on", VIOLATED)])

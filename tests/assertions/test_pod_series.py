@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from chaos.assertions._pods import Params
 from chaos.judge.rates import parse_rate
 from chaos.model.verdict import Status
-from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, catalogue
+from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, plugin_registry
 
 DB: dict[str, Any] = {"owner": ("StatefulSet", "db")}
 OTHER: dict[str, Any] = {"owner": ("ReplicaSet", "api-1")}
@@ -190,7 +190,7 @@ def test_order_by_priority() -> None:
     ],
 )
 def test_aliases(alias: str, expectation: str, same: str) -> None:
-    meant = catalogue().assertions[alias].params.model_validate(yaml.safe_load(expectation))
+    meant = plugin_registry().assertions[alias].params.model_validate(yaml.safe_load(expectation))
     assert meant.model_dump() == Params.model_validate(yaml.safe_load(same)).model_dump()
 
 
@@ -208,7 +208,7 @@ def test_aliases(alias: str, expectation: str, same: str) -> None:
     ],
 )
 def test_bad_parameters(bad: Any) -> None:
-    for params in (Params, catalogue().assertions["pods-stuck"].params):
+    for params in (Params, plugin_registry().assertions["pods-stuck"].params):
         if bad != {"each": {}, "none": {}} or params is Params:
             with pytest.raises(ValidationError):
                 params.model_validate(bad)

@@ -11,7 +11,7 @@ from chaos.judge.step_matching import match_steps
 from chaos.model.action import ProofStatus
 from chaos.model.result import StepResult
 from chaos.model.timeline import Timeline
-from tests.kit.story import Story, catalogue, experiment, recording
+from tests.kit.story import Story, experiment, plugin_registry, recording
 
 PROVEN, UNPROVEN = ProofStatus.PROVEN, ProofStatus.UNPROVEN
 REFUSAL = {"t": 10.1, "status": 429, "message": "Cannot evict pod"}
@@ -31,7 +31,7 @@ def result(timeline: Timeline, action: str, node: str = "n1", step: str = "") ->
     target = "target: victim, " if node else ""
     made = experiment(method=f"[{{name: {step or action}, {target}action: {action}}}]")
     matched = match_steps(made, timeline, {"victim": (node,)} if node else {}, {})
-    (found,) = prove(matched.steps[0], timeline, catalogue())
+    (found,) = prove(matched.steps[0], timeline, plugin_registry())
     return found
 
 

@@ -14,7 +14,7 @@ from chaos.model.requirement import satisfies
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status
-from tests.kit.story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, catalogue, experiment, stamp
+from tests.kit.story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, experiment, plugin_registry, stamp
 
 BOTH = "[{name: stop, action: poweroff, target: victim}, {name: start, action: power-on, target: victim}]"
 SIGNALS = """[
@@ -32,7 +32,7 @@ def stopped(**meta: Any) -> Story:
 
 def run(story: Story, end: float = 100, hypothesis: str = NOT_READY, method: str = BOTH, **rest: Any) -> RunResult:
     options = rest.pop("options", Options())
-    return judge(experiment(hypothesis, method, **rest), story.timeline(end), catalogue(), options)
+    return judge(experiment(hypothesis, method, **rest), story.timeline(end), plugin_registry(), options)
 
 
 def test_held() -> None:
@@ -305,7 +305,7 @@ def test_proof_with_an_error_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     def broken(_timeline: Timeline, _step: StepRun) -> ProofResult:
         raise KeyError("x")
 
-    monkeypatch.setattr(type(catalogue().actions["poweroff"]), "proofs", (Proof("machine-off", broken),))
+    monkeypatch.setattr(type(plugin_registry().actions["poweroff"]), "proofs", (Proof("machine-off", broken),))
     result = run(stopped())
     assert result.exit_code == 2
     assert "the proof machine-off failed: KeyError" in result.headline

@@ -10,7 +10,7 @@ from chaos.judge.context import Options
 from chaos.judge.judge import judge
 from chaos.model.action import ProofStatus
 from chaos.model.result import StepResult
-from tests.kit.story import Story, catalogue, experiment
+from tests.kit.story import Story, experiment, plugin_registry
 
 BOOTED, REBOOTED = 100, 190  # starts of PID 1
 
@@ -18,7 +18,7 @@ BOOTED, REBOOTED = 100, 190  # starts of PID 1
 def step_results(story: Story, *steps: tuple[str, str]) -> tuple[StepResult, ...]:
     """Results of the steps; ``steps`` are names and actions."""
     method = [f"{{name: {name}, action: {action}, target: victim}}" for name, action in steps]
-    result = judge(experiment(method=f"[{', '.join(method)}]"), story.timeline(300), catalogue(), Options())
+    result = judge(experiment(method=f"[{', '.join(method)}]"), story.timeline(300), plugin_registry(), Options())
     return result.steps
 
 

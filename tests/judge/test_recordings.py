@@ -21,7 +21,7 @@ from chaos.model.recording import RecordingEntry
 from chaos.model.result import RunResult
 from chaos.model.verdict import Status
 from chaos.store.recording import build_timeline, read_recording
-from tests.kit.story import RECORDINGS, blinded, catalogue, manifests, shipped
+from tests.kit.story import RECORDINGS, blinded, manifests, plugin_registry, shipped
 
 HELD, VIOLATED, INCONCLUSIVE = Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE
 IN_DEMO: dict[str, Any] = {"manifests": (), "namespace": "demo"}
@@ -40,7 +40,7 @@ def named(name: str) -> Experiment:
 def judged(lines: Iterable[RecordingEntry], name: str, **options: Any) -> RunResult:
     experiment = named(name)
     given = Options(**({"manifests": manifests(experiment)} | options))
-    return judge(experiment, build_timeline(lines), catalogue(), given)
+    return judge(experiment, build_timeline(lines), plugin_registry(), given)
 
 
 @pytest.mark.parametrize(("number", "name"), [("01", "graceful-poweroff"), ("05", "graceful-poweroff")])
@@ -292,7 +292,7 @@ def test_step_on_two_nodes() -> None:
             }
         ],
     }
-    result = judge(Experiment.model_validate(document), build_timeline(lines_of("25")), catalogue())
+    result = judge(Experiment.model_validate(document), build_timeline(lines_of("25")), plugin_registry())
     assert result.targets == {"victims": ("rz-worker", "rz-worker2")}
     assert [(s.node, s.proof_status) for s in result.steps] == [
         ("rz-worker", ProofStatus.PROVEN),
@@ -309,10 +309,12 @@ def test_live_verdicts_equal_final_verdicts() -> None:
     options = Options(bind={"victim": ("ra-worker",)}, namespace="demo")
     for seconds in (2, 5, 8, 30, 60, 113):
         timeline = build_timeline(line for line in lines if line.t < lines[0].t + seconds)
-        live = judge(named("graceful-poweroff"), timeline, catalogue(), options, live=True, now=lines[0].t + seconds)
+        live = judge(
+            named("graceful-poweroff"), timeline, plugin_registry(), options, live=True, now=lines[0].t + seconds
+        )
         for now, later in zip(live.hypothesis, final.hypothesis, strict=True):
             assert now.status in (Status.PENDING, later.status), f"{seconds}: {now.name}: {now.because}"
-    done = judge(named("graceful-poweroff"), build_timeline(lines), catalogue(), options, live=True)
+    done = judge(named("graceful-poweroff"), build_timeline(lines), plugin_registry(), options, live=True)
     assert [v.status for v in done.hypothesis] == [v.status for v in final.hypothesis]
     assert done.status is HELD
 
@@ -321,7 +323,7 @@ def test_live_step_without_proof_is_inconclusive() -> None:
     unproven = without(lines_of("05"), lambda line: line.kind == "action" and b'"proved"' in bytes(line.object))
     options = Options(steps={"power-off": "power-cut"}, namespace="demo")
     unproven = without(unproven, lambda line: line.kind == "host" and line.type in ("machine", "pid1-start"))
-    live = judge(named("graceful-poweroff"), build_timeline(unproven), catalogue(), options, live=True)
+    live = judge(named("graceful-poweroff"), build_timeline(unproven), plugin_registry(), options, live=True)
     assert live.status is INCONCLUSIVE
     assert "nothing proves" in live.headline
 

@@ -31,7 +31,7 @@ KUBELET_SAYS = {"True": ("KubeletReady", "kubelet is posting ready status"), "Fa
 
 
 @cache
-def catalogue() -> PluginRegistry:
+def plugin_registry() -> PluginRegistry:
     return PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
 
 
@@ -314,7 +314,7 @@ def recording(name: str) -> Timeline:
 
 def context_of(story: Story, made: Experiment, end: float, live: bool = False, **options: Any) -> JudgeContext:
     given = {"bind": {"victim": ("n1",)}} | options
-    return bind(made, story.timeline(end), catalogue(), Options(**given), live)
+    return bind(made, story.timeline(end), plugin_registry(), Options(**given), live)
 
 
 def ask(
@@ -342,7 +342,7 @@ def of_recording(
     nodes = {entry.node for entry, record in timeline.actions if (entry.type, record.phase) == (action, "begin")}
     made = experiment(method=method, targets={"victim": {"role": "worker", "count": max(len(nodes), 1)}})
     given = {"manifests": manifests(shipped("graceful-poweroff"))} | options
-    return evaluate(expected, bind(made, timeline, catalogue(), Options(**given)), timeline.end)
+    return evaluate(expected, bind(made, timeline, plugin_registry(), Options(**given)), timeline.end)
 
 
 @cache
