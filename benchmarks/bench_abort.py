@@ -1,6 +1,6 @@
-"""How long a run goes on once an abort condition is violated: from the first sight of it to the begin of the undo.
+"""Time from the detection of a violated abort condition to the start of undo, in cluster time of the lab.
 
-In the lab's time, by the recordings of runs that must abort. Exit code 1 if the goal is missed.
+Read from the recordings of runs that must abort. Exit code 1 if the goal is missed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GOAL = 2.0  # seconds
 
 
 def run(directory: Path, seed: int) -> float:
-    """Of one seed; no node may be not Ready, and one is powered off."""
+    """The time in a run with this seed: no node may be not Ready, and one is powered off."""
     text = (EXPERIMENTS / "graceful-poweroff.yaml").read_text(encoding="utf-8")
     text = text.replace("not-ready-at-most: 1", "not-ready-at-most: 0")
     text = text.replace("workloads/web-db-tiers.yaml", str(EXPERIMENTS / "workloads" / "web-db-tiers.yaml"))
@@ -36,7 +36,7 @@ def main() -> int:
     for seed in range(1, RUNS + 1):
         with tempfile.TemporaryDirectory() as directory:
             found.append(run(Path(directory), seed))
-    print(f"abort: {len(found)} runs, undo after {min(found):.2f} to {max(found):.2f}s (goal {GOAL:g}s)")
+    print(f"abort: {len(found)} runs, undo after {min(found):.2f} to {max(found):.2f} s (goal: {GOAL:g} s)")
     return int(max(found) >= GOAL)
 
 

@@ -1,4 +1,4 @@
-"""How long 10 simulated minutes of a lab take in process: 4 nodes, 40 pods, one worker powered off and on again.
+"""Wall time of 10 simulated minutes of a lab, in process: 4 nodes, 40 pods, one worker powered off and on again.
 
 Run from the repository: ``python benchmarks/bench_lab.py``. Exit code 1 if it takes 2 s or more.
 """

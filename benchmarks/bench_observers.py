@@ -1,4 +1,4 @@
-"""How long after the lab's stamp do our observers have an event, and in how much memory?
+"""Delay from the change of an object in the lab to its arrival at the observers, and their memory.
 
 Run from the repository: ``python benchmarks/bench_observers.py [SECONDS]``, 30 by default: 1,000 changes of pods a
 second. All observers of a cluster run in this process, on this machine's clock as for a real cluster; the lab is

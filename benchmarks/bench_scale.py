@@ -1,7 +1,7 @@
 """A lab with 1,000 nodes and 30,000 pods: its start as a process, a full LIST, and 333 lost nodes.
 
 Run from the repository: ``python benchmarks/bench_scale.py [NODES]``; fewer nodes have fewer pods. Exit code 1 if a
-goal is missed. Wall times suffer from what else the machine does; CPU times are told beside them.
+goal is missed. Wall times depend on other load of the machine; CPU times are printed, too.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Client:
         self.call("POST", f"/{group}/namespaces/default/{plural}", body)
 
     def ready_pods(self) -> int:
-        """As the workloads' statuses count them."""
+        """The number of ready pods, from the status of the workloads."""
         number = 0
         for plural, field in (
             ("deployments", "readyReplicas"), ("statefulsets", "readyReplicas"), ("daemonsets", "numberReady")
@@ -145,7 +145,7 @@ def usage(pid: int) -> tuple[float, int]:
 def lose(nodes: int) -> bool:
     """In process: most of the loss hits zone a (partial disruption), less zone b, little zone c."""
     cluster = Cluster(lab_spec(nodes))
-    GcTuner(cluster.store)  # as the lab's own process does
+    GcTuner(cluster.store)  # as in the process of the lab
     cluster.start()
     cluster.sim.run_until(cluster.sim.now + 5)  # nodes are Ready
     for plural, body in objects(nodes):
@@ -166,7 +166,7 @@ def lose(nodes: int) -> bool:
 
 
 def report(cluster: Cluster) -> None:
-    """What the loss has come to."""
+    """Print the effects of the loss."""
     tainted: Counter[str] = Counter()
     for node in cluster.store.list("nodes"):
         if any(taint["effect"] == "NoExecute" for taint in node["spec"].get("taints") or []):
@@ -177,7 +177,7 @@ def report(cluster: Cluster) -> None:
 
 
 def describe(nodes: int) -> None:
-    """The workload, and what else the machine does."""
+    """Print the workload, and the load of the machine."""
     bodies = objects(nodes)
     kinds = Counter(plural for plural, _ in bodies)
     sizes = [body["spec"]["replicas"] for plural, body in bodies if plural == "deployments"]

@@ -1,9 +1,9 @@
-"""How far apart 50 commands start that should start together, over a real sshd on loopback.
+"""Spread of the start times of 50 simultaneous commands, over a real sshd on loopback.
 
-The spread of the start times that the hosts report: armed and fired as a step's targets are, beside running on a line
-that is open, and beside connecting and then running. All 50 hosts are this one machine: its load is in the figures, and
-so is that a host's program, once begun, takes the processor from hosts that have yet to begin. How much that is shows
-with a program that is not there, which leaves nothing to start. Exit code 1 if the goal is missed.
+Measured as the hosts report them: armed and released as the targets of a step are, run on open connections, and
+connected and run. All 50 hosts are this machine, so its load is in the figures. A program that has started also takes
+the processor from hosts that have not; the size of this effect shows with a missing program, which starts nothing. Exit
+code 1 if the goal is missed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from time import monotonic, time
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from chaos.hosts.concurrency import run_simultaneously
 from chaos.engine.inject import START_LEAD
+from chaos.hosts.concurrency import run_simultaneously
 from chaos.hosts.transports.settings import HostSettings
 from chaos.hosts.transports.ssh import ArmedCommand, SshSession, open_session
 from chaos.model.command import HostCommand
@@ -38,29 +38,29 @@ def spread(began: Sequence[float | None]) -> float:
     """Seconds between the first and the last start. Raises ValueError if a host did not report one."""
     times = [t for t in began if t is not None]
     if len(times) != HOSTS:
-        raise ValueError(f"{HOSTS - len(times)} of {HOSTS} hosts did not say when they began")
+        raise ValueError(f"{HOSTS - len(times)} of {HOSTS} hosts did not report a start time")
     return max(times) - min(times)
 
 
-def measure_armed(sessions: Sequence[SshSession], command: HostCommand, *, agreed: bool = True) -> float:
-    """As a step does it: fired shortly before an instant that is agreed upon; or at once."""
+def measure_armed(sessions: Sequence[SshSession], command: HostCommand, *, common_instant: bool = True) -> float:
+    """Armed as a step does: released shortly before a common instant; or at once."""
 
     def arm(session: SshSession) -> ArmedCommand:
         armed = session.arm(command)
-        if agreed and not armed.calibrate(time):
-            raise ValueError("the clock of a host is not known well enough")
+        if common_instant and not armed.calibrate(time):
+            raise ValueError("the clock of a host could not be calibrated")
         return armed
 
     with ThreadPoolExecutor(HOSTS) as pool:
         waiting = list(pool.map(arm, sessions))
-    at = time() + START_LEAD if agreed else None
+    at = time() + START_LEAD if common_instant else None
     for armed in waiting:
         armed.release(at)
     return spread([outcome.began for outcome in run_simultaneously(waiting, lambda armed: armed.wait())])
 
 
 def measure_open_connection(sessions: Sequence[SshSession]) -> float:
-    """A thread per host runs the command on the line that is there."""
+    """A thread per host runs the command on an open connection."""
     return spread([float(outcome.stdout) for outcome in run_simultaneously(sessions, lambda session: session.run(NOW))])
 
 
@@ -97,10 +97,10 @@ def main() -> int:
         with ThreadPoolExecutor(8) as pool:
             sessions = list(pool.map(lambda _: open_session(settings), range(HOSTS)))
         print(f"{HOSTS} sessions opened in {monotonic() - begin:.1f} s")
-        median = report("armed, then fired", ROUNDS, lambda: measure_armed(sessions, TRUE))
+        median = report("armed, then released", ROUNDS, lambda: measure_armed(sessions, TRUE))
         report("the same, with nothing to start", ROUNDS, lambda: measure_armed(sessions, NOTHING))
-        report("armed, each begins when it is fired", ROUNDS, lambda: measure_armed(sessions, TRUE, agreed=False))
-        report("run on an open line", ROUNDS, lambda: measure_open_connection(sessions))
+        report("armed, started when released", ROUNDS, lambda: measure_armed(sessions, TRUE, common_instant=False))
+        report("run on an open connection", ROUNDS, lambda: measure_open_connection(sessions))
         for session in sessions:
             session.close()
         report("connect and run", max(ROUNDS // 7, 1), lambda: measure_connect(settings))

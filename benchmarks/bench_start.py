@@ -1,4 +1,4 @@
-"""How long ``nodefall --version`` takes, against ``python -c pass``: medians of interleaved runs."""
+"""Start-up time of ``nodefall --version``, compared with ``python -c pass``: medians of interleaved runs."""
 
 from __future__ import annotations
 

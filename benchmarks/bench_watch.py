@@ -1,7 +1,7 @@
-"""Does the lab bring 2,000 events a second to each of 10 watchers, and none lost or doubled? Is its memory bounded?
+"""Delivery of 2,000 events per second to each of 10 watchers, none lost or doubled, with bounded memory.
 
 Run from the repository: ``python benchmarks/bench_watch.py [SECONDS]``, 60 by default. The watchers are this process,
-the lab is another; each needs a CPU. Their CPU time is told, as another load of the machine can make them too slow.
+the lab is another; each needs a CPU. Their CPU time is printed, as other load of the machine can make them too slow.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Watcher:
         self.socket.sendall(f"GET {PATH} HTTP/1.1\r\n{headers}\r\n\r\n".encode())
         while not (answer := self.socket.recv(1 << 16)).endswith(b"\r\n\r\n"):
             if not answer:
-                raise ConnectionError("the lab answered no watch")
+                raise ConnectionError("the lab rejected the watch")
         self.socket.setblocking(False)
         self.event_count, self.whole = 0, True
         self._rest, self._skip = b"", 0
@@ -66,7 +66,7 @@ class Watcher:
 
 
 def follow(watchers: list[Watcher], total: int) -> None:
-    """Read until everybody has seen everything, or nothing comes any more."""
+    """Read until every watcher has received every event, or no event arrives for IDLE_TIMEOUT."""
     selector = selectors.DefaultSelector()
     for watcher in watchers:
         selector.register(watcher.socket, selectors.EVENT_READ, watcher)

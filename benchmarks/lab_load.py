@@ -1,7 +1,7 @@
-"""A lab in a process of its own that changes pods at a steady rate: ``python benchmarks/lab_load.py RATE SECONDS``.
+"""A lab process that changes pods at a steady rate: ``python benchmarks/lab_load.py RATE SECONDS``.
 
-It prints what it serves as one line of JSON, begins at the first line of stdin, prints its figures as JSON when the
-load is over, and ends at the next line. Each change is stamped with the monotonic clock, which processes share.
+It prints its connection data as one line of JSON, starts the load at the first line of stdin, prints its figures as
+JSON at the end of the load, and ends at the next line. Changes are stamped with the monotonic clock of the machine.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from chaos.lab.server.options import ServeOptions
 from chaos.lab.spec import LabSpec, NodeSpec
 
 PODS = 100
-PADDING = {f"example.com/padding-{number}": "x" * 180 for number in range(16)}  # a pod is some 4.4 KB, as real ones are
+PADDING = {
+    f"example.com/padding-{number}": "x" * 180 for number in range(16)
+}  # about 4.4 KB per pod, as in real clusters
 TICK = 0.002
 
 
 def memory() -> float:
-    """MB that this process has in memory now."""
+    """Resident memory of this process in MB."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
@@ -41,7 +43,7 @@ def pod(number: int) -> Object:
 
 
 def change(store: Store, number: int) -> None:
-    """The next state of a pod; its annotation ``seq`` counts all changes."""
+    """Update a pod; its annotation ``seq`` counts all changes."""
     before = store.get("pods", "default", f"load-{number % PODS}")
     assert before is not None
     annotations = {**before["metadata"]["annotations"], "seq": str(number)}
@@ -88,7 +90,7 @@ async def serve(rate: int, seconds: float, directory: Path) -> None:
 
 @contextmanager
 def lab_load(rate: int, seconds: float) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """The process, and what it serves."""
+    """The process, and its connection data."""
     command = [sys.executable, __file__, str(rate), str(seconds)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield process, json.loads(read_line(process))
@@ -96,7 +98,7 @@ def lab_load(rate: int, seconds: float) -> Iterator[tuple[subprocess.Popen[str],
 
 
 def start_load(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """Begin; the figures, once the load is over."""
+    """Start the load; its figures."""
     assert process.stdin is not None
     process.stdin.write("go\n")
     process.stdin.flush()
@@ -105,7 +107,7 @@ def start_load(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def read_line(process: subprocess.Popen[str]) -> str:
-    """The next line of the lab."""
+    """The next line of output."""
     assert process.stdout is not None
     return process.stdout.readline()
 

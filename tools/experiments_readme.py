@@ -31,35 +31,32 @@ HEAD = """<!-- Written by tools/experiments_readme.py from the experiments' anno
 
 # Experiments
 
-Each file tests one statement of the documentation. They run on the lab as they are, with the inventory that the table
-names:
+Each file tests one statement of the Kubernetes documentation. They run on the lab with the inventory in the table:
 
     nodefall run experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml
 
-and on a cluster of your own with an inventory of yours (see hosts/example.yaml); `requires` refuses what your kubelets
-are not configured for. Their workloads have three replicas of everything, spread over the nodes: with more than three
-workers, copy the files and set more replicas, so that the node that is chosen has a pod of each. PriorityClasses of a
-workload are created for the run and removed after it; a class of the same name that your cluster has already is left
-alone, and the run ends there.
+and on your cluster with your inventory (see hosts/example.yaml); `requires` refuses an experiment that the kubelets are
+not configured for. Their workloads have three replicas of everything, spread over the nodes: with more than three
+workers, copy the files and set more replicas, so that the target has a pod of each. PriorityClasses of a workload are
+created for the run and removed after it; if the cluster already has a class of that name, the run is refused.
 
-The verdict is the one on the lab, and on a cluster that does what Kubernetes v1.36 does. "Violated" then means that a
-statement of the documentation does not hold; what Kubernetes really does stands beside it. "Aborted": nodefall itself
-refuses to go on. Evidence: recordings are those of a real cluster in tests/recordings; paths are files of
-kubernetes/kubernetes in which the behaviour was read.
+The verdict is that of the lab, and of a cluster that behaves as Kubernetes v1.36. "Violated" means that a statement of
+the documentation does not hold; the next column has the actual behaviour. "Aborted": nodefall stops the run. Evidence:
+recordings are those of a real cluster in tests/recordings; paths are source files of kubernetes/kubernetes.
 """
 BREAKAGES_HEAD = """
-## What they notice
+## Which breakages they detect
 
-`nodefall lab up --breakage ID` makes the lab do something wrong. These experiments notice it: their verdict turns from
-held to violated, or the other way round. The others say what they say without it. (With heartbeats-ignored no node
-stays Ready, and the abort condition ends every other run that lasts a minute.) "Undecided": the run cannot be
-finished, or not judged, and is inconclusive. Some breakages cannot be noticed by any experiment.
+`nodefall lab up --breakage ID` adds a deliberate defect to the lab. The verdict of these experiments changes from held
+to violated, or from violated to held. The verdict of the others does not change. (With heartbeats-ignored no node stays
+Ready, and the abort condition ends every other run of more than a minute.) "Undecided": the run cannot be finished or
+judged, and is inconclusive. Some breakages cannot be detected by any experiment.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class BundledExperiment:
-    """What an experiment's file says of itself."""
+    """A bundled experiment with its annotations."""
 
     path: Path
     family: str
@@ -72,12 +69,12 @@ class BundledExperiment:
 
     @property
     def breakages(self) -> tuple[str, ...]:
-        """Those that change its verdict."""
+        """Breakages that change its verdict."""
         return self._listed("breakages")
 
     @property
     def undecided_by(self) -> tuple[str, ...]:
-        """Those with which a step cannot be done, or what is asked for not seen, so that it is inconclusive."""
+        """Breakages with which it is inconclusive, as a step cannot be done, or evidence is missing."""
         return self._listed("undecided-by")
 
     def _listed(self, note: str) -> tuple[str, ...]:
@@ -106,7 +103,7 @@ def page() -> str:
 def _families(found: list[BundledExperiment]) -> Iterator[str]:
     for family, title in FAMILIES.items():
         yield f"## {title}\n"
-        yield "| the documentation says | experiment | verdict | what Kubernetes really does | evidence |"
+        yield "| statement of the documentation | experiment | verdict | actual behaviour | evidence |"
         yield "|---|---|---|---|---|"
         yield from (_row(item) for item in found if item.family == family)
         yield ""
@@ -130,12 +127,13 @@ def _cell(text: str) -> str:
 
 
 def _breakage_rows(found: list[BundledExperiment]) -> Iterator[str]:
-    yield "| breakage | what it does | noticed by |"
+    yield "| breakage | effect | detected by |"
     yield "|---|---|---|"
     for breakage in BREAKAGES.values():
         names = [f"[{item.name}]({item.path.name})" for item in found if breakage.id in item.breakages]
         names += [f"[{item.name}]({item.path.name}) (undecided)" for item in found if breakage.id in item.undecided_by]
-        yield f"| {breakage.id} | {_cell(breakage.text)} | {', '.join(names) or f'none: {breakage.unobservable_reason}'} |"
+        detected_by = ", ".join(names) or f"none: {breakage.unobservable_reason}"
+        yield f"| {breakage.id} | {_cell(breakage.text)} | {detected_by} |"
 
 
 if __name__ == "__main__":

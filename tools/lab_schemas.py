@@ -1,4 +1,4 @@
-"""Writes chaos/lab/apiserver/http/schemas.json: the fields of the kinds that the lab serves, without their descriptions.
+"""Writes chaos/lab/apiserver/http/schemas.json: the fields of the kinds that the lab serves, without descriptions.
 
 Source: the OpenAPI definitions of Kubernetes as packed by kubernetes-validate, an extra for development.
 Run it after a change of KINDS or of the version: ``python tools/lab_schemas.py``.
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def generate() -> str:
-    """The file, one type a line."""
+    """The file, one type per line."""
     package = importlib.resources.files("kubernetes_validate") / "kubernetes-json-schema" / VERSION
     definitions = json.loads((package / "_definitions.json").read_text())["$defs"]
     wanted = [f"io.k8s.api.{group}.{kind}" for group, kinds in KINDS.items() for kind in kinds.split()]
@@ -51,7 +51,7 @@ def generate() -> str:
 
 
 def _strip(schema: dict[str, Any]) -> dict[str, Any]:
-    """As Kubernetes publishes it: without what the package added for validation, and without prose."""
+    """The schema as published by Kubernetes: without the additions of the package, and without descriptions."""
     result: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "properties":

@@ -1,4 +1,4 @@
-"""The figures of a death sweep (NODEFALL_SWEEP_FIGURES) as the page docs/death-sweep.md."""
+"""Writes docs/death-sweep.md from the figures of a death sweep (NODEFALL_SWEEP_FIGURES)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ HEAD = """# Death sweep: figures of the last run
 Each action runs on the lab and is hit by SIGKILL, SIGTERM, SIGINT, a full disk, a lost network or a lost terminal at a
 position of its journal, or by SIGKILL and then once more while it is undone (`returned+strike`); then `nodefall undo`
 runs twice. Left behind: cases after which packet filter rules, units, timers, files, power, taints, conditions, leases,
-config maps, namespaces, pods or workloads were others than before, or the second undo did anything. The lock of a run
-that was killed while it owed nothing does not count, as the next run takes it over.
+config maps, namespaces, pods or workloads differed from before, or the second undo did anything. The lock of a run that
+was killed without a pending undo does not count, as the next run takes it over.
 
-{tried} of {all} cases were tried{chosen}. In {hit} the run came to its position; in others it was over before.
+{tried} of {all} cases were tried{chosen}. In {hit} the run reached its position; in the others it ended before.
 {left} left something behind.
 
-`.ci/nightly` tries all of them and prints this page; `NODEFALL_SWEEP_POSITIONS` names some, whichever you choose:
+`.ci/nightly` tries all of them and prints this page; `NODEFALL_SWEEP_POSITIONS` selects some:
 
     NODEFALL_SWEEP_POSITIONS="partition:planted:SIGKILL poweroff:returned:lost-network" \\
       .venv/bin/python -m pytest -s tests/sweep
@@ -30,7 +30,7 @@ that was killed while it owed nothing does not count, as the next run takes it o
 
 
 def page(rows: list[dict[str, Any]]) -> str:
-    """In Markdown. A row: action, positions, all (cases), tried, hit, and the names of what left something behind."""
+    """The page. A row: action, positions, all (cases), tried, hit, left (names of cases that left something behind)."""
     cells = [(r["action"], len(r["positions"]), r["all"], r["tried"], r["hit"]) for r in rows]
     places, cases, tried, hit = (sum(int(cell[n]) for cell in cells) for n in (1, 2, 3, 4))
     left = [name for row in rows for name in row["left"]]
@@ -52,5 +52,5 @@ def _row(*cells: object) -> str:
 
 
 if __name__ == "__main__":
-    told = Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()
-    sys.stdout.write(page(sorted((json.loads(line) for line in told), key=lambda row: str(row["action"]))))
+    lines = Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()
+    sys.stdout.write(page(sorted((json.loads(line) for line in lines), key=lambda row: str(row["action"]))))
