@@ -132,8 +132,8 @@ def check_budget(budget: Object) -> None:
     if status["disruptionsAllowed"] < 0:
         raise ForbiddenError("pdb disruptions allowed is negative", "poddisruptionbudget.policy", name)
     if len(status.get("disruptedPods") or {}) > _MAX_DISRUPTED:
-        why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        raise ForbiddenError(why, "poddisruptionbudget.policy", name)
+        reason = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise ForbiddenError(reason, "poddisruptionbudget.policy", name)
     if status["disruptionsAllowed"] == 0:
         raise EvictionRefused(429, _MESSAGE, _cause(budget))
 
@@ -142,7 +142,7 @@ def _cause(budget: Object) -> str:
     name, status = name_of(budget), budget["status"]
     failed = [item for item in status.get("conditions") or [] if item["reason"] == "SyncFailed"]
     if failed and condition_status(budget, "DisruptionAllowed") == "False":
-        why = failed[0]["message"]
-        return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {why}"
+        reason = failed[0]["message"]
+        return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {reason}"
     healthy, desired = status["currentHealthy"], status["desiredHealthy"]
     return f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"

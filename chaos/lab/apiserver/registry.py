@@ -212,9 +212,9 @@ class Registry:
     def _check_namespace(self, name: str) -> None:
         namespace = self._find("namespaces", "", name)
         if is_deleting(namespace):
-            why = f"unable to create new content in namespace {name} because it is being terminated"
+            reason = f"unable to create new content in namespace {name} because it is being terminated"
             cause = {"reason": "NamespaceTerminating", "field": "metadata.namespace"}
-            raise ForbiddenError(why, cause={**cause, "message": f"namespace {name} is being terminated"})
+            raise ForbiddenError(reason, cause={**cause, "message": f"namespace {name} is being terminated"})
 
     def _find(self, plural: str, namespace: str, name: str) -> Object:
         obj = self.store.get(plural, namespace, name)

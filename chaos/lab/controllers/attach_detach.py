@@ -164,10 +164,10 @@ class AttachDetach:
         """Emit the error on the pods. ADR reportMultiAttachError."""
         for pod in pods:
             near = [name_of(user) for user in users if namespace_of(user) == namespace_of(pod)]
-            why = "Volume is already exclusively attached to one node and can't be attached to another"
+            reason = "Volume is already exclusively attached to one node and can't be attached to another"
             if near:
-                why = f"Volume is already used by pod(s) {', '.join(sorted(near))}"
-            text = f'Multi-Attach error for volume "{volume}" {why}'
+                reason = f"Volume is already used by pod(s) {', '.join(sorted(near))}"
+            text = f'Multi-Attach error for volume "{volume}" {reason}'
             self._recorder.emit("Pod", pod, "FailedAttachVolume", text, type_="Warning")
 
     def _set_attached(self, node: str, volume: str, attached: bool) -> None:

@@ -86,13 +86,13 @@ class Disruption:
         ready = is_ready(pod) or self._spec.has_breakage("pdb-counts-unready")
         return ready and (not is_deleting(pod) or self._spec.has_breakage("pdb-counts-terminating"))
 
-    def _fail(self, budget: Object, why: str) -> None:
+    def _fail(self, budget: Object, cause: str) -> None:
         """Fail safe: allow no disruption, and leave the rest of the status."""
-        text = f"Failed to calculate the number of expected pods: {why}"
+        text = f"Failed to calculate the number of expected pods: {cause}"
         self._recorder.emit("PodDisruptionBudget", budget, "CalculateExpectedPodCountFailed", text, type_="Warning")
         unchanged = {key: value for key, value in budget["status"].items() if key != "conditions"}
         observed = {"observedGeneration": budget["metadata"]["generation"]}
-        self._write(budget, {**unchanged, **observed, "disruptionsAllowed": 0}, "SyncFailed", why)
+        self._write(budget, {**unchanged, **observed, "disruptionsAllowed": 0}, "SyncFailed", cause)
 
     def _write(self, budget: Object, status: Object, reason: str, message: str) -> None:
         now = self._sim.timestamp()

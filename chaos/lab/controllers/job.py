@@ -212,13 +212,13 @@ class Jobs(WorkloadController):
         done = []
         for pod in filter(_has_tracking_finalizer, context.pods):
             succeeded, failed = pod["status"]["phase"] == "Succeeded", is_failed(pod, context.job)
-            ending = context.finished_condition["type"] if context.finished_condition is not None else ""
-            if not (succeeded or failed or ending):
+            end_condition = context.finished_condition["type"] if context.finished_condition is not None else ""
+            if not (succeeded or failed or end_condition):
                 continue
             done.append(pod)
             if succeeded:
                 uncounted.setdefault("succeeded", []).append(uid_of(pod))
-            elif (failed or ending == "FailureTarget") and match_pod_failure_policy(pod, context.job).is_counted:
+            elif (failed or end_condition == "FailureTarget") and match_pod_failure_policy(pod, context.job).is_counted:
                 uncounted.setdefault("failed", []).append(uid_of(pod))
         if context.finished_condition is not None:
             set_condition(_wrap_status(context.status), context.finished_condition, self._sim.timestamp())
@@ -233,16 +233,18 @@ class Jobs(WorkloadController):
             self._finish(context, context.finished_condition)
         self._flush(context)
 
-    def _finish(self, context: _SyncContext, ending: Object) -> None:
+    def _finish(self, context: _SyncContext, end_condition: Object) -> None:
         """Finish the Job once its last pod has ended. enactJobFinished."""
-        complete = ending["type"] == "SuccessCriteriaMet"
-        end = self._condition("Complete" if complete else "Failed", ending["reason"], ending["message"])
+        complete = end_condition["type"] == "SuccessCriteriaMet"
+        end = self._condition("Complete" if complete else "Failed", end_condition["reason"], end_condition["message"])
         set_condition(_wrap_status(context.status), end, self._sim.timestamp())
         if complete:
             context.status["completionTime"] = self._sim.timestamp()
             self._recorder.emit(self.kind, context.job, "Completed", "Job completed")
         else:
-            self._recorder.emit(self.kind, context.job, ending["reason"], ending["message"], type_="Warning")
+            self._recorder.emit(
+                self.kind, context.job, end_condition["reason"], end_condition["message"], type_="Warning"
+            )
 
     def _flush(self, context: _SyncContext) -> None:
         optional = ("active", "succeeded", "failed")

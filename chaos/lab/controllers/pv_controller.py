@@ -40,9 +40,9 @@ class PersistentVolumeController:
         if claim is not None and not is_deleting(claim) and not claim["spec"].get("volumeName"):
             self._provision(claim)
         elif claim is not None and is_deleting(claim) and not self._in_use(key):
-            freed: Object = clone(claim)
-            freed["metadata"]["finalizers"] = []
-            self._registry.update("persistentvolumeclaims", freed)
+            updated: Object = clone(claim)
+            updated["metadata"]["finalizers"] = []
+            self._registry.update("persistentvolumeclaims", updated)
         self._reclaim(key)
 
     def _provision(self, claim: Object) -> None:

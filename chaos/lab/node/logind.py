@@ -149,7 +149,7 @@ class Logind:
 
     def release(self, lock: Inhibitor) -> None:
         """Close the lock's file descriptor if it is open."""
-        self._locks = [held for held in self._locks if held is not lock]
+        self._locks = [other_lock for other_lock in self._locks if other_lock is not lock]
         if self._delayed_kind is not None and not self._locks:
             self._execute_shutdown()
 

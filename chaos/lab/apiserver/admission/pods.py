@@ -23,8 +23,8 @@ def check_pod_update(new: dict[str, Any], old: dict[str, Any]) -> None:
         raise InvalidError(_FORBIDDEN)
     unchanged = [_without_seconds(item) for item in new.get("tolerations") or []]
     if any(_without_seconds(item) not in unchanged for item in old.get("tolerations") or []):
-        why = "existing toleration can not be modified except its tolerationSeconds"
-        raise InvalidError(f"spec.tolerations: Forbidden: {why}")
+        reason = "existing toleration can not be modified except its tolerationSeconds"
+        raise InvalidError(f"spec.tolerations: Forbidden: {reason}")
 
 
 def _without_images(spec: dict[str, Any]) -> list[dict[str, Any]]:

@@ -63,8 +63,8 @@ def _admit_template(spec: dict[str, Any]) -> None:
     if not match_labels:
         raise InvalidError("spec.selector: Required value: the lab needs matchLabels")
     if any(labels.get(key) != value for key, value in match_labels.items()):
-        why = f"Invalid value: {json.dumps(labels)}: `selector` does not match template `labels`"
-        raise InvalidError(f"spec.template.metadata.labels: {why}")
+        reason = f"Invalid value: {json.dumps(labels)}: `selector` does not match template `labels`"
+        raise InvalidError(f"spec.template.metadata.labels: {reason}")
     annotations = (template.get("metadata") or {}).get("annotations") or {}
     check_pod_spec(template.setdefault("spec", {}), annotations)
     default_pod_spec(template["spec"])

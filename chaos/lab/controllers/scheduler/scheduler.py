@@ -92,11 +92,11 @@ class Scheduler:
         if not self._pending:
             return
         self._update_snapshot()
-        waiting = [pod for key in self._pending if (pod := self._store.get("pods", *key)) is not None]
-        for pod in sorted(waiting, key=self._rank):
-            held = self._add_nominated_pods(pod)
+        pending = [pod for key in self._pending if (pod := self._store.get("pods", *key)) is not None]
+        for pod in sorted(pending, key=self._rank):
+            nominated_keys = self._add_nominated_pods(pod)
             self._schedule(pod, self._snapshot)
-            for key in held:
+            for key in nominated_keys:
                 self._snapshot.drop(key)
 
     def _add_nominated_pods(self, pod: Object) -> list[Key]:
@@ -142,13 +142,13 @@ class Scheduler:
         return -pod["spec"].get("priority", 0), self.order(pod), self._queue_times.get(uid_of(pod), 0.0), uid_of(pod)
 
     def _schedule(self, pod: Object, snapshot: Snapshot) -> None:
-        if why := unbound_reason(self._store, pod):
-            self._mark_unschedulable(pod, f"0/{len(snapshot.nodes)} nodes are available: {why}.")
+        if reason := unbound_reason(self._store, pod):
+            self._mark_unschedulable(pod, f"0/{len(snapshot.nodes)} nodes are available: {reason}.")
             return
         best = self._best(pod, snapshot)
         if not best:
-            _, refused = feasible_nodes(pod, snapshot.nodes.values(), snapshot)
-            self._mark_unschedulable(pod, fit_error_message(len(snapshot.nodes), refused))
+            _, rejected = feasible_nodes(pod, snapshot.nodes.values(), snapshot)
+            self._mark_unschedulable(pod, fit_error_message(len(snapshot.nodes), rejected))
             self._preempt(pod, snapshot)
             return
         node = self.pick(pod, lambda name: self._is_feasible(pod, name)) or self._sim.rng.choice(best)

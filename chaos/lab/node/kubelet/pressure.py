@@ -106,10 +106,10 @@ class Pressure:
         return f"The node had condition: [{', '.join(SIGNALS[kind].condition for kind in kinds)}]. "
 
     def _round(self, workers: Evictor) -> None:
-        pressed = [kind for kind in SIGNALS if kind in self._process.machine.pressure]
-        self._last_observed |= dict.fromkeys(pressed, self._process.sim.now)
-        if pressed and (worker := victim(workers.active_pods())) is not None:
-            signal = SIGNALS[pressed[0]]
+        short = [kind for kind in SIGNALS if kind in self._process.machine.pressure]
+        self._last_observed |= dict.fromkeys(short, self._process.sim.now)
+        if short and (worker := victim(workers.active_pods())) is not None:
+            signal = SIGNALS[short[0]]
             message = (
                 f"The node was low on resource: {signal.resource}. "
                 f"Threshold quantity: {signal.threshold}, available: 0. "

@@ -39,11 +39,11 @@ class Bucket:
 def buckets_of(node: NodeSpec) -> list[Bucket]:
     """Effective buckets, the lowest priority first; empty if the feature is off. NSM migrateConfig."""
     if node.shutdown_grace_period_by_pod_priority:
-        listed = [
+        unsorted = [
             Bucket(item.priority, item.shutdown_grace_period_seconds)
             for item in node.shutdown_grace_period_by_pod_priority
         ]
-        return sorted(listed, key=lambda bucket: bucket.priority)
+        return sorted(unsorted, key=lambda bucket: bucket.priority)
     total = int(parse_duration(node.shutdown_grace_period))
     critical = int(parse_duration(node.shutdown_grace_period_critical_pods))
     if total == 0 or critical > total:
@@ -55,8 +55,8 @@ def group_by_priority(buckets: list[Bucket], pods: Iterable[tuple[int, _Pod]]) -
     """Pods by bucket: that with the highest priority up to the pod's, else the lowest. ``pods``: (priority, pod)."""
     groups: list[list[_Pod]] = [[] for _ in buckets]
     for priority, pod in pods:
-        fitting = [index for index, bucket in enumerate(buckets) if bucket.priority <= priority]
-        groups[fitting[-1] if fitting else 0].append(pod)
+        candidates = [index for index, bucket in enumerate(buckets) if bucket.priority <= priority]
+        groups[candidates[-1] if candidates else 0].append(pod)
     return groups
 
 
