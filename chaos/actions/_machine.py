@@ -9,13 +9,17 @@ from msgspec import Struct
 from chaos.facts.login1 import NOT_PREPARING
 from chaos.model.action import FactCheck, Target, UndoStep
 from chaos.model.api_fact import PseudoFact
-from chaos.model.command import Command, PowerCommand, PowerVerb
+from chaos.model.command import Command, PowerCapability, PowerCommand, PowerVerb
 from chaos.model.errors import Unsupported
 
 # A machine is up when its logind reports no shutdown: one that is on and Ready may still be going down.
 NO_SHUTDOWN_IN_PROGRESS = FactCheck("preparing-for-shutdown", NOT_PREPARING)
 # Ready alone is no evidence: it stays True until the node lifecycle controller misses the kubelet's heartbeat.
-_EXPECTED_VALUES = {NO_SHUTDOWN_IN_PROGRESS.fact: NOT_PREPARING, "kubelet-state": "active", "boot-posted": True}
+_EXPECTED_VALUES = {
+    NO_SHUTDOWN_IN_PROGRESS.fact: NOT_PREPARING,
+    "kubelet-state": "active",
+    PseudoFact.BOOT_POSTED: True,
+}
 KUBELET_REPORTING_FACTS = tuple(_EXPECTED_VALUES)
 POWER_ON = UndoStep(PowerCommand(PowerVerb.ON), unless=FactCheck(PseudoFact.MACHINE, "on"))
 # Where the power control cannot read the state, only the host shows that it is on: `on` is sent until the host answers.
@@ -39,18 +43,21 @@ class RebootState(Struct, frozen=True):
 
 
 def require_power_control(
-    target: Target, why: str, hint: str = "give its host a power control in the inventory", verb: str = "on"
+    target: Target,
+    why: str,
+    hint: str = "give its host a power control in the inventory",
+    needed: PowerCapability = PowerCapability.ON,
 ) -> None:
-    """Raises Unsupported with ``why`` unless the target has a power control that supports ``verb``."""
+    """Raises Unsupported with ``why`` unless the target has a power control that supports ``needed``."""
     if not target.power:
         raise Unsupported(f"{target.node} {why}", hint=hint)
-    if verb not in target.power_capabilities:
-        raise Unsupported(f"{target.node} has a power control that cannot power it {verb}", hint=hint)
+    if needed not in target.power_capabilities:
+        raise Unsupported(f"{target.node} has a power control that cannot power it {needed}", hint=hint)
 
 
 def can_read_power_state(target: Target) -> bool:
     """Whether the target's power control can read if the machine is on."""
-    return bool(target.power) and "state" in target.power_capabilities
+    return bool(target.power) and PowerCapability.STATE in target.power_capabilities
 
 
 def capture_power_state(target: Target) -> MachineState:

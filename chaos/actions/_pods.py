@@ -54,10 +54,10 @@ def explicit_namespace(given: str) -> str:
 
 # Resource and verb of the permission, by verb of the PodsCommand.
 _PERMISSIONS = {
-    "evict": ("pods/eviction", "create"),
-    "delete": ("pods", "delete"),
-    "remove-finalizers": ("pods", "patch"),
-    "mark-disruption": ("pods/status", "patch"),
+    PodVerb.EVICT: ("pods/eviction", "create"),
+    PodVerb.DELETE: ("pods", "delete"),
+    PodVerb.REMOVE_FINALIZERS: ("pods", "patch"),
+    PodVerb.MARK_DISRUPTION: ("pods/status", "patch"),
 }
 
 

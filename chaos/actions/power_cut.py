@@ -18,7 +18,7 @@ from chaos.actions._machine import (
 )
 from chaos.model.action import Action, Target, Undo, UndoKind
 from chaos.model.api_fact import PseudoFact
-from chaos.model.command import Command, HostCommand, PowerCommand, PowerVerb
+from chaos.model.command import Command, HostCommand, PowerCapability, PowerCommand, PowerVerb
 from chaos.model.document import Model
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF
@@ -60,7 +60,7 @@ class PowerCut(Action[Params, PowerCutState]):
     def prepare(self, target: Target, params: Params) -> PowerCutState:
         require_power_control(target, "has no power control to cut its power with, nor to come back by")
         if params.how == "power-control":
-            require_power_control(target, "has no power control to cut its power with", verb="off")
+            require_power_control(target, "has no power control to cut its power with", needed=PowerCapability.OFF)
         elif target.require_fact("shared-kernel", "a shared kernel must not be powered off"):
             raise Unsupported(
                 f"{target.node} is a container: it shares its machine's kernel", hint="use how: power-control"

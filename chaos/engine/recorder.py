@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import msgspec
 
 from chaos.model.ports import Clock
-from chaos.model.recording import RecordingEntry
+from chaos.model.recording import EntryKind, RecordingEntry
 from chaos.model.redaction import redact_json
 from chaos.model.timeline import Entry, Timeline
 
@@ -46,7 +46,7 @@ class Recorder:
             self._save(entry)
 
     def _in_order(self, entry: RecordingEntry) -> RecordingEntry:
-        is_action = entry.kind == "action"
+        is_action = entry.kind == EntryKind.ACTION
         t = max(entry.t, self._last_time if is_action else max(self._last_time, self._last_action_time + _TIME_STEP))
         self._last_time = t
         if is_action:

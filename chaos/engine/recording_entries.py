@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from chaos.model.plan import PlannedStep
-from chaos.model.recording import FORMAT, ActionRecord, RecordingEntry
+from chaos.model.recording import FORMAT, ActionRecord, EntryKind, RecordingEntry
 
 
 def encode_raw(value: Any) -> msgspec.Raw:
@@ -19,9 +19,9 @@ def encode_raw(value: Any) -> msgspec.Raw:
 def action_entry(t: float, step: PlannedStep, phase: str, **more: Any) -> RecordingEntry:
     """One phase of a step on a node: begin, returned, proved, undo (its begin) or undone."""
     record = ActionRecord(step=step.step, phase=phase, params=step.params, **more)
-    return RecordingEntry(t, "action", step.action, encode_raw(record), step.node)
+    return RecordingEntry(t, EntryKind.ACTION, step.action, encode_raw(record), step.node)
 
 
 def meta_entry(t: float, meta: Mapping[str, Any]) -> RecordingEntry:
     """The first entry of a recording."""
-    return RecordingEntry(t, "meta", "recording", encode_raw({"format": FORMAT, **meta}))
+    return RecordingEntry(t, EntryKind.META, "recording", encode_raw({"format": FORMAT, **meta}))

@@ -10,13 +10,19 @@ import msgspec
 from chaos.model.fact import current_fact
 from chaos.model.kube import Metadata
 from chaos.model.legacy import upgrade_facts, upgrade_meta
-from chaos.model.recording import BOOKMARK, ActionRecord, BlindWindow, ProbeResult, QueryResult, RecordingEntry
+from chaos.model.recording import (
+    BOOKMARK,
+    ActionRecord,
+    BlindWindow,
+    EntryKind,
+    ProbeResult,
+    QueryResult,
+    RecordingEntry,
+)
 from chaos.model.resources import RESOURCES
 from chaos.model.timeline import Entry
 
 _STATELESS = frozenset({BOOKMARK, "ERROR"})  # ERROR of a watch is a Status, not an object of the resource
-_META, _METRICS, _HOST, _ACTION, _BLIND = "meta", "metrics", "host", "action", "blind"
-_PROBE, _PROMETHEUS = "probe", "prometheus"
 
 
 class _Head(msgspec.Struct):
@@ -49,7 +55,7 @@ def decode(recorded: RecordingEntry, seq: int) -> Entry | None:
         value = _value(recorded)
     except (msgspec.DecodeError, ValueError) as error:
         return _undecodable(recorded, seq, node, error)
-    type_ = current_fact(recorded.type) if recorded.kind == _HOST else recorded.type
+    type_ = current_fact(recorded.type) if recorded.kind == EntryKind.HOST else recorded.type
     return None if value is None else Entry(seq, recorded.t, recorded.kind, type_, value, node, note)
 
 
@@ -68,7 +74,11 @@ def _blind(recorded: RecordingEntry) -> BlindWindow:
 def _blind_source(recorded: RecordingEntry) -> str:
     """Source of a blind window: ``metrics`` of a node is ``metrics@NODE``."""
     about = "" if recorded.node is msgspec.UNSET else recorded.node
-    return f"{recorded.type}@{about}" if recorded.type in ("metrics", "host", "power") and about else recorded.type
+    return (
+        f"{recorded.type}@{about}"
+        if recorded.type in (EntryKind.METRICS, EntryKind.HOST, "power") and about
+        else recorded.type
+    )
 
 
 def _action(record: ActionRecord) -> ActionRecord:
@@ -88,13 +98,13 @@ def _metrics(lines: list[str]) -> dict[str, float]:
 
 
 _READERS: dict[str, Callable[[RecordingEntry], Any]] = {
-    _METRICS: lambda recorded: _metrics(_LINES.decode(recorded.object)),
-    _ACTION: lambda recorded: _action(_ACTIONS.decode(recorded.object)),
-    _BLIND: _blind,
-    _META: lambda recorded: upgrade_meta(_mapping(_JSON.decode(recorded.object))),
-    _PROMETHEUS: lambda recorded: _QUERIES.decode(recorded.object),
-    _PROBE: lambda recorded: _PROBES.decode(recorded.object),
-    _HOST: lambda recorded: _JSON.decode(recorded.object),
+    EntryKind.METRICS: lambda recorded: _metrics(_LINES.decode(recorded.object)),
+    EntryKind.ACTION: lambda recorded: _action(_ACTIONS.decode(recorded.object)),
+    EntryKind.BLIND: _blind,
+    EntryKind.META: lambda recorded: upgrade_meta(_mapping(_JSON.decode(recorded.object))),
+    EntryKind.PROMETHEUS: lambda recorded: _QUERIES.decode(recorded.object),
+    EntryKind.PROBE: lambda recorded: _PROBES.decode(recorded.object),
+    EntryKind.HOST: lambda recorded: _JSON.decode(recorded.object),
 }
 
 
@@ -110,16 +120,18 @@ def _undecodable(recorded: RecordingEntry, seq: int, node: str, error: Exception
             return Entry(
                 seq, recorded.t, recorded.kind, recorded.type, resource.type(metadata=head.metadata), node, note
             )
-    if recorded.kind == _BLIND:  # its end is unknown
+    if recorded.kind == EntryKind.BLIND:  # its end is unknown
         return Entry(
             seq,
             recorded.t,
-            _BLIND,
+            EntryKind.BLIND,
             recorded.type,
             BlindWindow(recorded.t, None, note, _blind_source(recorded)),
             node,
             note,
         )
-    about = recorded.type if recorded.kind == _PROBE else node
+    about = recorded.type if recorded.kind == EntryKind.PROBE else node
     source = f"{recorded.kind}@{about}" if about and resource is None else recorded.kind
-    return Entry(seq, recorded.t, _BLIND, source, BlindWindow(recorded.t, recorded.t, note, source), node, note)
+    return Entry(
+        seq, recorded.t, EntryKind.BLIND, source, BlindWindow(recorded.t, recorded.t, note, source), node, note
+    )

@@ -48,12 +48,24 @@ _RESOURCES = frozenset(
 )
 
 
+class EntryKind(StrEnum):
+    """Kinds of entries, besides the plural names of resources."""
+
+    META = "meta"
+    METRICS = "metrics"
+    HOST = "host"
+    ACTION = "action"
+    PROBE = "probe"
+    PROMETHEUS = "prometheus"
+    BLIND = "blind"
+    VERDICT = "verdict"
+
+
 class RecordingEntry(Struct, omit_defaults=True):
     """An observation at ``t`` (seconds since the epoch, time of receipt by the run's clock).
 
-    ``kind`` is ``meta``, a plural resource name, ``metrics``, ``host``, ``action``, ``probe``, ``blind`` or
-    ``verdict``; ``object`` is raw JSON until it is decoded by kind. The ``type`` of a ``blind`` entry is its source,
-    as in :class:`BlindWindow`, and its object is {from, to, reason}.
+    ``kind`` is an EntryKind or a plural resource name; ``object`` is raw JSON until it is decoded by kind. The ``type``
+    of a ``blind`` entry is its source, as in :class:`BlindWindow`, and its object is {from, to, reason}.
     """
 
     t: float

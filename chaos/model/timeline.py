@@ -6,7 +6,7 @@ Only :meth:`Timeline.add` writes. Assertions never change a timeline.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -23,7 +23,7 @@ from chaos.model.kube import (
     VolumeAttachment,
     Workload,
 )
-from chaos.model.recording import ActionRecord, BlindWindow, ProbeResult, QueryResult
+from chaos.model.recording import ActionRecord, BlindWindow, EntryKind, ProbeResult, QueryResult
 
 T = TypeVar("T")
 Key = tuple[str, str]  # namespace, name
@@ -255,8 +255,8 @@ def _add_meta(timeline: Timeline, entry: Entry) -> None:
     timeline.meta.update(entry.object)
 
 
-_ADDERS = {
-    "meta": _add_meta,
+_ADDERS: dict[str, Callable[[Timeline, Entry], None]] = {
+    EntryKind.META: _add_meta,
     "nodes": _add_node,
     "pods": _add_pod,
     "leases": _add_lease,
@@ -270,10 +270,10 @@ _ADDERS = {
     "endpointslices": _add_slice,
     "persistentvolumeclaims": _add_claim,
     "volumeattachments": _add_attachment,
-    "metrics": _add_metrics,
-    "host": _add_host,
-    "probe": _add_probe,
-    "prometheus": _add_query,
-    "action": _add_action,
-    "blind": _add_blind,
+    EntryKind.METRICS: _add_metrics,
+    EntryKind.HOST: _add_host,
+    EntryKind.PROBE: _add_probe,
+    EntryKind.PROMETHEUS: _add_query,
+    EntryKind.ACTION: _add_action,
+    EntryKind.BLIND: _add_blind,
 }

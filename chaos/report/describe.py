@@ -24,7 +24,7 @@ from chaos.model.kube import (
     phase,
     pod_condition,
 )
-from chaos.model.recording import ActionRecord, BlindWindow, ProbeResult
+from chaos.model.recording import ActionRecord, BlindWindow, EntryKind, ProbeResult
 from chaos.model.text import on_node, printable
 from chaos.model.timeline import Entry
 
@@ -157,11 +157,11 @@ def _describe_blind(entry: Entry) -> str:
 
 
 def _describe_other(entry: Entry) -> str:
-    if entry.kind == "metrics":
+    if entry.kind == EntryKind.METRICS:
         return f"metrics of {entry.node}: {_json(entry.object) if entry.object else entry.type}"
-    if entry.kind == "host" and entry.type == "containers":
+    if entry.kind == EntryKind.HOST and entry.type == "containers":
         return f"running containers on {entry.node}: {_describe_containers(entry.object)}"
-    if entry.kind == "host":
+    if entry.kind == EntryKind.HOST:
         return f"{entry.type} on {entry.node} = {_json(entry.object)}"
     return f"{entry.kind} {entry.type}{f' on {entry.node}' if entry.node else ''}: {_json(entry.object)}"
 

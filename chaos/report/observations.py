@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.model.kube import Lease
-from chaos.model.recording import BOOKMARK, LIST
+from chaos.model.recording import BOOKMARK, LIST, EntryKind
 from chaos.model.timeline import Entry, Timeline
 from chaos.report.describe import describe
 
@@ -43,7 +43,7 @@ def observations(timeline: Timeline, cited: set[int], limit: int) -> tuple[list[
         if entry.type == LIST and (entry.kind == "events" or entry.kind not in _KINDS):
             is_new = False
         last[key] = text
-        if entry.seq in cited or entry.kind == "action" or (is_new and len(rows) < limit):
+        if entry.seq in cited or entry.kind == EntryKind.ACTION or (is_new and len(rows) < limit):
             rows.append((entry, text))
         elif is_new:
             omitted += 1

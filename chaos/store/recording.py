@@ -13,7 +13,7 @@ import msgspec
 
 from chaos.model.decode import decode
 from chaos.model.errors import BadInput, Problem, bad_input
-from chaos.model.recording import FORMAT, TRUNCATED_RECORDING, RecordingEntry
+from chaos.model.recording import FORMAT, TRUNCATED_RECORDING, EntryKind, RecordingEntry
 from chaos.model.timeline import Timeline
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -139,7 +139,7 @@ class _Bytes:
 
 def _truncation_entry(t: float, reason: str) -> RecordingEntry:
     window = msgspec.json.encode({"from": t, "to": None, "reason": reason})
-    return RecordingEntry(t, "blind", TRUNCATED_RECORDING, msgspec.Raw(window))
+    return RecordingEntry(t, EntryKind.BLIND, TRUNCATED_RECORDING, msgspec.Raw(window))
 
 
 class RecordingWriter:
