@@ -19,10 +19,10 @@ _UNDO_STEP = {"patience": "grace_seconds", "sends": "max_attempts"}
 _PLANNED_STEP = {"memory": "undo_state", "before": "preconditions", "self_heal": "failsafe_timer"}
 _PLANNED_TARGET = {"boot": "boot_identity"}
 _PLAN = {"overruled": "overridden"}
-_STEP_RESULT = {"shown": "proof_status"}
-_PROOF_STATUS = {"not shown": "unproven"}
-_VERDICT = {"assumed": "assumed_facts"}
-_RESULT = {"by": "started_by", "left_behind": "leftovers", "nodefall": "nodefall_version", "steady": "steady_state"}
+STEP_RESULT_KEYS = {"shown": "proof_status"}
+PROOF_STATUSES = {"not shown": "unproven"}
+VERDICT_KEYS = {"assumed": "assumed_facts"}
+RESULT_KEYS = {"by": "started_by", "left_behind": "leftovers", "nodefall": "nodefall_version", "steady": "steady_state"}
 _META = {"overruled": "overridden"}
 
 
@@ -38,11 +38,11 @@ def decode_plan(data: bytes) -> Plan:
 
 def decode_result(data: bytes) -> RunResult:
     """A result of either version. Raises msgspec.MsgspecError."""
-    result = _renamed(msgspec.json.decode(data), _RESULT)
+    result = _renamed(msgspec.json.decode(data), RESULT_KEYS)
     if isinstance(result, dict):
         result["steps"] = _each(result.get("steps"), _step_result)
         for part in ("steady_state", "hypothesis", "abort", "recovery"):
-            result[part] = _each(result.get(part), lambda verdict: _renamed(verdict, _VERDICT))
+            result[part] = _each(result.get(part), lambda verdict: _renamed(verdict, VERDICT_KEYS))
     return msgspec.convert(result, RunResult)
 
 
@@ -92,9 +92,9 @@ def _check(check: Any) -> Any:
 
 
 def _step_result(step: Any) -> Any:
-    step = _renamed(step, _STEP_RESULT)
-    if isinstance(step, dict) and step.get("proof_status") in _PROOF_STATUS:
-        step["proof_status"] = _PROOF_STATUS[step["proof_status"]]
+    step = _renamed(step, STEP_RESULT_KEYS)
+    if isinstance(step, dict) and step.get("proof_status") in PROOF_STATUSES:
+        step["proof_status"] = PROOF_STATUSES[step["proof_status"]]
     return step
 
 

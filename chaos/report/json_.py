@@ -13,20 +13,13 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from chaos.model.legacy import PROOF_STATUSES, RESULT_KEYS, STEP_RESULT_KEYS, VERDICT_KEYS
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.report.outline import evidence
 from chaos.report.renderer import Renderer
 
-# Deprecated keys of 0.1.0 and the keys that replace them.
-_RESULT_KEYS = {
-    "by": "started_by",
-    "left_behind": "leftovers",
-    "nodefall": "nodefall_version",
-    "steady": "steady_state",
-}
-_STEP_KEYS = {"shown": "proof_status"}
-_VERDICT_KEYS = {"assumed": "assumed_facts"}
+_FORMER_PROOF_STATUSES = {new: old for old, new in PROOF_STATUSES.items()}
 
 
 def render(result: RunResult, timeline: Timeline) -> str:
@@ -40,13 +33,12 @@ def render(result: RunResult, timeline: Timeline) -> str:
 
 def _add_deprecated_keys(document: dict[str, Any]) -> None:
     for step in document["steps"]:
-        _alias(step, _STEP_KEYS)
-        if step["shown"] == "unproven":
-            step["shown"] = "not shown"
+        _alias(step, STEP_RESULT_KEYS)
+        step["shown"] = _FORMER_PROOF_STATUSES.get(step["shown"], step["shown"])
     for part in ("steady_state", "hypothesis", "abort", "recovery"):
         for verdict in document[part]:
-            _alias(verdict, _VERDICT_KEYS)
-    _alias(document, _RESULT_KEYS)
+            _alias(verdict, VERDICT_KEYS)
+    _alias(document, RESULT_KEYS)
 
 
 def _alias(document: dict[str, Any], keys: Mapping[str, str]) -> None:

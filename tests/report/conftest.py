@@ -57,7 +57,7 @@ def recorded() -> Made:
         timeline.entries[down[0]].t, off.t, off.t + 5, down[:1],
     )  # fmt: skip
     violated = Verdict(
-        "every pod ends with the reason that the kubelet gives", "pods", Status.VIOLATED,
+        "every pod is terminated by the kubelet", "pods", Status.VIOLATED,
         "demo/web-6749b54fc9-x was still Running 40 s after power-off", "disruption TerminationByKubelet within 40s",
         "no DisruptionTarget condition", off.t + 40, off.t, off.t + 40, ended,
     )  # fmt: skip
@@ -74,7 +74,7 @@ def recorded() -> Made:
     result = RunResult(
         version=RESULT_VERSION, run="20261121T033537Z-ab12", experiment="graceful-poweroff",
         title="A planned power-off finishes every pod in time and moves its work", status=Status.VIOLATED, exit_code=1,
-        headline="violated: every pod ends with the reason that the kubelet gives: demo/web was still Running, +40s",
+        headline="violated: every pod is terminated by the kubelet: demo/web was still Running, +40s",
         simulated=True, kubernetes="v1.36.2", cluster_uid="8fda81c0", started=timeline.start, ended=timeline.end,
         targets={"victim": ("ra-worker",)}, steps=steps, steady_state=(steady,), hypothesis=(held, violated, unknown),
         recovery=(Verdict("all nodes are ready", "nodes-ready", Status.HELD, "4 of 4 nodes were ready", at=on.t + 12),),

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from chaos.model import registry
+from chaos.model.action import ProofStatus
 from chaos.model.errors import PluginError
+from chaos.model.legacy import decode_result
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.report import html, json_, junit, markdown
@@ -249,6 +251,10 @@ def test_json_has_the_deprecated_keys_of_0_1_0(recorded: Made) -> None:
     }
     assert {old: document[old] for old in new_keys} == {old: document[new] for old, new in new_keys.items()}
     assert document["steps"][0]["shown"] == document["steps"][0]["proof_status"] == "proven"
+    unproven = msgspec.structs.replace(recorded[0].steps[0], proof_status=ProofStatus.UNPROVEN)
+    changed = msgspec.structs.replace(recorded[0], steps=(unproven,))
+    assert json.loads(json_.render(changed, recorded[1]))["steps"][0]["shown"] == "not shown"
+    assert decode_result(json_.render(changed, recorded[1]).encode()) == changed
     assert document["hypothesis"][2]["assumed"] == document["hypothesis"][2]["assumed_facts"] == ["a=40s"]
 
 
