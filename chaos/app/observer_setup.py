@@ -1,33 +1,30 @@
-"""The observers of a run: of the cluster, kubelets, controllers, hosts, the user's endpoints and Prometheus."""
+"""The observers of a run: those of the cluster, and what the observer plug-ins build for the experiment."""
 
 # ruff: noqa: PLC0415 - slow imports are deferred
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chaos.model.duration import parse_duration
-from chaos.model.errors import Refused
-from chaos.model.experiment import Query
+from chaos.model.api_fact import PseudoFact
+from chaos.model.probes import Query
 from chaos.plan.permissions import uses_controller_manager
 
 if TYPE_CHECKING:
     from chaos.app.connect import ClusterConnection
     from chaos.model.experiment import Experiment
-    from chaos.model.inventory import ControllerManager, Inventory, Prometheus
+    from chaos.model.field_types import Secret
+    from chaos.model.inventory import Inventory
     from chaos.model.plan import Plan
     from chaos.model.ports import Observer
     from chaos.model.registry import PluginRegistry
-    from chaos.observers.prometheus import PrometheusObserver
-    from chaos.observers.promql import PrometheusClient
-    from chaos.observers.scraper import MetricsObserver
+    from chaos.observers.plugin import ObserverContext, ObserverPlugin
 
-BASE_FACTS = ("machine", "boot-id", "pid1-start", "inhibitor-locks")  # read on every target
-OPTIONAL_FACTS = ("containers", "host-time", "kubelet-journal")  # read where the host supports them
+BASE_FACTS = (PseudoFact.MACHINE, "boot-id", "pid1-start", "inhibitor-locks")  # read on every target
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,38 +35,66 @@ class ObserverSet:
     final_samples: Sequence[Callable[[], None]]
 
 
+def observer_plugins() -> Mapping[str, ObserverPlugin]:
+    """The observer plug-ins by name, built in and from other distributions. Raises PluginError."""
+    import chaos.hosts
+    import chaos.observers
+    from chaos.model.errors import PluginError
+    from chaos.model.registry import Group, discover
+
+    hosts, others = discover(chaos.hosts, "OBSERVER"), discover(chaos.observers, "OBSERVER", Group.OBSERVERS)
+    for name in hosts.keys() & others.keys():
+        raise PluginError(f"duplicate plug-in name {name!r}: built in, and another distribution")
+    return hosts | others
+
+
 def build_observers(
     experiment: Experiment, registry: PluginRegistry, connection: ClusterConnection, plan: Plan
 ) -> ObserverSet:
-    """The observers of a plan. Those of the cluster start first: those of kubelets and hosts need its addresses."""
-    from chaos.hosts.observer import HostObserver
+    """The observers of a plan. Those of the cluster start first: others look up its addresses."""
     from chaos.observers.clock_offsets import ClockOffsetObserver
+    from chaos.observers.plugin import FinalSampler, OffsetSource
+
+    context = _context(experiment, registry, connection, plan)
+    built = [observer for plugin in observer_plugins().values() for observer in plugin.build(context)]
+    measured = [each for each in (context.cluster.health, *built) if isinstance(each, OffsetSource)]
+    clocks = ClockOffsetObserver(connection.clock, [each.offsets for each in measured])
+    samplers = [each for each in (*built, clocks) if isinstance(each, FinalSampler)]
+    return ObserverSet([list(context.cluster.watches), [*built, clocks]], [each.final_sample for each in samplers])
+
+
+def _context(
+    experiment: Experiment, registry: PluginRegistry, connection: ClusterConnection, plan: Plan
+) -> ObserverContext:
     from chaos.observers.cluster import ClusterObservers
-    from chaos.observers.probe import build_probe_observer
+    from chaos.observers.controller_manager import SOURCE
+    from chaos.observers.plugin import ObserverContext
 
     nodes = sorted({target.node for target in plan.targets})
     facts = set(BASE_FACTS)
     for step in plan.steps:
         action = registry.actions[step.action]
         facts.update(action.proof_facts_for(action.params.model_validate(step.params)))
-    reachable = [node for node in nodes if "machine-id" in plan.facts[node]]  # other hosts are not used by any step
-    cluster = ClusterObservers(connection.kube, connection.clock)
-    proxy = bool(connection.inventory.cluster and connection.inventory.cluster.allow_node_proxy)
-    hosts = HostObserver(connection.hosts, connection.clock, reachable, sorted(facts), OPTIONAL_FACTS)
-    probes = [
-        build_probe_observer(probe, connection.kube, cluster.health, plan.namespace, connection.clock)
-        for probe in experiment.spec.probes
-    ]
-    controllers = _controller_manager_scrapers(experiment, registry, connection)
-    prometheus = _prometheus_observers(experiment.spec.queries, connection)
-    clocks = ClockOffsetObserver(
-        connection.clock, [cluster.health.offsets, hosts.offsets, *(each.offsets for each in prometheus)]
+    return ObserverContext(
+        api=connection.kube,
+        clock=connection.clock,
+        hosts=connection.hosts,
+        cluster=ClusterObservers(connection.kube, connection.clock),
+        experiment=experiment,
+        inventory=connection.inventory,
+        plan=plan,
+        nodes=nodes,
+        reachable=[node for node in nodes if "machine-id" in plan.facts[node]],  # no step uses other hosts
+        facts=sorted(facts),
+        sources=frozenset({SOURCE}) if uses_controller_manager(experiment, registry) else frozenset(),
+        read_secret=_read_secret,
     )
-    stages: list[list[Observer]] = [
-        list(cluster.watches),
-        [cluster.kubelets(nodes, proxy), *controllers, hosts, *probes, *prometheus, clocks],
-    ]
-    return ObserverSet(stages, [*(each.final_sample for each in prometheus), clocks.final_sample])
+
+
+def _read_secret(secret: Secret) -> str:
+    from chaos.hosts.power.secrets import SecretContext, read_secret
+
+    return read_secret(secret, SecretContext(os.environ, Path.home()))
 
 
 def source_checks(
@@ -85,69 +110,17 @@ def source_checks(
 
 
 def _check_controller_managers(connection: ClusterConnection) -> None:
-    from chaos.observers.controller_manager import verify_reachable
+    from chaos.observers.controller_manager import controller_manager_urls, verify_reachable
 
-    verify_reachable(_controller_manager_settings(connection.inventory).urls, connection.kube.component)
-
-
-def _controller_manager_scrapers(
-    experiment: Experiment, registry: PluginRegistry, connection: ClusterConnection
-) -> list[MetricsObserver]:
-    from chaos.observers.controller_manager import controller_managers
-
-    if not uses_controller_manager(experiment, registry):
-        return []
-    return [
-        controller_managers(
-            _controller_manager_settings(connection.inventory).urls, connection.kube.component, connection.clock
-        )
-    ]
-
-
-def _controller_manager_settings(inventory: Inventory) -> ControllerManager:
-    """The settings in the inventory. Raises Refused if there are none."""
-    if inventory.cluster is None or inventory.cluster.controller_manager is None:
-        raise Refused(
-            "no controllerManager in the inventory: the experiment uses its metrics",
-            hint="add controllerManager: {urls: [...]} to cluster in the inventory (docs/recordings.md)",
-        )
-    return inventory.cluster.controller_manager
+    verify_reachable(controller_manager_urls(connection.inventory), connection.kube.component)
 
 
 def check_prometheus(queries: Sequence[Query], inventory: Inventory) -> None:
     """Run each query once. Raises NodefallError if Prometheus is unreachable or rejects a query."""
+    from chaos.observers.prometheus import make_client, prometheus_settings
+
     if not queries:
         return
-    server = _prometheus_client(_prometheus_settings(inventory))
+    client = make_client(prometheus_settings(inventory), _read_secret)
     for query in queries:
-        server.query(query.query)
-
-
-def _prometheus_observers(queries: Sequence[Query], connection: ClusterConnection) -> list[PrometheusObserver]:
-    from chaos.observers.prometheus import PrometheusObserver
-
-    if not queries:
-        return []
-    server = _prometheus_settings(connection.inventory)
-    return [
-        PrometheusObserver(_prometheus_client(server), queries, parse_duration(server.stale_after), connection.clock)
-    ]
-
-
-def _prometheus_settings(inventory: Inventory) -> Prometheus:
-    """The settings in the inventory. Raises Refused if there are none."""
-    if inventory.prometheus is None:
-        raise Refused(
-            "no prometheus in the inventory: the experiment queries it",
-            hint="add prometheus: {url: ...} to the inventory",
-        )
-    return inventory.prometheus
-
-
-def _prometheus_client(server: Prometheus) -> PrometheusClient:
-    """A client that has not connected yet. Raises Refused if its secret cannot be read."""
-    from chaos.hosts.power.secrets import SecretContext, read_secret
-    from chaos.observers.promql import PrometheusClient
-
-    secret = read_secret(server.credentials, SecretContext(os.environ, Path.home())) if server.credentials else ""
-    return PrometheusClient(server.url, secret, server.user or "")
+        client.query(query.query)

@@ -1,4 +1,4 @@
-"""The eye on the hosts: machine power, boot identity, inhibitors and whatever else the steps are proven by."""
+"""Observer of the hosts: machine power, boot identity, inhibitors and the facts that prove the steps."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from typing import Any
 
 import msgspec
 
-from chaos.hosts.pool import Hosts
 from chaos.model.api_fact import PseudoFact
 from chaos.model.clock_offset import ClockOffset, ClockOffsetBounds
 from chaos.model.errors import NodefallError
 from chaos.model.fact import SECONDS_SINCE_READ
 from chaos.model.ports import Clock, Sink
-from chaos.model.recording import RecordingEntry
+from chaos.model.recording import EntryKind, RecordingEntry
 from chaos.observers.observer_thread import ObserverThread
+from chaos.observers.plugin import FactReader, ObserverContext
 
-PERIOD = 2.0  # seconds of cluster time between two readings
+PERIOD = 2.0  # seconds of cluster time between two samples
 JOURNAL, TIME = "kubelet-journal", "host-time"
-_TIME_PERIOD = 30.0  # between two looks at a host's clock
+OPTIONAL_FACTS = ("containers", TIME, JOURNAL)  # read where the host supports them
+_TIME_PERIOD = 30.0  # between two samples of a host's clock
 _OVERLAP = 2.0  # seconds of the journal that are read twice, as a line may be stored late
 
 
 class HostObserver:
-    """Reads ``facts`` of ``nodes`` again and again; a host that does not answer is a blind window ``host@NODE``.
+    """Samples ``facts`` of ``nodes``; while a host does not respond, a blind window ``host@NODE`` is open.
 
-    ``extras`` are facts that not every host tells: one that fails is a blind window ``FACT@NODE`` of its own.
+    ``extras`` are facts that not every host supports: one that fails is a separate blind window ``FACT@NODE``.
     """
 
     name = "hosts"
 
     def __init__(
-        self, hosts: Hosts, clock: Clock, nodes: Sequence[str], facts: Sequence[str], extras: Sequence[str] = ()
+        self, hosts: FactReader, clock: Clock, nodes: Sequence[str], facts: Sequence[str], extras: Sequence[str] = ()
     ) -> None:
         self._hosts, self._clock = hosts, clock
         self._facts = [f for f in facts if f != PseudoFact.MACHINE]
@@ -50,39 +51,39 @@ class HostObserver:
 
     def start(self, sink: Sink) -> None:
         for node in self._nodes:
-            worker = ObserverThread(
+            thread = ObserverThread(
                 f"host-{node}", self._clock, partial(self._run_node, node, sink), partial(self._on_crash, node, sink)
             )
-            self._threads.append(worker)
-            worker.start()
+            self._threads.append(thread)
+            thread.start()
 
     def stop(self) -> None:
-        for worker in self._threads:
-            worker.stop()
+        for thread in self._threads:
+            thread.stop()
 
     def has_synced(self) -> bool:
         return len(self._nodes_read) == len(self._nodes)
 
     def offsets(self) -> dict[str, ClockOffset]:
-        """How far the hosts' clocks are ahead, where that is known."""
-        found = {f"host {node}": bounds.offset() for node, bounds in self._offset_bounds.items()}
-        return {source: offset for source, offset in found.items() if offset}
+        """How far the clocks of the hosts are ahead, where that is known."""
+        offsets = {f"host {node}": bounds.offset() for node, bounds in self._offset_bounds.items()}
+        return {source: offset for source, offset in offsets.items() if offset}
 
     def _run_node(self, node: str, sink: Sink) -> None:
-        worker = self._threads[self._nodes.index(node)]
-        while not worker.is_stopping:
-            alive = self._read_machine(node, sink)
-            if self._read_facts(node, sink, alive):
+        thread = self._threads[self._nodes.index(node)]
+        while not thread.is_stopping:
+            may_be_on = self._read_power(node, sink)
+            if self._read_facts(node, sink, may_be_on):
                 self._read_extras(node, sink)
             self._nodes_read.add(node)
-            worker.pause(PERIOD)
+            thread.pause(PERIOD)
 
-    def _on_crash(self, node: str, sink: Sink, why: str) -> None:
+    def _on_crash(self, node: str, sink: Sink, reason: str) -> None:
         for source in (f"host@{node}", f"power@{node}"):
-            self._open_window(source, node, why, sink)
+            self._open_window(source, node, reason, sink)
 
-    def _read_machine(self, node: str, sink: Sink) -> bool:
-        """False if the machine is known to be off: then nobody need knock at its door."""
+    def _read_power(self, node: str, sink: Sink) -> bool:
+        """Sample the power state; False if the machine is off, so that its facts are not read."""
         if not self._reads_power or self._hosts.power(node) is None:
             return True
         source = f"power@{node}"
@@ -95,10 +96,10 @@ class HostObserver:
         self._emit(node, PseudoFact.MACHINE, state, sink)
         return bool(state != "off")
 
-    def _read_facts(self, node: str, sink: Sink, alive: bool) -> bool:
-        """False if the host does not answer."""
+    def _read_facts(self, node: str, sink: Sink, may_be_on: bool) -> bool:
+        """Sample the facts; False if the host does not respond."""
         source = f"host@{node}"
-        if not alive:
+        if not may_be_on:
             self._open_window(source, node, "the machine is off", sink)
             return False
         for fact in self._facts:
@@ -126,20 +127,20 @@ class HostObserver:
             self._close_window(source, node, sink)
 
     def _read_journal(self, node: str) -> dict[str, Any]:
-        """What was logged since the last reading, however long ago that was."""
-        unread, now = self._journal_cursors[node], self._clock.now()
-        value = self._hosts.read(node, JOURNAL, {SECONDS_SINCE_READ: unread.seconds_to_read(now)})
-        return {"lines": unread.new_lines(value["lines"], now)}
+        """The lines logged since the last sample, however long ago that was."""
+        cursor, now = self._journal_cursors[node], self._clock.now()
+        value = self._hosts.read(node, JOURNAL, {SECONDS_SINCE_READ: cursor.seconds_to_read(now)})
+        return {"lines": cursor.new_lines(value["lines"], now)}
 
     def _read_time(self, node: str) -> float:
-        """And how far that is from ours."""
+        """The host's time; its offset is measured."""
         before = self._time_read_at[node] = self._clock.now()
         value = float(self._hosts.read(node, TIME))
         self._offset_bounds[node].add(value - self._clock.now(), value - before)
         return value
 
     def _emit(self, node: str, fact: str, value: object, sink: Sink) -> None:
-        sink(RecordingEntry(self._clock.now(), "host", fact, msgspec.Raw(msgspec.json.encode(value)), node))
+        sink(RecordingEntry(self._clock.now(), EntryKind.HOST, fact, msgspec.Raw(msgspec.json.encode(value)), node))
 
     def _open_window(self, source: str, node: str, reason: str, sink: Sink) -> None:
         if source not in self._blind_since:
@@ -153,11 +154,11 @@ class HostObserver:
 
     def _emit_window(self, source: str, node: str, end: float | None, reason: str, sink: Sink) -> None:
         window = {"from": self._blind_since[source], "to": end, "reason": reason or "the host did not answer"}
-        sink(RecordingEntry(self._clock.now(), "blind", source, msgspec.Raw(msgspec.json.encode(window)), node))
+        sink(RecordingEntry(self._clock.now(), EntryKind.BLIND, source, msgspec.Raw(msgspec.json.encode(window)), node))
 
 
 class _JournalCursor:
-    """What was read of one journal; time is told in seconds before now, so that the host's clock may be another."""
+    """Position in one journal. Times are relative to now, so that the host's clock may differ."""
 
     def __init__(self, begin: float) -> None:
         self._last_read = begin
@@ -168,6 +169,16 @@ class _JournalCursor:
 
     def new_lines(self, lines: list[dict[str, Any]], now: float) -> list[dict[str, Any]]:
         self._last_read = now
-        found = [line for line in lines if (line["t"], line["message"]) not in self._lines_seen]
-        self._lines_seen.update((line["t"], line["message"]) for line in found)
-        return found
+        new = [line for line in lines if (line["t"], line["message"]) not in self._lines_seen]
+        self._lines_seen.update((line["t"], line["message"]) for line in new)
+        return new
+
+
+class HostObserverPlugin:
+    name = "hosts"
+
+    def build(self, context: ObserverContext) -> list[HostObserver]:
+        return [HostObserver(context.hosts, context.clock, context.reachable, context.facts, OPTIONAL_FACTS)]
+
+
+OBSERVER = HostObserverPlugin()

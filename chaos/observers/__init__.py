@@ -1,1 +1,1 @@
-"""Eyes: one file per thing that is watched. They emit lines with receipt times and own up to their blind windows."""
+"""Observers: one module per source. Each emits recording entries with receipt times, and its own blind windows."""

@@ -1,4 +1,4 @@
-"""Blind windows of one source: opened when sight is lost, closed when every cause of blindness is gone."""
+"""Blind windows of one source: opened by the first cause of blindness, closed when no cause is left."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import threading
 import msgspec
 
 from chaos.model.ports import Clock, Sink
-from chaos.model.recording import RecordingEntry
+from chaos.model.recording import EntryKind, RecordingEntry
 
 
 class BlindWindowTracker:
-    """Emits a ``blind`` line when the first cause appears and again, with its end, when the last one goes."""
+    """Emits a ``blind`` entry when the first cause appears, and again, with its end, when the last one is gone."""
 
     def __init__(self, source: str, clock: Clock, sink: Sink) -> None:
         self._source, self._clock, self._sink = source, clock, sink
@@ -21,21 +21,21 @@ class BlindWindowTracker:
         self._reason = ""
 
     def is_open(self, cause: str) -> bool:
-        """True while this cause lasts."""
+        """True while ``cause`` lasts."""
         with self._lock:
             return cause in self._causes
 
     def open(self, cause: str, since: float, reason: str) -> None:
-        """Nothing was seen from ``since`` on; the first reason is kept."""
+        """Record that nothing was observed from ``since`` on; the reason of the first cause is reported."""
         with self._lock:
-            fresh = not self._causes
+            is_first = not self._causes
             self._causes.add(cause)
-            if fresh:
+            if is_first:
                 self._since, self._reason = since, reason
                 self._emit(None)
 
     def close(self, cause: str) -> None:
-        """That cause is gone."""
+        """Record that ``cause`` is gone."""
         with self._lock:
             if cause in self._causes:
                 self._causes.discard(cause)
@@ -44,4 +44,4 @@ class BlindWindowTracker:
 
     def _emit(self, end: float | None) -> None:
         window = msgspec.json.encode({"from": self._since, "to": end, "reason": self._reason})
-        self._sink(RecordingEntry(self._clock.now(), "blind", self._source, msgspec.Raw(window)))
+        self._sink(RecordingEntry(self._clock.now(), EntryKind.BLIND, self._source, msgspec.Raw(window)))

@@ -1,4 +1,4 @@
-"""The measured clock offsets of all sources, into the recording's ``meta``."""
+"""The measured clock offsets of all sources, recorded as a ``meta`` entry."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import msgspec
 
 from chaos.model.clock_offset import CLOCK_OFFSETS, ClockOffset
 from chaos.model.ports import Clock, Sink
-from chaos.model.recording import RecordingEntry
+from chaos.model.recording import EntryKind, RecordingEntry
 
-OffsetSource = Callable[[], Mapping[str, ClockOffset]]  # by source
+OffsetFunc = Callable[[], Mapping[str, ClockOffset]]  # by source
 
 
 class ClockOffsetObserver:
-    """Others measure; at its last look it tells what they have found."""
+    """Records, in its final sample, the offsets that other observers have measured."""
 
     name = "clock offsets"
 
-    def __init__(self, clock: Clock, measured: Sequence[OffsetSource]) -> None:
-        self._clock, self._sources = clock, measured
+    def __init__(self, clock: Clock, sources: Sequence[OffsetFunc]) -> None:
+        self._clock, self._sources = clock, sources
         self._sink: Sink | None = None
 
     def start(self, sink: Sink) -> None:
@@ -32,10 +32,8 @@ class ClockOffsetObserver:
         return True
 
     def final_sample(self) -> None:
-        found = {source: offset for each in self._sources for source, offset in each().items()}
-        if self._sink and found:
-            self._sink(
-                RecordingEntry(
-                    self._clock.now(), "meta", "clocks", msgspec.Raw(msgspec.json.encode({CLOCK_OFFSETS: found}))
-                )
-            )
+        """Record the offsets known so far."""
+        offsets = {source: offset for measure in self._sources for source, offset in measure().items()}
+        if self._sink and offsets:
+            value = msgspec.Raw(msgspec.json.encode({CLOCK_OFFSETS: offsets}))
+            self._sink(RecordingEntry(self._clock.now(), EntryKind.META, "clocks", value))

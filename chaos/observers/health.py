@@ -1,4 +1,4 @@
-"""A look at the API server every second, so that a silent watch is known to be a quiet one."""
+"""Health of the API server, probed once a second: it tells a watch without events from a dead one."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from chaos.model.ports import Clock, Sink
 from chaos.observers.observer_thread import ObserverThread
 
 PERIOD = 1.0  # seconds of cluster time
-PROBE_TIMEOUT = 2.0  # wall seconds for an answer
-SLOW_THRESHOLD = 1.0  # seconds of cluster time: events that come so late were not seen when they happened
+PROBE_TIMEOUT = 2.0  # wall seconds
+SLOW_THRESHOLD = 1.0  # seconds of cluster time: events that arrive later were not observed when they happened
 
 
 class HealthListener(Protocol):
-    """Told from the health check's thread."""
+    """Called from the thread of the health probe."""
 
     def on_api_unavailable(self, since: float, reason: str) -> None:
-        """The server last answered what was asked at ``since``."""
+        """``since`` is the begin of the last probe that succeeded."""
 
     def on_api_available(self) -> None: ...
 
 
 class ApiHealth:
-    """Asks for /readyz; a failure, a slow answer and a pause of our own process all count as not seeing."""
+    """Probes /readyz. A failure, a slow response and a pause of this process all count as unavailable."""
 
     name = "api-health"
 
@@ -39,16 +39,16 @@ class ApiHealth:
         self._reason = ""
         self._has_probed = False
         self._bounds = ClockOffsetBounds()
-        self._worker = ObserverThread(self.name, clock, self._run, self._report_failure)
+        self._thread = ObserverThread(self.name, clock, self._run, self._report_failure)
 
     @property
     def last_good(self) -> float:
-        """When the last question that was answered well was asked; -inf before the first."""
+        """Begin of the last probe that succeeded; -inf before the first."""
         return self._last_good
 
     @property
     def reason(self) -> str:
-        """Why the server cannot be seen now; "" if it can."""
+        """Why the server is unavailable now, or ""."""
         return self._reason
 
     def offsets(self) -> dict[str, ClockOffset]:
@@ -60,37 +60,37 @@ class ApiHealth:
         with self._lock:
             self._listeners.append(listener)
 
-    def start(self, sink: Sink) -> None:  # noqa: ARG002 - a port; its listeners emit what it means
-        self._worker.start()
+    def start(self, sink: Sink) -> None:  # noqa: ARG002 - part of the port; the listeners emit blind windows
+        self._thread.start()
 
     def stop(self) -> None:
-        self._worker.stop()
+        self._thread.stop()
 
     def has_synced(self) -> bool:
         return self._has_probed
 
     def _run(self) -> None:
-        while not self._worker.is_stopping:
+        while not self._thread.is_stopping:
             self._probe()
             self._has_probed = True
             self._due = self._clock.now() + PERIOD
-            self._worker.pause(PERIOD)
+            self._thread.pause(PERIOD)
 
     def _probe(self) -> None:
         began = self._clock.now()
         if began - self._due > SLOW_THRESHOLD:
-            self._report_failure(f"nodefall itself stood still for {began - self._due:.1f}s")
+            self._report_failure(f"nodefall itself was paused for {began - self._due:.1f} s")
         try:
             date = self._api.probe(PROBE_TIMEOUT)
         except (KubeUnreachable, KubeRejected) as error:
             self._report_failure(error.message)
             return
         now = self._clock.now()
-        if date is not None:  # its seconds are cut off
+        if date is not None:  # truncated to whole seconds
             self._bounds.add(date - now, date + 1 - began)
         took = now - began
         if took > SLOW_THRESHOLD:
-            self._report_failure(f"the API server took {took:.1f}s to answer")
+            self._report_failure(f"the API server took {took:.1f} s to respond")
             return
         self._last_good = began
         if self._reason:

@@ -1,6 +1,7 @@
-"""Kubelets' own metrics, once a second, and their effective configuration, once.
+"""Metrics of the kubelets, once a second, and their effective configuration, once.
 
-From the kubelet's port; through the API's node proxy only where that is allowed, as it amounts to exec on every pod.
+From the kubelet's port; through the API's node proxy only if the inventory allows it, as that amounts to exec on every
+pod.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from chaos.kube.errors import OTHER, KubeUnreachable
 from chaos.kube.watch_codec import DECODE_ERRORS
 from chaos.model.kube import Node
 from chaos.model.ports import Clock, KubeApi, Response
-from chaos.model.recording import RecordingEntry
+from chaos.model.recording import EntryKind, RecordingEntry
+from chaos.observers.plugin import ObserverContext
 from chaos.observers.scraper import MetricsObserver, Scraper, filter_metrics
 
 METRIC_PREFIXES = ("kubelet_graceful_shutdown_", "kubelet_admission_rejections_total")
@@ -32,7 +34,7 @@ _PORT = 10250
 
 
 class KubeletMetrics(MetricsObserver):
-    """Start it when ``lookup`` (name -> Node) knows the nodes; it is asked before every scrape, as addresses change."""
+    """``lookup`` (name -> Node) is called before every scrape, as addresses change."""
 
     def __init__(
         self,
@@ -55,11 +57,11 @@ class _Kubelet:
 
     def _scrape(self) -> tuple[str, list[str]]:
         if not self._has_configz:
-            answer = self._get("/configz")
-            if answer.status == 200:
+            response = self._get("/configz")
+            if response.status == 200:
                 self._has_configz = True
-                config = msgspec.Raw(msgspec.json.encode(parse_configz(answer.body)))
-                self.scraper.emit(RecordingEntry(self._clock.now(), "host", "configz", config, node=self._node))
+                config = msgspec.Raw(msgspec.json.encode(parse_configz(response.body)))
+                self.scraper.emit(RecordingEntry(self._clock.now(), EntryKind.HOST, "configz", config, node=self._node))
         response = self._get("/metrics")
         return str(response.status), filter_metrics(response.body, METRIC_PREFIXES) if response.status == 200 else []
 
@@ -74,33 +76,46 @@ class _Kubelet:
                 return response
         try:
             return self._api.request("GET", f"/api/v1/nodes/{self._node}/proxy{path}")
-        except KubeUnreachable as error:  # of the API server, not of the node
+        except KubeUnreachable as error:  # the API server is unreachable, not the node
             raise KubeUnreachable(OTHER, error.message, hint=error.hint) from error
 
     def _get_direct(self, path: str) -> Response:
         node = self._lookup(self._node)
         where = kubelet_endpoint(node) if node else None
         if where is None:
-            raise KubeUnreachable(OTHER, f"{self._node} has no known address")
+            raise KubeUnreachable(OTHER, f"the address of {self._node} is unknown")
         return self._api.kubelet(*where, path)
 
 
 def kubelet_endpoint(node: Node) -> tuple[str, int] | None:
-    """Where the kubelet listens: its InternalIP (else any IP) and port."""
+    """Address and port of the kubelet: the InternalIP, otherwise the ExternalIP."""
     status = node.status
     if status is None:
         return None
-    by_type = {a.type: a.address for a in reversed(status.addresses or ())}  # the first of a type counts
+    by_type = {a.type: a.address for a in reversed(status.addresses or ())}  # the first one of each type
     host = by_type.get("InternalIP") or by_type.get("ExternalIP")
     endpoint = status.daemon_endpoints.kubelet_endpoint if status.daemon_endpoints else None
     return (host, endpoint.port if endpoint and endpoint.port else _PORT) if host else None
 
 
 def parse_configz(body: bytes) -> dict[str, Any]:
-    """The settings that are looked at, None where the kubelet does not tell one. {} if it is not understood."""
+    """The relevant settings, None for each that is missing; {} if the body cannot be decoded."""
     try:
         document = msgspec.json.decode(body)
     except DECODE_ERRORS:
         return {}
     config = document.get("kubeletconfig") if isinstance(document, dict) else None
     return {key: config.get(key) for key in _CONFIGZ_FIELDS} if isinstance(config, dict) else {}
+
+
+class KubeletMetricsPlugin:
+    name = "kubelet-metrics"
+
+    def build(self, context: ObserverContext) -> list[KubeletMetrics]:
+        cluster = context.inventory.cluster
+        allow_node_proxy = bool(cluster and cluster.allow_node_proxy)
+        lookup = context.cluster.nodes.node
+        return [KubeletMetrics(context.api, context.clock, context.nodes, lookup, allow_node_proxy)]
+
+
+OBSERVER = KubeletMetricsPlugin()

@@ -11,12 +11,12 @@ from chaos.observers.reflector import Reflector
 
 
 class NodesObserver(Reflector):
-    """Also tells other observers where a node is."""
+    """Also the source of node addresses for other observers."""
 
     def __init__(self, api: WatchApi, clock: Clock, health: ApiHealth | None = None) -> None:
         super().__init__(RESOURCES["nodes"], api, clock, health)
 
     def node(self, name: str) -> Node | None:
-        """The last known state, None if it is not known or was deleted."""
-        found = self.last_known(name)
-        return found.object if found and isinstance(found.object, Node) else None
+        """The last known state of a node; None if unknown or deleted."""
+        known = self.last_known(name)
+        return known.object if known and isinstance(known.object, Node) else None

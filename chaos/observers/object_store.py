@@ -1,4 +1,4 @@
-"""The last known state of all objects of one resource; turns lists and events into lines, each change once."""
+"""Object store: the last known state of all objects of one resource. Lists and events become entries, once each."""
 
 from __future__ import annotations
 
@@ -22,46 +22,46 @@ class ObjectStore:
     def get(self, name: str, namespace: str = "") -> DecodedObject | None:
         return self._objects.get((namespace, name))
 
-    def apply_event(self, type_: str, found: DecodedObject, t: float) -> None:
-        """A watch event; one that was told already is not told again."""
-        known = self._objects.get(found.key)
+    def apply_event(self, type_: str, obj: DecodedObject, t: float) -> None:
+        """Apply a watch event; a version that is known already is not emitted again."""
+        known = self._objects.get(obj.key)
         if type_ != DELETED:
-            self._update(type_, found, known, t)
-        elif known is not None and known.metadata.uid == found.metadata.uid:
-            del self._objects[found.key]
-            self._emit(DELETED, found, t, found.error)
+            self._update(type_, obj, known, t)
+        elif known is not None and known.metadata.uid == obj.metadata.uid:
+            del self._objects[obj.key]
+            self._emit(DELETED, obj, t, obj.error)
 
-    def apply_list_item(self, found: DecodedObject, t: float) -> None:
-        """An object of a list."""
-        self._update(LIST, found, self._objects.get(found.key), t)
+    def apply_list_item(self, obj: DecodedObject, t: float) -> None:
+        """Apply an object of a list."""
+        self._update(LIST, obj, self._objects.get(obj.key), t)
 
-    def delete_missing(self, seen: set[Key], t: float) -> None:
-        """A list is complete: what it did not have was deleted unseen."""
-        for key in [k for k in self._objects if k not in seen]:
+    def delete_missing(self, listed: set[Key], t: float) -> None:
+        """Delete what a complete list does not have: the deletion was not observed."""
+        for key in [k for k in self._objects if k not in listed]:
             self._emit(DELETED, self._objects.pop(key), t, MISSING_AT_RELIST)
 
-    def difference(self, survey: Mapping[Key, Metadata]) -> dict[Key, Metadata | None]:
-        """What a watch still has to deliver until ``survey`` is reached; None: the object's deletion."""
+    def difference(self, versions: Mapping[Key, Metadata]) -> dict[Key, Metadata | None]:
+        """What a watch still has to deliver until the state of ``versions`` is reached; None: a deletion."""
         missing: dict[Key, Metadata | None] = {
-            key: there
-            for key, there in survey.items()
-            if (here := self._objects.get(key)) is None
-            or (here.metadata.uid, here.metadata.resource_version) != (there.uid, there.resource_version)
+            key: current
+            for key, current in versions.items()
+            if (known := self._objects.get(key)) is None
+            or (known.metadata.uid, known.metadata.resource_version) != (current.uid, current.resource_version)
         }
-        return missing | {key: None for key in self._objects if key not in survey}
+        return missing | {key: None for key in self._objects if key not in versions}
 
-    def _update(self, type_: str, found: DecodedObject, known: DecodedObject | None, t: float) -> None:
+    def _update(self, type_: str, obj: DecodedObject, known: DecodedObject | None, t: float) -> None:
         if known is not None:
-            version = found.metadata.resource_version
-            if known.metadata.uid != found.metadata.uid:
+            version = obj.metadata.resource_version
+            if known.metadata.uid != obj.metadata.uid:
                 self._emit(DELETED, known, t, MISSING_AT_RELIST)
             elif version and known.metadata.resource_version == version:
                 return
-        self._objects[found.key] = found
-        self._emit(type_, found, t, found.error)
+        self._objects[obj.key] = obj
+        self._emit(type_, obj, t, obj.error)
 
-    def _emit(self, type_: str, found: DecodedObject, t: float, note: str) -> None:
-        line = RecordingEntry(t, self._kind, type_, found.encode())
+    def _emit(self, type_: str, obj: DecodedObject, t: float, note: str) -> None:
+        entry = RecordingEntry(t, self._kind, type_, obj.encode())
         if note:
-            line.note = note
-        self._sink(line)
+            entry.note = note
+        self._sink(entry)

@@ -1,7 +1,8 @@
-"""Threads of observers: they never die silently and never spin."""
+"""Thread of an observer: a crash is logged and becomes a blind window, and the thread never spins."""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,14 +11,15 @@ from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock
 from chaos.model.threads import ContextThread
 
-_MIN_PAUSE = 0.05  # wall seconds to wait where the clock was woken and would not sleep
+_MIN_PAUSE = 0.05  # wall seconds to wait when the clock was woken and does not sleep
+_log = logging.getLogger(__name__)
 
 
 class ObserverThread:
-    """A daemon thread that runs ``body`` once; ``failed`` is told what ended it too early."""
+    """A daemon thread that runs ``body`` once. ``on_crash`` is called with the reason if an exception ends it."""
 
-    def __init__(self, name: str, clock: Clock, body: Callable[[], None], failed: Callable[[str], None]) -> None:
-        self._clock, self._body, self._on_crash = clock, body, failed
+    def __init__(self, name: str, clock: Clock, body: Callable[[], None], on_crash: Callable[[str], None]) -> None:
+        self._clock, self._body, self._on_crash = clock, body, on_crash
         self._stop = threading.Event()
         self._thread = ContextThread(self._run, name)
 
@@ -29,18 +31,21 @@ class ObserverThread:
         return self._stop.is_set()
 
     def stop(self) -> None:
-        """Ask it to end. Not waited for: it may sleep on a clock that stands still for us."""
+        """Request the thread to end. Does not wait: it may sleep on a clock that stands still meanwhile."""
         self._stop.set()
 
     def pause(self, seconds: float) -> None:
-        """Sleep ``seconds`` of cluster time, less if stopping; never returns at once again and again."""
+        """Sleep ``seconds`` of cluster time, or less when stopping; never returns immediately in a loop."""
         if not self.is_stopping and not self._clock.sleep(seconds):
             self._stop.wait(_MIN_PAUSE)
 
     def _run(self) -> None:
         try:
             self._body()
-        except Exception as error:  # noqa: BLE001 - whatever ends an eye must be told as blindness, not lost in a thread
-            if not self.is_stopping:
-                with suppress(NodefallError):  # the clock itself is gone, which ends the run anyway
-                    self._on_crash(f"{self._thread.name} broke: {type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 - the crash of an observer is a blind window
+            if self.is_stopping:
+                _log.debug("thread %s ended while stopping", self._thread.name, exc_info=True)
+                return
+            _log.exception("thread %s crashed", self._thread.name)
+            with suppress(NodefallError):  # the clock is gone too, which ends the run anyway
+                self._on_crash(f"{self._thread.name} crashed: {type(error).__name__}: {error}")

@@ -1,8 +1,8 @@
-"""A probe of a user's endpoint: what a client would have seen, through the whole run.
+"""Probe of a user's endpoint: what a client would have observed during the run.
 
-Whatever a client would suffer too counts against the endpoint: a refused or silent connection, a bad certificate, a
-bad status, a name that does not exist. What keeps only nodefall from asking is a blind window: no network of its
-own, a resolver that does not answer, an API server that does not pass the question on.
+What any client would suffer counts against the endpoint: a refused or silent connection, a bad certificate, a bad
+status, a name that does not exist. What affects only nodefall is a blind window: no network here, a resolver that does
+not respond, an API server that does not proxy the request.
 """
 
 # ruff: noqa: PLC0415 - urllib3 is slow to import
@@ -19,12 +19,13 @@ from chaos.kube.client import ApiClient
 from chaos.kube.errors import KubeUnreachable, causes, from_exception
 from chaos.kube.watch_codec import DECODE_ERRORS
 from chaos.model.duration import parse_duration
-from chaos.model.experiment import Probe, ServiceReference
 from chaos.model.ports import Clock, Sink
-from chaos.model.recording import ProbeResult, RecordingEntry
+from chaos.model.probes import Probe, ServiceReference
+from chaos.model.recording import EntryKind, ProbeResult, RecordingEntry
 from chaos.observers.blind_windows import BlindWindowTracker
 from chaos.observers.health import ApiHealth
 from chaos.observers.observer_thread import ObserverThread
+from chaos.observers.plugin import ObserverContext
 
 _SUCCESS_STATUSES = range(200, 400)  # as the kubelet's own HTTP probes
 _NAME_NOT_FOUND = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
@@ -42,19 +43,19 @@ ProbeFunc = Callable[[], int | None]  # the HTTP status, None where there is non
 
 
 class ProbeNotSent(Exception):
-    """Nothing can be said of the endpoint."""
+    """The probe was not sent: no finding about the endpoint."""
 
 
 class ProbeFailed(Exception):
-    """A client would have got no answer."""
+    """A client would have got no response."""
 
 
 class ProbeObserver:
-    """Asks again every ``probe.every``, or as soon as the answer before is there."""
+    """Probes every ``probe.every``, or as soon as the previous probe is over."""
 
-    def __init__(self, probe: Probe, ask: ProbeFunc, clock: Clock) -> None:
+    def __init__(self, probe: Probe, probe_func: ProbeFunc, clock: Clock) -> None:
         self.name = f"probe {probe.name}"
-        self._probe_name, self._probe_func, self._clock = probe.name, ask, clock
+        self._probe_name, self._probe_func, self._clock = probe.name, probe_func, clock
         self._period, self._timeout = parse_duration(probe.every), parse_duration(probe.timeout)
         self._blind_windows = BlindWindowTracker(f"probe@{probe.name}", clock, self._emit)
         self._thread = ObserverThread(self.name, clock, self._run, self._on_crash)
@@ -71,9 +72,9 @@ class ProbeObserver:
     def has_synced(self) -> bool:
         return self._has_probed
 
-    def _emit(self, line: RecordingEntry) -> None:
+    def _emit(self, entry: RecordingEntry) -> None:
         if self._sink and not self._thread.is_stopping:
-            self._sink(line)
+            self._sink(entry)
 
     def _on_crash(self, reason: str) -> None:
         self._blind_windows.open(_SEND, self._clock.now(), reason)
@@ -98,18 +99,16 @@ class ProbeObserver:
         if not error and status is not None and status not in _SUCCESS_STATUSES:
             error = f"HTTP {status}"
         elif not error and took > self._timeout:
-            error = f"it took {took:.1f}s"
-        answer = ProbeResult(not error, status, error, round(took, 3))
+            error = f"it took {took:.1f} s"
+        result = msgspec.Raw(msgspec.json.encode(ProbeResult(not error, status, error, round(took, 3))))
         self._blind_windows.close(_SEND)
-        self._emit(
-            RecordingEntry(self._clock.now(), "probe", self._probe_name, msgspec.Raw(msgspec.json.encode(answer)))
-        )
+        self._emit(RecordingEntry(self._clock.now(), EntryKind.PROBE, self._probe_name, result))
 
 
 def build_probe_observer(
     probe: Probe, api: ApiClient, health: ApiHealth, namespace: str, clock: Clock
 ) -> ProbeObserver:
-    """The observer of one probe; ``namespace`` is the workload's."""
+    """The observer of one probe; ``namespace`` is that of the workload."""
     timeout = parse_duration(probe.timeout)
     if probe.http:
         return ProbeObserver(probe, http_probe(probe.http, timeout), clock)
@@ -120,14 +119,14 @@ def build_probe_observer(
 
 
 def http_probe(url: str, timeout: float) -> ProbeFunc:
-    """GET over a connection of its own each time; redirects are answers. ``timeout`` in wall seconds."""
+    """GET over a new connection each time; redirects are not followed. ``timeout`` in wall seconds."""
     from urllib3 import PoolManager, Timeout
     from urllib3.exceptions import HTTPError
 
-    where = url.partition("?")[0]  # a query may hold what is nobody's business
+    where = url.partition("?")[0]  # the query may contain a secret
     pool = PoolManager(cert_reqs="CERT_REQUIRED", headers={"Connection": "close", "User-Agent": "nodefall"})
 
-    def ask() -> int:
+    def probe() -> int:
         try:
             response: Any = pool.request(
                 "GET", url, timeout=Timeout(total=timeout), retries=False, redirect=False, preload_content=False
@@ -137,31 +136,31 @@ def http_probe(url: str, timeout: float) -> ProbeFunc:
         response.close()
         return int(response.status)
 
-    return ask
+    return probe
 
 
 def tcp_probe(endpoint: str, timeout: float) -> ProbeFunc:
-    """Connect and hang up. ``timeout`` in wall seconds."""
+    """Connect and disconnect. ``timeout`` in wall seconds."""
     host, _, port = endpoint.rpartition(":")
     address = host.removeprefix("[").removesuffix("]"), int(port)
 
-    def ask() -> None:
+    def probe() -> None:
         try:
             socket.create_connection(address, timeout).close()
         except OSError as error:
             raise _classify(error, endpoint) from error
 
-    return ask
+    return probe
 
 
 def service_probe(
-    wanted: ServiceReference, api: ApiClient, health: ApiHealth, namespace: str, timeout: float
+    reference: ServiceReference, api: ApiClient, health: ApiHealth, namespace: str, timeout: float
 ) -> ProbeFunc:
-    """Through the API server's proxy: what it says itself about its user or its load says nothing of the Service."""
-    where = namespace if wanted.namespace == "workload" else wanted.namespace
-    path = f"/api/v1/namespaces/{where}/services/{wanted.proxy_name}/proxy{wanted.path}"
+    """GET through the API server's proxy. A rejection by the API server itself is no finding about the Service."""
+    where = namespace if reference.namespace == "workload" else reference.namespace
+    path = f"/api/v1/namespaces/{where}/services/{reference.proxy_name}/proxy{reference.path}"
 
-    def ask() -> int:
+    def probe() -> int:
         if health.reason:
             raise ProbeNotSent(health.reason)
         try:
@@ -169,19 +168,19 @@ def service_probe(
         except KubeUnreachable as error:
             if not error.sent or health.reason:
                 raise ProbeNotSent(error.message) from error
-            raise ProbeFailed(error.message) from error  # the server is well: it waits for the Service
-        said = _status_message(response.body) if response.status >= 400 else ""
-        if said and response.status in (401, 403, 429):
-            raise ProbeNotSent(f"{path}: {response.status} {said}")
-        if said:
-            raise ProbeFailed(said)
+            raise ProbeFailed(error.message) from error  # the server is healthy: it waits for the Service
+        message = _status_message(response.body) if response.status >= 400 else ""
+        if message and response.status in (401, 403, 429):
+            raise ProbeNotSent(f"{path}: {response.status} {message}")
+        if message:
+            raise ProbeFailed(message)
         return response.status
 
-    return ask
+    return probe
 
 
 def _status_message(body: bytes) -> str:
-    """The message of a Kubernetes Status; "" for an answer of the Service's own."""
+    """The message of a Kubernetes Status; "" if the response is the Service's."""
     try:
         found = msgspec.json.decode(body)
     except DECODE_ERRORS:
@@ -192,7 +191,7 @@ def _status_message(body: bytes) -> str:
 
 
 def _classify(error: Exception, where: str) -> ProbeNotSent | ProbeFailed:
-    """Whose fault it is."""
+    """The failure of the endpoint, or of nodefall's side."""
     message = from_exception(error, where).message
     for cause in causes(error):
         if isinstance(cause, socket.gaierror):
@@ -202,3 +201,17 @@ def _classify(error: Exception, where: str) -> ProbeNotSent | ProbeFailed:
         if isinstance(cause, OSError) and cause.errno in _LOCAL_ERRNOS:
             return ProbeNotSent(message)
     return ProbeFailed(message)
+
+
+class ProbePlugin:
+    name = "probes"
+
+    def build(self, context: ObserverContext) -> list[ProbeObserver]:
+        health, namespace = context.cluster.health, context.plan.namespace
+        return [
+            build_probe_observer(probe, context.api, health, namespace, context.clock)
+            for probe in context.experiment.spec.probes
+        ]
+
+
+OBSERVER = ProbePlugin()

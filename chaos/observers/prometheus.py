@@ -1,40 +1,43 @@
-"""Prometheus: the experiment's queries, polled as conditions, and asked over the whole run at its end.
+"""Prometheus: the experiment's queries, polled during the run, and over the whole run at its end.
 
-Nothing is seen while it does not answer, and while it scrapes nothing: its newest sample of ``up`` tells.
+A blind window while Prometheus does not respond or scrapes nothing, as its newest sample of ``up`` shows.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from chaos.model.clock_offset import ClockOffset
 from chaos.model.duration import parse_duration
-from chaos.model.errors import NodefallError
-from chaos.model.experiment import Query
+from chaos.model.errors import NodefallError, Refused
+from chaos.model.field_types import Secret
+from chaos.model.inventory import Inventory, Prometheus
 from chaos.model.ports import Clock, Sink
-from chaos.model.recording import QueryResult, RecordingEntry, Series
+from chaos.model.probes import Query
+from chaos.model.recording import EntryKind, QueryResult, RecordingEntry, Series
 from chaos.observers.blind_windows import BlindWindowTracker
 from chaos.observers.observer_thread import ObserverThread
+from chaos.observers.plugin import ObserverContext
 from chaos.observers.promql import PrometheusClient, PrometheusUnavailable
 
 _NEWEST_SAMPLE = "max(timestamp(up))"
-_QUERY = "ask"
+_QUERY = "query"
 
 
 class PrometheusObserver:
-    """Times are told in the run's clock: the server's own is measured at every look (``offset``, seconds ahead)."""
+    """Times are in the run's clock; the server's clock is measured at every poll (``offset``, seconds ahead)."""
 
     name = "prometheus"
 
-    def __init__(self, server: PrometheusClient, queries: Sequence[Query], stale_after: float, clock: Clock) -> None:
-        self._client, self._queries, self._stale_after, self._clock = server, list(queries), stale_after, clock
+    def __init__(self, client: PrometheusClient, queries: Sequence[Query], stale_after: float, clock: Clock) -> None:
+        self._client, self._queries, self._stale_after, self._clock = client, list(queries), stale_after, clock
         self._blind_windows = BlindWindowTracker(self.name, clock, self._emit)
         self._thread = ObserverThread(self.name, clock, self._run, self._on_crash)
         self._sink: Sink | None = None
-        self._lock = threading.Lock()  # the last look comes from another thread
+        self._lock = threading.Lock()  # the final sample is taken in another thread
         self._started_at = self._last_good = 0.0
         self._has_sample = False
         self.offset = self._offset_error = 0.0
@@ -51,13 +54,13 @@ class PrometheusObserver:
         return self._has_sample
 
     def offsets(self) -> dict[str, ClockOffset]:
-        """How far its clock is ahead, once that is known."""
+        """How far the server's clock is ahead, once that is known."""
         return (
             {"Prometheus": ClockOffset(round(self.offset, 3), round(self._offset_error, 3))} if self._has_sample else {}
         )
 
     def final_sample(self) -> None:
-        """The whole run once more, as Prometheus has it now."""
+        """Query the whole run, with the samples that Prometheus has now."""
         with self._lock:
             try:
                 for query in self._queries:
@@ -68,9 +71,9 @@ class PrometheusObserver:
             except NodefallError as error:
                 self._blind_windows.open(_QUERY, self._last_good, error.message)
 
-    def _emit(self, line: RecordingEntry) -> None:
+    def _emit(self, entry: RecordingEntry) -> None:
         if self._sink and not self._thread.is_stopping:
-            self._sink(line)
+            self._sink(entry)
 
     def _on_crash(self, reason: str) -> None:
         self._blind_windows.open(_QUERY, self._last_good, reason)
@@ -97,19 +100,50 @@ class PrometheusObserver:
         self._blind_windows.close(_QUERY)
 
     def _check_freshness(self) -> None:
-        """Raises PrometheusLost where nothing was scraped of late."""
+        """Raises PrometheusUnavailable if Prometheus has not scraped recently."""
         before = self._clock.now()
         newest = self._client.query(_NEWEST_SAMPLE)
         server, scraped = newest[0].values[0] if newest else (0.0, None)
         if scraped is None:
-            raise PrometheusUnavailable("Prometheus scrapes nothing: it has no sample of up")
+            raise PrometheusUnavailable("Prometheus scrapes nothing: no sample of up")
         now = self._clock.now()
         self.offset = server - (before + now) / 2
         self._offset_error = (now - before) / 2
         if server - scraped > self._stale_after:
-            raise PrometheusUnavailable(f"what Prometheus scraped last is {server - scraped:.0f}s old")
+            raise PrometheusUnavailable(f"the newest sample of Prometheus is {server - scraped:.0f} s old")
 
-    def _emit_result(self, query: Query, found: Sequence[Series]) -> None:
-        series = [Series(each.labels, [(round(t - self.offset, 3), v) for t, v in each.values]) for each in found]
-        result = msgspec.Raw(msgspec.json.encode(QueryResult(query.query, series)))
-        self._emit(RecordingEntry(self._clock.now(), "prometheus", query.name, result))
+    def _emit_result(self, query: Query, result: Sequence[Series]) -> None:
+        series = [Series(each.labels, [(round(t - self.offset, 3), v) for t, v in each.values]) for each in result]
+        value = msgspec.Raw(msgspec.json.encode(QueryResult(query.query, series)))
+        self._emit(RecordingEntry(self._clock.now(), EntryKind.PROMETHEUS, query.name, value))
+
+
+def prometheus_settings(inventory: Inventory) -> Prometheus:
+    """The settings in the inventory. Raises Refused if there are none."""
+    if inventory.prometheus is None:
+        raise Refused(
+            "no prometheus in the inventory: the experiment queries it",
+            hint="add prometheus: {url: ...} to the inventory",
+        )
+    return inventory.prometheus
+
+
+def make_client(settings: Prometheus, read_secret: Callable[[Secret], str]) -> PrometheusClient:
+    """A client that has not connected yet. Raises Refused if its secret cannot be read."""
+    token = read_secret(settings.credentials) if settings.credentials else ""
+    return PrometheusClient(settings.url, token, settings.user or "")
+
+
+class PrometheusPlugin:
+    name = "prometheus"
+
+    def build(self, context: ObserverContext) -> list[PrometheusObserver]:
+        queries = context.experiment.spec.queries
+        if not queries:
+            return []
+        settings = prometheus_settings(context.inventory)
+        client = make_client(settings, context.read_secret)
+        return [PrometheusObserver(client, queries, parse_duration(settings.stale_after), context.clock)]
+
+
+OBSERVER = PrometheusPlugin()

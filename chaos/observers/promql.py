@@ -1,4 +1,4 @@
-"""Questions to a Prometheus, through prometheus-api-client, and what its answers mean."""
+"""Client of a Prometheus server, over prometheus-api-client."""
 
 # ruff: noqa: PLC0415 - requests is slow to import
 from __future__ import annotations
@@ -23,26 +23,26 @@ _FAILURE_PATTERN = re.compile(r"HTTP Status Code (\d+) \((.*)\)", re.DOTALL)
 
 
 class PrometheusUnavailable(NodefallError):
-    """No answer, or none that can be used."""
+    """No response, or an invalid one."""
 
 
 class QueryRefused(NodefallError):
-    """The query is at fault."""
+    """Prometheus rejects the query."""
 
 
 class PrometheusClient:
-    """One server. ``token`` is a bearer token, or ``user``'s password."""
+    """One server. ``token`` is a bearer token, or the password of ``user``."""
 
     def __init__(self, url: str, token: str = "", user: str = "") -> None:
         self._url, self._token, self._user = url.rstrip("/"), token, user
         self._connection: Any = None
 
     def query(self, query: str) -> list[Series]:
-        """The value now. Raises PrometheusLost, QueryRefused."""
+        """Series with their current value. Raises PrometheusLost, QueryRefused."""
         return _series(self._call("custom_query", query), query)
 
     def query_range(self, query: str, start: float, end: float, step: float) -> list[Series]:
-        """The values between two times of the server's clock. Raises PrometheusLost, QueryRefused."""
+        """Series with their values between two times of the server's clock. Raises PrometheusLost, QueryRefused."""
         begin, until = (datetime.fromtimestamp(t, UTC) for t in (start, end))
         step = max(step, (end - start) / _MAX_POINTS)
         return _series(self._call("custom_query_range", query, begin, until, f"{step:g}"), query)
@@ -59,7 +59,7 @@ class PrometheusClient:
             ValueError,
             KeyError,
             TypeError,
-        ) as error:  # requests' are OSErrors; the others: no JSON of Prometheus
+        ) as error:  # OSError: of requests; the others: no JSON of Prometheus
             raise PrometheusUnavailable(f"Prometheus at {self._url}: {_short(error)}") from error
 
     def _connect(self) -> Any:
@@ -76,17 +76,19 @@ class PrometheusClient:
 
 
 def _status_error(text: str, query: str) -> NodefallError:
-    """The error for an answer with another status than 200, with what Prometheus says about it."""
+    """The error for a status other than 200, with the message of Prometheus."""
     found = _FAILURE_PATTERN.fullmatch(text)
-    status, said = (int(found[1]), _error_field(found[2])) if found else (0, text)
-    if status in _BAD_QUERY and said:
-        return QueryRefused(f"Prometheus refuses {query!r}: {said}", hint="try it in Prometheus' own page")
-    hint = "see prometheus.credentials of the inventory" if status in (401, 403) else ""
-    return PrometheusUnavailable(f"Prometheus answers {status} {said}".rstrip(), hint=hint)
+    status, message = (int(found[1]), _error_field(found[2])) if found else (0, text)
+    if status in _BAD_QUERY and message:
+        return QueryRefused(
+            f"Prometheus rejects {query!r}: {message}", hint="try the query in the web UI of Prometheus"
+        )
+    hint = "check prometheus.credentials in the inventory" if status in (401, 403) else ""
+    return PrometheusUnavailable(f"Prometheus answers {status} {message}".rstrip(), hint=hint)
 
 
 def _error_field(body: str) -> str:
-    """The ``error`` in the body, which the client shows as Python writes bytes; "" for anything else."""
+    """The ``error`` in the body, which the client formats as a bytes literal; "" for anything else."""
     try:
         answer = msgspec.json.decode(ast.literal_eval(body))
     except (*DECODE_ERRORS, ValueError, SyntaxError, TypeError):
@@ -95,17 +97,17 @@ def _error_field(body: str) -> str:
 
 
 def _series(result: Any, query: str) -> list[Series]:
-    """Of a vector, a matrix or a scalar."""
+    """The series of a vector, a matrix or a scalar."""
     try:
-        if len(result) == 2 and not isinstance(result[0], dict):  # a scalar is a pair, which is nobody's
+        if len(result) == 2 and not isinstance(result[0], dict):  # a scalar is a pair without labels
             return [Series({}, [_sample(result)])]
         if len(result) > _MAX_SERIES:
             raise QueryRefused(
-                f"{query!r} has {len(result)} series, at most {_MAX_SERIES} are recorded", hint="aggregate it"
+                f"{query!r} has {len(result)} series, at most {_MAX_SERIES} are recorded", hint="aggregate the query"
             )
         return [Series(dict(item["metric"]), [_sample(pair) for pair in _pairs(item)]) for item in result]
     except (ValueError, LookupError, TypeError, ArithmeticError) as error:
-        raise PrometheusUnavailable(f"the answer of Prometheus is not understood: {_short(error)}") from error
+        raise PrometheusUnavailable(f"invalid response of Prometheus: {_short(error)}") from error
 
 
 def _pairs(item: dict[str, Any]) -> list[Any]:

@@ -1,8 +1,8 @@
-"""The loop that sees all objects of one resource: list, watch, and after every loss back again without a gap.
+"""Reflector: list and watch all objects of one resource, and resume after every failure without a gap.
 
-A watch that broke is resumed from its last resourceVersion, so that no event is lost; what comes late comes inside
-the blind window, which is closed when the watch has delivered all that a fresh list has. Where the server no longer
-has the events (410), a new list is compared with the cache.
+A broken watch is resumed from its last resourceVersion, so that no event is lost. Late events fall into the blind
+window, which is closed when the watch has delivered everything that a new list has. When the server no longer has the
+events (410), a new list is compared with the object store.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chaos.kube.watch_codec import DECODE_ERRORS, DecodedObject, TruncatedLineEr
 from chaos.kube.watch_stream import WatchApi, WatchStream
 from chaos.model.kube import Metadata
 from chaos.model.ports import Clock, Sink
-from chaos.model.recording import ADDED, BOOKMARK, DELETED, MODIFIED, RecordingEntry
+from chaos.model.recording import ADDED, BOOKMARK, DELETED, MODIFIED, EntryKind, RecordingEntry
 from chaos.model.resources import Resource
 from chaos.observers.backoff import Backoff
 from chaos.observers.blind_windows import BlindWindowTracker
@@ -27,16 +27,16 @@ from chaos.observers.health import ApiHealth
 from chaos.observers.object_store import Key, ObjectStore
 from chaos.observers.observer_thread import ObserverThread
 
-MAX_GAP = 0.5  # seconds of cluster time between two watches that are no blindness
+MAX_GAP = 0.5  # seconds of cluster time between two watches without a blind window
 _WATCH_TIMEOUT = "280"
 _GONE = 410
 _UNAVAILABLE_STATUSES = (403, 404)
-_WATCH_CAUSE = "watch"  # the causes of blindness
+_WATCH_CAUSE = "watch"  # causes of blind windows
 _API_CAUSE = "api"
 
 
 class _WatchError(Exception):
-    """This watch is of no more use; ``relist``: nor is its resourceVersion."""
+    """The watch cannot go on; ``relist``: nor can another from its resourceVersion."""
 
     def __init__(self, reason: str, *, relist: bool = False) -> None:
         super().__init__(reason)
@@ -46,8 +46,8 @@ class _WatchError(Exception):
 class Reflector:
     """An observer of one resource; ``path`` narrows it to a namespace.
 
-    ``optional``: a run can do without it; where the user may not see it (403) or the server does not have it (404),
-    that is a blind window, and nobody waits for it.
+    ``optional``: a resource that the user may not list (403) or the server does not have (404) is a blind window, and
+    counts as synced.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Reflector:
         self._codec = WatchCodec(resource)
         self._lock = threading.Lock()
         self._stream: WatchStream | None = None
-        self._aborts = 0  # how often the health check took the stream away
+        self._aborts = 0  # how often the health probe aborted the stream
         self._thread = ObserverThread(f"watch of {self.name}", clock, self._run, self._on_crash)
         self._sink: Sink | None = None
         self._blind_windows = BlindWindowTracker(self.name, clock, self._emit)
@@ -76,7 +76,7 @@ class Reflector:
         self._version: str | None = None  # None: list first
         self._synced = False
         self._started_at = 0.0
-        self._last_good = 0.0  # when the API last showed that this source is seen
+        self._last_good = 0.0  # when the API last proved that events arrive
         self._opened_at: float | None = None  # when the open watch was opened
         self._ended_at: float | None = None  # when the watch before ended well
         self._version_is_fresh = False  # the resourceVersion is that of a list made just now
@@ -102,26 +102,26 @@ class Reflector:
         return self._synced
 
     def on_api_unavailable(self, since: float, reason: str) -> None:
-        """From the health check: a watch that is silent now may be dead, so it is opened anew."""
+        """Reopen the watch: one without events may be dead."""
         with self._lock:
             self._aborts += 1
             stream = self._stream
-        # Bytes that came since then may have come late, so they do not shorten the window.
+        # Bytes that arrived since then may be late, so they do not shorten the window.
         self._blind_windows.open(_API_CAUSE, max(since, self._started_at), reason)
         if stream:
             stream.abort()
 
     def on_api_available(self) -> None:
-        """From the health check."""
+        """Close the blind window of the API server."""
         self._blind_windows.close(_API_CAUSE)
 
     def last_known(self, name: str, namespace: str = "") -> DecodedObject | None:
         """The last known state of an object."""
         return self._store.get(name, namespace)
 
-    def _emit(self, line: RecordingEntry) -> None:
+    def _emit(self, entry: RecordingEntry) -> None:
         if self._sink and not self._thread.is_stopping:
-            self._sink(line)
+            self._sink(entry)
 
     def _on_crash(self, reason: str) -> None:
         self._blind_windows.open(_WATCH_CAUSE, self._last_good, reason)
@@ -137,7 +137,7 @@ class Reflector:
                     self._on_failure(error)
 
     def _on_failure(self, error: Exception) -> None:
-        """Open a blind window and wait before the next try."""
+        """Open a blind window and wait before the next attempt."""
         now = self._clock.now()
         status = error.status if isinstance(error, KubeRejected) else 0
         if status == _GONE or (isinstance(error, _WatchError) and error.relist):
@@ -145,30 +145,30 @@ class Reflector:
         since = self._last_good
         silent = isinstance(error, KubeUnreachable) and error.kind == TIMEOUT
         if self._opened_at is not None and self._health and not silent:
-            # It broke just now, so it was alive when the API last answered; one that fell silent may not have been.
+            # The watch broke just now, so it was alive at the last good probe; one that timed out may not have been.
             since = max(since, self._health.last_good)
-        lived = now - self._opened_at if self._opened_at is not None else 0.0
+        lifetime = now - self._opened_at if self._opened_at is not None else 0.0
         self._opened_at = self._ended_at = None
         self._version_is_fresh = False
         self._blind_windows.open(_WATCH_CAUSE, since, str(error))
         self._synced = self._synced or (self._optional and status in _UNAVAILABLE_STATUSES)
-        delay = self._backoff.record_failure(lived)
+        delay = self._backoff.record_failure(lifetime)
         if delay:
             self._thread.pause(delay)
 
     def _list(self) -> None:
-        """Everything that exists; what changed or vanished since the last list or event is told."""
+        """List everything that exists; emit what changed or was deleted since the last list or event."""
         seen: set[Key] = set()
         version, now = "", self._clock.now()
-        for page, anew in iter_pages(self._api, self._path, self._codec):
+        for page, restarts in iter_pages(self._api, self._path, self._codec):
             now = self._clock.now()
-            if anew:
+            if restarts:
                 seen.clear()
             for raw in page.items or ():
-                found = self._decode(raw, now)
-                if found:
-                    seen.add(found.key)
-                    self._store.apply_list_item(found, now)
+                obj = self._decode(raw, now)
+                if obj:
+                    seen.add(obj.key)
+                    self._store.apply_list_item(obj, now)
             version = page.metadata.resource_version
         self._store.delete_missing(seen, now)
         self._last_good = now
@@ -176,8 +176,8 @@ class Reflector:
         self._synced = True
 
     def _watch(self) -> None:
-        """One watch, from the last known resourceVersion to its good end."""
-        kicks = self._aborts
+        """One watch, from the last known resourceVersion to its regular end."""
+        aborts = self._aborts
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -186,7 +186,7 @@ class Reflector:
         }
         stream = self._api.stream(self._path, query)
         with stream as chunks:
-            self._attach(stream, kicks)
+            self._attach(stream, aborts)
             try:
                 opened = self._on_open()
                 for line in split_lines(self._timed_chunks(chunks)):
@@ -198,18 +198,20 @@ class Reflector:
         if not self._backoff.record_end(self._ended_at - opened):
             raise _WatchError("the server ends watches at once")
 
-    def _attach(self, stream: WatchStream, kicks: int) -> None:
+    def _attach(self, stream: WatchStream, aborts: int) -> None:
         with self._lock:
             self._stream = stream
-            late = self._aborts != kicks
+            late = self._aborts != aborts
         if late or self._thread.is_stopping:
             stream.abort()
 
     def _on_open(self) -> float:
-        """The watch is open, since now: is it known to have missed nothing?"""
+        """Record that the watch is open since now, and close the blind window if no event is missing."""
         now = self._opened_at = self._clock.now()
         if self._ended_at is not None and now - self._ended_at >= MAX_GAP:
-            self._blind_windows.open(_WATCH_CAUSE, self._ended_at, f"no watch was open for {now - self._ended_at:.1f}s")
+            self._blind_windows.open(
+                _WATCH_CAUSE, self._ended_at, f"no watch was open for {now - self._ended_at:.1f} s"
+            )
         self._pending = {}
         if self._blind_windows.is_open(_WATCH_CAUSE) and not self._version_is_fresh:
             self._pending = self._store.difference(self._list_versions())
@@ -220,16 +222,16 @@ class Reflector:
         return now
 
     def _list_versions(self) -> dict[Key, Metadata]:
-        """Which versions of which objects exist now."""
-        there: dict[Key, Metadata] = {}
-        for page, anew in iter_pages(self._api, self._path, self._codec):
-            if anew:
-                there.clear()
+        """The current versions of all objects."""
+        versions: dict[Key, Metadata] = {}
+        for page, restarts in iter_pages(self._api, self._path, self._codec):
+            if restarts:
+                versions.clear()
             for raw in page.items or ():
-                with suppress(*DECODE_ERRORS):  # the watch brings and records it
+                with suppress(*DECODE_ERRORS):  # the watch delivers and records it
                     metadata = self._codec.decode_metadata(raw)
-                    there[metadata.namespace, metadata.name] = metadata
-        return there
+                    versions[metadata.namespace, metadata.name] = metadata
+        return versions
 
     def _timed_chunks(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
@@ -238,7 +240,7 @@ class Reflector:
         self._last_good = self._clock.now()
 
     def _handle_event(self, line: bytes) -> None:
-        """One event. Raises _Broken for an ERROR."""
+        """Apply one event. Raises _WatchError for an ERROR."""
         try:
             event = self._codec.decode_event(line)
             if event.type == "ERROR":
@@ -250,15 +252,15 @@ class Reflector:
         except DECODE_ERRORS as error:
             self._emit_blind_moment(f"undecodable: {error}", self._last_good)
             return
-        found = self._decode(event.object, self._last_good)
-        if found is None or event.type not in (ADDED, MODIFIED, DELETED):
+        obj = self._decode(event.object, self._last_good)
+        if obj is None or event.type not in (ADDED, MODIFIED, DELETED):
             return
-        self._version = found.metadata.resource_version or self._version
-        self._store.apply_event(event.type, found, self._last_good)
-        self._mark_delivered(event.type, found)
+        self._version = obj.metadata.resource_version or self._version
+        self._store.apply_event(event.type, obj, self._last_good)
+        self._mark_delivered(event.type, obj)
 
     def _handle_bookmark(self, metadata: Metadata) -> None:
-        """The server says that it has sent all there was up to here."""
+        """The server has sent all events up to this resourceVersion."""
         self._version = metadata.resource_version or self._version
         head = {"metadata": {"resourceVersion": metadata.resource_version}}
         self._emit(RecordingEntry(self._last_good, self.name, BOOKMARK, msgspec.Raw(msgspec.json.encode(head))))
@@ -266,22 +268,22 @@ class Reflector:
             self._pending = {}
             self._blind_windows.close(_WATCH_CAUSE)
 
-    def _mark_delivered(self, type_: str, found: DecodedObject) -> None:
-        """Close the blind window once the watch has brought what it owed."""
-        if found.key not in self._pending:
+    def _mark_delivered(self, type_: str, obj: DecodedObject) -> None:
+        """Close the blind window once the watch has delivered all pending versions."""
+        if obj.key not in self._pending:
             return
-        wanted = self._pending[found.key]
+        expected = self._pending[obj.key]
         if type_ == DELETED:
-            arrived = wanted is None or wanted.uid == found.metadata.uid
+            arrived = expected is None or expected.uid == obj.metadata.uid
         else:
-            arrived = wanted is not None and wanted.resource_version == found.metadata.resource_version
+            arrived = expected is not None and expected.resource_version == obj.metadata.resource_version
         if arrived:
-            del self._pending[found.key]
+            del self._pending[obj.key]
             if not self._pending:
                 self._blind_windows.close(_WATCH_CAUSE)
 
     def _decode(self, raw: msgspec.Raw, t: float) -> DecodedObject | None:
-        """None, and a blind moment, for what cannot even be told from others."""
+        """The object; None, with a blind window of no length, if its metadata cannot be decoded."""
         try:
             return self._codec.decode_object(raw)
         except DECODE_ERRORS as error:
@@ -290,4 +292,4 @@ class Reflector:
 
     def _emit_blind_moment(self, reason: str, t: float) -> None:
         window = {"from": t, "to": t, "reason": reason}
-        self._emit(RecordingEntry(t, "blind", self.name, msgspec.Raw(msgspec.json.encode(window))))
+        self._emit(RecordingEntry(t, EntryKind.BLIND, self.name, msgspec.Raw(msgspec.json.encode(window))))

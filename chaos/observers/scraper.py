@@ -1,4 +1,4 @@
-"""Reading metrics once a second: what comes of an answer, and of none."""
+"""Scraper: reads metrics of one target once a second."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ import msgspec
 
 from chaos.kube.errors import DNS, OTHER, TLS, KubeUnreachable
 from chaos.model.ports import Clock, Sink
-from chaos.model.recording import RecordingEntry
+from chaos.model.recording import EntryKind, RecordingEntry
 from chaos.observers.blind_windows import BlindWindowTracker
 from chaos.observers.observer_thread import ObserverThread
 
 PERIOD = 1.0  # seconds of cluster time
-_MAX_LINE_LENGTH = 1000  # characters of a line
-_LOCAL_CAUSES = (TLS, DNS, OTHER)  # causes that say nothing about who was asked
+_MAX_LINE_LENGTH = 1000
+_LOCAL_CAUSES = (TLS, DNS, OTHER)  # these are no finding about the target
 _SCRAPE = "scrape"
 ReadFunc = Callable[[], tuple[str, list[str]]]  # HTTP status and lines; raises KubeUnreachable
 
 
 class Scraper:
-    """One source, in a thread of its own: what is dead answers late. ``about``: a node's name, or a URL."""
+    """One target in one thread, as a dead one is slow to answer. ``target`` is a node's name, or a URL."""
 
-    def __init__(self, about: str, clock: Clock, read: ReadFunc) -> None:
-        self._target, self._clock, self._read = about, clock, read
-        self._blind_windows = BlindWindowTracker(f"metrics@{about}", clock, self.emit)
+    def __init__(self, target: str, clock: Clock, read: ReadFunc) -> None:
+        self._target, self._clock, self._read = target, clock, read
+        self._blind_windows = BlindWindowTracker(f"metrics@{target}", clock, self.emit)
         self._sink: Sink | None = None
         self._last_good = 0.0
         self.has_scraped = False
-        self.thread = ObserverThread(f"metrics of {about}", clock, self._run, self._on_crash)
+        self.thread = ObserverThread(f"metrics of {target}", clock, self._run, self._on_crash)
 
     def start(self, sink: Sink) -> None:
         self._sink = sink
         self._last_good = self._clock.now()
         self.thread.start()
 
-    def emit(self, line: RecordingEntry) -> None:
-        """Tell it, unless nobody listens any more."""
+    def emit(self, entry: RecordingEntry) -> None:
+        """Emit ``entry``, unless the scraper has been stopped."""
         if self._sink and not self.thread.is_stopping:
-            self._sink(line)
+            self._sink(entry)
 
     def _on_crash(self, reason: str) -> None:
         self._blind_windows.open(_SCRAPE, self._last_good, reason)
@@ -50,7 +50,7 @@ class Scraper:
             self.thread.pause(PERIOD)
 
     def _scrape(self) -> None:
-        """One scrape; a failure of our own side is a blind window, not a fact about who was asked."""
+        """One scrape. A failure on this side is a blind window, not a finding about the target."""
         began = self._clock.now()
         try:
             status, lines = self._read()
@@ -61,15 +61,12 @@ class Scraper:
             status, lines = "unreachable", []
         self._last_good = began
         self._blind_windows.close(_SCRAPE)
-        self.emit(
-            RecordingEntry(
-                self._clock.now(), "metrics", status, msgspec.Raw(msgspec.json.encode(lines)), node=self._target
-            )
-        )
+        value = msgspec.Raw(msgspec.json.encode(lines))
+        self.emit(RecordingEntry(self._clock.now(), EntryKind.METRICS, status, value, node=self._target))
 
 
 class MetricsObserver:
-    """An observer made of some."""
+    """Several scrapers as one observer."""
 
     name = "metrics"
 
@@ -88,7 +85,7 @@ class MetricsObserver:
         return all(scraper.has_scraped for scraper in self._scrapers)
 
 
-def filter_metrics(body: bytes, names: tuple[str, ...]) -> list[str]:
-    """The lines ``name value`` that begin with one of ``names``, sorted; longer ones are none of these."""
+def filter_metrics(body: bytes, prefixes: tuple[str, ...]) -> list[str]:
+    """The lines ``name value`` that begin with one of ``prefixes``, sorted; over-long lines are left out."""
     lines = body.decode("utf-8", "replace").split("\n")
-    return sorted(line.strip() for line in lines if line.startswith(names) and len(line) <= _MAX_LINE_LENGTH)
+    return sorted(line.strip() for line in lines if line.startswith(prefixes) and len(line) <= _MAX_LINE_LENGTH)

@@ -106,7 +106,7 @@ def test_one_must_lead_before_anything_is_touched() -> None:
     backup = answers(text=TEXT.replace(f"{LEADER_STATUS} 1", f"{LEADER_STATUS} 0"))
     verify_reachable([ONE, TWO], lambda url: (backup if url.startswith(ONE) else answers())(url))
     verify_reachable([ONE], answers(text=TEXT.replace(f"{LEADER_STATUS} 1\n", "")))  # without leader election
-    with pytest.raises(NodefallError, match="no controller-manager leads"):
+    with pytest.raises(NodefallError, match="no leader among the controller-managers"):
         verify_reachable([ONE, TWO], backup)
 
 

@@ -128,7 +128,7 @@ def test_what_a_failure_means(direct: Answer, through: Answer, proxy: bool, type
 
 def test_an_unknown_address_is_blindness() -> None:
     lines = scraped(Kubelet(), node=None)
-    assert [reason for _, _, reason in lines.windows()] == ["n1 has no known address"]
+    assert [reason for _, _, reason in lines.windows()] == ["the address of n1 is unknown"]
 
 
 def test_address() -> None:

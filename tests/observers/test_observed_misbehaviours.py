@@ -11,7 +11,7 @@ from chaos.kube import client
 from chaos.lab.server import lab
 from chaos.lab.spec import ApiMisbehaviour
 from chaos.observers import reflector
-from tests.kit.observed_lab import KINDS, ObservedLab, Told, observed_lab, repeated
+from tests.kit.observed_lab import KINDS, EmittedVersion, ObservedLab, observed_lab, repeated
 
 pytestmark = pytest.mark.lab
 SECONDS = 25.0  # simulated, of load
@@ -45,7 +45,7 @@ def test_nothing_is_lost_or_doubled(
     with observed_lab(tmp_path, pace=PACE) as observed:
         observed.run(switches, SECONDS)
         for kind in KINDS:
-            told = observed.told(kind)
+            told = observed.changes(kind)
             assert repeated(told) == []
             lost = missed(observed, kind, told)
             assert bool(FORGETS & set(switches)) or not lost, f"{kind}: the server still had what was missed"
@@ -59,7 +59,7 @@ def test_nothing_is_lost_or_doubled(
         assert any(line.type == "BOOKMARK" for line in observed.lines)
 
 
-def missed(observed: ObservedLab, kind: str, told: list[Told]) -> list[tuple[float, Told]]:
+def missed(observed: ObservedLab, kind: str, told: list[EmittedVersion]) -> list[tuple[float, EmittedVersion]]:
     """Changes that were not told as such, with their times; all others were told in their order."""
     history = observed.history(kind)
     said = set(told)

@@ -167,7 +167,7 @@ def test_what_is_recorded() -> None:
     clock.wake()
     answers = [msgspec.json.decode(line.object, type=ProbeResult) for line in lines.of("probe")[:4]]
     assert [(a.ok, a.status) for a in answers] == [(False, None), (False, 200), (True, 200), (False, 503)]
-    assert [a.error for a in answers] == ["refused", "it took 3.0s", "", "HTTP 503"]
+    assert [a.error for a in answers] == ["refused", "it took 3.0 s", "", "HTTP 503"]
     assert {line.type for line in lines.of("probe")} == {"shop"}
     windows = lines.windows()
     assert [(start, reason) for start, _, reason in windows] == [(turns[1], "no DNS")] * 2

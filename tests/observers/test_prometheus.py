@@ -69,8 +69,8 @@ def test_a_long_run_is_asked_in_longer_steps() -> None:
         (503, failure("query timed out"), PrometheusUnavailable, "503 query timed out"),
         (200, b"<html>login</html>", PrometheusUnavailable, "JSON"),
         (200, b'{"data": []}', PrometheusUnavailable, "Prometheus at"),
-        (200, success([{"value": [1, "1"]}]), PrometheusUnavailable, "not understood"),
-        (200, success([{"metric": {}, "value": ["x"]}]), PrometheusUnavailable, "not understood"),
+        (200, success([{"value": [1, "1"]}]), PrometheusUnavailable, "invalid response"),
+        (200, success([{"metric": {}, "value": ["x"]}]), PrometheusUnavailable, "invalid response"),
         (200, success([{"metric": {"n": str(n)}, "value": [1, "1"]} for n in range(501)]), QueryRefused, "aggregate"),
     ],
 )
@@ -162,8 +162,8 @@ def test_queries_are_polled_in_the_runs_clock() -> None:
     ("age", "lost", "why"),
     [
         (1.0, True, "connection refused"),
-        (21.0, False, "what Prometheus scraped last is 21s old"),
-        (-1.0, False, "Prometheus scrapes nothing: it has no sample of up"),
+        (21.0, False, "the newest sample of Prometheus is 21 s old"),
+        (-1.0, False, "Prometheus scrapes nothing: no sample of up"),
     ],
 )
 def test_what_cannot_be_trusted_is_a_blind_window(age: float, lost: bool, why: str) -> None:

@@ -1,0 +1,75 @@
+"""Observer plug-ins: what an observer is built from, and the port of a plug-in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from chaos.kube.client import ApiClient
+from chaos.model.clock_offset import ClockOffset
+from chaos.model.experiment import Experiment
+from chaos.model.field_types import Secret
+from chaos.model.inventory import Inventory
+from chaos.model.plan import Plan
+from chaos.model.ports import Clock, Observer, PowerControl
+from chaos.observers.cluster import ClusterObservers
+
+
+class FactReader(Protocol):
+    """The machines behind the nodes."""
+
+    def read(self, node: str, fact: str, given: Mapping[str, Any] = ...) -> Any:
+        """The current value of a fact. Raises NodefallError."""
+
+    def power(self, node: str) -> PowerControl | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverContext:
+    """A planned run, before its first side effect.
+
+    ``cluster`` are the observers of the cluster, which have synced when others start. ``nodes`` are the targets,
+    ``reachable`` those whose host has a session. ``facts`` are host facts that steps are proven by; ``sources`` name
+    further sources of metrics that assertions use. ``read_secret`` raises Refused.
+    """
+
+    api: ApiClient
+    clock: Clock
+    hosts: FactReader
+    cluster: ClusterObservers
+    experiment: Experiment
+    inventory: Inventory
+    plan: Plan
+    nodes: Sequence[str]
+    reachable: Sequence[str]
+    facts: Sequence[str]
+    sources: frozenset[str]
+    read_secret: Callable[[Secret], str]
+
+
+class ObserverPlugin(Protocol):
+    """A kind of observer; its modules name it ``OBSERVER``, other distributions an entry point ``nodefall.observers``.
+
+    Its observers start once those of the cluster have synced.
+    """
+
+    name: str
+
+    def build(self, context: ObserverContext) -> Sequence[Observer]:
+        """The observers that the run needs, none if it needs no such observer. Raises NodefallError."""
+
+
+@runtime_checkable
+class OffsetSource(Protocol):
+    """An observer that measures clocks."""
+
+    def offsets(self) -> Mapping[str, ClockOffset]:
+        """How far clocks are ahead of the run's, by the name of the source."""
+
+
+@runtime_checkable
+class FinalSampler(Protocol):
+    """An observer that takes a sample before the final judgement."""
+
+    def final_sample(self) -> None: ...
