@@ -69,7 +69,7 @@ def test_a_power_off_without_the_lost_lock_is_not_graceful(tmp_path: Path) -> No
     statuses = {verdict["name"]: verdict["status"] for verdict in result_of(done)["hypothesis"]}
     assert statuses == {
         "the node is Ready again after the cancellation": "held",
-        "every pod ends with the reason that the kubelet gives": "violated",
+        "every pod is terminated by the kubelet": "violated",
     }
 
 

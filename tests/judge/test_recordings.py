@@ -119,7 +119,7 @@ def test_overridden_preflight_check_makes_the_result_inconclusive(number: str, n
             "partition-ridden-out",
             IN_DEMO,
             1,
-            "the patient pod is not evicted",
+            "the pod that tolerates 6000 s is not evicted",
         ),  # tolerates 20 s in this recording
         ("07", "force-delete-partitioned", IN_DEMO, 2, "the step 'cut' is missing"),
         ("05", "dead-node-deleted", IN_DEMO, 2, "the step 'delete' is missing"),
@@ -224,7 +224,7 @@ def test_power_off_without_the_lock_is_not_graceful() -> None:
     result = judged(sorted(lost_lock(), key=lambda line: line.t), "graceful-poweroff")
     assert result.exit_code == 1, result.headline
     assert [v.status for v in result.hypothesis] == [HELD, VIOLATED, HELD]
-    assert result.headline.startswith("violated: every pod ends with the reason that the kubelet gives: demo/")
+    assert result.headline.startswith("violated: every pod is terminated by the kubelet: demo/")
     assert "Running, no DisruptionTarget" in result.headline
     assert "40.0 s after power-off" in result.headline
 
