@@ -1,4 +1,4 @@
-"""Types of the keys of an inventory that several of its parts share, drivers included."""
+"""Types of inventory keys that several models share, those of drivers included."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pydantic import AfterValidator, Field, model_validator
 from chaos.model.document import Model
 
 
-def full_match(pattern: str, says: str) -> AfterValidator:
-    """Validator of a text that matches ``pattern`` as a whole; ``says`` completes the error for any other text."""
+def full_match(pattern: str, error: str) -> AfterValidator:
+    """Validator of a text that matches ``pattern`` as a whole; ``error`` completes the message for any other text."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
-            raise ValueError(f"{text!r} {says}")
+            raise ValueError(f"{text!r} {error}")
         return text
 
     return AfterValidator(check)
@@ -27,9 +27,9 @@ ContainerEngine = Literal["docker", "podman"]
 
 
 def _no_login(url: str) -> str:
-    """A login in a URL would be a secret in a file, and end in run.json."""
+    """A login in a URL would be a secret in the inventory file, and be copied to run.json."""
     if "@" in url.partition("://")[2].partition("/")[0]:
-        raise ValueError("a login is not written into a URL; give it beside, with the secret as a reference")
+        raise ValueError("a URL must not contain a login; give user, and the secret by reference")
     return url
 
 
@@ -37,7 +37,7 @@ Url = Annotated[str, AfterValidator(_no_login)]
 
 
 class Secret(Model):
-    """Where a secret is, never the secret."""
+    """Reference to a secret."""
 
     env: str | None = None
     file: str | None = None
@@ -47,8 +47,8 @@ class Secret(Model):
     @classmethod
     def _reference(cls, value: Any) -> Any:
         if not isinstance(value, dict | Secret):
-            where = "{env: NAME}, {file: PATH} or {command: [PROGRAM, ARGUMENT]}"
-            raise ValueError(f"a secret is not written in a file; say where it is: {where}")  # noqa: TRY004 - pydantic wants it
+            forms = "{env: NAME}, {file: PATH} or {command: [PROGRAM, ARGUMENT]}"
+            raise ValueError(f"a secret must not be in this file; refer to it: {forms}")  # noqa: TRY004 - pydantic wants it
         return value
 
     @model_validator(mode="after")

@@ -243,7 +243,7 @@ def test_a_silent_bmc_times_out(bmc: Bmc) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "error"),
     [
         ({"url": "http://bmc.example/redfish/v1/Systems/1"}, "not encrypted"),
         ({"url": "bmc.example/redfish"}, "no plain https URL"),
@@ -253,7 +253,7 @@ def test_a_silent_bmc_times_out(bmc: Bmc) -> None:
         ({"password": {"env": "UNSET"}}, "UNSET is not set"),
     ],
 )
-def test_settings_that_cannot_be_used(bmc: Bmc, changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(Refused, match=said) as caught:
+def test_settings_that_cannot_be_used(bmc: Bmc, changes: dict[str, Any], error: str) -> None:
+    with pytest.raises(Refused, match=error) as caught:
         bmc.control(**changes)
     assert "hunter2" not in str(caught.value)
