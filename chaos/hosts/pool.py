@@ -1,8 +1,10 @@
-"""The machines behind the nodes: sessions, power controls, and what is known of them right now."""
+"""Host pool: sessions, power controls and current facts of the machines behind the nodes."""
 
 from __future__ import annotations
 
 import json
+import logging
+import time
 from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
@@ -16,11 +18,12 @@ from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.fact import HostFact, find_fact
 from chaos.model.ports import Clock, KubeApi, PowerControl, RestartPolicyControl, Session
 
+_log = logging.getLogger(__name__)
 _NO_INPUTS: Mapping[str, Any] = {}
 
 
 class Hosts:
-    """Thread safe. ``open_session`` and ``open_power`` are called once per node, when first needed."""
+    """Thread-safe. ``open_session`` and ``open_power`` are called once per node, when first needed."""
 
     def __init__(
         self,
@@ -46,14 +49,14 @@ class Hosts:
             return self._sessions[node]
 
     def power(self, node: str) -> PowerControl | None:
-        """The node's power control, None if it has none."""
+        """The node's power control; None without one."""
         with self._node_lock(node):
             if node not in self._powers:
                 self._powers[node] = self._open_power(node)
             return self._powers[node]
 
     def read(self, node: str, fact: str, given: Mapping[str, Any] = _NO_INPUTS) -> Any:
-        """The value of a fact right now; ``given``: what it needs and only the reader knows. Raises UnknownFact."""
+        """The current value of a fact; ``given`` are inputs that only the caller has. Raises NodefallError."""
         if fact == PseudoFact.MACHINE:
             return self._power_state(node)
         if fact == PseudoFact.RESTART_POLICY:
@@ -70,8 +73,8 @@ class Hosts:
         except ValueError as error:
             raise UnknownFact(f"{fact} of {node}: {error}") from error
         outcome = self.send(node, command)
-        if outcome.delivery != Delivery.ANSWERED:
-            raise UnknownFact(f"{fact} of {node}: {outcome.error or 'the line was lost'}")
+        if outcome.delivery is not Delivery.ANSWERED:
+            raise UnknownFact(f"{fact} of {node}: {outcome.error or 'connection lost'}")
         try:
             return host_fact.parse(outcome.stdout, outcome.exit or 0)
         except ValueError as error:
@@ -79,18 +82,18 @@ class Hosts:
             raise UnknownFact(f"{fact} of {node}: {error} {detail[0]}".rstrip()) from error
 
     def _cached_fact(self, node: str, fact: str) -> Any:
-        """A fact that others are made of, as it was when it was first read."""
+        """A fact that other facts need, at its first reading."""
         if (node, fact) not in self._fact_cache:
             self._fact_cache[node, fact] = self.read(node, fact)
         return self._fact_cache[node, fact]
 
     def invalidate(self, node: str) -> None:
-        """Forget what other facts are made of: after a fault units and connections may be others than at its begin."""
+        """Drop the cached inputs of other facts: after a fault, units and connections may differ."""
         for key in [key for key in list(self._fact_cache) if key[0] == node]:
             self._fact_cache.pop(key, None)
 
     def check(self, node: str, check: FactCheck) -> tuple[bool, str]:
-        """Whether a check holds now, and what was seen. Not knowing is not holding."""
+        """Whether a check holds now, and what was observed. An unknown fact does not hold."""
         try:
             value = self.read(node, check.fact)
         except NodefallError as error:
@@ -98,33 +101,53 @@ class Hosts:
         return value == check.value, f"{check.fact} is {json.dumps(value)}"
 
     def send(self, node: str, command: Command) -> Outcome:
-        """Send one command wherever it goes. Raises NodefallError only where nothing was sent."""
+        """Send one command to the host, the API server or the power control.
+
+        Raises NodefallError only if nothing was sent.
+        """
+        begin = time.monotonic()
+        try:
+            outcome = self._send(node, command)
+        except NodefallError as error:
+            _log.debug("%s: %s: not sent: %s", node, command, error.message)
+            raise
+        taken = time.monotonic() - begin
+        _log.debug(
+            "%s: %s: %s, exit %s in %.3f s %s", node, command, outcome.delivery, outcome.exit, taken, outcome.error
+        )
+        return outcome
+
+    def _send(self, node: str, command: Command) -> Outcome:
         if isinstance(command, HostCommand):
             outcome = self.session(node).run(command)
-            if outcome.delivery == Delivery.NOT_SENT:
+            if outcome.delivery is Delivery.NOT_SENT:
                 self.disconnect(node)
             return outcome
         if isinstance(command, ApiCommand):
             return self._kube.send(command)
+        return self._send_power(node, command)
+
+    def _send_power(self, node: str, command: PowerCommand) -> Outcome:
         power = self.power(node)
         if power is None:
-            raise Refused(f"{node} has no power control", hint="give its host one in the inventory")
+            raise Refused(f"{node} has no power control", hint="configure power for its host in the inventory")
         try:
             _run_power_command(power, command)
-        except Unreachable as error:
+        except (Unreachable, Refused) as error:
             return Outcome(Delivery.NOT_SENT, error=error.message)
-        except NodefallError as error:  # it may have been done all the same: the state read later tells
+        except NodefallError as error:  # the command may have worked: the state is read later
             return Outcome(Delivery.LOST, error=error.message)
         return Outcome(Delivery.ANSWERED, 0)
 
     def restart_policy(self, node: str) -> str:
-        """By which the machine comes on by itself; "" where nothing of the kind is known."""
+        """The policy by which the machine restarts by itself; "" without one."""
         power = self.power(node)
         return power.restart_policy() if isinstance(power, RestartPolicyControl) else ""
 
     def disconnect(self, node: str) -> None:
-        """Close its session: what runs there goes on unwatched. The host is looked up anew next time, as its address
-        may have changed with a restart.
+        """Close the node's session; programs that run there go on.
+
+        The host is looked up again next time, as its address may have changed with a restart.
         """
         session = self._sessions.pop(node, None)
         if session:
@@ -136,7 +159,7 @@ class Hosts:
             self.disconnect(node)
 
     def _node_lock(self, node: str) -> Lock:
-        """A lock per node: one that does not answer keeps nobody waiting for another."""
+        """The lock of one node, so that a host that does not respond does not delay the others."""
         with self._lock:
             return self._node_locks.setdefault(node, Lock())
 
@@ -155,4 +178,4 @@ def _run_power_command(power: PowerControl, command: PowerCommand) -> None:
     elif isinstance(power, RestartPolicyControl):
         power.set_restart_policy(command.value)
     else:
-        raise Refused(f"the power control cannot do {command}", hint="it is not the one that was planned with")
+        raise Refused(f"unsupported by the power control: {command}", hint="use the inventory of the plan")

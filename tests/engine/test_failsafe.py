@@ -67,7 +67,7 @@ BAD: list[tuple[dict[str, Answer], str]] = [
     ({SHOW: elapses("3min 7.2s")}, r"elapses in 137.2 s, not in 100.0 s"),
     ({SHOW: elapses("infinity")}, "does not report when"),
     ({SHOW: said("", 1)}, "exit code 1"),
-    ({}, "the line was lost"),
+    ({}, "connection lost"),
     ({SHOW: elapses("2min 30s"), "cat /proc/uptime": said("?")}, "uptime cannot be read"),
 ]
 

@@ -71,14 +71,14 @@ def test_one_that_does_not_answer_is_told_and_the_others_are_read() -> None:
     assert found["b"].fact("machine-id") == "m"
     assert (found["b"].clock_offset, found["b"].clock_uncertainty) == (12.5, 0.0)
     assert found["b"].fact("root") is None
-    assert "the line was lost" in found["b"].unknown_reason("root")
+    assert "connection lost" in found["b"].unknown_reason("root")
 
 
 @pytest.mark.parametrize(
     ("power", "error"),
     [
         (FakePower("on"), ""),
-        (FakePower("off"), "says that it is off, but it answers: it is another machine's"),
+        (FakePower("off"), "belongs to another machine: it reports off, but a is up"),
         (FakePower(broken=True), "the power control of a: the BMC does not answer"),
     ],
 )

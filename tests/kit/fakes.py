@@ -47,7 +47,7 @@ class FakeSession:
 
     def run(self, command: HostCommand) -> Outcome:
         self.sent.append(str(command))
-        answer = self.answers.get(str(command), Outcome(Delivery.LOST, error="the line was lost"))
+        answer = self.answers.get(str(command), Outcome(Delivery.LOST, error="connection lost"))
         return answer if isinstance(answer, Outcome) else answer()
 
     def arm(self, command: HostCommand) -> Armed:
