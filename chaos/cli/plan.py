@@ -38,6 +38,7 @@ def command(
 
     from chaos.api import load, plan
     from chaos.app.connect import inventory_path
+    from chaos.model.legacy import with_former_keys
 
     loaded = load(experiment)
     planned = plan(loaded, inventory_path(inventory), seed=seed, anyway=anyway)
@@ -45,7 +46,7 @@ def command(
     if out:
         write(out, text + "\n")
     if as_json:
-        click.echo(text)
+        click.echo(msgspec.json.format(msgspec.json.encode(with_former_keys(planned)), indent=2).decode())
     else:
         echo(*_lines(planned), *_probes(loaded.experiment))
 

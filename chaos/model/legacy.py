@@ -1,6 +1,6 @@
-"""Readers of the JSON that nodefall 0.1.0 wrote: plans, results and undos. To be removed in the version after the next.
+"""JSON of nodefall 0.1.0: readers of plans, results, undos and recordings. To be removed in the version after 0.2.
 
-Each reader takes raw JSON values, of either version, and returns what this version writes.
+Each reader accepts JSON of both versions and returns the records, or the keys, of this version.
 """
 
 from __future__ import annotations
@@ -34,6 +34,17 @@ def decode_plan(data: bytes) -> Plan:
         plan["steps"] = _each(plan.get("steps"), _planned_step)
         plan["facts"] = {node: upgrade_facts(facts) for node, facts in _mapping(plan.get("facts")).items()}
     return msgspec.convert(plan, Plan)
+
+
+def with_former_keys(plan: Plan) -> dict[str, Any]:
+    """A plan as JSON types with the keys of 0.1.0 beside the present ones. They are deprecated."""
+    document: dict[str, Any] = msgspec.to_builtins(plan)
+    _add_former(document, _PLAN)
+    for target in document["targets"]:
+        _add_former(target, _PLANNED_TARGET)
+    for step in document["steps"]:
+        _add_former(step, _PLANNED_STEP)
+    return document
 
 
 def decode_result(data: bytes) -> RunResult:
@@ -103,6 +114,10 @@ def _renamed(value: Any, keys: Mapping[str, str]) -> Any:
     if not isinstance(value, dict):
         return value
     return {keys.get(key, key): item for key, item in value.items() if keys.get(key) not in value}
+
+
+def _add_former(document: dict[str, Any], keys: Mapping[str, str]) -> None:
+    document.update({former: document[key] for former, key in keys.items()})
 
 
 def _each(values: Any, upgrade: Any) -> Any:

@@ -95,7 +95,7 @@ def test_an_override_is_in_the_plan_the_report_and_the_recording(tmp_path: Path)
     assert result["notes"][0].startswith(overridden)
     (directory,) = tmp_path.glob("reports/*/*")
     planned = json.loads((directory / "plan.json").read_text())
-    assert [text.partition(":")[0] for text in planned["overruled"]] == ["kubelet-requirements"]
+    assert [text.partition(":")[0] for text in planned["overridden"]] == ["kubelet-requirements"]
     assert overridden in (directory / "report.md").read_text().replace("\\", "")
     again = nodefall("judge", directory / "recording.jsonl.gz", strict, cwd=tmp_path)
     assert again.returncode == 2

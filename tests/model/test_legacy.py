@@ -12,7 +12,7 @@ import pytest
 from chaos.model.action import FactCheck, FailsafeTimer, ProofStatus, Undo, UndoStep
 from chaos.model.command import KubeCommand, PowerCommand, PowerVerb
 from chaos.model.decode import decode
-from chaos.model.legacy import decode_plan, decode_result, upgrade_undo
+from chaos.model.legacy import decode_plan, decode_result, upgrade_undo, with_former_keys
 from chaos.model.recording import OVERRIDDEN, RecordingEntry
 
 DATA = Path(__file__).parent / "data" / "0.1.0"
@@ -41,6 +41,15 @@ def test_an_overridden_check_of_a_stored_plan_is_read() -> None:
 def test_a_plan_of_this_version_is_read_unchanged() -> None:
     plan = decode_plan(STORED_PLAN)
     assert decode_plan(msgspec.json.encode(plan)) == plan
+
+
+def test_former_keys_are_written_beside_the_present_ones() -> None:
+    stored, document = json.loads(STORED_PLAN), with_former_keys(decode_plan(STORED_PLAN))
+    assert document["overruled"] == document["overridden"] == ()
+    assert [target["boot"] for target in document["targets"]] == [target["boot"] for target in stored["targets"]]
+    for step, before in zip(document["steps"], stored["steps"], strict=True):
+        assert (step["memory"], step["self_heal"]) == (before["memory"], step["failsafe_timer"])
+    assert decode_plan(msgspec.json.encode(document)) == decode_plan(STORED_PLAN)
 
 
 @pytest.mark.parametrize("data", [b"7", b"[]", b"null", b'{"steps": 7}', b'{"targets": [1], "steps": [[]]}', b"{"])
