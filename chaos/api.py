@@ -160,8 +160,7 @@ def run(  # noqa: PLR0913 - one per option
 
     ``experiment`` may be a :class:`Plan`, which is executed unless the cluster has changed. ``agree`` confirms that
     machines of a real cluster go down; a function is called with the plan, and raises Refused to cancel the run.
-    ``progress`` receives phases, steps and verdicts. ``record``: copy the recording to this file. ``anyway``: as for
-    :func:`plan`.
+    ``progress`` receives phases, steps and verdicts. ``record``: a copy of the recording. ``anyway``: see :func:`plan`.
 
     In the main thread, the first SIGINT or SIGTERM stops the run, which undoes its steps and returns a result with the
     matching ``exit_code``. Raises BadInput; Refused and other NodefallErrors before any side effect; UndoPending if the
@@ -179,12 +178,11 @@ def run(  # noqa: PLR0913 - one per option
     loaded = load(experiment.source) if isinstance(experiment, Plan) else _as_loaded(experiment)
     loaded_inventory = as_inventory(inventory)
     confirm = (always_confirm if agree else refuse_unconfirmed) if isinstance(agree, bool) else agree
-    request = RunRequest(
-        loaded, load_registry(), Path(reports), confirm, saved.seed if saved else seed, record, saved, anyway
-    )
+    seed = saved.seed if saved else seed
+    request = RunRequest(loaded, load_registry(), Path(reports), confirm, seed, record, saved, anyway)
     with ExitStack() as stack:
         with refuse_before_side_effects():
-            connection = stack.enter_context(connect_cluster(loaded_inventory, seed=request.seed))
+            connection = stack.enter_context(connect_cluster(loaded_inventory, seed=seed))
         return run(request, connection, progress or NullProgress())
 
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from chaos.plugin.stash import RUNNER
+
 if TYPE_CHECKING:
     from chaos.api import Lab
     from chaos.plugin.items import ExperimentFile
     from chaos.plugin.runner import Runner
 
 SUFFIXES = (".yaml", ".yml")
-RUNNER = pytest.StashKey["Runner"]()  # only set if an inventory was given
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

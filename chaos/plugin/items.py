@@ -13,7 +13,7 @@ from chaos.app.load import LoadedExperiment
 from chaos.app.run import Run
 from chaos.model.errors import Exit, NodefallError, RequirementUnmet
 from chaos.model.redaction import redact
-from chaos.plugin.hooks import RUNNER
+from chaos.plugin.stash import RUNNER
 from chaos.report.summary import summary
 
 _API_VERSION = re.compile(r"""^["']?apiVersion["']?\s*:\s*["']?nodefall\.dev/""", re.MULTILINE)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.cli.run.live import LiveProgress
-from chaos.cli.run.progress import Display, PlainProgress, ProgressState, make_progress
+from chaos.cli.run.progress import Display, PlainProgress, make_progress
+from chaos.cli.run.progress_state import ProgressState
 from chaos.cli.run.run_impl import wants_color
 from chaos.model.action import ProofStatus
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult, UndoResult

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from chaos.cli.run.progress import ProgressState
+from chaos.cli.run.progress_state import ProgressState
 from chaos.model.text import escape_for_encoding, printable
 from chaos.model.verdict import SYMBOLS, Status, Verdict
 

@@ -16,6 +16,7 @@ import msgspec
 
 from chaos.api import load, run
 from chaos.app.connect import inventory_path
+from chaos.app.run import Run
 from chaos.cli.log_options import is_verbose
 from chaos.cli.run.confirm import ask
 from chaos.cli.run.progress import BestEffortProgress, make_progress
@@ -76,15 +77,19 @@ def run_and_report(options: RunOptions, plain: bool, as_json: bool) -> int:
     text = summary(result, report=str(done.report), color=wants_color(sys.stderr))
     with suppress(OSError):  # stderr is closed, or the disk is full: the exit code still reports the result
         click.echo(escape_for_encoding(text, sys.stderr.encoding), err=True, nl=False)
-    if as_json:
-        document = json_.render(result, done.timeline)
-        try:
-            click.echo(document, nl=False)
-        except BrokenPipeError:  # stdout was closed
-            return result.exit_code
-        except OSError:
-            return result.exit_code or Exit.INCONCLUSIVE
-    return result.exit_code
+    return _echo_json(done) if as_json else result.exit_code
+
+
+def _echo_json(done: Run) -> int:
+    """Print the result; the exit code, which is not 0 if the write fails."""
+    document = json_.render(done.result, done.timeline)
+    try:
+        click.echo(document, nl=False)
+    except BrokenPipeError:  # stdout was closed
+        return done.result.exit_code
+    except OSError:
+        return done.result.exit_code or Exit.INCONCLUSIVE
+    return done.result.exit_code
 
 
 def wants_color(stream: TextIO) -> bool:
