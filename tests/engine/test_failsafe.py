@@ -1,4 +1,4 @@
-"""The timer on the host: planted as wished or not at all, and stopped only when it is no longer needed."""
+"""Failsafe timer on the host: armed as requested or not at all, and stopped only when no longer needed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ BAD: list[tuple[dict[str, Answer], str]] = [
 
 
 @pytest.mark.parametrize(("answers", "why"), BAD)
-def test_no_fault_without_a_timer_that_is_known_to_run(answers: dict[str, Answer], why: str) -> None:
+def test_no_fault_without_a_verified_timer(answers: dict[str, Answer], why: str) -> None:
     with pytest.raises(Aborted, match=why):
         arm(hosts(answers)[0], "n1", HEAL, 800.0)
 
@@ -84,7 +84,7 @@ def test_it_is_disarmed_when_it_is_gone(stopped: Outcome) -> None:
     assert disarm(hosts({STOP: stopped, SHOW: said()})[0], "n1", HEAL.unit) == ""
 
 
-def test_a_timer_that_stays_is_owed() -> None:
+def test_a_timer_that_stays_is_an_error() -> None:
     assert "is still there" in disarm(hosts({STOP: said(), SHOW: elapses("2min")})[0], "n1", HEAL.unit)
     assert "was not stopped: exit code 1" in disarm(hosts({STOP: said("", 1)})[0], "n1", HEAL.unit)
     with pytest.raises(Aborted):

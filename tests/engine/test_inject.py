@@ -94,7 +94,7 @@ def context_of(folder: Path, step: PlannedStep, clock: Clock, session: FakeSessi
     return RunContext(inputs, services)
 
 
-def test_a_stop_that_comes_while_the_timer_is_planted_prevents_the_fault(tmp_path: Path) -> None:
+def test_a_stop_while_the_timer_is_armed_prevents_the_fault(tmp_path: Path) -> None:
     step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(disarm=HEAL.unit), (), (), HEAL)
     session = Armable({SHOW: answered("NextElapseUSecMonotonic=1min 40s\n"), "cat /proc/uptime": answered("40.0 1\n")})
     context = context_of(tmp_path, step, FakeClock(), session, FakeKube({}))
@@ -107,7 +107,7 @@ def test_a_stop_that_comes_while_the_timer_is_planted_prevents_the_fault(tmp_pat
     with pytest.raises(Interrupted):
         inject(context)
     assert session.sent[-2:] == ["arm false", "cancel"]
-    assert [owed.step for owed in read_pending(tmp_path)] == ["do"]
+    assert [entry.step for entry in read_pending(tmp_path)] == ["do"]
 
 
 class Tuned(FakeSession):
@@ -138,7 +138,7 @@ class Tuned(FakeSession):
     [([True] * 3, [1000.0 + START_LEAD] * 3), ([True, False, True], [None] * 3), ([], [None])],
     ids=["all at one instant", "one is not known", "alone"],
 )
-def test_hosts_begin_at_one_instant_if_all_of_them_can(
+def test_hosts_begin_at_one_instant_if_all_are_calibrated(
     tmp_path: Path, known: list[bool], fired: list[float | None]
 ) -> None:
     step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(), ())
@@ -151,7 +151,7 @@ def test_hosts_begin_at_one_instant_if_all_of_them_can(
 
 
 class Slow(FakeSession):
-    """Of what it is armed with, or of the command ``slow``, nobody hears before ``answer`` is set or it is closed."""
+    """The armed command, or the command ``slow``, ends when ``answer`` is set or the session is closed."""
 
     def __init__(self, slow: str = "") -> None:
         super().__init__({})
@@ -201,7 +201,7 @@ def test_an_abort_does_not_wait_for_a_host_that_does_not_answer(tmp_path: Path, 
     assert context.state.abandoned_steps == {("do", "n1")}
 
 
-def test_one_that_answers_soon_is_not_hung_up_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_answers_soon_is_not_disconnected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session, clock = Slow(), SystemClock()
     step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(), ())
     context = context_of(tmp_path, step, clock, session, FakeKube({}))
@@ -231,8 +231,8 @@ class Refusing(FakeKube):
         return Response(200, json.dumps({"items": [pod]}).encode(), {})
 
 
-def test_a_drain_that_is_refused_does_not_keep_the_run_from_ending(tmp_path: Path) -> None:
-    """It waits in a thread of its own for an hour; what ends the run ends the wait, and what it saw is recorded."""
+def test_a_refused_drain_does_not_delay_the_end_of_the_run(tmp_path: Path) -> None:
+    """The drain waits in a thread for an hour; the end of the run ends the wait, and the refusals are recorded."""
     drain = PodsCommand(PodVerb.EVICT, PodSelector(node="n1"), wait=3600.0, rules=DrainRules())
     step = PlannedStep("do", "drain", "n1", {}, {}, (drain,), Undo(), ())
     clock, kube = SystemClock(), Refusing({})

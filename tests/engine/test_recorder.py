@@ -45,7 +45,7 @@ def test_what_is_seen_after_a_phase_of_a_step_is_later_than_that_phase() -> None
     assert 10 < times[3] == times[4] == times[5] < 10.00001
 
 
-def test_what_is_kept_judges_like_what_was_live(tmp_path: Path) -> None:
+def test_a_recording_is_judged_like_the_live_timeline(tmp_path: Path) -> None:
     path = tmp_path / "recording.jsonl.gz"
     with RecordingWriter(path) as writer:
         recorder = Recorder(decode, clock_at(5), writer.write)
@@ -94,7 +94,7 @@ def test_many_threads() -> None:
         assert times == sorted(times)
 
 
-def test_a_full_disk_does_not_stop_the_eyes() -> None:
+def test_a_full_disk_does_not_stop_the_observers() -> None:
     written: list[RecordingEntry] = []
 
     def write(line: RecordingEntry) -> None:

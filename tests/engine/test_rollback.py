@@ -82,7 +82,7 @@ def test_a_machine_that_is_on_is_left_alone(tmp_path: Path) -> None:
         (None, READY, "it has no power control"),
     ],
 )
-def test_what_is_not_proven_stays_owed(tmp_path: Path, power: FakePower | None, node: Response, why: str) -> None:
+def test_an_undo_without_proof_stays_pending(tmp_path: Path, power: FakePower | None, node: Response, why: str) -> None:
     world = World(tmp_path, FakeSession(dict(UP)), power, node)
     world.intend("poweroff", undo_of("poweroff"))
     (result,) = roll_back(world.journal, world.hosts, world.clock, world.progress)
@@ -92,7 +92,7 @@ def test_what_is_not_proven_stays_owed(tmp_path: Path, power: FakePower | None, 
     assert [o.action for o in read_pending(tmp_path)] == ["poweroff"]
 
 
-def test_a_deed_whose_answer_nobody_waited_for_may_only_be_done_now(tmp_path: Path) -> None:
+def test_an_abandoned_operation_may_take_effect_as_late_as_now(tmp_path: Path) -> None:
     power = FakePower("on")
     world = World(tmp_path, FakeSession(dict(UP)), power)
     world.intend("poweroff", undo_of("poweroff"))
@@ -162,7 +162,7 @@ def test_a_kubelet_that_is_neither_ready_nor_locks_is_restarted_once(tmp_path: P
     assert world.session.sent.count("systemctl restart k3s.service") == 1
 
 
-def test_a_node_that_still_shuts_down_is_told_that_it_is_cancelled(tmp_path: Path) -> None:
+def test_the_shutdown_of_a_node_that_still_shuts_down_is_cancelled(tmp_path: Path) -> None:
     answers: dict[str, Outcome | Callable[[], Outcome]] = {LOCKS: LOCKED}
     world = World(tmp_path, FakeSession(answers), None, NOT_READY)
 
@@ -186,8 +186,8 @@ def test_last_in_first_out_and_on_after_a_failure(tmp_path: Path) -> None:
     assert [o.node for o in world.journal.pending()] == ["n2"]
 
 
-def test_no_proof_counts_right_after_the_deed(tmp_path: Path) -> None:
-    """A kubelet that was just told of a shutdown is Ready for a moment more."""
+def test_no_proof_counts_right_after_the_operation(tmp_path: Path) -> None:
+    """A kubelet that was has just learned of a shutdown is Ready for a moment more."""
     session = FakeSession({LOCKS: LOCKED, EMIT: answered()})
     world = World(tmp_path, session, None, READY)
 
@@ -224,7 +224,7 @@ def test_a_signal_that_comes_late_ends_no_undo(tmp_path: Path) -> None:
     assert world.roll_back() == [True]
 
 
-def test_undo_goes_on_after_whatever_failed(tmp_path: Path) -> None:
+def test_undo_continues_after_any_failure(tmp_path: Path) -> None:
     class Broken(FakePower):
         def state(self) -> PowerState:
             raise ZeroDivisionError("planted")
@@ -234,7 +234,7 @@ def test_undo_goes_on_after_whatever_failed(tmp_path: Path) -> None:
     world.intend("poweroff", undo_of("poweroff"))
     assert world.roll_back() == [False, True]
     assert any("internal error: ZeroDivisionError: planted" in line for line in world.progress.reports)
-    assert [owed.action for owed in read_pending(tmp_path)] == ["poweroff"]
+    assert [entry.action for entry in read_pending(tmp_path)] == ["poweroff"]
 
 
 def state(value: str) -> Outcome:
@@ -269,7 +269,7 @@ class Stopped(World):
         """What else the node's Ready depends on."""
 
 
-def test_an_earlier_deed_that_keeps_the_node_not_ready_is_taken_back_with_the_later_one(tmp_path: Path) -> None:
+def test_an_earlier_operation_that_keeps_the_node_not_ready_is_undone_with_the_later_one(tmp_path: Path) -> None:
     """Neither the runtime nor the kubelet alone makes the node Ready again."""
     world = Stopped(tmp_path)
     runtime = False
@@ -296,7 +296,7 @@ def test_an_earlier_deed_that_keeps_the_node_not_ready_is_taken_back_with_the_la
     assert world.clock.slept < 60
 
 
-def test_a_deed_on_a_machine_that_another_deed_switched_off_is_taken_back_when_it_is_on_again(tmp_path: Path) -> None:
+def test_an_operation_on_a_machine_that_another_one_powered_off_is_undone_once_it_is_on(tmp_path: Path) -> None:
     """A boot takes longer than three sends: what was never sent may always be sent again."""
     power = FakePower("off")
     world = Stopped(tmp_path, power)

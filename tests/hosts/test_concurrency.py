@@ -10,7 +10,7 @@ from chaos.hosts.concurrency import MAX_THREADS, run_concurrently, run_simultane
 from tests.kit.fakes import FakeClock
 
 
-def test_nobody_begins_before_all_are_there() -> None:
+def test_all_begin_once_all_threads_are_ready() -> None:
     started: list[int] = []
     barrier = threading.Barrier(20, timeout=20)
 
@@ -23,7 +23,7 @@ def test_nobody_begins_before_all_are_there() -> None:
     assert sorted(started) == list(range(20))
 
 
-def test_the_first_failure_is_told_after_all_have_ended() -> None:
+def test_the_first_failure_is_raised_after_all_have_ended() -> None:
     ended: list[int] = []
 
     def do(item: int) -> None:

@@ -1,4 +1,4 @@
-"""The eye on hosts: what it reads, and what it says when it sees nothing."""
+"""Host observer: its samples, and its blind windows."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Script:
                 session.answers[key] = answer if isinstance(answer, Outcome) else answered(str(answer))
 
 
-def told(lines: list[RecordingEntry]) -> list[tuple[str, str, object]]:
+def summary(lines: list[RecordingEntry]) -> list[tuple[str, str, object]]:
     return [(line.kind, line.type, msgspec.json.decode(line.object)) for line in lines]
 
 
@@ -78,11 +78,11 @@ def test_a_machine_that_goes_off_and_comes_back() -> None:
     lines = Script().run(
         FakePower("on"), {BOOT: answered("b1\n")}, [{"power": "off"}, {}, {"power": "on", "boot-id": "b2\n"}]
     )
-    seen = told(lines)
+    seen = summary(lines)
     assert seen[:2] == [("host", "machine", "on"), ("host", "boot-id", "b1")]
     off = seen.index(("host", "machine", "off"))
     window = {"from": 1000.0 + PERIOD, "to": None, "reason": "the machine is off"}
-    assert seen[off + 1] == ("blind", "host@n1", window), "nobody knocks at the door of a machine that is off"
+    assert seen[off + 1] == ("blind", "host@n1", window), "the facts of a machine that is off are not read"
     closed = next(s for s in seen[off + 2 :] if s[0] == "blind")
     assert isinstance(closed[2], dict)
     assert closed[2]["to"] == 1000.0 + 3 * PERIOD
@@ -91,7 +91,7 @@ def test_a_machine_that_goes_off_and_comes_back() -> None:
 
 def test_a_lost_line_is_a_blind_window_once() -> None:
     lost = Outcome(Delivery.NOT_SENT, error="connection refused")
-    seen = told(Script().run(None, {BOOT: lost}, [{}, {}, {"boot-id": "b1\n"}]))
+    seen = summary(Script().run(None, {BOOT: lost}, [{}, {}, {"boot-id": "b1\n"}]))
     windows = [s for s in seen if s[0] == "blind"]
     assert [isinstance(w[2], dict) and w[2]["to"] is None for w in windows] == [True, False]
     assert "connection refused" in str(windows[0][2])
@@ -99,15 +99,15 @@ def test_a_lost_line_is_a_blind_window_once() -> None:
 
 
 def test_a_broken_power_control_blinds_only_for_power() -> None:
-    seen = told(Script().run(FakePower("on", broken=True), {BOOT: answered("b1\n")}, [{}]))
+    seen = summary(Script().run(FakePower("on", broken=True), {BOOT: answered("b1\n")}, [{}]))
     assert [s[1] for s in seen if s[0] == "blind"] == ["power@n1"]
     assert ("host", "boot-id", "b1") in seen
 
 
-def test_what_a_host_cannot_tell_hides_nothing_else() -> None:
+def test_an_unsupported_fact_is_a_separate_blind_window() -> None:
     answers = {BOOT: answered("b1\n"), CONTAINERS: answered("", 127, "sh: 1: exec: crictl: not found"), **MADE_OF}
     rounds: list[dict[str, object]] = [{}, {"containers": '{"containers": []}'}, {"boot-id": Outcome(Delivery.LOST)}]
-    seen = told(Script().run(None, answers, rounds, ["containers"]))
+    seen = summary(Script().run(None, answers, rounds, ["containers"]))
     windows = [s for s in seen if s[0] == "blind"]
     assert [(w[1], isinstance(w[2], dict) and w[2]["to"]) for w in windows] == [
         ("containers@n1", None),
@@ -125,15 +125,15 @@ def journal(*lines: tuple[float, str]) -> Outcome:
 
 
 def test_the_journal_is_read_on_without_gap_or_repetition() -> None:
-    def asked(seconds: int) -> str:
+    def read_since(seconds: int) -> str:
         return str(FACTS["kubelet-journal"].command_for({**KNOWN, "unread-seconds": seconds}))
 
     first, second, third = (5.0, "one"), (6.0, "two"), (7.0, "three")
-    answers = {BOOT: answered("b1\n"), **MADE_OF, asked(2): journal(), asked(4): journal(first)}
-    late = asked(6)  # the host was away at one reading
+    answers = {BOOT: answered("b1\n"), **MADE_OF, read_since(2): journal(), read_since(4): journal(first)}
+    late = read_since(6)  # the host was away at one reading
     answers[late] = journal(first, second, third)
     lost: dict[str, object] = {"boot-id": Outcome(Delivery.NOT_SENT, error="no route")}
-    seen = told(Script().run(None, answers, [{}, lost, {"boot-id": "b1\n"}], ["kubelet-journal"]))
+    seen = summary(Script().run(None, answers, [{}, lost, {"boot-id": "b1\n"}], ["kubelet-journal"]))
     read = [s[2] for s in seen if s[:2] == ("host", "kubelet-journal")]
     lines = [[line["message"] for line in value["lines"]] for value in read if isinstance(value, dict)]
     assert lines == [[], ["one"], ["two", "three"]]
@@ -143,7 +143,7 @@ def test_a_hosts_clock_is_compared_now_and_then() -> None:
     script = Script()
     answers = {BOOT: answered("b1\n"), str(FACTS["host-time"].command): answered("1003.500000000\n")}
     rounds: list[dict[str, object]] = [{} for _ in range(20)]
-    seen = told(script.run(None, answers, rounds, ["host-time"]))
+    seen = summary(script.run(None, answers, rounds, ["host-time"]))
     assert seen.count(("host", "host-time", 1003.5)) == 2, "every thirty seconds"
     assert script.offsets() == {"host n1": ClockOffset(-26.5, 0.0)}, (
         "it was set back meanwhile: what was seen last counts"

@@ -39,11 +39,11 @@ def hosts_of(session: Callable[[str], Session], power: Callable[[str], PowerCont
 
 def answers() -> dict[str, Outcome | Callable[[], Outcome]]:
     stat = " ".join(["1", "(systemd)", "S", *["0"] * 18, "100", *["0"] * 20])
-    told = {str(FACTS["pid1-start"].command): answered(f"{stat}\nbtime 1000\n")}
-    return ANSWERS | told
+    outputs = {str(FACTS["pid1-start"].command): answered(f"{stat}\nbtime 1000\n")}
+    return ANSWERS | outputs
 
 
-def test_hosts_are_looked_at_together() -> None:
+def test_hosts_are_inspected_concurrently() -> None:
     """Each waits until all are there: one after the other would wait for ever."""
     meeting = threading.Barrier(3, timeout=60)
 
@@ -59,7 +59,7 @@ def test_hosts_are_looked_at_together() -> None:
     assert [signs.error for signs in found.values()] == ["no route"] * 3
 
 
-def test_one_that_does_not_answer_is_told_and_the_others_are_read() -> None:
+def test_a_host_that_does_not_answer_does_not_affect_the_others() -> None:
     def session(name: str) -> Session:
         if name == "a":
             raise Unreachable("no route", hint="mend it")
@@ -90,7 +90,7 @@ def test_its_power_control(power: FakePower, error: str) -> None:
     assert signs.target.power == ("" if error else "power")
 
 
-def test_a_power_control_that_cannot_be_opened_is_told() -> None:
+def test_a_power_control_that_cannot_be_opened_is_an_error() -> None:
     def power(_: str) -> PowerControl | None:
         raise NodefallError("no secret", hint="set it")
 
@@ -100,7 +100,7 @@ def test_a_power_control_that_cannot_be_opened_is_told() -> None:
     assert (signs.power_error, signs.power_hint) == ("the power control of a: no secret", "set it")
 
 
-def test_what_cannot_be_listed_is_told() -> None:
+def test_collections_that_cannot_be_listed_are_errors() -> None:
     kube = FakeKube(
         {
             "/good": Response(200, b'{"items": [{"a": 1}]}', {}),

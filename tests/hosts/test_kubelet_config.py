@@ -38,7 +38,7 @@ class Kube(FakeKube):
 
 
 @pytest.mark.parametrize(
-    ("status", "direct", "proxied", "proxy", "config", "asked"),
+    ("status", "direct", "proxied", "proxy", "config", "sent"),
     [
         (LISTENS, GOOD, GOOD, True, CONFIG, []),
         (LISTENS, None, GOOD, True, CONFIG, [("GET", PROXY)]),
@@ -56,9 +56,9 @@ def test_its_own_port_first(
     proxied: Response,
     proxy: bool,
     config: dict[str, str],
-    asked: list[tuple[str, str]],
+    sent: list[tuple[str, str]],
 ) -> None:
     node = msgspec.convert({"metadata": {"name": "n1", "uid": "u"}, "spec": {}, "status": status}, Node)
     kube = Kube(direct, {PROXY: proxied})
     assert read_configz(node, kube, proxy) == config
-    assert kube.sent == asked
+    assert kube.sent == sent

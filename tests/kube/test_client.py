@@ -23,7 +23,7 @@ def authority(tmp_path: Path) -> Authority:
     return Authority(tmp_path, "cluster")
 
 
-def test_requests_carry_the_token_and_say_every_status(tmp_path: Path, authority: Authority) -> None:
+def test_requests_carry_the_token_and_return_every_status(tmp_path: Path, authority: Authority) -> None:
     state = KubeServer()
     state.answers["/version"] = (200, b'{"gitVersion":"v1.36.2"}')
     state.answers["/api/v1/namespaces/kube-system"] = (200, b'{"metadata":{"uid":"6f0c"}}')
@@ -116,12 +116,16 @@ def test_a_self_signed_kubelet_certificate_is_verified_by_its_host(tmp_path: Pat
     state = KubeServer()
     state.answers["/configz"] = (200, b"{}")
     own, other = Authority(tmp_path, "kubelet"), Authority(tmp_path, "other")
-    told: list[str | NodefallError] = [NodefallError("no session"), other.file.read_text(), own.file.read_text()]
-    asked: list[str] = []
+    certificates: list[str | NodefallError] = [
+        NodefallError("no session"),
+        other.file.read_text(),
+        own.file.read_text(),
+    ]
+    requested: list[str] = []
 
     def certificate(address: str) -> str:
-        asked.append(address)
-        answer = told.pop(0)
+        requested.append(address)
+        answer = certificates.pop(0)
         if isinstance(answer, NodefallError):
             raise answer
         return answer
@@ -137,11 +141,11 @@ def test_a_self_signed_kubelet_certificate_is_verified_by_its_host(tmp_path: Pat
             assert (caught.value.kind, state.headers) == ("tls", [])
         for _ in range(2):
             assert api.kubelet("127.0.0.1", port, "/configz").body == b"{}"
-    assert (asked, told) == (["127.0.0.1"] * 3, []), "once it is known it is not asked again"
+    assert (requested, certificates) == (["127.0.0.1"] * 3, []), "a known certificate is not read again"
     assert state.headers[0]["authorization"] == "Bearer secret"
 
 
-def test_no_answer_is_told_apart(tmp_path: Path) -> None:
+def test_causes_of_no_response(tmp_path: Path) -> None:
     state = KubeServer()
     with serving(state) as port:
         api = plain_api(tmp_path, port)
@@ -252,7 +256,7 @@ def test_an_answer_that_cannot_be_used(tmp_path: Path) -> None:
     assert "rbac" in caught.value.hint
 
 
-def test_an_answer_without_an_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_response_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chaos.kube.pools._MAX_BODY_BYTES", 1 << 20)
     state = KubeServer()
     state.answers["/version"] = (200, b" " * (3 << 20))

@@ -102,15 +102,15 @@ THERE, ANOTHER = response(200, pod("web")), response(200, pod("web", metadata={"
 
 
 @pytest.mark.parametrize("end", [response(404), ANOTHER], ids=["gone", "another pod has its name"])
-def test_a_refusal_is_kept_and_tried_again_after_5_s_then_the_pods_end_is_awaited(end: Response) -> None:
+def test_a_refusal_is_recorded_and_retried_after_5_s_then_the_pods_end_is_awaited(end: Response) -> None:
     outcome, kube = one_pod(drain(), evict=[refusal(), refusal(), response(201)], get=[THERE, THERE, end])
     assert (outcome.delivery, outcome.exit) == (Delivery.ANSWERED, 0)
     assert kube.times(EVICT) == [0, 5, 10]
     assert kube.times(GET) == [11, 12, 13]
     message = f"{BUDGET} {CAUSE}"
-    (told,) = outcome.evidence["pods"]
-    assert told["refusals"] == [{"t": t, "status": 429, "message": message} for t in (1000.0, 1005.0)]
-    assert (told["pod"], told["uid"], told["status"], told["attempts"], told["gone"]) == (
+    (result,) = outcome.evidence["pods"]
+    assert result["refusals"] == [{"t": t, "status": 429, "message": message} for t in (1000.0, 1005.0)]
+    assert (result["pod"], result["uid"], result["status"], result["attempts"], result["gone"]) == (
         "demo/web",
         "uid-web",
         201,
@@ -156,7 +156,7 @@ def test_any_other_answer_is_a_failure(status: int) -> None:
     assert not is_success(drain(), outcome)
 
 
-def test_a_lost_answer_is_asked_again_while_there_is_time() -> None:
+def test_a_lost_response_is_retried_until_the_deadline() -> None:
     lost = KubeUnreachable("reset", "the line was cut", sent=True)
     outcome, kube = one_pod(drain(), evict=[lost, response(404)])
     assert (outcome.exit, kube.times(EVICT)) == (0, [0, 5])
@@ -173,7 +173,7 @@ def test_a_run_that_stops_ends_the_wait() -> None:
     assert kube.times(path) == [0]
 
 
-def test_each_is_asked_once_where_nothing_is_awaited() -> None:
+def test_each_pod_is_evicted_once_without_a_wait() -> None:
     outcome, kube = one_pod(PodsCommand(PodVerb.EVICT, PodSelector(node="n1"), grace=7), evict=[refusal()])
     assert (outcome.exit, len(kube.times(EVICT)), kube.clock.slept) == (1, 1, 0.0)
     assert kube.log[-1][2] == {
@@ -303,7 +303,7 @@ def test_conflicts_end_some_day() -> None:
     assert not is_success(command, outcome)
 
 
-def test_what_is_kept_of_an_answer() -> None:
+def test_evidence_of_a_response() -> None:
     clock = FakeClock()
     kube = Kube(clock, {"PATCH /x": [response(200, {"spec": {"replicas": 2}}), response(422, {"message": "no"})]})
     transport, command = (

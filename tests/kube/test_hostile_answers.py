@@ -1,4 +1,4 @@
-"""Answers of servers that are broken or lie: told as such, or left out, and never an error that nobody expects."""
+"""Responses of broken or malicious servers are errors or left out, and never an unexpected exception."""
 
 from __future__ import annotations
 
@@ -68,6 +68,6 @@ def test_a_line_as_long_as_it_likes_is_not_recorded() -> None:
 @pytest.mark.parametrize(
     "address", ["", "evil.example", "10.0.0.1/x@evil", "10.0.0.1:1/", "fe80::1%x/../", "a b", "[::1]"]
 )
-def test_credentials_go_to_no_name(tmp_path: Path, address: str) -> None:
+def test_credentials_are_sent_to_ip_addresses_only(tmp_path: Path, address: str) -> None:
     with pytest.raises(KubeUnreachable, match="not an IP address"):
         plain_api(tmp_path, 1).kubelet(address, 10250, "/metrics")

@@ -123,9 +123,7 @@ def test_other_config_maps_are_ignored(kube: ConfigMaps) -> None:
 
 
 @pytest.mark.parametrize(("run", "experiment"), [("../../pods/x", "e"), ("other", "e"), ("r-1", "../e"), ("r-1", "/e")])
-def test_an_identity_of_another_config_map_is_an_error(
-    kube: ConfigMaps, run: str, experiment: str
-) -> None:
+def test_an_identity_of_another_config_map_is_an_error(kube: ConfigMaps, run: str, experiment: str) -> None:
     """Write access to ConfigMaps gives no access to paths of this machine or of the API."""
     data = {"run.json": json.dumps({"run": run, "experiment": experiment, "started": 1.0}), "pending.json": "[]"}
     kube.stored["nodefall-run-r-1"] = {"metadata": {"name": "nodefall-run-r-1"}, "data": data}

@@ -67,7 +67,7 @@ class Process:
 
     name: str
     seen: LeaseRecord | None = None
-    looked: bool = False
+    has_read: bool = False
     watched: ObservedLease | None = None
     tenure: Leadership | None = None
     begun: float | None = None
@@ -97,19 +97,19 @@ class Play:
         number = self.random.randrange(len(self.processes))
         process = self.processes[number]
         (todo,) = self.random.choices(
-            [self.look, self.want, self.renew, self.arrive, self.hear, self.act, self.end, self.crash],
+            [self.read, self.want, self.renew, self.arrive, self.hear, self.act, self.end, self.crash],
             [6, 6, 4, 8, 8, 6, 0.2, 0.2],
         )
         todo(process)
 
-    def look(self, process: Process) -> None:
-        process.seen, process.looked = self.server.record, True
+    def read(self, process: Process) -> None:
+        process.seen, process.has_read = self.server.record, True
         if process.seen and process.seen.holder:
             process.watched = observe(process.seen, process.watched, self.now)
 
     def want(self, process: Process) -> None:
         """Asks with what it saw, maybe long ago."""
-        if process.tenure or process.begun is not None or not process.looked:
+        if process.tenure or process.begun is not None or not process.has_read:
             return
         if decide(process.seen, process.watched, self.now) is Decision.ACQUIRE:
             process.begun, process.over = self.now, process.seen
@@ -139,7 +139,7 @@ class Play:
             process.tenure = Leadership(process.name, fence, self.now if self.counts_from_answer else begun)
 
     def act(self, process: Process) -> None:
-        """The check that stands right before the deed uses the holder's clock alone."""
+        """The check right before the operation uses the holder's clock alone."""
         if process.tenure and self.now - process.tenure.renewed_at < self.acts:
             assert process.tenure.is_valid(self.now) or self.acts != RENEW_DEADLINE
             self.did["acted"] += 1
@@ -149,13 +149,13 @@ class Play:
     def end(self, process: Process) -> None:
         if process.tenure and process.begun is None and process.tenure.is_held(self.server.record):
             self.server.record = None
-            self._anew(process)
+            self._restart(process)
 
     def crash(self, process: Process) -> None:
-        """What it had sent was either done or is lost; the new process has a name of its own."""
-        self._anew(process)
+        """Its requests were either executed or lost; the new process has a new name."""
+        self._restart(process)
 
-    def _anew(self, process: Process) -> None:
+    def _restart(self, process: Process) -> None:
         self.processes[self.processes.index(process)] = Process(f"{process.name}'")
 
 

@@ -1,4 +1,4 @@
-"""The cluster's lock against an API server that keeps Leases: who gets it, who is told what, and who stops."""
+"""The cluster's lock against an API server that keeps Leases: who gets it, who is notes what, and who stops."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def silent(text: str) -> None:
     raise AssertionError(text)
 
 
-def test_the_second_is_refused_and_told_who_has_it() -> None:
+def test_the_second_is_refused_with_the_name_of_the_holder() -> None:
     kube = Leases()
     first, second = lock(kube, "ann"), lock(kube, "bob")
     first.acquire(silent)
@@ -85,7 +85,7 @@ def test_the_second_is_refused_and_told_who_has_it() -> None:
     second.release()
 
 
-def test_one_that_died_on_this_machine_is_not_waited_for() -> None:
+def test_a_holder_that_died_on_this_machine_is_replaced_at_once() -> None:
     kube = Leases()
     dead = lock(kube, "ann", "here")
     assert dead._try_acquire(None)
@@ -101,33 +101,33 @@ def test_one_that_died_on_this_machine_is_not_waited_for() -> None:
     heir.release()
 
 
-def test_one_that_seems_dead_is_watched_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_holder_that_seems_dead_is_observed_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the watcher's own clock, as the holder's may be wrong; it is alive if it renews meanwhile."""
     monkeypatch.setattr("chaos.kube.lease_lock.POLL_PERIOD", 0.01)
     kube = Leases()
     silent_one = lock(kube, "ann", wall=1000.0)
     assert silent_one._try_acquire(None)
-    told: list[str] = []
+    notes: list[str] = []
 
     def note(text: str) -> None:
-        told.append(text)
+        notes.append(text)
         silent_one.renew()
 
     with pytest.raises(Refused, match="cluster in use by ann"):
         lock(kube, "bob", wall=1000.0 + LEASE_DURATION + 1).acquire(note)
-    assert told == ["waiting up to 30 s for the lock of ann, unless it renews it"]
+    assert notes == ["waiting up to 30 s for the lock of ann, unless it renews it"]
 
 
 def test_one_that_does_not_renew_for_its_whole_time_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chaos.kube.lease_lock.POLL_PERIOD", 0.001)
     moments = iter(range(0, 10_000, 7))
     monkeypatch.setattr("chaos.kube.lease_lock.time.monotonic", lambda: float(next(moments)))
-    kube, told = Leases(), list[str]()
+    kube, notes = Leases(), list[str]()
     assert lock(kube, "ann")._try_acquire(None)
     heir = lock(kube, "bob", wall=1000.0 + LEASE_DURATION + 1)
-    heir.acquire(told.append)
+    heir.acquire(notes.append)
     assert kube.spec()["holderIdentity"] == "bob"
-    assert len(told) == 1
+    assert len(notes) == 1
     heir.release()
 
 
@@ -136,11 +136,11 @@ def test_a_holder_that_was_stopped_too_long_asks_before_it_acts(monkeypatch: pyt
     holder = lock(kube, "ann")
     assert holder._try_acquire(None)
     holder.check()
-    asked = kube.version
+    version = kube.version
     now = time.monotonic()
     monkeypatch.setattr("chaos.kube.lease_lock.time.monotonic", lambda: now + 25.0)
     holder.check()
-    assert kube.version == asked + 1
+    assert kube.version == version + 1
     kube.broken = KubeUnreachable("timeout", "no answer in time")
     monkeypatch.setattr("chaos.kube.lease_lock.time.monotonic", lambda: now + 50.0)
     assert not holder.renew()
@@ -148,7 +148,7 @@ def test_a_holder_that_was_stopped_too_long_asks_before_it_acts(monkeypatch: pyt
         holder.check()
 
 
-def test_without_the_right_nobody_begins() -> None:
+def test_without_permission_the_lock_is_refused() -> None:
     kube = Leases()
     kube.broken = Response(403, b'{"message": "leases is forbidden"}', {})
     with pytest.raises(Refused, match="leases is forbidden") as caught:
@@ -158,15 +158,15 @@ def test_without_the_right_nobody_begins() -> None:
 
 def test_somebody_asks_it_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chaos.kube.lease_lock.POLL_PERIOD", 0.01)
-    kube, asked = Leases(), list[str]()
+    kube, reasons = Leases(), list[str]()
     holder = lock(kube, "ann")
-    holder.on_abort = asked.append
+    holder.on_abort = reasons.append
     holder.acquire(silent)
     kube.annotate(**{ABORT: "wrong cluster"})
     deadline = time.monotonic() + 10
-    while not asked and time.monotonic() < deadline:
+    while not reasons and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert asked[0] == "wrong cluster"
+    assert reasons[0] == "wrong cluster"
     holder.renew()
     assert kube.lease
     assert kube.lease["metadata"]["annotations"][ABORT] == "wrong cluster"

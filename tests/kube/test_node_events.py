@@ -38,9 +38,9 @@ def events(answer: Response | KubeUnreachable) -> tuple[NodeEvents, Api]:
 
 
 def test_who_did_what_and_that_it_is_undone() -> None:
-    told, api = events(Response(201, b"{}", {}))
-    assert told.emit_injected(step(), 1_700_000_000.0) == ""
-    assert told.emit_undone(step(), 1_700_000_100.0, "node-ready is True") == ""
+    node_events, api = events(Response(201, b"{}", {}))
+    assert node_events.emit_injected(step(), 1_700_000_000.0) == ""
+    assert node_events.emit_undone(step(), 1_700_000_100.0, "node-ready is True") == ""
     first, second = api.bodies
     assert first["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "uid-1"}
     assert (first["type"], first["reason"]) == ("Warning", "NodefallInjected")
@@ -51,8 +51,8 @@ def test_who_did_what_and_that_it_is_undone() -> None:
 
 
 def test_a_step_without_a_node_has_no_event() -> None:
-    told, api = events(Response(201, b"{}", {}))
-    assert told.emit_injected(step(node=""), 0.0) == ""
+    node_events, api = events(Response(201, b"{}", {}))
+    assert node_events.emit_injected(step(node=""), 0.0) == ""
     assert not api.bodies
 
 
@@ -61,12 +61,12 @@ def test_a_step_without_a_node_has_no_event() -> None:
     [Response(403, b'{"message": "no"}', {}), KubeUnreachable("timeout", "no")],
     ids=["forbidden", "unreachable"],
 )
-def test_what_could_not_be_told_is_no_reason_to_stop(answer: Response | KubeUnreachable) -> None:
-    told, _ = events(answer)
-    assert told.emit_injected(step(), 0.0) == "no Event on n1: no"
+def test_a_failed_event_does_not_stop_the_run(answer: Response | KubeUnreachable) -> None:
+    node_events, _ = events(answer)
+    assert node_events.emit_injected(step(), 0.0) == "no Event on n1: no"
 
 
 def test_a_long_command_is_cut() -> None:
-    told, api = events(Response(201, b"{}", {}))
-    told.emit_injected(step(command="x" * 5000), 0.0)
+    node_events, api = events(Response(201, b"{}", {}))
+    node_events.emit_injected(step(command="x" * 5000), 0.0)
     assert len(api.bodies[0]["message"]) == 1024

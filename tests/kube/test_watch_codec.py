@@ -32,7 +32,7 @@ def test_lines_do_not_depend_on_how_they_were_cut_up(lines: list[bytes], data: s
 
 
 @given(st.lists(LINE, max_size=4), LINE)
-def test_a_cut_line_is_told_after_the_whole_ones(lines: list[bytes], half: bytes) -> None:
+def test_a_truncated_line_is_an_error_after_the_whole_ones(lines: list[bytes], half: bytes) -> None:
     whole = split_lines([b"".join(line + b"\n" for line in lines) + half])
     assert [next(whole) for _ in lines] == lines
     with pytest.raises(TruncatedLineError):
@@ -40,7 +40,7 @@ def test_a_cut_line_is_told_after_the_whole_ones(lines: list[bytes], half: bytes
 
 
 def test_a_line_that_does_not_end_is_given_up_before_memory_is() -> None:
-    """However it is cut up; whole lines before it are told, and many short ones are no long one."""
+    """However it is cut up; whole lines before it are yielded, and many short lines are within the limit."""
     endless = chain([b"{}\n"], repeat(b"x" * 1000))
     lines = split_lines(endless, max_bytes=5000)
     assert next(lines) == b"{}"

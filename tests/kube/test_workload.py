@@ -38,7 +38,7 @@ def test_everything_is_labelled_and_in_the_namespace() -> None:
     assert "namespace" not in manifest["metadata"], "the manifest is not changed"
 
 
-def test_a_refusal_is_told_in_the_servers_words() -> None:
+def test_a_rejection_has_the_servers_message() -> None:
     kube = FakeKube({"/api/v1/namespaces": Response(403, b'{"message": "namespaces is forbidden"}', {})})
     with pytest.raises(Aborted, match="403: namespaces is forbidden"):
         apply(kube, create_commands([], "nodefall-r1", "r1"))

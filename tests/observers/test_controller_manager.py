@@ -62,7 +62,7 @@ def scraped(by_url: dict[str, Answer]) -> Lines:
     )
 
 
-def test_what_is_kept() -> None:
+def test_filtered_metrics() -> None:
     lines = scraped({ONE: answers()}).all
     timeline = Timeline()
     for seq, line in enumerate(lines):
@@ -88,10 +88,10 @@ def test_what_is_kept() -> None:
         (answers(403), {"403"}, []),
     ],
 )
-def test_one_that_fails_is_told_and_the_other_read(answer: Answer, types: set[str], blind: list[str]) -> None:
+def test_a_replica_that_fails_does_not_affect_the_other(answer: Answer, types: set[str], blind: list[str]) -> None:
     lines = scraped({ONE: answer, TWO: answers()})
-    told = {(line.node, line.type) for line in lines.of("metrics")}
-    assert told == {(ONE, type_) for type_ in types} | {(TWO, "200")}
+    statuses = {(line.node, line.type) for line in lines.of("metrics")}
+    assert statuses == {(ONE, type_) for type_ in types} | {(TWO, "200")}
     assert [line.type for line in lines.of("blind")] == blind
 
 
@@ -102,7 +102,7 @@ def test_each_must_be_readable_before_anything_is_touched(answer: Answer, says: 
         verify_reachable([ONE, TWO], lambda url: (answer if url.startswith(TWO) else answers())(url))
 
 
-def test_one_must_lead_before_anything_is_touched() -> None:
+def test_one_replica_must_be_the_leader() -> None:
     backup = answers(text=TEXT.replace(f"{LEADER_STATUS} 1", f"{LEADER_STATUS} 0"))
     verify_reachable([ONE, TWO], lambda url: (backup if url.startswith(ONE) else answers())(url))
     verify_reachable([ONE], answers(text=TEXT.replace(f"{LEADER_STATUS} 1\n", "")))  # without leader election
@@ -140,7 +140,7 @@ def test_a_right_is_to_something(given: dict[str, Any]) -> None:
 
 @pytest.mark.lab
 @pytest.mark.parametrize("allowed", [True, False])
-def test_a_lab_tells_those_who_may_ask(tmp_path: Path, allowed: bool) -> None:
+def test_a_lab_serves_metrics_to_authorized_users(tmp_path: Path, allowed: bool) -> None:
     metrics, nodes = Permission("", "/metrics", "get"), Permission("", "nodes", "get")
     rules = [rule(resources=["nodes"]), *([rule(nonResourceURLs=["/metrics"])] if allowed else [])]
     with start_lab(Lab(workers=1, rights=rules)) as lab:

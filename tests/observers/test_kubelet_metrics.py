@@ -42,7 +42,7 @@ class Kubelet:
     def __init__(self) -> None:
         self.direct: Answer = answers
         self.proxy: Answer = answers
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def request(
         self,
@@ -52,14 +52,14 @@ class Kubelet:
         body: Any = None,
         content_type: str = "application/json",
     ) -> Response:
-        self.asked.append(path)
+        self.requested.append(path)
         return self.proxy(path.removeprefix("/api/v1/nodes/n1/proxy"))
 
     def stream(self, path: str, query: Mapping[str, str]) -> AbstractContextManager[Any]:
         raise AssertionError("nothing is watched here")
 
     def kubelet(self, address: str, port: int, path: str) -> Response:
-        self.asked.append(f"{address}:{port}{path}")
+        self.requested.append(f"{address}:{port}{path}")
         return self.direct(path)
 
 
@@ -100,7 +100,7 @@ def test_scrapes_and_configuration() -> None:
         "kubelet_graceful_shutdown_end_time_seconds": 0.0,
         'kubelet_admission_rejections_total{reason="NodeShutdown"}': 2.0,
     }
-    assert set(api.asked) == {"192.0.2.7:10999/configz", "192.0.2.7:10999/metrics"}
+    assert set(api.requested) == {"192.0.2.7:10999/configz", "192.0.2.7:10999/metrics"}
 
 
 @pytest.mark.parametrize(
@@ -123,10 +123,10 @@ def test_what_a_failure_means(direct: Answer, through: Answer, proxy: bool, type
     assert {line.type for line in lines.of("metrics")} == types
     assert [line.type for line in lines.of("blind")] == (["metrics@n1"] if blind else [])
     if not proxy:
-        assert not any("proxy" in path for path in api.asked), "nodes/proxy only where it is allowed"
+        assert not any("proxy" in path for path in api.requested), "nodes/proxy only where it is allowed"
 
 
-def test_an_unknown_address_is_blindness() -> None:
+def test_an_unknown_address_is_a_blind_window() -> None:
     lines = scraped(Kubelet(), node=None)
     assert [reason for _, _, reason in lines.windows()] == ["the address of n1 is unknown"]
 

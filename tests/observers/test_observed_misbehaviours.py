@@ -1,4 +1,4 @@
-"""Our observers on a lab whose API misbehaves under load: what they tell is the store's own history."""
+"""Our observers on a lab whose API misbehaves under load: what they emit is the history of the store."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_nothing_is_lost_or_doubled(
     with observed_lab(tmp_path, pace=PACE) as observed:
         observed.run(switches, SECONDS)
         for kind in KINDS:
-            told = observed.changes(kind)
-            assert repeated(told) == []
-            lost = missed(observed, kind, told)
+            changes = observed.changes(kind)
+            assert repeated(changes) == []
+            lost = missed(observed, kind, changes)
             assert bool(FORGETS & set(switches)) or not lost, f"{kind}: the server still had what was missed"
             unseen = [(at, what) for at, what in lost if not blind(observed, kind, at)]
-            assert unseen == [], f"{kind}: missed where nobody was blind: {observed.windows()}"
+            assert unseen == [], f"{kind}: missed outside of a blind window: {observed.windows()}"
         assert not [line.note for line in observed.lines if str(line.note).startswith("undecodable")]
         assert not [window for window in observed.windows() if "undecodable" in window.reason]
         reasons = [window.reason for window in observed.windows()]
@@ -59,12 +59,12 @@ def test_nothing_is_lost_or_doubled(
         assert any(line.type == "BOOKMARK" for line in observed.lines)
 
 
-def missed(observed: ObservedLab, kind: str, told: list[EmittedVersion]) -> list[tuple[float, EmittedVersion]]:
-    """Changes that were not told as such, with their times; all others were told in their order."""
+def missed(observed: ObservedLab, kind: str, changes: list[EmittedVersion]) -> list[tuple[float, EmittedVersion]]:
+    """Changes that were not emitted, with their times; all others were emitted in order."""
     history = observed.history(kind)
-    said = set(told)
+    said = set(changes)
     happened = {what for _, what in history}
-    events = [entry for entry in told if entry[0] != "LIST" and entry in happened]
+    events = [entry for entry in changes if entry[0] != "LIST" and entry in happened]
     assert events == [what for _, what in history if what in said]
     return [(at, what) for at, what in history if what not in said]
 

@@ -67,7 +67,7 @@ def test_a_connection_that_is_cut() -> None:
         assert tcp_probe(f"127.0.0.1:{port}", 5.0)() is None, "connecting is all that is asked"
 
 
-def test_a_certificate_that_nobody_vouches_for_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_untrusted_certificate_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     authority, server = Authority(tmp_path, "shop"), KubeServer()
     server.answers["/"] = (200, b"")
     with serving(server, authority.server()) as port:
@@ -153,12 +153,12 @@ def test_what_is_recorded() -> None:
 
     def ask() -> int:
         turns.append(clock.now())
-        told = script[len(turns) - 1] if len(turns) <= len(script) else 200
+        answer = script[len(turns) - 1] if len(turns) <= len(script) else 200
         if len(turns) == 4:
             clock.advance(3.0)
-        if isinstance(told, Exception):
-            raise told
-        return told
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     probe = ProbeObserver(Probe(name="shop", tcp="x:1"), ask, clock)
     probe.start(lines)

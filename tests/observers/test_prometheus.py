@@ -50,7 +50,7 @@ def test_answers(result: Any, series: list[Series]) -> None:
     assert [headers["authorization"] for headers in server.headers] == ["Bearer t0ken"] * 2
 
 
-def test_a_long_run_is_asked_in_longer_steps() -> None:
+def test_a_long_run_is_queried_in_longer_steps() -> None:
     server = KubeServer()
     server.answers["/api/v1/query_range"] = (200, success([]))
     with serving(server) as port:
@@ -74,7 +74,7 @@ def test_a_long_run_is_asked_in_longer_steps() -> None:
         (200, success([{"metric": {"n": str(n)}, "value": [1, "1"]} for n in range(501)]), QueryRefused, "aggregate"),
     ],
 )
-def test_what_is_no_answer(status: int, body: bytes, kind: type[NodefallError], says: str) -> None:
+def test_invalid_responses(status: int, body: bytes, kind: type[NodefallError], says: str) -> None:
     server = KubeServer()
     server.answers["/api/v1/query"] = (status, body)
     with serving(server) as port, pytest.raises(kind) as caught:
@@ -82,7 +82,7 @@ def test_what_is_no_answer(status: int, body: bytes, kind: type[NodefallError], 
     assert says in f"{caught.value.message} {caught.value.hint}"
 
 
-def test_nobody_there() -> None:
+def test_no_server() -> None:
     with serving(KubeServer()) as port:
         pass
     with pytest.raises(PrometheusUnavailable, match=f"Prometheus at http://127.0.0.1:{port}: ConnectionError"):
@@ -96,7 +96,7 @@ class Server(PrometheusClient):
         super().__init__("http://unused")
         self.clock, self.ahead, self.age = clock, 30.0, 1.0
         self.lost = False
-        self.asked: list[str] = []
+        self.received: list[str] = []
 
     def _now(self) -> float:
         if self.lost:
@@ -105,7 +105,7 @@ class Server(PrometheusClient):
 
     def query(self, query: str) -> list[Series]:
         now = self._now()
-        self.asked.append(query)
+        self.received.append(query)
         return [Series({}, [(now, now - self.age if "timestamp" in query else 7.0)])] if self.age >= 0 else []
 
     def query_range(self, query: str, start: float, end: float, step: float) -> list[Series]:
@@ -114,7 +114,7 @@ class Server(PrometheusClient):
 
 
 class Watched:
-    """An observer that asks two queries, and what it recorded."""
+    """An observer with two queries, and what it recorded."""
 
     def __init__(self) -> None:
         self.clock, self.lines = ManualClock(), Lines()
@@ -166,7 +166,7 @@ def test_queries_are_polled_in_the_runs_clock() -> None:
         (-1.0, False, "Prometheus scrapes nothing: no sample of up"),
     ],
 )
-def test_what_cannot_be_trusted_is_a_blind_window(age: float, lost: bool, why: str) -> None:
+def test_stale_samples_are_a_blind_window(age: float, lost: bool, why: str) -> None:
     watched = Watched()
     watched.start()
     watched.until(lambda: len(watched.results("quick")) >= 2)

@@ -150,17 +150,17 @@ def test_its_death_is_a_blind_window(timeline: Timeline) -> None:
     assert window.end is not None
     assert window.end - window.start >= 2.0
     inside = [each for each in timeline.prometheus["kubelets"] if window.start < each.t < window.end]
-    assert inside == [], "nothing is told of the time when it was dead"
+    assert inside == [], "no sample is from the time when it was dead"
 
 
-def test_the_last_look_has_the_whole_run_in_the_runs_clock(timeline: Timeline) -> None:
+def test_the_final_sample_has_the_whole_run_in_the_runs_clock(timeline: Timeline) -> None:
     ((series,),) = [each.result.series for each in timeline.prometheus["kubelets"][-1:]]
     times = [t for t, _ in series.values]
     assert len(times) > 3
     assert timeline.start - 2 <= times[0] < times[-1] <= timeline.end + 2
 
 
-class Look:
+class FakeContext:
     """All of a timeline, from its start on."""
 
     def __init__(self, timeline: Timeline) -> None:
@@ -177,8 +177,8 @@ class Look:
 
 
 def test_the_metric_assertion_reads_it_and_knows_when_it_was_blind(timeline: Timeline) -> None:
-    asked = ASSERTION.params.model_validate({"query": "kubelets", "at-least": 2})
-    (subject,) = ASSERTION.subjects(asked, Look(timeline)).subjects
+    params = ASSERTION.params.model_validate({"query": "kubelets", "at-least": 2})
+    (subject,) = ASSERTION.subjects(params, FakeContext(timeline)).subjects
     (window,) = [blind for blind in timeline.blind_windows if "Connection" in blind.reason][-1:]
     assert window.end is not None
     before, inside = subject.signal.at(window.start), subject.signal.at((window.start + window.end) / 2)

@@ -49,7 +49,7 @@ class Bench:
         return self.health.last_good
 
     def seen(self, *names: str, step: float = 0.0) -> None:
-        """Wait until every name was told."""
+        """Wait until every name was emitted."""
         self.clock.until(lambda: set(names) <= set(self.lines.names()), step)
 
     def closed(self, step: float = 0.1) -> tuple[float, float, str]:
@@ -233,13 +233,13 @@ def test_a_cut_in_the_middle_of_a_line(bench: Bench) -> None:
 
 
 def test_the_window_stays_open_until_the_watch_has_caught_up(bench: Bench) -> None:
-    """The list of the check has an object that the watch owes; a bookmark settles it."""
+    """The new list has an object that the watch has not delivered; a bookmark closes the window."""
     bench.start()
     bench.clock.advance(50)
     bench.server.closing = True
     bench.server.cut_watches()
     bench.blind()
-    bench.server.put(pod("owed"), quietly=True)
+    bench.server.put(pod("late"), quietly=True)
     bench.server.closing = False
     bench.clock.until(lambda: bench.server.watches == 1 and bench.server.count(watch=False) == 2, step=0.1)
     bench.clock.advance(30)
@@ -287,7 +287,7 @@ def test_never_seen_is_blind_from_the_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("status", "waited_for"), [(403, False), (404, False), (500, True)])
-def test_nobody_waits_for_what_the_user_may_not_see(tmp_path: Path, status: int, waited_for: bool) -> None:
+def test_a_forbidden_resource_counts_as_synced(tmp_path: Path, status: int, waited_for: bool) -> None:
     server, clock, lines = KubeServer(), ManualClock(), Lines()
     resource = RESOURCES["poddisruptionbudgets"]
     server.answers[resource.path] = (status, b'{"message":"cannot list poddisruptionbudgets.policy"}')
@@ -373,7 +373,7 @@ def test_a_stall_without_reset_is_noticed_by_the_health_check(bench: Bench) -> N
     assert late.t <= end
 
 
-def test_a_slow_answer_is_blindness_too(bench: Bench) -> None:
+def test_a_slow_response_is_a_blind_window(bench: Bench) -> None:
     bench.start(health=True)
     good = bench.healthy(10)
     bench.server.flowing.clear()
@@ -389,7 +389,7 @@ def test_a_slow_answer_is_blindness_too(bench: Bench) -> None:
     assert (start, "took 1.5 s to respond" in reason) == (good, True)
 
 
-def test_our_own_stand_still_is_blindness_too(bench: Bench) -> None:
+def test_a_pause_of_this_process_is_a_blind_window(bench: Bench) -> None:
     bench.start(health=True)
     good = bench.healthy(10)
     bench.clock.advance(30)
@@ -398,13 +398,13 @@ def test_our_own_stand_still_is_blindness_too(bench: Bench) -> None:
     assert "nodefall itself was paused" in reason
 
 
-def test_nothing_is_told_after_stop(bench: Bench) -> None:
+def test_nothing_is_emitted_after_stop(bench: Bench) -> None:
     bench.start()
     bench.pods.stop()
-    told = len(bench.lines.all)
+    before = len(bench.lines.all)
     bench.clock.until(lambda: all(thread.name != "watch of pods" for thread in threading.enumerate()))
     bench.server.put(pod("d"))
-    assert len(bench.lines.all) == told
+    assert len(bench.lines.all) == before
 
 
 def test_a_woken_clock_makes_no_hot_loop(bench: Bench) -> None:
@@ -418,7 +418,7 @@ def test_a_woken_clock_makes_no_hot_loop(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_happens_to_the_connection_every_event_is_told_once(bench: Bench, seed: int) -> None:
+def test_every_event_is_emitted_once_whatever_happens_to_the_connection(bench: Bench, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - repeatable
     bench.start()
 
@@ -455,5 +455,5 @@ def test_the_health_check_measures_the_servers_clock(bench: Bench) -> None:
     bench.start(health=True)
     bench.health.stop()
     (offset,) = bench.health.offsets().values()
-    assert abs(time.time() - bench.clock.now() - offset.seconds) <= PATIENCE, "the test server tells the real time"
+    assert abs(time.time() - bench.clock.now() - offset.seconds) <= PATIENCE, "the test server has the real time"
     assert offset.within == pytest.approx(0.5)

@@ -11,7 +11,7 @@ from chaos.model.errors import Refused
 from chaos.store.process_lock import exclusive_lock
 
 
-def test_the_second_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
+def test_the_second_is_refused_with_the_name_of_the_holder(tmp_path: Path) -> None:
     with exclusive_lock("a/../b", tmp_path):
         with pytest.raises(Refused, match=f"process {os.getpid()}"), exclusive_lock("a/../b", tmp_path):
             pass

@@ -66,7 +66,7 @@ def test_several_gzip_members(tmp_path: Path) -> None:
         (gzip.compress(text(META), mtime=0)[:12] + b"damaged beyond repair", "", "is damaged"),
     ],
 )
-def test_what_is_no_recording(tmp_path: Path, data: bytes, where: str, message: str) -> None:
+def test_invalid_recordings(tmp_path: Path, data: bytes, where: str, message: str) -> None:
     path = put(tmp_path, data)
     with pytest.raises(BadInput) as caught:
         list(read_recording(path))
@@ -86,7 +86,7 @@ def test_blank_lines_and_a_last_line_without_an_end(tmp_path: Path) -> None:
     assert [found.kind for found in read_recording(put(tmp_path, data))] == ["meta", "pods"]
 
 
-def test_a_tail_that_was_cut_off_is_told(tmp_path: Path) -> None:
+def test_a_truncated_tail_is_a_blind_window(tmp_path: Path) -> None:
     data = text(META) + b'{"t": 2.0, "kind": "po'
     lines = list(read_recording(put(tmp_path, data)))
     assert [(found.kind, found.type) for found in lines] == [("meta", "recording"), ("blind", "recording")]
@@ -94,16 +94,16 @@ def test_a_tail_that_was_cut_off_is_told(tmp_path: Path) -> None:
 
 
 @given(st.integers(min_value=30, max_value=2000))
-def test_every_prefix_of_a_gzip_is_readable(tmp_path_factory: pytest.TempPathFactory, kept: int) -> None:
+def test_every_prefix_of_a_gzip_is_readable(tmp_path_factory: pytest.TempPathFactory, length: int) -> None:
     many = text(META, *({"t": 2.0 + i, "kind": "host", "type": "x", "object": i * i} for i in range(400)))
     whole = gzip.compress(many, mtime=0)
-    path = put(tmp_path_factory.mktemp("prefix"), whole[:kept])
+    path = put(tmp_path_factory.mktemp("prefix"), whole[:length])
     try:
         lines = list(read_recording(path))
     except BadInput as error:
         assert "is empty" in error.message or "not a JSON line" in error.message  # noqa: PT017 - either is right
         return
-    if kept >= len(whole):
+    if length >= len(whole):
         assert len(lines) == 401
     else:
         assert (lines[-1].kind, lines[-1].type) == ("blind", "recording")
