@@ -1,7 +1,9 @@
-"""Undo: conditional steps, proof before an entry is struck, on after a failure, harmless twice."""
+"""Undo: conditional steps, proof before an entry is marked undone, on after a failure, harmless twice."""
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,8 @@ import chaos.facts
 from chaos.engine.rollback import PROOF_SECONDS, roll_back
 from chaos.hosts.pool import Hosts
 from chaos.model.action import Target, Undo
-from chaos.model.command import Delivery, Outcome, PowerState
+from chaos.model.command import Delivery, HostCommand, Outcome, PowerCommand, PowerState, PowerVerb
+from chaos.model.errors import Refused
 from chaos.model.ports import Response
 from chaos.model.registry import discover
 from chaos.store.journal import Journal, read_pending
@@ -224,7 +227,7 @@ def test_a_signal_that_comes_late_ends_no_undo(tmp_path: Path) -> None:
     assert world.roll_back() == [True]
 
 
-def test_undo_continues_after_any_failure(tmp_path: Path) -> None:
+def test_undo_continues_after_any_failure(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     class Broken(FakePower):
         def state(self) -> PowerState:
             raise ZeroDivisionError("planted")
@@ -234,7 +237,19 @@ def test_undo_continues_after_any_failure(tmp_path: Path) -> None:
     world.intend("poweroff", undo_of("poweroff"))
     assert world.roll_back() == [False, True]
     assert any("internal error: ZeroDivisionError: planted" in line for line in world.progress.reports)
+    assert "Traceback" in caplog.text
     assert [entry.action for entry in read_pending(tmp_path)] == ["poweroff"]
+
+
+def test_every_host_command_is_logged_with_its_outcome(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "chaos.hosts")
+    world = World(tmp_path, FakeSession({"true": answered(exit_code=3)}), None)
+    world.hosts.send("n1", HostCommand(("true",)))
+    with pytest.raises(Refused):
+        world.hosts.send("n1", PowerCommand(PowerVerb.ON))
+    sent, refused = [record.getMessage() for record in caplog.records]
+    assert re.fullmatch(r"n1: true: answered, exit 3 in \d\.\d+ s ", sent)
+    assert refused == "n1: power on: not sent: n1 has no power control"
 
 
 def state(value: str) -> Outcome:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import logging
+import re
 import stat
 import sys
 from pathlib import Path
@@ -269,3 +271,17 @@ def test_what_is_not_loopback(tmp_path: Path) -> None:
         assert not server_is_loopback(connect(str(kubeconfig(tmp_path, server))))
     file = kubeconfig(tmp_path, "http://127.0.0.1:1", None, **{"proxy-url": "http://192.0.2.1:3128"})
     assert not server_is_loopback(connect(str(file)))
+
+
+def test_every_request_is_logged_with_its_outcome(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    state = KubeServer()
+    state.answers["/version"] = (200, b"{}")
+    caplog.set_level(logging.DEBUG, "chaos.kube")
+    with serving(state) as port:
+        api = plain_api(tmp_path, port)
+        api.request("GET", "/version")
+        with pytest.raises(KubeUnreachable):
+            plain_api(tmp_path, 1).request("GET", "/version")
+    good, bad = [record.getMessage() for record in caplog.records if record.name == "chaos.kube.pools"]
+    assert re.fullmatch(rf"GET http://127.0.0.1:{port}/version: 200 in \d\.\d+ s", good)
+    assert re.fullmatch(r"GET http://127.0.0.1:1/version failed after \d\.\d+ s: .*connection refused", bad)
