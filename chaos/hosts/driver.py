@@ -9,11 +9,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from chaos.hosts.power.secrets import SecretContext
 from chaos.hosts.transports.settings import HostSettings, LocalUser
 from chaos.model.driver import DEFAULT_TRANSPORT, PowerSettings, power_drivers, transport_drivers
+from chaos.model.errors import Refused
 from chaos.model.inventory import Host, Inventory
 from chaos.model.ports import PowerControl, Session
 
@@ -75,6 +76,18 @@ class TransportDriver(ABC):
     @abstractmethod
     def open_session(self, host: HostContext) -> Session:
         """A session to the host. Raises Unreachable, or Refused where the host or the settings cannot be trusted."""
+
+    def options_of(self, host: HostContext) -> Any:
+        """The host's options, an instance of ``options``. Raises Refused."""
+        assert self.options is not None  # noqa: S101 - only for drivers with options
+        try:
+            return self.options.model_validate(host.options)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise Refused(
+                f"options of {host.node} for transport {self.name}: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+                hint="fix options of the host, or of defaults, in the inventory",
+            ) from error
 
     def jump_hosts(self, host: HostContext) -> Sequence[HostSettings]:  # noqa: ARG002 - for drivers that have some
         """Hosts that the connection passes through: none of them may become a target."""

@@ -9,7 +9,7 @@ from typing import Any
 from chaos.load.document import expect_kind, read_document
 from chaos.load.error_collector import Cursor, ErrorCollector, did_you_mean
 from chaos.load.pydantic_errors import check_model
-from chaos.load.tree import MappingEntry, Node, ScalarNode, to_builtins
+from chaos.load.tree import MappingEntry, MappingNode, Node, ScalarNode, to_builtins
 from chaos.model.driver import DEFAULT_TRANSPORT, file_keys, power_drivers, transport_drivers
 from chaos.model.inventory import Inventory
 
@@ -72,16 +72,16 @@ def _check_options(root: Cursor, value: Mapping[str, Any], errors: ErrorCollecto
     defaults = root.get("defaults")
     for key, host in root.get("hosts").entries():
         name = host.get("transport").text or defaults.get("transport").text or DEFAULT_TRANSPORT
-        place = host.get("options") or defaults.get("options")
-        if not place or name not in transport_drivers():
+        if name not in transport_drivers():
             continue
-        shared, of_host = (_options(part) for part in (value.get("defaults"), value["hosts"].get(key)))
         model = transport_drivers()[name].options
-        if model is None:
-            if shared or of_host:
-                place.report_key(f"transport {name} has no options", "remove them")
-        elif place.node:
-            check_model(model, place.node, {**shared, **of_host}, errors)
+        place = host.get("options") or defaults.get("options") or host
+        options = {**_options(value.get("defaults")), **_options(value["hosts"].get(key))}
+        if model is None and options:
+            place.report_key(f"transport {name} has no options", "remove them")
+        elif model is not None and place.entry:
+            node = place.entry.node if options else MappingNode(place.entry.node.mark, {})
+            check_model(model, node, options, errors)
 
 
 def _options(connection: Any) -> Mapping[str, Any]:

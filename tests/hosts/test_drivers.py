@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -17,9 +17,11 @@ from chaos.hosts.power.secrets import SecretContext
 from chaos.hosts.power.wake_on_lan import WakeOnLanControl
 from chaos.hosts.transports.docker import DockerSession
 from chaos.hosts.transports.settings import LocalUser
+from chaos.model.document import Model
 from chaos.model.driver import file_keys, power_drivers, transport_drivers
 from chaos.model.errors import Refused
 from chaos.model.inventory import Inventory
+from chaos.model.ports import Session
 
 LOCAL = LocalUser("ops", Path("/home/ops"))
 HEAD = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "i"}}
@@ -30,7 +32,7 @@ OUTSIDE = """
 
     from chaos.hosts.driver import PowerDriver, TransportDriver
     from chaos.model.driver import FilePath, PowerSettings
-    from chaos.model.experiment import Model
+    from chaos.model.document import Model
     from chaos.model.field_types import Secret
 
 
@@ -58,7 +60,7 @@ OUTSIDE = """
         options = Options
 
         def open_session(self, host):
-            return Options.model_validate(host.options)
+            return self.options_of(host)
 
 
     PDU = PowerDriver("pdu", Settings, lambda power, host: Pdu(power.outlet, host.node))
@@ -153,10 +155,31 @@ def test_drivers_of_another_distribution(outside: Path) -> None:
         ("device: /dev/ttyS0", "devise: x", ["9: missing key 'device'", "9: unknown key 'devise'"]),
         ("transport: serial", "transport: cereal", ["6: expected 'ssh', 'docker' or 'serial', got the text 'cereal'"]),
         ("transport: serial", "transport: ssh", ["9: transport ssh has no options"]),
+        ("options: {device: /dev/ttyS0}", "os: linux", ["6: missing key 'device'"]),
     ],
 )
 def test_errors_of_their_settings_have_a_line(outside: Path, old: str, new: str, problems: list[str]) -> None:
     assert load(outside, INVENTORY.replace(old, new)) == problems
+
+
+def test_options_that_are_missing_altogether(outside: Path) -> None:
+    text = INVENTORY.replace(", options: {baud: 115200}", "").replace("options: {device: /dev/ttyS0}", "os: linux")
+    assert load(outside, text) == ["9: missing key 'device'"]
+
+
+def test_options_of_a_node_that_the_inventory_does_not_list() -> None:
+    class Options(Model):
+        device: str
+
+    class Serial(TransportDriver):
+        name = "serial"
+        options = Options
+
+        def open_session(self, host: HostContext) -> Session:
+            raise AssertionError(self.options_of(host))
+
+    with pytest.raises(Refused, match="options of node-a for transport serial: device: Field required"):
+        Serial().open_session(context({}))
 
 
 def test_a_second_driver_of_that_name_is_an_error(outside: Path) -> None:
@@ -181,7 +204,7 @@ def context(host: dict[str, Any], **more: Any) -> HostContext:
 def test_contract_of_built_in_drivers() -> None:
     for name, driver in power_drivers().items():
         assert isinstance(driver, PowerDriver)
-        assert driver.settings.model_fields["kind"].annotation.__args__ == (name,)
+        assert get_args(driver.settings.model_fields["kind"].annotation) == (name,)
     for name, driver in transport_drivers().items():
         assert isinstance(driver, TransportDriver)
         assert driver.name == name

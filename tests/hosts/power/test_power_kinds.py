@@ -39,7 +39,7 @@ def shell(script: str) -> list[str]:
 def test_ipmi_names_the_rejected_login_without_the_password(tmp_path: Path) -> None:
     with fake_bmc(tmp_path) as good:
         assert isinstance(good, IpmiControl)
-        for context, user in ((WRONG, "admin"), (PLACE, "nobody")):
+        for context, user in ((WRONG, "admin"), (PLACE, "stranger")):
             with pytest.raises(Unreachable, match=f"rejected the login of {user}") as caught:
                 make_ipmi_control(ipmi_power(good._power.port, user), context, timeout=60).on()
             assert "hunter2" not in str(caught.value) + caught.value.hint
