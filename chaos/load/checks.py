@@ -61,7 +61,7 @@ def _check_action(step: Cursor, registry: PluginRegistry, allow: list[str]) -> N
     _check_scope(step, action)
     if action.allowance and action.allowance not in allow:
         hint = f"if that is intended, write allow: [{action.allowance}] in spec"
-        step.get("action").report(f"{action.name} needs the permission {action.allowance!r}", hint)
+        step.get("action").report(f"{action.name} must be allowed", hint)
     if "irreversible" not in allow:
         _check_undo(step, action)
 
@@ -113,15 +113,15 @@ def _check_after(after: Cursor, names: list[str | None], index: int) -> None:
 
 def _check_requires(requires: Cursor) -> None:
     for source, facts in requires.entries():
-        for name, wanted in facts.entries():
+        for name, requirement in facts.entries():
             fact = f"{source}.{name}"
             if fact not in FACTS:
-                wanted.report_key(f"unknown fact {fact!r}", did_you_mean(fact, FACTS))
-            elif wanted.text is not None:
+                requirement.report_key(f"unknown fact {fact!r}", did_you_mean(fact, FACTS))
+            elif requirement.text is not None:
                 try:
-                    parse_requirement(wanted.text)
-                except ValueError as error:
-                    wanted.report(f"invalid requirement {wanted.text!r}: {error}", "write it like '>0' or '>= 30s'")
+                    parse_requirement(requirement.text)
+                except ValueError:
+                    requirement.report(f"invalid requirement {requirement.text!r}", "write it like '>0' or '>= 30s'")
 
 
 def _check_workload(manifests: Cursor, folder: Path) -> None:

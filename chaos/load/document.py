@@ -41,17 +41,17 @@ def kind_of_document(path: Path, root: MappingNode) -> str:
     if entry is None:
         message, hint = "missing key 'kind'", "write kind: Experiment or kind: Inventory"
     else:
-        shown = kind if kind is not None else "nothing"
-        message, hint = f"unknown kind {shown!r}", did_you_mean(str(kind), KINDS)
+        text = kind if kind is not None else "nothing"
+        message, hint = f"unknown kind {text!r}", did_you_mean(str(kind), KINDS)
     raise BadInput([Problem(str(path), node.mark.line, node.mark.column, message, hint)])
 
 
-def expect_kind(path: Path, root: MappingNode, wanted: str) -> None:
+def expect_kind(path: Path, root: MappingNode, expected: str) -> None:
     """Raises BadInput if the document is of another kind."""
     kind = kind_of_document(path, root)
-    if kind != wanted:
+    if kind != expected:
         entry = child_of(root, "kind")
         mark = entry.node.mark if entry else root.mark
-        article = "an" if wanted[0] in "EI" else "a"
-        message = f"wrong kind {kind}: {article} {wanted} is required here"
+        article = "an" if expected[0] in "EI" else "a"
+        message = f"wrong kind {kind}: {article} {expected} is required here"
         raise BadInput([Problem(str(path), mark.line, mark.column, message)])

@@ -91,7 +91,7 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """Hint with the nearest name, else with all names if there are few, else ""."""
     names = sorted(known)
     folded = {name.casefold(): name for name in names}
-    near = get_close_matches(wrong.casefold(), folded, 1, 0.6)
-    if near:
-        return f"did you mean {folded[near[0]]!r}?"
+    nearest = get_close_matches(wrong.casefold(), folded, 1, 0.6)
+    if nearest:
+        return f"did you mean {folded[nearest[0]]!r}?"
     return f"known are {', '.join(names)}" if 0 < len(names) <= 12 else ""

@@ -115,11 +115,11 @@ def _check_deadline(hypothesis: Cursor) -> None:
 
 
 def _check_order(hypothesis: Cursor, known: list[str]) -> None:
-    own = hypothesis.get("name").text
+    own_name = hypothesis.get("name").text
     for item in hypothesis.get("order").items():
         if item.text and item.text not in known:
             item.report(f"unknown hypothesis {item.text!r}", did_you_mean(item.text, known))
-        elif item.text and item.text == own:
+        elif item.text and item.text == own_name:
             item.report("order refers to itself")
 
 

@@ -88,5 +88,5 @@ def known_fact(name: str) -> str:
     known = [*FACTS, *POD_FACTS]
     if name in known:
         return name
-    near = get_close_matches(name, known, 1, 0.5)
-    raise ValueError(f"unknown fact {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    nearest = get_close_matches(name, known, 1, 0.5)
+    raise ValueError(f"unknown fact {name!r}" + (f"; did you mean {nearest[0]!r}?" if nearest else ""))

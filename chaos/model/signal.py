@@ -67,8 +67,8 @@ class Signal:
         return signal
 
     def _mask_window(self, blind: BlindWindow) -> Signal:
-        lasted = "from then on" if blind.end is None else f"for {blind.end - blind.start:.1f} s"
-        unknown = Sample(blind.start, None, None, f"{blind.source} could not be observed {lasted}: {blind.reason}")
+        duration = "from then on" if blind.end is None else f"for {blind.end - blind.start:.1f} s"
+        unknown = Sample(blind.start, None, None, f"{blind.source} could not be observed {duration}: {blind.reason}")
         before = [s for s in self.samples if s.t < blind.start]
         if blind.end is None:
             return Signal((*before, unknown))

@@ -134,13 +134,13 @@ def policy_rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
     for permission in (permission for permission in permissions if not permission.is_non_resource):
         verbs.setdefault((permission.group, permission.name, permission.resource), []).append(permission.verb)
     merged: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for (group, name, resource), some in verbs.items():
-        merged.setdefault((group, name, tuple(some)), []).append(resource)
+    for (group, name, resource), group_verbs in verbs.items():
+        merged.setdefault((group, name, tuple(group_verbs)), []).append(resource)
     by_resource = [
         {"apiGroups": [group], "resources": resources}
         | ({"resourceNames": [name]} if name else {})
-        | {"verbs": [*some]}
-        for (group, name, some), resources in merged.items()
+        | {"verbs": [*group_verbs]}
+        for (group, name, group_verbs), resources in merged.items()
     ]
     return by_resource + paths
 
@@ -152,8 +152,8 @@ def role_manifests(permissions: Iterable[Permission], name: str, subject: dict[s
         by_namespace.setdefault(permission.namespace, []).append(permission)
     return [
         doc
-        for namespace, some in sorted(by_namespace.items())
-        for doc in _role_and_binding(namespace, some, name, subject)
+        for namespace, in_namespace in sorted(by_namespace.items())
+        for doc in _role_and_binding(namespace, in_namespace, name, subject)
     ]
 
 

@@ -144,8 +144,8 @@ class Burn:
 @pytest.mark.parametrize(
     ("allow", "given", "why"),
     [
-        ("[]", "{inject: [x], undo: [y]}", r"command needs the permission 'custom' .*write allow: \[custom\]"),
-        ("[irreversible]", "{inject: [x]}", "command needs the permission 'custom'"),
+        ("[]", "{inject: [x], undo: [y]}", r"command must be allowed .*write allow: \[custom\]"),
+        ("[irreversible]", "{inject: [x]}", "command must be allowed"),
         ("[custom]", "{inject: [x]}", r"command without undo cannot be undone .*write allow: \[irreversible\]"),
         ("[custom]", "{inject: systemctl stop cron, undo: [y]}", "expected a list"),
         ("[custom]", "{inject: [x], undo: [y]}", ""),
