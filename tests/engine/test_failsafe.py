@@ -34,7 +34,7 @@ def hosts(answers: dict[str, Answer], seconds: float = 100.0) -> tuple[Hosts, Fa
     return Hosts(lambda _: session, lambda _: FakePower(), FakeKube({}), {}, FakeClock()), session
 
 
-def test_it_is_planted_and_read_back() -> None:
+def test_it_is_armed_and_read_back() -> None:
     there, session = hosts({SHOW: elapses("2min 30.05s")})
     assert arm(there, "n1", HEAL, 800.0) == 100.0
     assert session.sent[1] == (

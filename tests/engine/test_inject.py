@@ -42,7 +42,7 @@ SHOW = "systemctl show --property=NextElapseUSecMonotonic nodefall-x.timer"
 
 
 class Armable(FakeSession):
-    """Waits for one write, which must not come."""
+    """A session whose armed command must not be released."""
 
     def arm(self, command: HostCommand) -> Armable:
         self.sent.append(f"arm {command}")
@@ -111,7 +111,7 @@ def test_a_stop_while_the_timer_is_armed_prevents_the_fault(tmp_path: Path) -> N
 
 
 class Tuned(FakeSession):
-    """Of each host that it is armed for in turn, whether its clock is known; ``fired``: at which instants."""
+    """``known``: whether the clock of each host in turn can be calibrated; ``fired``: the instants of release."""
 
     def __init__(self, known: list[bool]) -> None:
         super().__init__({})
@@ -184,7 +184,7 @@ class Slow(FakeSession):
 
 
 def aborting(session: Slow) -> RunResult:
-    """What is judged while that session is at work, and before."""
+    """A result whose abort condition is violated once the session is busy."""
     condition = Verdict("apart", "nodes-ready", Status.VIOLATED if session.begun.is_set() else Status.PENDING, "x")
     return structs.replace(EMPTY, abort=(condition,))
 

@@ -58,7 +58,7 @@ def test_a_recording_is_judged_like_the_live_timeline(tmp_path: Path) -> None:
     assert [e.seq for e in live.entries] == [0, 1, 2]
 
 
-def test_reading_goes_up_to_now_and_nothing_comes_before_it() -> None:
+def test_the_locked_timeline_ends_now_and_later_entries_follow() -> None:
     clock = clock_at(100)
     recorder = Recorder(decode, clock)
     recorder.emit(fact(90, 1))
@@ -68,7 +68,7 @@ def test_reading_goes_up_to_now_and_nothing_comes_before_it() -> None:
     assert [f.t for f in recorder.snapshot().readings("n1", "f")] == [90, 100]
 
 
-def test_a_snapshot_stays_as_it_was() -> None:
+def test_a_snapshot_does_not_change() -> None:
     recorder = Recorder(decode, clock_at(5))
     recorder.emit(fact(10, 1))
     snapshot = recorder.snapshot()

@@ -190,7 +190,7 @@ def test_last_in_first_out_and_on_after_a_failure(tmp_path: Path) -> None:
 
 
 def test_no_proof_counts_right_after_the_operation(tmp_path: Path) -> None:
-    """A kubelet that was has just learned of a shutdown is Ready for a moment more."""
+    """A kubelet that has just learned of a shutdown is Ready for a moment more."""
     session = FakeSession({LOCKS: LOCKED, EMIT: answered()})
     world = World(tmp_path, session, None, READY)
 
@@ -209,7 +209,7 @@ def test_no_proof_counts_right_after_the_operation(tmp_path: Path) -> None:
     assert EMIT in session.sent
 
 
-def test_a_signal_that_comes_late_ends_no_undo(tmp_path: Path) -> None:
+def test_a_late_signal_does_not_stop_the_undo(tmp_path: Path) -> None:
     """A clock that was woken does not sleep until it is resumed, so time would stand still."""
 
     class Woken(FakeClock):
@@ -281,7 +281,7 @@ class Stopped(World):
         return answered()
 
     def changed(self) -> None:
-        """What else the node's Ready depends on."""
+        """Other conditions of the node's Ready."""
 
 
 def test_an_earlier_operation_that_keeps_the_node_not_ready_is_undone_with_the_later_one(tmp_path: Path) -> None:

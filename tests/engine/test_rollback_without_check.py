@@ -47,7 +47,7 @@ def test_a_failure_stays_pending(tmp_path: Path) -> None:
     assert [entry.action for entry in read_pending(tmp_path)] == ["command"]
 
 
-def test_a_failure_that_passes_is_tried_again(tmp_path: Path) -> None:
+def test_a_temporary_failure_is_retried(tmp_path: Path) -> None:
     outcomes = [answered(""), Outcome(Delivery.ANSWERED, 1)]
     session = FakeSession({str(START): outcomes.pop})
     assert undo(tmp_path, session, ()).proven

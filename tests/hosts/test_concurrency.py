@@ -1,4 +1,4 @@
-"""Doing the same on many nodes: begun together, in order of the items, and what a failure of one leaves."""
+"""One operation on many nodes: the common start, the order of results, and the failure of one."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ def test_cluster_time_goes_on_while_one_takes_long() -> None:
     assert run_concurrently([20.0, 20.0], gone_on.wait, clock) == [True, True]
 
 
-def test_more_than_the_threads_at_once_all_have_their_turn() -> None:
+def test_more_items_than_threads() -> None:
     items = list(range(MAX_THREADS * 2))
     assert run_concurrently(items, lambda item: item, FakeClock()) == items

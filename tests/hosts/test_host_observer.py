@@ -89,7 +89,7 @@ def test_a_machine_that_goes_off_and_comes_back() -> None:
     assert ("host", "boot-id", "b2") in seen[seen.index(closed) - 1 :]
 
 
-def test_a_lost_line_is_a_blind_window_once() -> None:
+def test_a_lost_connection_is_one_blind_window() -> None:
     lost = Outcome(Delivery.NOT_SENT, error="connection refused")
     seen = summary(Script().run(None, {BOOT: lost}, [{}, {}, {"boot-id": "b1\n"}]))
     windows = [s for s in seen if s[0] == "blind"]
@@ -98,7 +98,7 @@ def test_a_lost_line_is_a_blind_window_once() -> None:
     assert ("host", "boot-id", "b1") in seen
 
 
-def test_a_broken_power_control_blinds_only_for_power() -> None:
+def test_a_broken_power_control_is_a_blind_window_of_power_only() -> None:
     seen = summary(Script().run(FakePower("on", broken=True), {BOOT: answered("b1\n")}, [{}]))
     assert [s[1] for s in seen if s[0] == "blind"] == ["power@n1"]
     assert ("host", "boot-id", "b1") in seen
@@ -139,7 +139,7 @@ def test_the_journal_is_read_on_without_gap_or_repetition() -> None:
     assert lines == [[], ["one"], ["two", "three"]]
 
 
-def test_a_hosts_clock_is_compared_now_and_then() -> None:
+def test_the_clock_of_a_host_is_measured_periodically() -> None:
     script = Script()
     answers = {BOOT: answered("b1\n"), str(FACTS["host-time"].command): answered("1003.500000000\n")}
     rounds: list[dict[str, object]] = [{} for _ in range(20)]

@@ -1,4 +1,4 @@
-"""Looking at hosts: all at once, and none that does not answer stops the others."""
+"""Inspection of hosts: concurrent, and one that does not answer does not delay the others."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def read(fact: str, status: int = 200, body: bytes = json.dumps(NODE).encode()) 
         ("namespace/gone", "gone"),
     ],
 )
-def test_what_is_there_and_what_is_not(fact: str, value: Any) -> None:
+def test_objects_that_exist_and_that_do_not(fact: str, value: Any) -> None:
     assert read(fact) == value
 
 
@@ -46,7 +46,7 @@ def test_a_pointer_can_name_anything() -> None:
     assert field(NODE, "") == NODE
 
 
-def test_not_knowing_is_not_absence() -> None:
+def test_unknown_is_not_absent() -> None:
     with pytest.raises(UnknownFact, match="answered 503"):
         read(unschedulable_fact("n1"), 503)
     with pytest.raises(UnknownFact):
@@ -55,6 +55,6 @@ def test_not_knowing_is_not_absence() -> None:
         read("node-ready", 404)
 
 
-def test_a_hosts_facts_are_not_its() -> None:
+def test_facts_of_hosts_are_not_api_facts() -> None:
     assert not ApiFacts.supports("machine")
     assert not ApiFacts.supports("kubelet-state")

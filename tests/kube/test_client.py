@@ -79,7 +79,7 @@ def test_certificates_that_are_not_accepted(
     assert state.headers == [], "nothing was sent to an unverified peer"
 
 
-def test_a_kubelet_must_prove_who_it_is(tmp_path: Path, authority: Authority) -> None:
+def test_a_kubelet_must_prove_its_identity(tmp_path: Path, authority: Authority) -> None:
     state = KubeServer()
     state.answers["/metrics"] = (200, b"x 1\n")
     own = Authority(tmp_path, "kubelet")
@@ -94,7 +94,7 @@ def test_a_kubelet_must_prove_who_it_is(tmp_path: Path, authority: Authority) ->
         assert state.headers[0]["authorization"] == "Bearer secret"
 
 
-def test_a_component_must_prove_who_it_is(tmp_path: Path, authority: Authority) -> None:
+def test_a_component_must_prove_its_identity(tmp_path: Path, authority: Authority) -> None:
     state = KubeServer()
     state.answers["/metrics"] = (200, b"x 1\n")
     own = Authority(tmp_path, "component")
@@ -176,7 +176,7 @@ def test_a_port_that_does_not_speak_tls(tmp_path: Path) -> None:
     assert "port serves https" in caught.value.hint
 
 
-def test_a_401_makes_it_read_the_token_file_again(tmp_path: Path) -> None:
+def test_a_401_reloads_the_token_file(tmp_path: Path) -> None:
     state = KubeServer()
     token = tmp_path / "token"
     token.write_text("old")

@@ -1,4 +1,4 @@
-"""Commands to the API: drain's loop in the clock's time, with every refusal kept; taints written against a version."""
+"""Commands to the API: the loop of kubectl drain in cluster time, with every refusal recorded, and taints."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def pod(name: str, owner: dict[str, Any] | None = REPLICASET, **more: Any) -> di
 
 
 class Kube(FakeKube):
-    """Answers by method and path, one after the other, the last for ever; keeps what was sent and when."""
+    """Answers by method and path, one after the other, the last for ever; records what was sent and when."""
 
     def __init__(self, clock: FakeClock, script: Mapping[str, Sequence[Response | KubeUnreachable]]) -> None:
         super().__init__({})
@@ -133,12 +133,12 @@ def test_a_pod_that_stays_terminating() -> None:
 
 
 @pytest.mark.parametrize(("after", "second"), [("10", 10), ("2", 5), ("soon", 5)])
-def test_the_server_may_ask_for_more_patience(after: str, second: float) -> None:
+def test_the_server_may_request_a_longer_wait(after: str, second: float) -> None:
     _, kube = one_pod(drain(), evict=[refusal(again=after), response(404)])
     assert kube.times(EVICT) == [0, second]
 
 
-def test_a_timeout_of_the_server_that_says_when_to_come_back_is_tried_again() -> None:
+def test_a_server_timeout_with_retry_after_is_retried() -> None:
     outcome, kube = one_pod(drain(), evict=[refusal(504, "10"), response(404)])
     assert (outcome.exit, kube.times(EVICT)) == (0, [0, 10])
 
@@ -201,7 +201,7 @@ def test_mark_disruption_sets_what_an_eviction_sets() -> None:
     assert kube.log[-1][2] == {"metadata": {"uid": "uid-web"}, "status": {"conditions": [condition]}}
 
 
-def test_how_pods_are_chosen() -> None:
+def test_how_pods_are_selected() -> None:
     clock = FakeClock()
     kube = Kube(clock, {"GET /api/v1/namespaces/demo/pods": [response(200, {"items": []})]})
     choice = PodSelector(node="n1", namespace="demo", name="web", selector="app=web")
@@ -252,7 +252,7 @@ def test_what_drain_skips_and_refuses(given: dict[str, Any], rules: DrainRules, 
         assert found.refusal_message.startswith("demo/a: ")
 
 
-def test_one_pod_that_may_not_be_evicted_saves_all() -> None:
+def test_one_pod_that_must_not_be_evicted_prevents_the_drain() -> None:
     clock = FakeClock()
     kube = Kube(clock, {"GET /api/v1/pods": [response(200, {"items": [pod("web"), pod("bare", None)]})]})
     outcome = KubeTransport(kube, clock).send(drain())
@@ -294,7 +294,7 @@ def test_a_change_that_came_in_between_is_not_overwritten() -> None:
     assert [body["metadata"]["resourceVersion"] for body in sent] == ["1", "2"]
 
 
-def test_conflicts_end_some_day() -> None:
+def test_conflicts_are_retried_a_limited_number_of_times() -> None:
     clock = FakeClock()
     kube = Kube(clock, {"GET /api/v1/nodes/n1": [response(200)], "PATCH /api/v1/nodes/n1": [response(409)]})
     command = TaintsCommand("n1", add=(MINE,))

@@ -51,7 +51,7 @@ def test_configuration(answer: Any) -> None:
 
 @given(LINES, st.binary(max_size=20))
 def test_metrics(lines: list[str], junk: bytes) -> None:
-    """What is kept is one line each; what is no number is a reading that is not understood."""
+    """Each metric is one line; a value that is no number is an undecodable sample."""
     found = filter_metrics("\n".join(lines).encode("utf-8", "surrogatepass") + junk, METRIC_PREFIXES)
     assert all("\n" not in line for line in found)
     try:
@@ -60,7 +60,7 @@ def test_metrics(lines: list[str], junk: bytes) -> None:
         return
 
 
-def test_a_line_as_long_as_it_likes_is_not_recorded() -> None:
+def test_an_over_long_line_is_not_recorded() -> None:
     name = "kubelet_graceful_shutdown_start_time_seconds"
     assert filter_metrics(f"{name} {'1' * 5000}\n{name} 1.5\n".encode(), METRIC_PREFIXES) == [f"{name} 1.5"]
 

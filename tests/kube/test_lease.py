@@ -108,7 +108,7 @@ class Play:
             process.watched = observe(process.seen, process.watched, self.now)
 
     def want(self, process: Process) -> None:
-        """Asks with what it saw, maybe long ago."""
+        """Request the lock with the record that was read, maybe long ago."""
         if process.tenure or process.begun is not None or not process.has_read:
             return
         if decide(process.seen, process.watched, self.now) is Decision.ACQUIRE:
@@ -119,7 +119,7 @@ class Play:
             process.over, process.begun = self.server.record, self.now
 
     def arrive(self, process: Process) -> None:
-        """The server does what was asked."""
+        """The server executes the request."""
         if process.begun is None or process.answer is not None:
             return
         over = process.over
@@ -168,7 +168,7 @@ def played(seed: int, acts: float = RENEW_DEADLINE, counts_from_answer: bool = F
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.integers(0, 2**63))
-def test_never_two_that_act(seed: int) -> None:
+def test_never_two_holders_act(seed: int) -> None:
     assert not played(seed)["two at once"]
 
 
@@ -179,7 +179,7 @@ def test_the_interleavings_reach_what_they_are_about() -> None:
 
 
 @pytest.mark.parametrize("broken", [{"acts": LEASE_DURATION + 1}, {"counts_from_answer": True}])
-def test_a_holder_that_acts_too_long_is_noticed(broken: dict[str, Any]) -> None:
+def test_a_holder_that_acts_too_long_is_detected(broken: dict[str, Any]) -> None:
     assert any(played(seed, **broken)["two at once"] for seed in range(2000))
 
 
@@ -196,13 +196,13 @@ def test_a_holder_that_acts_too_long_is_noticed(broken: dict[str, Any]) -> None:
         (LeaseRecord("1", "a"), None, 0.0, True, Decision.ACQUIRE),
     ],
 )
-def test_who_may_take_it(
+def test_when_the_lock_may_be_acquired(
     record: LeaseRecord | None, watched: ObservedLease | None, now: float, dead: bool, answer: Decision
 ) -> None:
     assert decide(record, watched, now, holder_dead=dead) is answer
 
 
-def test_a_holder_stops_acting_before_anybody_may_take_it() -> None:
+def test_a_holder_stops_acting_before_another_may_acquire_the_lock() -> None:
     assert RETRY_PERIOD < RENEW_DEADLINE < LEASE_DURATION
 
 
@@ -214,6 +214,6 @@ def test_a_lease_is_what_was_written() -> None:
     assert record.abort == "enough"
 
 
-def test_what_others_left_out_counts_as_not_given() -> None:
+def test_missing_fields_have_defaults() -> None:
     assert parse({"metadata": {"resourceVersion": "3"}, "spec": None}) == LeaseRecord("3")
     assert parse({}) == LeaseRecord("")

@@ -1,4 +1,4 @@
-"""The cluster's lock against an API server that keeps Leases: who gets it, who is notes what, and who stops."""
+"""The cluster's lock against an API server that stores Leases: who acquires it, what is noted, and who stops."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_holder_that_seems_dead_is_observed_first(monkeypatch: pytest.MonkeyPa
     assert notes == ["waiting up to 30 s for the lock of ann, unless it renews it"]
 
 
-def test_one_that_does_not_renew_for_its_whole_time_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_holder_that_does_not_renew_for_the_whole_duration_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chaos.kube.lease_lock.POLL_PERIOD", 0.001)
     moments = iter(range(0, 10_000, 7))
     monkeypatch.setattr("chaos.kube.lease_lock.time.monotonic", lambda: float(next(moments)))
@@ -131,7 +131,7 @@ def test_one_that_does_not_renew_for_its_whole_time_is_dead(monkeypatch: pytest.
     heir.release()
 
 
-def test_a_holder_that_was_stopped_too_long_asks_before_it_acts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_holder_that_was_stopped_too_long_renews_before_it_acts(monkeypatch: pytest.MonkeyPatch) -> None:
     kube = Leases()
     holder = lock(kube, "ann")
     assert holder._try_acquire(None)
@@ -156,7 +156,7 @@ def test_without_permission_the_lock_is_refused() -> None:
     assert "nodefall rbac" in caught.value.hint
 
 
-def test_somebody_asks_it_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_to_abort(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chaos.kube.lease_lock.POLL_PERIOD", 0.01)
     kube, reasons = Leases(), list[str]()
     holder = lock(kube, "ann")
@@ -173,7 +173,7 @@ def test_somebody_asks_it_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     holder.release()
 
 
-def test_a_lock_that_somebody_removed_is_lost() -> None:
+def test_a_deleted_lock_is_lost() -> None:
     kube = Leases()
     holder = lock(kube, "ann")
     assert holder._try_acquire(None)

@@ -1,4 +1,4 @@
-"""Events on the nodes that are touched."""
+"""Events on the affected nodes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def events(answer: Response | KubeUnreachable) -> tuple[NodeEvents, Api]:
     return NodeEvents(api, "run-1", "ann@here/7-ab", {"n1": "uid-1"}), api
 
 
-def test_who_did_what_and_that_it_is_undone() -> None:
+def test_events_of_injection_and_undo() -> None:
     node_events, api = events(Response(201, b"{}", {}))
     assert node_events.emit_injected(step(), 1_700_000_000.0) == ""
     assert node_events.emit_undone(step(), 1_700_000_100.0, "node-ready is True") == ""
@@ -66,7 +66,7 @@ def test_a_failed_event_does_not_stop_the_run(answer: Response | KubeUnreachable
     assert node_events.emit_injected(step(), 0.0) == "no Event on n1: no"
 
 
-def test_a_long_command_is_cut() -> None:
+def test_a_long_command_is_truncated() -> None:
     node_events, api = events(Response(201, b"{}", {}))
     node_events.emit_injected(step(command="x" * 5000), 0.0)
     assert len(api.bodies[0]["message"]) == 1024

@@ -39,7 +39,7 @@ def test_a_truncated_line_is_an_error_after_the_whole_ones(lines: list[bytes], h
         next(whole)
 
 
-def test_a_line_that_does_not_end_is_given_up_before_memory_is() -> None:
+def test_an_endless_line_is_an_error_before_memory_runs_out() -> None:
     """However it is cut up; whole lines before it are yielded, and many short lines are within the limit."""
     endless = chain([b"{}\n"], repeat(b"x" * 1000))
     lines = split_lines(endless, max_bytes=5000)
@@ -58,7 +58,7 @@ def recorded() -> Iterator[RecordingEntry]:
                     yield line
 
 
-def test_objects_of_a_real_cluster_are_understood_and_cut_down() -> None:
+def test_objects_of_a_real_cluster_are_decoded_and_reduced() -> None:
     wires = {plural: WatchCodec(resource) for plural, resource in RESOURCES.items()}
     count = 0
     for line in recorded():
@@ -80,7 +80,7 @@ def keys(value: object) -> set[str]:
     return set()
 
 
-def test_pace() -> None:
+def test_backoff() -> None:
     pace = Backoff()
     delays = [pace.record_failure(0.0) for _ in range(12)]
     assert delays[0] == 0.0, "the first try is made at once"

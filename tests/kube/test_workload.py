@@ -68,7 +68,7 @@ def test_a_priority_class_is_the_runs_own_and_goes_by_its_label() -> None:
 
 
 def test_finalizers_of_the_manifests_do_not_outlive_them() -> None:
-    """A run that dies before its own step takes them away would leave a namespace that never ends."""
+    """A run that dies before it removes them would leave a namespace that never ends."""
     manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
     plain = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "free"}}
     undo = removal(create_commands([manifest, plain], "ns", "r1"), "ns", "r1")

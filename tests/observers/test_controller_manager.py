@@ -1,4 +1,4 @@
-"""Metrics of controller-managers: what is kept, what a failure means, and what is needed to read a lab's."""
+"""Metrics of controller-managers: which are recorded, what a failure means, and how a lab serves them."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_replica_that_fails_does_not_affect_the_other(answer: Answer, types: s
 
 
 @pytest.mark.parametrize(("answer", "says"), [(answers(403), "answers 403"), (fails("refused"), "it is refused")])
-def test_each_must_be_readable_before_anything_is_touched(answer: Answer, says: str) -> None:
+def test_each_must_be_readable_before_the_run(answer: Answer, says: str) -> None:
     verify_reachable([ONE, TWO], answers())
     with pytest.raises(NodefallError, match=says):
         verify_reachable([ONE, TWO], lambda url: (answer if url.startswith(TWO) else answers())(url))
@@ -123,7 +123,7 @@ def test_one_replica_must_be_the_leader() -> None:
         ("taint_eviction_controller_pod_deletions_total", False),
     ],
 )
-def test_what_is_zero_before_it_is_there(name: str, zero: bool) -> None:
+def test_counters_are_zero_before_they_exist(name: str, zero: bool) -> None:
     assert starts_at_zero(name) is zero
     assert not zero or name.startswith(METRIC_PREFIXES)
 
@@ -133,7 +133,7 @@ def rule(**given: Any) -> Rule:
 
 
 @pytest.mark.parametrize("given", [{}, {"resources": ["nodes"], "nonResourceURLs": ["/metrics"]}])
-def test_a_right_is_to_something(given: dict[str, Any]) -> None:
+def test_permissions(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="give either resources or nonResourceURLs"):
         rule(**given)
 

@@ -1,4 +1,4 @@
-"""Scrapes of kubelets: what is kept, and what is a fact about the node or only our own blindness."""
+"""Scrapes of kubelets: what is recorded, findings about the node, and blind windows."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_address() -> None:
     assert kubelet_endpoint(Node()) is None
 
 
-def test_nothing_is_made_of_what_is_not_understood() -> None:
+def test_undecodable_responses_have_no_effect() -> None:
     assert filter_metrics(b"\xff\n# kubelet_graceful_shutdown_start\n", METRIC_PREFIXES) == []
     assert (
         parse_configz(b"<html>")

@@ -1,4 +1,4 @@
-"""Probes: what counts against an endpoint, and what only says that nodefall could not ask."""
+"""Probes: what counts against an endpoint, and what is a blind window."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_an_untrusted_certificate_counts(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     "make", [lambda: http_probe("http://shop.example/", 1.0), lambda: tcp_probe("shop.example:80", 1.0)]
 )
-def test_whose_fault_it_is(
+def test_failures_of_the_endpoint_and_of_this_side(
     monkeypatch: pytest.MonkeyPatch, make: Callable[[], ProbeFunc], error: OSError, ours: bool
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -132,7 +132,7 @@ def test_a_service_through_the_api_server(
                 ask()
 
 
-def test_without_an_api_server_nothing_is_said_of_the_service(tmp_path: Path) -> None:
+def test_without_an_api_server_there_is_no_finding_about_the_service(tmp_path: Path) -> None:
     api = plain_api(tmp_path, free_port())
     with pytest.raises(ProbeNotSent, match="connection refused"):
         service_probe(ServiceReference(name="web"), api, ApiHealth(api, ManualClock()), "demo", 5.0)()

@@ -1,4 +1,4 @@
-"""Prometheus: its answers, its errors, and the times when it says nothing that can be trusted."""
+"""Prometheus: its responses, its errors, and its blind windows."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ class FakeContext:
         raise AssertionError(reference)
 
 
-def test_the_metric_assertion_reads_it_and_knows_when_it_was_blind(timeline: Timeline) -> None:
+def test_the_metric_assertion_reads_samples_and_blind_windows(timeline: Timeline) -> None:
     params = ASSERTION.params.model_validate({"query": "kubelets", "at-least": 2})
     (subject,) = ASSERTION.subjects(params, FakeContext(timeline)).subjects
     (window,) = [blind for blind in timeline.blind_windows if "Connection" in blind.reason][-1:]

@@ -167,7 +167,7 @@ def test_a_recreated_object_of_the_same_name_is_gone_before_it_is_new(bench: Ben
     ]
 
 
-def test_a_clean_end_is_no_blindness(bench: Bench) -> None:
+def test_a_regular_end_is_no_blind_window(bench: Bench) -> None:
     bench.start()
     for number in range(3):
         bench.clock.advance(300)
@@ -322,7 +322,7 @@ def test_a_bookmark_moves_on_where_the_watch_is_resumed(bench: Bench) -> None:
     assert bench.server.requests[-1][1]["resourceVersion"] == "153"
 
 
-def test_one_undecodable_object_spoils_nothing_else(bench: Bench) -> None:
+def test_one_undecodable_object_invalidates_nothing_else(bench: Bench) -> None:
     bad = {"status": {"phase": "Running", "containerStatuses": 7}}
     bench.server.put(pod("bad-in-list") | bad)
     bench.start()
@@ -344,7 +344,7 @@ def test_one_undecodable_object_spoils_nothing_else(bench: Bench) -> None:
     assert all(start == end and "undecodable" in reason for start, end, reason in moments)
 
 
-def test_with_health_a_quiet_watch_that_breaks_was_seen_until_the_last_answer(bench: Bench) -> None:
+def test_with_health_probes_a_broken_watch_was_open_until_the_last_good_probe(bench: Bench) -> None:
     bench.start(health=True)
     good = bench.healthy(60)
     bench.server.closing = True
@@ -356,7 +356,7 @@ def test_with_health_a_quiet_watch_that_breaks_was_seen_until_the_last_answer(be
     assert (start, end >= good + 3) == (good, True)
 
 
-def test_a_stall_without_reset_is_noticed_by_the_health_check(bench: Bench) -> None:
+def test_a_stall_without_reset_is_detected_by_the_health_probe(bench: Bench) -> None:
     bench.start(health=True)
     good = bench.healthy(30)
     bench.server.flowing.clear()

@@ -74,7 +74,7 @@ def test_invalid_recordings(tmp_path: Path, data: bytes, where: str, message: st
     assert message in caught.value.message
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot be read: No such file"):
         list(read_recording(tmp_path / "nothing"))
     with pytest.raises(BadInput, match="cannot be read: Is a directory"):
@@ -109,7 +109,7 @@ def test_every_prefix_of_a_gzip_is_readable(tmp_path_factory: pytest.TempPathFac
         assert (lines[-1].kind, lines[-1].type) == ("blind", "recording")
 
 
-def test_a_line_that_does_not_end_is_given_up_before_memory_is(tmp_path: Path) -> None:
+def test_an_endless_line_is_an_error_before_memory_runs_out(tmp_path: Path) -> None:
     """Sixty bytes of gzip can stand for a megabyte."""
     bomb = gzip.compress(text(META) + b"[" * (128 << 20), compresslevel=1, mtime=0)
     tracemalloc.start()
