@@ -10,14 +10,14 @@ from typing import Any
 
 HEAD = """# Death sweep: figures of the last run
 
-Each action runs on the lab and is hit by SIGKILL, SIGTERM, SIGINT, a full disk, a lost network or a lost terminal at a
-position of its journal, or by SIGKILL and then once more while it is undone (`returned+strike`); then `nodefall undo`
-runs twice. Left behind: cases after which packet filter rules, units, timers, files, power, taints, conditions, leases,
-config maps, namespaces, pods or workloads differed from before, or the second undo did anything. The lock of a run that
-was killed without a pending undo does not count, as the next run takes it over.
+Each action runs on the lab and is interrupted by SIGKILL, SIGTERM, SIGINT, a full disk, a lost network or a lost
+terminal at a position of its journal. Some cases interrupt the undo, too, with a second SIGKILL (`returned+strike`). Then
+`nodefall undo` runs twice. A case left something behind if packet filter rules, units, timers, files, power, taints,
+conditions, leases, config maps, namespaces, pods or workloads differ from those before the run, or if the second undo
+changed anything. The lock of a run that was killed without a pending undo does not count: the next run takes it over.
 
-{tried} of {all} cases were tried{chosen}. In {hit} the run reached its position; in the others it ended before.
-{left} left something behind.
+{tried} of {all} cases were tried{chosen}. In {hit} of them the run reached the position; in the others it
+ended earlier. {left} left something behind.
 
 `.ci/nightly` tries all of them and prints this page; `NODEFALL_SWEEP_POSITIONS` selects some:
 
