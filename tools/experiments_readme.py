@@ -41,8 +41,8 @@ workers, copy the files and set more replicas, so that the target has a pod of e
 created for the run and removed after it; if the cluster already has a class of that name, the class is not changed and
 the run ends.
 
-The verdict is that of the lab, and of a cluster that behaves like Kubernetes v1.36. "Violated" means that a statement of
-the documentation does not hold; the next column has the actual behaviour. "Aborted" means that nodefall stops the run.
+The verdict is that of the lab, and of a cluster that behaves like Kubernetes v1.36. "Violated" means that a statement
+of the documentation does not hold; the next column has the actual behaviour. "Aborted" means that nodefall stops the run.
 Under evidence, recordings are those of a real cluster in tests/recordings; paths are source files of
 kubernetes/kubernetes.
 """
