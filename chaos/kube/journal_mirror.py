@@ -26,7 +26,7 @@ from chaos.store.journal import Journal, PendingUndo, decode_pending
 PREFIX = "nodefall-run-"
 _SELECTOR = ",".join(f"{key}={value}" for key, value in MANAGED_BY_LABEL.items())
 _RUN, _PENDING = "run.json", "pending.json"
-_FORMER_PENDING = "owed.json"  # of 0.1.0; to be removed in the version after the next
+_FORMER_PENDING = "owed.json"  # of 0.1.0; read until 0.3; words: keep
 
 
 class RunIdentity(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Health of the API server, probed once a second: it tells a watch without events from a dead one."""
+"""Health of the API server, probed once a second: distinguishes a quiet watch from a dead one."""
 
 from __future__ import annotations
 

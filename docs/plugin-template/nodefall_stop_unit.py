@@ -18,9 +18,9 @@ from chaos.model.action import (
     UndoStep,
 )
 from chaos.model.command import Command, HostCommand
+from chaos.model.document import Model
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import holds_until
-from chaos.model.document import Model
 from chaos.model.fact import FactRef
 from chaos.model.timeline import Timeline
 

@@ -134,12 +134,12 @@ def test_an_identity_of_another_config_map_is_an_error(kube: ConfigMaps, run: st
 
 
 def test_a_replica_of_0_1_0_is_read(kube: ConfigMaps) -> None:
-    """Its key was owed.json, and the words of an undo step were patience and sends."""
+    """Its key and the fields of an undo step had other names."""
     step = {"command": {"type": "host", "argv": ["true"]}, "patience": 2.5, "sends": 4}
     undo = {"steps": [step], "proof": [{"fact": "planted-timers", "value": []}], "disarm": ""}
     entry = {"id": 1, "step": "cut", "action": "partition", "node": "n1", "undo": undo, "t": 1.0}
     identity = {"run": "r-1", "experiment": "e", "started": 1.0, "holder": "ann"}
-    data = {"run.json": json.dumps(identity), "owed.json": json.dumps([entry])}
+    data = {"run.json": json.dumps(identity), "owed.json": json.dumps([entry])}  # words: keep
     kube.stored["nodefall-run-r-1"] = {"metadata": {"name": "nodefall-run-r-1"}, "data": data}
     (run,) = pending_runs(kube, "kube-system")
     (pending,) = run.pending
