@@ -150,3 +150,12 @@ def test_an_unmet_requirement_is_distinct_from_other_refusals(value: str | None,
         refuse(run_checks(CHECKS, observed(host(configz=config), experiments=(experiment,))), anyway=False)
     assert type(caught.value) is error
     assert "requires kubelet.shutdownGracePeriod >0" in caught.value.message
+
+
+def test_json_has_the_keys_of_0_1_0_beside_the_present_ones() -> None:
+    (finding,) = found(Reports(experiment_refusal(A, "no", "fix it"), is_compatibility=True))
+    assert finding.to_dict() == {
+        "check": "reports", "severity": "refusal", "subject": "cluster", "experiments": ("a",),
+        "message": "no", "hint": "fix it", "incompatible": True, "says": "no", "mend": "fix it", "unfit": True,
+        "unmet": False, "final": False,
+    }  # fmt: skip
