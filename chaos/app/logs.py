@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -96,7 +96,11 @@ class _PassOn(logging.Handler):
 
 
 class _LogFile(RotatingFileHandler):
-    """A log file. A failed write, as on a full disk, must not fail the run; the record is lost."""
+    """A log file. A failed write, as on a full disk, must not fail the run; records are lost."""
+
+    def close(self) -> None:
+        with suppress(OSError):  # closing writes what is buffered
+            super().close()
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - a name of logging
         """Ignore the error."""
