@@ -12,7 +12,7 @@ AT = 1000.5
 
 
 class Host:
-    """A host whose clock is ``ahead``; of each of ``delays``, a request takes the first, its reply the second."""
+    """A host whose clock is ``ahead``; a request takes the first of each pair of ``delays``, its reply the second."""
 
     def __init__(self, delays: list[tuple[float, float]], ahead: list[float]) -> None:
         self.now, self._delays, self._ahead = 1000.0, delays, ahead
