@@ -11,6 +11,7 @@ import msgspec
 
 from chaos.model.api_fact import PseudoFact
 from chaos.model.clock_offset import ClockOffset, ClockOffsetBounds
+from chaos.model.command import PowerState
 from chaos.model.errors import NodefallError
 from chaos.model.fact import SECONDS_SINCE_READ
 from chaos.model.ports import Clock, Sink
@@ -94,7 +95,7 @@ class HostObserver:
             return True
         self._close_window(source, node, sink)
         self._emit(node, PseudoFact.MACHINE, state, sink)
-        return bool(state != "off")
+        return bool(state != PowerState.OFF)
 
     def _read_facts(self, node: str, sink: Sink, may_be_on: bool) -> bool:
         """Sample the facts; False if the host does not respond."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ _HEADERS_TIMEOUT = 10.0  # an API server sends a watch's headers at once
 _WATCH_IDLE_TIMEOUT = 90.0  # bookmarks come about once a minute
 _KUBELET_TIMEOUTS = 2.0, 5.0  # to connect, to respond
 _RELOAD_PERIOD = 30.0
+_log = logging.getLogger(__name__)
 
 
 class ApiClient:
@@ -199,9 +201,9 @@ class ApiClient:
         """The response of a watch that was accepted. Raises KubeUnreachable, KubeRejected."""
         client = self._client
         url, headers = self._prepare(client, path, query)
-        response = send(
-            client.rest_client.pool_manager, "GET", url, None, headers, (_CONNECT_TIMEOUT, _HEADERS_TIMEOUT)
-        )
+        pool, timeouts, begin = client.rest_client.pool_manager, (_CONNECT_TIMEOUT, _HEADERS_TIMEOUT), time.monotonic()
+        response = send(pool, "GET", url, None, headers, timeouts)
+        _log.debug("watch %s: %d in %.3f s", url, response.status, time.monotonic() - begin)
         if response.status != 200:
             status, body = response.status, read_body(response, url, _HEADERS_TIMEOUT)
             if status == 401:
