@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chaos.model.command import Command, Delivery, HostCommand, KubeCommand, Outcome, TaintsCommand, is_success
 
 _UNIT_NOT_LOADED = 5  # systemctl's exit code (LSB: program is not installed)
@@ -17,7 +19,13 @@ def had_no_effect(command: Command, outcome: Outcome) -> bool:
     if outcome.delivery is not Delivery.ANSWERED or is_success(command, outcome):
         return False
     if isinstance(command, HostCommand):
-        return command.argv[:1] == ("systemctl",) and outcome.exit == _UNIT_NOT_LOADED
+        return outcome.exit == _UNIT_NOT_LOADED and _is_for_one_unit(command.argv)
     if isinstance(command, (KubeCommand, TaintsCommand)):
         return 400 <= (outcome.exit or 0) < 500
     return False
+
+
+def _is_for_one_unit(argv: Sequence[str]) -> bool:
+    """True for ``systemctl VERB UNIT``: with several units, some may have been loaded."""
+    words = [word for word in argv if not word.startswith("-")]
+    return words[0] == "systemctl" and len(words) == 3

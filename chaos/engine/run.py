@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 def execute(context: RunContext) -> RunResult:
-    """Run the experiment; the result's exit code tells how the run ended. The effects are undone in any case.
+    """Run the experiment; the result's exit code is how the run ended. The effects are undone in any case.
 
     The workload is removed last, after the observers have stopped: its end is no finding about the cluster. Raises
     what made it impossible to go on, after the undo; undo that is still pending then is in the journal.
