@@ -42,8 +42,8 @@ created for the run and removed after it; if the cluster already has a class of 
 the run ends.
 
 The verdict is that of the lab, and of a cluster that behaves like Kubernetes v1.36. "Violated" means that a statement
-of the documentation does not hold; the next column has the actual behaviour. "Aborted" means that nodefall stops the run.
-Under evidence, recordings are those of a real cluster in tests/recordings; paths are source files of
+of the documentation does not hold; the next column has the actual behaviour. "Aborted" means that nodefall stops the
+run. Under evidence, recordings are those of a real cluster in tests/recordings; paths are source files of
 kubernetes/kubernetes.
 """
 BREAKAGES_HEAD = """

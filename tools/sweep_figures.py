@@ -12,9 +12,10 @@ HEAD = """# Death sweep: figures of the last run
 
 Each action runs on the lab and is interrupted by SIGKILL, SIGTERM, SIGINT, a full disk, a lost network or a lost
 terminal at a position of its journal. Some cases interrupt the undo, too, with a second SIGKILL (`returned+strike`).
-Then `nodefall undo` runs twice. A case left something behind if packet filter rules, units, timers, files, power, taints,
-conditions, leases, config maps, namespaces, pods or workloads differ from those before the run, or if the second undo
-changed anything. The lock of a run that was killed without a pending undo does not count: the next run takes it over.
+Then `nodefall undo` runs twice. A case left something behind if packet filter rules, units, timers, files, power,
+taints, conditions, leases, config maps, namespaces, pods or workloads differ from those before the run, or if the
+second undo changed anything. The lock of a run that was killed without a pending undo does not count: the next run
+takes it over.
 
 {tried} of {all} cases were tried{chosen}. In {hit} of them the run reached the position; in the others it
 ended earlier. {left} left something behind.
