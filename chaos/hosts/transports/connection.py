@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 KEEPALIVE_INTERVAL = 15  # seconds between two packets on an idle connection
 ACK_TIMEOUT = 30  # seconds without an acknowledgement after which the kernel drops a connection
 _JUMP_LIMITER = JumpHostLimiter()
+# paramiko logs tracebacks of lost connections, which are reported as outcomes; its global loggers stay unchanged.
+_LOG_CHANNEL = "chaos.hosts.transports.paramiko"
+logging.getLogger(_LOG_CHANNEL).setLevel(logging.CRITICAL)
 
 
 @dataclass(slots=True)
@@ -45,8 +48,6 @@ def close_quietly(close: Callable[[], None]) -> None:
 
 def connect(settings: HostSettings) -> SshConnection:
     """Connect, hop by hop. Raises Unreachable, or Refused for host keys or identity files that cannot be used."""
-    # Its thread logs tracebacks of lost connections, which are reported as outcomes.
-    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
     transport: paramiko.Transport | None = None
     with ExitStack() as stack:
         for index, hop in enumerate((*settings.jumps, settings)):
@@ -109,6 +110,7 @@ def _handshake(
     entries = load_known_hosts(settings)
     try:
         transport = paramiko.Transport(sock)
+        transport.set_log_channel(_LOG_CHANNEL)
         stack.callback(close_quietly, transport.close)
         timeout = settings.connect_timeout
         transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = timeout
