@@ -44,7 +44,7 @@ def list_pending(reports: Path, inventory: str | None, as_json: bool) -> int:
     for message in unreadable:
         echo(f"error: {message}", err=True)
     if not rows and not unreadable:
-        echo(f"no pending undo: {scope}", err=True)
+        echo(f"no pending undo in the {scope}", err=True)
     return int(Exit.UNDO_PENDING if rows or unreadable else Exit.HELD)
 
 
@@ -101,7 +101,7 @@ def _echo_results(directory: Path, results: list[UndoResult], pending: list[dict
     for entry in pending:
         echo(on_node(f"pending undo: {entry['step']} ({entry['action']})", entry["node"]), err=True)
     if not pending:
-        echo(f"no pending undo: {directory}", err=True)
+        echo(f"no pending undo in {directory}", err=True)
     return int(Exit.UNDO_PENDING if pending else Exit.HELD)
 
 
