@@ -67,7 +67,7 @@ def plan(folder: Path, *actions: str) -> None:
     file.chmod(0o644)
     facts = {
         "shared-kernel": False,
-        "planted-timers": [],
+        "failsafe-timers": [],
         "scheduled-shutdown": NO_SHUTDOWN_SCHEDULED,
         "clock-skew": 0,
         "time-sync-unit": "chrony.service",
