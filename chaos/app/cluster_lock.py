@@ -47,16 +47,16 @@ def lock_namespace(connection: ClusterConnection) -> str:
 
 def refuse_pending_undo(connection: ClusterConnection) -> list[PendingRun]:
     """The recorded runs, all of them undone. Raises Refused if one has a pending undo."""
-    found = pending_runs(connection.kube, lock_namespace(connection))
-    for pending in found:
+    runs = pending_runs(connection.kube, lock_namespace(connection))
+    for pending in runs:
         if pending.has_pending:
             identity = pending.identity
-            whose = f" of {identity.holder}" if identity.holder else ""
+            holder = f" of {identity.holder}" if identity.holder else ""
             raise Refused(
-                f"run {identity.run}{whose} has a pending undo: {describe_pending(pending)}",
+                f"run {identity.run}{holder} has a pending undo: {describe_pending(pending)}",
                 hint=f"run nodefall undo {identity.run}, with --inventory if the run was on another machine",
             )
-    return found
+    return runs
 
 
 def remove_finished_runs(connection: ClusterConnection) -> None:

@@ -13,18 +13,18 @@ from chaos.model.errors import UsageError
 from chaos.model.inventory import Inventory, Lab
 
 
-def as_inventory(given: Inventory | Path | str) -> Inventory:
-    """``given``, or the inventory in that file. Raises BadInput."""
-    return given if isinstance(given, Inventory) else load_inventory(Path(given))
+def as_inventory(source: Inventory | Path | str) -> Inventory:
+    """``source``, or the inventory in that file. Raises BadInput."""
+    return source if isinstance(source, Inventory) else load_inventory(Path(source))
 
 
-def lab_inventory(given: Inventory | Path | str | None, settings: Mapping[str, Any]) -> Inventory:
+def lab_inventory(source: Inventory | Path | str | None, settings: Mapping[str, Any]) -> Inventory:
     """The inventory of a lab with ``settings`` applied; by default ``lab: {}``. Raises BadInput, UsageError."""
-    if given is None:
+    if source is None:
         head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "lab"}}
         inventory = Inventory.model_validate(head | {"lab": {}})
     else:
-        inventory = as_inventory(given)
+        inventory = as_inventory(source)
     if inventory.lab is None:
         raise UsageError(f"{inventory.metadata.name} describes a cluster, not a lab", hint="see hosts/lab.yaml")
     return inventory.model_copy(update={"lab": with_settings(inventory.lab, settings)})

@@ -103,10 +103,10 @@ class _ErrorMessage:
 
     @property
     def lines(self) -> list[str]:
-        first, *others = self.problems or (self.message,)
+        first, *more = self.problems or (self.message,)
         plain = "interrupted" if self.code in {Exit.SIGINT, Exit.SIGTERM} else f"error: {first}"
         hint = f"hint: {self.hint}" if self.hint else ""
-        return [line for line in (*self.usage.splitlines(), self.bug, plain, *others, hint) if line]
+        return [line for line in (*self.usage.splitlines(), self.bug, plain, *more, hint) if line]
 
 
 def _describe_error(error: BaseException) -> _ErrorMessage:
@@ -119,8 +119,8 @@ def _describe_error(error: BaseException) -> _ErrorMessage:
         return _ErrorMessage(Exit.USAGE, error.format_message(), hint, context.get_usage() if context else "")
     if isinstance(error, NodefallError):
         cause = error.__cause__
-        ours = isinstance(error, UndoPending) and not isinstance(cause, NodefallError | KeyboardInterrupt | None)
-        also = f"error: {_describe_bug(cause)}" if ours and cause else ""
+        is_bug = isinstance(error, UndoPending) and not isinstance(cause, NodefallError | KeyboardInterrupt | None)
+        also = f"error: {_describe_bug(cause)}" if is_bug and cause else ""
         problems = tuple(map(str, error.problems)) if isinstance(error, BadInput) else ()
         return _ErrorMessage(error.code, error.message, error.hint, bug=also, problems=problems)
     if isinstance(error, BrokenPipeError):

@@ -16,8 +16,8 @@ _KINDS = ("actions", "assertions", "facts")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(kind: str | None, as_json: bool) -> None:
     """List the actions, assertions and facts that experiments can use."""
-    wanted = [kind] if kind else list(_KINDS)
-    names = {each: _summaries(each) for each in wanted}
+    kinds = [kind] if kind else list(_KINDS)
+    names = {each: _summaries(each) for each in kinds}
     if as_json:
         click.echo(json.dumps(names, indent=2))
         return

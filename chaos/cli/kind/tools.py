@@ -99,8 +99,8 @@ class Tools:
         finally:
             process.stdout.close()
         if code:
-            said = "; ".join(last) or f"exit code {code}"
-            raise NodefallError(f"{shlex.join(argv)}: {said}", hint="run this command by hand, as this user")
+            output = "; ".join(last) or f"exit code {code}"
+            raise NodefallError(f"{shlex.join(argv)}: {output}", hint="run this command by hand, as this user")
 
 
 def find_tools(environ: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> Tools:

@@ -29,11 +29,11 @@ def replay_command(path: Path, only_count: bool, as_json: bool) -> int:
         result = replay(recording)
     except ReplayError as error:
         raise NodefallError(f"{path}: {error}", hint="count its states with --count") from error
-    found = [{"subject": item.subject, "t": item.t, "text": item.text} for item in result.differences]
+    differences = [{"subject": item.subject, "t": item.t, "text": item.text} for item in result.differences]
     report = {"recording": str(path), "matched": result.matched, "states": result.total, "seed": result.seed}
-    words = [f"{item.t:9.3f} s  {item.subject}: {item.text}" for item in result.differences]
-    words.append(f"{result.matched} of {result.total} states matched")
-    _echo({**report, "differences": found}, words, as_json)
+    lines = [f"{item.t:9.3f} s  {item.subject}: {item.text}" for item in result.differences]
+    lines.append(f"{result.matched} of {result.total} states matched")
+    _echo({**report, "differences": differences}, lines, as_json)
     return Exit.HELD if result.is_match else Exit.VIOLATED
 
 
@@ -45,14 +45,14 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
     file = path / run_directory.RECORDING if path.is_dir() else path
     for line in read_recording(file):
-        made = {"t": line.t, "kind": line.kind, "type": line.type, "object": msgspec.json.decode(line.object)}
-        yield made if isinstance(line.node, msgspec.UnsetType) else {**made, "node": line.node}
+        entry = {"t": line.t, "kind": line.kind, "type": line.type, "object": msgspec.json.decode(line.object)}
+        yield entry if isinstance(line.node, msgspec.UnsetType) else {**entry, "node": line.node}
 
 
-def _echo(report: dict[str, Any], words: list[str], as_json: bool) -> None:
+def _echo(report: dict[str, Any], lines: list[str], as_json: bool) -> None:
     import msgspec
 
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
-        echo(*words)
+        echo(*lines)

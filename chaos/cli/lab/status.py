@@ -66,15 +66,17 @@ def inspect(name: str) -> dict[str, Any]:
     return to_dict(directory, state, "silent" if silence else RUNNING, silence)
 
 
-def to_dict(directory: LabDirectory, state: LabState | None, condition: str = RUNNING, why: str = "") -> dict[str, Any]:
+def to_dict(
+    directory: LabDirectory, state: LabState | None, condition: str = RUNNING, reason: str = ""
+) -> dict[str, Any]:
     """A lab as JSON; unknown values are null."""
     known = dict.fromkeys(_STATE_KEYS)
     if state:
         since = timestamp(state.since)
         fields = {**msgspec.to_builtins(state), "since": since}
         known = {key: None if fields[key] == "" else fields[key] for key in _STATE_KEYS}
-    place = {"inventory": str(directory.inventory), "directory": str(directory.path)}
-    return {"name": directory.name, "state": condition, "why": why or None, **known, **place}
+    locations = {"inventory": str(directory.inventory), "directory": str(directory.path)}
+    return {"name": directory.name, "state": condition, "why": reason or None, **known, **locations}
 
 
 def exit_code(labs: list[dict[str, Any]]) -> Exit:

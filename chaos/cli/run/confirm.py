@@ -46,9 +46,9 @@ def summary(plan: Plan, server: str, name: str) -> list[tuple[str, str]]:
     return rows + _truncate([("warning", text) for text in plan.warnings], _MAX_NOTES)
 
 
-def _truncate(lines: list[tuple[str, str]], most: int) -> list[tuple[str, str]]:
-    more = len(lines) - most
-    return lines if more <= 0 else [*lines[:most], ("", f"and {more} more: nodefall plan prints them all")]
+def _truncate(lines: list[tuple[str, str]], limit: int) -> list[tuple[str, str]]:
+    more = len(lines) - limit
+    return lines if more <= 0 else [*lines[:limit], ("", f"and {more} more: nodefall plan prints them all")]
 
 
 def _confirm(name: str, nodes: list[str]) -> None:

@@ -38,10 +38,10 @@ class ProgressState:
         if before and before.status is verdict.status:
             return ""
         if verdict.status is Status.PENDING:
-            why = f"due {self.offset(verdict.deadline)}".strip() if verdict.deadline is not None else verdict.because
+            reason = f"due {self.offset(verdict.deadline)}".strip() if verdict.deadline is not None else verdict.because
         else:
-            why = verdict.because
-        return f"{SYMBOLS[verdict.status]} {verdict.status}: {printable(verdict.name)}: {printable(why)}"
+            reason = verdict.because
+        return f"{SYMBOLS[verdict.status]} {verdict.status}: {printable(verdict.name)}: {printable(reason)}"
 
     def offset(self, t: float | None) -> str:
         """The offset of ``t`` from the first step, as ``+1m30s``; "" before that."""

@@ -110,9 +110,9 @@ def _with_former_key(document: dict[str, Any]) -> dict[str, Any]:
     return document | {"owed": document["pendingUndo"]}  # words: keep
 
 
-def _inventory(directory: Path, info: run_directory.RunInfo, given: str | None) -> Inventory:
-    if given:
-        return load_inventory(Path(given))
+def _inventory(directory: Path, info: run_directory.RunInfo, inventory_file: str | None) -> Inventory:
+    if inventory_file:
+        return load_inventory(Path(inventory_file))
     try:
         return Inventory.model_validate(info.inventory)
     except ValidationError as error:
@@ -158,9 +158,9 @@ def _run_undo(journal: Journal, info: run_directory.RunInfo, inventory: Inventor
         progress.close()
 
 
-def _is_lab_gone(info: run_directory.RunInfo, given: str | None) -> bool:
+def _is_lab_gone(info: run_directory.RunInfo, inventory_file: str | None) -> bool:
     """Whether the run was in a lab started for it, whose process has ended: there is nothing left to undo."""
-    if info.lab_pid is None or given:
+    if info.lab_pid is None or inventory_file:
         return False
     try:
         command = Path(f"/proc/{info.lab_pid}/cmdline").read_bytes()
