@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 from chaos.model.redaction import redact
 
@@ -95,15 +96,29 @@ class _PassOn(logging.Handler):
             parent.callHandlers(record)
 
 
-class _LogFile(RotatingFileHandler):
-    """A log file. A failed write, as on a full disk, must not fail the run; records are lost."""
+if TYPE_CHECKING:
+    _StreamHandler = logging.StreamHandler[TextIO]
+else:
+    _StreamHandler = logging.StreamHandler
+
+
+class _IgnoreErrors(logging.Handler):
+    """Loses records that cannot be written, as on a full disk or to a closed stderr, which must not fail the run."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - a name of logging
+        """Ignore the error."""
+
+
+class _LogFile(_IgnoreErrors, RotatingFileHandler):
+    """A log file, rotated if ``maxBytes`` is not 0."""
 
     def close(self) -> None:
         with suppress(OSError):  # closing writes what is buffered
             super().close()
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - a name of logging
-        """Ignore the error."""
+
+class _LogStream(_IgnoreErrors, _StreamHandler):
+    """A log on stderr."""
 
 
 _PASS_ON = _PassOn(logging.DEBUG)
@@ -136,14 +151,14 @@ def attached(handler: logging.Handler) -> Iterator[None]:
 
 def log_file_handler(path: Path) -> logging.Handler:
     """A handler that appends everything to ``path``. Raises OSError if it cannot be opened."""
-    handler = logging.FileHandler(path, encoding="utf-8")
+    handler = _LogFile(path, encoding="utf-8")
     handler.setFormatter(RedactingFormatter())
     return handler
 
 
 def stderr_handler(level: int) -> logging.Handler:
     """A handler that prints records from ``level`` on to stderr."""
-    handler = logging.StreamHandler()
+    handler = _LogStream()
     handler.setLevel(level)
     handler.setFormatter(RedactingFormatter())
     return handler

@@ -73,3 +73,13 @@ def test_a_run_has_a_debug_log(tmp_path: Path) -> None:
     (log,) = tmp_path.glob("reports/*/*/debug.log")
     assert "GET https://127.0.0.1:" in log.read_text(encoding="utf-8")
     assert log.stat().st_mode & 0o077 == 0 or log.parent.stat().st_mode & 0o077 == 0, "readable by its owner only"
+
+
+@pytest.mark.parametrize("options", ["-vv 2>/dev/full", "--log-file /dev/full"])
+def test_a_log_that_cannot_be_written_changes_no_exit_code(options: str) -> None:
+    experiment, cluster = EXPERIMENTS / "cordon.yaml", ROOT / "hosts" / "example.yaml"
+    line = f"exec {sys.executable} -m chaos plan {experiment} -i {cluster} {options}"
+    done = subprocess.run(["sh", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    plain = nodefall("plan", experiment, "-i", cluster, cwd=ROOT)
+    assert done.returncode == plain.returncode
+    assert "Logging error" not in done.stderr
